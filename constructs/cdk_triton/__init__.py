@@ -1,0 +1,48 @@
+"""AWS CDK constructs that put NVIDIA Triton model ensembles on Amazon SageMaker GPU endpoints.
+
+The names below are imported when they are first used, so that `import cdk_triton` starts neither Node.js nor anything
+else that the rooms `triton`, `sagemaker`, `artifacts` and `client` do not need.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from cdk_triton.hosting import TritonArtifactStore, TritonEndpoint, TritonModel, TritonMultiModel, TritonVariant
+    from cdk_triton.sagemaker import ServingPlatform
+    from cdk_triton.triton import ContainerEnvironment, ModelRepository
+
+__all__ = [
+    "ContainerEnvironment",
+    "ModelRepository",
+    "ServingPlatform",
+    "TritonArtifactStore",
+    "TritonEndpoint",
+    "TritonModel",
+    "TritonMultiModel",
+    "TritonVariant",
+]
+
+_ROOM_OF = {
+    "ContainerEnvironment": "triton",
+    "ModelRepository": "triton",
+    "ServingPlatform": "sagemaker",
+    "TritonArtifactStore": "hosting",
+    "TritonEndpoint": "hosting",
+    "TritonModel": "hosting",
+    "TritonMultiModel": "hosting",
+    "TritonVariant": "hosting",
+}
+
+
+def __getattr__(name: str) -> object:
+    """Import the room of a public name when the name is first used (PEP 562)."""
+    if name not in _ROOM_OF:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(f"{__name__}.{_ROOM_OF[name]}"), name)
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

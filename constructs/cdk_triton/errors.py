@@ -1,0 +1,132 @@
+"""Every exception that cdk-triton raises on purpose.
+
+::
+
+    CdkTritonError
+    ├── ConfigurationError          a value given to the library cannot be used (also a ValueError)
+    ├── RepositoryError             a model repository cannot be read
+    │   └── ModelConfigError        a config.pbtxt is not a model configuration
+    ├── ServeError                  SageMaker's `serve` script would exit with this message
+    ├── ArchiveError                an archive cannot be written
+    ├── InvocationError             an endpoint did not answer as asked
+    │   ├── PayloadTooLargeError    the request is larger than SageMaker accepts
+    │   ├── InvocationTimeoutError  no answer in time (also a TimeoutError)
+    │   ├── ModelNotReadyError      the target model is still being loaded: the same call may succeed in a moment
+    │   └── ModelError              the model container answered with an error
+    └── LocalError                  the local AWS cannot do what was asked
+        └── TemplateError           a template says something that the local CloudFormation does not model
+
+A message is one sentence that names the thing, the value, the reason and the mend. Findings about a model repository
+are not exceptions: they are values (`cdk_triton.triton.Finding`), and are all reported at once.
+"""
+
+from __future__ import annotations
+
+__all__ = [
+    "ArchiveError",
+    "CdkTritonError",
+    "ConfigurationError",
+    "InvocationError",
+    "InvocationTimeoutError",
+    "LocalError",
+    "ModelConfigError",
+    "ModelError",
+    "ModelNotReadyError",
+    "PayloadTooLargeError",
+    "RepositoryError",
+    "ServeError",
+    "TemplateError",
+]
+
+
+class CdkTritonError(Exception):
+    """The root: catch it to catch everything that this library raises on purpose."""
+
+    def __reduce__(self) -> tuple[object, ...]:
+        """Copy and pickle without `__init__`, which Exception would call with the message alone."""
+        # Otherwise an error with attributes of its own would break the process pool that it comes out of.
+        return _made_without_init, (type(self), self.args), vars(self)
+
+
+def _made_without_init(kind: type[CdkTritonError], args: tuple[object, ...]) -> CdkTritonError:
+    return kind.__new__(kind, *args)
+
+
+class ConfigurationError(CdkTritonError, ValueError):
+    """A value given to the library cannot be used: an unknown release, a timeout out of range, …."""
+
+
+class RepositoryError(CdkTritonError):
+    """A model repository cannot be read: the directory is missing, empty or links out of itself."""
+
+
+class ModelConfigError(RepositoryError):
+    """A `config.pbtxt` is not a model configuration.
+
+    Attributes:
+        path: the file, as the user would write it.
+        line: the line of the fault, counted from 1, or None where the parser does not say.
+        column: the column of the fault, counted from 1, or None where the parser does not say.
+    """
+
+    def __init__(self, message: str, *, path: str, line: int | None = None, column: int | None = None) -> None:
+        super().__init__(message)
+        self.path = path
+        self.line = line
+        self.column = column
+
+
+class ServeError(CdkTritonError):
+    """SageMaker's `serve` script would refuse to start the server; the message is the script's own."""
+
+
+class ArchiveError(CdkTritonError):
+    """An archive cannot be written: no space, a link that leaves the repository, a file that changed meanwhile."""
+
+
+class InvocationError(CdkTritonError):
+    """An endpoint did not answer as asked; the base of what the client raises."""
+
+
+class PayloadTooLargeError(InvocationError):
+    """The request body is larger than SageMaker accepts, found before it is sent.
+
+    Attributes:
+        size: the size of the request body in bytes.
+        limit: the largest body that SageMaker accepts, in bytes.
+    """
+
+    def __init__(self, message: str, *, size: int, limit: int) -> None:
+        super().__init__(message)
+        self.size = size
+        self.limit = limit
+
+
+class InvocationTimeoutError(InvocationError, TimeoutError):
+    """No connection or no answer in time; whether the model ran is not known."""
+
+
+class ModelNotReadyError(InvocationError):
+    """The target model is still being downloaded or loaded: the same call may succeed in a moment."""
+
+
+class ModelError(InvocationError):
+    """The model container answered with an error.
+
+    Attributes:
+        status: the container's HTTP status (SageMaker's OriginalStatusCode).
+        original_message: the server's own words (SageMaker's OriginalMessage).
+    """
+
+    def __init__(self, message: str, *, status: int, original_message: str) -> None:
+        super().__init__(message)
+        self.status = status
+        self.original_message = original_message
+
+
+class LocalError(CdkTritonError):
+    """The local AWS cannot do what was asked."""
+
+
+class TemplateError(LocalError):
+    """A template says something that the local CloudFormation does not model."""
