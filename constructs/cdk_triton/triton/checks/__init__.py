@@ -1,0 +1,25 @@
+"""The rules about a model repository.
+
+A rule is one function in one of the modules below, under a `@rule(...)` that carries its code, severity, title and
+source. It looks at a `Check` and yields a `Problem` for everything it finds. Nothing else has to be written down
+anywhere: the modules are imported here, and importing one registers its rules.
+"""
+
+from __future__ import annotations
+
+from cdk_triton.triton.checks import configurations, ensembles, multi_model, single_model, version_directories
+from cdk_triton.triton.checks.engine import Check, Problem, Rule, rule, rules, run_checks
+
+__all__ = [
+    "Check",
+    "Problem",
+    "Rule",
+    "configurations",
+    "ensembles",
+    "multi_model",
+    "rule",
+    "rules",
+    "run_checks",
+    "single_model",
+    "version_directories",
+]

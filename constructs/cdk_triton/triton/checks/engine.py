@@ -1,0 +1,176 @@
+"""How rules are declared and run."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from typing import get_args
+
+from cdk_triton.errors import ConfigurationError
+from cdk_triton.triton.findings import Finding, Severity
+from cdk_triton.triton.repository import Mode, Model, ModelRepository, Platform
+
+__all__ = ["Check", "Problem", "Rule", "rule", "rules", "run_checks"]
+
+_CRASH = "CT001"
+
+
+@dataclass(frozen=True)
+class Check:
+    """What a rule may look at: a repository and how it will be served. No clock, no network, no files.
+
+    Attributes:
+        repository: the repository.
+        mode: `single` or `multi`.
+        platform: release and instance, or None where nobody said.
+        default_model: the default model that the user chose for a single-model container, or None.
+        additional_models: what a single-model container loads besides.
+
+    Raises:
+        ConfigurationError: the mode is neither `single` nor `multi`.
+    """
+
+    repository: ModelRepository
+    mode: Mode = "single"
+    platform: Platform | None = None
+    default_model: str | None = None
+    additional_models: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        """Refuse a mode that does not exist."""
+        if self.mode not in get_args(Mode):
+            raise ConfigurationError(f"mode is 'single' or 'multi', got {self.mode!r}; choose one of them")
+
+    @cached_property
+    def entry(self) -> Model | None:
+        """The model that callers will talk to, or None where that is open."""
+        if self.mode == "single" and self.default_model is not None:
+            return self.repository.model(self.default_model)
+        return self.repository.entry_model(self.mode)
+
+    @cached_property
+    def loaded_models(self) -> tuple[Model, ...]:
+        """The models that the server would load, as far as files tell: all of them where the entry model is open.
+
+        The server runs with explicit model control: it loads the entry model, the steps of an ensemble, and what it
+        is told besides. Rules about one model look at these, because a directory that is not loaded does no harm.
+        """
+        entry = self.entry
+        if entry is None or any(model.is_ensemble and model.config is None for model in self.repository.models):
+            return self.repository.models
+        names = [entry.name, *self.additional_models]
+        for name in names:  # grows while we walk
+            model = self.repository.model(name)
+            names += [step for step in model.graph.model_names if step not in names] if model is not None else []
+        return tuple(model for model in self.repository.models if model.name in names)
+
+    def is_renamed(self, model: Model) -> bool:
+        """Whether the server calls the model by another name than its directory's: a multi-model endpoint's entry."""
+        return self.mode == "multi" and model is self.entry
+
+
+@dataclass(frozen=True)
+class Problem:
+    """What a rule found: a `Finding` without the rule's own code and severity.
+
+    Attributes:
+        path: the file or directory, relative to the repository.
+        message: what was found, with its value, and what the server would do.
+        mend: what to do.
+        field: the field of the file, or "".
+    """
+
+    path: object
+    message: str
+    mend: str
+    field: str = ""
+
+
+@dataclass(frozen=True)
+class Rule:
+    """One rule.
+
+    Attributes:
+        code: stable, and never reused: CT0xx the checks themselves, CT1xx a model's files, CT3xx ensembles, CT4xx a
+            single-model container, CT5xx a multi-model endpoint. (CT2xx is for what configurations mean.)
+        severity: of all its findings.
+        title: the fault, in one line.
+        source: where the rule comes from, as a link to the code or page that enforces it.
+        modes: the modes that it is about.
+        applies: whether it is about a platform; a rule that has one is left out where no platform is given.
+        function: what it does.
+    """
+
+    code: str
+    severity: Severity
+    title: str
+    source: str
+    modes: tuple[Mode, ...]
+    applies: Callable[[Platform], bool] | None
+    function: Callable[[Check], Iterator[Problem]]
+
+    def is_about(self, check: Check) -> bool:
+        """Whether the rule has anything to say about this mode and platform."""
+        if check.mode not in self.modes:
+            return False
+        return self.applies is None or (check.platform is not None and self.applies(check.platform))
+
+
+_RULES: dict[str, Rule] = {}
+
+
+def rule(
+    code: str,
+    severity: Severity,
+    title: str,
+    *,
+    source: str,
+    modes: tuple[Mode, ...] = ("single", "multi"),
+    applies: Callable[[Platform], bool] | None = None,
+) -> Callable[[Callable[[Check], Iterator[Problem]]], Callable[[Check], Iterator[Problem]]]:
+    """Make a function a rule; the parameters are the attributes of `Rule`.
+
+    Raises:
+        ValueError: the code is taken.
+    """
+
+    def register(function: Callable[[Check], Iterator[Problem]]) -> Callable[[Check], Iterator[Problem]]:
+        if code in _RULES or code == _CRASH:
+            raise ValueError(f"the rule code {code} is taken twice")
+        _RULES[code] = Rule(code, severity, title, source, modes, applies, function)
+        return function
+
+    return register
+
+
+def rules() -> tuple[Rule, ...]:
+    """Every rule, by code."""
+    return tuple(_RULES[code] for code in sorted(_RULES))
+
+
+def run_checks(check: Check) -> tuple[Finding, ...]:
+    """Run every rule that is about this mode and platform.
+
+    Returns:
+        All findings, each once: errors first, then by path, code and field. A rule that crashes is a finding itself.
+    """
+    findings = {finding for each in rules() for finding in _run(each, check)}
+    return tuple(sorted(findings, key=lambda f: (f.severity, f.path, f.code, f.field, f.message)))
+
+
+def _run(each: Rule, check: Check) -> Iterator[Finding]:
+    try:
+        if each.is_about(check):
+            for problem in each.function(check):
+                path = str(problem.path)
+                yield Finding(each.code, each.severity, path, problem.field, problem.message, problem.mend)
+    except Exception as error:  # whatever it is: the other rules still have something to say
+        yield Finding(
+            _CRASH,
+            Severity.ERROR,
+            ".",
+            "",
+            f"the rule {each.code} ({each.title}) failed with {type(error).__name__}: {error}",
+            "report it to cdk-triton with the repository's config.pbtxt files",
+        )

@@ -1,0 +1,95 @@
+"""The data flow of an ensemble: which step writes and which steps read each tensor.
+
+An ensemble names its tensors itself. A step's `input_map` says which ensemble tensor each of the model's inputs reads,
+its `output_map` which ensemble tensor each output writes. The ensemble's own inputs are written by the request, its own
+outputs are read by the response.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from cdk_triton.triton.schema import ModelConfig
+
+__all__ = ["EnsembleGraph", "EnsembleStep", "EnsembleTensor"]
+
+
+@dataclass(frozen=True)
+class EnsembleStep:
+    """One step of an ensemble.
+
+    Attributes:
+        index: its position in `ensemble_scheduling.step`, from 0.
+        model_name: the model that the step runs.
+        model_version: the version, -1 for the latest; 0 where the file says nothing (and is then really version 0).
+        input_map: the model's input → the ensemble tensor that it reads.
+        output_map: the model's output → the ensemble tensor that it writes.
+    """
+
+    index: int
+    model_name: str
+    model_version: int
+    input_map: Mapping[str, str]
+    output_map: Mapping[str, str]
+
+
+@dataclass(frozen=True)
+class EnsembleTensor:
+    """One tensor of an ensemble.
+
+    Attributes:
+        name: the ensemble's name for it.
+        writers: the steps that write it; a step with two outputs on the same tensor appears once.
+        readers: the steps that read it.
+        is_input: the request writes it.
+        is_output: the response reads it.
+    """
+
+    name: str
+    writers: tuple[EnsembleStep, ...]
+    readers: tuple[EnsembleStep, ...]
+    is_input: bool
+    is_output: bool
+
+
+@dataclass(frozen=True)
+class EnsembleGraph:
+    """The steps and tensors of an ensemble, as its configuration writes them (nothing is validated here).
+
+    Attributes:
+        steps: in the order of the file.
+        tensors: by name: inputs, outputs, then what only steps mention, each in the order of the file.
+    """
+
+    steps: tuple[EnsembleStep, ...]
+    tensors: Mapping[str, EnsembleTensor]
+
+    @classmethod
+    def from_config(cls, config: ModelConfig) -> EnsembleGraph:
+        """Read the graph from an ensemble's configuration; empty for any other model."""
+        if not config.HasField("ensemble_scheduling"):
+            return cls((), {})
+        steps = tuple(
+            EnsembleStep(index, step.model_name, step.model_version, dict(step.input_map), dict(step.output_map))
+            for index, step in enumerate(config.ensemble_scheduling.step)
+        )
+        inputs = [tensor.name for tensor in config.input]
+        outputs = [tensor.name for tensor in config.output]
+        mapped = [name for step in steps for name in (*step.input_map.values(), *step.output_map.values())]
+        tensors = {
+            name: EnsembleTensor(
+                name,
+                writers=tuple(step for step in steps if name in step.output_map.values()),
+                readers=tuple(step for step in steps if name in step.input_map.values()),
+                is_input=name in inputs,
+                is_output=name in outputs,
+            )
+            for name in dict.fromkeys((*inputs, *outputs, *mapped))
+        }
+        return cls(steps, tensors)
+
+    @property
+    def model_names(self) -> tuple[str, ...]:
+        """The models that the steps run, each once, in the order of the file."""
+        return tuple(dict.fromkeys(step.model_name for step in self.steps))

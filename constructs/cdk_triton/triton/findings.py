@@ -1,0 +1,43 @@
+"""What a check says about a model repository: values, never exceptions, and all of them at once."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+__all__ = ["Finding", "Severity"]
+
+
+class Severity(StrEnum):
+    """How bad a finding is. As a string it is what the CLI prints: `error` or `warning`."""
+
+    ERROR = "error"
+    """The server or SageMaker would refuse the repository, or serve something else than what was meant."""
+    WARNING = "warning"
+    """It may work, and probably not as meant."""
+
+
+@dataclass(frozen=True, order=True)
+class Finding:
+    """One thing that is wrong with a model repository.
+
+    Attributes:
+        code: the stable code of the rule, for example `CT301`; never reused.
+        severity: error or warning.
+        path: the file or directory, relative to the repository, with `/`; `.` is the repository itself.
+        field: the field of the file, for example `ensemble_scheduling.step[1].input_map`, or "" for the whole of it.
+        message: what was found, with its value, and what would happen in production in the server's own words.
+        mend: what to do.
+    """
+
+    code: str
+    severity: Severity
+    path: str
+    field: str
+    message: str
+    mend: str
+
+    def __str__(self) -> str:
+        """The finding as one line."""
+        where = f"{self.path} {self.field}".rstrip()
+        return f"{where}: {self.severity} {self.code}: {self.message}; {self.mend}"

@@ -1,0 +1,116 @@
+"""Reading and writing `config.pbtxt`, Triton's model configuration.
+
+The server reads the file with protobuf's text format and refuses a field or an enum value that its schema does not
+know; so does this module. What a configuration means is looked at in `cdk_triton.triton.checks`.
+"""
+
+from __future__ import annotations
+
+import re
+from difflib import get_close_matches
+
+from google.protobuf import text_format
+
+from cdk_triton.errors import ModelConfigError
+from cdk_triton.triton.characters import refused_characters
+from cdk_triton.triton.schema import ModelConfig
+
+__all__ = ["format_model_config", "parse_model_config"]
+
+_PREFIX = re.compile(r"^(?:\d+:\d+ : )?(?:'.*': )?(?=\S)", re.DOTALL)
+_UNKNOWN_FIELD = re.compile(r'^Message type "([\w.]+)" has no field named "(\w+)"')
+_UNKNOWN_VALUE = re.compile(r'^Enum type "([\w.]+)" has no value (?:named|with number) (\S+?)\.$')
+
+
+def parse_model_config(
+    text: str | bytes, *, path: str = "config.pbtxt", allow_unknown_fields: bool = False
+) -> ModelConfig:
+    """Read a model configuration in protobuf's text format.
+
+    Args:
+        text: the content of the file; bytes have to be UTF-8.
+        path: how the file is called in an error, as its user would write it.
+        allow_unknown_fields: skip what the schema (`SCHEMA_RELEASE`) does not know instead of refusing it, for a
+            server that is newer than the schema.
+
+    Returns:
+        The `inference.ModelConfig` message, exactly as written: nothing is completed.
+
+    Raises:
+        ModelConfigError: the text is not a model configuration; carries line and column of the fault.
+    """
+    if isinstance(text, bytes):
+        text = _decode(text, path)
+    _check_characters(text, path)
+    config = ModelConfig()
+    try:
+        text_format.Parse(text, config, allow_unknown_field=allow_unknown_fields)
+    except text_format.ParseError as error:
+        reason = _explain(_PREFIX.sub("", str(error), count=1))
+        raise _error(reason, path, error.GetLine(), error.GetColumn()) from None
+    except RecursionError:
+        raise _error("the blocks are nested too deeply", path) from None
+    return config
+
+
+def format_model_config(config: ModelConfig) -> str:
+    """Write a model configuration in protobuf's text format: what `parse_model_config` reads back unchanged.
+
+    Enum values are written by name, as every example of Triton's documentation does. Multi-model endpoints look for the
+    literal text `platform: "ensemble"`, which this function writes and other spellings are not.
+    """
+    return str(text_format.MessageToString(config, as_utf8=True))
+
+
+def _check_characters(text: str, path: str) -> None:
+    """Refuse what Python's parser reads and the server's, which is C++, does not."""
+    if fault := next(refused_characters(text), None):
+        offset, reason = fault
+        line, column = text.count("\n", 0, offset) + 1, offset - text.rfind("\n", 0, offset)
+        raise _error(reason, path, line, column)
+
+
+def fault_of(error: ModelConfigError) -> str:
+    """What is wrong and where in the file, without the file's name: for a message that names the file already."""
+    reason = str(error).removeprefix(_where(error.path, error.line, error.column) + ": ")
+    return reason if error.line is None else f"line {error.line}, column {error.column}: {reason}"
+
+
+def _decode(content: bytes, path: str) -> str:
+    try:
+        return content.decode("utf-8")
+    except UnicodeDecodeError as error:
+        before = content[: error.start]
+        line, column = before.count(b"\n") + 1, error.start - before.rfind(b"\n")
+        reason = f"the byte 0x{content[error.start]:02x} is not UTF-8; save the file as UTF-8"
+        raise _error(reason, path, line, column) from None
+
+
+def _explain(reason: str) -> str:
+    """Say a parser's complaint in the words of somebody who writes a config.pbtxt."""
+    if match := _UNKNOWN_FIELD.match(reason):
+        message, field = match.groups()
+        known = ModelConfig.DESCRIPTOR.file.pool.FindMessageTypeByName(message).fields_by_name
+        return f"{message.removeprefix('inference.')} has no field {field!r}{_suggestion(field, list(known))}"
+    if match := _UNKNOWN_VALUE.match(reason):
+        enum, value = match.groups()
+        values = ModelConfig.DESCRIPTOR.file.pool.FindEnumTypeByName(enum).values_by_name
+        return f"{enum.removeprefix('inference.')} has no value {value!r}{_suggestion(value, list(values))}"
+    if reason in ('Expected "}".', 'Expected ">".'):
+        return f"{reason.rstrip('.')}: a block that starts before this point is not closed"
+    if " codec can't " in reason:
+        return "the escapes of this text are not UTF-8; write the characters themselves"
+    return reason.rstrip(".")
+
+
+def _suggestion(word: str, known: list[str]) -> str:
+    matches = get_close_matches(word, known, n=1)
+    return f" (did you mean {matches[0]!r}?)" if matches else f" (it knows {', '.join(known)})"
+
+
+def _error(reason: str, path: str, line: int | None = None, column: int | None = None) -> ModelConfigError:
+    return ModelConfigError(f"{_where(path, line, column)}: {reason}", path=path, line=line, column=column)
+
+
+def _where(path: str, line: int | None, column: int | None) -> str:
+    return path if line is None else f"{path}:{line}:{column}"

@@ -1,0 +1,96 @@
+"""What is inside each Triton container release.
+
+The table is `data/releases.json`; its sources, its date and the meaning of each field stand in the file.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import dataclass, fields
+from functools import cache
+from importlib.resources import files
+from typing import Literal
+
+from cdk_triton.errors import ConfigurationError
+
+__all__ = ["Release", "release", "releases"]
+
+_NAME = re.compile(r"([0-9]{2})\.([0-9]{2})")
+
+
+@dataclass(frozen=True)
+class Release:
+    """One Triton container release; None where the version was not found.
+
+    Attributes:
+        release: the name of the release, `25.09`.
+        triton: version of the server.
+        sagemaker_image: whether AWS published a `sagemaker-tritonserver` image of it.
+        python: version of the Python that the Python backend runs, `3.12`.
+        cuda: version of the CUDA toolkit.
+        cuda_read: whether that version was read in NVIDIA's pages rather than recalled.
+        cuda_driver: the driver that came with that toolkit.
+        minimum_driver: the oldest driver by CUDA's minor-version compatibility.
+        tensorrt: version of TensorRT; `11.x` where only the major version is known.
+        tensorrt_confidence: nothing may be refused because of an `unverified` version.
+        tensorrt_source: where that version comes from.
+        onnxruntime: version of ONNX Runtime.
+        dali: version of DALI.
+        tensorflow_backend: whether the TensorFlow backend is in it.
+        min_compute_capability: the oldest GPU that it supports, `7.5`.
+    """
+
+    release: str
+    triton: str
+    sagemaker_image: bool
+    python: str
+    cuda: str | None
+    cuda_read: bool
+    cuda_driver: str | None
+    minimum_driver: str
+    tensorrt: str
+    tensorrt_confidence: Literal["high", "medium", "unverified"]
+    tensorrt_source: str
+    onnxruntime: str
+    dali: str | None
+    tensorflow_backend: bool
+    min_compute_capability: str | None
+
+    @property
+    def order(self) -> tuple[int, int]:
+        """Year and month, for comparing releases."""
+        return release_order(self.release)
+
+
+def release_order(name: str) -> tuple[int, int]:
+    """Year and month of a release, known or not, for comparing: `25.09` → (25, 9).
+
+    Raises:
+        ConfigurationError: the name is not two digits, a dot and two digits.
+    """
+    match = _NAME.fullmatch(name)
+    if match is None:
+        raise ConfigurationError(f"{name!r} is not a Triton release; write year and month, for example '25.09'")
+    return int(match[1]), int(match[2])
+
+
+@cache
+def releases() -> tuple[Release, ...]:
+    """Every known release, oldest first."""
+    table = json.loads(files(__package__).joinpath("data", "releases.json").read_text(encoding="utf-8"))
+    names = [field.name for field in fields(Release)]
+    return tuple(Release(**{name: row[name] for name in names}) for row in table["releases"])
+
+
+def release(name: str) -> Release:
+    """The release of that name.
+
+    Raises:
+        ConfigurationError: the release is not in the table; the message lists the ones that are.
+    """
+    found = next((row for row in releases() if row.release == name), None)
+    if found is None:
+        known = ", ".join(row.release for row in releases())
+        raise ConfigurationError(f"the Triton release {name!r} is not known; choose one of {known}")
+    return found

@@ -1,0 +1,313 @@
+"""A directory of Triton models, read once and frozen.
+
+A model repository is `<model>/config.pbtxt` beside `<model>/<version>/…`, one directory per model; an archive for a
+multi-model endpoint may also be one model by itself, with `config.pbtxt` at the top. Reading takes everything as the
+server would find it in the archive: links are followed, litter of editors and systems is left out, and a configuration
+that cannot be read is kept with its error, so that `ModelRepository.check` can report everything at once.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from pathlib import Path, PurePosixPath
+from typing import Literal, Protocol
+
+from cdk_triton.errors import ModelConfigError, RepositoryError
+from cdk_triton.triton.ensemble import EnsembleGraph
+from cdk_triton.triton.findings import Finding
+from cdk_triton.triton.model_config import parse_model_config
+from cdk_triton.triton.releases import release_order
+from cdk_triton.triton.schema import SCHEMA_RELEASE, ModelConfig
+from cdk_triton.triton.tree import RepositoryFile, Tree, read_tree
+from cdk_triton.triton.versions import is_version_name, served_versions
+
+__all__ = ["CONFIG_NAME", "Mode", "Model", "ModelRepository", "Platform", "RepositoryFile"]
+
+CONFIG_NAME = "config.pbtxt"
+
+Mode = Literal["single", "multi"]
+"""How an endpoint serves the repository: `single` (one archive per container) or `multi` (a multi-model endpoint)."""
+
+
+class Platform(Protocol):
+    """What the checks know of the machine that will serve; `cdk_triton.ServingPlatform` is one.
+
+    A Protocol, because this room is below the one that knows SageMaker.
+    """
+
+    @property
+    def release(self) -> str | None:
+        """The Triton release, for example `25.09`; None where an own image does not say."""
+
+    @property
+    def instance_type(self) -> str:
+        """The SageMaker instance type, for example `ml.g5.2xlarge`."""
+
+
+def is_newer_than_schema(platform: Platform | None) -> bool:
+    """Whether the server may know fields that the schema does not."""
+    if platform is None or platform.release is None:
+        return False
+    return release_order(platform.release) > release_order(SCHEMA_RELEASE)
+
+
+# Where a configuration names neither: server core, model_config_utils.cc, AutoCompleteBackendFields. The order is the
+# server's.
+_BACKEND_OF_PLATFORM: Mapping[str, str] = {
+    "tensorrt_plan": "tensorrt",
+    "onnxruntime_onnx": "onnxruntime",
+    "tensorflow_savedmodel": "tensorflow",
+    "tensorflow_graphdef": "tensorflow",
+    "pytorch_libtorch": "pytorch",
+}
+_BACKEND_OF_FILE: Mapping[str, str] = {
+    "model.savedmodel": "tensorflow",
+    "model.graphdef": "tensorflow",
+    "model.plan": "tensorrt",
+    "model.onnx": "onnxruntime",
+    "model.xml": "openvino",
+    "model.pt": "pytorch",
+    "model.py": "python",
+}
+
+# How a multi-model endpoint finds the ensemble in an archive: server, sagemaker_server.h, platform_ensemble_regex_.
+# RE2's \s is not quite Python's.
+_ENSEMBLE_LITERAL = re.compile(r'platform:[\t\n\f\r ]*"ensemble"')
+
+
+@dataclass(frozen=True)
+class Model:
+    """One model of a repository.
+
+    Attributes:
+        name: the name that the server gives it: its directory's.
+        directory: relative to the repository; `.` where the repository itself is the model.
+        config: the configuration as written, or None where there is none or it cannot be read.
+        config_text: the text of `config.pbtxt`, or None where there is none; what is not UTF-8 is replaced by U+FFFD.
+        config_error: why the configuration cannot be read, or None.
+        subdirectories: the names of the directories in the model's own, empty ones included, sorted.
+        files: everything in the model's directory, sorted, with paths relative to the repository.
+    """
+
+    name: str
+    directory: PurePosixPath
+    config: ModelConfig | None = field(compare=False)
+    config_text: str | None
+    config_error: ModelConfigError | None = field(compare=False)
+    subdirectories: tuple[str, ...]
+    files: tuple[RepositoryFile, ...]
+
+    @cached_property
+    def versions(self) -> tuple[int, ...]:
+        """The versions for which there is a directory, in ascending order, whatever the version policy says."""
+        return tuple(sorted(int(name) for name in self.subdirectories if is_version_name(name)))
+
+    @cached_property
+    def served_versions(self) -> tuple[int, ...]:
+        """The versions that the server would load under the version policy, in ascending order."""
+        return served_versions(self.subdirectories, self.config)
+
+    @property
+    def is_ensemble(self) -> bool:
+        """Whether the model is an ensemble; by its text where its configuration cannot be read."""
+        if self.config is None:
+            return self.is_literally_ensemble
+        return self.config.platform == "ensemble"
+
+    @property
+    def is_literally_ensemble(self) -> bool:
+        """Whether a multi-model endpoint takes the model for an ensemble.
+
+        It does not parse: it searches the text for `platform:`, spaces, `"ensemble"` (sagemaker_server.cc). A
+        comment matches; single quotes or a space before the colon do not.
+        """
+        return self.config_text is not None and _ENSEMBLE_LITERAL.search(self.config_text) is not None
+
+    @cached_property
+    def graph(self) -> EnsembleGraph:
+        """The data flow of an ensemble; empty for any other model."""
+        return EnsembleGraph((), {}) if self.config is None else EnsembleGraph.from_config(self.config)
+
+    @property
+    def backend_name(self) -> str | None:
+        """The backend that runs the model, as the server completes it; None for an ensemble or where nothing tells."""
+        if self.is_ensemble:
+            return None
+        default_file = ""
+        if self.config is not None:
+            if self.config.backend:
+                return self.config.backend
+            if self.config.platform:
+                return _BACKEND_OF_PLATFORM.get(self.config.platform)
+            default_file = self.config.default_model_filename
+        names = {default_file} if default_file else self._names_in_first_subdirectory()
+        return next((backend for file, backend in _BACKEND_OF_FILE.items() if file in names), None)
+
+    def tolerant(self) -> Model:
+        """The same model with a configuration even if that has fields the schema does not know.
+
+        It keeps its `config_error`, which names the first of them.
+        """
+        if self.config_text is None or self.config_error is None or "\N{REPLACEMENT CHARACTER}" in self.config_text:
+            return self  # the last: its bytes are not UTF-8, which no release reads
+        try:
+            config = parse_model_config(self.config_text, path=str(self.config_path), allow_unknown_fields=True)
+        except ModelConfigError:
+            return self
+        return replace(self, config=config)
+
+    @property
+    def config_path(self) -> PurePosixPath:
+        """Where the configuration is or would be, relative to the repository."""
+        return self.directory / CONFIG_NAME
+
+    @property
+    def size(self) -> int:
+        """Bytes of all files."""
+        return sum(file.size for file in self.files)
+
+    def _names_in_first_subdirectory(self) -> set[str]:
+        if not self.subdirectories:
+            return set()
+        first = self.directory / self.subdirectories[0]
+        depth = len(first.parts)
+        return {file.path.parts[depth] for file in self.files if file.path.parts[:depth] == first.parts}
+
+
+@dataclass(frozen=True)
+class ModelRepository:
+    """A directory of Triton models, read once.
+
+    Attributes:
+        root: the directory.
+        models: one per directory that holds a file, sorted by name; exactly one, named like the root, where
+            `config.pbtxt` is at the top.
+        files: everything that belongs into an archive, sorted by path, litter left out.
+    """
+
+    root: Path
+    models: tuple[Model, ...]
+    files: tuple[RepositoryFile, ...]
+
+    @classmethod
+    def from_directory(cls, path: str | Path) -> ModelRepository:
+        """Read a model repository.
+
+        Args:
+            path: the directory that holds the models' directories.
+
+        Raises:
+            RepositoryError: the directory is missing, empty or unreadable, or a link leads out of it or nowhere.
+        """
+        root = Path(path)
+        tree = read_tree(root)
+        top_level = {file.path.name for file in tree.files if len(file.path.parts) == 1}
+        if CONFIG_NAME in top_level:
+            return cls(root, (_read_model(tree, PurePosixPath(), root.resolve().name),), tree.files)
+        names = sorted({file.path.parts[0] for file in tree.files if len(file.path.parts) > 1})
+        return cls(root, tuple(_read_model(tree, PurePosixPath(name), name) for name in names), tree.files)
+
+    @property
+    def name(self) -> str:
+        """The directory's name."""
+        return self.root.resolve().name
+
+    @property
+    def ensembles(self) -> tuple[Model, ...]:
+        """The models that are ensembles."""
+        return tuple(model for model in self.models if model.is_ensemble)
+
+    @property
+    def size(self) -> int:
+        """Bytes of all files, before compression."""
+        return sum(file.size for file in self.files)
+
+    @cached_property
+    def model_directories(self) -> tuple[str, ...]:
+        """What `serve_arguments` wants to know of the archive's top: its directories, and a `config.pbtxt` there."""
+        directories = {file.path.parts[0] for file in self.files if len(file.path.parts) > 1}
+        directories |= {str(file.path) for file in self.files if file.path == PurePosixPath(CONFIG_NAME)}
+        return tuple(sorted(directories))
+
+    def model(self, name: str) -> Model | None:
+        """The model of that name, or None."""
+        return next((model for model in self.models if model.name == name), None)
+
+    def entry_model(self, mode: Mode = "single") -> Model | None:
+        """The model that callers talk to.
+
+        Args:
+            mode: for `single` it is the only model, or the only ensemble that is not a step of another one (the
+                container's default model). For `multi` it is what SageMaker's loader picks: the only model, or the
+                only one whose text looks like an ensemble (sagemaker_server.cc, SageMakerMMELoadModel).
+
+        Returns:
+            The model, or None where the repository leaves it open: the checks say so then.
+        """
+        if len(self.models) == 1:
+            return self.models[0]
+        if mode == "multi":
+            candidates = [model for model in self.models if model.is_literally_ensemble]
+        else:
+            steps = {name for model in self.ensembles for name in model.graph.model_names if name != model.name}
+            candidates = [model for model in self.ensembles if model.name not in steps]
+        return candidates[0] if len(candidates) == 1 else None
+
+    def check(
+        self,
+        mode: Mode = "single",
+        platform: Platform | None = None,
+        *,
+        default_model: str | None = None,
+        additional_models: Iterable[str] = (),
+    ) -> tuple[Finding, ...]:
+        """Everything that is known to be wrong with the repository.
+
+        Args:
+            mode: how an endpoint will serve it.
+            platform: release and instance that will serve it; rules that need them are left out without it.
+            default_model: the model that a single-model container loads, where it is not `entry_model()`.
+            additional_models: models that a single-model container loads besides (`--load-model`).
+
+        Returns:
+            The findings, errors first, then by path, code and field; empty where nothing is wrong.
+
+        Raises:
+            ConfigurationError: the mode is neither `single` nor `multi`.
+        """
+        from cdk_triton.triton.checks import Check, run_checks  # the rules know this module
+
+        repository = self._tolerant() if is_newer_than_schema(platform) else self
+        return run_checks(Check(repository, mode, platform, default_model, tuple(additional_models)))
+
+    def _tolerant(self) -> ModelRepository:
+        """The same repository, its configurations read without the fields that the schema does not know."""
+        return replace(self, models=tuple(model.tolerant() for model in self.models))
+
+
+def _read_model(tree: Tree, directory: PurePosixPath, name: str) -> Model:
+    depth = len(directory.parts)
+    files = tuple(file for file in tree.files if file.path.parts[:depth] == directory.parts)
+    subdirectories = tuple(
+        path.name for path in tree.directories if len(path.parts) == depth + 1 and path.parent == directory
+    )
+    config, text, error = None, None, None
+    source = next((file.source for file in files if file.path == directory / CONFIG_NAME), None)
+    if source is not None:
+        content = _read_bytes(source)
+        text = content.decode("utf-8", errors="replace")
+        try:
+            config = parse_model_config(content, path=str(directory / CONFIG_NAME))
+        except ModelConfigError as fault:
+            error = fault
+    return Model(name, directory, config, text, error, subdirectories, files)
+
+
+def _read_bytes(file: Path) -> bytes:
+    try:
+        return file.read_bytes()
+    except OSError as error:
+        raise RepositoryError(f"{file} cannot be read: {error.strerror}; make it readable") from error

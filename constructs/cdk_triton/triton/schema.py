@@ -1,0 +1,60 @@
+"""The messages of Triton's `model_config.proto`, without gRPC.
+
+`tritonclient` ships the compiled schema as `tritonclient/grpc/model_config_pb2.py`, but importing that package starts
+gRPC (an extra, and half a second). The file itself needs nothing but protobuf, so it is loaded by its path. It
+registers the same descriptors in protobuf's default pool: a program that also uses `tritonclient.grpc` gets the very
+same classes.
+
+The types of the messages stand in `schema.pyi`.
+"""
+
+from __future__ import annotations
+
+from importlib.util import find_spec, module_from_spec, spec_from_file_location
+from pathlib import Path
+from types import ModuleType
+
+from cdk_triton.errors import ConfigurationError
+
+__all__ = [
+    "SCHEMA_RELEASE",
+    "DataType",
+    "ModelConfig",
+    "ModelEnsembling",
+    "ModelInput",
+    "ModelInstanceGroup",
+    "ModelOutput",
+]
+
+SCHEMA_RELEASE = "26.09"
+"""The Triton release that the schema belongs to: tritonclient 2.73.0 is the client of Triton 2.73.0, container 26.09.
+
+Source: server commit e1db8a603 ("Update default branch to track 2.73.0 / 26.09"). A newer tritonclient only adds to it.
+"""
+
+
+def _load() -> ModuleType:
+    """Execute tritonclient's compiled schema from its file."""
+    package = find_spec("tritonclient")
+    for location in (package.submodule_search_locations or ()) if package else ():
+        file = Path(location, "grpc", "model_config_pb2.py")
+        if file.is_file():
+            spec = spec_from_file_location("cdk_triton.triton._model_config_pb2", file)
+            if spec is not None and spec.loader is not None:
+                module = module_from_spec(spec)
+                spec.loader.exec_module(module)
+                return module
+    raise ConfigurationError(
+        "the schema of config.pbtxt is missing: tritonclient/grpc/model_config_pb2.py is not installed; "
+        "install it with: pip install 'tritonclient[http]>=2.73'"
+    )
+
+
+_messages = _load()
+
+DataType = _messages.DataType
+ModelConfig = _messages.ModelConfig
+ModelEnsembling = _messages.ModelEnsembling
+ModelInput = _messages.ModelInput
+ModelInstanceGroup = _messages.ModelInstanceGroup
+ModelOutput = _messages.ModelOutput

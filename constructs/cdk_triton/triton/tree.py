@@ -1,0 +1,174 @@
+"""The files of a model repository: links followed, litter left out, nothing read."""
+
+from __future__ import annotations
+
+import os
+import stat
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from pathlib import Path, PurePosixPath
+
+from cdk_triton.errors import RepositoryError
+
+__all__ = ["LITTER", "RepositoryFile", "Tree", "read_tree"]
+
+LITTER = (
+    # Python
+    "__pycache__",
+    "*.pyc",
+    "*.pyo",
+    ".pytest_cache",
+    ".mypy_cache",
+    ".ruff_cache",
+    ".ipynb_checkpoints",
+    # version control
+    ".git",
+    ".gitignore",
+    ".gitattributes",
+    ".hg",
+    ".svn",
+    # editors
+    ".idea",
+    ".vscode",
+    "*.swp",
+    "*.swo",
+    "*~",
+    ".#*",
+    # systems
+    ".DS_Store",
+    "._*",
+    ".Spotlight-V100",
+    ".Trashes",
+    "Thumbs.db",
+    "desktop.ini",
+    ".nfs*",
+)
+"""Names that never belong into an archive: what tools leave behind. Patterns of `fnmatch`, upper and lower case told
+apart."""
+
+
+@dataclass(frozen=True)
+class RepositoryFile:
+    """A file of a repository.
+
+    Attributes:
+        path: where it is in the archive, relative to the repository.
+        source: where its content is on this machine.
+        size: bytes.
+    """
+
+    path: PurePosixPath
+    source: Path
+    size: int
+
+
+@dataclass(frozen=True)
+class Tree:
+    """What is below a directory.
+
+    Attributes:
+        files: sorted by path.
+        directories: every directory below the root, empty ones included, sorted by path.
+    """
+
+    files: tuple[RepositoryFile, ...]
+    directories: tuple[PurePosixPath, ...]
+
+
+def read_tree(root: Path) -> Tree:
+    """List a repository.
+
+    Raises:
+        RepositoryError: the root is missing, is no directory or holds no file; something below it cannot be read, is
+            neither file nor directory, or is a link that leads nowhere, out of the root or in a circle.
+    """
+    if not root.is_dir():
+        state = "is not a directory" if root.exists() else "does not exist"
+        raise RepositoryError(f"the model repository {str(root)!r} {state}; name the directory that holds the models")
+    walk = _Walk(root.resolve())
+    walk.run()
+    if not walk.files:
+        raise RepositoryError(
+            f"the model repository {str(root)!r} holds no file; put <model>/config.pbtxt and <model>/<version>/ into it"
+        )
+    return Tree(
+        tuple(sorted(walk.files, key=lambda file: file.path.parts)),
+        tuple(sorted(walk.directories, key=lambda path: path.parts)),
+    )
+
+
+@dataclass(frozen=True)
+class _Directory:
+    """A directory on the way: where it is, what it is called in the archive, and the real directories above it."""
+
+    source: Path
+    path: PurePosixPath
+    above: tuple[Path, ...]
+
+
+class _Walk:
+    """One pass over a repository, with links resolved."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+        self.files: list[RepositoryFile] = []
+        self.directories: list[PurePosixPath] = []
+
+    def run(self) -> None:
+        pending = [_Directory(self.root, PurePosixPath(), ())]
+        for directory in pending:  # grows while we walk
+            for entry in self._entries(directory.source):
+                if any(fnmatchcase(entry.name, pattern) for pattern in LITTER):
+                    continue
+                if not entry.name.isprintable():
+                    raise RepositoryError(
+                        f"the name {entry.name!r} in {directory.source} is not plain UTF-8 text; rename the file"
+                    )
+                below = self._take(entry, directory)
+                if below is not None:
+                    pending.append(below)
+
+    def _take(self, entry: os.DirEntry[str], directory: _Directory) -> _Directory | None:
+        """Note down an entry; a directory is returned, to be walked."""
+        source, path = directory.source / entry.name, directory.path / entry.name
+        above = (*directory.above, directory.source)
+        if entry.is_symlink():
+            source = self._follow(source, path, above)
+        try:
+            status = source.stat()
+        except OSError as error:
+            raise RepositoryError(f"{source} cannot be read: {error.strerror}; make it readable") from error
+        if stat.S_ISDIR(status.st_mode):
+            self.directories.append(path)
+            return _Directory(source, path, above)
+        if not stat.S_ISREG(status.st_mode):
+            raise RepositoryError(f"{source} is neither a file nor a directory; remove it from the repository")
+        self.files.append(RepositoryFile(path, source, status.st_size))
+        return None
+
+    @staticmethod
+    def _entries(source: Path) -> list[os.DirEntry[str]]:
+        try:
+            with os.scandir(source) as entries:
+                return list(entries)
+        except OSError as error:
+            raise RepositoryError(f"{source} cannot be listed: {error.strerror}; make it readable") from error
+
+    def _follow(self, link: Path, path: PurePosixPath, above: tuple[Path, ...]) -> Path:
+        """The real place that a link leads to, which has to be in the repository and not above the link."""
+        try:
+            target = link.resolve(strict=True)
+        except (OSError, RuntimeError) as error:  # RuntimeError: a circle of links, before Python 3.13
+            reason = error.strerror if isinstance(error, OSError) else "the links form a circle"
+            raise RepositoryError(
+                f"the link {path} of {self.root} leads to {str(link.readlink())!r}, which cannot be reached: {reason}; "
+                "repair or remove it"
+            ) from error
+        if not target.is_relative_to(self.root):
+            raise RepositoryError(
+                f"the link {path} leads to {target}, out of the model repository {self.root}; "
+                "copy the file into the repository"
+            )
+        if target in above:
+            raise RepositoryError(f"the link {path} leads to {target}, which holds the link itself; remove it")
+        return target

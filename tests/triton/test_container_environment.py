@@ -1,0 +1,223 @@
+"""The typed environment of the container, and what the start script makes of it."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from cdk_triton.errors import ConfigurationError
+from cdk_triton.triton import ContainerEnvironment, serve_arguments, server_environment
+
+WORDS = st.text(st.characters(codec="ascii", categories=["L", "N"]), min_size=1, max_size=8)
+
+
+def test_defaults_of_a_single_model_container() -> None:
+    assert ContainerEnvironment().variables(multi_model=False, default_model="ensemble") == {
+        "SAGEMAKER_TRITON_DEFAULT_MODEL_NAME": "ensemble",
+        "SAGEMAKER_TRITON_LOG_VERBOSE": "false",
+        "SAGEMAKER_TRITON_PING_MODE": "ready",
+    }
+
+
+def test_defaults_of_a_multi_model_container() -> None:
+    assert ContainerEnvironment().variables(multi_model=True, default_model="ensemble") == {
+        "SAGEMAKER_TRITON_LOG_VERBOSE": "false",
+        "SAGEMAKER_TRITON_PING_MODE": "live",
+    }
+
+
+def test_everything() -> None:
+    environment = ContainerEnvironment(
+        default_model_name="pipeline",
+        additional_models=("vae", "unet"),
+        model_namespacing=False,
+        ping_mode="live",
+        inference_type="generate_stream",
+        log_verbose=2,
+        log_info=False,
+        log_warning=True,
+        log_error=True,
+        allow_metrics=True,
+        metrics_port=9002,
+        allow_grpc=True,
+        grpc_port=9001,
+        thread_count=16,
+        buffer_manager_thread_count=0,
+        shm_default_byte_size=1 << 25,
+        shm_growth_byte_size=1 << 20,
+        model_load_gpu_limit=0.9,
+        tensorflow_version=2,
+        port=8081,
+        safe_port_range=(9000, 9010),
+        additional_args=("--exit-timeout-secs=5",),
+        extra={"HF_HOME": "/tmp/hf"},
+    )
+    assert environment.variables(multi_model=False, default_model="ensemble") == {
+        "HF_HOME": "/tmp/hf",
+        "SAGEMAKER_BIND_TO_PORT": "8081",
+        "SAGEMAKER_SAFE_PORT_RANGE": "9000-9010",
+        "SAGEMAKER_TRITON_ADDITIONAL_ARGS": "--exit-timeout-secs=5 --load-model=vae --load-model=unet",
+        "SAGEMAKER_TRITON_ALLOW_GRPC": "true",
+        "SAGEMAKER_TRITON_ALLOW_METRICS": "true",
+        "SAGEMAKER_TRITON_BUFFER_MANAGER_THREAD_COUNT": "0",
+        "SAGEMAKER_TRITON_DEFAULT_MODEL_NAME": "pipeline",
+        "SAGEMAKER_TRITON_DISABLE_MODEL_NAMESPACING": "false",
+        "SAGEMAKER_TRITON_GRPC_PORT": "9001",
+        "SAGEMAKER_TRITON_INFERENCE_TYPE": "generate_stream",
+        "SAGEMAKER_TRITON_LOG_ERROR": "true",
+        "SAGEMAKER_TRITON_LOG_INFO": "false",
+        "SAGEMAKER_TRITON_LOG_VERBOSE": "2",
+        "SAGEMAKER_TRITON_LOG_WARNING": "true",
+        "SAGEMAKER_TRITON_METRICS_PORT": "9002",
+        "SAGEMAKER_TRITON_MODEL_LOAD_GPU_LIMIT": "0.9",
+        "SAGEMAKER_TRITON_OVERRIDE_PING_MODE": "live",
+        "SAGEMAKER_TRITON_PING_MODE": "live",
+        "SAGEMAKER_TRITON_SHM_DEFAULT_BYTE_SIZE": "33554432",
+        "SAGEMAKER_TRITON_SHM_GROWTH_BYTE_SIZE": "1048576",
+        "SAGEMAKER_TRITON_TENSORFLOW_VERSION": "2",
+        "SAGEMAKER_TRITON_THREAD_COUNT": "16",
+    }
+
+
+class TestThroughTheStartScript:
+    """What is asked for is what tritonserver gets."""
+
+    @pytest.mark.parametrize("namespacing", [True, False])
+    def test_namespacing_means_what_it_says(self, namespacing: bool) -> None:
+        variables = ContainerEnvironment(model_namespacing=namespacing).variables(multi_model=True)
+        arguments = serve_arguments({**variables, "SAGEMAKER_MULTI_MODEL": "true"}, [])
+        assert f"--model-namespacing={str(namespacing).lower()}" in arguments
+
+    @pytest.mark.parametrize(
+        ("chosen", "multi_model", "seen"),
+        [(None, False, "ready"), (None, True, "live"), ("live", False, "live"), ("ready", True, "ready")],
+    )
+    def test_ping_mode_reaches_the_server(self, chosen: str | None, multi_model: bool, seen: str) -> None:
+        environment = ContainerEnvironment(ping_mode=chosen)  # type: ignore[arg-type]
+        variables = environment.variables(multi_model=multi_model, default_model="m")
+        mode = {"SAGEMAKER_MULTI_MODEL": "true"} if multi_model else {}
+        assert server_environment({**variables, **mode}, ["m"])["SAGEMAKER_TRITON_PING_MODE"] == seen
+
+    @given(st.lists(WORDS.map("--{}=1".format), max_size=3), st.lists(WORDS, max_size=3))
+    def test_arguments_arrive_whole(self, arguments: list[str], models: list[str]) -> None:
+        environment = ContainerEnvironment(additional_args=tuple(arguments), additional_models=tuple(models))
+        variables = environment.variables(multi_model=False, default_model="entry")
+        expected = [*arguments, *(f"--load-model={model}" for model in models), "--load-model=entry"]
+        assert serve_arguments(variables, ["entry", *models])[-len(expected) :] == expected
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        pytest.param(
+            {"additional_args": ("--x=a b",)},
+            "additional_args holds '--x=a b', and the container's start script expands it unquoted: ' ' would split or "
+            "change it; write it without blanks, quotes, backslashes and * ? [ ]",
+            id="a blank",
+        ),
+        *(
+            pytest.param(
+                {"additional_args": (f"--x={c}",)}, "start script expands it unquoted", id=f"the character {c}"
+            )
+            for c in "\t\n'\"*?[]\\"
+        ),
+        pytest.param({"additional_args": ("x=1",)}, "additional_args holds 'x=1', which tritonserver", id="no option"),
+        pytest.param({"additional_args": "--x=1"}, "one item per argument, got the text '--x=1'", id="not a list"),
+        pytest.param({"additional_args": ("",)}, "additional_args holds '', which is not a text", id="nothing"),
+        pytest.param(
+            {"additional_models": ("*",)}, "additional_models holds '*', and the container's", id="a wildcard"
+        ),
+        pytest.param({"default_model_name": "my model"}, "default_model_name holds 'my model', and the", id="a name"),
+        pytest.param(
+            {"ping_mode": "dead"},
+            "ping_mode is 'ready' or 'live', got 'dead'; choose one of them or leave it out",
+            id="ping mode",
+        ),
+        pytest.param({"inference_type": "stream"}, "inference_type is 'infer' or 'generate' or", id="inference type"),
+        pytest.param({"tensorflow_version": 3}, "tensorflow_version is 1 or 2, got 3; choose one", id="TensorFlow"),
+        pytest.param({"tensorflow_version": True}, "tensorflow_version is 1 or 2, got True", id="TensorFlow as flag"),
+        pytest.param(
+            {"metrics_port": 65536},
+            "metrics_port is a whole number from 1 to 65535, got 65536; choose one or leave it out",
+            id="a port",
+        ),
+        pytest.param({"port": 0}, "port is a whole number from 1 to 65535, got 0", id="zero is not left out"),
+        pytest.param({"thread_count": 0}, "thread_count is a whole number of at least 1, got 0", id="no threads"),
+        pytest.param({"thread_count": True}, "thread_count is a whole number of at least 1, got True", id="a flag"),
+        pytest.param({"shm_default_byte_size": 1.5}, "a whole number of at least 1, got 1.5", id="half a byte"),
+        pytest.param({"log_verbose": -1}, "log_verbose is a whole number of at least 0, got -1", id="below no log"),
+        pytest.param({"log_verbose": "true"}, "log_verbose is a whole number of at least 0, got 'true'", id="a text"),
+        pytest.param({"allow_grpc": "false"}, "allow_grpc is true or false, got 'false'; write True or", id="a word"),
+        pytest.param({"log_info": 1}, "log_info is true or false, got 1; write True or False", id="a number"),
+        pytest.param(
+            {"model_load_gpu_limit": 90},
+            "model_load_gpu_limit is a fraction of a GPU's memory above 0 and at most 1, got 90; 0.9 is 90 %",
+            id="per cent",
+        ),
+        pytest.param({"model_load_gpu_limit": 0}, "above 0 and at most 1, got 0", id="no memory"),
+        pytest.param({"safe_port_range": (9010, 9000)}, "the lower one first, got (9010, 9000); write", id="a range"),
+        pytest.param(
+            {"extra": {"SAGEMAKER_TRITON_LOG_INFO": "true"}},
+            "extra holds 'SAGEMAKER_TRITON_LOG_INFO', which the container's start script reads; use the field of "
+            "ContainerEnvironment for it",
+            id="a variable with a field",
+        ),
+        pytest.param({"extra": {"1X": ""}}, "extra holds the variable '1X'; a name is letters, digits", id="no name"),
+        pytest.param({"extra": {"X": 1}}, "the value of X in extra is a text, got 1", id="no text"),
+    ],
+)
+def test_a_value_that_cannot_work_is_refused(arguments: dict[str, object], message: str) -> None:
+    with pytest.raises(ConfigurationError, match=re.escape(message)):
+        ContainerEnvironment(**arguments)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [{"default_model_name": "m"}, {"additional_models": ("m",)}, {"inference_type": "generate"}],
+)
+def test_a_multi_model_container_refuses_what_it_would_ignore(arguments: dict[str, object]) -> None:
+    environment = ContainerEnvironment(**arguments)  # type: ignore[arg-type]
+    (name,) = arguments
+    with pytest.raises(ConfigurationError, match=f"{name}=.* means nothing to a multi-model endpoint, whose"):
+        environment.variables(multi_model=True)
+
+
+class TestLimits:
+    def test_number_of_variables(self) -> None:
+        extra = {f"V{i}": "" for i in range(98)}
+        assert len(ContainerEnvironment(extra=extra).variables(multi_model=True)) == 100
+        with pytest.raises(
+            ConfigurationError, match="would have 101 environment variables and SageMaker takes 100; put"
+        ):
+            ContainerEnvironment(extra=extra | {"W": ""}).variables(multi_model=True)
+
+    @pytest.mark.parametrize(("name", "value", "what"), [("V", "x" * 1025, "value"), ("V" * 1025, "x", "name")])
+    def test_length(self, name: str, value: str, what: str) -> None:
+        ContainerEnvironment(extra={name[:1024]: value[:1024]}).variables(multi_model=True)
+        message = f"the {what} of the environment variable {name[:60]} has 1,025 bytes and SageMaker takes 1,024; put"
+        with pytest.raises(ConfigurationError, match=message):
+            ContainerEnvironment(extra={name: value}).variables(multi_model=True)
+
+    def test_length_is_counted_in_bytes(self) -> None:
+        with pytest.raises(ConfigurationError, match="environment variable V has 1,026 bytes"):
+            ContainerEnvironment(extra={"V": "é" * 513}).variables(multi_model=True)
+
+    def test_length_of_all_together(self) -> None:
+        extra = {f"V{i:02}": "x" * 1000 for i in range(32)}
+        rest = 32 * 1024 - sum(
+            len(k) + len(v) for k, v in ContainerEnvironment(extra=extra).variables(multi_model=True).items()
+        )
+        ContainerEnvironment(extra=extra | {"W": "x" * (rest - 1)}).variables(multi_model=True)
+        with pytest.raises(ConfigurationError, match="have 32,769 bytes together and SageMaker takes 32,768; put"):
+            ContainerEnvironment(extra=extra | {"W": "x" * rest}).variables(multi_model=True)
+
+
+def test_it_is_a_value() -> None:
+    first, second = ContainerEnvironment(extra={"A": "1"}), ContainerEnvironment(extra={"A": "1"})
+    assert first == second
+    assert hash(first) == hash(second)
+    with pytest.raises(TypeError):
+        first.extra["A"] = "2"  # type: ignore[index]

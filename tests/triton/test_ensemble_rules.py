@@ -1,0 +1,196 @@
+"""The rules CT301 to CT304: whether the server can load the models that an ensemble names."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Literal
+
+import pytest
+
+if TYPE_CHECKING:
+    from tests.triton.conftest import Change, Write
+
+
+@pytest.mark.parametrize(
+    ("change", "findings"),
+    [
+        pytest.param(
+            {"ensemble/config.pbtxt": ('model_name: "bert"', 'model_name: "brt"')},
+            [
+                "ensemble/config.pbtxt ensemble_scheduling.step[1].model_name: error CT301: step 1 runs the"
+                " model 'brt', for which the repository has no directory: ensemble ensemble contains models"
+                " that are not available or ambiguous: brt; write 'bert' if that is meant, or add the model",
+            ],
+            id="CT301 misspelt",
+        ),
+        pytest.param(
+            {"ensemble/config.pbtxt": ('model_name: "bert"', 'model_name: "zzz"')},
+            [
+                "ensemble/config.pbtxt ensemble_scheduling.step[1].model_name: error CT301: step 1 runs the"
+                " model 'zzz', for which the repository has no directory: ensemble ensemble contains models"
+                " that are not available or ambiguous: zzz; add the model, or correct it",
+            ],
+            id="CT301 missing",
+        ),
+        pytest.param(
+            {"ensemble/config.pbtxt": ("model_version: -1", "")},
+            [
+                "ensemble/config.pbtxt ensemble_scheduling.step[0].model_version: error CT303: step 0 says no"
+                " version, which means version 0, and the server would load version 1 of 'preprocess':"
+                " ensemble 'ensemble' depends on 'preprocess' whose required version 0 is not loaded; write"
+                " model_version: -1 for the latest version",
+                "ensemble/config.pbtxt ensemble_scheduling.step[1].model_version: error CT303: step 1 says no"
+                " version, which means version 0, and the server would load version 1 of 'bert': ensemble"
+                " 'ensemble' depends on 'bert' whose required version 0 is not loaded; write model_version:"
+                " -1 for the latest version",
+            ],
+            id="CT303 no version",
+        ),
+        pytest.param(
+            {
+                "ensemble/config.pbtxt": ("model_version: -1", "model_version: 1"),
+                "bert/2/model.onnx": "",
+                "preprocess/2/model.py": "",
+            },
+            [
+                "ensemble/config.pbtxt ensemble_scheduling.step[0].model_version: error CT303: step 0 asks"
+                " for version 1, and the server would load version 2 of 'preprocess': ensemble 'ensemble'"
+                " depends on 'preprocess' whose required version 1 is not loaded; write model_version: -1 for"
+                " the latest version",
+                "ensemble/config.pbtxt ensemble_scheduling.step[1].model_version: error CT303: step 1 asks"
+                " for version 1, and the server would load version 2 of 'bert': ensemble 'ensemble' depends"
+                " on 'bert' whose required version 1 is not loaded; write model_version: -1 for the latest"
+                " version",
+            ],
+            id="CT303 an older version",
+        ),
+    ],
+)
+@pytest.mark.parametrize("mode", ["single", "multi"])
+def test_steps(
+    write: Write, change: Mapping[str, Change], findings: list[str], mode: Literal["single", "multi"]
+) -> None:
+    repository = write(change)
+    assert [str(finding) for finding in repository.check(mode)] == findings
+
+
+@pytest.mark.parametrize(
+    ("change", "findings"),
+    [
+        pytest.param(
+            {"a/config.pbtxt": {"model": "a", "given": "x", "result": "y"}, "a/1/.gitkeep": ""},
+            [
+                "a/config.pbtxt ensemble_scheduling.step: error CT302: the ensembles run each other in a"
+                " circle (a → a), and the server would load none of them: circular dependency between"
+                " ensembles: a -> ... -> a -> a; take one of the steps out",
+            ],
+            id="CT302 an ensemble that runs itself",
+        ),
+    ],
+)
+@pytest.mark.parametrize("mode", ["single", "multi"])
+def test_circle(
+    write: Write, change: Mapping[str, Change], findings: list[str], mode: Literal["single", "multi"]
+) -> None:
+    repository = write(change, base={})
+    assert [str(finding) for finding in repository.check(mode)] == findings
+
+
+@pytest.mark.parametrize(
+    ("change", "findings"),
+    [
+        pytest.param(
+            {
+                "a/config.pbtxt": {"model": "b", "given": "x", "result": "y"},
+                "a/1/.gitkeep": "",
+                "b/config.pbtxt": {"model": "a", "given": "x", "result": "y"},
+                "b/1/.gitkeep": "",
+            },
+            [
+                ".: error CT403: the repository has several models (a, b) and several ensembles (a, b), so"
+                " that the default model is open, and the container would end with: More than 1 model"
+                " directory found in model repository; name the model in default_model_name of the"
+                " container's environment",
+                "a/config.pbtxt ensemble_scheduling.step: error CT302: the ensembles run each other in a"
+                " circle (a → b → a), and the server would load none of them: circular dependency between"
+                " ensembles: a -> ... -> b -> a; take one of the steps out",
+            ],
+            id="CT302 two ensembles",
+        ),
+    ],
+)
+def test_circle_of_two(write: Write, change: Mapping[str, Change], findings: list[str]) -> None:
+    repository = write(change, base={})
+    assert [str(finding) for finding in repository.check("single")] == findings
+
+
+@pytest.mark.parametrize(
+    ("change", "additional_models", "default_model", "findings"),
+    [
+        pytest.param(
+            {"extra/config.pbtxt": 'backend: "python"', "extra/1/model.py": ""},
+            [],
+            None,
+            [
+                "extra: warning CT304: nothing loads 'extra', because the entry model 'ensemble' does not run"
+                " it as a step; a call from another model would fail: Model extra is not ready; remove it, or"
+                " name it in additional_models if a model calls it (BLS)",
+            ],
+            id="CT304 no step",
+        ),
+        pytest.param(
+            {"extra/config.pbtxt": 'backend: "python"', "extra/1/model.py": ""},
+            ["extra"],
+            None,
+            [],
+            id="loaded besides",
+        ),
+        pytest.param(
+            {"a/config.pbtxt": {"model": "bert", "given": "token_ids", "result": "embedding"}, "a/1/.gitkeep": ""},
+            [],
+            "a",
+            [
+                "ensemble: warning CT304: nothing loads 'ensemble', because the entry model 'a' does not run"
+                " it as a step; a call from another model would fail: Model ensemble is not ready; remove it,"
+                " or name it in additional_models if a model calls it (BLS)",
+                "preprocess: warning CT304: nothing loads 'preprocess', because the entry model 'a' does not"
+                " run it as a step; a call from another model would fail: Model preprocess is not ready;"
+                " remove it, or name it in additional_models if a model calls it (BLS)",
+            ],
+            id="CT304 beside the default model",
+        ),
+    ],
+)
+def test_models_that_nothing_loads(
+    write: Write,
+    change: Mapping[str, Change],
+    additional_models: list[str],
+    default_model: str | None,
+    findings: list[str],
+) -> None:
+    repository = write(change)
+    assert [
+        str(finding)
+        for finding in repository.check("single", additional_models=additional_models, default_model=default_model)
+    ] == findings
+
+
+@pytest.mark.parametrize(
+    ("change", "findings"),
+    [
+        pytest.param(
+            {"extra/config.pbtxt": 'backend: "python"', "extra/1/model.py": ""},
+            [
+                "extra: warning CT304: nothing loads 'extra', because the entry model 'ensemble' does not run"
+                " it as a step; a call from another model would fail: Model extra is not ready; remove it; a"
+                " model that is called (BLS) has to be a step of the ensemble, or run on its own endpoint",
+            ],
+            id="CT304 no step",
+        ),
+    ],
+)
+def test_models_that_nothing_loads_in_a_multi_model_endpoint(
+    write: Write, change: Mapping[str, Change], findings: list[str]
+) -> None:
+    repository = write(change)
+    assert [str(finding) for finding in repository.check("multi")] == findings

@@ -1,0 +1,71 @@
+"""The table of Triton releases."""
+
+from __future__ import annotations
+
+import json
+import re
+from importlib.resources import files
+
+import pytest
+
+from cdk_triton.errors import ConfigurationError
+from cdk_triton.triton import release, releases
+from cdk_triton.triton.releases import release_order
+
+
+def test_a_release() -> None:
+    row = release("25.09")
+    assert (row.triton, row.cuda, row.tensorrt, row.python, row.dali) == (
+        "2.61.0",
+        "13.0.1.012",
+        "10.13.3.9",
+        "3.12",
+        "1.51.2",
+    )
+    assert (row.sagemaker_image, row.tensorflow_backend, row.min_compute_capability) == (True, False, "7.5")
+    assert row.order == (25, 9)
+
+
+def test_an_unknown_release_lists_the_known_ones() -> None:
+    with pytest.raises(ConfigurationError) as caught:
+        release("25.13")
+    message = str(caught.value)
+    assert message.startswith("the Triton release '25.13' is not known; choose one of 22.07, 22.08, ")
+    assert message.endswith(", 26.08")
+
+
+@pytest.mark.parametrize("name", ["25.9", "2509", "25.09-py3", "", "²5.09"])
+def test_a_name_that_is_no_release(name: str) -> None:
+    with pytest.raises(
+        ConfigurationError, match=f"{name!r} is not a Triton release; write year and month, for example"
+    ):
+        release_order(name)
+
+
+def test_releases_come_in_order_and_each_once() -> None:
+    orders = [row.order for row in releases()]
+    assert orders == sorted(set(orders))
+    assert len(orders) == 50
+
+
+def test_the_tensorflow_backend_ended_with_25_02() -> None:
+    assert max(row.release for row in releases() if row.tensorflow_backend) == "25.02"
+
+
+def test_versions_look_like_versions() -> None:
+    for row in releases():
+        assert re.fullmatch(r"2\.\d+\.\d", row.triton), row
+        assert re.fullmatch(r"3\.\d+", row.python), row
+        assert re.fullmatch(r"\d+\.(x|\d+(\.\d+)*)", row.tensorrt), row
+        assert row.cuda is None or re.fullmatch(r"\d+\.\d+\.\d+(\.\d+)?", row.cuda), row
+        assert row.min_compute_capability in (None, "6.0", "7.5"), row
+
+
+def test_the_data_file_is_in_its_canonical_form_and_says_where_it_comes_from() -> None:
+    text = files("cdk_triton.triton").joinpath("data", "releases.json").read_text(encoding="utf-8")
+    table = json.loads(text)
+    assert text == json.dumps(table, indent=1, ensure_ascii=False) + "\n"
+    assert list(table) == ["date", "source", "fields", "releases"]
+    assert re.fullmatch(r"\d{4}-\d{2}-\d{2}", table["date"])
+    for row in table["releases"]:
+        assert list(row) == list(table["fields"])

@@ -1,0 +1,28 @@
+"""The room `cdk_triton.triton` as a whole."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import cdk_triton.triton
+
+
+def test_it_starts_fast_and_without_what_it_does_not_need() -> None:
+    """The issue asks for 0.5 s; the time is that of the import alone, on any machine that runs tests."""
+    program = (
+        "import sys, time; start = time.perf_counter(); import cdk_triton.triton; "
+        "print(time.perf_counter() - start); "
+        "print(*sorted({name.partition('.')[0] for name in sys.modules} & "
+        "{'aws_cdk', 'jsii', 'constructs', 'grpc', 'numpy', 'boto3', 'botocore', 'tritonclient'}))"
+    )
+    result = subprocess.run([sys.executable, "-c", program], check=True, capture_output=True, text=True)
+    seconds, modules = result.stdout.splitlines()
+    assert modules == ""
+    assert float(seconds) < 0.5
+
+
+def test_public_names_exist_and_are_sorted() -> None:
+    names = cdk_triton.triton.__all__
+    assert names == sorted(names, key=lambda name: (not name.isupper(), name.islower(), name))
+    assert all(hasattr(cdk_triton.triton, name) for name in names)
