@@ -1,0 +1,28 @@
+"""What SageMaker offers for serving Triton: images and accounts, GPU instances, host AMIs, limits.
+
+`ServingPlatform` puts them together. Nothing here imports `aws_cdk`.
+"""
+
+from cdk_triton.sagemaker import limits
+from cdk_triton.sagemaker.host_amis import HOST_AMIS, HostAmi, host_ami_for_cuda
+from cdk_triton.sagemaker.images import REPOSITORY, accounts, image_name, image_releases, image_uri, url_suffix
+from cdk_triton.sagemaker.instances import GpuInstance, gpu_instance, gpu_instances
+from cdk_triton.sagemaker.platform import DERIVED, ServingPlatform
+
+__all__ = [
+    "DERIVED",
+    "HOST_AMIS",
+    "REPOSITORY",
+    "GpuInstance",
+    "HostAmi",
+    "ServingPlatform",
+    "accounts",
+    "gpu_instance",
+    "gpu_instances",
+    "host_ami_for_cuda",
+    "image_name",
+    "image_releases",
+    "image_uri",
+    "limits",
+    "url_suffix",
+]

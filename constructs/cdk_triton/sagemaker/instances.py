@@ -1,0 +1,105 @@
+"""SageMaker's instance types with NVIDIA GPUs.
+
+The table is `data/gpu_instances.json`, which names its sources and the day they were read.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
+from types import MappingProxyType
+from typing import TypedDict
+
+from cdk_triton.errors import ConfigurationError
+from cdk_triton.sagemaker._suggest import did_you_mean, in_words
+
+__all__ = ["GpuInstance", "gpu_instance", "gpu_instances"]
+
+
+@dataclass(frozen=True)
+class GpuInstance:
+    """One instance type.
+
+    Attributes:
+        name: such as "ml.g5.2xlarge".
+        gpu: the GPU as NVIDIA sells it, such as "NVIDIA A10G".
+        architecture: NVIDIA's name of the GPU's generation, such as "Ampere".
+        compute_capability: such as "8.6"; a TensorRT plan fits one compute capability.
+        gpu_memory_gb: memory of one GPU, nominal.
+        gpu_count: number of GPUs, or None where no source says.
+        host: architecture of the host's processor, "x86_64" or "arm64".
+        hosting: whether a real-time endpoint may use this type.
+        multi_model_listed: whether AWS lists this type for multi-model endpoints with GPUs. The list that was read ends
+            early and names no type newer than g5, so False means "not known to work" rather than "known not to".
+    """
+
+    name: str
+    gpu: str
+    architecture: str
+    compute_capability: str
+    gpu_memory_gb: int
+    gpu_count: int | None
+    host: str
+    hosting: bool
+    multi_model_listed: bool
+
+    @property
+    def family(self) -> str:
+        """The type without its size, such as "ml.g5"."""
+        return self.name.rpartition(".")[0]
+
+
+class _Family(TypedDict):
+    family: str
+    gpu: str
+    architecture: str
+    compute_capability: str
+    gpu_memory_gb: int
+    host: str
+    hosting: bool
+    gpu_counts: dict[str, int | None]
+    multi_model_sizes: list[str]
+
+
+@cache
+def gpu_instances() -> Mapping[str, GpuInstance]:
+    """Every instance type with an NVIDIA GPU, by name."""
+    families: list[_Family] = json.loads(
+        files(__package__).joinpath("data/gpu_instances.json").read_text(encoding="utf-8")
+    )["families"]
+    rows = [
+        GpuInstance(
+            name=f"{family['family']}.{size}",
+            gpu=family["gpu"],
+            architecture=family["architecture"],
+            compute_capability=family["compute_capability"],
+            gpu_memory_gb=family["gpu_memory_gb"],
+            gpu_count=count,
+            host=family["host"],
+            hosting=family["hosting"],
+            multi_model_listed=size in family["multi_model_sizes"],
+        )
+        for family in families
+        for size, count in family["gpu_counts"].items()
+    ]
+    return MappingProxyType({row.name: row for row in rows})
+
+
+def gpu_instance(name: str) -> GpuInstance:
+    """The instance type of this name.
+
+    Raises:
+        ConfigurationError: no instance type with an NVIDIA GPU is called so.
+    """
+    known = gpu_instances()
+    if name not in known:
+        families = dict.fromkeys(row.family for row in known.values() if row.hosting and row.host == "x86_64")
+        sizes = [row.name for row in known.values() if row.family == name.rpartition(".")[0] and row.hosting]
+        mend = f"use {in_words(sizes)}" if sizes else f"use a size of {in_words(families)}"
+        raise ConfigurationError(
+            f"{name!r} is no SageMaker instance type with an NVIDIA GPU{did_you_mean(name, known)}: {mend}"
+        )
+    return known[name]

@@ -1,0 +1,48 @@
+"""SageMaker's limits, as its service models state them.
+
+Source of every value unless it says otherwise: the models `sagemaker` 2017-07-24 and `sagemaker-runtime` 2017-05-13 of
+botocore 1.44.5, named by their shapes. Those of a container's environment stand with what is held to them, in
+`cdk_triton.triton.environment`.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+__all__ = [
+    "MAX_IMAGE_LENGTH",
+    "MAX_INVOCATION_BYTES",
+    "MAX_INVOCATION_SECONDS",
+    "MAX_NAME_LENGTH",
+    "MAX_PRODUCTION_VARIANTS",
+    "MAX_TARGET_MODEL_LENGTH",
+    "MAX_TIMEOUT_SECONDS",
+    "MIN_TIMEOUT_SECONDS",
+    "NAME_PATTERN",
+]
+
+NAME_PATTERN: Final = r"[a-zA-Z0-9](-*[a-zA-Z0-9]){0,62}"
+"""Names of models, endpoint configurations, endpoints and variants, as a whole (EndpointName, VariantName)."""
+
+MAX_NAME_LENGTH: Final = 63
+"""Characters in such a name (EndpointName, VariantName)."""
+
+MIN_TIMEOUT_SECONDS: Final = 60
+MAX_TIMEOUT_SECONDS: Final = 3600
+"""Both timeouts of a variant: the container's start and the download of the model data
+(ProductionVariantContainerStartupHealthCheckTimeoutInSeconds, ProductionVariantModelDataDownloadTimeoutInSeconds)."""
+
+MAX_PRODUCTION_VARIANTS: Final = 10
+"""Variants of one endpoint configuration (ProductionVariantList)."""
+
+MAX_IMAGE_LENGTH: Final = 255
+"""Characters in an image URI (ContainerImage)."""
+
+MAX_TARGET_MODEL_LENGTH: Final = 1024
+"""Characters in the target model of an invocation (TargetModelHeader)."""
+
+MAX_INVOCATION_BYTES: Final = 6_291_456
+"""Body of a request and of an answer of a real-time endpoint, 6 MiB (BodyBlob)."""
+
+MAX_INVOCATION_SECONDS: Final = 60
+"""How long a container may take to answer (documentation of InvokeEndpoint)."""

@@ -1,0 +1,242 @@
+"""`ServingPlatform`: what serves the models, said once."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Final
+
+from cdk_triton.errors import ConfigurationError
+from cdk_triton.sagemaker import images
+from cdk_triton.sagemaker._suggest import did_you_mean, in_words
+from cdk_triton.sagemaker.host_amis import HOST_AMIS, host_ami_for_cuda
+from cdk_triton.sagemaker.instances import GpuInstance, gpu_instance, gpu_instances
+from cdk_triton.sagemaker.limits import MAX_IMAGE_LENGTH
+from cdk_triton.sagemaker.tokens import has_token, refuse_token
+from cdk_triton.triton.releases import Release
+from cdk_triton.triton.releases import release as release_facts
+
+__all__ = ["DERIVED", "ServingPlatform"]
+
+DERIVED: Final = "derived"
+"""Asks `ServingPlatform` to derive the host AMI from the CUDA version of its release."""
+
+_BY_DIGEST = re.compile(r"[^\s@]+@(?P<digest>sha256:[0-9a-f]{64})")
+_HOST_AMI = re.compile(r"[a-z0-9]+-ami-sagemaker-inference-[a-z0-9-]+")
+
+
+@dataclass(frozen=True, kw_only=True)
+class ServingPlatform:
+    """The Triton release and the instance type that serve; image, GPU and host AMI follow from them.
+
+    Two platforms with the same `label` load the same archives: one image and one kind of GPU.
+
+    Attributes:
+        instance_type: a SageMaker instance type with an NVIDIA GPU, such as "ml.g5.2xlarge".
+        release: the Triton container release, such as "25.09". Beside an image of your own it tells which versions that
+            image has, and may be left out.
+        image: an image of your own instead of SageMaker's, by digest: "<registry>/<repository>@sha256:<64 hex digits>".
+            Its registry may contain CDK tokens, its digest may not.
+        inference_ami_version: the host AMI (CloudFormation's `InferenceAmiVersion`). Derived from the CUDA version of
+            the release unless given (`host_amis` says how, and that the choice is unconfirmed on AWS); None leaves it
+            to SageMaker, as does an image of your own without a release. `dataclasses.replace` keeps the value: a copy
+            with another release wants `inference_ami_version=DERIVED` beside it.
+
+    Raises:
+        ConfigurationError: release, image or instance type does not exist, or they do not fit each other.
+    """
+
+    instance_type: str
+    release: str | None = None
+    image: str | None = None
+    inference_ami_version: str | None = DERIVED
+
+    def __post_init__(self) -> None:
+        """Check what the tables can tell, then derive the host AMI."""
+        _refuse_non_text(self)
+        if self.release is None and self.image is None:
+            raise ConfigurationError(
+                "a ServingPlatform needs a release, such as release='25.09', or an image of your own by digest"
+            )
+        if self.image is not None:
+            _check_own_image(self.image)
+        elif self.release is not None:
+            _check_published_release(self.release)
+        _check_instance(self)
+        if self.inference_ami_version == DERIVED:
+            object.__setattr__(self, "inference_ami_version", _derived_host_ami(self.versions))
+        elif self.inference_ami_version is not None:
+            _check_host_ami(self.inference_ami_version)
+
+    @property
+    def versions(self) -> Release | None:
+        """The versions inside the image, or None for an image of your own without a release."""
+        return None if self.release is None else release_facts(self.release)
+
+    @property
+    def instance(self) -> GpuInstance:
+        """The facts about the instance type."""
+        return gpu_instance(self.instance_type)
+
+    @property
+    def gpu(self) -> str:
+        """The GPU's name, such as "NVIDIA A10G"."""
+        return self.instance.gpu
+
+    @property
+    def compute_capability(self) -> str:
+        """The GPU's compute capability, such as "8.6"."""
+        return self.instance.compute_capability
+
+    @property
+    def gpu_memory_gb(self) -> int:
+        """Memory of one GPU in GB, nominal."""
+        return self.instance.gpu_memory_gb
+
+    @property
+    def gpu_count(self) -> int:
+        """GPUs of one instance.
+
+        Raises:
+            ConfigurationError: no source says how many GPUs this instance type has.
+        """
+        count = self.instance.gpu_count
+        if count is None:
+            raise ConfigurationError(
+                f"the number of GPUs of {self.instance_type} is in none of this library's sources, and what was asked "
+                f"for depends on it: use {in_words(_same_gpu(self.instance, counted=True))}"
+            )
+        return count
+
+    @property
+    def image_identity(self) -> str:
+        """What the image is, wherever it is stored: "sagemaker-tritonserver:25.09-py3" or "sha256:…"."""
+        if self.image is not None:
+            return _digest(self.image)
+        assert self.release is not None  # noqa: S101  (__post_init__ asked for one of the two)
+        return images.image_name(self.release)
+
+    @property
+    def label(self) -> str:
+        """Image and GPU in one word, such as "25.09-a10g", for names and S3 prefixes.
+
+        An image of your own adds the head of its digest: it may differ from SageMaker's image of the same release.
+        """
+        parts = [self.release or "own"]
+        if self.image is not None:
+            parts.append(_digest(self.image).removeprefix("sha256:")[:12])
+        gpu = re.sub(r"[^a-z0-9]+", "-", self.gpu.removeprefix("NVIDIA ").lower())
+        return "-".join([*parts, gpu])
+
+    def image_uri(self, region: str) -> str:
+        """The image's URI, for a region that is known while the app runs.
+
+        Where the region is a token, the template needs a mapping: `cdk_triton.sagemaker.accounts`.
+
+        Raises:
+            ConfigurationError: the region is a token, or SageMaker has no such image there.
+        """
+        if self.image is not None:
+            return self.image
+        assert self.release is not None  # noqa: S101  (__post_init__ asked for one of the two)
+        refuse_token(region, "the region")
+        return images.image_uri(self.release, region)
+
+
+def _refuse_non_text(platform: ServingPlatform) -> None:
+    # release=25.10 is a float and would read 25.1.
+    for name in ("instance_type", "release", "image", "inference_ami_version"):
+        value: object = getattr(platform, name)
+        if value is not None and not isinstance(value, str):
+            raise ConfigurationError(f"{name} must be text in quotes, got {value!r}, a {type(value).__name__}")
+    refuse_token(platform.instance_type, "instance_type")
+    refuse_token(platform.release or "", "release")
+
+
+def _check_published_release(release: str) -> None:
+    published = images.image_releases()
+    if release in published:
+        return
+    try:
+        release_facts(release)
+    except ConfigurationError:
+        raise ConfigurationError(
+            f"{release!r} is no known Triton release{did_you_mean(release, published)}: SageMaker has images of "
+            f"{in_words(published, 'and')}"
+        ) from None
+    images.image_name(release)  # says that SageMaker has no image of it, and which releases are nearest
+
+
+def _check_own_image(image: str) -> None:
+    if _BY_DIGEST.fullmatch(image) is None:
+        raise ConfigurationError(
+            f"image {image!r} must be named by its digest, as <registry>/<repository>@sha256:<64 hexadecimal digits>: "
+            "a tag may come to mean another image, and what is built for one image is served by exactly that image"
+        )
+    if len(image) > MAX_IMAGE_LENGTH and not has_token(image):
+        raise ConfigurationError(
+            f"image {image!r} has {len(image)} characters and SageMaker accepts {MAX_IMAGE_LENGTH}: shorten the name "
+            "of its repository"
+        )
+
+
+def _digest(image: str) -> str:
+    return image.rpartition("@")[2]
+
+
+def _check_instance(platform: ServingPlatform) -> None:
+    instance = platform.instance
+    if not instance.hosting:
+        raise ConfigurationError(
+            f"{instance.name} cannot serve an endpoint, SageMaker does not offer it for hosting: use "
+            f"{in_words(_same_gpu(instance))}, with the same GPU"
+        )
+    if instance.host != "x86_64" and platform.image is None:
+        raise ConfigurationError(
+            f"{instance.name} has an Arm host and SageMaker's Triton images are for x86-64 only: use another instance "
+            "type, or build an image of your own for Arm and give it by digest"
+        )
+    versions = platform.versions
+    needed = versions and versions.min_compute_capability
+    if needed and _number(instance.compute_capability) < _number(needed):
+        raise ConfigurationError(
+            f"{instance.name} has the GPU {instance.gpu} of compute capability {instance.compute_capability} and "
+            f"Triton {platform.release} needs {needed} or higher: {_mend_old_gpu(instance)}"
+        )
+
+
+def _mend_old_gpu(instance: GpuInstance) -> str:
+    capability = _number(instance.compute_capability)
+    for release in reversed(images.image_releases()):
+        needed = release_facts(release).min_compute_capability
+        if needed and _number(needed) <= capability:
+            return f"use a release up to {release}, or an instance type with a newer GPU, such as ml.g4dn.xlarge"
+    return "use an instance type with a newer GPU, such as ml.g4dn.xlarge"
+
+
+def _same_gpu(instance: GpuInstance, *, counted: bool = False) -> list[str]:
+    return [
+        other.name
+        for other in gpu_instances().values()
+        if other.gpu == instance.gpu and other.hosting and (other.gpu_count is not None or not counted)
+    ]
+
+
+def _number(version: str) -> tuple[int, ...]:
+    return tuple(int(part) for part in version.split("."))
+
+
+def _derived_host_ami(versions: Release | None) -> str | None:
+    if versions is None:
+        return None
+    # Only the newest releases lack their CUDA version in the table.
+    return HOST_AMIS[-1].name if versions.cuda is None else host_ami_for_cuda(versions.cuda)
+
+
+def _check_host_ami(name: str) -> None:
+    if _HOST_AMI.fullmatch(name) is None and not has_token(name):
+        known = [ami.name for ami in HOST_AMIS]
+        raise ConfigurationError(
+            f"inference_ami_version {name!r} is no host AMI{did_you_mean(name, known)}: use {in_words(known)}, None "
+            "for SageMaker's default, or leave it out to have it derived from the release"
+        )

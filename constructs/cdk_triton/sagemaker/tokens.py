@@ -1,0 +1,34 @@
+"""Recognising CDK tokens without importing `aws_cdk`.
+
+A token stands for a value that only the deployment knows. Where a table or a key needs the value itself, a token must
+be refused: its text (`${Token[AWS.Region.4]}`) ends in a counter that changes from one synthesis to the next.
+"""
+
+from __future__ import annotations
+
+import re
+
+from cdk_triton.errors import ConfigurationError
+
+__all__ = ["has_token", "refuse_token"]
+
+# How aws-cdk-lib writes a token into a string, and into the only element of a list: core/lib/private/encoding.ts.
+_TOKEN = re.compile(r"[$#]\{Token\[[^\]]*\]\}")
+
+
+def has_token(text: str) -> bool:
+    """Whether a text contains a CDK token."""
+    return _TOKEN.search(text) is not None
+
+
+def refuse_token(text: str, what: str) -> None:
+    """Refuse a token where the value itself is needed.
+
+    Raises:
+        ConfigurationError: the text contains a token.
+    """
+    if has_token(text):
+        raise ConfigurationError(
+            f"{what} {text!r} contains a CDK token, whose value only the deployment knows, but tables and keys need "
+            "the value while the app runs: write it out"
+        )

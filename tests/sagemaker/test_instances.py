@@ -1,0 +1,73 @@
+"""The instance types with NVIDIA GPUs."""
+
+from __future__ import annotations
+
+import boto3
+import pytest
+
+from cdk_triton.errors import ConfigurationError
+from cdk_triton.sagemaker import GpuInstance, gpu_instance, gpu_instances
+
+
+def test_an_instance_type_is_found_by_name() -> None:
+    assert gpu_instance("ml.g5.12xlarge") == GpuInstance(
+        name="ml.g5.12xlarge",
+        gpu="NVIDIA A10G",
+        architecture="Ampere",
+        compute_capability="8.6",
+        gpu_memory_gb=24,
+        gpu_count=4,
+        host="x86_64",
+        hosting=True,
+        multi_model_listed=False,
+    )
+    assert gpu_instance("ml.g5.12xlarge").family == "ml.g5"
+    assert gpu_instance("ml.p6-b200.48xlarge").family == "ml.p6-b200"
+
+
+def test_the_types_for_hosting_are_those_of_the_service_model() -> None:
+    """A new boto3 that knows more GPU types fails here: add them to data/gpu_instances.json."""
+    model = boto3.client("sagemaker", region_name="us-east-1").meta.service_model
+    offered = model.shape_for("ProductionVariantInstanceType").metadata["enum"]
+    assert {row.name for row in gpu_instances().values() if row.hosting} == {
+        name for name in offered if name.startswith(("ml.g", "ml.p"))
+    }
+
+
+def test_a_gpu_has_one_compute_capability_and_memory() -> None:
+    facts: dict[str, set[tuple[str, int, str]]] = {}
+    for row in gpu_instances().values():
+        facts.setdefault(row.gpu, set()).add((row.compute_capability, row.gpu_memory_gb, row.architecture))
+    assert {gpu: len(found) for gpu, found in facts.items()} == dict.fromkeys(facts, 1)
+
+
+def test_only_types_with_one_gpu_are_listed_for_multi_model_endpoints() -> None:
+    assert {row.gpu_count for row in gpu_instances().values() if row.multi_model_listed} == {1}
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        (
+            "g5.2xlarge",
+            "'g5.2xlarge' is no SageMaker instance type with an NVIDIA GPU (did you mean 'ml.g5.2xlarge' or "
+            "'ml.g5.24xlarge'?): use a size of ml.p2, ml.p3, ml.g4dn, ml.g5, ml.g6, ml.g6e, ml.g7, ml.g7e, ml.p4d, "
+            "ml.p4de, ml.p5, ml.p5e, ml.p5en, ml.p6-b200 or ml.p6-b300",
+        ),
+        (
+            "ml.g4dn.3xlarge",
+            "'ml.g4dn.3xlarge' is no SageMaker instance type with an NVIDIA GPU (did you mean 'ml.g4dn.xlarge' or "
+            "'ml.g4dn.8xlarge'?): use ml.g4dn.xlarge, ml.g4dn.2xlarge, ml.g4dn.4xlarge, ml.g4dn.8xlarge, "
+            "ml.g4dn.12xlarge or ml.g4dn.16xlarge",
+        ),
+        (
+            "",
+            "'' is no SageMaker instance type with an NVIDIA GPU: use a size of ml.p2, ml.p3, ml.g4dn, ml.g5, ml.g6, "
+            "ml.g6e, ml.g7, ml.g7e, ml.p4d, ml.p4de, ml.p5, ml.p5e, ml.p5en, ml.p6-b200 or ml.p6-b300",
+        ),
+    ],
+)
+def test_an_unknown_type_is_refused_with_those_that_exist(name: str, message: str) -> None:
+    with pytest.raises(ConfigurationError) as error:
+        gpu_instance(name)
+    assert str(error.value) == message

@@ -1,0 +1,245 @@
+"""`ServingPlatform`: what follows from a release and an instance type, and what cannot serve."""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from cdk_triton.errors import ConfigurationError
+from cdk_triton.sagemaker import DERIVED, ServingPlatform, gpu_instances, image_releases
+
+DIGEST = "0123456789abcdef" * 4
+OWN_IMAGE = f"123456789012.dkr.ecr.eu-west-1.amazonaws.com/triton@sha256:{DIGEST}"
+
+
+def test_release_and_instance_type_say_everything() -> None:
+    platform = ServingPlatform(release="25.09", instance_type="ml.g5.12xlarge")
+    assert platform.image_identity == "sagemaker-tritonserver:25.09-py3"
+    assert platform.image_uri("eu-west-1") == (
+        "763104351884.dkr.ecr.eu-west-1.amazonaws.com/sagemaker-tritonserver:25.09-py3"
+    )
+    assert platform.label == "25.09-a10g"
+    assert (platform.gpu, platform.compute_capability) == ("NVIDIA A10G", "8.6")
+    assert (platform.gpu_count, platform.gpu_memory_gb) == (4, 24)
+    assert platform.inference_ami_version == "al2023-ami-sagemaker-inference-gpu-4-1"
+    assert platform.versions is not None
+    assert platform.versions.triton == "2.61.0"
+
+
+def test_a_platform_is_a_value() -> None:
+    one, other = (ServingPlatform(release="25.09", instance_type="ml.g5.xlarge") for _ in range(2))
+    assert one == other
+    assert hash(one) == hash(other)
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        one.release = "25.04"  # type: ignore[misc]  # the point of this test
+
+
+def test_sizes_of_a_family_share_a_label_and_gpus_do_not() -> None:
+    def label(instance_type: str) -> str:
+        return ServingPlatform(release="25.09", instance_type=instance_type).label
+
+    assert label("ml.g5.xlarge") == label("ml.g5.48xlarge")
+    assert label("ml.p4d.24xlarge") == "25.09-a100-40gb"
+    assert label("ml.p4de.24xlarge") == "25.09-a100-80gb"
+    assert label("ml.g7e.2xlarge") == "25.09-rtx-pro-6000-blackwell-server-edition"
+
+
+@pytest.mark.parametrize(
+    ("release", "ami"),
+    [
+        ("22.12", None),  # CUDA 11.8
+        ("23.10", None),  # CUDA 12.2
+        ("23.12", "al2-ami-sagemaker-inference-gpu-3-1"),  # CUDA 12.3
+        ("25.04", "al2-ami-sagemaker-inference-gpu-3-1"),  # CUDA 12.9
+        ("25.09", "al2023-ami-sagemaker-inference-gpu-4-1"),  # CUDA 13.0
+        ("26.05", "al2023-ami-sagemaker-inference-gpu-4-1"),  # CUDA 13.2
+    ],
+)
+def test_the_host_ami_follows_the_cuda_version_of_the_release(release: str, ami: str | None) -> None:
+    assert ServingPlatform(release=release, instance_type="ml.g4dn.xlarge").inference_ami_version == ami
+
+
+def test_the_host_ami_can_be_chosen_or_left_to_sagemaker() -> None:
+    def ami(choice: str | None) -> str | None:
+        platform = ServingPlatform(release="25.09", instance_type="ml.g5.xlarge", inference_ami_version=choice)
+        return platform.inference_ami_version
+
+    assert ami("al2-ami-sagemaker-inference-gpu-3-1") == "al2-ami-sagemaker-inference-gpu-3-1"
+    assert ami("al2027-ami-sagemaker-inference-gpu-9-9") == "al2027-ami-sagemaker-inference-gpu-9-9"
+    assert ami(None) is None
+    assert ami(DERIVED) == "al2023-ami-sagemaker-inference-gpu-4-1"
+
+
+def test_an_own_image_is_known_by_its_digest_wherever_it_is_stored() -> None:
+    platform = ServingPlatform(image=OWN_IMAGE, instance_type="ml.g6.xlarge")
+    elsewhere = ServingPlatform(
+        image="${Token[AWS.AccountId.8]}.dkr.ecr.${Token[AWS.Region.4]}.amazonaws.com/mirror@sha256:" + DIGEST,
+        instance_type="ml.g6.xlarge",
+    )
+    assert platform.image_identity == elsewhere.image_identity == f"sha256:{DIGEST}"
+    assert platform.label == elsewhere.label == "own-0123456789ab-l4"
+    assert platform.image_uri("eu-west-1") == OWN_IMAGE
+    assert platform.versions is None
+    assert platform.inference_ami_version is None
+
+
+def test_the_length_of_a_token_says_nothing_about_the_image() -> None:
+    image = "${Token[TOKEN.1]}" * 12 + f"/triton@sha256:{DIGEST}"
+    assert len(image) > 255
+    assert ServingPlatform(image=image, instance_type="ml.g5.xlarge").image_uri("eu-west-1") == image
+
+
+def test_a_release_beside_an_own_image_tells_its_versions() -> None:
+    # 26.06 has no image of SageMaker's: an own one is how it is used.
+    platform = ServingPlatform(release="26.06", image=OWN_IMAGE, instance_type="ml.g6.xlarge")
+    assert platform.versions is not None
+    assert platform.versions.cuda is not None
+    assert platform.inference_ami_version == "al2023-ami-sagemaker-inference-gpu-4-1"
+    assert platform.label == "26.06-0123456789ab-l4"
+
+
+def test_a_release_whose_cuda_version_is_unknown_gets_the_newest_host() -> None:
+    platform = ServingPlatform(release="26.08", image=OWN_IMAGE, instance_type="ml.g6.xlarge")
+    assert platform.versions is not None
+    assert platform.versions.cuda is None
+    assert platform.inference_ami_version == "al2023-ami-sagemaker-inference-gpu-4-1"
+
+
+def test_an_own_image_may_be_for_an_arm_host() -> None:
+    assert ServingPlatform(image=OWN_IMAGE, instance_type="ml.p6e-gb200.36xlarge").gpu == "NVIDIA GB200"
+
+
+LIST_OF_IMAGES = (
+    "22.07, 22.08, 22.09, 22.10, 22.12, 23.01, 23.02, 23.03, 23.05, 23.06, 23.07, 23.08, 23.09, 23.10, 23.12, 24.01, "
+    "24.03, 24.05, 24.09, 25.04, 25.09, 26.03, 26.04 and 26.05"
+)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (
+            {"instance_type": "ml.g5.xlarge"},
+            "a ServingPlatform needs a release, such as release='25.09', or an image of your own by digest",
+        ),
+        (
+            {"release": 25.10, "instance_type": "ml.g5.xlarge"},
+            "release must be text in quotes, got 25.1, a float",
+        ),
+        (
+            {"release": "25.9", "instance_type": "ml.g5.xlarge"},
+            f"'25.9' is no known Triton release (did you mean '25.09'?): SageMaker has images of {LIST_OF_IMAGES}",
+        ),
+        (
+            {"release": "", "instance_type": "ml.g5.xlarge"},
+            f"'' is no known Triton release: SageMaker has images of {LIST_OF_IMAGES}",
+        ),
+        (
+            {"release": "26.06", "instance_type": "ml.g5.xlarge"},
+            "SageMaker has no image of Triton '26.06': use 26.05, or build an image of your own and give it by digest",
+        ),
+        (
+            {"release": "25.09", "instance_type": "ml.p3.2xlarge"},
+            "ml.p3.2xlarge has the GPU NVIDIA V100 16GB of compute capability 7.0 and Triton 25.09 needs 7.5 or "
+            "higher: use a release up to 24.09, or an instance type with a newer GPU, such as ml.g4dn.xlarge",
+        ),
+        (
+            {"release": "22.07", "instance_type": "ml.p2.xlarge"},
+            "ml.p2.xlarge has the GPU NVIDIA K80 of compute capability 3.7 and Triton 22.07 needs 6.0 or higher: "
+            "use an instance type with a newer GPU, such as ml.g4dn.xlarge",
+        ),
+        (
+            {"release": "25.09", "instance_type": "ml.gr6.4xlarge"},
+            "ml.gr6.4xlarge cannot serve an endpoint, SageMaker does not offer it for hosting: use ml.g6.xlarge, "
+            "ml.g6.2xlarge, ml.g6.4xlarge, ml.g6.8xlarge, ml.g6.12xlarge, ml.g6.16xlarge, ml.g6.24xlarge or "
+            "ml.g6.48xlarge, with the same GPU",
+        ),
+        (
+            {"release": "25.09", "instance_type": "ml.p6e-gb200.36xlarge"},
+            "ml.p6e-gb200.36xlarge has an Arm host and SageMaker's Triton images are for x86-64 only: use another "
+            "instance type, or build an image of your own for Arm and give it by digest",
+        ),
+        (
+            {"image": "nvcr.io/nvidia/tritonserver:25.09-py3", "instance_type": "ml.g5.xlarge"},
+            "image 'nvcr.io/nvidia/tritonserver:25.09-py3' must be named by its digest, as "
+            "<registry>/<repository>@sha256:<64 hexadecimal digits>: a tag may come to mean another image, and what "
+            "is built for one image is served by exactly that image",
+        ),
+        (
+            {"image": f"{'r' * 200}/t@sha256:{DIGEST}", "instance_type": "ml.g5.xlarge"},
+            f"image '{'r' * 200}/t@sha256:{DIGEST}' has 274 characters and SageMaker accepts 255: shorten the name of "
+            "its repository",
+        ),
+        (
+            {"release": "${Token[TOKEN.12]}", "instance_type": "ml.g5.xlarge"},
+            "release '${Token[TOKEN.12]}' contains a CDK token, whose value only the deployment knows, but tables "
+            "and keys need the value while the app runs: write it out",
+        ),
+        (
+            {"release": "25.09", "instance_type": "ml.${Token[TOKEN.13]}"},
+            "instance_type 'ml.${Token[TOKEN.13]}' contains a CDK token, whose value only the deployment knows, but "
+            "tables and keys need the value while the app runs: write it out",
+        ),
+        (
+            {"release": "25.09", "instance_type": "ml.g5.xlarge", "inference_ami_version": "al2-gpu-3-1"},
+            "inference_ami_version 'al2-gpu-3-1' is no host AMI: use al2-ami-sagemaker-inference-gpu-2, "
+            "al2-ami-sagemaker-inference-gpu-2-1, al2-ami-sagemaker-inference-gpu-3-1 or "
+            "al2023-ami-sagemaker-inference-gpu-4-1, None for SageMaker's default, or leave it out to have it "
+            "derived from the release",
+        ),
+    ],
+    ids=lambda value: (
+        " ".join(f"{k}={v:.20}" if isinstance(v, str) else f"{k}" for k, v in value.items())
+        if isinstance(value, dict)
+        else ""
+    ),
+)
+def test_what_cannot_serve_is_refused_with_the_reason_and_the_mend(arguments: dict[str, Any], message: str) -> None:
+    with pytest.raises(ConfigurationError) as error:
+        ServingPlatform(**arguments)
+    assert str(error.value) == message
+
+
+def test_a_digest_that_is_a_token_is_refused() -> None:
+    with pytest.raises(ConfigurationError, match="must be named by its digest"):
+        ServingPlatform(image="registry/triton@${Token[TOKEN.7]}", instance_type="ml.g5.xlarge")
+
+
+def test_a_region_that_is_a_token_has_no_image_uri() -> None:
+    platform = ServingPlatform(release="25.09", instance_type="ml.g5.xlarge")
+    with pytest.raises(ConfigurationError, match=r"the region '\$\{Token\[AWS.Region.4\]\}' contains a CDK token"):
+        platform.image_uri("${Token[AWS.Region.4]}")
+
+
+def test_an_unknown_number_of_gpus_is_said_only_where_it_matters() -> None:
+    platform = ServingPlatform(release="25.09", instance_type="ml.g7.12xlarge")
+    assert platform.label == "25.09-rtx-pro-4500-blackwell-server-edition"
+    with pytest.raises(ConfigurationError) as error:
+        _ = platform.gpu_count
+    assert str(error.value) == (
+        "the number of GPUs of ml.g7.12xlarge is in none of this library's sources, and what was asked for depends "
+        "on it: use ml.g7.2xlarge, ml.g7.4xlarge, ml.g7.8xlarge or ml.g7.48xlarge"
+    )
+
+
+def platform_or_refusal(release: str, instance_type: str) -> ServingPlatform | str:
+    try:
+        return ServingPlatform(release=release, instance_type=instance_type)
+    except ConfigurationError as error:
+        return str(error)
+
+
+@given(st.sampled_from(image_releases()), st.sampled_from(sorted(gpu_instances())))
+def test_every_pair_of_the_tables_serves_or_says_why_not(release: str, instance_type: str) -> None:
+    found = platform_or_refusal(release, instance_type)
+    if isinstance(found, str):
+        assert found.startswith(f"{instance_type} ")
+        assert ": use " in found
+    else:
+        assert found.image_uri("us-east-1").endswith(found.image_identity)
+        assert re.fullmatch(r"\d\d\.\d\d(-[a-z0-9]+)+", found.label)
