@@ -1,0 +1,203 @@
+"""Writes a repository as one `.tar.gz`: deterministic, streaming, all or nothing.
+
+The same files give the same bytes on one kind of processor, whoever packs them, when, and in which order the directory
+lists them: entries are sorted, times and ids are 0, modes are fixed, and the gzip header has neither name nor time. The
+gzip stream is a single member, because Python's streaming tar reader fails at the end of the first one. Entries are
+regular files and directories only: SageMaker refuses an archive with symbolic links, so links inside the repository
+are packed as what they point to.
+
+The tar format is PAX (POSIX.1-2001). A name of up to 100 ASCII characters and a size below 8 GiB need nothing beyond
+the old ustar header, so most archives are plain ustar; longer names, other alphabets and larger files need an
+extension. PAX is the standard one, fixes UTF-8 for names, and is what Python's `tarfile`, and with it SageMaker's own
+SDK, writes. ustar alone cannot hold a weight file of 8 GiB; GNU's extension leaves the encoding of names open.
+
+isal's level 1 takes about a twentieth of the time of `tar -czf` for the same size on weights, which hardly compress. It
+runs in one thread beside the one that reads; more threads gain nothing there. It has to be isal 1.9: 1.7 ends
+with a second, empty gzip member, and up to 1.8 a full disk makes it wait for ever.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import secrets
+import shutil
+import tarfile
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from io import BufferedWriter, FileIO
+from pathlib import Path, PurePosixPath
+from typing import TYPE_CHECKING, BinaryIO, Final
+
+from isal import igzip_threaded
+
+from cdk_triton.artifacts.contents import ArchiveFile, archive_files
+from cdk_triton.artifacts.reading import BLOCK_BYTES, Progress, file_state, read_blocks
+from cdk_triton.errors import ArchiveError
+from cdk_triton.triton import ModelRepository
+
+if TYPE_CHECKING:
+    from _typeshed import ReadableBuffer
+
+__all__ = ["Archive", "write_archive"]
+
+_LEVEL: Final = 1
+_ADVICE_BYTES: Final = 16 << 20
+
+
+@dataclass(frozen=True)
+class Archive:
+    """An archive that was written.
+
+    Attributes:
+        path: the file.
+        size: its size in bytes.
+        file_count: number of files in it, placeholders included.
+        content_size: bytes of these files before compression.
+    """
+
+    path: Path
+    size: int
+    file_count: int
+    content_size: int
+
+
+def write_archive(
+    source: str | Path | ModelRepository, target: str | Path, *, progress: Progress | None = None
+) -> Archive:
+    """Pack a model repository into one `.tar.gz`.
+
+    The target appears when it is complete, and replaces what was there; after any failure it is as it was before.
+
+    Args:
+        source: the repository or its directory.
+        target: the file to write, in a directory that exists and is not inside the repository.
+        progress: is told about the bytes read.
+
+    Raises:
+        RepositoryError: the directory is no model repository.
+        ArchiveError: no space, a link that leaves the repository, or a file that changed since the repository was read.
+    """
+    repository = source if isinstance(source, ModelRepository) else ModelRepository.from_directory(source)
+    target = Path(target)
+    files = archive_files(repository)
+    root = repository.root.resolve()
+    _check_places(files, root, target)
+    content_size = sum(file.size for file in files)
+    try:
+        with _replacing(target) as stream:
+            with _gzip(stream) as tar:
+                _write_tar(tar, files, progress)
+            size = stream.tell()
+    except OSError as error:
+        raise ArchiveError(_why_not_written(target, error, content_size)) from error
+    return Archive(target, size, len(files), content_size)
+
+
+def _gzip(stream: BinaryIO) -> BinaryIO:
+    tar: BinaryIO = igzip_threaded.open(  # type: ignore[no-untyped-call]  # isal types its classes, not this function
+        stream, "wb", compresslevel=_LEVEL, threads=1, block_size=BLOCK_BYTES
+    )
+    return tar
+
+
+def _check_places(files: Iterable[ArchiveFile], root: Path, target: Path) -> None:
+    if target.resolve().is_relative_to(root):
+        raise ArchiveError(
+            f"the archive {target} would be a part of the repository {root} that it contains: write it somewhere else"
+        )
+    for file in files:
+        # Checked when the repository was read, and again here: a link may have been put in place since.
+        if file.source is not None and not file.source.resolve().is_relative_to(root):
+            raise ArchiveError(
+                f"{file.source} is a link that leaves the repository, to {file.source.resolve()}: put the file itself "
+                f"into {root}"
+            )
+
+
+def _write_tar(tar: BinaryIO, files: tuple[ArchiveFile, ...], progress: Progress | None) -> None:
+    done, total = 0, sum(file.size for file in files)
+    for path, file in _entries(files):
+        tar.write(_header(path, file))
+        if file is None or file.source is None:
+            continue
+        state = file_state(file.source)
+        if state.st_size != file.size:
+            raise ArchiveError(
+                f"{file.source} had {file.size} bytes when its repository was read and has {state.st_size} now: run "
+                "this again when nothing writes to it any more"
+            )
+        for block in read_blocks(file.source, state):
+            tar.write(block)
+            done += len(block)
+            if progress is not None:
+                progress(done, total)
+        tar.write(bytes(-file.size % tarfile.BLOCKSIZE))
+    tar.write(bytes(2 * tarfile.BLOCKSIZE))  # the end-of-archive mark
+
+
+def _entries(files: Iterable[ArchiveFile]) -> list[tuple[str, ArchiveFile | None]]:
+    """Paths in order, with the file, or None for a directory; a directory's path is shorter than those below it."""
+    entries: dict[str, ArchiveFile | None] = {file.path: file for file in files}
+    for path in list(entries):
+        entries.update(dict.fromkeys(parent.as_posix() for parent in PurePosixPath(path).parents[:-1]))
+    return sorted(entries.items(), key=lambda entry: entry[0])
+
+
+def _header(path: str, file: ArchiveFile | None) -> bytes:
+    entry = tarfile.TarInfo(path)  # its defaults: time 0, ids 0, no names
+    if file is None:
+        entry.type, entry.mode = tarfile.DIRTYPE, 0o755
+    else:
+        entry.size, entry.mode = file.size, 0o644
+    return entry.tobuf(tarfile.PAX_FORMAT, "utf-8", "surrogateescape")
+
+
+class _Output(BufferedWriter):
+    """A file whose pages leave the page cache as soon as they are on disk.
+
+    Nothing reads an archive while it is written, and one of many gigabytes would push out of memory what others read.
+    It is also faster where fresh memory is dear: on a virtual machine, filling pages that it never touched before costs
+    more than compressing what goes into them.
+    """
+
+    _advised = 0
+
+    def write(self, data: ReadableBuffer) -> int:
+        """Write, and now and then ask the system to start writing back the newest pages and to drop the ones before."""
+        count = super().write(data)
+        position = self.tell()
+        if position - self._advised >= _ADVICE_BYTES:
+            self.flush()
+            with suppress(OSError, AttributeError):  # advice: a file system may decline it, and macOS has no such call
+                os.posix_fadvise(self.fileno(), max(0, self._advised - _ADVICE_BYTES), 0, os.POSIX_FADV_DONTNEED)
+            self._advised = position
+        return count
+
+
+@contextmanager
+def _replacing(target: Path) -> Iterator[BinaryIO]:
+    """A file beside the target that takes its place at the end, or vanishes."""
+    temporary = target.with_name(f".{target.name}.{secrets.token_hex(4)}.partial")
+    try:
+        with _Output(FileIO(temporary, "xb")) as stream:
+            yield stream
+        temporary.replace(target)
+    except BaseException:  # an interruption too
+        with suppress(OSError):
+            temporary.unlink()
+        raise
+
+
+def _why_not_written(target: Path, error: OSError, content_size: int) -> str:
+    directory = target.parent
+    if error.errno in (errno.ENOSPC, errno.EDQUOT):
+        free = shutil.disk_usage(directory).free
+        return (
+            f"the archive {target} cannot be written: there is no space left, up to {content_size:,} bytes are needed "
+            f"and {free:,} are free; make room in {directory.resolve()} or write it somewhere else"
+        )
+    if not directory.is_dir():
+        return f"the archive {target} cannot be written: there is no directory {directory}; make it first"
+    return f"the archive {target} cannot be written: {error.strerror}; write it somewhere else or remove the cause"

@@ -1,0 +1,16 @@
+"""Where this library keeps between runs what it may lose."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+__all__ = ["cache_directory"]
+
+
+def cache_directory() -> Path:
+    """Where this library keeps what it may lose: `cdk-triton` in the user's cache directory (XDG_CACHE_HOME)."""
+    configured = os.environ.get("XDG_CACHE_HOME", "")
+    # The XDG specification: a path that is not absolute counts as unset.
+    base = Path(configured) if Path(configured).is_absolute() else Path("~/.cache").expanduser()
+    return base / "cdk-triton"

@@ -1,0 +1,53 @@
+"""What an archive contains: the one list that the archive writer packs and the keys hash."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from cdk_triton.triton import Model, ModelRepository
+
+__all__ = ["PLACEHOLDER", "ArchiveFile", "archive_files"]
+
+PLACEHOLDER = ".keep"
+"""The empty file that keeps the version directory of an ensemble alive."""
+
+
+@dataclass(frozen=True)
+class ArchiveFile:
+    """One file of an archive.
+
+    Attributes:
+        path: where it stands in the archive, with `/`.
+        source: where its bytes come from; None: it is empty.
+        size: its size in bytes when the repository was read.
+    """
+
+    path: str
+    source: Path | None
+    size: int
+
+
+def archive_files(repository: ModelRepository) -> tuple[ArchiveFile, ...]:
+    """The files of the repository's archive, in the order of their paths.
+
+    Triton loads no ensemble without a version directory ("at least one version must be available under the version
+    policy", core: src/model_lifecycle.cc:453-458), yet has nothing to read in it, and git, S3 and ZIP archives keep no
+    empty directories. So an ensemble whose version directories hold no file gets an empty one in each of them, or in
+    `1/` where there is none: a checkout that lost its empty `1/` gives the same archive as one that has it.
+    """
+    files = [ArchiveFile(file.path.as_posix(), file.source, file.size) for file in repository.files]
+    for model in repository.models:
+        if model.is_ensemble:
+            files.extend(_placeholders(model))
+    return tuple(sorted(files, key=lambda file: file.path))
+
+
+def _placeholders(model: Model) -> Iterator[ArchiveFile]:
+    directories = [model.directory / str(version) for version in model.versions or (1,)]
+    if not any(directory in file.path.parents for file in model.files for directory in directories):
+        for directory in directories:
+            yield ArchiveFile((directory / PLACEHOLDER).as_posix(), None, 0)

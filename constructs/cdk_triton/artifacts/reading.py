@@ -1,0 +1,61 @@
+"""Reading the files of a repository in blocks, and noticing when somebody writes to one meanwhile."""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Final
+
+from cdk_triton.errors import ArchiveError
+
+__all__ = ["BLOCK_BYTES", "Progress", "file_state", "fingerprint", "read_blocks"]
+
+Progress = Callable[[int, int], object]
+"""Is called with the bytes done and the bytes in all, after every block."""
+
+BLOCK_BYTES: Final = 1 << 20
+
+
+def file_state(file: Path) -> os.stat_result:
+    """The state of a regular file.
+
+    Raises:
+        ArchiveError: the file is missing, or no regular file.
+    """
+    try:
+        state = file.stat()
+    except OSError as error:
+        raise ArchiveError(
+            f"{file} cannot be read: {error.strerror}; it was there when its repository was read, so run this again "
+            "when nothing changes the repository any more"
+        ) from error
+    if not stat.S_ISREG(state.st_mode):  # opening a named pipe would wait for ever
+        raise ArchiveError(f"{file} is not a regular file, and nothing else can be packed: remove it")
+    return state
+
+
+def fingerprint(state: os.stat_result) -> str:
+    """What changes when a file does; with the change time, because a modification time can be set back."""
+    return f"{state.st_size} {state.st_mtime_ns} {state.st_ctime_ns} {state.st_dev} {state.st_ino}"
+
+
+def read_blocks(file: Path, state: os.stat_result) -> Iterator[memoryview]:
+    """The content of a file in full blocks and a last one, all in the same buffer: use one before asking for the next.
+
+    Raises:
+        ArchiveError: the file cannot be read, or is not as `state` says, before or after.
+    """
+    buffer = memoryview(bytearray(BLOCK_BYTES))
+    left = state.st_size
+    try:
+        with file.open("rb") as stream:  # buffered, so that only the last block is short
+            while left > 0 and (count := stream.readinto(buffer[: min(left, BLOCK_BYTES)])):
+                left -= count
+                yield buffer[:count]
+            after = os.fstat(stream.fileno())
+    except OSError as error:
+        raise ArchiveError(f"{file} cannot be read: {error.strerror}; make it readable") from error
+    if fingerprint(after) != fingerprint(state):
+        raise ArchiveError(f"{file} changed while it was read: run this again when nothing writes to it any more")
