@@ -1,0 +1,69 @@
+"""What CloudFormation asks for, read once and typed."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from .failure import ArtifactError
+
+__all__ = ["Request"]
+
+_SHA256 = re.compile(r"[0-9a-f]{64}")
+
+
+@dataclass(frozen=True)
+class Request:
+    """One request of CloudFormation for a `Custom::TritonArtifacts` resource.
+
+    Attributes:
+        is_delete: nothing is done and nothing is deleted: a rollback needs the old objects, other stacks share them.
+        physical_id: the plan's SHA-256; for a Delete what CloudFormation sent, which it may have invented.
+        plan_bucket: the bucket of the plan and of the archives that it names.
+        plan_key: the plan's object key.
+        started_at: when `on_event` accepted the request, in seconds since 1970.
+    """
+
+    is_delete: bool
+    physical_id: str
+    plan_bucket: str = ""
+    plan_key: str = ""
+    started_at: float = 0.0
+
+    @classmethod
+    def parse(cls, event: Mapping[str, Any], *, now: float) -> Request:
+        """Read an event of the provider framework; `now` is the start of a request that does not carry one.
+
+        Raises:
+            ArtifactError: a property is missing or has the wrong form. Never for a Delete, which may carry the
+                properties of any earlier version of this library, or none.
+        """
+        if event.get("RequestType") == "Delete":
+            return cls(is_delete=True, physical_id=str(event.get("PhysicalResourceId", "")))
+        properties = event.get("ResourceProperties") or {}
+        sha256 = _text(properties, "PlanSha256")
+        if not _SHA256.fullmatch(sha256):
+            raise ArtifactError(f"the property PlanSha256 is {sha256!r}, not 64 hexadecimal digits")
+        return cls(
+            is_delete=False,
+            physical_id=sha256,
+            plan_bucket=_text(properties, "PlanBucket"),
+            plan_key=_text(properties, "PlanKey"),
+            started_at=float(event.get("StartedAt", now)),
+        )
+
+    def accepted(self) -> dict[str, Any]:
+        """The answer of `on_event`; the framework hands `StartedAt` on to every `is_complete`."""
+        answer: dict[str, Any] = {"PhysicalResourceId": self.physical_id}
+        return answer if self.is_delete else answer | {"StartedAt": self.started_at}
+
+
+def _text(properties: Mapping[str, Any], name: str) -> str:
+    value = properties.get(name)
+    if not isinstance(value, str) or not value:
+        raise ArtifactError(
+            f"the property {name} is {value!r}, not a text; deploy with the cdk-triton that made this store"
+        )
+    return value

@@ -1,0 +1,181 @@
+"""The S3 calls, each conditional: nothing here overwrites what it has not read."""
+
+from __future__ import annotations
+
+import functools
+import os
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
+
+import boto3
+from botocore.config import Config
+from botocore.exceptions import ClientError
+
+if TYPE_CHECKING:
+    from mypy_boto3_s3 import S3Client
+
+__all__ = ["CONNECTIONS", "LostRaceError", "Storage", "StoredObject"]
+
+CONNECTIONS = 16
+"""Calls in flight at once; a thousand small archives are copied in minutes instead of half an hour."""
+
+_MISSING = frozenset({"404", "NoSuchKey"})
+_LOST = frozenset({"412", "PreconditionFailed", "NoSuchUpload"})
+
+
+class LostRaceError(Exception):
+    """The condition of a call did not hold: another one has written the object, or completed the upload."""
+
+
+@dataclass(frozen=True)
+class StoredObject:
+    """An object as S3 describes it; `modified` is S3's own clock."""
+
+    bucket: str
+    key: str
+    size: int
+    etag: str
+    modified: datetime
+    metadata: Mapping[str, str] = field(default_factory=dict)
+
+    def __str__(self) -> str:
+        return f"s3://{self.bucket}/{self.key}"
+
+
+@dataclass(frozen=True)
+class Storage:
+    """The store's bucket through a boto3 client; safe to use from several threads, as the client is."""
+
+    s3: S3Client
+    bucket: str
+
+    @classmethod
+    def of_environment(cls) -> Storage:
+        """The storage of this function, from its environment variable `STORE_BUCKET`."""
+        return cls(_client(), os.environ["STORE_BUCKET"])
+
+    def head(self, key: str, *, bucket: str | None = None) -> StoredObject | None:
+        """The object's description, or None where there is none."""
+        where = self.bucket if bucket is None else bucket
+        with _translated(where, key):
+            try:
+                found = self.s3.head_object(Bucket=where, Key=key)
+            except ClientError as error:
+                if _code(error) in _MISSING:
+                    return None
+                raise
+        size, etag, modified = found["ContentLength"], found["ETag"], found["LastModified"]
+        return StoredObject(where, key, size, etag, modified, found.get("Metadata", {}))
+
+    def read(self, key: str, *, bucket: str | None = None) -> tuple[bytes, str] | None:
+        """The object's content and ETag, or None where there is none."""
+        where = self.bucket if bucket is None else bucket
+        with _translated(where, key):
+            try:
+                found = self.s3.get_object(Bucket=where, Key=key)
+            except ClientError as error:
+                if _code(error) in _MISSING:
+                    return None
+                raise
+            return found["Body"].read(), found["ETag"]
+
+    def write(self, key: str, body: bytes, *, replacing: str | None = None) -> None:
+        """Write a JSON object if it is absent, or if it still has the ETag `replacing`.
+
+        Raises:
+            LostRaceError: it is not so.
+        """
+        condition: dict[str, Any] = {"IfNoneMatch": "*"} if replacing is None else {"IfMatch": replacing}
+        with _translated(self.bucket, key):
+            self.s3.put_object(Bucket=self.bucket, Key=key, Body=body, ContentType="application/json", **condition)
+
+    def begin_upload(self, key: str, metadata: Mapping[str, str]) -> str:
+        """Begin a multipart upload. One that is never completed expires by the bucket's lifecycle rule."""
+        with _translated(self.bucket, key):
+            return self.s3.create_multipart_upload(Bucket=self.bucket, Key=key, Metadata=metadata)["UploadId"]
+
+    def oldest_upload(self, key: str, *, since: datetime) -> str | None:
+        """The oldest upload to this very key that began at `since` or later."""
+        with _translated(self.bucket, key):
+            pages = self.s3.get_paginator("list_multipart_uploads").paginate(Bucket=self.bucket, Prefix=key)
+            found = [
+                u for page in pages for u in page.get("Uploads", []) if u["Key"] == key and u["Initiated"] >= since
+            ]
+        return min(((u["Initiated"], u["UploadId"]) for u in found), default=(since, None))[1]
+
+    def parts(self, key: str, upload: str) -> dict[int, str]:
+        """Part number to ETag of what an upload already holds.
+
+        Raises:
+            LostRaceError: the upload has been completed or has expired.
+        """
+        with _translated(self.bucket, key):
+            pages = self.s3.get_paginator("list_parts").paginate(Bucket=self.bucket, Key=key, UploadId=upload)
+            return {part["PartNumber"]: part["ETag"] for page in pages for part in page.get("Parts", [])}
+
+    def copy_part(self, source: StoredObject, key: str, upload: str, number: int, span: str | None) -> str:
+        """Copy a part on the server side and return its ETag.
+
+        Args:
+            source: where the bytes are; it must not have changed since it was described.
+            key: the upload's object key.
+            upload: the upload's id.
+            number: the part's number, from 1.
+            span: `bytes=first-last`, or None for the whole source.
+
+        Raises:
+            LostRaceError: the upload has been completed or has expired, or the source has changed.
+        """
+        copied: dict[str, Any] = {} if span is None else {"CopySourceRange": span}
+        with _translated(source.bucket, source.key):
+            answer = self.s3.upload_part_copy(
+                Bucket=self.bucket,
+                Key=key,
+                UploadId=upload,
+                PartNumber=number,
+                CopySource={"Bucket": source.bucket, "Key": source.key},
+                CopySourceIfMatch=source.etag,
+                **copied,
+            )
+        return answer["CopyPartResult"]["ETag"]
+
+    def complete_upload(self, key: str, upload: str, parts: Mapping[int, str]) -> None:
+        """Make the upload the object if there is none.
+
+        Raises:
+            LostRaceError: there is one, or the upload has been completed or has expired.
+        """
+        with _translated(self.bucket, key):
+            self.s3.complete_multipart_upload(
+                Bucket=self.bucket,
+                Key=key,
+                UploadId=upload,
+                MultipartUpload={"Parts": [{"PartNumber": n, "ETag": parts[n]} for n in sorted(parts)]},
+                IfNoneMatch="*",
+            )
+
+
+@functools.cache
+def _client() -> S3Client:
+    # Throttling within a call is boto3's to retry; what is left over waits for the next poll.
+    retries = Config(retries={"mode": "standard", "max_attempts": 5}, max_pool_connections=CONNECTIONS)
+    return boto3.client("s3", config=retries)
+
+
+def _code(error: ClientError) -> str:
+    return error.response.get("Error", {}).get("Code", "")
+
+
+@contextmanager
+def _translated(bucket: str, key: str) -> Iterator[None]:
+    """A lost race gets its own exception; every other error gets the object's name, which botocore's text lacks."""
+    try:
+        yield
+    except ClientError as error:
+        if _code(error) in _LOST:
+            raise LostRaceError(f"s3://{bucket}/{key}") from error
+        error.add_note(f"(s3://{bucket}/{key})")
+        raise

@@ -1,0 +1,307 @@
+"""What the handler makes of crashes, lost answers, throttling, other committers and tampered objects."""
+
+from __future__ import annotations
+
+import itertools
+import time
+from collections.abc import Callable
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING, Any, Literal
+
+import pytest
+from botocore.exceptions import (
+    ClientError,
+    ConnectionClosedError,
+    ConnectTimeoutError,
+    EndpointConnectionError,
+    HTTPClientError,
+    IncompleteReadError,
+    ProxyConnectionError,
+    ReadTimeoutError,
+    ResponseStreamingError,
+    SSLError,
+)
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+import artifacts
+from artifacts import copying, failure, storage
+from artifacts.failure import ArtifactError
+
+if TYPE_CHECKING:
+    from tests.handlers.conftest import World
+
+SIDES: list[Literal["before-call", "after-call"]] = ["before-call", "after-call"]
+
+
+def refusal(code: str, status: int) -> Callable[[], None]:
+    def act() -> None:
+        raise ClientError({"Error": {"Code": code}, "ResponseMetadata": {"HTTPStatusCode": status}}, "AnyCall")  # type: ignore[typeddict-item]
+
+    return act
+
+
+@pytest.mark.parametrize("side", SIDES)
+def test_a_crash_at_any_call_is_mended_by_the_next_poll(make_world: Callable[[], World], side: Any) -> None:
+    for number in itertools.count():
+        world = make_world()
+        text = world.ensemble("text")
+        event = world.publish(text, fleet=True)
+
+        def die(killed: type[BaseException] = world.killed) -> None:
+            raise killed
+
+        try:
+            with world.disturbed(side, number, die):
+                world.poll(event)
+        except world.killed:
+            assert world.poll(event)
+            world.assert_served(text)
+        else:
+            break
+    assert number > 14  # every call was the one that failed, once
+
+
+@pytest.mark.parametrize("side", SIDES)
+def test_another_committer_between_any_two_calls_is_adopted(make_world: Callable[[], World], side: Any) -> None:
+    for number in itertools.count():
+        world = make_world()
+        text = world.ensemble("text")
+        ours = world.publish(text, fleet=True)
+        theirs = world.publish(text, fleet=True, salt="other bytes of the same files")
+        met: list[bool] = []
+
+        def run_theirs(world: World = world, theirs: Any = theirs, met: list[bool] = met) -> None:
+            met.append(True)
+            assert world.poll(theirs)
+
+        with world.disturbed(side, number, run_theirs):
+            assert world.poll(ours)
+        world.assert_served(text)
+        if not met:
+            break
+    assert number > 10
+
+
+@pytest.mark.parametrize(
+    "fault",
+    [
+        refusal("SlowDown", 503),
+        refusal("InternalError", 500),
+        refusal("ThrottlingException", 429),
+        refusal("ConditionalRequestConflict", 409),
+        refusal("AccessDenied", 403),
+    ],
+    ids=["slow-down", "internal", "throttled", "conflict", "policy-not-yet-there"],
+)
+def test_a_passing_fault_is_taken_up_by_the_next_poll(world: World, fault: Callable[[], None]) -> None:
+    text = world.ensemble("text")
+    event = world.publish(text, fleet=True)
+
+    with world.disturbed("before-call", 3, fault):
+        assert not world.poll(event)
+
+    assert world.poll(event)
+    world.assert_served(text)
+
+
+@pytest.mark.parametrize(
+    "fault",
+    [
+        ConnectionClosedError(endpoint_url="https://s3"),
+        ConnectTimeoutError(endpoint_url="https://s3"),
+        EndpointConnectionError(endpoint_url="https://s3"),
+        HTTPClientError(error="reset by peer"),
+        IncompleteReadError(actual_bytes=1, expected_bytes=2),
+        ProxyConnectionError(proxy_url="https://proxy"),
+        ReadTimeoutError(endpoint_url="https://s3"),
+        ResponseStreamingError(error="broken pipe"),
+        SSLError(endpoint_url="https://s3", error=OSError("unexpected EOF")),
+    ],
+    ids=lambda fault: type(fault).__name__,
+)
+def test_a_broken_connection_is_taken_up_by_the_next_poll(world: World, fault: Exception) -> None:
+    def break_off() -> None:
+        raise fault
+
+    event = world.publish(world.ensemble("text"))
+    with world.disturbed("before-call", 2, break_off):
+        assert not world.poll(event)
+    assert world.poll(event)
+
+
+@pytest.mark.parametrize(
+    ("waited", "fault", "reason"),
+    [
+        (failure.PROPAGATION_SECONDS + 1, refusal("AccessDenied", 403), "AccessDenied"),
+        (failure.PATIENCE_SECONDS + 1, refusal("SlowDown", 503), "not finished after 50 minutes"),
+        (0, refusal("NoSuchBucket", 404), "NoSuchBucket"),
+        (0, refusal("InvalidRequest", 400), "InvalidRequest"),
+    ],
+    ids=["refused-for-good", "throttled-for-good", "no-bucket", "our-mistake"],
+)
+def test_a_lasting_fault_fails_with_its_reason(
+    world: World, waited: float, fault: Callable[[], None], reason: str
+) -> None:
+    event = {**world.publish(world.ensemble("text")), "StartedAt": time.time() - waited}
+
+    with world.disturbed("before-call", 2, fault), pytest.raises(ArtifactError, match=reason) as failed:
+        artifacts.is_complete({**event, "PhysicalResourceId": "p"}, world.context())
+
+    assert "s3://" in str(failed.value)  # it names the object
+
+
+def test_a_missing_archive_fails_with_its_name(world: World) -> None:
+    text = world.ensemble("text")
+    event = world.publish(text)
+    world.s3.delete_object(Bucket="the-assets", Key=text.asset)
+
+    with pytest.raises(ArtifactError, match=rf"the archive s3://the-assets/{text.asset} is missing; deploy again"):
+        world.poll(event)
+
+
+def test_an_empty_archive_is_refused(world: World) -> None:
+    text = world.ensemble("text")
+    event = world.publish(text)
+    world.s3.put_object(Bucket="the-assets", Key=text.asset, Body=b"")
+
+    with pytest.raises(ArtifactError, match="is empty"):
+        world.poll(event)
+
+
+@pytest.mark.parametrize("what", ["archive", "manifest", "target", "index"])
+def test_a_foreign_object_in_the_way_is_named_and_kept(world: World, what: str) -> None:
+    text = world.ensemble("text")
+    key = {
+        "archive": text.archive,
+        "manifest": text.manifest,
+        "target": world.prefix + text.target,
+        "index": f"{world.prefix}index.json",
+    }[what]
+    event = world.publish(text, fleet=True)
+    world.s3.put_object(Bucket="the-store", Key=key, Body=b"[]")
+
+    with pytest.raises(ArtifactError, match=key):
+        world.poll(event)
+
+    assert world.versions(key) == [b"[]"]
+
+
+def test_an_archive_that_was_replaced_after_its_commit_is_refused(world: World) -> None:
+    text = world.ensemble("text")
+    event = world.publish(text, fleet=True)
+    world.poll(event)
+    world.s3.put_object(Bucket="the-store", Key=text.archive, Body=b"x", Metadata={"artifact-key": text.key})
+
+    with pytest.raises(ArtifactError, match=r"is not the archive that .*manifest.json commits; restore the version"):
+        world.poll(event)
+
+
+def test_a_deleted_archive_of_a_commit_is_refused(world: World) -> None:
+    text = world.ensemble("text")
+    event = world.publish(text)
+    world.poll(event)
+    world.s3.delete_object(Bucket="the-store", Key=text.archive)
+
+    with pytest.raises(ArtifactError, match=r"manifest.json is there, .*model.tar.gz is not"):
+        world.poll(event)
+
+
+class TestSlices:
+    """A copy that takes longer than one invocation. The smallest parts that S3 takes are 5 MiB."""
+
+    @pytest.fixture(autouse=True)
+    def _small_parts(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(copying, "PART_BYTES", 5 * 2**20)
+        # moto dates every upload to 2010; on S3 it begins after the source was written.
+        answer = storage.Storage.oldest_upload
+
+        def dated(self: storage.Storage, key: str, *, since: datetime) -> str | None:
+            return answer(self, key, since=since - timedelta(days=365 * 30))
+
+        monkeypatch.setattr(storage.Storage, "oldest_upload", dated)
+
+    def test_each_poll_goes_on_where_the_last_one_stopped(self, world: World) -> None:
+        large = world.ensemble("large", size=12 * 2**20)
+        event = world.publish(large)
+
+        with world.counted("UploadPartCopy", "CreateMultipartUpload") as calls:
+            assert not world.poll(event, world.context([300_000, 59_000]))
+            assert not world.poll(event, world.context([300_000, 59_000]))
+            assert world.poll(event)
+
+        assert calls == ["CreateMultipartUpload", "UploadPartCopy", "UploadPartCopy", "UploadPartCopy"]
+        assert world.versions(large.archive) == [large.content()]
+
+    def test_no_time_at_all_begins_nothing(self, world: World) -> None:
+        event = world.publish(world.ensemble("text"))
+
+        with world.counted("CreateMultipartUpload") as begun:
+            assert not world.poll(event, world.context([59_000]))
+
+        assert begun == []
+
+    def test_an_upload_that_vanished_is_begun_anew(self, world: World) -> None:
+        large = world.ensemble("large", size=12 * 2**20)
+        event = world.publish(large)
+        world.poll(event, world.context([300_000, 59_000]))
+        (upload,) = world.s3.list_multipart_uploads(Bucket="the-store")["Uploads"]
+
+        def expire() -> None:
+            world.s3.abort_multipart_upload(Bucket="the-store", Key=large.archive, UploadId=upload["UploadId"])
+
+        with world.disturbed("before-call", 5, expire):  # between finding the upload and listing its parts
+            assert not world.poll(event)
+
+        assert world.poll(event)
+        assert world.versions(large.archive) == [large.content()]
+
+
+def test_an_upload_older_than_its_source_is_not_resumed(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(copying, "PART_BYTES", 5 * 2**20)
+    large = world.ensemble("large", size=12 * 2**20)
+    event = world.publish(large)
+    world.s3.create_multipart_upload(Bucket="the-store", Key=large.archive)  # moto dates it to 2010
+
+    with world.counted("CreateMultipartUpload") as begun:
+        assert world.poll(event)
+
+    assert begun == ["CreateMultipartUpload"]
+
+
+@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    steps=st.lists(
+        st.tuples(
+            st.sampled_from(["1", "2", "3"]),
+            st.sampled_from(["Create", "Update", "Delete"]),
+            st.sampled_from(SIDES),
+            st.integers(0, 40),
+        ),
+        max_size=8,
+    )
+)
+def test_whatever_happened_one_more_deployment_converges(
+    make_world: Callable[[], World], steps: list[tuple[str, str, Any, int]]
+) -> None:
+    """Creates, updates, deletes, duplicates and late events of three plans, each killed at some call or not at all."""
+    world = make_world()
+    image = world.ensemble("image")
+    texts = {version: world.ensemble("text", version) for version in "123"}
+    events = {version: world.publish(text, image, fleet=True) for version, text in texts.items()}
+
+    def die() -> None:
+        raise world.killed
+
+    for version, kind, side, number in steps:
+        try:
+            with world.disturbed(side, number, die):
+                world.poll({**events[version], "RequestType": kind, "PhysicalResourceId": "any"})
+        except world.killed:
+            pass
+
+    assert world.poll(events["1"])
+    world.assert_served(texts["1"], image)
+    for key in world.stored_keys():
+        if not key.endswith("index.json"):
+            assert len(world.versions(key)) == 1, f"{key} was changed"

@@ -1,0 +1,111 @@
+"""What CloudFormation sends, and what it gets back."""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import artifacts
+from artifacts.failure import ArtifactError, printable
+
+if TYPE_CHECKING:
+    from tests.handlers.conftest import World
+
+
+def test_the_physical_id_is_the_plans_hash(world: World) -> None:
+    event = world.publish(world.ensemble("text"))
+
+    accepted = artifacts.on_event(event, None)
+
+    assert accepted["PhysicalResourceId"] == event["ResourceProperties"]["PlanSha256"]
+    assert "Data" not in accepted
+
+
+@pytest.mark.parametrize("physical_id", ["0" * 64, "stack-TheFleet-1ABCDEF", "AWSCDK::CustomResourceProviderFramework"])
+@pytest.mark.parametrize("properties", [None, {}, {"Key": "of an older version"}])
+def test_a_delete_succeeds_whatever_it_carries_and_touches_nothing(
+    world: World, physical_id: str, properties: dict[str, Any] | None
+) -> None:
+    text = world.ensemble("text")
+    world.poll(world.publish(text, fleet=True))
+    event = {"RequestType": "Delete", "PhysicalResourceId": physical_id, "ResourceProperties": properties}
+
+    with world.counted() as calls:
+        assert artifacts.on_event(event, None) == {"PhysicalResourceId": physical_id}
+        assert world.poll(event)
+
+    assert calls == []
+    world.assert_served(text)
+
+
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [
+        ({"PlanSha256": "abc"}, "the property PlanSha256 is 'abc', not 64 hexadecimal digits"),
+        (
+            {"PlanKey": ""},
+            "the property PlanKey is '', not a text; deploy with the cdk-triton that made this store",
+        ),
+        (
+            {"PlanBucket": None},
+            "the property PlanBucket is None, not a text; deploy with the cdk-triton that made this store",
+        ),
+    ],
+    ids=["hash", "key", "bucket"],
+)
+def test_a_malformed_request_is_refused_at_once(world: World, change: dict[str, Any], reason: str) -> None:
+    event = world.publish(world.ensemble("text"))
+    event["ResourceProperties"].update(change)
+
+    with pytest.raises(ArtifactError) as refused:
+        artifacts.on_event(event, None)
+
+    assert str(refused.value) == reason
+
+
+def test_a_changed_plan_is_refused(world: World) -> None:
+    event = world.publish(world.ensemble("text"))
+    key = event["ResourceProperties"]["PlanKey"]
+    world.s3.put_object(Bucket="the-assets", Key=key, Body=b"{}")
+
+    with pytest.raises(ArtifactError, match="the asset was changed after the synthesis"):
+        world.poll(event)
+
+    assert world.stored_keys() == set()
+
+
+def test_a_plan_of_a_newer_library_says_which_stack_to_update(world: World) -> None:
+    event = world.publish_plan({"schema": 2, "commits": [], "fleet": None})
+
+    with pytest.raises(ArtifactError, match="schema 2 and this store reads 1; deploy the stack of the artifact store"):
+        world.poll(event)
+
+
+def test_nothing_secret_is_logged(world: World, caplog: pytest.LogCaptureFixture) -> None:
+    with caplog.at_level(logging.INFO, logger="artifacts"):
+        world.poll(world.publish(world.ensemble("text"), fleet=True))
+
+    assert "committed s3://the-store/artifacts/text/" in caplog.text
+    assert "s3cr3t" not in caplog.text
+    assert "ResponseURL" not in caplog.text
+
+
+def test_a_failure_names_the_log_group(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AWS_LAMBDA_LOG_GROUP_NAME", "Store-Logs-123")
+    event = world.publish_plan({"schema": 2})
+
+    with pytest.raises(ArtifactError, match=r"\[log group Store-Logs-123\]$"):
+        world.poll(event)
+
+
+@given(st.text())
+def test_a_reason_is_printable_ascii_of_at_most_a_thousand_characters(text: str) -> None:
+    reason = printable(text)
+
+    assert reason.isascii()
+    assert reason == "" or reason.isprintable()
+    assert len(reason) <= 1000
