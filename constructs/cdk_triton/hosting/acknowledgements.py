@@ -1,0 +1,58 @@
+"""Answers to cdk-nag's findings that AWS or CDK force upon this library.
+
+They are recorded on the constructs in any case, cost nothing where cdk-nag is not used, and name exactly one finding
+each: cdk-nag 3 matches ids literally, and the id of a wildcard contains the resource as cdk-nag prints it. So the ids
+are computed from the very texts that the policies contain.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from aws_cdk import Acknowledgment, Stack, Token, Validations
+from aws_cdk import aws_s3 as s3
+from constructs import IConstruct
+
+__all__ = ["acknowledge", "acknowledge_wildcard", "objects_as_imported"]
+
+
+def acknowledge(construct: IConstruct, rule: str, reason: str) -> None:
+    """Acknowledge a rule of AwsSolutions, such as `SF1`, for a construct and everything below it."""
+    Validations.of(construct).acknowledge(Acknowledgment(id=f"AwsSolutions-{rule}", reason=reason))
+
+
+def acknowledge_wildcard(construct: IConstruct, resource: str, reason: str) -> None:
+    """Acknowledge that the policies below a construct allow this resource, an ARN with a wildcard."""
+    acknowledge(construct, f"IAM5[Resource::{_printed(Stack.of(construct).resolve(resource))}]", reason)
+
+
+def objects_as_imported(scope: IConstruct, bucket: s3.IBucket, pattern: str) -> str:
+    """The ARN of a bucket's objects, as it will stand in a policy of the scope's stack.
+
+    A reference into another stack becomes an import when the app is synthesised. The export is made here, the same that
+    CDK would make then, because its name is needed now.
+    """
+    arn = bucket.bucket_arn
+    if bucket.stack is not Stack.of(scope) and Token.is_unresolved(arn):
+        arn = bucket.stack.export_value(arn)
+    return f"{arn}/{pattern}"
+
+
+def _printed(value: Any) -> str:
+    """A resolved value as cdk-nag prints it: references in angle brackets, imports by name."""
+    match value:
+        case str():
+            return value
+        case {"Fn::Join": [str() as separator, list() as parts]}:
+            return separator.join(_printed(part) for part in parts)
+        case {"Fn::Sub": str() as text}:
+            return re.sub(r"\$\{([^}]*)\}", r"<\1>", text)
+        case {"Fn::GetAtt": [resource, attribute]}:
+            return f"<{resource}.{attribute}>"
+        case {"Ref": name}:
+            return f"<{name}>"
+        case {"Fn::ImportValue": name}:
+            return _printed(name)
+        case _:
+            return str(value)  # nothing that this library puts before a wildcard

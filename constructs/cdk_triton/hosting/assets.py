@@ -1,0 +1,143 @@
+"""Puts archives and plans into the cloud assembly, from where the CDK CLI publishes them.
+
+An archive goes straight to its place as a file asset. `aws_s3_assets.Asset` would read it again to hash it, hash the
+key that names it once more, and copy it: three times the size of the weights for nothing. The name is the artifact key,
+so that what is in the assembly already is not packed again.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from weakref import WeakKeyDictionary
+
+from aws_cdk import FileAssetPackaging, IStackSynthesizer, NestedStack, Stack, Stage, Token
+from constructs import Construct
+
+from cdk_triton.artifacts import artifact_key, write_archive
+from cdk_triton.errors import ArchiveError, ConfigurationError
+from cdk_triton.sagemaker import ServingPlatform
+from cdk_triton.triton import ModelRepository
+
+__all__ = ["ASSET_PREFIX", "CloudAssembly", "PublishedPlan"]
+
+ASSET_PREFIX = "triton-"
+"""Begins the name of every object that the store's handler may read in the bucket of the CDK's bootstrap."""
+
+
+@dataclass(frozen=True)
+class PublishedPlan:
+    """A plan as the deployment finds it.
+
+    Attributes:
+        bucket_name: the bucket of the CDK's bootstrap; contains tokens where account or region do.
+        object_key: its key there, literal.
+        sha256: the hash of its text.
+    """
+
+    bucket_name: str
+    object_key: str
+    sha256: str
+
+
+class CloudAssembly:
+    """Where the assets of a construct's stack go.
+
+    Raises:
+        ConfigurationError: the construct is not within an App.
+    """
+
+    def __init__(self, scope: Construct) -> None:
+        stack, stage = Stack.of(scope), Stage.of(scope)
+        if stage is None:
+            raise ConfigurationError(f"{scope.node.path} is not within an App, so there is nowhere to put its archives")
+        self._path = scope.node.path
+        self._synthesizer = _synthesizer(stack)
+        # A nested Stage has a directory of its own, but assets lie in the app's.
+        self._assets = Path(stage.asset_outdir)
+        self._manifest = Path(stage.outdir)
+
+    def add_archive(self, repository: ModelRepository, platform: ServingPlatform, *, pack: bool) -> tuple[str, str]:
+        """Publish a repository's archive, packing it if the cloud assembly does not have it.
+
+        Args:
+            repository: what to pack.
+            platform: what serves it.
+            pack: False where the synthesis is known to fail: nobody waits for gigabytes then.
+
+        Returns:
+            The artifact key and the object key among the assets.
+
+        Raises:
+            ArchiveError: a file cannot be read or is written to at this moment, or the archive cannot be written.
+        """
+        key = artifact_key(repository, platform)
+        target = self._assets / f"asset.{ASSET_PREFIX}{key}.tar.gz"
+        if pack and not target.exists():
+            draft = target.with_suffix(f".{os.getpid()}.tmp")
+            try:
+                write_archive(repository, draft)
+                # The archive has the key of what was there before: it takes its place only if that is still so.
+                if artifact_key(repository, platform) != key:
+                    raise ArchiveError(
+                        f"a file of {repository.root} was written to while it was packed: run this again when nothing "
+                        "writes to it any more"
+                    )
+                draft.replace(target)
+            finally:
+                draft.unlink(missing_ok=True)
+        return key, self._add(target, key, f"Triton repository {repository.name}")[1]
+
+    def add_plan(self, plan: object) -> PublishedPlan:
+        """Publish a plan for the store's handler.
+
+        Raises:
+            ConfigurationError: the stack's synthesizer does not say where assets go.
+        """
+        text = json.dumps(plan, sort_keys=True, indent=1).encode()
+        sha256 = hashlib.sha256(text).hexdigest()
+        target = self._assets / f"asset.{ASSET_PREFIX}plan-{sha256}.json"
+        if not target.exists():
+            draft = target.with_suffix(f".{os.getpid()}.tmp")
+            draft.write_bytes(text)
+            draft.replace(target)
+        bucket_name, object_key = self._add(target, f"plan-{sha256}", f"Triton artifacts of {self._path}")
+        if Token.is_unresolved(object_key):
+            raise ConfigurationError(
+                f"the synthesizer of the stack of {self._path} names assets only during the deployment, but its plan "
+                "needs their names: use DefaultStackSynthesizer or CliCredentialsStackSynthesizer"
+            )
+        return PublishedPlan(bucket_name, object_key, sha256)
+
+    def _add(self, file: Path, name: str, display_name: str) -> tuple[str, str]:
+        location = self._synthesizer.add_file_asset(
+            source_hash=f"{ASSET_PREFIX}{name}",
+            file_name=os.path.relpath(file, self._manifest),
+            packaging=FileAssetPackaging.FILE,
+            display_name=display_name,
+        )
+        return location.bucket_name, location.object_key
+
+
+def _synthesizer(stack: Stack) -> IStackSynthesizer:
+    """The stack's synthesizer, as a nested stack would use it.
+
+    `stack.synthesizer` fails where the user gave the stack a synthesizer made in Python: a stack binds a copy of it,
+    which inherits the original's identity in jsii, so that Python gets the unbound original back ("must be bound to a
+    Stack first"). A nested stack has a synthesizer of its own, which hands everything on to the bound one. It leaves
+    the tree at once.
+    """
+    if stack not in _SYNTHESIZERS:
+        nested = NestedStack(stack, _PASSING)
+        _SYNTHESIZERS[stack] = nested.synthesizer
+        for name in (_PASSING, f"{_PASSING}.NestedStack"):
+            stack.node.try_remove_child(name)
+    return _SYNTHESIZERS[stack]
+
+
+_PASSING = "$cdk-triton synthesizer$"  # an id that nobody gives to a construct, for the user's own would collide
+
+_SYNTHESIZERS: WeakKeyDictionary[Stack, IStackSynthesizer] = WeakKeyDictionary()

@@ -1,0 +1,101 @@
+"""What SageMaker may do on behalf of a model, and nothing else.
+
+The actions are those of SageMaker's documentation, "CreateModel API: Execution Role Permissions", each on what this
+model needs. Models are read by prefix, never by key: while an endpoint is updated or rolled back, old instances still
+start and read the old archive.
+
+The statements stand in a policy of the model's own and not in the role's: a role may be the user's, and what is
+acknowledged for cdk-nag here must excuse nothing that the user allows there.
+"""
+
+from __future__ import annotations
+
+from aws_cdk import Annotations, ArnFormat, Stack
+from aws_cdk import aws_iam as iam
+from aws_cdk import aws_s3 as s3
+from constructs import Construct
+
+from cdk_triton.hosting.acknowledgements import acknowledge_wildcard, objects_as_imported
+from cdk_triton.hosting.images import ContainerImage
+
+__all__ = ["execution_role", "grant_execution"]
+
+PULL_ACTIONS = ("ecr:BatchCheckLayerAvailability", "ecr:BatchGetImage", "ecr:GetDownloadUrlForLayer")
+
+PULL_WARNING = "cdk-triton:ImagePullNotGranted"
+
+METRIC_NAMESPACES = ("/aws/sagemaker/Endpoints", "AWS/SageMaker")
+"""Where SageMaker publishes the metrics of endpoints."""
+
+
+def execution_role(scope: Construct, role: iam.IRole | None) -> iam.IRole:
+    """The role that was given, or a new one that SageMaker may assume, the child `Role`."""
+    if role is not None:
+        return role
+    return iam.Role(
+        scope,
+        "Role",
+        assumed_by=iam.ServicePrincipal("sagemaker.amazonaws.com"),
+        description=f"cdk-triton: what the containers of {scope.node.path} may do",
+    )
+
+
+def grant_execution(
+    role: iam.IRole, scope: Construct, bucket: s3.IBucket, prefix: str, image: ContainerImage
+) -> iam.Policy:
+    """Allow what a Triton container needs, by the child `Policy`, which must exist before the Model.
+
+    Args:
+        role: the execution role.
+        scope: the model's construct.
+        bucket: the store's bucket.
+        prefix: the object keys that the model is read from.
+        image: the container's image.
+    """
+    objects = f"{prefix}*"
+    log_groups = Stack.of(scope).format_arn(
+        service="logs",
+        resource="log-group",
+        resource_name="/aws/sagemaker/Endpoints/*",
+        arn_format=ArnFormat.COLON_RESOURCE_NAME,
+    )
+    statements = [
+        iam.PolicyStatement(actions=["s3:GetObject"], resources=[bucket.arn_for_objects(objects)]),
+        iam.PolicyStatement(
+            actions=["s3:ListBucket"],
+            resources=[bucket.bucket_arn],
+            conditions={"StringLike": {"s3:prefix": objects}},
+        ),
+        iam.PolicyStatement(actions=["ecr:GetAuthorizationToken"], resources=["*"]),
+        iam.PolicyStatement(
+            actions=["logs:CreateLogGroup", "logs:CreateLogStream", "logs:DescribeLogStreams", "logs:PutLogEvents"],
+            resources=[log_groups],
+        ),
+        iam.PolicyStatement(
+            actions=["cloudwatch:PutMetricData"],
+            resources=["*"],
+            conditions={"StringEquals": {"cloudwatch:namespace": list(METRIC_NAMESPACES)}},
+        ),
+    ]
+    if image.repository_arn is None:
+        Annotations.of(scope).add_warning_v2(
+            PULL_WARNING,
+            f"the image {image.uri} does not name a repository of Amazon ECR, so the execution role got no permission "
+            "to pull it: call grant_pull(model.role) on its repository, then acknowledge this",
+        )
+    else:
+        statements.append(iam.PolicyStatement(actions=list(PULL_ACTIONS), resources=[image.repository_arn]))
+    policy = iam.Policy(scope, "Policy", statements=statements)
+    role.attach_inline_policy(policy)  # and not `roles=`: a role may say that nobody changes it
+    acknowledge_wildcard(
+        policy,
+        objects_as_imported(scope, bucket, objects),
+        "By prefix: while an endpoint is updated or rolled back, instances still start from the previous archives.",
+    )
+    acknowledge_wildcard(policy, log_groups, "SageMaker names the log group after the endpoint, which is made later.")
+    acknowledge_wildcard(
+        policy,
+        "*",
+        "ecr:GetAuthorizationToken and cloudwatch:PutMetricData know no resources; the latter has a condition.",
+    )
+    return policy

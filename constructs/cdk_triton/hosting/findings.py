@@ -1,0 +1,57 @@
+"""Says what the checks found, in CDK's ways.
+
+Errors become validation errors of the construct: `cdk synth` prints each with its construct path and exits 1. Below a
+nested `Stage`, which plain `cdk synth` does not select, it would exit 0; there the errors go through the construct
+tree's own validation as well, which stops the synthesis itself. Warnings carry the finding's code, so that
+`Annotations.of(construct).acknowledge_warning("CT209")` silences them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import jsii
+from aws_cdk import Annotations, Stage, Validations
+from constructs import IConstruct, IValidation
+
+from cdk_triton.triton import Finding, Severity
+
+__all__ = ["report"]
+
+
+def report(construct: IConstruct, findings: Iterable[Finding], *, what: str) -> bool:
+    """Attach findings to a construct.
+
+    Args:
+        construct: the construct that they are about.
+        findings: what `ModelRepository.check` returned.
+        what: the repository, as the user knows it; each message begins with it.
+
+    Returns:
+        Whether the construct may be deployed: none of the findings is an error.
+    """
+    errors = []
+    for finding in findings:
+        if finding.severity is Severity.ERROR:
+            errors.append(finding)
+            Validations.of(construct).add_error(finding.code, _sentence(finding, what))
+        else:
+            Annotations.of(construct).add_warning_v2(finding.code, _sentence(finding, what))
+    if errors and Stage.of(construct) is not construct.node.root:
+        construct.node.add_validation(_Errors([f"{f.code}: {_sentence(f, what)}" for f in errors]))
+    return not errors
+
+
+def _sentence(finding: Finding, what: str) -> str:
+    # "." is the repository itself, which `what` has named.
+    where = " ".join(part for part in (finding.path, finding.field) if part not in ("", "."))
+    return ": ".join(part for part in (what, where, f"{finding.message}; {finding.mend}") if part)
+
+
+@jsii.implements(IValidation)
+class _Errors:
+    def __init__(self, messages: list[str]) -> None:
+        self._messages = messages
+
+    def validate(self) -> list[str]:
+        return self._messages

@@ -1,0 +1,77 @@
+"""The container image of a platform, as a template writes it."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from aws_cdk import Aws, CfnMapping, Stack, Token
+from constructs import Construct
+
+from cdk_triton.sagemaker import REPOSITORY, ServingPlatform, accounts, image_name
+
+__all__ = ["ContainerImage", "container_image"]
+
+# The registries of "Amazon ECR endpoints and quotas": dkr.ecr, dkr.ecr-fips, and for IPv6 dkr-ecr, dkr-ecr-fips.
+# CDK writes account, region and domain as tokens where only the deployment knows them.
+_UNRESOLVED = r"\$\{Token\[[^\]]*\]\}"
+_ECR_IMAGE = re.compile(
+    rf"(?P<account>\d{{12}}|{_UNRESOLVED})\.dkr[.-]ecr(-fips)?\.(?P<region>[a-z0-9-]+|{_UNRESOLVED})\.[^/]+"
+    r"/(?P<repository>[^@:]+)[@:].+"
+)
+
+
+@dataclass(frozen=True)
+class ContainerImage:
+    """An image, and where its pull has to be allowed.
+
+    Attributes:
+        uri: what the container definition names.
+        repository_arn: the one repository of Amazon ECR that it comes from; None where the image's name does not tell,
+            because it is one token or comes from another registry. Then its pull is the user's to grant.
+    """
+
+    uri: str
+    repository_arn: str | None
+
+
+def container_image(scope: Construct, platform: ServingPlatform) -> ContainerImage:
+    """The image for the region of the scope's stack.
+
+    Where that region is known only during deployment, the template gets a mapping from region to the account that owns
+    SageMaker's registry there: one per stack and release, `TritonImages<release>`.
+
+    Raises:
+        ConfigurationError: SageMaker has no such image in the stack's region.
+    """
+    stack = Stack.of(scope)
+    if platform.image is not None:
+        return ContainerImage(platform.image, _repository_arn(stack, platform.image))
+    if not Token.is_unresolved(stack.region):
+        uri = platform.image_uri(stack.region)
+        return ContainerImage(uri, _repository_arn(stack, uri))
+    release = platform.release or ""  # a platform without an own image has one
+    account = _account_mapping(stack, release).find_in_map(stack.region, "account")
+    uri = f"{account}.dkr.ecr.{stack.region}.{Aws.URL_SUFFIX}/{image_name(release)}"
+    return ContainerImage(uri, _arn(stack, account, stack.region, REPOSITORY))
+
+
+def _account_mapping(stack: Stack, release: str) -> CfnMapping:
+    name = f"TritonImages{release.replace('.', '')}"
+    found = stack.node.try_find_child(name)
+    if isinstance(found, CfnMapping):
+        return found
+    return CfnMapping(
+        stack, name, mapping={region: {"account": account} for region, account in sorted(accounts(release).items())}
+    )
+
+
+def _repository_arn(stack: Stack, uri: str) -> str | None:
+    match = _ECR_IMAGE.fullmatch(uri)
+    return match and _arn(stack, match["account"], match["region"], match["repository"])
+
+
+def _arn(stack: Stack, account: str, region: str, repository: str) -> str:
+    return stack.format_arn(
+        service="ecr", account=account, region=region, resource="repository", resource_name=repository
+    )

@@ -1,0 +1,133 @@
+"""`TritonModel`: one repository behind a single-model endpoint."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Protocol, runtime_checkable
+
+from aws_cdk import Resource
+from aws_cdk import aws_iam as iam
+from aws_cdk import aws_sagemaker as sagemaker
+from constructs import Construct, Node
+
+from cdk_triton.hosting import layout
+from cdk_triton.hosting.assets import CloudAssembly
+from cdk_triton.hosting.delivery import deliver, prepare
+from cdk_triton.hosting.execution_role import execution_role, grant_execution
+from cdk_triton.hosting.findings import report
+from cdk_triton.hosting.images import container_image
+from cdk_triton.hosting.store import ITritonArtifactStore, store_of
+from cdk_triton.sagemaker import ServingPlatform
+from cdk_triton.triton import ContainerEnvironment, ModelRepository
+
+__all__ = ["ITritonModel", "TritonModel"]
+
+
+@runtime_checkable
+class ITritonModel(Protocol):
+    """A SageMaker Model that runs Triton: what an endpoint's variant serves."""
+
+    @property
+    def node(self) -> Node:
+        """The construct's node; an endpoint depends on everything below it."""
+
+    @property
+    def model_name(self) -> str:
+        """The name of the SageMaker Model; a token."""
+
+    @property
+    def platform(self) -> ServingPlatform:
+        """What serves it: the instance type and host AMI of a variant follow from it."""
+
+    @property
+    def target_models(self) -> Mapping[str, str]:
+        """Ensemble to `TargetModel`; empty unless the model is a fleet."""
+
+
+class TritonModel(Resource):
+    """Serves one model repository: SageMaker downloads its archive and loads its entry model when an instance starts.
+
+    Everything about the archive is in its URL, so that any change of a file, of the release or of the GPU is a new
+    SageMaker Model, and CloudFormation updates the endpoint; a rollback finds the old archive where it was.
+
+    What the role may read and pull follows from the repository's directory, the store and the repository of an own
+    image, and CloudFormation narrows it before it updates the endpoint. Who renames or swaps one of these gives the
+    construct another id in the same deployment: then there are a new Model and role, and the old ones go last.
+
+    Attributes:
+        repository: the repository.
+        platform: what serves it.
+        role: the execution role.
+
+    Args:
+        scope: the stack or construct that it belongs to.
+        id: the construct's id.
+        repository: the repository. Its directory's name becomes part of the archive's URL, and who may read that
+            name's archives may read all of them: give each repository its own.
+        platform: release and instance type.
+        store: keeps the archive; without it the stack gets a store of its own.
+        environment: how the container starts Triton; by default it loads the entry model, with the verbose log off.
+        role: the execution role, which gets the permissions that it needs; by default a new one.
+
+    Raises:
+        ConfigurationError: SageMaker has no image of this release in the stack's region, a field of the environment
+            does not fit, or the directory's name cannot be part of an object key.
+        ArchiveError: the archive cannot be written.
+    """
+
+    def __init__(
+        self,
+        scope: Construct,
+        id: str,  # noqa: A002 - CDK's name
+        *,
+        repository: ModelRepository,
+        platform: ServingPlatform,
+        store: ITritonArtifactStore | None = None,
+        environment: ContainerEnvironment | None = None,
+        role: iam.IRole | None = None,
+    ) -> None:
+        super().__init__(scope, id)
+        self.repository = repository
+        self.platform = platform
+        settings = ContainerEnvironment() if environment is None else environment
+        findings = repository.check(
+            "single",
+            platform,
+            default_model=settings.default_model_name,
+            additional_models=settings.additional_models,
+        )
+        sound = report(self, findings, what=str(repository.root))
+        entry = repository.entry_model()
+        variables = settings.variables(multi_model=False, default_model=None if entry is None else entry.name)
+
+        image = container_image(self, platform)
+        assembly = CloudAssembly(self)
+        artifact = prepare(assembly, repository, platform, pack=sound)
+        home = store_of(self, store)
+        delivery = deliver(self, assembly, home, {repository.name: artifact})
+        self.role = execution_role(self, role)
+        policy = grant_execution(self.role, self, home.bucket, layout.archive_prefix(artifact.name), image)
+
+        self._model = sagemaker.CfnModel(
+            self,
+            "Resource",
+            execution_role_arn=self.role.role_arn,
+            primary_container=sagemaker.CfnModel.ContainerDefinitionProperty(
+                image=image.uri,
+                mode="SingleModel",
+                model_data_url=home.bucket.s3_url_for_object(artifact.archive),
+                environment=variables,
+            ),
+        )
+        # CreateModel looks for the archive, with the role: both have to be there.
+        self._model.node.add_dependency(delivery, policy)
+
+    @property
+    def model_name(self) -> str:
+        """The name of the SageMaker Model, which CloudFormation generates."""
+        return self._model.attr_model_name
+
+    @property
+    def target_models(self) -> Mapping[str, str]:
+        """Empty: callers send no `TargetModel`."""
+        return {}

@@ -1,0 +1,140 @@
+"""`TritonMultiModel`: many ensembles behind one multi-model endpoint."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+
+from aws_cdk import Annotations, Names, Resource
+from aws_cdk import aws_iam as iam
+from aws_cdk import aws_sagemaker as sagemaker
+from constructs import Construct
+
+from cdk_triton.errors import ConfigurationError
+from cdk_triton.hosting import layout
+from cdk_triton.hosting.assets import CloudAssembly
+from cdk_triton.hosting.delivery import deliver, prepare
+from cdk_triton.hosting.execution_role import execution_role, grant_execution
+from cdk_triton.hosting.findings import report
+from cdk_triton.hosting.images import container_image
+from cdk_triton.hosting.store import ITritonArtifactStore, store_of
+from cdk_triton.sagemaker import ServingPlatform
+from cdk_triton.triton import ContainerEnvironment, ModelRepository
+
+__all__ = ["TritonMultiModel"]
+
+UNLISTED_INSTANCE_WARNING = "cdk-triton:MultiModelInstanceNotListed"
+
+
+class TritonMultiModel(Resource):
+    """A fleet: ensembles that share the instances of one endpoint, each loaded when it is first called for.
+
+    The SageMaker Model names a prefix of the store, so that adding, changing or dropping an ensemble touches neither it
+    nor the endpoint: the archives are copied there and callers send other target models. A change of release or GPU is
+    another prefix and an ordinary update of the endpoint, and the target models stay what they were.
+
+    What the role may read and pull follows from the construct's path, the store and the repository of an own image, and
+    CloudFormation narrows it before it updates the endpoint. Who swaps the store or moves the image gives the construct
+    another id in the same deployment: then there are a new Model and role, and the old ones go last.
+
+    A dropped ensemble stays callable as long as its archive is there; `TritonEndpoint.grant_invoke` narrows that.
+
+    Attributes:
+        fleet_name: the fleet's name in the store; it follows from the construct's path.
+        platform: what serves it.
+        target_models: ensemble to what callers send as `TargetModel`. Text that is known at synth and carries no
+            dependency: a consumer within the same stack says `consumer.node.add_dependency(fleet)`.
+        role: the execution role.
+
+    Args:
+        scope: the stack or construct that it belongs to.
+        id: the construct's id.
+        ensembles: repository by name; each must hold one model, or one ensemble and its parts. Their models may have
+            the same names.
+        platform: release and instance type.
+        store: keeps the archives; without it the stack gets a store of its own.
+        environment: how the container starts Triton; by default with the verbose log off.
+        role: the execution role, which gets the permissions that it needs; by default a new one.
+
+    Raises:
+        ConfigurationError: there is no ensemble, a name cannot be a `TargetModel`, SageMaker has no image of this
+            release in the stack's region, or a field of the environment does not fit.
+        ArchiveError: an archive cannot be written.
+    """
+
+    def __init__(
+        self,
+        scope: Construct,
+        id: str,  # noqa: A002 - CDK's name
+        *,
+        ensembles: Mapping[str, ModelRepository],
+        platform: ServingPlatform,
+        store: ITritonArtifactStore | None = None,
+        environment: ContainerEnvironment | None = None,
+        role: iam.IRole | None = None,
+    ) -> None:
+        super().__init__(scope, id)
+        if not ensembles:
+            raise ConfigurationError(
+                f"{self.node.path} has no ensemble, and a multi-model endpoint without one answers nothing: give at "
+                "least one, as ensembles={'text': repository}"
+            )
+        for name in ensembles:
+            layout.check_name(name, "the ensemble")
+        self.platform = platform
+        self.fleet_name = Names.unique_resource_name(self, separator="-", max_length=63).lower()
+        settings = ContainerEnvironment() if environment is None else environment
+        variables = settings.variables(multi_model=True)
+        # Every repository is checked before any is packed.
+        reports = [report(self, r.check("multi", platform), what=f"{n} ({r.root})") for n, r in ensembles.items()]
+        self._warn_about_instance()
+
+        image = container_image(self, platform)
+        assembly = CloudAssembly(self)
+        artifacts = {name: prepare(assembly, r, platform, pack=all(reports)) for name, r in ensembles.items()}
+        self.target_models: Mapping[str, str] = MappingProxyType(
+            {name: layout.target_model(name, artifact.source) for name, artifact in artifacts.items()}
+        )
+        home = store_of(self, store)
+        delivery = deliver(self, assembly, home, artifacts, fleet=self.fleet_name)
+        self.role = execution_role(self, role)
+        policy = grant_execution(self.role, self, home.bucket, layout.fleet_prefix(self.fleet_name), image)
+
+        self._model = sagemaker.CfnModel(
+            self,
+            "Resource",
+            execution_role_arn=self.role.role_arn,
+            primary_container=sagemaker.CfnModel.ContainerDefinitionProperty(
+                image=image.uri,
+                mode="MultiModel",
+                model_data_url=home.bucket.s3_url_for_object(layout.fleet_prefix(self.fleet_name, platform.label)),
+                environment=variables,
+            ),
+        )
+        # An endpoint over an empty prefix comes up and knows no model: the copies come first.
+        self._model.node.add_dependency(delivery, policy)
+
+    @property
+    def model_name(self) -> str:
+        """The name of the SageMaker Model, which CloudFormation generates."""
+        return self._model.attr_model_name
+
+    def target_model(self, ensemble: str) -> str:
+        """What a caller sends as `TargetModel` to reach an ensemble, such as `text-0f3c9a81d2.tar.gz`.
+
+        Raises:
+            ConfigurationError: there is no such ensemble.
+        """
+        if ensemble not in self.target_models:
+            raise ConfigurationError(
+                f"{self.node.path} has no ensemble {ensemble!r}: use one of {', '.join(self.target_models)}"
+            )
+        return self.target_models[ensemble]
+
+    def _warn_about_instance(self) -> None:
+        if not self.platform.instance.multi_model_listed:
+            Annotations.of(self).add_warning_v2(
+                UNLISTED_INSTANCE_WARNING,
+                f"AWS's list of instance types for multi-model endpoints with GPUs, as this library read it, does not "
+                f"name {self.platform.instance_type}; it ends at ml.g5. Try it in your account, then acknowledge this",
+            )

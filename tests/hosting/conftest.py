@@ -1,0 +1,132 @@
+"""Tiny repositories that every check likes, and apps with the settings of this project's cdk.json."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import aws_cdk as cdk
+import pytest
+from aws_cdk.assertions import Template
+
+from cdk_triton import ModelRepository, ServingPlatform
+
+ROOT = Path(__file__).parents[2]
+
+PREPROCESS = """
+backend: "python"
+max_batch_size: 8
+input [ { name: "TEXT" data_type: TYPE_STRING dims: [ 1 ] } ]
+output [ { name: "IDS" data_type: TYPE_INT32 dims: [ -1 ] } ]
+"""
+NETWORK = """
+platform: "onnxruntime_onnx"
+max_batch_size: 8
+input [ { name: "IDS" data_type: TYPE_INT32 dims: [ -1 ] } ]
+output [ { name: "VECTOR" data_type: TYPE_FP32 dims: [ 4 ] } ]
+"""
+ENSEMBLE = """
+platform: "ensemble"
+max_batch_size: 8
+input [ { name: "TEXT" data_type: TYPE_STRING dims: [ 1 ] } ]
+output [ { name: "VECTOR" data_type: TYPE_FP32 dims: [ 4 ] } ]
+ensemble_scheduling { step [
+  { model_name: "preprocess" model_version: -1
+    input_map { key: "TEXT" value: "TEXT" } output_map { key: "IDS" value: "ids" } },
+  { model_name: "network" model_version: -1
+    input_map { key: "IDS" value: "ids" } output_map { key: "VECTOR" value: "VECTOR" } }
+] }
+"""
+
+
+class World:
+    """What the tests share: names, and ways to look at a synthesised app."""
+
+    platform = ServingPlatform(release="25.09", instance_type="ml.g5.2xlarge")
+    root = ROOT
+
+    def __init__(self, directory: Path) -> None:
+        self.directory = directory
+
+    def app(self, name: str = "cdk.out", **context: object) -> cdk.App:
+        settings = json.loads((ROOT / "cdk.json").read_text())["context"]
+        return cdk.App(outdir=str(self.directory / name), context={**settings, **context})
+
+    def repository(
+        self, name: str = "text", *, weights: str = "1", network: str = NETWORK, below: str = "repositories"
+    ) -> ModelRepository:
+        root = self.directory / below / name
+        files = {
+            "preprocess/config.pbtxt": PREPROCESS,
+            "preprocess/1/model.py": "class TritonPythonModel: ...",
+            "network/config.pbtxt": network,
+            "network/1/model.onnx": weights,
+            "ensemble/config.pbtxt": ENSEMBLE,
+            "ensemble/1/.gitkeep": "",
+        }
+        for path, content in files.items():
+            (root / path).parent.mkdir(parents=True, exist_ok=True)
+            (root / path).write_text(content)
+        return ModelRepository.from_directory(root)
+
+    def repository_again(self, name: str, below: str = "repositories") -> ModelRepository:
+        """The repository as it stands."""
+        return ModelRepository.from_directory(self.directory / below / name)
+
+    @staticmethod
+    def resources(stack: cdk.Stack, kind: str) -> dict[str, Any]:
+        """Logical id to resource, of one type."""
+        return dict(Template.from_stack(stack).find_resources(kind))
+
+    @classmethod
+    def only(cls, stack: cdk.Stack, kind: str) -> dict[str, Any]:
+        """The one resource of that type."""
+        (resource,) = cls.resources(stack, kind).values()
+        return dict(resource)
+
+    @staticmethod
+    def template(stack: cdk.Stack) -> dict[str, Any]:
+        return dict(Template.from_stack(stack).to_json())
+
+    @staticmethod
+    def plan(app: cdk.App, resource: dict[str, Any]) -> dict[str, Any]:
+        """The plan that a custom resource refers to, from the cloud assembly."""
+        key = resource["Properties"]["PlanKey"]
+        plan: dict[str, Any] = json.loads((Path(app.outdir) / f"asset.{key}").read_text())
+        return plan
+
+
+@pytest.fixture(name="world")
+def _world(tmp_path: Path) -> World:
+    return World(tmp_path)
+
+
+@pytest.fixture(name="stack")
+def _stack(world: World) -> cdk.Stack:
+    return cdk.Stack(world.app(), "Stack")
+
+
+@pytest.fixture(name="flattened")
+def _flattened() -> Callable[[Any], str]:
+    """A value of a template as one line of text: references in angle brackets."""
+
+    def text(value: Any) -> str:
+        match value:
+            case {"Fn::Join": [separator, parts]}:
+                return str(separator).join(text(part) for part in parts)
+            case {"Fn::Sub": sub}:
+                return str(sub)
+            case {"Fn::GetAtt": [resource, attribute]}:
+                return f"<{resource}.{attribute}>"
+            case {"Ref": name}:
+                return f"<{name}>"
+            case {"Fn::ImportValue": name}:
+                return f"<{name}>"
+            case {"Fn::FindInMap": path}:
+                return f"<{'.'.join(text(part) for part in path)}>"
+            case _:
+                return str(value)
+
+    return text

@@ -1,0 +1,212 @@
+"""`TritonEndpoint` and `TritonVariant`."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import aws_cdk as cdk
+import pytest
+from aws_cdk import aws_iam as iam
+from aws_cdk import aws_sagemaker as sagemaker
+
+from cdk_triton import TritonArtifactStore, TritonEndpoint, TritonModel, TritonMultiModel, TritonVariant
+from cdk_triton.errors import ConfigurationError
+
+if TYPE_CHECKING:
+    from tests.hosting.conftest import World
+
+ENDPOINT, CONFIG = "AWS::SageMaker::Endpoint", "AWS::SageMaker::EndpointConfig"
+
+
+@pytest.fixture(name="fleet")
+def _fleet(world: World, stack: cdk.Stack) -> TritonMultiModel:
+    ensembles = {"text": world.repository("text"), "text-large": world.repository("large")}
+    return TritonMultiModel(stack, "Fleet", ensembles=ensembles, platform=world.platform)
+
+
+@pytest.fixture(name="model")
+def _model(world: World, stack: cdk.Stack) -> TritonModel:
+    return TritonModel(stack, "Model", repository=world.repository(), platform=world.platform)
+
+
+def variants(world: World, stack: cdk.Stack) -> list[dict[str, Any]]:
+    return list(world.only(stack, CONFIG)["Properties"]["ProductionVariants"])
+
+
+def test_one_model_is_one_variant_on_its_platform(world: World, stack: cdk.Stack, model: TritonModel) -> None:
+    TritonEndpoint(stack, "Endpoint", model=model)
+
+    (variant,) = variants(world, stack)
+    (name,) = world.resources(stack, "AWS::SageMaker::Model")
+    assert variant == {
+        "VariantName": "AllTraffic",
+        "ModelName": {"Fn::GetAtt": [name, "ModelName"]},
+        "InstanceType": "ml.g5.2xlarge",
+        "InferenceAmiVersion": "al2023-ami-sagemaker-inference-gpu-4-1",
+        "InitialInstanceCount": 1,
+        "InitialVariantWeight": 1,
+    }
+    assert set(world.only(stack, CONFIG)["Properties"]) == {"ProductionVariants"}
+    assert set(world.only(stack, ENDPOINT)["Properties"]) == {"EndpointConfigName"}
+
+
+def test_the_endpoint_goes_before_the_roles_policy_does(world: World, stack: cdk.Stack, model: TritonModel) -> None:
+    TritonEndpoint(stack, "Endpoint", model=model)
+
+    (policy,) = (name for name in world.resources(stack, "AWS::IAM::Policy") if name.startswith("ModelPolicy"))
+    assert policy in world.only(stack, ENDPOINT)["DependsOn"]
+
+
+def test_several_variants_keep_their_numbers(world: World, stack: cdk.Stack, model: TritonModel) -> None:
+    TritonEndpoint(
+        stack,
+        "Endpoint",
+        variants=[
+            TritonVariant(model=model, variant_name="Blue", initial_weight=0, initial_instance_count=3),
+            TritonVariant(
+                model=model,
+                variant_name="Green",
+                initial_weight=0.5,
+                container_startup_timeout=cdk.Duration.minutes(10),
+                model_download_timeout=cdk.Duration.hours(1),
+            ),
+        ],
+    )
+
+    blue, green = variants(world, stack)
+    assert (blue["InitialVariantWeight"], blue["InitialInstanceCount"]) == (0, 3)
+    assert green["InitialVariantWeight"] == 0.5
+    assert green["ContainerStartupHealthCheckTimeoutInSeconds"] == 600
+    assert green["ModelDataDownloadTimeoutInSeconds"] == 3600
+    assert "ModelDataDownloadTimeoutInSeconds" not in blue
+
+
+def test_a_token_is_taken_where_sagemaker_checks_it(world: World, stack: cdk.Stack, model: TritonModel) -> None:
+    count = cdk.CfnParameter(stack, "Count", type="Number").value_as_number
+    name = cdk.CfnParameter(stack, "Name").value_as_string
+    variant = TritonVariant(model=model, initial_instance_count=count, initial_weight=count)  # type: ignore[arg-type]
+    TritonEndpoint(stack, "Endpoint", variants=[variant], endpoint_name=name)
+
+    assert variants(world, stack)[0]["InitialInstanceCount"] == {"Ref": "Count"}
+    assert world.only(stack, ENDPOINT)["Properties"]["EndpointName"] == {"Ref": "Name"}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"variant_name": ""}, "variant_name '' is no name for SageMaker"),
+        ({"variant_name": "a_b"}, "variant_name 'a_b' is no name for SageMaker"),
+        ({"variant_name": "x" * 64}, "use up to 63 letters and digits, with '-' only between them"),
+        ({"initial_instance_count": 0}, "initial_instance_count of variant AllTraffic is 0: .* at least 1"),
+        ({"initial_instance_count": True}, "initial_instance_count of variant AllTraffic is True"),
+        ({"initial_instance_count": 1.5}, "initial_instance_count of variant AllTraffic is 1.5"),
+        ({"initial_weight": -1}, "initial_weight of variant AllTraffic is -1"),
+        ({"initial_weight": float("nan")}, "initial_weight of variant AllTraffic is nan"),
+        ({"initial_instance_count": float("inf")}, "initial_instance_count of variant AllTraffic is inf"),
+        (
+            {"container_startup_timeout": cdk.Duration.seconds(59)},
+            "container_startup_timeout of variant AllTraffic is 59 seconds: SageMaker takes 60 to 3600",
+        ),
+        ({"model_download_timeout": cdk.Duration.minutes(61)}, "is 3660 seconds: SageMaker takes 60 to 3600"),
+        ({"model_download_timeout": cdk.Duration.seconds(0)}, "is 0 seconds: SageMaker takes 60 to 3600"),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "-".join(value),
+)
+def test_what_sagemaker_would_refuse_is_refused(model: TritonModel, arguments: dict[str, Any], message: str) -> None:
+    with pytest.raises(ConfigurationError, match=message):
+        TritonVariant(model=model, **arguments)
+
+
+@pytest.mark.parametrize("name", ["", "my_endpoint", "-x", "x" * 64])
+def test_a_bad_endpoint_name_is_refused(stack: cdk.Stack, model: TritonModel, name: str) -> None:
+    with pytest.raises(ConfigurationError, match=r"endpoint_name .* is no name for SageMaker"):
+        TritonEndpoint(stack, "Endpoint", model=model, endpoint_name=name)
+
+
+def test_model_and_variants_exclude_each_other(stack: cdk.Stack, model: TritonModel) -> None:
+    for arguments in ({}, {"model": model, "variants": [TritonVariant(model=model)]}):
+        with pytest.raises(ConfigurationError, match="either model= or variants=, and exactly one"):
+            TritonEndpoint(stack, "Endpoint", **arguments)  # type: ignore[arg-type]
+
+
+def test_variants_that_cannot_be_told_apart_or_get_nothing_are_refused(stack: cdk.Stack, model: TritonModel) -> None:
+    with pytest.raises(ConfigurationError, match="the variants are called AllTraffic, AllTraffic: give each"):
+        TritonEndpoint(stack, "Twice", variants=[TritonVariant(model=model), TritonVariant(model=model)])
+    with pytest.raises(ConfigurationError, match="every variant has the weight 0"):
+        TritonEndpoint(stack, "Silent", variants=[TritonVariant(model=model, initial_weight=0)])
+    with pytest.raises(ConfigurationError, match="an endpoint has 0 variants: SageMaker takes 1 to 10"):
+        TritonEndpoint(stack, "Empty", variants=[])
+
+
+def test_it_is_an_endpoint_to_the_cdk(stack: cdk.Stack, model: TritonModel) -> None:
+    endpoint = TritonEndpoint(stack, "Endpoint", model=model, endpoint_name="mine")
+
+    assert isinstance(endpoint, cdk.Resource)
+    assert stack.resolve(endpoint.endpoint_name) == {"Fn::GetAtt": ["EndpointEEF1FD8F", "EndpointName"]}
+    assert stack.resolve(endpoint.endpoint_arn) == {"Ref": "EndpointEEF1FD8F"}
+    assert stack.resolve(endpoint.endpoint_ref.endpoint_arn) == {"Ref": "EndpointEEF1FD8F"}
+    assert sagemaker.CfnEndpoint.is_cfn_endpoint(endpoint.node.default_child)
+    assert [child.node.id for child in endpoint.node.children] == ["Config", "Resource"]
+
+
+class TestGrants:
+    @pytest.fixture
+    def caller(self, stack: cdk.Stack) -> iam.Role:
+        return iam.Role(stack, "Caller", assumed_by=iam.ServicePrincipal("lambda.amazonaws.com"))
+
+    @staticmethod
+    def statement(world: World, stack: cdk.Stack) -> dict[str, Any]:
+        policies = world.resources(stack, "AWS::IAM::Policy")
+        (policy,) = (policy for name, policy in policies.items() if name.startswith("Caller"))
+        (statement,) = policy["Properties"]["PolicyDocument"]["Statement"]
+        return dict(statement)
+
+    def test_invoking_is_granted_on_this_endpoint(
+        self, world: World, stack: cdk.Stack, model: TritonModel, caller: iam.Role
+    ) -> None:
+        grant = TritonEndpoint(stack, "Endpoint", model=model).grant_invoke(caller)
+
+        assert grant.success
+        assert self.statement(world, stack) == {
+            "Action": "sagemaker:InvokeEndpoint",
+            "Effect": "Allow",
+            "Resource": {"Ref": "EndpointEEF1FD8F"},
+        }
+
+    def test_target_models_narrow_it_to_every_version_of_an_ensemble(
+        self, world: World, stack: cdk.Stack, fleet: TritonMultiModel, caller: iam.Role
+    ) -> None:
+        TritonEndpoint(stack, "Endpoint", model=fleet).grant_invoke(caller, target_models=["text"])
+
+        patterns = ["text-??????????.tar.gz"]
+        assert self.statement(world, stack)["Condition"] == {"StringLike": {"sagemaker:TargetModel": patterns}}
+        assert len(fleet.target_model("text")) == len(patterns[0])
+        assert len(fleet.target_model("text-large")) != len(patterns[0])
+
+    def test_nothing_is_not_everything(
+        self, stack: cdk.Stack, fleet: TritonMultiModel, model: TritonModel, caller: iam.Role
+    ) -> None:
+        endpoint = TritonEndpoint(stack, "Endpoint", model=fleet)
+        with pytest.raises(ConfigurationError, match="target_models is empty"):
+            endpoint.grant_invoke(caller, target_models=[])
+
+    def test_an_unknown_ensemble_is_refused(
+        self, stack: cdk.Stack, fleet: TritonMultiModel, model: TritonModel, caller: iam.Role
+    ) -> None:
+        with pytest.raises(ConfigurationError, match="an ensemble 'image': use one of text, text-large"):
+            TritonEndpoint(stack, "Multi", model=fleet).grant_invoke(caller, target_models=["image"])
+        with pytest.raises(ConfigurationError, match="it is no multi-model endpoint, leave target_models out"):
+            TritonEndpoint(stack, "Single", model=model).grant_invoke(caller, target_models=["image"])
+
+
+def test_endpoint_and_model_may_live_in_two_stacks(world: World) -> None:
+    app = world.app()
+    store = TritonArtifactStore(cdk.Stack(app, "Artifacts"), "Store")
+    models, endpoints = cdk.Stack(app, "Models"), cdk.Stack(app, "Endpoints")
+    model = TritonModel(models, "Model", store=store, repository=world.repository(), platform=world.platform)
+    TritonEndpoint(endpoints, "Endpoint", model=model)
+    app.synth()
+
+    assert [stack.node.id for stack in endpoints.dependencies] == ["Models"]
+    assert "Fn::ImportValue" in json.dumps(variants(world, endpoints))

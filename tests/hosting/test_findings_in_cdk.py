@@ -1,0 +1,120 @@
+"""What the checks found, as the unmodified CDK CLI shows it."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import textwrap
+from typing import TYPE_CHECKING
+
+import aws_cdk as cdk
+import pytest
+from aws_cdk.assertions import Annotations, Match
+
+from cdk_triton import TritonModel, TritonMultiModel
+
+if TYPE_CHECKING:
+    from tests.hosting.conftest import World
+
+MISSPELT = 'platfrom: "onnxruntime_onnx"\n'
+APP = """
+import sys
+import aws_cdk as cdk
+from cdk_triton import ModelRepository, ServingPlatform, TritonEndpoint, TritonMultiModel
+
+directory, below = sys.argv[1:]
+app = cdk.App()
+scope = cdk.Stage(app, "Production") if below == "stage" else app
+stack = cdk.Stack(scope, "Text")
+fleet = TritonMultiModel(
+    stack,
+    "Fleet",
+    platform=ServingPlatform(release="25.09", instance_type="ml.g5.xlarge"),
+    ensembles={"text": ModelRepository.from_directory(directory)},
+)
+TritonEndpoint(stack, "Endpoint", model=fleet)
+app.synth()
+"""
+
+
+def synth(world: World, below: str, network: str | None = None) -> subprocess.CompletedProcess[str]:
+    """`cdk synth` of an app with one fleet, at the top level or below a Stage."""
+    repository = world.repository() if network is None else world.repository(network=network)
+    (world.directory / "app.py").write_text(textwrap.dedent(APP))
+    cli = world.root / "node_modules" / ".bin" / "cdk"
+    return subprocess.run(
+        [cli, "synth", "--quiet", "--no-notices", "--app", f"python app.py {repository.root} {below}"],
+        cwd=world.directory,
+        env={**os.environ, "PATH": f"{world.root / '.venv' / 'bin'}:{os.environ['PATH']}", "NO_COLOR": "1"},
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+
+
+@pytest.mark.parametrize(
+    ("below", "where"), [("app", "Text/Fleet"), ("stage", "Production/Text/Fleet")], ids=["app", "stage"]
+)
+def test_an_error_ends_cdk_synth_with_a_sentence(world: World, below: str, where: str) -> None:
+    done = synth(world, below, network=MISSPELT)
+    output = done.stdout + done.stderr
+
+    assert done.returncode == 1, output
+    assert where in output
+    assert "text (" in output
+    assert "network/config.pbtxt" in output
+    assert "platfrom" in output
+    # Nobody waits for gigabytes to be packed for a synthesis that fails.
+    assert not list(world.directory.glob("cdk.out/*.tar.gz"))
+
+
+@pytest.mark.parametrize("below", ["app", "stage"])
+def test_a_good_repository_passes(world: World, below: str) -> None:
+    done = synth(world, below)
+
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert len(list(world.directory.glob("cdk.out/asset.triton-*.tar.gz"))) == 1
+
+
+def test_a_warning_carries_its_code_and_can_be_acknowledged(world: World) -> None:
+    def warnings(name: str, *acknowledged: str) -> list[str]:
+        repository = world.repository(name)
+        (repository.root / "ensemble" / "1" / ".gitkeep").unlink()
+        stack = cdk.Stack(world.app(name), "Stack")
+        for code in acknowledged:
+            cdk.Annotations.of(stack).acknowledge_warning(code, "checked")
+        repository = type(repository).from_directory(repository.root)
+        TritonModel(stack, "Model", repository=repository, platform=world.platform)
+        found = Annotations.from_stack(stack).find_warning("/Stack/Model", Match.any_value())
+        return [str(warning.entry.data) for warning in found]
+
+    (warning,) = warnings("first")
+    assert "ensemble/1: the version directory of the ensemble" in warning
+    assert "[ack: CT111]" in warning
+    assert warnings("second", "CT111") == []
+
+
+def test_every_ensemble_is_checked_and_all_errors_are_told_at_once(world: World) -> None:
+    stack = cdk.Stack(world.app(), "Stack")
+    bad = {name: world.repository(name, network=MISSPELT) for name in ("first", "second")}
+    TritonMultiModel(stack, "Fleet", ensembles=bad, platform=world.platform)
+
+    errors = Annotations.from_stack(stack).find_error("/Stack/Fleet", Match.any_value())
+    texts = [str(error.entry.data) for error in errors]
+    for name in bad:
+        assert any(text.startswith(f"{name} (") and "platfrom" in text for text in texts)
+
+
+def test_a_finding_about_the_whole_repository_names_it_once(world: World) -> None:
+    repository = world.repository("mixed")
+    (repository.root / "ensemble/config.pbtxt").unlink()
+    repository = type(repository).from_directory(repository.root)
+    stack = cdk.Stack(world.app(), "Stack")
+    TritonMultiModel(stack, "Fleet", ensembles={"mixed": repository}, platform=world.platform)
+
+    errors = Annotations.from_stack(stack).find_error("/Stack/Fleet", Match.any_value())
+    texts = [str(error.entry.data) for error in errors]
+    assert texts
+    assert all(text.startswith(f"mixed ({repository.root}): ") for text in texts)
+    assert not any(".:" in text for text in texts)

@@ -1,0 +1,214 @@
+"""`TritonMultiModel`: what a stack with a multi-model endpoint's Model says."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import aws_cdk as cdk
+import pytest
+from aws_cdk.assertions import Annotations, Match
+
+from cdk_triton import ModelRepository, ServingPlatform, TritonArtifactStore, TritonEndpoint, TritonMultiModel
+from cdk_triton.artifacts import artifact_key, source_key
+from cdk_triton.errors import ConfigurationError
+
+if TYPE_CHECKING:
+    from tests.hosting.conftest import World
+
+MODEL, DELIVERY = "AWS::SageMaker::Model", "Custom::TritonArtifacts"
+
+
+class Fleets:
+    """An app with a store and a fleet behind an endpoint, made as often as a test likes."""
+
+    def __init__(self, world: World) -> None:
+        self.world = world
+        self.count = 0
+
+    def synthesised(
+        self, ensembles: dict[str, ModelRepository], platform: ServingPlatform | None = None
+    ) -> tuple[TritonMultiModel, dict[str, Any]]:
+        self.count += 1
+        app = self.world.app(f"cdk.out.{self.count}")
+        store = TritonArtifactStore(cdk.Stack(app, "Artifacts"), "Store")
+        stack = cdk.Stack(app, "Stack")
+        fleet = TritonMultiModel(
+            stack, "Fleet", store=store, ensembles=ensembles, platform=platform or self.world.platform
+        )
+        TritonEndpoint(stack, "Endpoint", model=fleet)
+        return fleet, self.world.template(stack)["Resources"]
+
+    @staticmethod
+    def changed(before: dict[str, Any], after: dict[str, Any]) -> dict[str, set[str]]:
+        """Logical id to the properties that differ."""
+        assert before.keys() == after.keys()
+        return {
+            name: {
+                p
+                for p in after[name]["Properties"]
+                if before[name]["Properties"].get(p) != after[name]["Properties"][p]
+            }
+            for name in before
+            if before[name] != after[name]
+        }
+
+
+@pytest.fixture(name="fleets")
+def _fleets(world: World) -> Fleets:
+    return Fleets(world)
+
+
+def only(resources: dict[str, Any], kind: str) -> tuple[str, dict[str, Any]]:
+    ((name, resource),) = ((name, r) for name, r in resources.items() if r["Type"] == kind)
+    return name, resource
+
+
+def test_the_model_names_a_prefix_with_the_platform(
+    fleets: Fleets, world: World, flattened: Callable[[Any], str]
+) -> None:
+    fleet, resources = fleets.synthesised({"text": world.repository()})
+
+    container = only(resources, MODEL)[1]["Properties"]["PrimaryContainer"]
+    assert container["Mode"] == "MultiModel"
+    assert flattened(container["ModelDataUrl"]).endswith(f">/fleets/{fleet.fleet_name}/25.09-a10g/")
+    assert container["Environment"] == {"SAGEMAKER_TRITON_LOG_VERBOSE": "false", "SAGEMAKER_TRITON_PING_MODE": "live"}
+
+
+def test_target_models_are_flat_and_named_by_their_source(world: World, fleets: Fleets) -> None:
+    repository = world.repository()
+    fleet, _ = fleets.synthesised({"text": repository})
+
+    assert fleet.target_model("text") == f"text-{source_key(repository)[:10]}.tar.gz"
+    assert fleet.target_models == {"text": fleet.target_model("text")}
+    with pytest.raises(ConfigurationError, match="Stack/Fleet has no ensemble 'txt': use one of text"):
+        fleet.target_model("txt")
+
+
+def test_another_ensemble_changes_the_plan_and_nothing_else(world: World, fleets: Fleets) -> None:
+    text, image = world.repository("text"), world.repository("image")
+    _, before = fleets.synthesised({"text": text})
+
+    _, after = fleets.synthesised({"text": text, "image": image})
+
+    assert fleets.changed(before, after) == {only(before, DELIVERY)[0]: {"PlanKey", "PlanSha256"}}
+
+
+def test_another_content_changes_the_plan_and_nothing_else(world: World, fleets: Fleets) -> None:
+    old, before = fleets.synthesised({"text": world.repository(weights="1")})
+
+    new, after = fleets.synthesised({"text": world.repository(weights="2")})
+
+    assert fleets.changed(before, after) == {only(before, DELIVERY)[0]: {"PlanKey", "PlanSha256"}}
+    assert old.target_model("text") != new.target_model("text")
+
+
+def test_another_gpu_is_another_model_for_the_same_callers(world: World, fleets: Fleets) -> None:
+    old, before = fleets.synthesised({"text": world.repository()})
+
+    platform = ServingPlatform(release="25.09", instance_type="ml.g4dn.xlarge")
+    new, after = fleets.synthesised({"text": world.repository()}, platform)
+
+    assert fleets.changed(before, after) == {
+        only(before, DELIVERY)[0]: {"PlanKey", "PlanSha256"},
+        only(before, MODEL)[0]: {"PrimaryContainer"},
+        only(before, "AWS::SageMaker::EndpointConfig")[0]: {"ProductionVariants"},
+    }
+    assert old.target_models == new.target_models
+
+
+def test_a_larger_instance_with_the_same_gpu_keeps_model_and_plan(world: World, fleets: Fleets) -> None:
+    _, before = fleets.synthesised({"text": world.repository()})
+
+    platform = ServingPlatform(release="25.09", instance_type="ml.g5.xlarge")
+    _, after = fleets.synthesised({"text": world.repository()}, platform)
+
+    assert fleets.changed(before, after) == {only(before, "AWS::SageMaker::EndpointConfig")[0]: {"ProductionVariants"}}
+
+
+def test_the_role_reads_its_own_fleet_whatever_the_platform(world: World, fleets: Fleets) -> None:
+    fleet, resources = fleets.synthesised({"text": world.repository()})
+
+    policy = json.dumps(only(resources, "AWS::IAM::Policy")[1])
+    assert f'"/fleets/{fleet.fleet_name}/*"' in policy
+    assert f'{{"s3:prefix": "fleets/{fleet.fleet_name}/*"}}' in policy
+    assert "artifacts/" not in policy
+
+
+def test_two_fleets_share_a_store_and_not_a_prefix(world: World) -> None:
+    app = world.app()
+    store = TritonArtifactStore(cdk.Stack(app, "Artifacts"), "Store")
+    fleets = [
+        TritonMultiModel(
+            cdk.Stack(app, name), "Fleet", store=store, ensembles={"text": world.repository()}, platform=world.platform
+        )
+        for name in ("First", "Second")
+    ]
+    app.synth()
+
+    assert fleets[0].fleet_name != fleets[1].fleet_name
+    assert fleets[0].target_models == fleets[1].target_models
+
+
+def test_one_repository_under_two_names_is_committed_once(world: World) -> None:
+    app = world.app()
+    stack = cdk.Stack(app, "Stack")
+    repository = world.repository()
+    TritonMultiModel(stack, "Fleet", ensembles={"a": repository, "b": repository}, platform=world.platform)
+
+    plan = world.plan(app, world.only(stack, DELIVERY))
+    assert len(plan["commits"]) == 1
+    assert [copy["ensemble"] for copy in plan["fleet"]["copies"]] == ["a", "b"]
+
+
+def test_the_handler_reads_the_plan_as_it_was_meant(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(str(world.root / "lambda"))
+    from artifacts.plan import Plan
+
+    app = world.app()
+    stack = cdk.Stack(app, "Stack")
+    text, image = world.repository("text"), world.repository("image")
+    fleet = TritonMultiModel(stack, "Fleet", ensembles={"t": text, "i": image}, platform=world.platform)
+
+    resource = world.only(stack, DELIVERY)["Properties"]
+    content = (world.directory / "cdk.out" / f"asset.{resource['PlanKey']}").read_bytes()
+    plan = Plan.parse(content, sha256=resource["PlanSha256"])
+
+    assert [commit.artifact_key for commit in plan.commits] == [artifact_key(r, world.platform) for r in (text, image)]
+    assert all(
+        (world.directory / "cdk.out" / f"asset.triton-{commit.artifact_key}.tar.gz").exists() for commit in plan.commits
+    )
+    assert plan.fleet is not None
+    assert plan.fleet.target_models == fleet.target_models
+    assert plan.fleet.index == f"fleets/{fleet.fleet_name}/25.09-a10g/index.json"
+    assert {copy.archive for copy in plan.fleet.copies} == {commit.archive for commit in plan.commits}
+    sys.modules.pop("artifacts", None)
+
+
+@pytest.mark.parametrize("name", ["", "a/b", "with space", "-first", "é", "x" * 201])
+def test_a_name_that_cannot_be_a_target_model_is_refused(world: World, stack: cdk.Stack, name: str) -> None:
+    with pytest.raises(ConfigurationError, match=r"the ensemble .* cannot name an object of the artifact store"):
+        TritonMultiModel(stack, "Fleet", ensembles={name: world.repository()}, platform=world.platform)
+
+
+def test_a_fleet_of_nothing_is_refused(world: World, stack: cdk.Stack) -> None:
+    with pytest.raises(ConfigurationError, match="Stack/Fleet has no ensemble"):
+        TritonMultiModel(stack, "Fleet", ensembles={}, platform=world.platform)
+
+
+def test_an_instance_type_that_aws_does_not_list_is_warned_about(world: World, stack: cdk.Stack) -> None:
+    platform = ServingPlatform(release="25.09", instance_type="ml.g6.xlarge")
+    TritonMultiModel(stack, "Fleet", ensembles={"text": world.repository()}, platform=platform)
+
+    (warning,) = Annotations.from_stack(stack).find_warning("/Stack/Fleet", Match.any_value())
+    assert "does not name ml.g6.xlarge" in str(warning.entry.data)
+    assert "[ack: cdk-triton:MultiModelInstanceNotListed]" in str(warning.entry.data)
+
+
+def test_the_construct_paths_are_a_contract(world: World, stack: cdk.Stack) -> None:
+    fleet = TritonMultiModel(stack, "Fleet", ensembles={"text": world.repository()}, platform=world.platform)
+
+    assert [child.node.id for child in fleet.node.children] == ["Artifacts", "Role", "Policy", "Resource"]
+    assert fleet.fleet_name.startswith("stack-fleet-")

@@ -1,0 +1,194 @@
+"""`TritonArtifactStore`: the bucket, the handlers and what they may do."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import aws_cdk as cdk
+import pytest
+from aws_cdk.assertions import Annotations, Match, Template
+
+from cdk_triton import TritonArtifactStore, TritonModel, TritonMultiModel
+from cdk_triton.errors import ConfigurationError
+
+if TYPE_CHECKING:
+    from tests.hosting.conftest import World
+
+
+@pytest.fixture(name="store")
+def _store(stack: cdk.Stack) -> TritonArtifactStore:
+    return TritonArtifactStore(stack, "Store")
+
+
+def test_the_bucket_is_closed_kept_and_answers_tls_only(store: TritonArtifactStore, stack: cdk.Stack) -> None:
+    template = Template.from_stack(stack)
+
+    template.has_resource(
+        "AWS::S3::Bucket",
+        {
+            "DeletionPolicy": "Retain",
+            "UpdateReplacePolicy": "Retain",
+            "Properties": {
+                "PublicAccessBlockConfiguration": {
+                    "BlockPublicAcls": True,
+                    "BlockPublicPolicy": True,
+                    "IgnorePublicAcls": True,
+                    "RestrictPublicBuckets": True,
+                },
+                "VersioningConfiguration": {"Status": "Enabled"},
+                "OwnershipControls": {"Rules": [{"ObjectOwnership": "BucketOwnerEnforced"}]},
+                "BucketEncryption": Match.any_value(),
+                "BucketName": Match.absent(),
+            },
+        },
+    )
+    template.has_resource_properties(
+        "AWS::S3::BucketPolicy",
+        {
+            "PolicyDocument": {
+                "Statement": [
+                    {
+                        "Action": "s3:*",
+                        "Effect": "Deny",
+                        "Principal": {"AWS": "*"},
+                        "Condition": {"Bool": {"aws:SecureTransport": "false"}},
+                        "Resource": Match.any_value(),
+                    }
+                ]
+            }
+        },
+    )
+
+
+def test_only_unfinished_uploads_and_replaced_versions_expire(
+    store: TritonArtifactStore, stack: cdk.Stack, world: World
+) -> None:
+    bucket = world.only(stack, "AWS::S3::Bucket")
+
+    assert bucket["Properties"]["LifecycleConfiguration"]["Rules"] == [
+        {
+            "Id": "ExpireWhatNobodyRefersTo",
+            "Status": "Enabled",
+            "AbortIncompleteMultipartUpload": {"DaysAfterInitiation": 1},
+            "NoncurrentVersionExpiration": {"NoncurrentDays": 30},
+        }
+    ]
+
+
+def statements(world: World, stack: cdk.Stack, logical_id_prefix: str) -> list[dict[str, Any]]:
+    policies = world.resources(stack, "AWS::IAM::Policy")
+    (policy,) = (policy for name, policy in policies.items() if name.startswith(logical_id_prefix))
+    return list(policy["Properties"]["PolicyDocument"]["Statement"])
+
+
+def test_the_copying_handler_may_do_exactly_this(
+    store: TritonArtifactStore, stack: cdk.Stack, world: World, flattened: Callable[[Any], str]
+) -> None:
+    found = {
+        (action, flattened(resource))
+        for statement in statements(world, stack, "StoreIsCompleteRole")
+        for action in ([statement["Action"]] if isinstance(statement["Action"], str) else statement["Action"])
+        for resource in (statement["Resource"] if isinstance(statement["Resource"], list) else [statement["Resource"]])
+    }
+    bucket = next(iter(world.resources(stack, "AWS::S3::Bucket")))
+    logs = next(iter(world.resources(stack, "AWS::Logs::LogGroup")))
+    objects = [f"<{bucket}.Arn>/artifacts/*", f"<{bucket}.Arn>/fleets/*"]
+
+    assert found == {
+        ("logs:CreateLogStream", f"<{logs}.Arn>"),
+        ("logs:PutLogEvents", f"<{logs}.Arn>"),
+        (
+            "s3:GetObject",
+            "arn:<AWS::Partition>:s3:::cdk-hnb659fds-assets-${AWS::AccountId}-${AWS::Region}/triton-*",
+        ),
+        *(("s3:GetObject", o) for o in objects),
+        *(("s3:PutObject", o) for o in objects),
+        *(("s3:ListMultipartUploadParts", o) for o in objects),
+        ("s3:ListBucket", f"<{bucket}.Arn>"),
+        ("s3:ListBucketMultipartUploads", f"<{bucket}.Arn>"),
+    }
+
+
+def test_the_other_handler_may_only_log(store: TritonArtifactStore, stack: cdk.Stack, world: World) -> None:
+    (only,) = statements(world, stack, "StoreOnEventRole")
+
+    assert only["Action"] == ["logs:CreateLogStream", "logs:PutLogEvents"]
+
+
+def test_nobody_gets_a_managed_policy_or_a_wildcard_action(
+    store: TritonArtifactStore, stack: cdk.Stack, world: World
+) -> None:
+    roles = world.resources(stack, "AWS::IAM::Role").values()
+    actions = {
+        action
+        for policy in world.resources(stack, "AWS::IAM::Policy").values()
+        for statement in policy["Properties"]["PolicyDocument"]["Statement"]
+        for action in ([statement["Action"]] if isinstance(statement["Action"], str) else statement["Action"])
+    }
+
+    assert not [role for role in roles if "ManagedPolicyArns" in role["Properties"]]
+    assert not [action for action in actions if "*" in action]
+
+
+def test_the_handlers_run_the_latest_python_and_log_where_logs_expire(
+    store: TritonArtifactStore, stack: cdk.Stack, world: World
+) -> None:
+    functions = world.resources(stack, "AWS::Lambda::Function")
+    handlers = {
+        f["Properties"]["Handler"]: f["Properties"] for f in functions.values() if "STORE_BUCKET" in json.dumps(f)
+    }
+    (log_group,) = world.resources(stack, "AWS::Logs::LogGroup")
+
+    assert set(handlers) == {"artifacts.on_event", "artifacts.is_complete"}
+    assert {h["Runtime"] for h in handlers.values()} == {"python3.14"}
+    assert {json.dumps(f["Properties"]["LoggingConfig"]["LogGroup"]) for f in functions.values()} == {
+        json.dumps({"Ref": log_group})
+    }
+    assert world.only(stack, "AWS::Logs::LogGroup")["Properties"]["RetentionInDays"] == 90
+
+
+def test_the_handler_is_asked_every_30_seconds_for_55_minutes(
+    store: TritonArtifactStore, stack: cdk.Stack, world: World
+) -> None:
+    machine = json.dumps(world.only(stack, "AWS::StepFunctions::StateMachine")["Properties"]["DefinitionString"])
+
+    assert r"\"IntervalSeconds\":30,\"MaxAttempts\":110,\"BackoffRate\":1" in machine
+
+
+def test_a_prefix_of_the_bootstrap_is_respected(world: World) -> None:
+    synthesizer = cdk.DefaultStackSynthesizer(qualifier="team", bucket_prefix="apps/")
+    stack = cdk.Stack(world.app(), "Stack", synthesizer=synthesizer)
+    TritonArtifactStore(stack, "Store")
+
+    assert "cdk-team-assets-${AWS::AccountId}-${AWS::Region}" in json.dumps(world.template(stack))
+    assert '"/apps/triton-*"' in json.dumps(world.template(stack))
+
+
+def test_a_stack_with_other_assets_is_refused(world: World) -> None:
+    app = world.app()
+    store = TritonArtifactStore(cdk.Stack(app, "Artifacts"), "Store")
+    other = cdk.Stack(app, "Other", synthesizer=cdk.DefaultStackSynthesizer(qualifier="team"))
+
+    with pytest.raises(
+        ConfigurationError, match=r"Other publishes its assets to .*cdk-team-assets.* with one bootstrap"
+    ):
+        TritonModel(other, "Model", repository=world.repository(), platform=world.platform, store=store)
+
+
+def test_without_a_store_a_stack_gets_one_and_is_told_why_not(world: World, stack: cdk.Stack) -> None:
+    TritonModel(stack, "Model", repository=world.repository(), platform=world.platform)
+    TritonMultiModel(stack, "Fleet", ensembles={"text": world.repository()}, platform=world.platform)
+
+    assert len(world.resources(stack, "AWS::S3::Bucket")) == 1
+    (warning,) = Annotations.from_stack(stack).find_warning("*", Match.string_like_regexp("artifact store of its own"))
+    assert warning.id == "/Stack/TritonArtifacts"
+    assert "[ack: cdk-triton:ArtifactStoreInStack]" in str(warning.entry.data)
+
+
+def test_the_warning_about_the_store_can_be_acknowledged(world: World, stack: cdk.Stack) -> None:
+    cdk.Annotations.of(stack).acknowledge_warning("cdk-triton:ArtifactStoreInStack", "a first try")
+    TritonModel(stack, "Model", repository=world.repository(), platform=world.platform)
+
+    assert not Annotations.from_stack(stack).find_warning("*", Match.string_like_regexp("artifact store of its own"))

@@ -1,0 +1,68 @@
+"""Where the objects of the store lie: what is documented is what the plans say."""
+
+from __future__ import annotations
+
+import inspect
+import re
+from typing import TYPE_CHECKING
+
+import aws_cdk as cdk
+
+from cdk_triton import TritonArtifactStore, TritonModel, TritonMultiModel
+from cdk_triton.artifacts import artifact_key, source_key
+from cdk_triton.hosting import layout
+
+if TYPE_CHECKING:
+    from tests.hosting.conftest import World
+
+
+def documented(text: str) -> list[str]:
+    return [
+        re.sub(r"\s+", " ", line.strip()) for line in text.splitlines() if re.match(r"\s*(artifacts|fleets)/<", line)
+    ]
+
+
+def test_the_guide_and_the_module_say_the_same(world: World) -> None:
+    guide = (world.root / "docs" / "concepts.md").read_text()
+    assert documented(guide) == documented(inspect.getdoc(layout) or "")
+
+
+def test_a_plan_puts_everything_where_it_is_documented(world: World) -> None:
+    app = world.app()
+    store = TritonArtifactStore(cdk.Stack(app, "Artifacts"), "Store")
+    stack = cdk.Stack(app, "Stack")
+    repository = world.repository("directory")
+    fleet = TritonMultiModel(stack, "Fleet", store=store, ensembles={"text": repository}, platform=world.platform)
+    plan = world.plan(app, world.only(stack, "Custom::TritonArtifacts"))
+
+    words = {
+        "repository": "directory",
+        "artifact key": artifact_key(repository, world.platform),
+        "fleet": fleet.fleet_name,
+        "release": "25.09",
+        "gpu": "a10g",
+        "ensemble": "text",
+        "source10": source_key(repository)[:10],
+    }
+    lines = documented((world.root / "docs" / "concepts.md").read_text())
+    keys = [re.sub("<([^>]*)>", lambda word: words[word[1]], line).split()[0] for line in lines]
+    (commit,), (copy,) = plan["commits"], plan["fleet"]["copies"]
+    assert commit["repository"] == "directory"
+    assert keys == [
+        commit["archive"],
+        commit["manifest"],
+        copy["target"],
+        plan["fleet"]["index"],
+    ]
+
+
+def test_a_model_with_another_id_leaves_the_old_one_what_it_may_read(world: World) -> None:
+    """The way to rename a repository: while the endpoint is updated, the old role reads the old archive."""
+
+    def policies(id: str, name: str) -> dict[str, object]:  # noqa: A002
+        stack = cdk.Stack(world.app(id), "Stack")
+        TritonModel(stack, id, repository=world.repository(name), platform=world.platform)
+        found = world.resources(stack, "AWS::IAM::Policy") | world.resources(stack, "AWS::IAM::Role")
+        return {name: resource for name, resource in found.items() if name.startswith("Model")}
+
+    assert not policies("Model", "old").keys() & policies("Model2", "new").keys()
