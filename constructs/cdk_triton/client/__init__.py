@@ -1,0 +1,18 @@
+"""Invokes a Triton endpoint: numpy arrays in, numpy arrays out.
+
+::
+
+    client = TritonClient("my-endpoint")
+    answer = client.infer({"INPUT0": [["A man is eating food."]]}, target_model=text_model)
+    answer["finaloutput"]        # float32 [1, 384]
+
+Importing this package costs milliseconds: boto3, numpy and tritonclient (which imports gevent) are loaded by the first
+use. It never imports `aws_cdk`.
+"""
+
+from __future__ import annotations
+
+from cdk_triton.client.endpoint import TritonClient
+from cdk_triton.client.payload import InferenceResult
+
+__all__ = ["InferenceResult", "TritonClient"]

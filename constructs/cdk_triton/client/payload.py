@@ -1,0 +1,171 @@
+"""Request and response bodies: KServe v2, with binary tensors after the JSON header or as JSON alone.
+
+tritonclient writes and reads the bodies. What stands here is SageMaker's way of saying where the header ends (it drops
+Triton's own header `Inference-Header-Content-Length`), and what tritonclient lets pass although Triton refuses it.
+"""
+
+from __future__ import annotations
+
+import json as json_format
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from cdk_triton.client.tensors import infer_input
+from cdk_triton.errors import ConfigurationError, InvocationError
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+    from tritonclient.http import InferInput, InferRequestedOutput, InferResult
+
+    from cdk_triton.client.tensors import Tensor
+
+__all__ = ["InferenceResult", "decode", "encode"]
+
+# `src/sagemaker_server.cc`: the text must stand at the very start of the header, without a space.
+_BINARY = "application/vnd.sagemaker-triton.binary+json;json-header-size="
+_JSON = "application/json"
+
+
+@dataclass(frozen=True, eq=False)
+class InferenceResult(Mapping[str, "npt.NDArray[Any]"]):
+    """What the model answered: its output arrays by name. BYTES tensors are object arrays of `bytes`.
+
+    Attributes:
+        outputs: the arrays, in the order of the answer; read-only where they came as binary tensors.
+        infer_result: tritonclient's view of the same answer, for its own methods.
+        variant: the production variant that answered, or None where the service does not say.
+    """
+
+    outputs: Mapping[str, npt.NDArray[Any]]
+    infer_result: InferResult
+    variant: str | None = None
+
+    @property
+    def model_name(self) -> str:
+        """The name of the model; on a multi-model endpoint the target model (Triton 23.09 and newer)."""
+        return str(self.infer_result.get_response().get("model_name", ""))
+
+    @property
+    def model_version(self) -> str:
+        """The version of the model that ran."""
+        return str(self.infer_result.get_response().get("model_version", ""))
+
+    @property
+    def request_id(self) -> str:
+        """The `request_id` of the call, as the server returned it."""
+        return str(self.infer_result.get_response().get("id", ""))
+
+    def __getitem__(self, name: str) -> npt.NDArray[Any]:
+        try:
+            return self.outputs[name]
+        except KeyError:
+            raise KeyError(f"no output '{name}'; the model answered with {_listed(self.outputs)}") from None
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.outputs)
+
+    def __len__(self) -> int:
+        return len(self.outputs)
+
+
+def encode(
+    inputs: Mapping[str, Tensor | InferInput] | Iterable[InferInput],
+    outputs: Iterable[str | InferRequestedOutput] | None,
+    *,
+    json: bool,
+    request_id: str = "",
+    parameters: Mapping[str, str | int | bool] | None = None,
+) -> tuple[bytes, str]:
+    """Return the body of a request and its content type.
+
+    Raises:
+        ConfigurationError: an input, an output or a parameter cannot be sent in this format.
+    """
+    from tritonclient.http import InferenceServerClient, InferRequestedOutput
+    from tritonclient.utils import InferenceServerException
+
+    try:
+        tensors = _tensors(inputs, json=json)
+        wanted = [
+            InferRequestedOutput(output, binary_data=not json) if isinstance(output, str) else output
+            for output in ([outputs] if isinstance(outputs, str) else outputs or [])
+        ]
+        body, header_size = InferenceServerClient.generate_request_body(
+            tensors, outputs=wanted, request_id=request_id, parameters=dict(parameters or {})
+        )
+    except InferenceServerException as error:
+        raise ConfigurationError(f"the request cannot be written: {error.message()}") from error
+    if not json:
+        # Without any binary tensor (all inputs were prepared as JSON) the whole body is the header.
+        return body, _JSON if header_size is None else f"{_BINARY}{header_size}"
+    if header_size is not None:
+        raise ConfigurationError(
+            "json=True cannot send an InferInput that holds binary data: "
+            "fill it with set_data_from_numpy(array, binary_data=False), or leave json=False"
+        )
+    return body if wanted else _asking_for_json(body), _JSON
+
+
+def decode(
+    body: bytes, content_type: str, *, variant: str | None = None, where: str = "the endpoint"
+) -> InferenceResult:
+    """Return the outputs in the body of a successful response.
+
+    Raises:
+        InvocationError: the body is not an inference response of Triton.
+    """
+    from tritonclient.http import InferenceServerClient
+
+    try:
+        header_size = _header_size(content_type)
+        if header_size is not None and header_size > len(body):
+            raise ValueError(f"the header is said to have {header_size} bytes and the body has {len(body)}")
+        result = InferenceServerClient.parse_response_body(body, header_length=header_size)
+        arrays = {str(tensor["name"]): _array(result, tensor) for tensor in result.get_response()["outputs"]}
+    # tritonclient checks nothing: a foreign or damaged body surfaces as whatever its parser stumbles over.
+    except Exception as error:
+        raise InvocationError(
+            f"{where} answered with {len(body):,} bytes of '{content_type}' that are no inference response of Triton "
+            f"({type(error).__name__}: {error}); is the container of the endpoint Triton?"
+        ) from error
+    return InferenceResult(arrays, result, variant)
+
+
+def _tensors(inputs: Mapping[str, Tensor | InferInput] | Iterable[InferInput], *, json: bool) -> list[InferInput]:
+    if isinstance(inputs, Mapping):
+        return [infer_input(name, value, json=json) for name, value in inputs.items()]
+    return [infer_input(None, value, json=json) for value in inputs]
+
+
+def _asking_for_json(body: bytes) -> bytes:
+    # Where no output is named, tritonclient asks for binary ones and offers no way to say otherwise.
+    request = json_format.loads(body)
+    request["parameters"]["binary_data_output"] = False
+    return json_format.dumps(request, separators=(",", ":")).encode()
+
+
+def _header_size(content_type: str) -> int | None:
+    if not content_type.startswith(_BINARY):
+        return None
+    digits = re.fullmatch(r"\d+", content_type[len(_BINARY) :].strip())
+    if digits is None:
+        raise ValueError("the content type does not say how long the header is")
+    return int(digits.group())
+
+
+def _array(result: InferResult, tensor: Mapping[str, Any]) -> npt.NDArray[Any]:
+    array: npt.NDArray[Any] | None = result.as_numpy(tensor["name"])
+    if array is None:
+        raise ValueError(f"output '{tensor['name']}' has no data")
+    if tensor["datatype"] == "BYTES" and array.size and isinstance(array.flat[0], str):
+        import numpy as np
+
+        # JSON gives text where a binary tensor gives bytes; callers need not care which format they asked for.
+        return np.array([text.encode() for text in array.flat], dtype=object).reshape(array.shape)
+    return array
+
+
+def _listed(names: Iterable[str]) -> str:
+    return ", ".join(f"'{name}'" for name in names) or "none"

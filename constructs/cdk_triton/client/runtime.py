@@ -1,0 +1,156 @@
+"""The boundary to boto3: the client in use, and the one place where botocore's errors become ours."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, Protocol
+
+from cdk_triton.errors import (
+    ConfigurationError,
+    InvocationError,
+    InvocationTimeoutError,
+    ModelError,
+    ModelNotReadyError,
+)
+from cdk_triton.sagemaker.limits import MAX_INVOCATION_SECONDS
+
+if TYPE_CHECKING:
+    from botocore.exceptions import BotoCoreError, ClientError
+
+__all__ = ["SERVICE_ERRORS", "SageMakerRuntime", "default_runtime", "foreign_errors_translated"]
+
+_READ_TIMEOUT_SECONDS = MAX_INVOCATION_SECONDS + 10
+"""As the API reference of InvokeEndpoint advises for containers that use the whole time."""
+
+_CONNECT_TIMEOUT_SECONDS = 10
+
+_CREDENTIALS = "check the AWS credentials and the clock of this machine"
+_AGAIN = "call again, and look at the SageMaker service health if it stays so"
+
+SERVICE_ERRORS: Mapping[str, tuple[type[InvocationError], str]] = {
+    "InternalDependencyException": (InvocationError, _AGAIN),
+    "InternalFailure": (InvocationError, _AGAIN),
+    "ModelError": (ModelError, "the log of the endpoint says more"),
+    "ModelNotReadyException": (ModelNotReadyError, "wait for the model to be loaded and call again"),
+    "ServiceUnavailable": (InvocationError, "the endpoint is busy or out of capacity; call again more slowly"),
+    "ValidationError": (InvocationError, "check the endpoint's name, its region, and the target model or variant"),
+    # The errors that every AWS service can answer with (API reference, "Common Error Types").
+    "AccessDeniedException": (InvocationError, "allow the caller sagemaker:InvokeEndpoint on this endpoint"),
+    "ExpiredTokenException": (InvocationError, _CREDENTIALS),
+    "InvalidSignatureException": (InvocationError, _CREDENTIALS),
+    "ThrottlingException": (InvocationError, "call more slowly, or have the account's quota raised"),
+    "UnrecognizedClientException": (InvocationError, _CREDENTIALS),
+}
+"""Exception class and mend by SageMaker's error code; an unlisted code becomes a plain `InvocationError`."""
+
+
+class SageMakerRuntime(Protocol):
+    """What the client needs of `boto3.client("sagemaker-runtime")`."""
+
+    def invoke_endpoint(self, *args: Any, **kwargs: Any) -> Any:
+        """Call InvokeEndpoint."""
+        ...
+
+
+def default_runtime() -> SageMakerRuntime:
+    """Return a boto3 client made from the environment, which sends each request once.
+
+    Raises:
+        ConfigurationError: no AWS region is configured, or the environment names a profile that does not exist.
+    """
+    import boto3
+    from botocore.config import Config
+    from botocore.exceptions import BotoCoreError
+
+    config = Config(
+        connect_timeout=_CONNECT_TIMEOUT_SECONDS,
+        read_timeout=_READ_TIMEOUT_SECONDS,
+        retries={"total_max_attempts": 1},
+    )
+    try:
+        runtime: SageMakerRuntime = boto3.client("sagemaker-runtime", config=config)
+    except BotoCoreError as error:
+        raise ConfigurationError(
+            f"no sagemaker-runtime client can be made: {_sentence(error)}; set AWS_DEFAULT_REGION, or pass runtime=…"
+        ) from error
+    return runtime
+
+
+@contextmanager
+def foreign_errors_translated(where: str) -> Iterator[None]:
+    """Turn every error of botocore into one of `cdk_triton.errors`, with the cause kept.
+
+    Args:
+        where: the endpoint and the target model, for the message.
+    """
+    from botocore.exceptions import BotoCoreError, ClientError
+
+    try:
+        yield
+    except ClientError as error:
+        raise _from_service(error, where) from error
+    except BotoCoreError as error:
+        raise _from_botocore(error, where) from error
+
+
+def _from_service(error: ClientError, where: str) -> InvocationError:
+    # A TypedDict of the stubs, which does not know the members of SageMaker's ModelError.
+    response: Mapping[str, Any] = error.response
+    code = str(response.get("Error", {}).get("Code", "Unknown"))
+    message = _without_full_stop(str(response.get("Error", {}).get("Message", "") or "no message"))
+    kind, mend = SERVICE_ERRORS.get(code, (InvocationError, "the API reference of InvokeEndpoint says more"))
+    if kind is not ModelError:
+        return kind(f"{where}: SageMaker answered {code}: {message}; {mend}")
+    status = int(response.get("OriginalStatusCode") or 0)
+    words = _server_words(str(response.get("OriginalMessage") or message))
+    log = f" ({response['LogStreamArn']})" if response.get("LogStreamArn") else ""
+    # SageMaker's status is 0 where the container died or took longer than 60 seconds.
+    deed = f"answered {status}" if status else "did not answer"
+    return ModelError(
+        f"{where}: the model container {deed}: {_without_full_stop(words)}; {mend}{log}",
+        status=status,
+        original_message=words,
+    )
+
+
+def _from_botocore(error: BotoCoreError, where: str) -> InvocationError | ConfigurationError:
+    from botocore.exceptions import (
+        ConnectTimeoutError,
+        EndpointConnectionError,
+        NoCredentialsError,
+        ParamValidationError,
+        ReadTimeoutError,
+    )
+
+    reason = _sentence(error)
+    if isinstance(error, ParamValidationError):
+        return ConfigurationError(f"{where}: boto3 refuses the call: {reason}")
+    if isinstance(error, ReadTimeoutError):
+        return InvocationTimeoutError(
+            f"{where}: no answer in time: {reason}; the model may have run, so decide whether to call again"
+        )
+    if isinstance(error, ConnectTimeoutError | EndpointConnectionError):
+        kind = InvocationTimeoutError if isinstance(error, ConnectTimeoutError) else InvocationError
+        return kind(f"{where}: no connection: {reason}; check the region, the network and AWS_ENDPOINT_URL")
+    if isinstance(error, NoCredentialsError):
+        return InvocationError(f"{where}: {reason}; configure AWS credentials, or pass a runtime that has them")
+    return InvocationError(f"{where}: the call failed: {reason}")
+
+
+def _server_words(original: str) -> str:
+    """Return Triton's text out of its `{"error": …}`, or the original where it is something else."""
+    try:
+        parsed = json.loads(original)
+    except ValueError:
+        return original
+    return str(parsed["error"]) if isinstance(parsed, dict) and "error" in parsed else original
+
+
+def _sentence(error: BotoCoreError) -> str:
+    return _without_full_stop(" ".join(str(error).split()))
+
+
+def _without_full_stop(text: str) -> str:
+    return text.strip().removesuffix(".")

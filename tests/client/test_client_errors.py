@@ -1,0 +1,235 @@
+"""What the client says when something goes wrong."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import botocore.exceptions
+import numpy as np
+import pytest
+from botocore.loaders import Loader
+from botocore.stub import Stubber
+
+from cdk_triton.client import TritonClient
+from cdk_triton.client.runtime import SERVICE_ERRORS, foreign_errors_translated
+from cdk_triton.errors import (
+    CdkTritonError,
+    ConfigurationError,
+    InvocationError,
+    InvocationTimeoutError,
+    ModelError,
+    ModelNotReadyError,
+    PayloadTooLargeError,
+)
+
+INPUTS = {"x": np.zeros((1, 4), np.float32)}
+LIMIT = 6_291_456
+
+
+def test_a_body_over_the_limit_is_not_sent(endpoint: Any) -> None:
+    client = TritonClient("images", endpoint.runtime())
+
+    with pytest.raises(PayloadTooLargeError) as caught:
+        client.infer({"x": np.zeros(LIMIT, np.uint8)}, target_model="image.tar.gz")
+
+    assert endpoint.requests == []
+    assert caught.value.limit == LIMIT
+    assert caught.value.size > LIMIT
+    assert str(caught.value) == (
+        f"the request to endpoint 'images', target model 'image.tar.gz' has {caught.value.size:,} bytes, and SageMaker "
+        "accepts 6,291,456: send fewer rows or smaller tensors per request"
+    )
+
+
+def test_a_body_of_exactly_the_limit_is_sent(endpoint: Any) -> None:
+    client = TritonClient("images", endpoint.runtime())
+    with pytest.raises(PayloadTooLargeError) as caught:
+        client.infer({"x": np.zeros(LIMIT, np.uint8)})
+    size = LIMIT - (caught.value.size - LIMIT)
+
+    client.infer({"x": np.zeros(size, np.uint8)})
+
+    assert int(endpoint.requests[-1][1]["content-length"]) == LIMIT
+
+
+def test_too_much_json_is_told_about_the_binary_format(endpoint: Any) -> None:
+    client = TritonClient("images", endpoint.runtime())
+    with pytest.raises(PayloadTooLargeError, match="leave json=False, or send fewer rows"):
+        client.infer({"x": np.zeros(LIMIT // 2, np.uint8)}, json=True)
+
+
+def test_a_model_error_carries_tritons_own_words_and_status(endpoint: Any) -> None:
+    runtime = endpoint.runtime()
+    words = "[request id: <id_unknown>] expected 1 inputs but got 2 inputs for model 'ensemble'"
+    with Stubber(runtime) as stub:
+        stub.add_client_error(
+            "invoke_endpoint",
+            service_error_code="ModelError",
+            service_message='Received client error (400) from primary with message "{...}"',
+            http_status_code=424,
+            modeled_fields={
+                "OriginalStatusCode": 400,
+                "OriginalMessage": json.dumps({"error": words}),
+                "LogStreamArn": "arn:aws:logs:eu-west-1:1:log-group:/aws/sagemaker/Endpoints/texts",
+            },
+        )
+        with pytest.raises(ModelError) as caught:
+            TritonClient("texts", runtime).infer(INPUTS, target_model="text.tar.gz")
+
+    assert caught.value.status == 400
+    assert caught.value.original_message == words
+    assert str(caught.value) == (
+        f"endpoint 'texts', target model 'text.tar.gz': the model container answered 400: {words}; the log of the "
+        "endpoint says more (arn:aws:logs:eu-west-1:1:log-group:/aws/sagemaker/Endpoints/texts)"
+    )
+    assert isinstance(caught.value.__cause__, botocore.exceptions.ClientError)
+
+
+def test_a_model_error_on_the_wire_is_understood(endpoint: Any, answer: Any) -> None:
+    endpoint.answer = lambda: answer(
+        json.dumps({"Message": "m", "OriginalStatusCode": 507, "OriginalMessage": "CUDA out of memory"}).encode(),
+        "application/json",
+        424,
+        {"x-amzn-ErrorType": "ModelError"},
+    )
+    with pytest.raises(ModelError, match="answered 507: CUDA out of memory") as caught:
+        TritonClient("texts", endpoint.runtime()).infer(INPUTS)
+    assert (caught.value.status, caught.value.original_message) == (507, "CUDA out of memory")
+
+
+def test_a_container_that_did_not_answer_is_said_to(endpoint: Any, answer: Any) -> None:
+    words = "Your invocation timed out while waiting for a response from container primary."
+    members = {"Message": "m", "OriginalStatusCode": 0, "OriginalMessage": words}
+    endpoint.answer = lambda: answer(
+        json.dumps(members).encode(), "application/json", 424, {"x-amzn-ErrorType": "ModelError"}
+    )
+    with pytest.raises(ModelError, match="the model container did not answer: Your invocation timed out") as caught:
+        TritonClient("texts", endpoint.runtime()).infer(INPUTS)
+    assert caught.value.status == 0
+
+
+def service_errors() -> list[str]:
+    model = Loader().load_service_model("sagemaker-runtime", "service-2")
+    return [shape["shape"] for shape in model["operations"]["InvokeEndpoint"]["errors"]]
+
+
+@pytest.mark.parametrize("code", service_errors())
+def test_every_error_of_the_service_model_has_a_class_and_a_mend(code: str) -> None:
+    kind, mend = SERVICE_ERRORS[code]
+    error = botocore.exceptions.ClientError({"Error": {"Code": code, "Message": "Reason."}}, "InvokeEndpoint")
+
+    with pytest.raises(InvocationError) as caught, foreign_errors_translated("endpoint 'e'"):
+        raise error
+
+    assert type(caught.value) is kind
+    assert mend in str(caught.value)
+    assert "Reason" in str(caught.value)
+    assert caught.value.__cause__ is error
+
+
+def test_a_model_that_is_still_loading_has_its_own_class() -> None:
+    error = botocore.exceptions.ClientError(
+        {"Error": {"Code": "ModelNotReadyException", "Message": "Model is loading."}}, "InvokeEndpoint"
+    )
+    with pytest.raises(ModelNotReadyError, match="Model is loading; wait"), foreign_errors_translated("endpoint"):
+        raise error
+
+
+def test_an_unknown_code_keeps_its_name_and_message() -> None:
+    error = botocore.exceptions.ClientError({"Error": {"Code": "NewOne", "Message": "Why."}}, "InvokeEndpoint")
+    with pytest.raises(InvocationError, match="SageMaker answered NewOne: Why;"), foreign_errors_translated("endpoint"):
+        raise error
+
+
+def botocore_errors() -> list[type[botocore.exceptions.BotoCoreError]]:
+    def below(kind: type[Any]) -> set[type[Any]]:
+        return {kind}.union(*(below(child) for child in kind.__subclasses__()))
+
+    return sorted(below(botocore.exceptions.BotoCoreError), key=lambda kind: kind.__name__)
+
+
+TIMEOUTS = {"ReadTimeoutError", "ConnectTimeoutError"}
+
+
+@pytest.mark.parametrize("kind", botocore_errors(), ids=lambda kind: kind.__name__)
+def test_no_error_of_botocore_escapes(kind: type[botocore.exceptions.BotoCoreError]) -> None:
+    error = kind.__new__(kind)
+    Exception.__init__(error, "Why it failed.")
+
+    with pytest.raises(CdkTritonError) as caught, foreign_errors_translated("endpoint 'e'"):
+        raise error
+
+    expected = ConfigurationError if kind.__name__ == "ParamValidationError" else InvocationError
+    assert isinstance(caught.value, expected)
+    assert isinstance(caught.value, InvocationTimeoutError) == (kind.__name__ in TIMEOUTS)
+    assert caught.value.__cause__ is error
+    assert str(caught.value).startswith("endpoint 'e': ")
+
+
+def test_a_slow_container_is_a_timeout_and_is_asked_once(endpoint: Any, never: Any) -> None:
+    endpoint.answer = never
+    client = TritonClient("slow", endpoint.runtime(read_timeout=0.2))
+
+    with pytest.raises(InvocationTimeoutError, match=r"endpoint 'slow': no answer in time: .*the model may have run"):
+        client.infer(INPUTS)
+
+    assert len(endpoint.requests) == 1
+
+
+def test_a_closed_port_is_named(endpoint: Any, closed_port: int) -> None:
+    endpoint.port = closed_port
+    with pytest.raises(InvocationError, match=rf"no connection: .*127\.0\.0\.1:{closed_port}.*AWS_ENDPOINT_URL"):
+        TritonClient("texts", endpoint.runtime()).infer(INPUTS)
+
+
+def test_a_connection_that_breaks_is_an_invocation_error(endpoint: Any) -> None:
+    endpoint.answer = lambda: None
+    with pytest.raises(InvocationError, match="Connection was closed"):
+        TritonClient("texts", endpoint.runtime()).infer(INPUTS)
+
+
+@pytest.mark.parametrize(
+    ("body", "content_type"),
+    [
+        (b"<html>hello</html>", "text/html"),
+        (b"\xff\xfe", "application/json"),
+        (b"{}", "application/json"),
+        (b'{"outputs": [{"name": "x", "datatype": "FP32", "shape": [1]}]}', "application/json"),
+        (b'{"outputs": [{"name": "x", "datatype": "FP32", "shape": [3], "data": [1]}]}', "application/json"),
+        (b"{}", "application/vnd.sagemaker-triton.binary+json;json-header-size=99"),
+        (b"{}", "application/vnd.sagemaker-triton.binary+json;json-header-size=two"),
+    ],
+    ids=["html", "not text", "no outputs", "no data", "too little data", "header too long", "size is a word"],
+)
+def test_an_answer_that_is_not_tritons_is_an_invocation_error(
+    endpoint: Any, answer: Any, body: bytes, content_type: str
+) -> None:
+    endpoint.answer = lambda: answer(body, content_type)
+    with pytest.raises(InvocationError, match=r"endpoint 'texts' answered with .* no inference response of Triton"):
+        TritonClient("texts", endpoint.runtime()).infer(INPUTS)
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["", "my_endpoint", "arn:aws:sagemaker:eu-west-1:1:endpoint/texts", "${Token[TOKEN.7]}", "e" * 64],
+    ids=["empty", "underscore", "ARN", "token", "too long"],
+)
+def test_what_cannot_be_an_endpoint_name_is_refused(name: str) -> None:
+    with pytest.raises(ConfigurationError, match="is not the name of an endpoint: give the name"):
+        TritonClient(name)
+
+
+def test_without_a_region_the_sentence_says_which_variable_to_set(monkeypatch: pytest.MonkeyPatch) -> None:
+    for variable in ("AWS_REGION", "AWS_DEFAULT_REGION", "AWS_PROFILE"):
+        monkeypatch.delenv(variable, raising=False)
+    monkeypatch.setenv("AWS_CONFIG_FILE", "/nonexistent")
+    with pytest.raises(ConfigurationError, match="You must specify a region; set AWS_DEFAULT_REGION"):
+        TritonClient("texts")
+
+
+def test_the_default_runtime_sends_once_and_waits_longer_than_sagemaker(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AWS_DEFAULT_REGION", "eu-west-1")
+    config = TritonClient("texts")._runtime.meta.config  # type: ignore[attr-defined]
+    assert config.retries["total_max_attempts"] == 1
+    assert config.read_timeout > 60
