@@ -1,0 +1,223 @@
+"""An AWS on this machine, on one loopback port.
+
+moto keeps the state; CloudFormation, Lambda functions and endpoints are real enough to deploy to: see the modules
+that this one puts together.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import threading
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING, Any
+
+from cdk_triton.errors import LocalError
+from cdk_triton.local.endpoints import EndpointHost
+from cdk_triton.local.variables import CREDENTIALS, leading, misleading, no_proxy
+
+if TYPE_CHECKING:
+    from cdk_triton.local.cloudformation import Mailbox
+
+__all__ = ["LocalAws"]
+
+HostFactory = Callable[["LocalAws"], EndpointHost]
+
+_OF_NO_USER = {
+    "profile": (None, None, None, None),
+    "config_file": (None, None, os.devnull, None),
+    "credentials_file": (None, None, os.devnull, None),
+}
+"""botocore's session variables (name in the file, variable, default, conversion) without profile and files."""
+
+_running = threading.Lock()
+
+
+def _triton_host(aws: LocalAws) -> EndpointHost:
+    from cdk_triton.local.triton import TritonHost
+
+    return TritonHost(
+        s3=aws.client("s3"),
+        directory=aws.directory / "endpoints",
+        log=aws.log,
+        account=aws.account,
+        region=aws.region,
+    )
+
+
+class LocalAws:
+    """An AWS on this machine.
+
+    ::
+
+        with LocalAws(Path(".cdk-triton/local")) as aws:
+            subprocess.run(["cdk", "deploy"], env=aws.process_environment())
+
+    Args:
+        directory: where functions, endpoints and logs live.
+        port: 0 for any free one.
+        region: the region that is played.
+        account: the account that is played, 12 digits.
+        host_factory: makes what runs endpoints; real tritonservers if not given.
+        log: called with one line per thing that happens.
+
+    Raises:
+        LocalError: `start` cannot have the port, or this process runs another local AWS: moto's state belongs to the
+            process.
+    """
+
+    def __init__(
+        self,
+        directory: Path,
+        *,
+        port: int = 0,
+        region: str = "us-east-1",
+        account: str = "123456789012",
+        host_factory: HostFactory = _triton_host,
+        log: Callable[[str], None] = lambda line: None,
+    ) -> None:
+        self.directory = directory
+        self.region = region
+        self.account = account
+        self.log = log
+        self.url = ""
+        self._port = port
+        self._host_factory = host_factory
+        self._clients: dict[str, Any] = {}
+        self._lock = threading.Lock()
+        self._stopping = threading.Event()
+        self._close: list[Callable[[], Any]] = []
+
+    def __enter__(self) -> LocalAws:
+        self.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.stop()
+
+    def start(self) -> None:
+        """Start answering; returns when clients can connect.
+
+        Raises:
+            LocalError: see the class.
+        """
+        if not _running.acquire(blocking=False):
+            raise LocalError("this process runs a local AWS already; stop it first, or use another process")
+        self._close.append(_running.release)
+        try:
+            self._start()
+        except BaseException:
+            self.stop()
+            raise
+
+    def stop(self) -> None:
+        """Stop everything, whatever is under way; a second call does nothing."""
+        self._stopping.set()
+        while self._close:
+            self._close.pop()()
+
+    def environment(self) -> dict[str, str]:
+        """The variables that make boto3, the AWS CLI and the CDK CLI talk to this AWS.
+
+        They lead to no other if none of `cdk_triton.local.variables.misleading` is set besides them, which
+        `process_environment` sees to.
+        """
+        return leading(self.url, self.region, self.account) | no_proxy(os.environ)
+
+    def process_environment(self, base: Mapping[str, str] = os.environ) -> dict[str, str]:
+        """The whole environment of a program that shall talk to this AWS and to no other.
+
+        Args:
+            base: what the program gets besides; profiles, session tokens and endpoints of services are left out.
+        """
+        left_out = misleading(base)
+        kept = {name: value for name, value in base.items() if name not in left_out}
+        return kept | leading(self.url, self.region, self.account) | no_proxy(base)
+
+    def client(self, service: str) -> Any:
+        """A boto3 client of this AWS; one per service, shared."""
+        import boto3
+        import botocore.session
+        from botocore.config import Config
+
+        with self._lock:
+            if service not in self._clients:
+                session = boto3.session.Session(
+                    botocore_session=botocore.session.Session(_OF_NO_USER),
+                    aws_access_key_id=CREDENTIALS["AWS_ACCESS_KEY_ID"],
+                    aws_secret_access_key=CREDENTIALS["AWS_SECRET_ACCESS_KEY"],
+                    region_name=self.region,
+                )
+                self._clients[service] = session.client(
+                    service,  # type: ignore[call-overload]  # the stubs know only names written out
+                    endpoint_url=self.url,
+                    config=Config(
+                        retries={"total_max_attempts": 1},
+                        proxies={},
+                        max_pool_connections=20,
+                        use_fips_endpoint=False,
+                        use_dualstack_endpoint=False,
+                    ),
+                )
+            return self._clients[service]
+
+    # ------------------------------------------------------------------------------ what resource types reach
+
+    def invoke_function(self, function: str, event: Mapping[str, Any]) -> Any:
+        """Run a Lambda function; see `cdk_triton.local.lambdas.LambdaRuntime.invoke`."""
+        return self._lambdas.invoke(function, event)
+
+    def open_mailbox(self) -> Mailbox:
+        """A place where a custom resource can PUT its answer."""
+        return self._routes.open_mailbox(self.url)
+
+    def sleep(self, seconds: float) -> None:
+        """Wait, or raise LocalError if this AWS is being stopped."""
+        if self._stopping.wait(seconds):
+            raise LocalError("the local AWS is being stopped")
+
+    def _keep_log(self, function: str, text: str) -> None:
+        """Put what a function printed where Lambda puts it."""
+        logs, stamp = self.client("logs"), int(time.time() * 1000)
+        group, stream = f"/aws/lambda/{function}", f"{time.strftime('%Y/%m/%d')}/[$LATEST]local"
+        with contextlib.suppress(logs.exceptions.ResourceAlreadyExistsException):
+            logs.create_log_group(logGroupName=group)
+        with contextlib.suppress(logs.exceptions.ResourceAlreadyExistsException):
+            logs.create_log_stream(logGroupName=group, logStreamName=stream)
+        events = [{"timestamp": stamp, "message": line} for line in text.splitlines() if line]
+        logs.put_log_events(logGroupName=group, logStreamName=stream, logEvents=events)
+
+    def _start(self) -> None:
+        # moto, Flask and the service models take a second to import: a process that only asks for a status has no use
+        # for them.
+        from cdk_triton.local.cloudformation import CloudFormationApi, Engine
+        from cdk_triton.local.lambdas import LambdaRuntime
+        from cdk_triton.local.moto_state import MotoState
+        from cdk_triton.local.sagemaker_endpoints import EndpointOperations
+        from cdk_triton.local.server import Routes, Server
+
+        self._stopping.clear()
+        self.directory.mkdir(parents=True, exist_ok=True)
+        state = MotoState(self.region, self.account)
+        self._close.append(state.reset)
+        self._routes = Routes(state)
+        server = Server(self._routes, self._port)
+        self._close.append(server.stop)
+        self.url = server.url
+        self._lambdas = LambdaRuntime(
+            self.directory, leading(self.url, self.region, self.account), state.function, self._keep_log
+        )
+        engine = Engine(self, region=self.region, account=self.account, log=self.log)
+        self._routes.cloudformation = CloudFormationApi(engine, self)
+        self._routes.lambdas = self._lambdas
+        self._routes.host = host = self._host_factory(self)
+        self._routes.endpoints = EndpointOperations(host, self.client("sagemaker"), state.endpoints, self.log)
+        # Last in, first out: what an operation may wait for ends before the operation is waited for.
+        self._close += [self._clients.clear, engine.close, host.close, self._lambdas.close]
+        server.start()
+        self.log(f"the local AWS answers at {self.url}")

@@ -1,0 +1,80 @@
+"""Application Auto Scaling targets and policies. They are recorded; nothing here scales."""
+
+# ruff: noqa: D102  (what create, update and delete do is documented on ResourceType)
+
+from __future__ import annotations
+
+from typing import Any
+
+from cdk_triton.local.cloudformation.resource_types._calls import missing_is_fine, picked, tag_map
+from cdk_triton.local.cloudformation.resource_types.base import Context, Physical, Properties, ResourceType, register
+
+_TARGET = ("ResourceId", "ScalableDimension", "ServiceNamespace")
+
+
+@register
+class ScalableTarget(ResourceType):
+    """AWS::ApplicationAutoScaling::ScalableTarget."""
+
+    type_name = "AWS::ApplicationAutoScaling::ScalableTarget"
+    note = "Registered with its limits; the number of instances never changes here."
+    modelled = frozenset({*_TARGET, "MaxCapacity", "MinCapacity", "RoleARN", "SuspendedState", "Tags"})
+    attributes = frozenset({"Id"})
+
+    def create(self, context: Context, properties: Properties) -> Physical:
+        self._register(context, properties, Tags=tag_map(context.tag_list(properties)))
+        identifier = "|".join(properties[name] for name in _TARGET)
+        return Physical(identifier, {"Id": identifier})
+
+    def update(self, context: Context, physical: Physical, properties: Properties, previous: Properties) -> Physical:
+        self._register(context, properties)
+        return physical
+
+    def delete(self, context: Context, physical: Physical, properties: Properties) -> None:
+        with missing_is_fine():
+            context.client("application-autoscaling").deregister_scalable_target(**picked(properties, *_TARGET))
+
+    @staticmethod
+    def _register(context: Context, properties: Properties, **more: Any) -> None:
+        request = picked(properties, *_TARGET, "MaxCapacity", "MinCapacity", "RoleARN", "SuspendedState")
+        context.client("application-autoscaling").register_scalable_target(**request, **more)
+
+
+@register
+class ScalingPolicy(ResourceType):
+    """AWS::ApplicationAutoScaling::ScalingPolicy."""
+
+    type_name = "AWS::ApplicationAutoScaling::ScalingPolicy"
+    note = "Stored with its target; its metrics are not watched."
+    modelled = frozenset(
+        {
+            *_TARGET,
+            "PolicyName",
+            "PolicyType",
+            "ScalingTargetId",
+            "StepScalingPolicyConfiguration",
+            "TargetTrackingScalingPolicyConfiguration",
+        }
+    )
+    attributes = frozenset({"Arn"})
+
+    def create(self, context: Context, properties: Properties) -> Physical:
+        request = {**self._target(properties), **properties}
+        request.pop("ScalingTargetId", None)
+        arn = context.client("application-autoscaling").put_scaling_policy(**request)["PolicyARN"]
+        return Physical(arn, {"Arn": arn})
+
+    def update(self, context: Context, physical: Physical, properties: Properties, previous: Properties) -> Physical:
+        return self.create(context, properties)
+
+    def delete(self, context: Context, physical: Physical, properties: Properties) -> None:
+        with missing_is_fine():
+            context.client("application-autoscaling").delete_scaling_policy(
+                PolicyName=properties["PolicyName"], **self._target(properties)
+            )
+
+    @staticmethod
+    def _target(properties: Properties) -> dict[str, str]:
+        if "ScalingTargetId" in properties:
+            return dict(zip(_TARGET, properties["ScalingTargetId"].split("|"), strict=True))
+        return picked(properties, *_TARGET)

@@ -1,0 +1,107 @@
+"""CloudWatch alarms, dashboards and log groups."""
+
+# ruff: noqa: D102  (what create, update and delete do is documented on ResourceType)
+
+from __future__ import annotations
+
+from cdk_triton.local.cloudformation.resource_types._calls import missing_is_fine, picked, tag_map
+from cdk_triton.local.cloudformation.resource_types.base import Context, Physical, Properties, ResourceType, register
+
+
+@register
+class Alarm(ResourceType):
+    """AWS::CloudWatch::Alarm."""
+
+    type_name = "AWS::CloudWatch::Alarm"
+    note = "Stored and returned; never evaluated, so it stays in INSUFFICIENT_DATA."
+    modelled = frozenset(
+        {
+            "ActionsEnabled",
+            "AlarmActions",
+            "AlarmDescription",
+            "AlarmName",
+            "ComparisonOperator",
+            "DatapointsToAlarm",
+            "Dimensions",
+            "EvaluateLowSampleCountPercentile",
+            "EvaluationPeriods",
+            "ExtendedStatistic",
+            "InsufficientDataActions",
+            "MetricName",
+            "Metrics",
+            "Namespace",
+            "OKActions",
+            "Period",
+            "Statistic",
+            "Tags",
+            "Threshold",
+            "ThresholdMetricId",
+            "TreatMissingData",
+            "Unit",
+        }
+    )
+    attributes = frozenset({"Arn"})
+
+    def create(self, context: Context, properties: Properties) -> Physical:
+        name = properties.get("AlarmName") or context.generated_name(255)
+        request = {**properties, "AlarmName": name, "Tags": context.tag_list(properties)}
+        context.client("cloudwatch").put_metric_alarm(**request)
+        return Physical(name, {"Arn": context.arn("cloudwatch", f"alarm:{name}")})
+
+    def update(self, context: Context, physical: Physical, properties: Properties, previous: Properties) -> Physical:
+        context.client("cloudwatch").put_metric_alarm(**{**properties, "AlarmName": physical.id})
+        return physical
+
+    def delete(self, context: Context, physical: Physical, properties: Properties) -> None:
+        with missing_is_fine():
+            context.client("cloudwatch").delete_alarms(AlarmNames=[physical.id])
+
+
+@register
+class Dashboard(ResourceType):
+    """AWS::CloudWatch::Dashboard."""
+
+    type_name = "AWS::CloudWatch::Dashboard"
+    note = "Stored and returned; nothing draws it."
+    modelled = frozenset({"DashboardBody", "DashboardName"})
+
+    def create(self, context: Context, properties: Properties) -> Physical:
+        name = properties.get("DashboardName") or context.generated_name(255)
+        context.client("cloudwatch").put_dashboard(DashboardName=name, DashboardBody=properties["DashboardBody"])
+        return Physical(name)
+
+    def update(self, context: Context, physical: Physical, properties: Properties, previous: Properties) -> Physical:
+        return self.create(context, {**properties, "DashboardName": physical.id})
+
+    def delete(self, context: Context, physical: Physical, properties: Properties) -> None:
+        with missing_is_fine():
+            context.client("cloudwatch").delete_dashboards(DashboardNames=[physical.id])
+
+
+@register
+class LogGroup(ResourceType):
+    """AWS::Logs::LogGroup."""
+
+    type_name = "AWS::Logs::LogGroup"
+    note = "A log group. Functions write to the one of their name; endpoints write to files in the state directory."
+    modelled = frozenset({"LogGroupName", "RetentionInDays", "Tags"})
+    recorded = frozenset({"DeletionProtectionEnabled", "KmsKeyId", "LogGroupClass"})
+    attributes = frozenset({"Arn"})
+
+    def create(self, context: Context, properties: Properties) -> Physical:
+        name = properties.get("LogGroupName") or context.generated_name(512)
+        context.client("logs").create_log_group(logGroupName=name, tags=tag_map(context.tag_list(properties)))
+        physical = Physical(name, {"Arn": context.arn("logs", f"log-group:{name}:*")})
+        return self.update(context, physical, properties, {})
+
+    def update(self, context: Context, physical: Physical, properties: Properties, previous: Properties) -> Physical:
+        logs = context.client("logs")
+        for days in picked(properties, "RetentionInDays").values():
+            logs.put_retention_policy(logGroupName=physical.id, retentionInDays=days)
+        if "RetentionInDays" in previous and "RetentionInDays" not in properties:
+            logs.delete_retention_policy(logGroupName=physical.id)
+        return physical
+
+    def delete(self, context: Context, physical: Physical, properties: Properties) -> None:
+        with missing_is_fine():
+            context.client("logs").delete_log_group(logGroupName=physical.id)

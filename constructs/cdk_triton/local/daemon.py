@@ -1,0 +1,360 @@
+"""The local AWS of a state directory: run it here, start it detached, ask for it, stop it.
+
+A directory holds at most one. What decides is a lock that the running process holds, and that the kernel takes away
+when it ends, however it ends; the state file beside it only tells where to find the process. A process is signalled
+through a file descriptor of its own and only if its start time is the recorded one, so a process that got the same id
+later is never hit.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import json
+import os
+import select
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import IO, Any
+
+from cdk_triton.errors import LocalError
+from cdk_triton.local.aws import LocalAws
+from cdk_triton.local.endpoints import EndpointHost
+
+__all__ = ["DEFAULT_DIRECTORY", "Daemon", "Options", "Status"]
+
+DEFAULT_DIRECTORY = Path(".cdk-triton/local")
+START_SECONDS = 120.0
+STOP_SECONDS = 60.0
+_POLL_SECONDS = 0.1
+
+
+@dataclass(frozen=True)
+class Options:
+    """How a local AWS is started.
+
+    Attributes:
+        port: 0 for any free one.
+        region: the region that is played.
+        account: the account that is played, 12 digits.
+        max_loaded_models: how many target models a variant of a multi-model endpoint keeps loaded.
+        listen_on_all_interfaces: let tritonserver listen on every interface, where it cannot be kept on loopback.
+    """
+
+    port: int = 0
+    region: str = "us-east-1"
+    account: str = "123456789012"
+    max_loaded_models: int = 4
+    listen_on_all_interfaces: bool = False
+
+
+@dataclass(frozen=True)
+class Status:
+    """A running local AWS.
+
+    Attributes:
+        pid: its process.
+        started: that process's start time, in clock ticks since boot.
+        url: where it answers.
+        environment: the variables that lead clients to it.
+    """
+
+    pid: int
+    started: int
+    url: str
+    environment: dict[str, str]
+
+
+class Daemon:
+    """The local AWS of one state directory.
+
+    Args:
+        directory: made if it does not exist.
+    """
+
+    def __init__(self, directory: Path = DEFAULT_DIRECTORY) -> None:
+        self.directory = directory.absolute()
+        self.log_file = self.directory / "local.log"
+        self._state_file = self.directory / "state.json"
+
+    def run(
+        self,
+        options: Options | None = None,
+        *,
+        ready: Callable[[Status], None] = lambda status: None,
+        log: Callable[[str], None] = lambda line: None,
+    ) -> None:
+        """Run in this process, in its main thread, until SIGINT or SIGTERM; returns when everything has ended.
+
+        Args:
+            options: how; the defaults if not given.
+            ready: called once clients can connect.
+            log: called with each line that also goes to the log file.
+
+        Raises:
+            LocalError: one runs in this directory, the port is in use, endpoints cannot be served on this machine, or
+                the directory cannot be written.
+        """
+        options = options or Options()
+        asked = threading.Event()
+        with self._telling_why(), self._held(), self.log_file.open("a", encoding="utf-8") as file:
+            tell = _teller(file, log)
+            aws = LocalAws(
+                self.directory,
+                port=options.port,
+                region=options.region,
+                account=options.account,
+                host_factory=lambda aws: _host(aws, options),
+                log=tell,
+            )
+            previous = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+            try:
+                with aws:
+                    status = Status(os.getpid(), _start_time(os.getpid()) or 0, aws.url, aws.environment())
+                    self._write(status)
+                    for number in previous:
+                        signal.signal(number, lambda *_: asked.set())
+                    ready(status)
+                    asked.wait()
+                    tell("stopping")
+                tell("stopped")
+            finally:
+                for number, handler in previous.items():
+                    signal.signal(number, handler)
+                self._state_file.unlink(missing_ok=True)
+
+    def start(self, options: Options | None = None) -> dict[str, str]:
+        """Start it detached, wait until clients can connect, and return the variables that lead them to it.
+
+        Raises:
+            LocalError: it cannot start; the message is its own.
+        """
+        with self._telling_why():
+            process, line = self._spawn(options)
+        if not line:
+            process.kill()
+            process.wait()
+            raise LocalError(f"the local AWS did not start; its log is {self.log_file}")
+        answer = json.loads(line)
+        if "error" in answer:
+            process.wait()
+            raise LocalError(answer["error"])
+        environment: dict[str, str] = answer["environment"]
+        # It is meant to outlive us: nobody will wait for it here.
+        process.returncode = 0
+        return environment
+
+    def status(self) -> Status | None:
+        """The running local AWS of this directory, or None."""
+        try:
+            status = Status(**json.loads(self._state_file.read_text(encoding="utf-8")))
+        except (FileNotFoundError, NotADirectoryError, ValueError, TypeError):
+            return None
+        except OSError as error:
+            raise self._unusable(error) from error
+        return status if _start_time(status.pid) == status.started else None
+
+    def stop(self) -> bool:
+        """Stop it and wait until everything has ended.
+
+        Returns:
+            Whether there was one.
+
+        Raises:
+            LocalError: it still runs after a minute.
+        """
+        status = self.status()
+        if status is None:
+            return False
+        try:
+            descriptor = os.pidfd_open(status.pid)
+        except ProcessLookupError:
+            return False
+        try:
+            if _start_time(status.pid) != status.started:  # it ended and another process got its id, just now
+                return False
+            signal.pidfd_send_signal(descriptor, signal.SIGTERM)
+            if not select.select([descriptor], [], [], STOP_SECONDS)[0]:
+                raise LocalError(
+                    f"the local AWS (process {status.pid}) still runs {STOP_SECONDS:.0f} s after it was asked to stop; "
+                    f"see {self.log_file}"
+                )
+        finally:
+            os.close(descriptor)
+        return True
+
+    def logs(self, *, follow: bool = False) -> Iterator[str]:
+        """The lines of every log, each after its source: `local`, `lambda-<function>` or `<endpoint>/<variant>`.
+
+        Args:
+            follow: go on with new lines, also of new logs, until the local AWS ends.
+
+        Raises:
+            LocalError: there is no log yet.
+        """
+        if not self.log_file.exists():
+            raise LocalError(f"there is no local AWS in {self.directory} and there was none; start it first")
+        with self._telling_why(), contextlib.ExitStack() as opened:
+            files: dict[Path, IO[bytes]] = {}
+            while True:
+                running = follow and self.status() is not None
+                for path in self.log_files():
+                    file = files[path] = files.get(path) or opened.enter_context(path.open("rb"))
+                    yield from (f"{self._source(path)} | {line}" for line in _lines(file, whole=running))
+                if not running:
+                    return
+                time.sleep(_POLL_SECONDS)
+
+    def log_files(self) -> tuple[Path, ...]:
+        """The log file, and those of functions and endpoints."""
+        others = sorted(self.directory.glob("logs/*.log")) + sorted(self.directory.glob("endpoints/logs/*/*.log"))
+        return (self.log_file, *others)
+
+    def _source(self, log_file: Path) -> str:
+        endpoint = log_file.is_relative_to(self.directory / "endpoints")
+        return f"{log_file.parent.name}/{log_file.stem}" if endpoint else log_file.stem
+
+    def _spawn(self, options: Options | None) -> tuple[subprocess.Popen[bytes], bytes]:
+        """Start the detached process; returns it with the line that it answers, empty if it ends without one."""
+        self._refuse_second()
+        reader, writer = os.pipe()
+        try:
+            with self.log_file.open("ab") as output:
+                process = subprocess.Popen(
+                    # -P: what lies in the working directory is not on the import path.
+                    [sys.executable, "-P", "-m", __name__, str(writer), str(self.directory), _encoded(options)],
+                    stdin=subprocess.DEVNULL,
+                    stdout=output,
+                    stderr=output,
+                    pass_fds=[writer],
+                    start_new_session=True,  # neither a Ctrl-C nor the end of this terminal reaches it
+                )
+        finally:
+            os.close(writer)
+        with os.fdopen(reader, "rb") as pipe:
+            ended, _, _ = select.select([pipe], [], [], START_SECONDS)
+            return process, pipe.readline() if ended else b""
+
+    @contextlib.contextmanager
+    def _telling_why(self) -> Iterator[None]:
+        """Turn what the operating system refuses (a full disk, a missing permission) into a sentence."""
+        try:
+            yield
+        except OSError as error:
+            raise self._unusable(error) from error
+
+    def _unusable(self, error: OSError) -> LocalError:
+        where = f" ({error.filename})" if error.filename else ""
+        return LocalError(
+            f"the local AWS cannot work in {self.directory}: {error.strerror or error}{where}; choose another "
+            "directory with --directory, or mend this one"
+        )
+
+    @contextlib.contextmanager
+    def _held(self) -> Iterator[None]:
+        """Hold the directory's lock."""
+        self.directory.mkdir(parents=True, exist_ok=True)
+        (self.directory / ".gitignore").write_text("*\n", encoding="utf-8")
+        with (self.directory / "lock").open("w") as lock:
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                raise self._second() from None
+            yield
+
+    def _refuse_second(self) -> None:
+        # Only to say it early: the child looks again, holding the lock.
+        with self._held():
+            pass
+
+    def _second(self) -> LocalError:
+        status = self.status()
+        where = f" at {status.url} (process {status.pid})" if status else ""
+        return LocalError(
+            f"a local AWS runs in {self.directory} already{where}; stop it first, or use another directory"
+        )
+
+    def _write(self, status: Status) -> None:
+        partial = self._state_file.with_suffix(".partial")
+        partial.write_text(json.dumps(asdict(status)), encoding="utf-8")
+        partial.replace(self._state_file)
+
+
+def _host(aws: LocalAws, options: Options) -> EndpointHost:
+    from cdk_triton.local.triton import TritonHost
+
+    return TritonHost(
+        s3=aws.client("s3"),
+        directory=aws.directory / "endpoints",
+        max_loaded_models=options.max_loaded_models,
+        log=aws.log,
+        account=aws.account,
+        region=aws.region,
+        listen_on_all_interfaces=options.listen_on_all_interfaces,
+    )
+
+
+def _teller(file: IO[str], log: Callable[[str], None]) -> Callable[[str], None]:
+    lock = threading.Lock()
+
+    def tell(line: str) -> None:
+        with lock:
+            file.write(f"{time.strftime('%H:%M:%S')} {line}\n")
+            file.flush()
+        log(line)
+
+    return tell
+
+
+def _lines(file: IO[bytes], *, whole: bool) -> Iterator[str]:
+    """The lines from here to the end of a file; a last one that goes on is left for the next call if `whole`."""
+    while line := file.readline():
+        if whole and not line.endswith(b"\n"):
+            file.seek(-len(line), os.SEEK_CUR)
+            return
+        yield line.decode(errors="replace").rstrip("\n")
+
+
+def _start_time(pid: int) -> int | None:
+    """When a process was started, in clock ticks since boot (proc(5), field 22 of stat), or None if there is none."""
+    try:
+        # pid (name) state ...; the name may hold anything, also brackets.
+        fields = Path(f"/proc/{pid}/stat").read_bytes().rpartition(b")")[2].split()
+    except OSError:
+        return None
+    return None if fields[0] == b"Z" else int(fields[19])
+
+
+def _encoded(options: Options | None) -> str:
+    return json.dumps(asdict(options or Options()))
+
+
+def _main(arguments: list[str]) -> int:
+    """The detached process: `python -m cdk_triton.local.daemon DESCRIPTOR DIRECTORY OPTIONS`."""
+    descriptor, directory, encoded = arguments
+    with os.fdopen(int(descriptor), "wb", buffering=0) as pipe:
+
+        def tell(answer: dict[str, Any]) -> None:
+            pipe.write(json.dumps(answer).encode() + b"\n")
+
+        def ready(status: Status) -> None:
+            tell({"environment": status.environment})
+            pipe.close()
+
+        try:
+            Daemon(Path(directory)).run(Options(**json.loads(encoded)), ready=ready)
+        except LocalError as error:
+            if not pipe.closed:
+                tell({"error": str(error)})
+            return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(_main(sys.argv[1:]))

@@ -1,0 +1,62 @@
+"""What the local AWS models, and where it goes another way, for the user guide: `docs/fidelity_table.py` prints it."""
+
+from __future__ import annotations
+
+from cdk_triton.local.cloudformation.api import OPERATIONS
+from cdk_triton.local.cloudformation.resource_types import is_custom, registered
+
+__all__ = ["DIFFERENCES", "markdown"]
+
+DIFFERENCES = (
+    "Resources are created one after the other, each after what it depends on and otherwise in the order of the "
+    "template; deletions go backwards. CloudFormation works on independent resources in parallel, in varying order.",
+    "Nothing is ever cancelled, for the same reason; CloudFormation cancels what is under way when something fails.",
+    "There is no CONFIGURATION_COMPLETE event between CREATE_IN_PROGRESS and CREATE_COMPLETE.",
+    "A change of metadata or policies alone is recorded without events.",
+    "What cannot be deleted in the cleanup of an update is tried once; CloudFormation tries three times.",
+    "Macros, nested stacks, imports, stack policies, rollback triggers, drift, `--no-rollback` and `--express` are "
+    "refused.",
+    "Endpoint configurations: instance type and count are recorded, one server answers for each variant.",
+    "The server is Triton 24.10 whatever image is named, so a `/` in `TargetModel` works here; images from 26.03 on "
+    "refuse it.",
+    "`SAGEMAKER_TRITON_MODEL_LOAD_GPU_LIMIT` has no effect, because there is no GPU.",
+    "Patterns in `SAGEMAKER_TRITON_ADDITIONAL_ARGS` are passed on as they are; the shell in the image expands them to "
+    "file names.",
+    "The configuration of an ONNX model is not completed from its file: inputs and outputs must be written out.",
+    "A variant's timeouts for the container's start-up health check and the model download are recorded only.",
+    "Models get no AWS credentials; in SageMaker they have those of the execution role.",
+    "Auto scaling, alarms, schedules and lifecycle rules are recorded and never act.",
+    "IAM, bucket, queue and key policies are recorded and never enforced; nothing is encrypted.",
+    "State is in memory and ends with the process; S3 objects above 5 MB are in unnamed temporary files.",
+)
+"""Where an operation goes another way than on AWS."""
+
+
+def markdown() -> str:
+    """The sections of the user guide: resource types, operations, differences."""
+    types = [
+        f"| {'`Custom::*`, ' if is_custom(name) else ''}`{name}` | {each.note} | "
+        f"{', '.join(f'`{recorded}`' for recorded in sorted(each.recorded))} |"
+        for name, each in registered().items()
+    ]
+    lines = [
+        "## Resource types",
+        "",
+        "Every other type is an error. So is a property that is neither part of what stands in the second column nor",
+        "listed in the last one; the message lists those that are.",
+        "",
+        "| type | here | recorded, without effect |",
+        "|---|---|---|",
+        *types,
+        "",
+        "## CloudFormation operations",
+        "",
+        "Every other operation is refused by its name.",
+        "",
+        *(f"* `{name}`" for name in sorted(OPERATIONS)),
+        "",
+        "## Where it goes another way than AWS",
+        "",
+        *(f"* {difference}" for difference in DIFFERENCES),
+    ]
+    return "\n".join(lines) + "\n"

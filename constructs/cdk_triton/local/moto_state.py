@@ -1,0 +1,114 @@
+"""The state that moto keeps, and where moto 5.2.5 has to be put right for it.
+
+moto's backends belong to the process, so one process holds one local AWS. Everything that touches moto beyond its HTTP
+interface is here; each correction says what it corrects, and a test fails when moto no longer needs it.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+from cdk_triton.local.lambdas import FunctionCode
+
+__all__ = ["MotoState"]
+
+WsgiApplication = Callable[[dict[str, Any], Callable[..., Any]], Iterable[bytes]]
+
+
+class MotoState:
+    """moto, empty and corrected.
+
+    Args:
+        region: the region that is looked at.
+        account: the account of every request.
+    """
+
+    def __init__(self, region: str, account: str) -> None:
+        from moto.core.config import default_user_config
+        from moto.moto_server.werkzeug_app import DomainDispatcherApplication, create_backend_app
+
+        self._region = region
+        self._account = account
+        # Without it, attaching an AWS managed policy to a role fails; with it, a name that AWS does not have fails.
+        default_user_config["iam"]["load_aws_managed_policies"] = True
+        _correct()
+        self.reset()
+        self._application = DomainDispatcherApplication(create_backend_app)
+
+    def __call__(self, environ: dict[str, Any], start_response: Callable[..., Any]) -> Iterable[bytes]:
+        """Answer a request as a WSGI application."""
+        environ["HTTP_X_MOTO_ACCOUNT_ID"] = self._account
+        answer: Iterable[bytes] = self._application(environ, start_response)
+        return answer
+
+    def reset(self) -> None:
+        """Forget everything."""
+        from moto.core.base_backend import BackendDict
+        from moto.core.model_instances import reset_model_data
+
+        BackendDict.reset()
+        reset_model_data()
+
+    def endpoints(self) -> Mapping[str, Any]:
+        """SageMaker endpoints by name."""
+        from moto.sagemaker.models import sagemaker_backends
+
+        endpoints: Mapping[str, Any] = sagemaker_backends[self._account][self._region].endpoints
+        return endpoints
+
+    def function(self, name: str) -> FunctionCode | None:
+        """A Lambda function as it is deployed now."""
+        from moto.awslambda.exceptions import UnknownFunctionException
+        from moto.awslambda.models import lambda_backends
+
+        try:
+            function = lambda_backends[self._account][self._region].get_function(name)
+        except UnknownFunctionException:
+            return None
+        return FunctionCode(
+            name=function.function_name,
+            arn=function.function_arn,
+            runtime=function.run_time or "",
+            handler=function.handler or "",
+            timeout=float(function.timeout),
+            environment=dict(function.environment_vars),
+            code=function.code_bytes,
+        )
+
+
+def _correct() -> None:
+    from moto.s3.models import FakeBucket
+    from moto.sagemaker.models import FakeEndpointConfig
+
+    # moto applies a Deny statement without looking at its Condition: `enforce_ssl` would lock every bucket.
+    setattr(FakeBucket, "get_permission", _neutral)  # noqa: B010  a plain assignment is no assignment to mypy
+    # moto's list of instance types ends with g4dn, p3 and inf1; botocore's is the service's own.
+    setattr(FakeEndpointConfig, "validate_instance_type", _known_instance_type)  # noqa: B010
+
+
+def _neutral(bucket: Any, action: str, resource: str) -> Any:
+    from moto.iam.access_control import PermissionResult
+
+    return PermissionResult.NEUTRAL
+
+
+def _known_instance_type(config: Any, instance_type: str) -> None:
+    from moto.sagemaker.exceptions import ValidationError
+
+    if instance_type not in _instance_types():
+        raise ValidationError(
+            message=f"1 validation error detected: Value '{instance_type}' at "
+            "'productionVariants.1.member.instanceType' failed to satisfy constraint: Member must satisfy enum value "
+            "set"
+        )
+
+
+@functools.cache
+def _instance_types() -> frozenset[str]:
+    from botocore.loaders import Loader
+    from botocore.model import ServiceModel
+
+    model = ServiceModel(Loader().load_service_model("sagemaker", "service-2"))
+    return frozenset(model.shape_for("ProductionVariantInstanceType").metadata["enum"])

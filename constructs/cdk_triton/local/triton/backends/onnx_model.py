@@ -1,0 +1,89 @@
+"""An ONNX graph behind a Triton model configuration, on the CPU."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+import onnxruntime
+from numpy.typing import NDArray
+
+__all__ = ["OnnxModel"]
+
+# Triton's data types as ONNX Runtime writes them; Triton's backend has the same table (onnxruntime_utils.cc).
+_TYPES: Final = {
+    "TYPE_BOOL": "tensor(bool)",
+    "TYPE_UINT8": "tensor(uint8)",
+    "TYPE_UINT16": "tensor(uint16)",
+    "TYPE_UINT32": "tensor(uint32)",
+    "TYPE_UINT64": "tensor(uint64)",
+    "TYPE_INT8": "tensor(int8)",
+    "TYPE_INT16": "tensor(int16)",
+    "TYPE_INT32": "tensor(int32)",
+    "TYPE_INT64": "tensor(int64)",
+    "TYPE_FP16": "tensor(float16)",
+    "TYPE_FP32": "tensor(float)",
+    "TYPE_FP64": "tensor(double)",
+    "TYPE_STRING": "tensor(string)",
+}
+
+
+class OnnxModel:
+    """A graph whose tensors are those of the configuration.
+
+    Args:
+        graph: the ONNX file, or its content.
+        config: the model configuration as Triton hands it to a backend (its JSON form).
+
+    Raises:
+        ValueError: graph and configuration disagree, or the graph cannot be read.
+    """
+
+    def __init__(self, graph: Path | bytes, config: Mapping[str, Any]) -> None:
+        options = onnxruntime.SessionOptions()
+        threads = config.get("parameters", {}).get("intra_op_thread_count", {}).get("string_value", "0")
+        options.intra_op_num_threads = int(threads)
+        # Several models share this machine's processors: waiting threads give theirs back.
+        options.add_session_config_entry("session.intra_op.allow_spinning", "0")
+        options.log_severity_level = 3
+        source = str(graph) if isinstance(graph, Path) else graph
+        try:
+            self._session = onnxruntime.InferenceSession(source, options, providers=["CPUExecutionProvider"])
+        except Exception as error:  # ONNX Runtime's exceptions have no common base but this
+            raise ValueError(f"ONNX Runtime cannot load the graph: {error}") from error
+        self.inputs = _agree("input", config.get("input", []), self._session.get_inputs(), all_of_them=True)
+        self.outputs = _agree("output", config.get("output", []), self._session.get_outputs(), all_of_them=False)
+        self._strings = {name for name, kind in self.inputs.items() if kind == "TYPE_STRING"}
+
+    def run(self, tensors: Mapping[str, NDArray[Any]], outputs: Sequence[str]) -> list[NDArray[Any]]:
+        """Compute `outputs`, in this order; strings travel as bytes, as Triton has them."""
+        feed = {name: _text(tensor) if name in self._strings else tensor for name, tensor in tensors.items()}
+        results: list[NDArray[Any]] = self._session.run(list(outputs), feed)
+        return results
+
+
+def _agree(
+    side: str, configured: Sequence[Mapping[str, Any]], graph: Sequence[Any], *, all_of_them: bool
+) -> dict[str, str]:
+    """The configured tensors with their types, if the graph has them with the same types."""
+    types = {tensor.name: tensor.type for tensor in graph}
+    result = {tensor["name"]: tensor["data_type"] for tensor in configured}
+    if not result:
+        raise ValueError(
+            f"config.pbtxt names no {side}, and the stand-in does not complete it; write every {side} down"
+        )
+    for name, kind in result.items():
+        if name not in types:
+            raise ValueError(f"unexpected inference {side} {name!r}, allowed {side}s are: {', '.join(sorted(types))}")
+        if _TYPES.get(kind) != types[name]:
+            raise ValueError(f"inference {side} {name!r} is {kind} in config.pbtxt and {types[name]} in the graph")
+    missing = sorted(types.keys() - result.keys())
+    if all_of_them and missing:
+        raise ValueError(f"config.pbtxt does not name the graph's {side} {', '.join(missing)}")
+    return result
+
+
+def _text(tensor: NDArray[Any]) -> NDArray[Any]:
+    return np.array([value.decode() for value in tensor.reshape(-1)], dtype=object).reshape(tensor.shape)

@@ -1,0 +1,28 @@
+"""The stand-in for a TensorRT plan: a header, then the ONNX model that the plan would have been built from."""
+
+from __future__ import annotations
+
+from typing import Final
+
+__all__ = ["onnx_in_plan", "stand_in_plan"]
+
+_HEADER: Final = b"cdk-triton stand-in for a TensorRT plan, version 1\n"
+
+
+def stand_in_plan(onnx: bytes) -> bytes:
+    """What the local `trtexec` writes instead of a plan; `onnx` is a serialised ONNX model."""
+    return _HEADER + onnx
+
+
+def onnx_in_plan(plan: bytes, *, name: str) -> bytes:
+    """The ONNX model in a stand-in plan.
+
+    Raises:
+        ValueError: it is a real plan, or something else; `name` tells which file.
+    """
+    if not plan.startswith(_HEADER):
+        raise ValueError(
+            f"{name} is not a stand-in plan, and a real TensorRT plan needs the GPU that it was built for; build the "
+            "plan locally from its ONNX model, or serve the ONNX model with the backend onnxruntime"
+        )
+    return plan[len(_HEADER) :]

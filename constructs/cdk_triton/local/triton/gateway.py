@@ -1,0 +1,124 @@
+"""What sagemaker-runtime does with an invocation: check it, choose a variant, pass it on, translate the answer.
+
+The body is never looked at and never logged.
+"""
+
+from __future__ import annotations
+
+import random
+import re
+from collections.abc import Sequence
+from typing import Final
+
+from cdk_triton.local.endpoints import Invocation, Response
+from cdk_triton.local.triton.connection import Reply, ServerGoneError
+from cdk_triton.local.triton.responses import Refusals
+from cdk_triton.local.triton.server import TritonServer
+from cdk_triton.local.triton.target_models import INSUFFICIENT_STORAGE, TARGET_MODEL_HEADER, TargetModels
+from cdk_triton.local.triton.variant import RunningVariant
+from cdk_triton.sagemaker.limits import MAX_INVOCATION_BYTES, MAX_TARGET_MODEL_LENGTH
+
+__all__ = ["answer", "check", "choose_variant"]
+
+# What SageMaker passes on to the container. It drops other headers, which is why the binary format puts the size of
+# its JSON part into the content type.
+_PASSED_ON: Final = ("Content-Type", "Accept", "X-Amzn-SageMaker-Custom-Attributes")
+
+# Headers of InvokeEndpoint (botocore's service model) whose effect the local AWS does not have. Doing nothing about
+# one would be a wrong answer. An inference id only labels captured data, of which there is none.
+_NOT_MODELLED: Final = (
+    "x-amzn-sagemaker-target-container-hostname",
+    "x-amzn-sagemaker-enable-explanations",
+    "x-amzn-sagemaker-inference-component",
+    "x-amzn-sagemaker-session-id",
+)
+
+_TARGET_MODEL: Final = re.compile(r"[!-~][ -~]*")  # TargetModelHeader: \A\S[\p{Print}]*\z
+
+
+def check(invocation: Invocation, refusals: Refusals) -> None:
+    """Refuse what SageMaker refuses before it looks at the endpoint.
+
+    Raises:
+        Refusal: the request cannot be answered.
+    """
+    if len(invocation.body) > MAX_INVOCATION_BYTES:
+        raise refusals.request_too_large(len(invocation.body))
+    for name in _NOT_MODELLED:
+        if name in invocation.headers:
+            raise refusals.header_not_modelled(name)
+
+
+def choose_variant(variants: Sequence[RunningVariant], invocation: Invocation, refusals: Refusals) -> RunningVariant:
+    """The variant that the request names, or one by weight.
+
+    Raises:
+        Refusal: there is no such variant.
+    """
+    wanted = invocation.headers.get("x-amzn-sagemaker-target-variant")
+    if wanted is None:
+        if len(variants) == 1:
+            return variants[0]
+        weights = [variant.weight for variant in variants]
+        return random.choices(variants, weights if any(weights) else None)[0]  # noqa: S311 no secret
+    for variant in variants:
+        if variant.name == wanted:
+            return variant
+    raise refusals.no_variant(wanted)
+
+
+def answer(variant: RunningVariant, invocation: Invocation, refusals: Refusals) -> Response:
+    """Have `variant` answer.
+
+    Raises:
+        Refusal: it did not, or with an error.
+        RetiredError: the variant is no longer in service.
+    """
+    target = invocation.headers.get(TARGET_MODEL_HEADER.lower())
+    if target is None and variant.is_multi_model:
+        raise refusals.target_model_missing()
+    if target is not None and not variant.is_multi_model:
+        raise refusals.target_model_unexpected()
+    with variant.use() as (server, models):
+        try:
+            if models is None or target is None:
+                reply = _send(server, "/invocations", invocation)
+            else:
+                reply = _send_to_model(server, models, target, invocation, refusals)
+        except ServerGoneError:
+            raise refusals.container_gone() from None
+        except TimeoutError:
+            raise refusals.container_timeout() from None
+    if reply.status != 200:
+        raise refusals.container_error(reply)
+    if len(reply.body) > MAX_INVOCATION_BYTES:
+        raise refusals.response_too_large(len(reply.body))
+    return _response(variant, reply)
+
+
+def _send_to_model(
+    server: TritonServer, models: TargetModels, target: str, invocation: Invocation, refusals: Refusals
+) -> Reply:
+    is_path = _TARGET_MODEL.fullmatch(target) is not None and len(target) <= MAX_TARGET_MODEL_LENGTH
+    if not is_path or target.startswith("/") or ".." in target.split("/"):
+        raise refusals.target_model_invalid(target)
+    with models.use(target) as path:
+        reply = _send(server, path, invocation, target)
+        while reply.status == INSUFFICIENT_STORAGE and models.make_room():
+            reply = _send(server, path, invocation, target)
+        return reply
+
+
+def _send(server: TritonServer, path: str, invocation: Invocation, target: str | None = None) -> Reply:
+    headers = {name: value for name in _PASSED_ON if (value := invocation.headers.get(name.lower())) is not None}
+    if target is not None:
+        headers[TARGET_MODEL_HEADER] = target
+    return server.request("POST", path, invocation.body, headers)
+
+
+def _response(variant: RunningVariant, reply: Reply) -> Response:
+    headers = {"x-Amzn-Invoked-Production-Variant": variant.name}
+    for name in ("Content-Type", "X-Amzn-SageMaker-Custom-Attributes"):
+        if name in reply.headers:
+            headers[name] = reply.headers[name]
+    return Response(200, headers, reply.body)

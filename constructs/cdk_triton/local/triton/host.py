@@ -1,0 +1,151 @@
+"""Runs SageMaker endpoints on this machine, each variant on a tritonserver of its own."""
+
+from __future__ import annotations
+
+import itertools
+import shutil
+import threading
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+from cdk_triton.errors import LocalError
+from cdk_triton.local.endpoints import Endpoint, Invocation, Response
+from cdk_triton.local.triton.gateway import answer, check, choose_variant
+from cdk_triton.local.triton.loopback import loopback_library
+from cdk_triton.local.triton.model_data import ObjectStore
+from cdk_triton.local.triton.paths import shell_safe
+from cdk_triton.local.triton.responses import Refusal, Refusals
+from cdk_triton.local.triton.server import ServerSettings, free_port
+from cdk_triton.local.triton.server_files import arrange_server_files
+from cdk_triton.local.triton.variant import RetiredError, RunningVariant, VariantSettings
+
+__all__ = ["TritonHost"]
+
+
+class TritonHost:
+    """An `EndpointHost` on real tritonserver processes.
+
+    Everything listens on 127.0.0.1, on ports that are free. No process outlives this one, however it dies.
+
+    Args:
+        s3: a boto3 S3 client, or anything with its `get_object`.
+        directory: for unpacked model data, the backend directory and logs; `directory/logs/<endpoint>/<variant>.log`
+            holds what the servers of a variant said, one after the other. One host per directory.
+        max_loaded_models: how many target models a multi-model variant holds at a time; the least recently used one
+            makes room. On SageMaker, memory decides.
+        log: gets one line per event: ready, died, loaded, unloaded.
+        account: the account id that error messages name.
+        region: the region that error messages name.
+        listen_on_all_interfaces: start servers without the library that keeps them on loopback (see `loopback.py`),
+            on machines where it cannot be compiled. Everybody who reaches this machine can then invoke the models.
+        ports: gives a free TCP port at each call; a range of your own goes here.
+
+    Raises:
+        LocalError: there is no usable tritonserver, or no C compiler.
+    """
+
+    def __init__(
+        self,
+        s3: ObjectStore,
+        directory: Path,
+        max_loaded_models: int = 4,
+        log: Callable[[str], None] = lambda line: None,
+        *,
+        account: str = "123456789012",
+        region: str = "us-east-1",
+        listen_on_all_interfaces: bool = False,
+        ports: Callable[[], int] = free_port,
+    ) -> None:
+        if max_loaded_models < 1:
+            raise LocalError(f"max_loaded_models is {max_loaded_models}, and an endpoint needs room for one; raise it")
+        directory.mkdir(parents=True, exist_ok=True)
+        self._directory = shell_safe(directory.absolute())
+        self._log = log
+        self._account = account
+        self._region = region
+        shutil.rmtree(self._directory / "endpoints", ignore_errors=True)  # of an earlier host that was killed
+        self._settings = VariantSettings(
+            server=ServerSettings(
+                files=arrange_server_files(self._directory),
+                preload=None if listen_on_all_interfaces else loopback_library(),
+                ports=ports,
+            ),
+            store=s3,
+            max_loaded_models=max_loaded_models,
+            log=log,
+        )
+        self._endpoints: dict[str, tuple[RunningVariant, ...]] = {}
+        self._deployments = itertools.count(1)
+        self._deploying = threading.Lock()  # one deployment, removal or closing at a time; invocations go on
+
+    def deploy(self, endpoint: Endpoint) -> None:
+        """Create or update an endpoint; see `EndpointHost.deploy`."""
+        with self._deploying:
+            fresh = self._start(endpoint)
+            old = self._endpoints.get(endpoint.name, ())
+            self._endpoints[endpoint.name] = fresh
+            self._stop(old)
+
+    def remove(self, name: str) -> None:
+        """Stop an endpoint; see `EndpointHost.remove`."""
+        with self._deploying:
+            self._stop(self._endpoints.pop(name, ()))
+
+    def invoke(self, invocation: Invocation) -> Response:
+        """Answer an invocation; see `EndpointHost.invoke`."""
+        refusals = self._refusals(invocation.endpoint)
+        try:
+            check(invocation, refusals)
+            while True:
+                variants = self._endpoints.get(invocation.endpoint)
+                if variants is None:
+                    raise refusals.no_endpoint()
+                try:
+                    return answer(choose_variant(variants, invocation, refusals), invocation, refusals)
+                except RetiredError:
+                    continue  # an update swapped the variants meanwhile
+        except Refusal as refusal:
+            return refusal.response
+        except Exception as error:  # the contract: never an exception
+            self._log(f"endpoint {invocation.endpoint}: {error!r}")
+            return refusals.internal(f"the local gateway failed: {error!r}").response
+
+    def close(self) -> None:
+        """Stop every endpoint and remove the unpacked model data; the logs stay."""
+        with self._deploying:
+            variants = list(itertools.chain.from_iterable(self._endpoints.values()))
+            self._endpoints.clear()
+            self._stop(variants)
+            shutil.rmtree(self._directory / "endpoints", ignore_errors=True)
+
+    def _start(self, endpoint: Endpoint) -> tuple[RunningVariant, ...]:
+        """Start all variants, or none."""
+        prefix = f"{endpoint.name}-{next(self._deployments)}"
+        logs = self._directory / "logs" / endpoint.name
+        logs.mkdir(parents=True, exist_ok=True)
+        started: list[RunningVariant] = []
+        try:
+            for variant in endpoint.variants:
+                started.append(
+                    RunningVariant(
+                        variant,
+                        self._settings,
+                        self._directory / "endpoints" / f"{prefix}-{variant.name}",
+                        logs / f"{variant.name}.log",
+                        self._refusals(endpoint.name),
+                    )
+                )
+        except BaseException:
+            self._stop(started)
+            raise
+        return tuple(started)
+
+    def _stop(self, variants: Sequence[RunningVariant]) -> None:
+        """Stop servers side by side: Triton takes two to four seconds to say goodbye to its Python models."""
+        if variants:
+            with ThreadPoolExecutor(len(variants)) as pool:
+                list(pool.map(RunningVariant.stop, variants))
+
+    def _refusals(self, endpoint: str) -> Refusals:
+        return Refusals(endpoint, account=self._account, region=self._region)

@@ -1,0 +1,158 @@
+"""Model data: from an archive in S3 to a directory that a tritonserver without a GPU can load."""
+
+from __future__ import annotations
+
+import errno
+import shutil
+import tarfile
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+from typing import IO, Any, Final, Protocol, cast
+
+from botocore.exceptions import BotoCoreError, ClientError
+from isal import igzip, igzip_lib
+
+from cdk_triton.errors import LocalError, ModelConfigError
+from cdk_triton.triton.model_config import format_model_config, parse_model_config
+
+__all__ = ["ModelDataNotFoundError", "ObjectStore", "S3Location", "fetch_archive", "use_cpu_instances"]
+
+# The cast, because isal's types call its exception an instance of Exception.
+_DAMAGED: Final = (EOFError, igzip.BadGzipFile, tarfile.TarError, cast("type[Exception]", igzip_lib.IsalError))
+
+
+class ObjectStore(Protocol):
+    """What is needed of a boto3 S3 client."""
+
+    def get_object(self, *, Bucket: str, Key: str) -> Mapping[str, Any]:  # noqa: N803 boto3's names
+        """Open an object; `Body` of the answer is a readable stream."""
+
+
+class ModelDataNotFoundError(LocalError):
+    """There is no object at the given location, or it may not be read."""
+
+
+@dataclass(frozen=True)
+class S3Location:
+    """A bucket and a key, or a prefix of keys, which may be empty."""
+
+    bucket: str
+    key: str
+
+    @classmethod
+    def from_url(cls, url: str, *, is_prefix: bool = False) -> S3Location:
+        """Read an `s3://bucket/key` URL.
+
+        Args:
+            url: the URL.
+            is_prefix: take it for a prefix of keys; `s3://bucket/` then stands for everything in the bucket.
+
+        Raises:
+            LocalError: it is not one.
+        """
+        bucket, slash, key = url.removeprefix("s3://").partition("/")
+        if not url.startswith("s3://") or not bucket or not (key or (is_prefix and slash)):
+            form = "s3://bucket/prefix/ or s3://bucket/" if is_prefix else "s3://bucket/key"
+            raise LocalError(f"the model data URL {url!r} is not of the form {form}; correct ModelDataUrl")
+        return cls(bucket, key)
+
+    def child(self, name: str) -> S3Location:
+        """The object `name` below this prefix; SageMaker puts the two together as they stand."""
+        return S3Location(self.bucket, self.key + name)
+
+    def __str__(self) -> str:
+        return f"s3://{self.bucket}/{self.key}"
+
+
+def fetch_archive(store: ObjectStore, location: S3Location, target: Path) -> None:
+    """Download a `.tar.gz` and unpack it into the new directory `target`, in one pass and without a copy on disk.
+
+    Only files and directories are unpacked. Whatever fails, `target` does not exist afterwards.
+
+    Raises:
+        ModelDataNotFoundError: there is no such object.
+        LocalError: it is not a complete `.tar.gz`, it holds something that is refused, or the disk is full.
+    """
+    body = _open(store, location)
+    target.mkdir(parents=True)
+    try:
+        _unpack(body, target, location)
+    except BaseException:
+        shutil.rmtree(target, ignore_errors=True)
+        raise
+    finally:
+        body.close()
+
+
+def use_cpu_instances(repository: Path) -> None:
+    """Write KIND_CPU where the models of `repository` ask for a GPU, the only change that their configurations get.
+
+    Triton refuses KIND_GPU where there is none ("has kind KIND_GPU but no GPUs are available"). A file that is no
+    model configuration is left for the server to judge.
+    """
+    for path in sorted([*repository.glob("config.pbtxt"), *repository.glob("*/config.pbtxt")]):
+        try:
+            config = parse_model_config(path.read_bytes(), path=str(path))
+        except ModelConfigError:
+            continue
+        groups = [group for group in config.instance_group if group.kind == group.KIND_GPU or group.gpus]
+        for group in groups:
+            group.kind = group.KIND_CPU
+            del group.gpus[:]
+        if groups:
+            path.write_text(format_model_config(config), encoding="utf-8")
+
+
+def _open(store: ObjectStore, location: S3Location) -> IO[bytes]:
+    try:
+        return cast("IO[bytes]", store.get_object(Bucket=location.bucket, Key=location.key)["Body"])
+    except ClientError as error:
+        code = error.response.get("Error", {}).get("Code", "")
+        if code in ("NoSuchKey", "NoSuchBucket", "AccessDenied", "403", "404"):
+            raise ModelDataNotFoundError(f"the model data {location} cannot be read: {code}") from error
+        raise LocalError(f"the model data {location} cannot be read: {error}") from error
+    except BotoCoreError as error:
+        raise LocalError(f"the model data {location} cannot be read: {error}") from error
+
+
+def _unpack(body: IO[bytes], target: Path, location: S3Location) -> None:
+    try:
+        content = igzip.open(body, "rb")  # type: ignore[no-untyped-call]  # isal types its classes, not this function
+        with content, tarfile.open(fileobj=content, mode="r|") as archive:
+            for member in archive:
+                _unpack_member(archive, member, target, location)
+            while content.read(1 << 20):
+                pass  # the archive ends before its checksum, which has to be compared too
+    except _DAMAGED as error:
+        raise LocalError(f"the model data {location} is not a complete .tar.gz ({error}); upload it again") from error
+    except BotoCoreError as error:
+        raise LocalError(f"the model data {location} cannot be read to its end: {error}") from error
+    except OSError as error:
+        if error.errno in (errno.ENOSPC, errno.EDQUOT):
+            raise LocalError(
+                f"the disk is full: the model data {location} does not fit into {target.parent}; free some space"
+            ) from error
+        raise LocalError(f"the model data {location} cannot be unpacked: {error}") from error
+
+
+def _unpack_member(archive: tarfile.TarFile, member: tarfile.TarInfo, target: Path, location: S3Location) -> None:
+    name = PurePosixPath(member.name)
+    if name.is_absolute() or ".." in name.parts:
+        raise LocalError(
+            f"the archive {location} holds {member.name!r}, a path that leads out of the archive; "
+            "pack the model repository again, from its own directory"
+        )
+    path = target / name
+    if member.isdir():
+        path.mkdir(parents=True, exist_ok=True)
+    elif member.isreg():
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with path.open("wb") as file:
+            shutil.copyfileobj(cast("IO[bytes]", archive.extractfile(member)), file, 1 << 20)
+        path.chmod(0o755 if member.mode & 0o100 else 0o644)
+    else:
+        raise LocalError(
+            f"the archive {location} holds {member.name!r}, which is a link or a device; "
+            "pack the file itself (tar --dereference)"
+        )

@@ -1,0 +1,265 @@
+"""The models of a multi-model endpoint: downloaded and loaded on demand, unloaded when the room is needed.
+
+This is the part of SageMaker that talks to the container (docs.aws.amazon.com: mms-container-apis and
+invoke-multi-model-endpoint). Triton calls a model by the header X-Amzn-SageMaker-Target-Model where it is sent, so it
+goes with load, invoke and unload alike.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import shutil
+import threading
+from collections import OrderedDict
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from enum import Enum
+from pathlib import Path
+from typing import Final
+
+from cdk_triton.errors import LocalError
+from cdk_triton.local.triton.connection import Reply, ServerGoneError
+from cdk_triton.local.triton.model_data import (
+    ModelDataNotFoundError,
+    ObjectStore,
+    S3Location,
+    fetch_archive,
+    use_cpu_instances,
+)
+from cdk_triton.local.triton.responses import Refusal, Refusals
+from cdk_triton.local.triton.server import TritonServer
+from cdk_triton.sagemaker.limits import MAX_INVOCATION_SECONDS
+
+__all__ = ["TARGET_MODEL_HEADER", "TargetModels"]
+
+TARGET_MODEL_HEADER: Final = "X-Amzn-SageMaker-Target-Model"
+
+INSUFFICIENT_STORAGE: Final = 507
+"""How a container says that its memory is full: SageMaker then unloads other models and tries again."""
+
+_ALREADY_LOADED: Final = 409
+_LOAD_SECONDS: Final = 360.0  # how long SageMaker lets a model load, and unload
+
+
+class _State(Enum):
+    LOADING = "loading"
+    READY = "ready"
+    UNLOADING = "unloading"
+
+
+@dataclass
+class _Model:
+    name: str
+    directory: Path
+    state: _State = _State.LOADING
+    has_place: bool = False
+    users: int = 0
+    refusal: Refusal | None = None
+
+    @property
+    def hash(self) -> str:
+        return self.directory.name
+
+    @property
+    def is_idle(self) -> bool:
+        return self.state is _State.READY and self.users == 0
+
+
+class TargetModels:
+    """The target models that one tritonserver holds.
+
+    A model that nobody uses is unloaded when another one needs its place, the one whose last use is longest ago first;
+    a model with a request in flight never is. Concurrent first requests load a model once; different models load at
+    the same time. A load goes on when the request that asked for it has given up.
+
+    Args:
+        server: the server.
+        store: where the archives are.
+        prefix: the endpoint's ModelDataUrl.
+        directory: for the unpacked archives; emptied.
+        limit: how many models may be loaded at a time.
+        keep: False unloads a model as soon as it is idle (ModelCacheSetting: Disabled).
+        refusals: the endpoint's error responses.
+        log: gets a line per load and unload.
+        wait_seconds: how long a request waits for its model; SageMaker's limit for an invocation.
+    """
+
+    def __init__(
+        self,
+        server: TritonServer,
+        store: ObjectStore,
+        prefix: S3Location,
+        directory: Path,
+        *,
+        limit: int,
+        keep: bool,
+        refusals: Refusals,
+        log: Callable[[str], None],
+        wait_seconds: float = float(MAX_INVOCATION_SECONDS),
+    ) -> None:
+        self._server = server
+        self._store = store
+        self._prefix = prefix
+        self._directory = directory
+        self._keep = keep
+        self._refusals = refusals
+        self._log = log
+        self._wait_seconds = wait_seconds
+        self._models: OrderedDict[str, _Model] = OrderedDict()  # the least recently used first
+        self._places = limit
+        self._changed = threading.Condition()  # guards all of the above
+        shutil.rmtree(directory, ignore_errors=True)
+        directory.mkdir(parents=True)
+
+    @contextmanager
+    def use(self, name: str) -> Iterator[str]:
+        """Hold the model `name` loaded; yields the path of its invocations on the server.
+
+        Raises:
+            Refusal: it cannot be loaded, or not in time.
+        """
+        model = self._acquire(name)
+        try:
+            yield f"/models/{model.hash}/invoke"
+        finally:
+            self._release(model)
+
+    def make_room(self) -> bool:
+        """Unload the idle model whose last use is longest ago; False if there is none."""
+        with self._changed:
+            victim = self._claim_victim()
+        if victim is None:
+            return False
+        self._unload(victim)
+        return True
+
+    def _acquire(self, name: str) -> _Model:
+        with self._changed:
+            while True:
+                model = self._models.get(name)
+                if model is None:
+                    model = self._models[name] = _Model(name, self._directory / _hash(name))
+                    threading.Thread(target=self._load, args=[model], name=f"load {name}", daemon=True).start()
+                if model.state is _State.READY:
+                    model.users += 1
+                    self._models.move_to_end(name)
+                    return model
+                self._wait_for(model)
+
+    def _wait_for(self, model: _Model) -> None:
+        """Wait until a model that is being loaded is ready, or one that is being unloaded is gone."""
+
+        def settled() -> bool:
+            return model.state is _State.READY or self._models.get(model.name) is not model
+
+        if not self._changed.wait_for(settled, self._wait_seconds):
+            raise self._refusals.model_not_ready(model.name)
+        if model.refusal is not None:
+            raise model.refusal
+
+    def _release(self, model: _Model) -> None:
+        with self._changed:
+            model.users -= 1
+            done_with = not self._keep and model.is_idle
+            if done_with:
+                model.state = _State.UNLOADING
+            self._changed.notify_all()
+        if done_with:
+            threading.Thread(target=self._unload, args=[model], name=f"unload {model.name}", daemon=True).start()
+
+    def _load(self, model: _Model) -> None:
+        try:
+            self._fetch(model)  # first: a name that does not exist costs no other model its place
+            self._take_place(model)
+            reply = self._ask_to_load(model)
+            while reply.status == INSUFFICIENT_STORAGE and self.make_room():
+                reply = self._ask_to_load(model)
+            if reply.status not in (200, _ALREADY_LOADED):
+                raise self._refusals.container_error(reply)
+        except Refusal as refusal:
+            self._give_up(model, refusal)
+        except (ServerGoneError, TimeoutError):
+            self._give_up(model, self._refusals.container_gone())
+        except Exception as error:  # whatever it is, those who wait for the model have to hear of it
+            self._give_up(model, self._refusals.internal(f"loading {model.name!r} failed: {error!r}"))
+            raise
+        else:
+            self._log(f"loaded target model {model.name}")
+            with self._changed:
+                model.state = _State.READY
+                self._changed.notify_all()
+
+    def _take_place(self, model: _Model) -> None:
+        with self._changed:
+            if not self._changed.wait_for(lambda: self._places > 0 or self._has_idle(), _LOAD_SECONDS):
+                raise self._refusals.model_not_ready(model.name)
+            victim = None if self._places > 0 else self._claim_victim()
+            self._places -= 1  # of the victim, which gives its own back when it is gone
+            model.has_place = True
+        if victim is not None:
+            self._unload(victim)
+
+    def _fetch(self, model: _Model) -> None:
+        location = self._prefix.child(model.name)
+        repository = model.directory / "model"
+        try:
+            fetch_archive(self._store, location, repository)
+        except ModelDataNotFoundError:
+            raise self._refusals.model_data_missing(location.bucket, location.key) from None
+        except LocalError as error:
+            raise self._refusals.model_data_unusable(str(error)) from error
+        use_cpu_instances(repository)
+        if (repository / "config.pbtxt").exists():
+            # Triton recognises a model at the top of the archive by the literal path /opt/ml/models/<hash>/model,
+            # which is not ours. One level deeper the same model is found here, and gets the same name.
+            deeper = model.directory / "model-at-top"
+            repository.rename(deeper)
+            repository.mkdir()
+            deeper.rename(repository / "model")
+
+    def _ask_to_load(self, model: _Model) -> Reply:
+        body = json.dumps({"model_name": model.hash, "url": str(model.directory / "model")}).encode()
+        headers = {"Content-Type": "application/json", TARGET_MODEL_HEADER: model.name}
+        return self._server.request("POST", "/models", body, headers, timeout=_LOAD_SECONDS)
+
+    def _give_up(self, model: _Model, refusal: Refusal) -> None:
+        shutil.rmtree(model.directory, ignore_errors=True)
+        with self._changed:
+            model.refusal = refusal
+            self._forget(model)
+
+    def _unload(self, model: _Model) -> None:
+        """Unload a model that was claimed (its state is UNLOADING)."""
+        try:
+            headers = {TARGET_MODEL_HEADER: model.name}
+            reply = self._server.request("DELETE", f"/models/{model.hash}", None, headers, timeout=_LOAD_SECONDS)
+            outcome = "unloaded" if reply.status == 200 else f"could not unload ({reply.status} {reply.text})"
+            self._log(f"{outcome} target model {model.name}")
+        except (ServerGoneError, TimeoutError):
+            pass  # gone with its models; whoever asks next hears of it
+        shutil.rmtree(model.directory, ignore_errors=True)
+        with self._changed:
+            self._forget(model)
+
+    def _forget(self, model: _Model) -> None:
+        model.state = _State.UNLOADING
+        self._models.pop(model.name, None)
+        self._places += model.has_place
+        self._changed.notify_all()
+
+    def _claim_victim(self) -> _Model | None:
+        for model in self._models.values():
+            if model.is_idle:
+                model.state = _State.UNLOADING
+                return model
+        return None
+
+    def _has_idle(self) -> bool:
+        return any(model.is_idle for model in self._models.values())
+
+
+def _hash(name: str) -> str:
+    """A stand-in for SageMaker's own name of a model, of the same shape."""
+    return hashlib.sha256(name.encode()).hexdigest()[:32]

@@ -1,0 +1,201 @@
+"""A production variant in service: one tritonserver that is started again when it dies."""
+
+from __future__ import annotations
+
+import shutil
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from cdk_triton.errors import LocalError
+from cdk_triton.local.endpoints import Container, Variant
+from cdk_triton.local.triton.model_data import ObjectStore, S3Location, fetch_archive, use_cpu_instances
+from cdk_triton.local.triton.responses import Refusals
+from cdk_triton.local.triton.server import ServerSettings, TritonServer
+from cdk_triton.local.triton.target_models import TargetModels
+
+__all__ = ["RetiredError", "RunningVariant", "VariantSettings"]
+
+_STEADY_SECONDS: Final = 10.0  # a server that lived so long is started again at once when it dies
+_LONGEST_PAUSE: Final = 30.0
+
+
+@dataclass(frozen=True)
+class VariantSettings:
+    """What all variants of a host have in common.
+
+    Attributes:
+        server: for its servers.
+        store: where the model data is.
+        max_loaded_models: how many target models a multi-model variant holds at a time.
+        log: gets a line per event.
+    """
+
+    server: ServerSettings
+    store: ObjectStore
+    max_loaded_models: int
+    log: Callable[[str], None]
+
+
+class RetiredError(Exception):
+    """The variant was stopped between being chosen and being used: choose again."""
+
+
+@dataclass(frozen=True)
+class _Generation:
+    """A server and what is loaded in it; both end together."""
+
+    server: TritonServer
+    models: TargetModels | None
+
+
+class RunningVariant:
+    """A variant whose server is ready.
+
+    Args:
+        variant: what the endpoint configuration says.
+        settings: see there.
+        directory: for model data; of this variant alone, made here and removed when it stops.
+        log_file: gets what the servers say.
+        refusals: the endpoint's error responses.
+
+    Raises:
+        LocalError: the model data or the server cannot be used.
+    """
+
+    def __init__(
+        self, variant: Variant, settings: VariantSettings, directory: Path, log_file: Path, refusals: Refusals
+    ) -> None:
+        self.name = variant.name
+        self.weight = variant.weight
+        self.is_multi_model = variant.container.mode == "MultiModel"
+        self._container = variant.container
+        self._settings = settings
+        self._directory = directory
+        self._log_file = log_file
+        self._refusals = refusals
+        self._location = S3Location.from_url(variant.container.model_data_url, is_prefix=self.is_multi_model)
+        self._users = 0
+        self._retired = threading.Event()
+        self._changed = threading.Condition()  # guards _users, _retired and _generation
+        try:
+            self._fetch_model_data()
+            self._generation: _Generation | None = self._start()
+        except BaseException:
+            shutil.rmtree(directory, ignore_errors=True)
+            raise
+        self._watcher = threading.Thread(target=self._watch, name=f"watch {variant.name}", daemon=True)
+        self._watcher.start()
+
+    @contextmanager
+    def use(self) -> Iterator[tuple[TritonServer, TargetModels | None]]:
+        """Hold the server, and its table of target models where it has several, for one invocation.
+
+        Waits while a server that died is replaced.
+
+        Raises:
+            RetiredError: the variant has been stopped.
+            Refusal: the server is not back in time.
+        """
+        with self._changed:
+            ready = self._changed.wait_for(
+                lambda: self._in_service() or self._retired.is_set(), self._settings.server.invocation_seconds
+            )
+            if self._retired.is_set():
+                raise RetiredError
+            generation = self._generation
+            if not ready or generation is None:
+                raise self._refusals.container_timeout()
+            self._users += 1
+        try:
+            yield generation.server, generation.models
+        finally:
+            with self._changed:
+                self._users -= 1
+                self._changed.notify_all()
+
+    def stop(self) -> None:
+        """Take no more invocations, let those in flight end, then stop the server and remove the model data."""
+        with self._changed:
+            self._retired.set()
+            self._changed.notify_all()
+            self._changed.wait_for(lambda: self._users == 0, self._settings.server.invocation_seconds)
+            generation = self._generation
+        if generation is not None:
+            generation.server.stop()
+        self._watcher.join()
+        shutil.rmtree(self._directory, ignore_errors=True)
+
+    def _in_service(self) -> bool:
+        return self._generation is not None and not self._generation.server.is_lost
+
+    def _fetch_model_data(self) -> None:
+        if not self.is_multi_model:
+            fetch_archive(self._settings.store, self._location, self._repository)
+            use_cpu_instances(self._repository)
+        else:
+            self._repository.mkdir(parents=True)  # `serve` starts a multi-model server with an empty repository
+
+    @property
+    def _repository(self) -> Path:
+        return self._directory / "repository"
+
+    def _start(self) -> _Generation:
+        server = TritonServer(self._settings.server, _environment(self._container), self._repository, self._log_file)
+        self._settings.log(f"variant {self.name}: tritonserver is ready at 127.0.0.1:{server.port}")
+        if not self.is_multi_model:
+            return _Generation(server, None)
+        models = TargetModels(
+            server,
+            self._settings.store,
+            self._location,
+            self._directory / "models",
+            limit=self._settings.max_loaded_models,
+            keep=self._container.model_cache,
+            refusals=self._refusals,
+            log=self._settings.log,
+        )
+        return _Generation(server, models)
+
+    def _watch(self) -> None:
+        """Replace the server whenever it dies, at once the first time, then after growing pauses."""
+        pause = 0.0
+        generation = self._generation
+        while generation is not None:
+            since = time.monotonic()
+            status = generation.server.wait()
+            with self._changed:
+                if self._retired.is_set():
+                    return
+                self._generation = None
+            self._settings.log(f"variant {self.name}: tritonserver died (exit status {status}); starting it again")
+            pause = 0.0 if time.monotonic() - since > _STEADY_SECONDS else pause
+            generation, pause = self._replace(pause)
+
+    def _replace(self, pause: float) -> tuple[_Generation | None, float]:
+        while not self._retired.wait(pause):
+            pause = min(max(0.5, 2 * pause), _LONGEST_PAUSE)
+            try:
+                generation = self._start()
+            except (LocalError, OSError) as error:
+                self._settings.log(f"variant {self.name}: {error}")
+                continue
+            with self._changed:
+                if not self._retired.is_set():
+                    self._generation = generation
+                    self._changed.notify_all()
+                    return generation, pause
+            generation.server.stop()
+        return None, pause
+
+
+def _environment(container: Container) -> dict[str, str]:
+    """The container's environment as SageMaker completes it."""
+    environment = dict(container.environment)
+    if container.mode == "MultiModel":
+        environment["SAGEMAKER_MULTI_MODEL"] = "true"
+    return environment

@@ -1,0 +1,101 @@
+"""A local AWS with a double in place of Triton, shared by the tests of this folder."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import pytest
+
+from cdk_triton.errors import LocalError
+from cdk_triton.local.aws import LocalAws
+from cdk_triton.local.endpoints import Endpoint, Invocation, Response
+
+
+class EndpointDouble:
+    """Stands in for Triton: remembers endpoints, refuses those with a container variable REFUSE, echoes requests."""
+
+    def __init__(self) -> None:
+        self.endpoints: dict[str, Endpoint] = {}
+
+    def deploy(self, endpoint: Endpoint) -> None:
+        if refusal := endpoint.variants[0].container.environment.get("REFUSE"):
+            raise LocalError(refusal)
+        self.endpoints[endpoint.name] = endpoint
+
+    def remove(self, name: str) -> None:
+        self.endpoints.pop(name, None)
+
+    def invoke(self, invocation: Invocation) -> Response:
+        target = invocation.headers.get("x-amzn-sagemaker-target-model", "")
+        return Response(200, {"Content-Type": "text/plain", "X-Target": target}, invocation.body)
+
+    def close(self) -> None:
+        self.endpoints.clear()
+
+
+class Deployer:
+    """Deploys templates as a person with boto3 would, and waits."""
+
+    def __init__(self, aws: LocalAws) -> None:
+        self.aws = aws
+        self.client = aws.client("cloudformation")
+        self._names = iter(f"stack{number}" for number in range(10_000))
+
+    def new_name(self) -> str:
+        return next(self._names)
+
+    def deploy(self, template: Mapping[str, Any], name: str, **more: Any) -> str:
+        """Create or update the stack `name`; returns its last status."""
+        exists = any(stack["StackName"] == name for stack in self.client.describe_stacks()["Stacks"])
+        operation = self.client.update_stack if exists else self.client.create_stack
+        operation(StackName=name, TemplateBody=json.dumps(template), Capabilities=["CAPABILITY_NAMED_IAM"], **more)
+        return self.wait(name)
+
+    def delete(self, name: str) -> str:
+        identifier = self.describe(name)["StackId"]
+        self.client.delete_stack(StackName=name)
+        return self.wait(identifier)
+
+    def wait(self, name: str) -> str:
+        while True:
+            status: str = self.describe(name)["StackStatus"]
+            if not status.endswith("_IN_PROGRESS"):
+                return status
+            threading.Event().wait(0.02)
+
+    def describe(self, name: str) -> dict[str, Any]:
+        stack: dict[str, Any] = self.client.describe_stacks(StackName=name)["Stacks"][0]
+        return stack
+
+    def raw_events(self, name: str, since: int = 0) -> list[dict[str, Any]]:
+        return list(reversed(self.client.describe_stack_events(StackName=name)["StackEvents"]))[since:]
+
+    def events(self, name: str, since: int = 0) -> list[str]:
+        """`<logical id> <status>` of each event, oldest first; the stack itself is `-`."""
+        return [
+            f"{'-' if each['ResourceType'] == 'AWS::CloudFormation::Stack' else each['LogicalResourceId']} "
+            f"{each['ResourceStatus']}"
+            for each in self.raw_events(name, since)
+        ]
+
+    def count(self, name: str) -> int:
+        return len(self.raw_events(name))
+
+
+@pytest.fixture(scope="session")
+def endpoint_double() -> EndpointDouble:
+    return EndpointDouble()
+
+
+@pytest.fixture(scope="module")
+def local_aws(tmp_path_factory: pytest.TempPathFactory, endpoint_double: EndpointDouble) -> Iterator[LocalAws]:
+    with LocalAws(tmp_path_factory.mktemp("aws"), host_factory=lambda _: endpoint_double) as aws:
+        yield aws
+
+
+@pytest.fixture(scope="module")
+def deployer(local_aws: LocalAws) -> Deployer:
+    return Deployer(local_aws)

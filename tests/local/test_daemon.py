@@ -1,0 +1,256 @@
+"""The local AWS of a state directory, as separate processes with the real endpoint host."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import zipfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import boto3
+import psutil
+import pytest
+
+from cdk_triton.errors import LocalError
+from cdk_triton.local.daemon import Daemon, Options, Status
+
+
+@pytest.fixture
+def daemon(tmp_path: Path) -> Iterator[Daemon]:
+    # Deeper than a socket's path may be long: nothing of it may depend on where the directory is.
+    daemon = Daemon(tmp_path / ("deep" * 20) / ("deeper" * 20))
+    yield daemon
+    daemon.stop()
+
+
+def client(environment: dict[str, str], service: str) -> Any:
+    return boto3.client(
+        service,  # type: ignore[call-overload]  # the stubs know only names written out
+        endpoint_url=environment["AWS_ENDPOINT_URL"],
+        region_name=environment["AWS_REGION"],
+        aws_access_key_id=environment["AWS_ACCESS_KEY_ID"],
+        aws_secret_access_key=environment["AWS_SECRET_ACCESS_KEY"],
+    )
+
+
+def test_it_starts_detached_tells_its_status_and_stops(daemon: Daemon) -> None:
+    assert daemon.status() is None
+    environment = daemon.start()
+    client(environment, "s3").create_bucket(Bucket="bucket")
+    status = daemon.status()
+    assert status is not None
+    assert status.url == environment["AWS_ENDPOINT_URL"]
+    assert status.environment == environment
+    assert daemon.stop()
+    assert daemon.status() is None
+    assert not psutil.pid_exists(status.pid) or psutil.Process(status.pid).status() == psutil.STATUS_ZOMBIE
+    assert not daemon.stop()
+    lines = list(daemon.logs(follow=True))
+    assert lines[0].endswith(f"the local AWS answers at {status.url}")
+    assert lines[-1].endswith("stopped")
+
+
+def test_a_second_one_in_the_same_directory_is_refused_and_the_first_goes_on(daemon: Daemon) -> None:
+    environment = daemon.start()
+    with pytest.raises(LocalError, match=r"a local AWS runs in .* already at http://127\.0\.0\.1:\d+ \(process \d+\)"):
+        daemon.start()
+    assert client(environment, "sts").get_caller_identity()["Account"] == "123456789012"
+
+
+def test_two_directories_share_nothing(daemon: Daemon, tmp_path: Path) -> None:
+    other = Daemon(tmp_path / "other")
+    try:
+        first, second = daemon.start(), other.start()
+        assert first["AWS_ENDPOINT_URL"] != second["AWS_ENDPOINT_URL"]
+        client(first, "s3").create_bucket(Bucket="mine")
+        assert client(second, "s3").list_buckets()["Buckets"] == []
+        daemon.stop()
+        client(second, "s3").create_bucket(Bucket="mine")
+    finally:
+        other.stop()
+
+
+def test_a_port_in_use_is_told_by_the_detached_process(daemon: Daemon) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        with pytest.raises(LocalError, match=rf"port {port} on 127\.0\.0\.1 is in use by another program"):
+            daemon.start(Options(port=port))
+    assert daemon.status() is None
+    # Nothing half-made is left: it can be started now.
+    assert daemon.start(Options(port=port))["AWS_ENDPOINT_URL"] == f"http://127.0.0.1:{port}"
+
+
+def test_a_directory_that_cannot_be_is_a_sentence(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    daemon = Daemon(tmp_path / "file" / "state")
+    for start in (daemon.start, daemon.run):
+        with pytest.raises(
+            LocalError, match=r"the local AWS cannot work in .*/file/state: Not a directory .*--directory"
+        ):
+            start()
+    assert daemon.status() is None
+    with pytest.raises(LocalError, match="there is no local AWS in"):
+        list(daemon.logs())
+
+
+def test_what_the_detached_process_may_not_write_is_a_sentence(daemon: Daemon) -> None:
+    """Only the detached process opens this one; a directory in its place is refused also to root."""
+    (daemon.directory / "state.partial").mkdir(parents=True)
+    with pytest.raises(LocalError, match=r"cannot work in .*: Is a directory \(.*state\.partial\)"):
+        daemon.start()
+    assert daemon.status() is None
+
+
+def test_killed_it_leaves_no_process_and_can_be_started_again(daemon: Daemon) -> None:
+    environment = daemon.start()
+    status = daemon.status()
+    assert status is not None
+    function = _warm_function(environment)
+    assert psutil.pid_exists(function)
+    os.kill(status.pid, signal.SIGKILL)
+    for pid in (status.pid, function):
+        _wait_for_end(pid)
+    assert daemon.status() is None
+    assert daemon.start()["AWS_ENDPOINT_URL"]
+
+
+def test_stopping_ends_the_functions_too(daemon: Daemon) -> None:
+    function = _warm_function(daemon.start())
+    daemon.stop()
+    assert not psutil.pid_exists(function)
+
+
+def test_a_recycled_process_id_is_neither_reported_nor_killed(daemon: Daemon) -> None:
+    """The state file names a process that lives, and that started at another time: it is a stranger."""
+    daemon.start()
+    state_file = daemon.directory / "state.json"
+    state = json.loads(state_file.read_text())
+    daemon.stop()
+    with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as stranger:
+        state_file.write_text(json.dumps({**state, "pid": stranger.pid}))
+        assert daemon.status() is None
+        assert not daemon.stop()
+        assert stranger.poll() is None
+        stranger.kill()
+
+
+@pytest.mark.parametrize("content", ["", "{", "[]", '{"pid": 1}'], ids=["empty", "cut off", "a list", "incomplete"])
+def test_a_damaged_state_file_is_no_local_aws(tmp_path: Path, content: str) -> None:
+    (tmp_path / "state.json").write_text(content)
+    assert Daemon(tmp_path).status() is None
+    assert not Daemon(tmp_path).stop()
+
+
+def test_logs_of_a_directory_without_any_are_a_sentence(tmp_path: Path) -> None:
+    with pytest.raises(LocalError, match=r"there is no local AWS in .* and there was none; start it first"):
+        list(Daemon(tmp_path).logs())
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM], ids=lambda number: number.name)
+def test_in_the_foreground_it_runs_until_it_is_interrupted(tmp_path: Path, number: signal.Signals) -> None:
+    code = f"""
+from pathlib import Path
+from cdk_triton.local.daemon import Daemon
+say = lambda text: print(text, flush=True)
+Daemon(Path({str(tmp_path)!r})).run(ready=lambda status: say(status.url), log=say)
+print("returned")
+"""
+    with subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        first, url = process.stdout.readline(), process.stdout.readline().strip()
+        assert first.strip() == f"the local AWS answers at {url}"
+        process.send_signal(number)
+        assert process.stdout.read().split("\n") == ["stopping", "stopped", "returned", ""]
+    assert process.returncode == 0
+    assert Daemon(tmp_path).status() is None
+
+
+def test_the_state_directory_keeps_itself_out_of_git(daemon: Daemon) -> None:
+    daemon.start()
+    assert (daemon.directory / ".gitignore").read_text() == "*\n"
+
+
+def _warm_function(environment: dict[str, str], also: str = "pass") -> int:
+    """Run a function that tells its process id; it stays warm."""
+    statement = {"Effect": "Allow", "Principal": {"Service": "lambda.amazonaws.com"}, "Action": "sts:AssumeRole"}
+    role = client(environment, "iam").create_role(
+        RoleName="r", AssumeRolePolicyDocument=json.dumps({"Version": "2012-10-17", "Statement": [statement]})
+    )
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w") as archive:
+        archive.writestr("index.py", f"import os\ndef handler(event, context):\n    {also}\n    return os.getpid()\n")
+    functions = client(environment, "lambda")
+    functions.create_function(
+        FunctionName="f",
+        Role=role["Role"]["Arn"],
+        Runtime="python3.13",
+        Handler="index.handler",
+        Timeout=90,
+        Code={"ZipFile": buffer.getvalue()},
+    )
+    return int(json.loads(functions.invoke(FunctionName="f")["Payload"].read()))
+
+
+def _wait_for_end(pid: int) -> None:
+    try:
+        psutil.Process(pid).wait(timeout=10)
+    except psutil.NoSuchProcess:
+        return
+
+
+def test_stopping_in_the_middle_of_a_deployment_ends_it_at_once(daemon: Daemon) -> None:
+    """A handler that would take a minute is under way; its process and the operation end with the local AWS."""
+    environment = daemon.start()
+    function = _warm_function(environment, "import time\n    time.sleep(event and 60 or 0)")
+    arn = client(environment, "lambda").get_function(FunctionName="f")["Configuration"]["FunctionArn"]
+    template = {"Resources": {"Slow": {"Type": "Custom::Slow", "Properties": {"ServiceToken": arn}}}}
+    client(environment, "cloudformation").create_stack(StackName="s", TemplateBody=json.dumps(template))
+    assert daemon.stop()
+    assert not psutil.pid_exists(function)
+
+
+def test_the_logs_of_functions_and_servers_are_printed_with_their_source(tmp_path: Path) -> None:
+    for place, text in {
+        "local.log": "12:00:00 stopped\n",
+        "logs/lambda-f.log": "one\ntwo",
+        "endpoints/logs/one/AllTraffic.log": "I1120 started\n\xff\n",
+    }.items():
+        (tmp_path / place).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / place).write_bytes(text.encode("latin-1"))
+    assert list(Daemon(tmp_path).logs()) == [
+        "local | 12:00:00 stopped",
+        "lambda-f | one",
+        "lambda-f | two",
+        "one/AllTraffic | I1120 started",
+        "one/AllTraffic | \ufffd",
+    ]
+
+
+def test_following_shows_what_comes_in_any_log_in_whole_lines(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each look at whether it still runs is a moment in which something is written."""
+    daemon = Daemon(tmp_path)
+    daemon.log_file.write_text("begun\n")
+    writes = iter([("half ", Status), ("a line\n", Status), ("the end", None)])
+
+    def look(_: Daemon) -> object:
+        text, running = next(writes)
+        (tmp_path / "logs").mkdir(exist_ok=True)
+        with (tmp_path / "logs" / "lambda-f.log").open("a") as file:
+            file.write(text)
+        return running
+
+    monkeypatch.setattr(Daemon, "status", look)
+    assert list(daemon.logs(follow=True)) == ["local | begun", "lambda-f | half a line", "lambda-f | the end"]
+
+
+def test_the_logs_of_functions_are_listed(daemon: Daemon) -> None:
+    _warm_function(daemon.start(), "print('told')")
+    assert [each.name for each in daemon.log_files()] == ["local.log", "lambda-f.log"]
+    assert daemon.log_files()[1].read_text() == "told\n"

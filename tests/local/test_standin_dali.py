@@ -1,0 +1,241 @@
+"""The stand-in for DALI: what it computes, what it refuses, and how close it is where DALI is installed."""
+
+import importlib.util
+import io
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+from PIL import Image
+
+from cdk_triton.local.triton.backends.dali_definition import definition_file, has_dali, numpy_pipeline, real_pipeline
+from cdk_triton.local.triton.backends.dali_images import crop_mirror_normalize, decode_image, resize
+
+HEAD = """
+import nvidia.dali as dali
+import nvidia.dali.fn as fn
+import nvidia.dali.types as types
+from nvidia.dali.plugin.triton import autoserialize
+"""
+
+PIPELINE = """
+@autoserialize
+@dali.pipeline_def(batch_size=3, num_threads=1, device_id=0)
+def pipe():
+    images = fn.external_source(device="cpu", name="IN")
+    images = fn.decoders.image(images, device="mixed", output_type=types.RGB)
+    images = fn.resize(images, resize_x={width}, resize_y={height})
+    return fn.crop_mirror_normalize(
+        images, dtype=types.FLOAT, output_layout="{layout}", crop={crop}, mean=[0.0, 0.0, 0.0], std=[1.0, 1.0, 1.0]
+    )
+"""
+
+Pictures = dict[str, NDArray[np.uint8]]
+
+
+@pytest.fixture
+def definition(tmp_path: Path) -> Callable[[str], Path]:
+    def write(text: str) -> Path:
+        path = tmp_path / "dali.py"
+        path.write_text(HEAD + text)
+        return path
+
+    return write
+
+
+@pytest.fixture(scope="module")
+def pictures() -> Pictures:
+    """Photograph-like images with hard edges, also at the border: the places where filters differ."""
+    random = np.random.default_rng(1)
+
+    def picture(height: int, width: int) -> Image.Image:
+        total = np.zeros((height, width, 3), np.float32)
+        for detail in (4, 16, 64):
+            noise = Image.fromarray((random.random((detail, detail, 3)) * 255).astype(np.uint8))
+            total += np.asarray(noise.resize((width, height), Image.Resampling.BICUBIC), np.float32) / 3
+        total[height // 4 : height // 4 + 6] = 255
+        total[:, width // 3 : width // 3 + 5] = 0
+        total[0], total[-1], total[:, 0] = 0, 255, 255
+        return Image.fromarray(total.clip(0, 255).astype(np.uint8))
+
+    def encode(image: Image.Image, **options: Any) -> NDArray[np.uint8]:
+        buffer = io.BytesIO()
+        image.save(buffer, **options)
+        return np.frombuffer(buffer.getvalue(), np.uint8)
+
+    turned = Image.Exif()
+    turned[0x0112] = 6
+    return {
+        "jpeg": encode(picture(480, 640), format="JPEG", quality=90),
+        "progressive": encode(picture(900, 1200), format="JPEG", quality=90, progressive=True),
+        "small": encode(picture(80, 120), format="JPEG", quality=95),
+        "grey": encode(picture(400, 500).convert("L"), format="JPEG", quality=90),
+        "odd": encode(picture(481, 641), format="JPEG", quality=75),
+        "turned": encode(picture(480, 640), format="JPEG", quality=90, exif=turned.tobytes()),
+        "png": encode(picture(300, 500), format="PNG"),
+        "transparent": encode(picture(300, 500).convert("RGBA"), format="PNG"),
+        "tall": encode(picture(2000, 60), format="PNG"),
+    }
+
+
+@pytest.mark.parametrize(("width", "height"), [(48, 40), (131, 97)])
+def test_every_value_is_within_one_grey_level_of_what_dali_was_recorded_to_give(
+    definition: Any, width: int, height: int
+) -> None:
+    recorded = np.load(Path(__file__).with_name("dali_recorded.npz"))
+    names = [name for name in recorded.files if name.startswith("input ")]
+    crop = (height, width)
+    pipeline = numpy_pipeline(definition(PIPELINE.format(width=width, height=height, layout="HWC", crop=crop)), ["IN"])
+    ours = pipeline({"IN": [recorded[name] for name in names]})[0]
+    for name, one, dalis in zip(names, ours, recorded[f"output {width}x{height}"], strict=True):
+        difference = np.abs(one - dalis.astype(np.float32))
+        assert difference.max() <= 1, name
+        assert difference.mean() < 0.01, name
+
+
+@pytest.mark.skipif(not has_dali(), reason="the extra dali is not installed")
+@pytest.mark.parametrize(
+    ("width", "height", "layout", "crop"),
+    [(299, 299, "HWC", (299, 299)), (300, 257, "CHW", (224, 224)), (256, 302, "HWC", (225, 223))],
+)
+def test_every_value_is_within_one_grey_level_of_dali(
+    definition: Any, pictures: Pictures, width: int, height: int, layout: str, crop: tuple[int, int]
+) -> None:
+    path = definition(PIPELINE.format(width=width, height=height, layout=layout, crop=crop))
+    batch = {"IN": list(pictures.values())}
+    ours = numpy_pipeline(path, ["IN"])(batch)[0]
+    theirs = real_pipeline(path, batch_size=16, threads=2)(batch)[0]
+    for name, one, other in zip(pictures, ours, theirs, strict=True):
+        assert one.shape == other.shape
+        difference = np.abs(one - other)
+        assert difference.max() <= 1, name
+        assert difference.mean() < 0.01, name
+
+
+def triangular(old: int, new: int) -> NDArray[np.float64]:
+    """The filter written out: weights of `old` pixels for each of `new`, the last pixel repeated at the border."""
+    scale = old / new
+    support = max(scale, 1.0)
+    weights = np.zeros((new, old))
+    for i in range(new):
+        centre = (i + 0.5) * scale - 0.5
+        for j in range(int(np.floor(centre - support)), int(np.ceil(centre + support)) + 1):
+            weights[i, min(max(j, 0), old - 1)] += max(0.0, 1 - abs(j - centre) / support)
+    weights /= weights.sum(axis=1, keepdims=True)
+    return weights
+
+
+@pytest.mark.parametrize("size", [(299, 299), (31, 600), (640, 480), (1, 1)])
+def test_resizing_is_the_written_out_filter(pictures: Pictures, size: tuple[int, int]) -> None:
+    image = decode_image(pictures["png"])
+    width, height = size
+    expected = np.einsum(
+        "ih,hwc,jw->ijc", triangular(image.shape[0], height), image, triangular(image.shape[1], width), optimize=True
+    )
+    result = resize(image, width, height)
+    assert result.shape == (height, width, 3)
+    assert np.abs(result - expected).max() <= 0.501
+
+
+def test_decoding_gives_rgb_turned_the_right_way_up(pictures: Pictures) -> None:
+    assert decode_image(pictures["turned"]).shape == (640, 480, 3)
+    assert decode_image(pictures["grey"]).shape == (400, 500, 3)
+    assert decode_image(pictures["transparent"]).shape == (300, 500, 3)
+
+
+def test_zeros_behind_an_image_do_no_harm(pictures: Pictures) -> None:
+    padded = np.pad(pictures["jpeg"], (0, 1000))
+    assert np.array_equal(decode_image(padded), decode_image(pictures["jpeg"]))
+
+
+def test_cropping_takes_the_middle_and_normalising_follows() -> None:
+    image = np.arange(5 * 4 * 3, dtype=np.uint8).reshape(5, 4, 3)
+    mean, std = np.array([1, 2, 3], np.float32), np.array([2, 4, 8], np.float32)
+    result = crop_mirror_normalize(image, crop=(3, 2), mean=mean, std=std, layout="CHW", dtype=np.float32)
+    assert result.dtype == np.float32
+    assert np.array_equal(result, ((image[1:4, 1:3].astype(np.float32) - mean) / std).transpose(2, 0, 1))
+    with pytest.raises(ValueError, match="crop 6x2 is larger than the image 5x4"):
+        crop_mirror_normalize(image, crop=(6, 2), mean=mean, std=std, layout="HWC", dtype=np.float32)
+
+
+def test_a_pipeline_runs_on_each_sample(definition: Any, pictures: Pictures) -> None:
+    path = definition(PIPELINE.format(width=30, height=20, layout="HWC", crop=None))
+    [outputs] = numpy_pipeline(path, ["IN"])({"IN": [pictures["png"], pictures["small"]]})
+    assert [output.shape for output in outputs] == [(20, 30, 3)] * 2
+    assert np.array_equal(outputs[0], resize(decode_image(pictures["png"]), 30, 20))
+    assert importlib.util.find_spec("nvidia") is None or has_dali(), "the recording modules are gone again"
+
+
+GOOD = PIPELINE.format(width=8, height=8, layout="HWC", crop=None)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "named"),
+    [
+        ("fn.resize(images, resize_x=8, resize_y=8)", "fn.rotate(images, angle=3)", "nvidia.dali.fn.rotate"),
+        ("resize_y=8", "resize_y=8, interp_type=types.INTERP_CUBIC", "nvidia.dali.types.INTERP_CUBIC"),
+        ("resize_y=8", 'resize_y=8, mode="not_larger"', "the argument mode of fn.resize"),
+        (", resize_y=8", "", "this call of fn.resize: missing a required argument: 'resize_y'"),
+        ('device="mixed"', 'device="tpu"', "device 'tpu' of fn.decoders.image"),
+        ("types.RGB", "types.GRAY", "nvidia.dali.types.GRAY"),
+        ('output_layout="HWC"', 'output_layout="NHWC"', "output_layout 'NHWC'"),
+        ("types.FLOAT", "types.UINT8", "dtype UINT8 of fn.crop_mirror_normalize"),
+        ("crop=None", "crop=(1, 2, 3)", "crop (1, 2, 3)"),
+        ("mean=[0.0, 0.0, 0.0]", "mean=[0.0, 0.0]", "[0.0, 0.0] as mean"),
+        ("crop=None", "crop=None, mirror=1", "the argument mirror of fn.crop_mirror_normalize"),
+        ("device_id=0", "device_id=0, enable_conditionals=True", "the argument enable_conditionals of pipeline_def"),
+        ("@autoserialize", "from nvidia.dali import math\n@autoserialize", "nvidia.dali.math"),
+        ("@autoserialize", "import nvidia.dali.experimental.dynamic\n@autoserialize", "nvidia.dali.experimental"),
+        ("return fn", "images = images * 2\n    return fn", "arithmetic on the results of operators"),
+        ("return fn", "images = images.shape()\n    return fn", "DataNode.shape"),
+    ],
+)
+def test_what_it_does_not_know_is_refused_by_name(definition: Any, old: str, new: str, named: str) -> None:
+    assert old in GOOD
+    with pytest.raises(ValueError, match="the stand-in for DALI does not know") as refused:
+        numpy_pipeline(definition(GOOD.replace(old, new, 1)), ["IN"])
+    assert named in str(refused.value)
+    assert str(refused.value).endswith("install DALI for it: pip install 'cdk-triton[dali]'")
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("", "exactly one function decorated with @autoserialize must be in the DALI model, and there are 0"),
+        (GOOD + GOOD.replace("def pipe", "def other"), "and there are 2"),
+        (
+            GOOD.replace('"IN"', '"OTHER"'),
+            "the inputs in config.pbtxt are ['IN'] and the external sources in dali.py are",
+        ),
+        ("import no_such_module", "dali.py cannot be imported: No module named 'no_such_module'"),
+        ("1 / 0", "dali.py cannot be imported: ZeroDivisionError('division by zero')"),
+        ("def", "dali.py cannot be imported: SyntaxError"),
+        (
+            GOOD.replace("return fn", "images = 1 / 0\n    return fn"),
+            "the pipeline definition in dali.py fails: ZeroDiv",
+        ),
+        (
+            GOOD.replace("@dali.pipeline_def(batch_size=3, num_threads=1, device_id=0)", ""),
+            "Only `@pipeline_def` can be",
+        ),
+    ],
+)
+def test_a_definition_that_is_none_is_one_sentence(definition: Any, text: str, said: str) -> None:
+    with pytest.raises(ValueError) as refused:  # noqa: PT011 the text is compared below
+        numpy_pipeline(definition(text), ["IN"])
+    assert said in str(refused.value)
+
+
+def test_the_file_is_the_one_that_tritons_backend_takes(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match=r"neither model\.dali nor dali\.py"):
+        definition_file(tmp_path, "")
+    (tmp_path / "dali.py").touch()
+    assert definition_file(tmp_path, "").name == "dali.py"
+    (tmp_path / "own.py").touch()
+    assert definition_file(tmp_path, "own.py").name == "own.py"
+    (tmp_path / "model.dali").touch()
+    with pytest.raises(ValueError, match=r"ship dali\.py with @autoserialize instead"):
+        definition_file(tmp_path, "")

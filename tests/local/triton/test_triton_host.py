@@ -1,0 +1,247 @@
+"""Endpoints on real tritonserver processes: single models, updates, crashes."""
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import textwrap
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+
+from cdk_triton.errors import LocalError
+from cdk_triton.local.triton.loopback import listening_addresses
+from cdk_triton.local.triton.server import free_port
+
+CONFIG = """
+backend: "python"
+max_batch_size: 8
+input { name: "IN" data_type: TYPE_FP32 dims: [ -1 ] }
+output { name: "OUT" data_type: TYPE_FP32 dims: [ -1 ] }
+"""
+LOOPBACK = {"127.0.0.1", "::1"}
+
+
+def servers(bench: Any) -> list[psutil.Process]:
+    """The tritonservers of a bench, by the logs that they write; other tests may have servers of their own."""
+    found = [child for child in psutil.Process().children(recursive=True) if child.name() == "tritonserver"]
+    return [
+        server for server in found if any(Path(log.path).is_relative_to(bench.directory) for log in server.open_files())
+    ]
+
+
+def tree(parent: int) -> list[psutil.Process]:
+    return [child for child in psutil.Process(parent).children(recursive=True) if "triton" in child.name()]
+
+
+def shared_memory(processes: list[psutil.Process]) -> set[Path]:
+    """The files in shared memory that they share."""
+    maps = {area.path for process in processes for area in process.memory_maps()}
+    return {Path(path) for path in maps if path.startswith("/dev/shm/")}
+
+
+def eventually(condition: Callable[[], bool], seconds: float = 20.0) -> bool:
+    deadline = time.monotonic() + seconds
+    while not condition():
+        if time.monotonic() > deadline:
+            return False
+        time.sleep(0.02)
+    return True
+
+
+@pytest.fixture(scope="module")
+def one(tmp_path_factory: pytest.TempPathFactory, bench_in: Any, adder: Any) -> Iterator[Any]:
+    """An endpoint that only answers; everything that listens is switched on."""
+    bench = bench_in(tmp_path_factory.mktemp("one"))
+    environment = {"ALLOW_GRPC": "true", "ALLOW_METRICS": "true", "THREAD_COUNT": "3"}
+    bench.single("one", adder(1), environment={f"SAGEMAKER_TRITON_{key}": value for key, value in environment.items()})
+    yield bench
+    bench.host.close()
+
+
+def test_a_single_model_endpoint_answers(one: Any) -> None:
+    response = one.invoke("one", 1.0, 2.0)
+    assert json.loads(response.body)["outputs"] == [
+        {"name": "OUT", "datatype": "FP32", "shape": [1, 2], "data": [2.0, 3.0]}
+    ]
+    assert response.headers["x-Amzn-Invoked-Production-Variant"] == "AllTraffic"
+    assert response.headers["Content-Type"] == "application/json"
+
+
+def test_nothing_listens_on_another_interface_than_loopback(one: Any) -> None:
+    [server] = servers(one)
+    listening = [c.laddr for c in server.net_connections() if c.status == psutil.CONN_LISTEN]
+    assert len({address.port for address in listening}) == 3  # SageMaker, gRPC, metrics
+    assert {address.ip for address in listening} <= LOOPBACK
+    assert all(len(listening_addresses(address.port)) == 1 for address in listening)
+
+
+def test_the_server_gets_the_flags_of_the_serve_script(one: Any) -> None:
+    [server] = servers(one)
+    flags = server.cmdline()[1:]
+    assert "--model-control-mode=explicit" in flags
+    assert "--sagemaker-thread-count=3" in flags
+    assert "--load-model=model" in flags
+    assert not [flag for flag in flags if "/opt/ml" in flag]
+    assert server.environ()["SAGEMAKER_TRITON_DEFAULT_MODEL_NAME"] == "model"
+    assert "PYTHONPATH" not in server.environ()
+
+
+@pytest.mark.usefixtures("one")
+def test_a_directory_name_with_a_blank_is_no_obstacle(one: Any) -> None:
+    assert " " in str(one.directory)
+    assert one.answer("one", 1.0) == [2.0]
+
+
+def test_closing_leaves_nothing_but_logs(one: Any) -> None:
+    one.host.close()
+    assert servers(one) == []
+    assert (one.directory / "logs" / "one" / "AllTraffic.log").stat().st_size > 0
+    assert not (one.directory / "endpoints").exists()
+
+
+def test_what_the_serve_script_refuses_is_refused_in_its_words(new_bench: Any, adder: Any) -> None:
+    bench = new_bench()
+    with pytest.raises(LocalError, match="Model directory needs to contain the top level folder"):
+        bench.single("one", adder(1, "flat"))
+    assert bench.invoke("one", 1.0).status == 400
+    assert list((bench.directory / "endpoints").iterdir()) == []
+
+
+def test_a_model_that_does_not_load_fails_the_deployment_with_the_servers_words(new_bench: Any, packed: Any) -> None:
+    bench = new_bench()
+    broken = {"model/config.pbtxt": 'backend: "python" max_batch_size: -1', "model/1/model.py": ""}
+    with pytest.raises(LocalError, match=r"(?s)tritonserver did not start.*max_batch_size"):
+        bench.single("one", packed(broken))
+
+
+def test_a_model_that_listens_beyond_loopback_fails_the_deployment(new_bench: Any, packed: Any) -> None:
+    """Its program runs without the library that keeps the server at home."""
+    listen = "import socket; s = socket.create_server(('0.0.0.0', 0)); print('up', flush=True); input()"
+    model = f"""
+import subprocess
+
+class TritonPythonModel:
+    def initialize(self, args):
+        command = [{sys.executable!r}, "-c", {listen!r}]
+        self.program = subprocess.Popen(command, env={{}}, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        self.program.stdout.readline()
+"""
+    bench = new_bench()
+    archive = packed({"model/config.pbtxt": CONFIG, "model/1/model.py": model})
+    with pytest.raises(
+        LocalError, match=r"one of its models listens at 0\.0\.0\.0:\d+, which other machines can reach"
+    ):
+        bench.single("one", archive)
+    assert servers(bench) == []
+
+
+def test_an_update_swaps_the_server_and_a_failed_one_keeps_the_old(new_bench: Any, adder: Any, packed: Any) -> None:
+    bench = new_bench()
+    bench.single("one", adder(1))
+    bench.single("one", adder(2))
+    assert bench.answer("one", 1.0) == [3.0]
+    assert len(servers(bench)) == 1
+    with pytest.raises(LocalError):
+        bench.single("one", packed({"model/config.pbtxt": "nonsense"}))
+    assert bench.answer("one", 1.0) == [3.0]
+    bench.host.remove("one")
+    assert servers(bench) == []
+    assert "not found" in json.loads(bench.invoke("one", 1.0).body)["Message"]
+
+
+def test_a_fleet_may_be_a_whole_bucket(new_bench: Any, adder: Any) -> None:
+    bench = new_bench()
+    bench.fleet("fleet", prefix="", a=adder(1))
+    assert bench.answer("fleet", 1.0, model="a") == [2.0]
+
+
+def test_a_server_that_dies_with_a_request_in_flight_is_replaced(new_bench: Any, adder: Any) -> None:
+    bench = new_bench()
+    bench.fleet("fleet", a=adder(1))
+    assert bench.answer("fleet", 1.0, model="a") == [2.0]
+    failed = bench.invoke("fleet", 666.0, model="a")
+    assert failed.status == 424
+    error = json.loads(failed.body)
+    assert failed.headers["x-amzn-ErrorType"] == "ModelError"
+    assert error["OriginalStatusCode"] == 0
+    assert "could not get a response from the fleet endpoint" in error["OriginalMessage"]
+    assert bench.answer("fleet", 1.0, model="a") == [2.0], "reloaded on demand"
+    assert any("died" in line for line in bench.lines)
+
+
+def test_a_server_that_is_killed_while_idle_is_replaced(new_bench: Any, adder: Any) -> None:
+    bench = new_bench()
+    bench.single("one", adder(1))
+    assert bench.answer("one", 1.0) == [2.0]
+    [server] = servers(bench)
+    stubs = server.children(recursive=True)
+    memory = shared_memory(stubs)
+    assert memory
+    server.kill()
+    assert bench.invoke("one", 1.0).status in (200, 424)  # the crash may be noticed first
+    assert bench.answer("one", 1.0) == [2.0]
+    assert not any(stub.is_running() for stub in stubs)
+    assert not any(path.exists() for path in memory)
+
+
+def test_a_port_in_use_is_left_alone(new_bench: Any, adder: Any) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        offered = iter([port, free_port()])
+        bench = new_bench(ports=lambda: next(offered))
+        bench.single("one", adder(1))
+        assert bench.answer("one", 1.0) == [2.0]
+        bench = new_bench(ports=lambda: port)
+        with pytest.raises(LocalError, match=f"port {port} is in use by another program"):
+            bench.single("one", adder(1))
+
+
+def test_two_hosts_share_nothing(new_bench: Any, adder: Any) -> None:
+    first, second = new_bench(), new_bench()
+    first.single("one", adder(1))
+    second.single("one", adder(2))
+    assert (first.answer("one", 1.0), second.answer("one", 1.0)) == ([2.0], [3.0])
+    first.host.close()
+    assert second.answer("one", 1.0) == [3.0]
+
+
+@pytest.fixture
+def host_process(tmp_path: Path, adder: Any) -> Iterator[subprocess.Popen[bytes]]:
+    """Another process that runs a host with one endpoint."""
+    (tmp_path / "model.tar.gz").write_bytes(adder(1))
+    program = textwrap.dedent(f"""
+        import sys
+        from pathlib import Path
+        from cdk_triton.local.endpoints import Container, Endpoint, Variant
+        from cdk_triton.local.triton import TritonHost
+        class Files:
+            def get_object(self, *, Bucket, Key):
+                return {{"Body": open({str(tmp_path)!r} + "/" + Key, "rb")}}
+        host = TritonHost(Files(), Path({str(tmp_path)!r}))
+        container = Container("image", "SingleModel", "s3://bucket/model.tar.gz", {{}})
+        host.deploy(Endpoint("one", "config", (Variant("AllTraffic", 1.0, "ml.g5.xlarge", container),)))
+        print("ready", flush=True)
+        sys.stdin.read()
+    """)
+    with subprocess.Popen([sys.executable, "-c", program], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+        yield process
+        process.kill()
+
+
+def test_a_killed_host_leaves_no_server_no_stub_and_no_shared_memory(host_process: subprocess.Popen[bytes]) -> None:
+    assert host_process.stdout is not None
+    assert host_process.stdout.readline() == b"ready\n"
+    processes = tree(host_process.pid)
+    memory = shared_memory(processes)
+    assert len(memory) == 1
+    assert {process.name()[:12] for process in processes} == {"tritonserver", "triton_pytho"}
+    os.kill(host_process.pid, signal.SIGKILL)
+    assert eventually(lambda: not any(process.is_running() for process in processes)), processes
+    assert eventually(lambda: not any(path.exists() for path in memory))

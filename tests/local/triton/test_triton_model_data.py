@@ -1,0 +1,154 @@
+"""Archives from anybody become directories, or one sentence and nothing on disk."""
+
+import errno
+import io
+import shutil
+import tarfile
+from pathlib import Path
+from typing import Any
+
+import pytest
+from botocore.exceptions import ClientError
+from hypothesis import given
+from hypothesis import strategies as st
+
+from cdk_triton.errors import LocalError
+from cdk_triton.local.triton.model_data import ModelDataNotFoundError, S3Location, fetch_archive, use_cpu_instances
+from cdk_triton.triton import parse_model_config
+
+LOCATION = S3Location("bucket", "a/model.tar.gz")
+
+
+class OneObject:
+    def __init__(self, content: bytes) -> None:
+        self.content = content
+
+    def get_object(self, *, Bucket: str, Key: str) -> Any:  # noqa: N803 boto3's names
+        assert (Bucket, Key) == ("bucket", "a/model.tar.gz")
+        return {"Body": io.BytesIO(self.content)}
+
+
+def archive_with(*members: tarfile.TarInfo) -> bytes:
+    buffer = io.BytesIO()
+    with tarfile.open(fileobj=buffer, mode="w:gz") as archive:
+        for member in members:
+            archive.addfile(member, io.BytesIO(b"x" * member.size))
+    return buffer.getvalue()
+
+
+def entry(name: str, kind: bytes = tarfile.REGTYPE, link: str = "") -> tarfile.TarInfo:
+    member = tarfile.TarInfo(name)
+    member.type, member.linkname = kind, link
+    member.size = 3 if kind == tarfile.REGTYPE else 0
+    return member
+
+
+def test_files_and_directories_arrive(tmp_path: Path) -> None:
+    content = archive_with(entry("./", tarfile.DIRTYPE), entry("./m/config.pbtxt"), entry("./e/1", tarfile.DIRTYPE))
+    target = tmp_path / "new" / "repository"
+    fetch_archive(OneObject(content), LOCATION, target)
+    assert {str(path.relative_to(target)) for path in target.rglob("*")} == {"m", "m/config.pbtxt", "e", "e/1"}
+    assert (target / "m" / "config.pbtxt").read_text() == "xxx"
+
+
+@pytest.mark.parametrize(
+    ("member", "reason"),
+    [
+        (entry("../escape"), "'../escape', a path that leads out of the archive"),
+        (entry("m/../../escape"), "a path that leads out of the archive"),
+        (entry("/etc/escape"), "'/etc/escape', a path that leads out of the archive"),
+        (entry("m/link", tarfile.SYMTYPE, "/etc/passwd"), "'m/link', which is a link or a device"),
+        (entry("m/link", tarfile.LNKTYPE, "ok"), "'m/link', which is a link or a device"),
+        (entry("m/pipe", tarfile.FIFOTYPE), "'m/pipe', which is a link or a device"),
+        (entry("m/disk", tarfile.BLKTYPE), "'m/disk', which is a link or a device"),
+    ],
+)
+def test_what_could_do_harm_is_refused_and_leaves_nothing(tmp_path: Path, member: tarfile.TarInfo, reason: str) -> None:
+    with pytest.raises(LocalError) as refused:
+        fetch_archive(OneObject(archive_with(entry("ok"), member)), LOCATION, tmp_path / "repository")
+    assert reason in str(refused.value)
+    assert "s3://bucket/a/model.tar.gz" in str(refused.value)
+    assert list(tmp_path.iterdir()) == []
+
+
+WHOLE = archive_with(*(entry(f"model/{i}") for i in range(50)))
+
+
+@pytest.mark.parametrize(
+    "broken", [b"", b"no archive at all", WHOLE[:-40], WHOLE[:60], WHOLE[:80] + b"\0" * 9 + WHOLE[89:]]
+)
+def test_an_incomplete_or_damaged_archive_is_one_sentence(tmp_path: Path, broken: bytes) -> None:
+    with pytest.raises(LocalError, match=r"^the model data s3://bucket/a/model\.tar\.gz is not a complete \.tar\.gz"):
+        fetch_archive(OneObject(broken), LOCATION, tmp_path / "repository")
+    assert list(tmp_path.iterdir()) == []
+
+
+@given(st.integers(0, len(WHOLE) - 1), st.integers(1, 255))
+def test_no_damage_escapes_as_another_exception(tmp_path_factory: pytest.TempPathFactory, at: int, flip: int) -> None:
+    damaged = WHOLE[:at] + bytes([WHOLE[at] ^ flip]) + WHOLE[at + 1 :]
+    target = tmp_path_factory.mktemp("damaged") / "repository"
+    try:
+        fetch_archive(OneObject(damaged), LOCATION, target)
+    except LocalError:
+        assert not target.exists()
+    else:  # in a byte that means nothing, as the time in gzip's header
+        assert sorted(path.read_bytes() for path in (target / "model").iterdir()) == [b"xxx"] * 50
+
+
+def test_a_full_disk_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*_: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(shutil, "copyfileobj", full)
+    with pytest.raises(LocalError, match=r"^the disk is full: .* free some space$"):
+        fetch_archive(OneObject(WHOLE), LOCATION, tmp_path / "repository")
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("code", ["NoSuchKey", "NoSuchBucket", "AccessDenied"])
+def test_an_object_that_is_not_there_is_its_own_error(tmp_path: Path, code: str) -> None:
+    class Nothing:
+        def get_object(self, *, Bucket: str, Key: str) -> Any:  # noqa: N803 boto3's names
+            raise ClientError({"Error": {"Code": code}}, "GetObject")
+
+    with pytest.raises(ModelDataNotFoundError, match=code):
+        fetch_archive(Nothing(), LOCATION, tmp_path / "repository")
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("url", ["", "bucket/key", "https://bucket/key", "s3://", "s3://bucket", "s3:///key"])
+def test_a_url_that_is_not_s3_is_refused(url: str) -> None:
+    with pytest.raises(LocalError, match=r"is not of the form s3://bucket/key; correct ModelDataUrl$"):
+        S3Location.from_url(url)
+
+
+@pytest.mark.parametrize("url", ["s3://bucket", "s3:///", "bucket/"])
+def test_a_prefix_that_is_not_s3_is_refused(url: str) -> None:
+    with pytest.raises(LocalError, match=r"is not of the form s3://bucket/prefix/ or s3://bucket/; correct"):
+        S3Location.from_url(url, is_prefix=True)
+
+
+def test_only_the_instance_kind_changes(tmp_path: Path) -> None:
+    (tmp_path / "m").mkdir()
+    config = tmp_path / "m" / "config.pbtxt"
+    config.write_text(
+        'platform: "tensorrt_plan" max_batch_size: 4 instance_group [ { kind: KIND_GPU count: 2 gpus: [0, 1] } ]'
+    )
+    before = parse_model_config(config.read_text())
+    use_cpu_instances(tmp_path)
+    after = parse_model_config(config.read_text())
+    [group] = after.instance_group
+    assert (group.kind, group.count, list(group.gpus)) == (group.KIND_CPU, 2, [])
+    before.ClearField("instance_group")
+    after.ClearField("instance_group")
+    assert after == before
+
+
+@pytest.mark.parametrize(
+    "text", ['backend: "python" # untouched', "instance_group [ { kind: KIND_CPU } ]", "not a configuration {"]
+)
+def test_what_needs_no_change_is_not_rewritten(tmp_path: Path, text: str) -> None:
+    config = tmp_path / "config.pbtxt"
+    config.write_text(text)
+    use_cpu_instances(tmp_path)
+    assert config.read_text() == text

@@ -1,0 +1,269 @@
+"""Loading on demand, the limit and the least recently used, against a double of the server."""
+
+import json
+import threading
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from cdk_triton.local.triton.connection import Reply, ServerGoneError
+from cdk_triton.local.triton.model_data import S3Location
+from cdk_triton.local.triton.responses import Refusal, Refusals
+from cdk_triton.local.triton.target_models import TargetModels
+
+HEADER = "X-Amzn-SageMaker-Target-Model"
+
+
+class ServerDouble:
+    """Keeps the rules of Triton's multi-model endpoint, and notes when somebody breaks them."""
+
+    def __init__(self, memory: int = 1000) -> None:
+        self.loaded: dict[str, str] = {}  # hash -> name
+        self.loads: Counter[str] = Counter()
+        self.most_loaded = 0
+        self.memory = memory
+        self.gate = threading.Event()  # a load waits for it
+        self.gate.set()
+        self.load_reply: Callable[[str], Reply] | None = None
+        self.is_gone = False
+        self._lock = threading.Lock()
+
+    def request(
+        self,
+        method: str,
+        path: str,
+        body: bytes | None = None,
+        headers: Mapping[str, str] | None = None,
+        *,
+        timeout: float | None = None,
+    ) -> Reply:
+        name = (headers or {})[HEADER]
+        assert timeout == 360, "loading and unloading may take SageMaker's 360 s"
+        if self.is_gone:
+            raise ServerGoneError
+        if method == "POST":
+            self.gate.wait(10)
+            return self._load(name, json.loads(body or b""))
+        assert method == "DELETE"
+        assert self.loaded.pop(path.rpartition("/")[2]) == name
+        return Reply(200, {}, b"")
+
+    def _load(self, name: str, model: Mapping[str, str]) -> Reply:
+        if self.load_reply is not None:
+            return self.load_reply(name)
+        assert (Path(model["url"]) / "model" / "config.pbtxt").exists()
+        with self._lock:
+            if len(self.loaded) >= self.memory:
+                return Reply(507, {}, b'{"error":"CUDA out of memory"}')
+            self.loaded[model["model_name"]] = name
+            self.loads[name] += 1
+            self.most_loaded = max(self.most_loaded, len(self.loaded))
+        return Reply(200, {}, b"")
+
+
+class Fixture:
+    """Target models with a server double and any archive that a test asks for."""
+
+    def __init__(
+        self, directory: Path, archive: bytes, *, limit: int = 2, keep: bool = True, wait: float = 20.0
+    ) -> None:
+        self.server = ServerDouble()
+        self.archive = archive
+        self.lines: list[str] = []
+        self.models = TargetModels(
+            self.server,  # type: ignore[arg-type]  # a double
+            self,
+            S3Location("bucket", "fleet/"),
+            directory / "models",
+            limit=limit,
+            keep=keep,
+            refusals=Refusals("fleet", account="123456789012", region="us-east-1"),
+            log=self.lines.append,
+            wait_seconds=wait,
+        )
+
+    def get_object(self, *, Bucket: str, Key: str) -> Any:  # noqa: N803 boto3's names
+        import io
+
+        from botocore.exceptions import ClientError
+
+        if Key == "fleet/missing":
+            raise ClientError({"Error": {"Code": "NoSuchKey"}}, "GetObject")
+        return {"Body": io.BytesIO(b"broken" if Key == "fleet/broken" else self.archive)}
+
+    def touch(self, name: str) -> None:
+        with self.models.use(name):
+            assert name in self.server.loaded.values(), "a model in use is loaded"
+
+    def loaded(self) -> set[str]:
+        return set(self.server.loaded.values())
+
+
+@pytest.fixture
+def fleet(tmp_path: Path, adder: Any) -> Callable[..., Fixture]:
+    return lambda **arguments: Fixture(tmp_path, adder(1), **arguments)
+
+
+def test_a_model_is_loaded_once_and_by_the_name_of_its_header(fleet: Any) -> None:
+    f = fleet()
+    f.touch("a")
+    f.touch("a")
+    assert f.server.loads == {"a": 1}
+
+
+def test_concurrent_first_requests_load_a_model_once(fleet: Any) -> None:
+    f = fleet()
+    f.server.gate.clear()
+    with ThreadPoolExecutor(8) as pool:
+        requests = [pool.submit(f.touch, "a") for _ in range(8)]
+        f.server.gate.set()
+        for request in requests:
+            request.result(10)
+    assert f.server.loads == {"a": 1}
+
+
+def test_the_least_recently_used_model_makes_room(fleet: Any) -> None:
+    f = fleet(limit=2)
+    for name in ("a", "b", "a", "c"):
+        f.touch(name)
+    assert f.loaded() == {"a", "c"}
+    assert f.server.most_loaded == 2
+    assert f.lines[-2:] == ["unloaded target model b", "loaded target model c"]
+
+
+def test_a_model_with_a_request_in_flight_stays(fleet: Any) -> None:
+    f = fleet(limit=2)
+    with f.models.use("a"):
+        for name in ("b", "c", "d"):
+            f.touch(name)
+        assert f.loaded() == {"a", "d"}
+
+
+def test_when_all_are_busy_a_new_model_waits_for_a_place(fleet: Any) -> None:
+    f = fleet(limit=1)
+    with ThreadPoolExecutor(1) as pool:
+        with f.models.use("a"):
+            waiting = pool.submit(f.touch, "b")
+            assert f.loaded() == {"a"}
+        waiting.result(10)
+    assert f.loaded() == {"b"}
+    assert f.server.most_loaded == 1
+
+
+def test_a_request_gives_up_while_its_model_goes_on_loading(fleet: Any) -> None:
+    f = fleet(wait=0.05)
+    f.server.gate.clear()
+    with pytest.raises(Refusal, match="not ready") as refused:
+        f.touch("a")
+    assert refused.value.response.status == 429
+    assert refused.value.response.headers["x-amzn-ErrorType"] == "ModelNotReadyException"
+    f.server.gate.set()
+    f.models._wait_seconds = 10.0
+    f.touch("a")
+    assert f.server.loads == {"a": 1}
+
+
+def test_out_of_memory_unloads_others_and_tries_again(fleet: Any) -> None:
+    f = fleet(limit=10)
+    f.server.memory = 2
+    for name in ("a", "b", "c"):
+        f.touch(name)
+    assert f.loaded() == {"b", "c"}
+
+
+def test_out_of_memory_with_nothing_to_unload_is_the_containers_error(fleet: Any) -> None:
+    f = fleet()
+    f.server.memory = 0
+    with pytest.raises(Refusal) as refused:
+        f.touch("a")
+    assert json.loads(refused.value.response.body)["OriginalStatusCode"] == 507
+
+
+def test_a_failed_load_takes_no_place_and_is_tried_again(fleet: Any) -> None:
+    f = fleet(limit=1)
+    f.touch("a")
+    f.server.load_reply = lambda name: Reply(400, {}, b'{"error":"no"}')
+    for _ in range(3):
+        with pytest.raises(Refusal):
+            f.touch("b")
+    f.server.load_reply = None
+    f.touch("b")
+    assert f.loaded() == {"b"}
+    assert [path.name for path in (f.models._directory).iterdir()] == list(f.server.loaded)
+
+
+def test_a_name_without_an_archive_costs_nobody_a_place(fleet: Any) -> None:
+    f = fleet(limit=1)
+    f.touch("a")
+    with pytest.raises(
+        Refusal, match=r"Failed to download model data\(bucket: bucket, key: fleet/missing\)"
+    ) as refused:
+        f.touch("missing")
+    assert refused.value.response.status == 400
+    assert f.loaded() == {"a"}
+
+
+def test_a_broken_archive_is_a_model_error(fleet: Any) -> None:
+    f = fleet()
+    with pytest.raises(Refusal, match="is not a complete") as refused:
+        f.touch("broken")
+    assert refused.value.response.headers["x-amzn-ErrorType"] == "ModelError"
+
+
+def test_without_a_cache_an_idle_model_is_unloaded(fleet: Any) -> None:
+    f = fleet(keep=False)
+    with f.models.use("a"), f.models.use("a"):
+        pass
+    f.touch("b")
+    f.touch("a")  # waits until the first one is gone
+    assert f.server.loads["a"] == 2
+
+
+def test_a_server_that_dies_while_it_loads_is_reported(fleet: Any) -> None:
+    f = fleet()
+    f.server.is_gone = True
+    with pytest.raises(Refusal, match="could not get a response"):
+        f.touch("a")
+
+
+@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    limit=st.integers(1, 3),
+    memory=st.integers(1, 4),
+    keep=st.booleans(),
+    requests=st.lists(st.sampled_from("abcd"), min_size=1, max_size=30),
+)
+def test_any_mix_of_requests_keeps_the_rules(
+    tmp_path_factory: pytest.TempPathFactory, adder: Any, limit: int, memory: int, keep: bool, requests: list[str]
+) -> None:
+    """A model in use is loaded, never more than the limit are, and every request is answered."""
+    f = Fixture(tmp_path_factory.mktemp("mix"), adder(1), limit=limit, keep=keep)
+    f.server.memory = memory
+    with ThreadPoolExecutor(4) as pool:
+        outcomes = list(pool.map(lambda name: outcome(f, name), requests))
+    assert f.server.most_loaded <= min(limit, memory)
+    # Out of memory is an answer too: others may hold all of it at that moment.
+    assert set(outcomes) <= ({200} if memory >= limit else {200, 424})
+
+
+def outcome(f: Fixture, name: str) -> int:
+    try:
+        f.touch(name)
+    except Refusal as refusal:
+        return refusal.response.status
+    return 200
+
+
+@pytest.fixture(autouse=True)
+def no_thread_is_left() -> Iterator[None]:
+    yield
+    for thread in threading.enumerate():
+        if thread.name.startswith(("load ", "unload ")):
+            thread.join(10)
+            assert not thread.is_alive()
