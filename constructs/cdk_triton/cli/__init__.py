@@ -1,0 +1,11 @@
+"""The `cdk-triton` command: the only part of the library that prints and exits.
+
+Exit status: 0 done; 1 the input has errors or the work failed, and the last line on stderr says which and what to do;
+2 the arguments cannot be used; 70 a fault of cdk-triton itself; 130 interrupted with Ctrl-C.
+"""
+
+from __future__ import annotations
+
+from cdk_triton.cli.program import main
+
+__all__ = ["main"]

@@ -1,0 +1,146 @@
+"""`cdk-triton local`: an AWS on this machine.
+
+What another program may read stands on stdout (variables, log lines), what a person reads on stderr, so that
+`eval "$(cdk-triton local up --detach)"` sets the variables and shows the rest. Variables of the shell that would lead
+elsewhere are taken away by `unset` lines.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+from collections.abc import Mapping
+from importlib import metadata
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from cdk_triton.errors import LocalError
+
+if TYPE_CHECKING:
+    from cdk_triton.local.daemon import Daemon
+
+__all__ = ["app"]
+
+_EXTRA = "local"
+
+app = typer.Typer(help="Run an AWS on this machine, for trying deployments out.", no_args_is_help=True)
+
+Directory = Annotated[
+    Path | None,
+    typer.Option(
+        help="Where its state is kept; each directory is an AWS of its own.", show_default=".cdk-triton/local"
+    ),
+]
+
+
+def _account(text: str) -> str:
+    if not re.fullmatch(r"[0-9]{12}", text):
+        raise typer.BadParameter(f"'{text}' is not an account id of 12 digits.")
+    return text
+
+
+@app.command()
+def up(
+    directory: Directory = None,
+    detach: Annotated[bool, typer.Option("--detach", help="Start it in the background.")] = False,
+    port: Annotated[int, typer.Option(min=0, max=65535, help="The port on 127.0.0.1; 0 takes a free one.")] = 0,
+    region: Annotated[str, typer.Option(help="The region that it plays.")] = "us-east-1",
+    account: Annotated[str, typer.Option(help="The account that it plays.", callback=_account)] = "123456789012",
+    max_loaded_models: Annotated[
+        int, typer.Option(min=1, help="Target models that a multi-model endpoint keeps loaded.")
+    ] = 4,
+    listen_on_all_interfaces: Annotated[
+        bool, typer.Option("--listen-on-all-interfaces", help="Let tritonserver listen beyond loopback.")
+    ] = False,
+) -> None:
+    """Start it and print the variables that lead the AWS SDKs and the cdk CLI to it, as lines for a shell."""
+    _require_extra()
+    from cdk_triton.local.daemon import Options
+
+    options = Options(port, region, account, max_loaded_models, listen_on_all_interfaces)
+    daemon = _daemon(directory)
+    typer.echo("starting the local AWS ...", err=True)
+    if detach:
+        _print_exports(daemon.start(options))
+        typer.echo("it runs in the background; stop it with: cdk-triton local down", err=True)
+    else:
+        daemon.run(
+            options,
+            ready=lambda status: _print_exports(status.environment),
+            log=lambda line: typer.echo(line, err=True),
+        )
+
+
+@app.command()
+def status(directory: Directory = None) -> None:
+    """Say whether it runs, and print its variables as lines for a shell; exit 1 if it does not."""
+    daemon = _daemon(directory)
+    found = daemon.status()
+    if found is None:
+        raise LocalError(f"no local AWS runs in {daemon.directory}; start one with: cdk-triton local up --detach")
+    _print_exports(found.environment)
+    typer.echo(f"the local AWS answers at {found.url} (process {found.pid})", err=True)
+
+
+@app.command()
+def logs(
+    directory: Directory = None,
+    follow: Annotated[bool, typer.Option("--follow", "-f", help="Go on with new lines until it ends.")] = False,
+) -> None:
+    """Print its log and those of its functions and servers, each line after the name of its source."""
+    for line in _daemon(directory).logs(follow=follow):
+        typer.echo(line)
+
+
+@app.command()
+def down(directory: Directory = None) -> None:
+    """Stop it, with every server that it started; only its logs are kept."""
+    daemon = _daemon(directory)
+    found = daemon.status()
+    if found is None or not daemon.stop():
+        typer.echo(f"no local AWS runs in {daemon.directory}", err=True)
+        return
+    typer.echo("stopped; shells that were led to it still look for it there. To lead one back to AWS:", err=True)
+    # What NO_PROXY held before is not known here, and what was added to it does no harm.
+    names = (name for name in found.environment if name.upper() != "NO_PROXY")
+    typer.echo(f"    unset {' '.join(names)}", err=True)
+
+
+def _daemon(directory: Path | None) -> Daemon:
+    from cdk_triton.local.daemon import DEFAULT_DIRECTORY, Daemon
+
+    return Daemon(DEFAULT_DIRECTORY if directory is None else directory)
+
+
+def _print_exports(environment: Mapping[str, str]) -> None:
+    from cdk_triton.local.variables import misleading, no_proxy
+
+    for name in misleading(os.environ):
+        typer.echo(f"unset {name}")
+    # NO_PROXY is the business of the shell that asks; it need not be the one that started it.
+    for name, value in {**environment, **no_proxy(os.environ)}.items():
+        typer.echo(f"export {name}={shlex.quote(value)}")
+
+
+def _require_extra() -> None:
+    """Say which packages of the extra are missing, before something far inside fails to import one."""
+    marker = re.compile(rf"extra == ['\"]{_EXTRA}['\"]")
+    wanted = [requirement for requirement in metadata.requires("cdk-triton") or [] if marker.search(requirement)]
+    names = [re.split(r"[^\w.-]", requirement, maxsplit=1)[0] for requirement in wanted]
+    missing = sorted({name for name in names if not _is_installed(name)})
+    if missing:
+        raise LocalError(
+            f"`cdk-triton local` needs {', '.join(missing)}, which a plain installation leaves out: "
+            f"pip install 'cdk-triton[{_EXTRA}]'"
+        )
+
+
+def _is_installed(distribution: str) -> bool:
+    try:
+        metadata.distribution(distribution)
+    except metadata.PackageNotFoundError:
+        return False
+    return True

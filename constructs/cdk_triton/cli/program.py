@@ -1,0 +1,67 @@
+"""The program: its commands, and the one place where an exception becomes a sentence and an exit status."""
+
+from __future__ import annotations
+
+import sys
+import traceback
+from importlib.metadata import version
+from typing import Annotated
+
+import typer
+
+from cdk_triton.cli import local, validate
+from cdk_triton.errors import CdkTritonError
+
+__all__ = ["app", "main"]
+
+_FAILED = 1
+_FAULT_OF_OURS = 70  # EX_SOFTWARE of sysexits.h
+_INTERRUPTED = 130  # 128 + SIGINT, as a shell reports it
+_FRAMES_SHOWN = 3
+
+app = typer.Typer(
+    name="cdk-triton",
+    help="NVIDIA Triton model ensembles on Amazon SageMaker: check a repository, run an AWS on this machine.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+)
+app.command("validate")(validate.validate)
+app.add_typer(local.app, name="local")
+
+
+def _show_version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(version("cdk-triton"))
+        raise typer.Exit
+
+
+@app.callback()
+def _options(
+    _version: Annotated[
+        bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Print the version and exit.")
+    ] = False,
+) -> None:
+    """Take the options that stand before a command."""
+
+
+def main() -> None:
+    """Run the command line and exit; `cdk_triton.cli` lists the statuses."""
+    try:
+        app()
+    except CdkTritonError as error:
+        _exit(_FAILED, str(error))
+    except KeyboardInterrupt:
+        sys.exit(_INTERRUPTED)
+    except OSError as error:
+        # The machine's faults (no space, no permission, no such address) come with their own words and file name.
+        _exit(_FAILED, str(error))
+    except Exception as error:
+        typer.echo("".join(traceback.format_exception(error, limit=-_FRAMES_SHOWN, chain=False)), err=True, nl=False)
+        _exit(_FAULT_OF_OURS, "this is a fault of cdk-triton: please report it together with the lines above")
+
+
+def _exit(status: int, sentence: str) -> None:
+    typer.secho("error: ", fg=typer.colors.RED, bold=True, err=True, nl=False)
+    typer.echo(sentence, err=True)
+    sys.exit(status)

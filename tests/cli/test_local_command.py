@@ -1,0 +1,241 @@
+"""`cdk-triton local`: which call each argument vector becomes, and the real thing once."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import sysconfig
+from collections.abc import Iterator
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from cdk_triton.local import daemon as local_daemon
+from cdk_triton.local.daemon import Options, Status
+from cdk_triton.local.variables import misleading
+
+ENVIRONMENT = {"AWS_ENDPOINT_URL": "http://127.0.0.1:4566", "AWS_ACCESS_KEY_ID": "it's local"}
+EXPORTS = (
+    "export AWS_ENDPOINT_URL=http://127.0.0.1:4566\nexport AWS_ACCESS_KEY_ID='it'\"'\"'s local'\n"
+    "export NO_PROXY=127.0.0.1,localhost\nexport no_proxy=127.0.0.1,localhost\n"
+)
+RUNNING = Status(pid=42, started=1, url="http://127.0.0.1:4566", environment=ENVIRONMENT)
+
+
+class FakeDaemon:
+    """Records what is asked of it."""
+
+    calls: list[tuple[Any, ...]] = []  # noqa: RUF012 - emptied by the fixture
+    running: Status | None = None
+
+    def __init__(self, directory: Path) -> None:
+        self.directory = directory
+
+    def run(self, options: Options, *, ready: Any, log: Any) -> None:
+        self.calls.append(("run", self.directory, options))
+        ready(RUNNING)
+        log("a bucket was made")
+
+    def start(self, options: Options) -> dict[str, str]:
+        self.calls.append(("start", self.directory, options))
+        return ENVIRONMENT
+
+    def status(self) -> Status | None:
+        return self.running
+
+    def stop(self) -> bool:
+        self.calls.append(("stop", self.directory))
+        return True
+
+    def logs(self, *, follow: bool) -> Iterator[str]:
+        self.calls.append(("logs", self.directory, follow))
+        yield "one line"
+
+
+@pytest.fixture
+def daemon(monkeypatch: pytest.MonkeyPatch) -> type[FakeDaemon]:
+    monkeypatch.setattr(FakeDaemon, "calls", [])
+    monkeypatch.setattr(FakeDaemon, "running", None)
+    monkeypatch.setattr(local_daemon, "Daemon", FakeDaemon)
+    for name in (*misleading(os.environ), "NO_PROXY", "no_proxy"):
+        monkeypatch.delenv(name, raising=False)
+    return FakeDaemon
+
+
+HOSTILE = {
+    "AWS_PROFILE": "nowhere",
+    "AWS_DEFAULT_PROFILE": "nowhere",
+    "AWS_SESSION_TOKEN": "of a real session",
+    "AWS_ENDPOINT_URL_S3": "http://127.0.0.1:9",
+    "AWS_USE_FIPS_ENDPOINT": "true",
+    "HTTP_PROXY": "http://127.0.0.1:9",
+    "http_proxy": "http://127.0.0.1:9",
+    "NO_PROXY": "corp.example",
+}
+"""A shell in which something else was set up; nothing answers at port 9."""
+
+HERE = Path(".cdk-triton/local")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "call"),
+    [
+        (["up"], ("run", HERE, Options())),
+        (["up", "--detach"], ("start", HERE, Options())),
+        (["up", "--detach", "--directory", "elsewhere"], ("start", Path("elsewhere"), Options())),
+        (["up", "--port", "4566", "--region", "eu-west-1"], ("run", HERE, Options(port=4566, region="eu-west-1"))),
+        (["up", "--account", "000000000001"], ("run", HERE, Options(account="000000000001"))),
+        (["up", "--max-loaded-models", "2"], ("run", HERE, Options(max_loaded_models=2))),
+        (["up", "--listen-on-all-interfaces"], ("run", HERE, Options(listen_on_all_interfaces=True))),
+        (["logs"], ("logs", HERE, False)),
+        (["logs", "-f"], ("logs", HERE, True)),
+        (["logs", "--follow", "--directory", "elsewhere"], ("logs", Path("elsewhere"), True)),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, list) else value[0],
+)
+def test_each_command_is_one_call(
+    run: Any, daemon: type[FakeDaemon], arguments: list[str], call: tuple[Any, ...]
+) -> None:
+    assert run("local", *arguments).status == 0
+    assert daemon.calls == [call]
+
+
+@pytest.mark.parametrize("arguments", [["up"], ["up", "--detach"]], ids=["foreground", "detached"])
+def test_stdout_has_the_variables_and_nothing_else(run: Any, daemon: Any, arguments: list[str]) -> None:
+    outcome = run("local", *arguments)
+    assert outcome.out == EXPORTS
+    assert "starting" in outcome.err
+
+
+def test_the_log_of_the_foreground_goes_to_stderr(run: Any, daemon: Any) -> None:
+    assert "a bucket was made\n" in run("local", "up").err
+
+
+def test_status_of_a_running_one_can_be_evaluated(run: Any, daemon: type[FakeDaemon]) -> None:
+    daemon.running = RUNNING
+    outcome = run("local", "status")
+    assert (outcome.status, outcome.out) == (0, EXPORTS)
+    assert outcome.err == "the local AWS answers at http://127.0.0.1:4566 (process 42)\n"
+
+
+def test_what_would_lead_elsewhere_is_unset(
+    run: Any, daemon: type[FakeDaemon], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, value in HOSTILE.items():
+        monkeypatch.setenv(name, value)
+    daemon.running = RUNNING
+    lines = run("local", "status").out.splitlines()
+    assert lines[:4] == [
+        "unset AWS_DEFAULT_PROFILE",
+        "unset AWS_ENDPOINT_URL_S3",
+        "unset AWS_PROFILE",
+        "unset AWS_SESSION_TOKEN",
+    ]
+    assert "export NO_PROXY=corp.example,127.0.0.1,localhost" in lines
+
+
+def test_status_without_one_is_1_and_says_how_to_start_it(run: Any, daemon: Any) -> None:
+    outcome = run("local", "status")
+    assert (outcome.status, outcome.out) == (1, "")
+    assert outcome.err == (f"error: no local AWS runs in {HERE}; start one with: cdk-triton local up --detach\n")
+
+
+def test_down_stops_it_and_says_how_to_get_back_to_aws(run: Any, daemon: type[FakeDaemon]) -> None:
+    daemon.running = RUNNING
+    outcome = run("local", "down")
+    assert (outcome.status, daemon.calls) == (0, [("stop", HERE)])
+    assert outcome.err.splitlines()[-1] == "    unset AWS_ENDPOINT_URL AWS_ACCESS_KEY_ID"
+
+
+def test_down_without_one_is_no_failure(run: Any, daemon: type[FakeDaemon]) -> None:
+    outcome = run("local", "down")
+    assert (outcome.status, outcome.err, daemon.calls) == (0, f"no local AWS runs in {HERE}\n", [])
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--port", "70000"], "less than or equal to 65535"),
+        (["--max-loaded-models", "0"], "greater than or equal to 1"),
+        (["--account", "12"], "'12' is not an account id of 12 digits"),
+        (["--detached"], "No such option"),
+    ],
+    ids=["port too high", "no room for a model", "short account", "unknown option"],
+)
+def test_unusable_arguments_are_2(run: Any, daemon: type[FakeDaemon], arguments: list[str], message: str) -> None:
+    outcome = run("local", "up", *arguments)
+    assert (outcome.status, outcome.out, daemon.calls) == (2, "", [])
+    assert message in outcome.said
+
+
+def test_without_the_extra_the_sentence_says_how_to_install_it(
+    run: Any, daemon: type[FakeDaemon], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    installed = metadata.distribution
+
+    def distribution(name: str) -> metadata.Distribution:
+        if name in {"moto", "nvidia-pytriton"}:
+            raise metadata.PackageNotFoundError(name)
+        return installed(name)
+
+    monkeypatch.setattr(metadata, "distribution", distribution)
+    outcome = run("local", "up")
+    assert (outcome.status, outcome.out, daemon.calls) == (1, "", [])
+    assert outcome.err == (
+        "error: `cdk-triton local` needs moto, nvidia-pytriton, which a plain installation leaves out: "
+        "pip install 'cdk-triton[local]'\n"
+    )
+
+
+def test_a_shell_evaluates_up_and_takes_it_down_again(program: Any, tmp_path: Path) -> None:
+    script = 'eval "$(cdk-triton local up --detach)"; echo "$AWS_ENDPOINT_URL"; cdk-triton local status >/dev/null'
+    path = os.pathsep.join((sysconfig.get_path("scripts"), os.environ["PATH"]))
+    try:
+        done = subprocess.run(
+            ["bash", "-c", script], cwd=tmp_path, env=os.environ | {"PATH": path}, capture_output=True
+        )
+        assert done.returncode == 0, done.stderr.decode()
+        assert done.stdout.startswith(b"http://127.0.0.1:")
+        assert "answers at" in program("local", "logs", cwd=tmp_path).out
+        assert (
+            program("local", "up", "--detach", cwd=tmp_path).err.splitlines()[-1].startswith("error: a local AWS runs")
+        )
+    finally:
+        assert program("local", "down", cwd=tmp_path).status == 0
+    assert program("local", "status", cwd=tmp_path).status == 1
+
+
+def test_a_shell_where_something_else_was_set_up_is_led_here(program: Any, tmp_path: Path) -> None:
+    code = """
+import boto3
+session = boto3.Session()
+print(session.client("s3").meta.endpoint_url, session.get_credentials().token)
+print(session.client("s3").list_buckets()["Buckets"], session.client("sts").get_caller_identity()["Account"])
+"""
+    script = f"eval \"$(cdk-triton local up --detach)\"; echo $AWS_ENDPOINT_URL; '{sys.executable}' -c '{code}'"
+    path = os.pathsep.join((sysconfig.get_path("scripts"), os.environ["PATH"]))
+    hostile = os.environ | HOSTILE | {"PATH": path}
+    try:
+        done = subprocess.run(["bash", "-c", script], cwd=tmp_path, env=hostile, capture_output=True, text=True)
+    finally:
+        program("local", "down", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    url, *found = done.stdout.split()
+    assert found == [url, "None", "[]", "123456789012"]
+
+
+def test_ctrl_c_ends_the_foreground_as_asked(tmp_path: Path) -> None:
+    program = Path(sysconfig.get_path("scripts")) / "cdk-triton"
+    with subprocess.Popen(
+        [program, "local", "up"], cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        assert process.stdout.readline().startswith("export ")
+        process.send_signal(signal.SIGINT)
+        assert process.wait(60) == 0
+        assert "stopped" in process.stderr.read()

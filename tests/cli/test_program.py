@@ -1,0 +1,113 @@
+"""The program around the commands: help, version, and what becomes of an exception."""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+import sys
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner
+
+import cdk_triton.cli
+from cdk_triton import errors
+from cdk_triton.cli.program import app
+from cdk_triton.triton import ModelRepository
+
+MAX_COMMAND_LINES = 30
+
+
+@pytest.mark.parametrize("arguments", [[], ["--help"], ["local"], ["local", "--help"], ["validate", "--help"]], ids=str)
+def test_help_lists_what_there_is(arguments: list[str]) -> None:
+    result = CliRunner().invoke(app, arguments)
+    assert "Usage:" in result.output
+    # Called without a command it is a usage error, and the help tells the next step.
+    assert result.exit_code == (0 if "--help" in arguments else 2)
+
+
+def test_the_version_is_the_distributions(program: Any) -> None:
+    assert program("--version").out == f"{version('cdk-triton')}\n"
+
+
+def test_help_loads_neither_the_cdk_nor_the_server(tmp_path: Path) -> None:
+    program = """
+import sys
+from cdk_triton.cli import main
+sys.argv = ["cdk-triton", "--help"]
+try:
+    main()
+except SystemExit as end:
+    print(sorted({"aws_cdk", "boto3", "moto", "numpy", "google.protobuf"} & set(sys.modules)), file=sys.stderr)
+    raise
+"""
+    done = subprocess.run([sys.executable, "-c", program], cwd=tmp_path, capture_output=True, text=True)
+    assert (done.returncode, done.stderr) == (0, "[]\n")
+
+
+def leaves() -> list[type[errors.CdkTritonError]]:
+    return [kind for name in errors.__all__ if not (kind := getattr(errors, name)).__subclasses__()]
+
+
+@pytest.mark.parametrize("kind", leaves(), ids=lambda kind: kind.__name__)
+def test_an_error_of_the_library_is_a_sentence_and_1(
+    run: Any, repository: Path, monkeypatch: pytest.MonkeyPatch, kind: type[errors.CdkTritonError]
+) -> None:
+    error = kind.__new__(kind)
+    Exception.__init__(error, "the thing is wrong; mend it")
+    _fails_with(monkeypatch, error)
+
+    outcome = run("validate", repository)
+
+    assert (outcome.status, outcome.out, outcome.err) == (1, "", "error: the thing is wrong; mend it\n")
+
+
+def test_a_fault_of_the_machine_is_a_sentence_and_1(
+    run: Any, repository: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _fails_with(monkeypatch, OSError(28, "No space left on device", "/full/disk"))
+
+    outcome = run("validate", repository)
+
+    assert (outcome.status, outcome.err) == (1, "error: [Errno 28] No space left on device: '/full/disk'\n")
+
+
+def test_a_fault_of_ours_is_70_with_a_short_traceback_and_what_to_do(
+    run: Any, repository: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _fails_with(monkeypatch, ZeroDivisionError("by zero"))
+
+    outcome = run("validate", repository)
+
+    assert outcome.status == 70
+    assert "ZeroDivisionError: by zero" in outcome.err
+    assert outcome.err.count("  File ") == 3
+    assert outcome.err.splitlines()[-1] == (
+        "error: this is a fault of cdk-triton: please report it together with the lines above"
+    )
+
+
+def test_ctrl_c_is_130_without_a_word(run: Any, repository: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    _fails_with(monkeypatch, KeyboardInterrupt())
+
+    outcome = run("validate", repository)
+
+    assert (outcome.status, outcome.out, outcome.err) == (130, "", "")
+
+
+def test_a_command_is_short() -> None:
+    cli = Path(cdk_triton.cli.__file__).parent
+    for path in cli.glob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.FunctionDef):
+                lines = (node.end_lineno or 0) - node.lineno + 1
+                assert lines <= MAX_COMMAND_LINES, f"{path.name}: {node.name} has {lines} lines"
+
+
+def _fails_with(monkeypatch: pytest.MonkeyPatch, error: BaseException) -> None:
+    def from_directory(_: object) -> None:
+        raise error
+
+    monkeypatch.setattr(ModelRepository, "from_directory", from_directory)
