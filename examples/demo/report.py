@@ -1,0 +1,113 @@
+"""What the demo prints: latency, embeddings, classes, and what was real."""
+
+from __future__ import annotations
+
+import statistics
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import boto3
+import numpy as np
+import numpy.typing as npt
+from botocore.config import Config
+from rich.console import Console
+from rich.table import Table
+
+from calls import Call, draw_jpeg, image_calls, text_calls
+
+SENTENCES = ("A man is eating food.", "A man is eating a piece of bread.")
+PUBLISHED_COSINE = 0.7553  # the model card of all-MiniLM-L6-v2
+LABELS = Path(__file__).resolve().parents[2] / "model_assets/image_classification/inception/inception_labels.txt"
+WARM_CALLS = 20
+
+console = Console(highlight=False, soft_wrap=True)
+
+
+def step(title: str) -> None:
+    """Say what happens next."""
+    console.print(f"\n[bold]==> {title}[/]")
+
+
+def report(environment: Mapping[str, str], outputs: Mapping[str, str]) -> None:
+    """Invoke both ensembles in both payload forms and print what came back."""
+    endpoint = outputs["EndpointName"]
+    step(f"Invoking {endpoint} with boto3")
+    runtime = boto3.client(
+        "sagemaker-runtime",
+        endpoint_url=environment["AWS_ENDPOINT_URL"],
+        region_name=environment["AWS_REGION"],
+        aws_access_key_id=environment["AWS_ACCESS_KEY_ID"],
+        aws_secret_access_key=environment["AWS_SECRET_ACCESS_KEY"],
+        config=Config(retries={"total_max_attempts": 1}),
+    )
+    calls = {
+        "text": text_calls(outputs["TextModel"], SENTENCES),
+        "image": image_calls(outputs["ImageModel"], draw_jpeg()),
+    }
+    table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False)
+    for heading in ("ensemble", "target model", "request", "first call", f"median of {WARM_CALLS}"):
+        table.add_column(heading, no_wrap=True)
+    answers = {}
+    for ensemble, forms in calls.items():
+        for form, call in forms.items():
+            console.print(f"  {ensemble}, {form} payload, {1 + WARM_CALLS} calls ...")
+            first, answer = timed(call, runtime, endpoint)
+            warm = [timed(call, runtime, endpoint)[0] for _ in range(WARM_CALLS)]
+            milliseconds = f"{first:.0f} ms", f"{statistics.median(warm):.1f} ms"
+            table.add_row(ensemble, call.target_model, f"{form}, {len(call.body) / 1000:.1f} kB", *milliseconds)
+            answers[ensemble, form] = answer
+    console.print(table)
+    print_embeddings(answers["text", "binary"], answers["text", "JSON"])
+    print_classes(answers["image", "binary"], answers["image", "JSON"])
+    print_what_was_real()
+
+
+def timed(call: Call, runtime: Any, endpoint: str) -> tuple[float, npt.NDArray[Any]]:
+    """Milliseconds that the call took, and its answer."""
+    start = time.perf_counter()
+    answer = call.send(runtime, endpoint)
+    return (time.perf_counter() - start) * 1000, answer
+
+
+def print_embeddings(binary: npt.NDArray[Any], as_json: npt.NDArray[Any]) -> None:
+    """The first values of each embedding, and the cosine of the two sentences."""
+    console.print("\n[bold]text[/]  all-MiniLM-L6-v2, 384 values a sentence")
+    for sentence, embedding in zip(SENTENCES, binary, strict=True):
+        console.print(f"  {sentence:34} {'  '.join(f'{value:+.4f}' for value in embedding[:4])}  …")
+    console.print(f"  cosine of the two: {binary[0] @ binary[1]:.4f} (published: {PUBLISHED_COSINE})")
+    console.print(f"  binary and JSON answers differ by at most {np.abs(binary - as_json).max():.0e}")
+
+
+def print_classes(binary: npt.NDArray[Any], as_json: npt.NDArray[Any]) -> None:
+    """The five most likely classes."""
+    labels = LABELS.read_text().splitlines()
+    console.print("\n[bold]image[/]  Inception v3, untrained: the architecture answers, its classes mean nothing")
+    for index in np.argsort(binary[0])[:-6:-1]:
+        console.print(f"  {binary[0][index]:.4f}  {labels[index]}")
+    console.print(f"  binary and JSON answers differ by at most {np.abs(binary - as_json).max():.0e}")
+
+
+def print_what_was_real() -> None:
+    """What was real and what stood in for it, a line each."""
+    console.print("\n[bold]Real[/]")
+    console.print("  the cdk CLI, its cloud assembly, the handlers of the artifact store, boto3")
+    console.print("  tritonserver 2.51 (release 24.10): SageMaker front end, ensembles, Python backend")
+    console.print("  the weights and the tokenizer of all-MiniLM-L6-v2; the architecture of Inception v3")
+    console.print("[bold]Stand-ins[/]")
+    console.print("  AWS: a local CloudFormation, moto for the other services' state, a gateway for sagemaker-runtime")
+    console.print(
+        "  GPU: the `onnxruntime` models ran in ONNX Runtime on the CPU, so the latencies say nothing of a GPU"
+    )
+    console.print(f"  DALI: {dali_line()}")
+    console.print("  Inception v3: weights generated from a fixed seed, untrained")
+
+
+def dali_line() -> str:
+    """Which DALI decoded the picture."""
+    try:
+        from nvidia.dali import __version__
+    except ImportError:
+        return "the pipeline ran in numpy and Pillow (the extra `dali` brings the real one, 0.9 GB)"
+    return f"the pipeline ran in DALI {__version__}, on the CPU"
