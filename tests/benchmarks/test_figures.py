@@ -1,0 +1,84 @@
+"""What `make bench` promises: a line for each figure, and an exit status that says whether all of them hold."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
+
+
+@pytest.fixture
+def benchmarks(tmp_path: Path) -> Path:
+    """The runner beside benchmarks that take no time."""
+    programs = {
+        "fast": "report('fast.ratio', 23.456789, 'times', at_least=15); progress('fast: done')",
+        "small": "report('small.memory', 100, 'MB', at_most=100)",
+        "slow": "report('slow.first', 1.0, 's', at_most=2)\nreport('slow.second', 2.00001, 's', at_most=2)",
+        "silent": "",
+        "broken": "report('broken.first', 1, 's', at_most=2)\nraise SystemExit('the disk is full')",
+    }
+    for name in ("run.py", "_figures.py"):
+        shutil.copy(BENCHMARKS / name, tmp_path)
+    for name, program in programs.items():
+        (tmp_path / f"{name}.py").write_text(f"from _figures import progress, report\n{program}\n", encoding="utf-8")
+    return tmp_path
+
+
+def run(benchmarks: Path, *names: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, benchmarks / "run.py", *names], check=False, capture_output=True, text=True, timeout=60
+    )
+
+
+def test_every_figure_is_one_line_of_json(benchmarks: Path) -> None:
+    ran = run(benchmarks, "fast", "small")
+    assert [json.loads(line) for line in ran.stdout.splitlines()] == [
+        {"figure": "fast.ratio", "value": 23.46, "unit": "times", "required": ">= 15", "holds": True},
+        {"figure": "small.memory", "value": 100, "unit": "MB", "required": "<= 100", "holds": True},
+    ]
+    assert ran.stderr == "fast: done\n"
+    assert ran.returncode == 0
+
+
+def test_a_figure_that_does_not_hold_fails_the_run_and_lets_the_others_speak(benchmarks: Path) -> None:
+    ran = run(benchmarks, "slow", "small")
+    figures = [json.loads(line) for line in ran.stdout.splitlines()]
+    assert [(figure["figure"], figure["holds"]) for figure in figures] == [
+        ("slow.first", True),
+        ("slow.second", False),  # the unrounded value is compared
+        ("small.memory", True),
+    ]
+    assert ran.stderr == "does not hold: slow\n"
+    assert ran.returncode == 1
+
+
+@pytest.mark.parametrize(("name", "words"), [("silent", ""), ("broken", "the disk is full\n")])
+def test_a_benchmark_without_all_its_figures_does_not_hold(benchmarks: Path, name: str, words: str) -> None:
+    ran = run(benchmarks, name)
+    assert ran.stderr == f"{words}does not hold: {name}\n"
+    assert ran.returncode == 1
+
+
+def test_without_a_name_all_run(benchmarks: Path) -> None:
+    ran = run(benchmarks)
+    assert ran.stderr.endswith("does not hold: broken, silent, slow\n")
+    assert ran.stdout.count("\n") == 5
+
+
+def test_an_unknown_name_is_refused_with_those_that_exist(benchmarks: Path) -> None:
+    ran = run(benchmarks, "speed")
+    assert ran.stderr == "there is no benchmark speed: choose from broken, fast, silent, slow, small\n"
+    assert ran.returncode == 2
+
+
+def test_the_imports_stay_light() -> None:
+    """The real figures, measured: no other test looks at the time that an import takes."""
+    ran = run(BENCHMARKS, "imports")
+    assert ran.returncode == 0, ran.stdout
+    assert ran.stdout.count('"holds": true') == 6

@@ -1,0 +1,25 @@
+"""What several folders of tests share."""
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+CHECKOUT = Path(__file__).parents[1]
+
+# ONNX Runtime's wheel reports usage to its maker otherwise.
+os.environ["ORT_DISABLE_TELEMETRY"] = "1"
+# A program started in the background of a shell ignores SIGINT and hands that on; the tests of Ctrl-C need the default.
+signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+@pytest.fixture(scope="session")
+def model_assets() -> Path:
+    """The directory `model_assets` with all weights in place; takes 0.2 s when they are, and one download when not."""
+    prepare = [sys.executable, str(CHECKOUT / "model_assets/prepare.py")]
+    done = subprocess.run(prepare, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return CHECKOUT / "model_assets"

@@ -1,0 +1,117 @@
+"""A user's shell: the `cdk-triton` command, the pinned `cdk`, and a local AWS started as the README says."""
+
+import json
+import os
+import re
+import shlex
+import subprocess
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from subprocess import DEVNULL, PIPE
+from typing import Any
+
+import boto3
+import numpy as np
+import numpy.typing as npt
+import pytest
+
+from cdk_triton.client import TritonClient
+from cdk_triton.local import process
+
+CHECKOUT = Path(__file__).parents[3]
+PATH = f"{CHECKOUT / 'node_modules/.bin'}:{Path(sys.executable).parent}:{os.environ['PATH']}"
+
+
+@dataclass(frozen=True)
+class Shell:
+    """Runs commands in one directory, with the variables that `cdk-triton local up` printed."""
+
+    directory: Path
+    variables: Mapping[str, str] = field(default_factory=dict)
+
+    def run(self, *command: str, status: int = 0) -> str:
+        """Standard output and error together of a command that must end with `status`."""
+        quiet = {"NODE_NO_WARNINGS": "1", "CI": "true", "PATH": PATH}
+        environment = {**os.environ, **self.variables, **quiet}
+        done = subprocess.run(
+            command,
+            cwd=self.directory,
+            env=environment,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            check=False,
+            timeout=300,
+        )
+        assert done.returncode == status, f"{shlex.join(command)} ended with {done.returncode}:\n{done.stdout}"
+        return re.sub(r"\x1b\[[0-9;]*m", "", done.stdout)
+
+    def cdk(self, *arguments: str, status: int = 0) -> str:
+        return self.run("cdk", *arguments, "--no-notices", "--progress=events", status=status)
+
+    def deploy(self, *stacks: str, status: int = 0) -> str:
+        return self.cdk("deploy", *stacks, "--require-approval=never", status=status)
+
+    def outputs(self, stack: str) -> dict[str, str]:
+        (found,) = self.client("cloudformation").describe_stacks(StackName=stack)["Stacks"]
+        return {output["OutputKey"]: output["OutputValue"] for output in found["Outputs"]}
+
+    def client(self, service: str) -> Any:
+        return boto3.client(
+            service,  # type: ignore[call-overload]  # the stubs know only names written out
+            endpoint_url=self.variables["AWS_ENDPOINT_URL"],
+            region_name=self.variables["AWS_REGION"],
+            aws_access_key_id=self.variables["AWS_ACCESS_KEY_ID"],
+            aws_secret_access_key=self.variables["AWS_SECRET_ACCESS_KEY"],
+        )
+
+    def ask(self, endpoint: str, output: str, inputs: dict[str, Any], **options: Any) -> npt.NDArray[Any]:
+        answer = TritonClient(endpoint, runtime=self.client("sagemaker-runtime")).infer(inputs, **options)
+        return np.asarray(answer[output])
+
+
+@contextmanager
+def local_aws(directory: Path) -> Iterator[Shell]:
+    """A shell in `directory` that is led to a bootstrapped local AWS there, which ends with this process."""
+    shell = Shell(directory)
+    environment = {**os.environ, "PATH": PATH}
+    command = ["cdk-triton", "local", "up"]
+    running = process.start(command, environment=environment, directory=directory, output=PIPE, errors=DEVNULL)
+    try:
+        assert running.stdout is not None
+        assert running.stdout.readline()  # the first of its variables: it answers
+        lines = shell.run("cdk-triton", "local", "status").splitlines()
+        exports = dict(shlex.split(line)[1].split("=", 1) for line in lines if line.startswith("export "))
+        shell = Shell(directory, exports)
+        shell.cdk("bootstrap")
+        yield shell
+    finally:
+        running.stop()
+        if running.stdout is not None:
+            running.stdout.close()
+
+
+@pytest.fixture(scope="session")
+def example_app(model_assets: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shell]:
+    """The example app's two ensembles, deployed."""
+    directory = tmp_path_factory.mktemp("example_app")
+    settings = json.loads((CHECKOUT / "cdk.json").read_text())
+    settings["app"] = f"{sys.executable} {model_assets.parent / 'app.py'}"
+    (directory / "cdk.json").write_text(json.dumps(settings))
+    with local_aws(directory) as shell:
+        shell.deploy("TritonArtifacts", "TwoEnsembles")
+        yield shell
+
+
+@pytest.fixture(name="local_aws")
+def _local_aws() -> Callable[[Path], AbstractContextManager[Shell]]:
+    return local_aws
+
+
+@pytest.fixture
+def shell(tmp_path: Path) -> Shell:
+    """A shell in an empty directory, led nowhere."""
+    return Shell(tmp_path)

@@ -1,0 +1,60 @@
+"""The main job: two ensembles on one multi-model endpoint, deployed by the unmodified CLI, asked with real input."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+from PIL import Image
+
+SENTENCES = [["A man is eating food."], ["A man is eating a piece of bread."]]
+PUBLISHED_COSINE = 0.7553  # model card of all-MiniLM-L6-v2
+
+
+@pytest.fixture
+def jpeg(tmp_path_factory: pytest.TempPathFactory) -> Any:
+    path = tmp_path_factory.mktemp("jpeg") / "gradient.jpg"
+    Image.linear_gradient("L").resize((320, 240)).convert("RGB").save(path)
+    return np.frombuffer(path.read_bytes(), dtype=np.uint8)[np.newaxis]
+
+
+@pytest.mark.parametrize("as_json", [False, True], ids=["binary", "json"])
+def test_text_ensemble_reproduces_the_published_cosine(example_app: Any, as_json: bool) -> None:
+    outputs = example_app.outputs("TwoEnsembles")
+    first, second = example_app.ask(
+        outputs["EndpointName"], "finaloutput", {"INPUT0": SENTENCES}, target_model=outputs["TextModel"], json=as_json
+    )
+    assert first @ second == pytest.approx(PUBLISHED_COSINE, abs=5e-5)
+
+
+@pytest.mark.parametrize("as_json", [False, True], ids=["binary", "json"])
+def test_image_ensemble_answers_with_a_distribution_over_1001_classes(
+    example_app: Any, jpeg: Any, as_json: bool
+) -> None:
+    outputs = example_app.outputs("TwoEnsembles")
+    answer = example_app.ask(
+        outputs["EndpointName"], "OUTPUT", {"INPUT": jpeg}, target_model=outputs["ImageModel"], json=as_json
+    )
+    assert answer.shape == (1, 1001)
+    assert answer.sum() == pytest.approx(1, abs=1e-4)
+
+
+def test_deploying_again_changes_nothing(example_app: Any) -> None:
+    assert "(no changes)" in example_app.deploy("TwoEnsembles")
+
+
+def test_diff_of_an_unchanged_app_is_empty(example_app: Any) -> None:
+    assert "Number of stacks with differences: 0" in example_app.cdk("diff", "TwoEnsembles")
+
+
+def test_the_single_model_stack_deploys_answers_and_goes_without_touching_the_other(
+    example_app: Any, jpeg: Any
+) -> None:
+    example_app.deploy("ImageClassification")
+    single = example_app.outputs("ImageClassification")["EndpointName"]
+    fleet = example_app.outputs("TwoEnsembles")
+    alone = example_app.ask(single, "OUTPUT", {"INPUT": jpeg})
+    shared = example_app.ask(fleet["EndpointName"], "OUTPUT", {"INPUT": jpeg}, target_model=fleet["ImageModel"])
+    np.testing.assert_allclose(alone, shared, atol=1e-6)
+    example_app.cdk("destroy", "ImageClassification", "--force")
+    names = [endpoint["EndpointName"] for endpoint in example_app.client("sagemaker").list_endpoints()["Endpoints"]]
+    assert names == [fleet["EndpointName"]]

