@@ -2,13 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import argparse
+import io
+import tarfile
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Protocol
 
+import onnx
+import onnx.parser
 import pytest
 
-from cdk_triton.triton import ModelRepository
+from cdk_triton.errors import ModelConfigError
+from cdk_triton.sagemaker import ServingPlatform
+from cdk_triton.triton import Finding, ModelConfig, ModelRepository, parse_model_config
+from cdk_triton.triton.checks.documentation import Example
+from cdk_triton.triton.schema import DataType, ModelInput, ModelOutput
 
 PREPROCESS = """
 name: "preprocess"
@@ -46,6 +55,12 @@ ensemble_scheduling {
     output_map { key: "embedding" value: "finaloutput" }
   }
 }
+"""
+
+PYTHON_MODEL = """
+class TritonPythonModel:
+    def execute(self, requests):
+        return [None for request in requests]
 """
 
 SOUND: Mapping[str, str] = {
@@ -115,3 +130,92 @@ def write(tmp_path: Path) -> Write:
         return ModelRepository.from_directory(root)
 
     return write_repository
+
+
+ExampleFindings = Callable[[Example], tuple[Finding, ...]]
+"""Builds the repository of an example and checks it as its command line says."""
+
+
+@pytest.fixture
+def findings_of_example(tmp_path: Path) -> ExampleFindings:
+    def check(example: Example) -> tuple[Finding, ...]:
+        root = tmp_path / "repository"
+        for name, content in {
+            **_left_out(example.files),
+            **{n: _content(n, t) for n, t in example.files.items()},
+        }.items():
+            path = root / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(content)
+        command = argparse.ArgumentParser(exit_on_error=False)
+        command.add_argument("--mode", default="single")
+        command.add_argument("--platform")
+        command.add_argument("--default-model")
+        command.add_argument("--additional-model", action="append", default=[])
+        options = command.parse_args(example.arguments)
+        release, _, instance_type = (options.platform or "").partition("/")
+        return ModelRepository.from_directory(root).check(
+            options.mode,
+            ServingPlatform(release=release, instance_type=instance_type) if release else None,
+            default_model=options.default_model,
+            additional_models=options.additional_model,
+        )
+
+    return check
+
+
+def _content(name: str, text: str) -> bytes:
+    """What a text in an example stands for: an ONNX file in ONNX's text form, a .tar.gz as the list of its members."""
+    if name.endswith(".onnx"):
+        return onnx.parser.parse_model(text).SerializeToString()
+    if name.endswith(".tar.gz"):
+        buffer = io.BytesIO()
+        with tarfile.open(fileobj=buffer, mode="w:gz") as archive:
+            for member in text.split():
+                archive.addfile(tarfile.TarInfo(member))
+        return buffer.getvalue()
+    return text.encode()
+
+
+def _left_out(files: Mapping[str, str]) -> dict[str, bytes]:
+    """What an example leaves out because its rule is not about it: a model's version with its file."""
+    added: dict[str, bytes] = {}
+    for name, text in files.items():
+        model, _, file = name.partition("/")
+        if file == "config.pbtxt" and not any(other.startswith(f"{model}/") and other != name for other in files):
+            try:
+                config = parse_model_config(text)
+            except ModelConfigError:
+                config = ModelConfig(backend="python")
+            added.update({f"{model}/1/{path}": content for path, content in _model_files(config).items()})
+    return added
+
+
+def _model_files(config: ModelConfig) -> dict[str, bytes]:
+    backend = config.backend or config.platform
+    return {
+        "ensemble": {".gitkeep": b""},
+        "onnxruntime": {"model.onnx": _onnx_of(config)},
+        "onnxruntime_onnx": {"model.onnx": _onnx_of(config)},
+        "pytorch": {"model.pt": b"weights"},
+        "tensorrt": {"model.plan": b"plan"},
+        "dali": {"dali.py": b"@autoserialize\ndef pipeline(): ..."},
+    }.get(backend, {"model.py": PYTHON_MODEL.encode()})
+
+
+def _onnx_of(config: ModelConfig) -> bytes:
+    """A model with the inputs and outputs of a configuration, and nothing between them."""
+    types = {"FP32": "FLOAT", "FP16": "FLOAT16", "FP64": "DOUBLE", "BF16": "BFLOAT16"}
+
+    def value(tensor: ModelInput | ModelOutput) -> onnx.ValueInfoProto:
+        name = DataType.Name(tensor.data_type).removeprefix("TYPE_")
+        shape = tensor.reshape.shape if tensor.HasField("reshape") else tensor.dims
+        dims = [None if d == -1 else d for d in ([-1] if config.max_batch_size else []) + list(shape)]
+        kind = getattr(onnx.TensorProto, types.get(name, name))
+        return onnx.helper.make_tensor_value_info(tensor.name, kind, dims)
+
+    inputs, outputs = [value(t) for t in config.input], [value(t) for t in config.output]
+    nodes = [onnx.helper.make_node("Identity", [config.input[0].name], [t.name]) for t in config.output if config.input]
+    graph = onnx.helper.make_graph(nodes, "graph", inputs, outputs)
+    opsets = [onnx.helper.make_opsetid("", 17)]
+    return bytes(onnx.helper.make_model(graph, opset_imports=opsets, ir_version=8).SerializeToString())

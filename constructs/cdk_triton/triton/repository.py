@@ -186,11 +186,13 @@ class ModelRepository:
         models: one per directory that holds a file, sorted by name; exactly one, named like the root, where
             `config.pbtxt` is at the top.
         files: everything that belongs into an archive, sorted by path, litter left out.
+        acknowledgements: the codes of warnings that its owner knows of, each with the reason why they are right.
     """
 
     root: Path
     models: tuple[Model, ...]
     files: tuple[RepositoryFile, ...]
+    acknowledgements: Mapping[str, str] = field(default_factory=dict)
 
     @classmethod
     def from_directory(cls, path: str | Path) -> ModelRepository:
@@ -207,8 +209,8 @@ class ModelRepository:
         top_level = {file.path.name for file in tree.files if len(file.path.parts) == 1}
         if CONFIG_NAME in top_level:
             return cls(root, (_read_model(tree, PurePosixPath(), root.resolve().name),), tree.files)
-        names = sorted({file.path.parts[0] for file in tree.files if len(file.path.parts) > 1})
-        return cls(root, tuple(_read_model(tree, PurePosixPath(name), name) for name in names), tree.files)
+        below = _by_top_directory(tree)
+        return cls(root, tuple(_read_model(below[name], PurePosixPath(name), name) for name in below), tree.files)
 
     @property
     def name(self) -> str:
@@ -234,7 +236,11 @@ class ModelRepository:
 
     def model(self, name: str) -> Model | None:
         """The model of that name, or None."""
-        return next((model for model in self.models if model.name == name), None)
+        return self._models_by_name.get(name)
+
+    @cached_property
+    def _models_by_name(self) -> Mapping[str, Model]:
+        return {model.name: model for model in self.models}
 
     def entry_model(self, mode: Mode = "single") -> Model | None:
         """The model that callers talk to.
@@ -281,21 +287,31 @@ class ModelRepository:
         from cdk_triton.triton.checks import Check, run_checks  # the rules know this module
 
         repository = self._tolerant() if is_newer_than_schema(platform) else self
-        return run_checks(Check(repository, mode, platform, default_model, tuple(additional_models)))
+        return run_checks(Check(repository, mode, platform, default_model, tuple(additional_models))).findings
 
     def _tolerant(self) -> ModelRepository:
         """The same repository, its configurations read without the fields that the schema does not know."""
         return replace(self, models=tuple(model.tolerant() for model in self.models))
 
 
+def _by_top_directory(tree: Tree) -> Mapping[str, Tree]:
+    """What is below each directory at the top that holds a file, sorted by name."""
+    files: dict[str, list[RepositoryFile]] = {}
+    for file in tree.files:
+        if len(file.path.parts) > 1:
+            files.setdefault(file.path.parts[0], []).append(file)
+    directories: dict[str, list[PurePosixPath]] = {}
+    for path in tree.directories:
+        directories.setdefault(path.parts[0], []).append(path)
+    return {name: Tree(tuple(files[name]), tuple(directories[name])) for name in sorted(files)}
+
+
 def _read_model(tree: Tree, directory: PurePosixPath, name: str) -> Model:
-    depth = len(directory.parts)
-    files = tuple(file for file in tree.files if file.path.parts[:depth] == directory.parts)
-    subdirectories = tuple(
-        path.name for path in tree.directories if len(path.parts) == depth + 1 and path.parent == directory
-    )
+    """Read a model: `tree` is what is below its directory."""
+    depth = len(directory.parts) + 1
+    subdirectories = tuple(path.name for path in tree.directories if len(path.parts) == depth)
     config, text, error = None, None, None
-    source = next((file.source for file in files if file.path == directory / CONFIG_NAME), None)
+    source = next((file.source for file in tree.files if file.path == directory / CONFIG_NAME), None)
     if source is not None:
         content = _read_bytes(source)
         text = content.decode("utf-8", errors="replace")
@@ -303,7 +319,7 @@ def _read_model(tree: Tree, directory: PurePosixPath, name: str) -> Model:
             config = parse_model_config(content, path=str(directory / CONFIG_NAME))
         except ModelConfigError as fault:
             error = fault
-    return Model(name, directory, config, text, error, subdirectories, files)
+    return Model(name, directory, config, text, error, subdirectories, tree.files)
 
 
 def _read_bytes(file: Path) -> bytes:

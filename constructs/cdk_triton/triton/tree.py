@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import os
+import re
 import stat
 from dataclasses import dataclass
-from fnmatch import fnmatchcase
+from fnmatch import translate
 from pathlib import Path, PurePosixPath
 
 from cdk_triton.errors import RepositoryError
@@ -45,6 +46,8 @@ LITTER = (
 )
 """Names that never belong into an archive: what tools leave behind. Patterns of `fnmatch`, upper and lower case told
 apart."""
+
+_LITTER = re.compile("|".join(translate(pattern) for pattern in LITTER))
 
 
 @dataclass(frozen=True)
@@ -118,7 +121,7 @@ class _Walk:
         pending = [_Directory(self.root, PurePosixPath(), ())]
         for directory in pending:  # grows while we walk
             for entry in self._entries(directory.source):
-                if any(fnmatchcase(entry.name, pattern) for pattern in LITTER):
+                if _LITTER.match(entry.name):
                     continue
                 if not entry.name.isprintable():
                     raise RepositoryError(

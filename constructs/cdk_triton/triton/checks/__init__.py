@@ -8,11 +8,12 @@ anywhere: the modules are imported here, and importing one registers its rules.
 from __future__ import annotations
 
 from cdk_triton.triton.checks import configurations, ensembles, multi_model, single_model, version_directories
-from cdk_triton.triton.checks.engine import Check, Problem, Rule, rule, rules, run_checks
+from cdk_triton.triton.checks.engine import Check, Problem, Report, Rule, rule, rules, run_checks
 
 __all__ = [
     "Check",
     "Problem",
+    "Report",
     "Rule",
     "configurations",
     "ensembles",

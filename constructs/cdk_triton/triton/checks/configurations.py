@@ -116,7 +116,21 @@ def _fields_set(message: Message, prefix: str = "") -> Iterator[tuple[str, str]]
     source=core("src/model_repository_manager/model_repository_manager.cc", 1693, 1711),
 )
 def name_is_not_directory(check: Check) -> Iterator[Problem]:
-    """A configuration need not say the name, but must not contradict the directory."""
+    """The `name` in `config.pbtxt` is another one than the directory's.
+
+    A configuration need not say the name, but must not contradict the directory. A multi-model endpoint gives the
+    archive's entry model a name of its own, so that any name is good there.
+
+    Example:
+        # model/config.pbtxt
+        name: "another"
+        backend: "python"
+
+    Instead:
+        # model/config.pbtxt
+        name: "model"
+        backend: "python"
+    """
     for model in check.loaded_models:
         name = "" if model.config is None else model.config.name
         if name not in ("", model.name) and not check.is_renamed(model):

@@ -5,20 +5,26 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from typing import get_args
+from typing import TYPE_CHECKING, TypeVar, cast, get_args
 
 from cdk_triton.errors import ConfigurationError
+from cdk_triton.triton.checks.documentation import Documentation
 from cdk_triton.triton.findings import Finding, Severity
-from cdk_triton.triton.repository import Mode, Model, ModelRepository, Platform
+from cdk_triton.triton.repository import Mode, Model, ModelRepository, Platform, RepositoryFile
 
-__all__ = ["Check", "Problem", "Rule", "rule", "rules", "run_checks"]
+if TYPE_CHECKING:
+    from pathlib import Path
+
+Contents = TypeVar("Contents")
+
+__all__ = ["Check", "Problem", "Report", "Rule", "rule", "rules", "run_checks"]
 
 _CRASH = "CT001"
 
 
 @dataclass(frozen=True)
 class Check:
-    """What a rule may look at: a repository and how it will be served. No clock, no network, no files.
+    """What a rule may look at: a repository and how it will be served. No clock, no network; files by `contents`.
 
     Attributes:
         repository: the repository.
@@ -59,11 +65,28 @@ class Check:
         entry = self.entry
         if entry is None or any(model.is_ensemble and model.config is None for model in self.repository.models):
             return self.repository.models
-        names = [entry.name, *self.additional_models]
-        for name in names:  # grows while we walk
+        names = dict.fromkeys((entry.name, *self.additional_models))
+        pending = list(names)
+        for name in pending:  # grows while we walk
             model = self.repository.model(name)
-            names += [step for step in model.graph.model_names if step not in names] if model is not None else []
+            new = [step for step in model.graph.model_names if step not in names] if model is not None else []
+            names.update(dict.fromkeys(new))
+            pending += new
         return tuple(model for model in self.repository.models if model.name in names)
+
+    def contents(self, read: Callable[[Path], Contents], file: RepositoryFile) -> Contents:
+        """What `read` makes of a file: read once, and only if a rule asks.
+
+        The readers stand in `cdk_triton.triton.contents`; a rule itself opens nothing.
+        """
+        key = (read, file.path)
+        if key not in self._contents:
+            self._contents[key] = read(file.source)
+        return cast(Contents, self._contents[key])
+
+    @cached_property
+    def _contents(self) -> dict[object, object]:
+        return {}
 
     def is_renamed(self, model: Model) -> bool:
         """Whether the server calls the model by another name than its directory's: a multi-model endpoint's entry."""
@@ -93,13 +116,14 @@ class Rule:
 
     Attributes:
         code: stable, and never reused: CT0xx the checks themselves, CT1xx a model's files, CT3xx ensembles, CT4xx a
-            single-model container, CT5xx a multi-model endpoint. (CT2xx is for what configurations mean.)
+            single-model container, CT5xx a multi-model endpoint, CT6xx the platform, CT7xx TensorRT's own parser;
+            CT2xx is for what configurations mean.
         severity: of all its findings.
         title: the fault, in one line.
         source: where the rule comes from, as a link to the code or page that enforces it.
         modes: the modes that it is about.
         applies: whether it is about a platform; a rule that has one is left out where no platform is given.
-        function: what it does.
+        function: what it does; its docstring is the rule's documentation.
     """
 
     code: str
@@ -110,11 +134,35 @@ class Rule:
     applies: Callable[[Platform], bool] | None
     function: Callable[[Check], Iterator[Problem]]
 
+    @cached_property
+    def documentation(self) -> Documentation:
+        """What the docstring says."""
+        return Documentation.from_docstring(self.function.__doc__ or "")
+
     def is_about(self, check: Check) -> bool:
         """Whether the rule has anything to say about this mode and platform."""
         if check.mode not in self.modes:
             return False
         return self.applies is None or (check.platform is not None and self.applies(check.platform))
+
+    def lacks_platform(self, check: Check) -> bool:
+        """Whether the rule is left out only because nobody said the platform."""
+        return check.mode in self.modes and self.applies is not None and check.platform is None
+
+
+@dataclass(frozen=True)
+class Report:
+    """What came out of all rules.
+
+    Attributes:
+        findings: each once: errors first, then by path, code and field.
+        acknowledged: the warnings that the repository's `acknowledgements` answer, in the same order.
+        left_out: the rules that would have needed a platform; what they look for is not known to be absent.
+    """
+
+    findings: tuple[Finding, ...]
+    acknowledged: tuple[Finding, ...]
+    left_out: tuple[Rule, ...]
 
 
 _RULES: dict[str, Rule] = {}
@@ -149,14 +197,16 @@ def rules() -> tuple[Rule, ...]:
     return tuple(_RULES[code] for code in sorted(_RULES))
 
 
-def run_checks(check: Check) -> tuple[Finding, ...]:
-    """Run every rule that is about this mode and platform.
-
-    Returns:
-        All findings, each once: errors first, then by path, code and field. A rule that crashes is a finding itself.
-    """
-    findings = {finding for each in rules() for finding in _run(each, check)}
-    return tuple(sorted(findings, key=lambda f: (f.severity, f.path, f.code, f.field, f.message)))
+def run_checks(check: Check) -> Report:
+    """Run every rule that is about this mode and platform; a rule that crashes is a finding itself."""
+    found = {finding for each in rules() for finding in _run(each, check)}
+    ordered = sorted(found, key=lambda f: (f.severity, f.path, f.code, f.field, f.message))
+    acknowledgements = check.repository.acknowledgements
+    return Report(
+        tuple(finding for finding in ordered if finding.code not in acknowledgements),
+        tuple(finding for finding in ordered if finding.code in acknowledgements),
+        tuple(each for each in rules() if each.lacks_platform(check)),
+    )
 
 
 def _run(each: Rule, check: Check) -> Iterator[Finding]:

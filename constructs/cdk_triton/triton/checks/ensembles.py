@@ -24,7 +24,7 @@ def missing_step(check: Check) -> Iterator[Problem]:
     names = [model.name for model in check.repository.models]
     for model in check.loaded_models:
         for step in model.graph.steps:
-            if step.model_name in names:
+            if check.repository.model(step.model_name) is not None:
                 continue
             close = get_close_matches(step.model_name, [name for name in names if name != model.name], n=1)
             yield Problem(
@@ -106,8 +106,9 @@ def never_loaded(check: Check) -> Iterator[Problem]:
     names = {model.name for model in check.repository.models}
     if entry is None or any(set(model.graph.model_names) - names for model in check.loaded_models):
         return  # where a step is missing, the model may be the one that is meant
+    loaded = {model.name for model in check.loaded_models}
     for model in check.repository.models:
-        if model in check.loaded_models:
+        if model.name in loaded:
             continue
         if check.mode == "single":
             mend = "remove it, or name it in additional_models if a model calls it (BLS)"

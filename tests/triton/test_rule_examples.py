@@ -1,0 +1,36 @@
+"""Every rule is documented, and its documentation is true: the example is found, its mended twin is clean."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from cdk_triton.triton.checks import Rule, rules
+
+if TYPE_CHECKING:
+    from tests.triton.conftest import ExampleFindings
+
+by_code = pytest.mark.parametrize("each", rules(), ids=lambda each: each.code)
+
+
+@by_code
+def test_a_rule_says_what_it_looks_for_and_how_to_do_better(each: Rule) -> None:
+    documentation = each.documentation
+    assert documentation.summary.endswith("."), "a sentence"
+    assert documentation.example
+    assert documentation.instead
+    assert each.title
+    assert each.title[-1] != "."
+    assert each.source.startswith("https://")
+
+
+@by_code
+def test_the_example_is_found_by_this_rule_alone(each: Rule, findings_of_example: ExampleFindings) -> None:
+    findings = findings_of_example(each.documentation.repository())
+    assert {finding.code for finding in findings} == {each.code}, findings
+
+
+@by_code
+def test_the_mended_example_is_clean(each: Rule, findings_of_example: ExampleFindings) -> None:
+    assert findings_of_example(each.documentation.mended_repository()) == ()
