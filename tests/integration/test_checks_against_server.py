@@ -1,36 +1,18 @@
-"""The real tritonserver as judge of the rules: it refuses what they call an error, in the words that they quote.
-
-A backend without a single line of work is enough, because the server judges configurations and files before any model
-runs. The server here is Triton 2.51 (24.10).
-"""
+"""The real tritonserver as judge of the rules: it refuses what they call an error, in the words that they quote."""
 
 from __future__ import annotations
 
 import json
 import re
-import subprocess
-import sys
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
 import pytest
 
-from cdk_triton.local import process
 from cdk_triton.local.triton.loopback import loopback_library
 from cdk_triton.local.triton.server import ServerSettings, TritonServer, free_port
 from cdk_triton.local.triton.server_files import ServerFiles
-from cdk_triton.triton import ModelRepository, serve_arguments
-
-PACKAGES = Path(str(pytest.importorskip("pytriton").__file__)).parents[1]
-
-BACKEND = """
-#include <stddef.h>
-#include <stdint.h>
-void *TRITONBACKEND_ModelInstanceExecute(void *instance, void **requests, const uint32_t count)
-{
-    return NULL; /* never called: no request is sent */
-}
-"""
+from cdk_triton.triton import ModelRepository
 
 MODEL = """
 backend: "null"
@@ -60,22 +42,6 @@ SOUND = {
 Change = Mapping[str, str | bytes | None]
 
 
-@pytest.fixture(scope="session")
-def server_files(tmp_path_factory: pytest.TempPathFactory) -> ServerFiles:
-    backends = tmp_path_factory.mktemp("backends")
-    library = backends / "null" / "libtriton_null.so"
-    library.parent.mkdir()
-    source = backends / "null.c"
-    source.write_text(BACKEND)
-    subprocess.run(["gcc", "-shared", "-fPIC", "-Wno-unused", "-o", library, source], check=True)
-    return ServerFiles(
-        program=PACKAGES / "pytriton" / "tritonserver" / "bin" / "tritonserver",
-        backends=backends,
-        libraries=PACKAGES / "nvidia_pytriton.libs",
-        python=Path(sys.executable).parent,
-    )
-
-
 def write(root: Path, change: Change, base: Mapping[str, str] = SOUND) -> ModelRepository:
     for name, content in {**base, **change}.items():
         path = root / name
@@ -83,40 +49,6 @@ def write(root: Path, change: Change, base: Mapping[str, str] = SOUND) -> ModelR
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_bytes(content if isinstance(content, bytes) else content.encode())
     return ModelRepository.from_directory(root)
-
-
-@pytest.fixture
-def refusal(server_files: ServerFiles) -> Callable[[ModelRepository], str | None]:
-    """Start the server as a single-model container does, and return what it said if it did not load the model."""
-
-    def ask(repository: ModelRepository) -> str | None:
-        entry = repository.entry_model()
-        assert entry is not None
-        variables = {"SAGEMAKER_TRITON_DEFAULT_MODEL_NAME": entry.name, "SAGEMAKER_TRITON_LOG_VERBOSE": "false"}
-        arguments = [
-            argument.replace("/opt/ml/model", str(repository.root))
-            for argument in serve_arguments(variables, repository.model_directories)
-            if not argument.startswith("--allow-sagemaker")  # no port at all: the question is whether it loads
-        ]
-        child = process.start(
-            [server_files.program, *arguments, f"--backend-directory={server_files.backends}", "--exit-timeout-secs=1"],
-            environment={"LD_LIBRARY_PATH": str(server_files.libraries), "PATH": "/usr/bin:/bin"},
-            output=subprocess.PIPE,
-        )
-        assert child.stdout is not None
-        said = []
-        try:
-            for raw in child.stdout:
-                line = raw.decode(errors="replace")
-                said.append(re.sub(rf"{repository.root}/*(::)?", "", line))
-                if re.search(rf"successfully loaded '.*::{entry.name}'", line):
-                    return None
-        finally:
-            child.kill()
-            child.stdout.close()
-        return "".join(said)
-
-    return ask
 
 
 @pytest.mark.parametrize(

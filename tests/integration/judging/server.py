@@ -1,0 +1,123 @@
+"""The real tritonserver as judge: does it load a repository, and if not, what does it say?
+
+A backend without a single line of work is enough, because the core judges configurations and files before any model
+runs; it is copied under every backend's name. The server here is Triton 2.51 (24.10), started with SageMaker's flags.
+"""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+import sys
+import threading
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from cdk_triton.local import process
+from cdk_triton.local.triton.server_files import ServerFiles
+from cdk_triton.triton import serve_arguments
+
+__all__ = ["BACKENDS", "Judge", "Verdict", "null_server_files"]
+
+BACKENDS: Final = (
+    "dali",
+    "fil",
+    "identity",
+    "null",
+    "onnxruntime",
+    "openvino",
+    "python",
+    "pytorch",
+    "tensorflow",
+    "tensorrt",
+    "vllm",
+)
+
+SOURCE: Final = """
+#include <stddef.h>
+#include <stdint.h>
+void *TRITONBACKEND_ModelInstanceExecute(void *instance, void **requests, const uint32_t count)
+{
+    return NULL; /* never called by a request: none is sent; a warm-up's requests end here */
+}
+"""
+
+PATIENCE: Final = 60.0
+"""Seconds; a server that neither loads nor refuses in that time is killed, and counts as one that refuses."""
+
+
+def null_server_files(packages: Path, directory: Path) -> ServerFiles:
+    """The server of nvidia-pytriton in `packages` (site-packages), with null backends that are built in `directory`."""
+    library, source = directory / "null.so", directory / "null.c"
+    source.write_text(SOURCE)
+    subprocess.run(["gcc", "-shared", "-fPIC", "-o", library, source], check=True)
+    for name in BACKENDS:
+        (directory / "backends" / name).mkdir(parents=True)
+        shutil.copy(library, directory / "backends" / name / f"libtriton_{name}.so")
+    return ServerFiles(
+        program=packages / "pytriton" / "tritonserver" / "bin" / "tritonserver",
+        backends=directory / "backends",
+        libraries=packages / "nvidia_pytriton.libs",
+        python=Path(sys.executable).parent,
+    )
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What became of a start.
+
+    Attributes:
+        loaded: every model that was asked for is served.
+        said: the server's output up to that moment, without the path of the repository.
+    """
+
+    loaded: bool
+    said: str
+
+
+@dataclass(frozen=True)
+class Judge:
+    """Starts a server per question and kills it as soon as it has answered."""
+
+    files: ServerFiles
+
+    def __call__(self, directory: Path, models: Sequence[str]) -> Verdict:
+        """Start it as a single-model container does with `models` in the repository `directory`."""
+        variables = {"SAGEMAKER_TRITON_DEFAULT_MODEL_NAME": models[0], "SAGEMAKER_TRITON_LOG_VERBOSE": "false"}
+        arguments = [
+            argument.replace("/opt/ml/model", str(directory))
+            for argument in serve_arguments(variables, [models[0]])
+            if not argument.startswith("--allow-sagemaker")  # no port at all: the question is whether it loads
+        ]
+        arguments += [f"--load-model={model}" for model in models[1:]]
+        child = process.start(
+            [
+                self.files.program,
+                *arguments,
+                f"--backend-directory={self.files.backends}",
+                "--exit-timeout-secs=1",
+            ],
+            environment={"LD_LIBRARY_PATH": str(self.files.libraries), "PATH": "/usr/bin:/bin"},
+            output=subprocess.PIPE,
+        )
+        assert child.stdout is not None
+        watchdog = threading.Timer(PATIENCE, child.kill)
+        watchdog.start()
+        said: list[str] = []
+        missing = set(models)
+        try:
+            for raw in child.stdout:
+                line = re.sub(rf"{re.escape(str(directory))}/*(::)?", "", raw.decode(errors="replace"))
+                said.append(line)
+                if found := re.search(r"successfully loaded '(?:.*::)?(.*)'", line):
+                    missing.discard(found[1])
+                    if not missing:
+                        break
+        finally:
+            watchdog.cancel()
+            child.kill()
+            child.stdout.close()
+        return Verdict(not missing, "".join(said))
