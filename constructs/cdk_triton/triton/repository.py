@@ -13,9 +13,10 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path, PurePosixPath
-from typing import Literal, Protocol
+from typing import TYPE_CHECKING, Literal, Protocol
 
 from cdk_triton.errors import ModelConfigError, RepositoryError
+from cdk_triton.triton.acknowledgements import acknowledgements_of
 from cdk_triton.triton.ensemble import EnsembleGraph
 from cdk_triton.triton.findings import Finding
 from cdk_triton.triton.model_config import parse_model_config
@@ -23,6 +24,9 @@ from cdk_triton.triton.releases import release_order
 from cdk_triton.triton.schema import SCHEMA_RELEASE, ModelConfig
 from cdk_triton.triton.tree import RepositoryFile, Tree, read_tree
 from cdk_triton.triton.versions import is_version_name, served_versions
+
+if TYPE_CHECKING:
+    from cdk_triton.triton.checks import Report
 
 __all__ = ["CONFIG_NAME", "Mode", "Model", "ModelRepository", "Platform", "RepositoryFile"]
 
@@ -195,22 +199,29 @@ class ModelRepository:
     acknowledgements: Mapping[str, str] = field(default_factory=dict)
 
     @classmethod
-    def from_directory(cls, path: str | Path) -> ModelRepository:
+    def from_directory(cls, path: str | Path, *, acknowledge: Mapping[str, str] = {}) -> ModelRepository:
         """Read a model repository.
 
         Args:
             path: the directory that holds the models' directories.
+            acknowledge: codes of warnings that are right as they are, each with the reason, which findings of these
+                codes are then left out of the checks' answer. The table `[acknowledge]` of a file `cdk-triton.toml` in
+                the directory says the same for everybody who reads it; where both know a code, this reason counts.
 
         Raises:
-            RepositoryError: the directory is missing, empty or unreadable, or a link leads out of it or nowhere.
+            RepositoryError: the directory is missing, empty or unreadable, or a link leads out of it or nowhere; or an
+                acknowledgement names no rule, an error, or no reason.
         """
         root = Path(path)
         tree = read_tree(root)
+        acknowledgements = acknowledgements_of(root, acknowledge)
         top_level = {file.path.name for file in tree.files if len(file.path.parts) == 1}
         if CONFIG_NAME in top_level:
-            return cls(root, (_read_model(tree, PurePosixPath(), root.resolve().name),), tree.files)
-        below = _by_top_directory(tree)
-        return cls(root, tuple(_read_model(below[name], PurePosixPath(name), name) for name in below), tree.files)
+            models = [_read_model(tree, PurePosixPath(), root.resolve().name)]
+        else:
+            below = _by_top_directory(tree)
+            models = [_read_model(below[name], PurePosixPath(name), name) for name in below]
+        return cls(root, tuple(models), tree.files, acknowledgements)
 
     @property
     def name(self) -> str:
@@ -270,7 +281,7 @@ class ModelRepository:
         default_model: str | None = None,
         additional_models: Iterable[str] = (),
     ) -> tuple[Finding, ...]:
-        """Everything that is known to be wrong with the repository.
+        """Everything that is known to be wrong with the repository, except for the warnings that are acknowledged.
 
         Args:
             mode: how an endpoint will serve it.
@@ -284,10 +295,21 @@ class ModelRepository:
         Raises:
             ConfigurationError: the mode is neither `single` nor `multi`.
         """
+        return self.report(mode, platform, default_model=default_model, additional_models=additional_models).findings
+
+    def report(
+        self,
+        mode: Mode = "single",
+        platform: Platform | None = None,
+        *,
+        default_model: str | None = None,
+        additional_models: Iterable[str] = (),
+    ) -> Report:
+        """What `check` finds, together with what is acknowledged and which rules were left out; same parameters."""
         from cdk_triton.triton.checks import Check, run_checks  # the rules know this module
 
         repository = self._tolerant() if is_newer_than_schema(platform) else self
-        return run_checks(Check(repository, mode, platform, default_model, tuple(additional_models))).findings
+        return run_checks(Check(repository, mode, platform, default_model, tuple(additional_models)))
 
     def _tolerant(self) -> ModelRepository:
         """The same repository, its configurations read without the fields that the schema does not know."""

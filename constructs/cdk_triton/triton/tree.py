@@ -10,6 +10,7 @@ from fnmatch import translate
 from pathlib import Path, PurePosixPath
 
 from cdk_triton.errors import RepositoryError
+from cdk_triton.triton.acknowledgements import SETTINGS_NAME
 
 __all__ = ["LITTER", "RepositoryFile", "Tree", "read_tree"]
 
@@ -121,8 +122,8 @@ class _Walk:
         pending = [_Directory(self.root, PurePosixPath(), ())]
         for directory in pending:  # grows while we walk
             for entry in self._entries(directory.source):
-                if _LITTER.match(entry.name):
-                    continue
+                if _LITTER.match(entry.name) or (entry.name == SETTINGS_NAME and not directory.above):
+                    continue  # what the checks are told about the repository is no part of it
                 if not entry.name.isprintable():
                     raise RepositoryError(
                         f"the name {entry.name!r} in {directory.source} is not plain UTF-8 text; rename the file"

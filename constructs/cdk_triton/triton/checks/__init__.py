@@ -8,17 +8,31 @@ anywhere: the modules are imported here, and importing one registers its rules.
 from __future__ import annotations
 
 from cdk_triton.triton.checks import configurations, ensembles, multi_model, single_model, version_directories
-from cdk_triton.triton.checks.engine import Check, Problem, Report, Rule, rule, rules, run_checks
+from cdk_triton.triton.checks.engine import (
+    CRASH,
+    Check,
+    Problem,
+    Report,
+    Rule,
+    documented_rules,
+    rule,
+    rule_of,
+    rules,
+    run_checks,
+)
 
 __all__ = [
+    "CRASH",
     "Check",
     "Problem",
     "Report",
     "Rule",
     "configurations",
+    "documented_rules",
     "ensembles",
     "multi_model",
     "rule",
+    "rule_of",
     "rules",
     "run_checks",
     "single_model",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from difflib import get_close_matches
 from functools import cached_property
 from typing import TYPE_CHECKING, TypeVar, cast, get_args
 
@@ -17,9 +18,7 @@ if TYPE_CHECKING:
 
 Contents = TypeVar("Contents")
 
-__all__ = ["Check", "Problem", "Report", "Rule", "rule", "rules", "run_checks"]
-
-_CRASH = "CT001"
+__all__ = ["CRASH", "Check", "Problem", "Report", "Rule", "documented_rules", "rule", "rule_of", "rules", "run_checks"]
 
 
 @dataclass(frozen=True)
@@ -120,7 +119,7 @@ class Rule:
             CT2xx is for what configurations mean.
         severity: of all its findings.
         title: the fault, in one line.
-        source: where the rule comes from, as a link to the code or page that enforces it.
+        source: where the rule comes from, as a link to the code or page that enforces it; "" for the engine's own.
         modes: the modes that it is about.
         applies: whether it is about a platform; a rule that has one is left out where no platform is given.
         function: what it does; its docstring is the rule's documentation.
@@ -165,6 +164,26 @@ class Report:
     left_out: tuple[Rule, ...]
 
 
+def _crash(check: Check) -> Iterator[Problem]:
+    """A rule of cdk-triton stopped with an exception instead of an answer.
+
+    The other rules have run, and what they found is reported. What the broken rule looks for is not known to be absent.
+    Nothing in the repository has to be changed: report the fault together with the `config.pbtxt` files.
+    """
+    return iter(())
+
+
+CRASH = Rule(
+    "CT001",
+    Severity.ERROR,
+    "a rule of cdk-triton fails",
+    "",
+    ("single", "multi"),
+    None,
+    _crash,
+)
+"""Stands for the engine itself: what is reported when a rule crashes. It never runs."""
+
 _RULES: dict[str, Rule] = {}
 
 
@@ -184,7 +203,7 @@ def rule(
     """
 
     def register(function: Callable[[Check], Iterator[Problem]]) -> Callable[[Check], Iterator[Problem]]:
-        if code in _RULES or code == _CRASH:
+        if code in _RULES or code == CRASH.code:
             raise ValueError(f"the rule code {code} is taken twice")
         _RULES[code] = Rule(code, severity, title, source, modes, applies, function)
         return function
@@ -195,6 +214,25 @@ def rule(
 def rules() -> tuple[Rule, ...]:
     """Every rule, by code."""
     return tuple(_RULES[code] for code in sorted(_RULES))
+
+
+def documented_rules() -> tuple[Rule, ...]:
+    """Every rule and the engine's own code: whatever a finding can carry, by code."""
+    return (CRASH, *rules())
+
+
+def rule_of(code: str) -> Rule:
+    """The rule of a code.
+
+    Raises:
+        ConfigurationError: there is none.
+    """
+    known = {each.code: each for each in documented_rules()}
+    if code not in known:
+        close = get_close_matches(code.upper(), known, n=2, cutoff=0.7)
+        meant = f" (did you mean {' or '.join(close)}?)" if close else ""
+        raise ConfigurationError(f"there is no rule {code!r}{meant}; `cdk-triton explain` lists all of them")
+    return known[code]
 
 
 def run_checks(check: Check) -> Report:
@@ -217,8 +255,8 @@ def _run(each: Rule, check: Check) -> Iterator[Finding]:
                 yield Finding(each.code, each.severity, path, problem.field, problem.message, problem.mend)
     except Exception as error:  # whatever it is: the other rules still have something to say
         yield Finding(
-            _CRASH,
-            Severity.ERROR,
+            CRASH.code,
+            CRASH.severity,
             ".",
             "",
             f"the rule {each.code} ({each.title}) failed with {type(error).__name__}: {error}",
