@@ -39,9 +39,20 @@ BACKENDS: Final = (
 SOURCE: Final = """
 #include <stddef.h>
 #include <stdint.h>
+void *TRITONBACKEND_ResponseNew(void **response, void *request);
+void *TRITONBACKEND_ResponseSend(void *response, const uint32_t flags, void *error);
+void *TRITONBACKEND_RequestRelease(void *request, uint32_t flags);
+
+/* Only a warm-up sends requests here; it waits for an answer, and does not look at it. */
 void *TRITONBACKEND_ModelInstanceExecute(void *instance, void **requests, const uint32_t count)
 {
-    return NULL; /* never called by a request: none is sent; a warm-up's requests end here */
+    for (uint32_t i = 0; i < count; i++) {
+        void *response = NULL;
+        TRITONBACKEND_ResponseNew(&response, requests[i]);
+        TRITONBACKEND_ResponseSend(response, 1 /* final */, NULL);
+        TRITONBACKEND_RequestRelease(requests[i], 1 /* all */);
+    }
+    return NULL;
 }
 """
 
