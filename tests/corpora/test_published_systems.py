@@ -1,0 +1,146 @@
+"""The published systems: as published the checks name their defects, corrected they are clean.
+
+README.md beside this file says where each system comes from, which defects it has, and which of them no check finds.
+"""
+
+from __future__ import annotations
+
+import argparse
+import io
+import re
+import tarfile
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+
+import onnx.parser
+import pytest
+
+from cdk_triton.sagemaker import ServingPlatform
+from cdk_triton.triton import Finding, ModelRepository
+from cdk_triton.triton.checks.documentation import Example
+
+HERE = Path(__file__).parent
+SYSTEMS = HERE / "systems"
+
+TODAY = "25.09"
+"""The release that a user would choose for a published system today, on the instance type that was published."""
+
+Found = tuple[tuple[str, str], ...]
+"""Code and path of each finding, in the order of the report."""
+
+AS_PUBLISHED: Mapping[str, Found] = {
+    "0_image_ensemble": (),
+    "1_image_ensemble": (),
+    "1_text_ensemble": (),
+    "2a_resnet_onnx": (),
+    "2a_resnet_pytorch": (),
+    "2a_resnet_tensorrt": (),
+    "2b_resnet_onnx_tensorrt": (),
+    "2c_roberta": (),
+    "3_bert": (),
+    "4_t5": (),
+    "5_fil_ensemble_cpu": (),
+    "5_fil_ensemble_gpu": (),
+    "6_stable_diffusion_environment": (),
+    "6_stable_diffusion_on_demand": (),
+    "6_stable_diffusion_pipeline": (),
+}
+
+WITH_TODAYS_RELEASE: Mapping[str, Found] = {
+    "0_image_ensemble": (),
+    "1_image_ensemble": (),
+    "1_text_ensemble": (),
+    "2a_resnet_onnx": (),
+    "2a_resnet_pytorch": (),
+    "2a_resnet_tensorrt": (),
+    "2b_resnet_onnx_tensorrt": (),
+    "2c_roberta": (),
+    "3_bert": (),
+    "4_t5": (),
+    "5_fil_ensemble_cpu": (),
+    "5_fil_ensemble_gpu": (),
+    "6_stable_diffusion_environment": (),
+    "6_stable_diffusion_on_demand": (),
+    "6_stable_diffusion_pipeline": (),
+}
+
+CORRECTED = (
+    "0_image_ensemble",
+    "1_text_ensemble",
+    "2a_resnet_onnx",
+    "2c_roberta",
+    "4_t5",
+    "5_fil_ensemble_gpu",
+    "6_stable_diffusion_pipeline",
+)
+
+
+def test_every_fixture_is_looked_at() -> None:
+    published = {f"{name}.published.txt" for name in AS_PUBLISHED}
+    assert {path.name for path in SYSTEMS.iterdir()} == published | {f"{name}.corrected.txt" for name in CORRECTED}
+    assert AS_PUBLISHED.keys() == WITH_TODAYS_RELEASE.keys()
+
+
+@pytest.mark.parametrize("name", AS_PUBLISHED)
+def test_the_checks_name_the_defects_of_a_published_system(name: str, tmp_path: Path) -> None:
+    assert found(check(read(f"{name}.published.txt"), tmp_path)) == AS_PUBLISHED[name]
+
+
+@pytest.mark.parametrize("name", WITH_TODAYS_RELEASE)
+def test_the_checks_say_what_breaks_with_todays_release(name: str, tmp_path: Path) -> None:
+    published = read(f"{name}.published.txt")
+    arguments = tuple(re.sub(r"^\d\d\.\d\d/", f"{TODAY}/", argument) for argument in published.arguments)
+    assert found(check(replace(published, arguments=arguments), tmp_path)) == WITH_TODAYS_RELEASE[name]
+
+
+@pytest.mark.parametrize("name", CORRECTED)
+def test_the_corrected_system_is_clean(name: str, tmp_path: Path) -> None:
+    corrected = read(f"{name}.corrected.txt")
+    assert any(argument.startswith(f"{TODAY}/") for argument in corrected.arguments)
+    assert check(corrected, tmp_path) == ()
+
+
+def read(name: str) -> Example:
+    """A system: its files in one text, as the examples of the rules are written."""
+    return Example.from_text((SYSTEMS / name).read_text(encoding="utf-8"))
+
+
+def check(system: Example, directory: Path) -> tuple[Finding, ...]:
+    """Write a system's files and check them as its command line says."""
+    root = directory / "repository"
+    for name, text in system.files.items():
+        path = root / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(content(name, text))
+    command = argparse.ArgumentParser(exit_on_error=False)
+    command.add_argument("--mode", default="single")
+    command.add_argument("--platform", required=True)
+    command.add_argument("--default-model")
+    command.add_argument("--additional-model", action="append", default=[])
+    options = command.parse_args(system.arguments)
+    release, _, instance_type = options.platform.partition("/")
+    return ModelRepository.from_directory(root).check(
+        options.mode,
+        ServingPlatform(release=release, instance_type=instance_type),
+        default_model=options.default_model,
+        additional_models=options.additional_model,
+    )
+
+
+def content(name: str, text: str) -> bytes:
+    """What a text stands for: an ONNX file in ONNX's text form, a .tar.gz as the list of its members."""
+    if name.endswith(".onnx"):
+        return bytes(onnx.parser.parse_model(text).SerializeToString())
+    if name.endswith(".tar.gz"):
+        buffer = io.BytesIO()
+        with tarfile.open(fileobj=buffer, mode="w:gz") as archive:
+            for member in text.split():
+                archive.addfile(tarfile.TarInfo(member))
+        return buffer.getvalue()
+    return text.encode()
+
+
+def found(findings: tuple[Finding, ...]) -> Found:
+    """What the tables above compare."""
+    return tuple((finding.code, finding.path) for finding in findings)
