@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from cdk_triton.errors import ConfigurationError
+from cdk_triton.sagemaker import GpuInstance, gpu_instance
 from cdk_triton.triton import Finding, Severity
 from cdk_triton.triton.checks import Check, Problem, engine, rule, rules
 
@@ -24,6 +25,10 @@ if TYPE_CHECKING:
 class Platform:
     release: str | None
     instance_type: str = "ml.g5.2xlarge"
+
+    @property
+    def instance(self) -> GpuInstance:
+        return gpu_instance(self.instance_type)
 
 
 @pytest.fixture(autouse=True)

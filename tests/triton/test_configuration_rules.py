@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Literal
 
 import pytest
 
+from cdk_triton.sagemaker import GpuInstance, gpu_instance
+
 if TYPE_CHECKING:
     from tests.triton.conftest import Change, Write
 
@@ -16,6 +18,10 @@ if TYPE_CHECKING:
 class Platform:
     release: str | None
     instance_type: str = "ml.g5.2xlarge"
+
+    @property
+    def instance(self) -> GpuInstance:
+        return gpu_instance(self.instance_type)
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ import pytest
 
 from cdk_triton.errors import ConfigurationError
 from cdk_triton.triton import release, releases
-from cdk_triton.triton.releases import release_order
+from cdk_triton.triton.releases import release_order, tensorrt_bounds
 
 
 def test_a_release() -> None:
@@ -69,3 +69,24 @@ def test_the_data_file_is_in_its_canonical_form_and_says_where_it_comes_from() -
     assert re.fullmatch(r"\d{4}-\d{2}-\d{2}", table["date"])
     for row in table["releases"]:
         assert list(row) == list(table["fields"])
+
+
+@pytest.mark.parametrize(
+    ("name", "bounds"),
+    [
+        pytest.param("24.05", ((10, 0, 1, 6), (10, 0, 1, 6)), id="read for this release"),
+        pytest.param("24.10", ((10, 4, 0, 26), (10, 6, 0, 26)), id="between two that were read"),
+        pytest.param("22.07", (None, (8, 6, 3)), id="older than any that was read"),
+        pytest.param("30.01", ((11, 1, 0, 106), None), id="not known yet"),
+    ],
+)
+def test_an_unverified_tensorrt_is_bounded_by_its_neighbours(
+    name: str, bounds: tuple[tuple[int, ...] | None, tuple[int, ...] | None]
+) -> None:
+    assert tensorrt_bounds(name) == bounds
+
+
+def test_tensorrt_never_goes_back() -> None:
+    read = [row for row in releases() if row.tensorrt_confidence != "unverified"]
+    oldest = [tensorrt_bounds(row.release)[0] for row in read]
+    assert oldest == sorted(oldest, key=lambda version: version or ())

@@ -14,7 +14,7 @@ from typing import Literal
 
 from cdk_triton.errors import ConfigurationError
 
-__all__ = ["Release", "release", "releases"]
+__all__ = ["Release", "release", "release_order", "releases", "tensorrt_bounds"]
 
 _NAME = re.compile(r"([0-9]{2})\.([0-9]{2})")
 
@@ -94,3 +94,28 @@ def release(name: str) -> Release:
         known = ", ".join(row.release for row in releases())
         raise ConfigurationError(f"the Triton release {name!r} is not known; choose one of {known}")
     return found
+
+
+def tensorrt_bounds(name: str) -> tuple[tuple[int, ...] | None, tuple[int, ...] | None]:
+    """The oldest and the newest TensorRT that a release can have, from the rows whose version was read.
+
+    Versions never go back from one release to the next, so that the neighbours of an `unverified` row bound it.
+
+    Args:
+        name: a release, known or not.
+
+    Returns:
+        Both versions as numbers, equal where the release's own was read; None where there is no neighbour.
+
+    Raises:
+        ConfigurationError: the name is not two digits, a dot and two digits.
+    """
+    order = release_order(name)
+    read = [(row.order, row.tensorrt) for row in releases() if row.tensorrt_confidence != "unverified"]
+    older = [version for at, version in read if at <= order]
+    newer = [version for at, version in read if at >= order]
+    return (_numbers(older[-1]) if older else None), (_numbers(newer[0]) if newer else None)
+
+
+def _numbers(version: str) -> tuple[int, ...]:
+    return tuple(int(part) for part in version.split("."))

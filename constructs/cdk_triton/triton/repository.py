@@ -13,13 +13,14 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path, PurePosixPath
-from typing import TYPE_CHECKING, Literal, Protocol
+from typing import TYPE_CHECKING, Literal
 
 from cdk_triton.errors import ModelConfigError, RepositoryError
 from cdk_triton.triton.acknowledgements import acknowledgements_of
 from cdk_triton.triton.ensemble import EnsembleGraph
 from cdk_triton.triton.findings import Finding
 from cdk_triton.triton.model_config import parse_model_config
+from cdk_triton.triton.platform import Platform
 from cdk_triton.triton.releases import release_order
 from cdk_triton.triton.schema import SCHEMA_RELEASE, ModelConfig
 from cdk_triton.triton.tree import RepositoryFile, Tree, read_tree
@@ -34,21 +35,6 @@ CONFIG_NAME = "config.pbtxt"
 
 Mode = Literal["single", "multi"]
 """How an endpoint serves the repository: `single` (one archive per container) or `multi` (a multi-model endpoint)."""
-
-
-class Platform(Protocol):
-    """What the checks know of the machine that will serve; `cdk_triton.ServingPlatform` is one.
-
-    A Protocol, because this room is below the one that knows SageMaker.
-    """
-
-    @property
-    def release(self) -> str | None:
-        """The Triton release, for example `25.09`; None where an own image does not say."""
-
-    @property
-    def instance_type(self) -> str:
-        """The SageMaker instance type, for example `ml.g5.2xlarge`."""
 
 
 def is_newer_than_schema(platform: Platform | None) -> bool:
