@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Literal
 from cdk_triton.errors import ModelConfigError, RepositoryError
 from cdk_triton.triton.acknowledgements import acknowledgements_of
 from cdk_triton.triton.ensemble import EnsembleGraph
+from cdk_triton.triton.environment import ContainerEnvironment
 from cdk_triton.triton.findings import Finding
 from cdk_triton.triton.model_config import parse_model_config
 from cdk_triton.triton.platform import Platform
@@ -266,6 +267,7 @@ class ModelRepository:
         *,
         default_model: str | None = None,
         additional_models: Iterable[str] = (),
+        environment: ContainerEnvironment | None = None,
     ) -> tuple[Finding, ...]:
         """Everything that is known to be wrong with the repository, except for the warnings that are acknowledged.
 
@@ -274,6 +276,8 @@ class ModelRepository:
             platform: release and instance that will serve it; rules that need them are left out without it.
             default_model: the model that a single-model container loads, where it is not `entry_model()`.
             additional_models: models that a single-model container loads besides (`--load-model`).
+            environment: the container's other settings; where it is None, rules that need them assume nothing, or
+                warn of what follows from the defaults.
 
         Returns:
             The findings, errors first, then by path, code and field; empty where nothing is wrong.
@@ -281,7 +285,13 @@ class ModelRepository:
         Raises:
             ConfigurationError: the mode is neither `single` nor `multi`.
         """
-        return self.report(mode, platform, default_model=default_model, additional_models=additional_models).findings
+        return self.report(
+            mode,
+            platform,
+            default_model=default_model,
+            additional_models=additional_models,
+            environment=environment,
+        ).findings
 
     def report(
         self,
@@ -290,12 +300,13 @@ class ModelRepository:
         *,
         default_model: str | None = None,
         additional_models: Iterable[str] = (),
+        environment: ContainerEnvironment | None = None,
     ) -> Report:
         """What `check` finds, together with what is acknowledged and which rules were left out; same parameters."""
         from cdk_triton.triton.checks import Check, run_checks  # the rules know this module
 
         repository = self._tolerant() if is_newer_than_schema(platform) else self
-        return run_checks(Check(repository, mode, platform, default_model, tuple(additional_models)))
+        return run_checks(Check(repository, mode, platform, default_model, tuple(additional_models), environment))
 
     def _tolerant(self) -> ModelRepository:
         """The same repository, its configurations read without the fields that the schema does not know."""

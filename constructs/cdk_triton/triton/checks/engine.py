@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, TypeVar, cast, get_args
 
 from cdk_triton.errors import ConfigurationError
 from cdk_triton.triton.checks.documentation import Documentation
+from cdk_triton.triton.environment import ContainerEnvironment
 from cdk_triton.triton.findings import Finding, Severity
 from cdk_triton.triton.repository import Mode, Model, ModelRepository, Platform, RepositoryFile
 
@@ -31,6 +32,7 @@ class Check:
         platform: release and instance, or None where nobody said.
         default_model: the default model that the user chose for a single-model container, or None.
         additional_models: what a single-model container loads besides.
+        environment: the container's environment, or None where nobody said; the two attributes above come from it.
 
     Raises:
         ConfigurationError: the mode is neither `single` nor `multi`.
@@ -41,6 +43,7 @@ class Check:
     platform: Platform | None = None
     default_model: str | None = None
     additional_models: tuple[str, ...] = ()
+    environment: ContainerEnvironment | None = None
 
     def __post_init__(self) -> None:
         """Refuse a mode that does not exist."""
