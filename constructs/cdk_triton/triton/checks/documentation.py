@@ -15,8 +15,8 @@
 #         What the rule does not see.
 #
 # An example is a small repository: a comment that is nothing but a path begins a file. The `$` line is left out where
-# it would say nothing but `$ cdk-triton validate .`. `Instead` names only the files that differ from the example. What
-# the rule is not about is left out of both: a version directory, a model's file. `Limits` is left out where there are
+# it would say nothing but `$ cdk-triton validate .`. `Instead` names only the files that differ from the example, and
+# `# model/config.pbtxt is removed` says that one is no longer there. What the rule is not about is left out of both: a version directory, a model's file. `Limits` is left out where there are
 # none. The tests build both: the example has findings of this rule and of no other, its mended twin has none at all.
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from dataclasses import dataclass, field
 __all__ = ["Documentation", "Example"]
 
 _SECTION = re.compile(r"^(Example|Instead|Limits):\n((?:    .*\n|\n)+)", re.MULTILINE)
-_FILE = re.compile(r"# ([\w.-]+/[\w./-]+|[\w-]+\.\w+)")
+_FILE = re.compile(r"# ([\w.\[\]-]+/[\w./-]+|[\w-]+\.\w+)(?P<removed> is removed)?")
 _COMMAND = "$ cdk-triton validate . "
 
 
@@ -41,26 +41,32 @@ class Example:
     Attributes:
         arguments: what follows `cdk-triton validate .` on the command line.
         files: path in the repository → content, as text.
+        removed: the paths of files of the example that its mended twin does not have.
     """
 
     arguments: tuple[str, ...] = ()
     files: Mapping[str, str] = field(default_factory=dict)
+    removed: tuple[str, ...] = ()
 
     @classmethod
     def from_text(cls, text: str) -> Example:
         """Read a section of a docstring."""
         arguments: tuple[str, ...] = ()
         files: dict[str, list[str]] = {}
+        removed: list[str] = []
         name = ""
         for line in text.splitlines():
             if line.startswith(_COMMAND):
                 arguments = tuple(shlex.split(line.removeprefix(_COMMAND)))
             elif match := _FILE.fullmatch(line):
                 name = match[1]
-                files[name] = []
-            else:
+                if match["removed"]:
+                    removed.append(name)
+                else:
+                    files[name] = []
+            elif name in files:
                 files[name].append(line)
-        return cls(arguments, {path: _text(lines) for path, lines in files.items()})
+        return cls(arguments, {path: _text(lines) for path, lines in files.items()}, tuple(removed))
 
 
 @dataclass(frozen=True)
@@ -102,7 +108,8 @@ class Documentation:
     def mended_repository(self) -> Example:
         """The repository of the example with the files of `Instead`."""
         wrong, right = self.repository(), Example.from_text(self.instead)
-        return Example(right.arguments or wrong.arguments, {**wrong.files, **right.files})
+        kept = {path: text for path, text in wrong.files.items() if path not in right.removed}
+        return Example(right.arguments or wrong.arguments, {**kept, **right.files})
 
 
 def _text(lines: list[str]) -> str:
