@@ -16,8 +16,9 @@
 #
 # An example is a small repository: a comment that is nothing but a path begins a file. The `$` line is left out where
 # it would say nothing but `$ cdk-triton validate .`. `Instead` names only the files that differ from the example, and
-# `# model/config.pbtxt is removed` says that one is no longer there. What the rule is not about is left out of both: a version directory, a model's file. `Limits` is left out where there are
-# none. The tests build both: the example has findings of this rule and of no other, its mended twin has none at all.
+# `# model/config.pbtxt is removed` says that one is no longer there. What the rule is not about is left out of both: a
+# version directory, a model's file. `Limits` is left out where there are none. The tests build both: the example has
+# findings of this rule and of no other, its mended twin has none at all.
 
 from __future__ import annotations
 
