@@ -30,6 +30,7 @@ bench: setup ## the figures of benchmarks/, one JSON object per line
 	@python benchmarks/run.py
 
 docs: setup ## the user guide, in site/
+	@python docs/rules_page.py
 	@mkdocs build --strict
 
 lock: $(VENV)/installed ## pin every dependency, with hashes, after a change of pyproject.toml

@@ -14,6 +14,7 @@ from typer.main import get_command
 
 from cdk_triton import errors
 from cdk_triton.cli.program import app
+from cdk_triton.triton.checks import documented_rules
 
 LINK = re.compile(r"\[[^\]]*\]\((?!https?:)([^)#]*)(?:#([^)]*))?\)")
 
@@ -68,6 +69,17 @@ def test_the_fidelity_table_is_that_of_the_local_cloudformation(root: Path) -> N
     script = root / "docs" / "fidelity_table.py"
     page = (root / "docs" / "local_aws.md").read_text()
     assert runpy.run_path(str(script))["with_table"](page) == page, f"run: python {script.relative_to(root)}"
+
+
+def test_the_page_of_rules_is_that_of_the_rules(root: Path) -> None:
+    script = root / "docs" / "rules_page.py"
+    text = runpy.run_path(str(script))["page"](documented_rules())
+    assert (root / "docs" / "rules.md").read_text() == text, f"run: python {script.relative_to(root)}"
+
+
+def test_every_rule_has_an_anchor(root: Path) -> None:
+    anchors = heading_anchors(root / "docs" / "rules.md")
+    assert {rule.code.lower() for rule in documented_rules()} <= anchors
 
 
 def commands(path: str, command: Any) -> list[tuple[str, Any]]:

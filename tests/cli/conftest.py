@@ -22,6 +22,12 @@ input [{name: "x" data_type: TYPE_FP32 dims: [4]}]
 output [{name: "y" data_type: TYPE_FP32 dims: [4]}]
 """
 
+PYTHON_MODEL = """
+class TritonPythonModel:
+    def execute(self, requests):
+        return [None for request in requests]
+"""
+
 
 @dataclass(frozen=True)
 class Outcome:
@@ -68,5 +74,5 @@ def repository(tmp_path: Path) -> Path:
     directory = tmp_path / "models"
     (directory / "echo" / "1").mkdir(parents=True)
     (directory / "echo" / "config.pbtxt").write_text(MODEL)
-    (directory / "echo" / "1" / "model.py").write_text("class TritonPythonModel: ...\n")
+    (directory / "echo" / "1" / "model.py").write_text(PYTHON_MODEL)
     return directory

@@ -20,7 +20,11 @@ from cdk_triton.triton import ModelRepository
 MAX_COMMAND_LINES = 30
 
 
-@pytest.mark.parametrize("arguments", [[], ["--help"], ["local"], ["local", "--help"], ["validate", "--help"]], ids=str)
+@pytest.mark.parametrize(
+    "arguments",
+    [[], ["--help"], ["local"], ["local", "--help"], ["validate", "--help"], ["explain", "--help"]],
+    ids=str,
+)
 def test_help_lists_what_there_is(arguments: list[str]) -> None:
     result = CliRunner().invoke(app, arguments)
     assert "Usage:" in result.output
@@ -107,7 +111,7 @@ def test_a_command_is_short() -> None:
 
 
 def _fails_with(monkeypatch: pytest.MonkeyPatch, error: BaseException) -> None:
-    def from_directory(_: object) -> None:
+    def from_directory(*_: object) -> None:
         raise error
 
     monkeypatch.setattr(ModelRepository, "from_directory", from_directory)

@@ -1,4 +1,4 @@
-"""`cdk-triton validate`: findings as text and JSON, and the exit status that a script branches on."""
+"""`cdk-triton validate`: what it is asked, and the exit status that a script branches on."""
 
 from __future__ import annotations
 
@@ -17,27 +17,32 @@ def broken(repository: Path) -> Path:
     return repository
 
 
-def test_a_clean_repository_ends_with_0_and_one_line(run: Any, repository: Path) -> None:
+@pytest.fixture
+def warned(repository: Path) -> Path:
+    """The same repository, with a warning (CT112)."""
+    (repository / "echo" / "02").mkdir()
+    return repository
+
+
+def test_a_clean_repository_ends_with_0(run: Any, repository: Path) -> None:
     outcome = run("validate", repository)
     assert (outcome.status, outcome.err) == (0, "")
-    assert outcome.out == f"{repository}: 1 model, no findings\n"
+    assert outcome.out.splitlines()[0] == f"{repository}: 1 model, no findings"
+
+
+def test_an_error_ends_with_1(run: Any, broken: Path) -> None:
+    assert run("validate", broken).status == 1
+
+
+def test_a_warning_alone_ends_with_0(run: Any, warned: Path) -> None:
+    outcome = run("validate", warned)
+    assert outcome.status == 0
+    assert f"{warned}/echo/02: warning CT112: " in outcome.out
 
 
 def test_json_of_a_clean_repository_is_an_empty_list(run: Any, repository: Path) -> None:
     outcome = run("validate", repository, "--format", "json")
     assert (outcome.status, json.loads(outcome.out)) == (0, {"findings": []})
-
-
-def test_an_error_ends_with_1_and_says_file_code_reason_and_mend(run: Any, broken: Path) -> None:
-    outcome = run("validate", broken)
-
-    finding, mend, summary = outcome.out.splitlines()
-    assert outcome.status == 1
-    assert finding.startswith(f"{broken}/echo/config.pbtxt")
-    assert ": error CT" in finding
-    assert "max_batch_siz" in finding
-    assert mend.startswith("    ")
-    assert summary == f"{broken}: 1 model, 1 error"
 
 
 def test_json_has_the_six_fields_of_the_contract(run: Any, broken: Path) -> None:
@@ -49,69 +54,90 @@ def test_json_has_the_six_fields_of_the_contract(run: Any, broken: Path) -> None
     assert (finding["severity"], finding["path"]) == ("error", "echo/config.pbtxt")
 
 
-def test_a_warning_alone_ends_with_0(run: Any, repository: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from cdk_triton.triton import Finding, ModelRepository, Severity
-
-    warning = Finding("CT999", Severity.WARNING, "echo", "", "is odd", "make it even")
-    monkeypatch.setattr(ModelRepository, "check", lambda *_, **__: (warning, warning))
-
-    outcome = run("validate", repository)
-
-    assert outcome.status == 0
-    assert outcome.out.splitlines()[0] == f"{repository}/echo: warning CT999: is odd"
-    assert outcome.out.splitlines()[-1] == f"{repository}: 1 model, 2 warnings"
+def test_what_is_acknowledged_is_no_finding(run: Any, warned: Path) -> None:
+    (warned / "cdk-triton.toml").write_text('[acknowledge]\nCT112 = "kept for the record"\n')
+    outcome = run("validate", warned, "--format", "json")
+    assert (outcome.status, json.loads(outcome.out)) == (0, {"findings": []})
 
 
-def test_mode_and_platform_reach_the_checks(run: Any, repository: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_mode_platform_and_models_reach_the_checks(run: Any, repository: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from cdk_triton.triton import ModelRepository
 
+    report = ModelRepository.report
     seen: list[Any] = []
 
-    def check(_: ModelRepository, **arguments: Any) -> tuple[()]:
-        seen.append(arguments)
-        return ()
+    def remember(self: ModelRepository, *given: Any, **named: Any) -> Any:
+        seen.append((*given, named))
+        return report(self, *given, **named)
 
-    monkeypatch.setattr(ModelRepository, "check", check)
+    monkeypatch.setattr(ModelRepository, "report", remember)
     run("validate", repository, "--mode", "multi", "--platform", "25.09/ml.g5.2xlarge")
+    run("validate", repository, "--default-model", "a", "--additional-model", "b", "--additional-model", "c")
     run("validate", repository)
 
-    assert seen[0]["mode"] == "multi"
-    assert (seen[0]["platform"].release, seen[0]["platform"].instance_type) == ("25.09", "ml.g5.2xlarge")
-    assert seen[1] == {"mode": "single", "platform": None}
+    assert [(mode, platform and platform.label) for mode, platform, _ in seen] == [
+        ("multi", "25.09-a10g"),
+        ("single", None),
+        ("single", None),
+    ]
+    assert [tuple(named.values()) for _, _, named in seen] == [(None, ()), ("a", ["b", "c"]), (None, ())]
 
 
 @pytest.mark.parametrize(
     ("arguments", "status", "message"),
     [
-        (["{missing}"], 1, "error: the model repository '{missing}' does not exist"),
-        (["{empty}"], 1, "error: "),
-        (["{good}", "--platform", "99.99/ml.g5.xlarge"], 1, "error: '99.99' is "),
-        (["{good}", "--platform", "25.09/ml.g99.xlarge"], 1, "error: 'ml.g99.xlarge' is "),
-        (["{good}", "--platform", "25.09"], 2, "'25.09' is not RELEASE/INSTANCE"),
-        (["{good}", "--platform", "/ml.g5.xlarge"], 2, "is not RELEASE/INSTANCE"),
-        (["{good}", "--mode", "several"], 2, "'several' is not one of 'single', 'multi'"),
-        (["{good}", "--format", "yaml"], 2, "'yaml' is not one of 'text', 'json'"),
-        (["{good}", "--strict"], 2, "No such option: --strict"),
-        ([], 2, "Missing argument 'DIR'"),
-    ],
-    ids=[
-        "missing directory",
-        "empty directory",
-        "unknown release",
-        "unknown instance type",
-        "no instance type",
-        "no release",
-        "unknown mode",
-        "unknown format",
-        "unknown option",
-        "no directory",
+        pytest.param(
+            ["{missing}"], 1, "error: the model repository '{missing}' does not exist", id="missing directory"
+        ),
+        pytest.param(["{empty}"], 1, "error: ", id="empty directory"),
+        pytest.param(
+            ["{unknown}"], 1, "cdk-triton.toml acknowledges 'CT999', but there is no rule", id="acknowledgement"
+        ),
+        pytest.param(
+            ["{good}", "--platform", "25.90/ml.g5.xlarge"],
+            2,
+            "'25.90' is no known Triton release (did you mean '25.09' or '25.04'?)",
+            id="unknown release",
+        ),
+        pytest.param(["{good}", "--platform", "99.99/ml.g5.xlarge"], 2, "'99.99' is ", id="release of the future"),
+        pytest.param(
+            ["{good}", "--platform", "25.09/ml.g5.xlrage"],
+            2,
+            "'ml.g5.xlrage' is no SageMaker instance type with an NVIDIA GPU (did you mean 'ml.g5.xlarge'",
+            id="unknown instance type",
+        ),
+        pytest.param(["{good}", "--platform", "25.09"], 2, "'25.09' is not RELEASE/INSTANCE", id="no instance type"),
+        pytest.param(["{good}", "--platform", "/ml.g5.xlarge"], 2, "is not RELEASE/INSTANCE", id="no release"),
+        pytest.param(
+            ["{good}", "--mode", "several"], 2, "'several' is not one of 'single', 'multi'", id="unknown mode"
+        ),
+        pytest.param(
+            ["{good}", "--format", "yaml"], 2, "'yaml' is not one of 'text', 'json', 'sarif'", id="unknown format"
+        ),
+        pytest.param(
+            ["{good}", "--mode", "multi", "--default-model", "echo"],
+            2,
+            "Invalid value for --default-model: a multi-model endpoint loads what a caller asks for",
+            id="a default model of many",
+        ),
+        pytest.param(
+            ["{good}", "--mode", "multi", "--additional-model", "echo"],
+            2,
+            "Invalid value for --additional-model: ",
+            id="an additional model of many",
+        ),
+        pytest.param(["{good}", "--strict"], 2, "No such option: --strict", id="unknown option"),
+        pytest.param([], 2, "Missing argument 'DIR'", id="no directory"),
     ],
 )
 def test_bad_input_is_one_sentence_on_stderr(
     run: Any, repository: Path, tmp_path: Path, arguments: list[str], status: int, message: str
 ) -> None:
-    places = {"good": repository, "missing": tmp_path / "missing", "empty": tmp_path / "empty"}
+    places = {"good": repository, **{name: tmp_path / name for name in ("missing", "empty", "unknown")}}
     places["empty"].mkdir()
+    places["unknown"].mkdir()
+    (places["unknown"] / "model").touch()
+    (places["unknown"] / "cdk-triton.toml").write_text('[acknowledge]\nCT999 = "why not"\n')
 
     outcome = run("validate", *(argument.format(**places) for argument in arguments))
 

@@ -126,7 +126,7 @@ def test_what_the_parser_complains_about_is_where_it_stopped(write: Write) -> No
     repository = write({"bert/config.pbtxt": ('platform: "onnx', 'platfrom: "onnx')})
     (finding,) = (finding for finding in repository.check() if finding.code == "CT101")
     locations = Locations(repository)
-    assert locations.of(finding) == Location(3, 1)
+    assert locations.of(finding) == Location(3, 1, len("platfrom"))
     assert locations.line(finding.path, Location(3, 1)) == 'platfrom: "onnxruntime_onnx"'
 
 

@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from cdk_triton.cli import local, validate
+from cdk_triton.cli import explain, local, validate
 from cdk_triton.errors import CdkTritonError
 
 __all__ = ["app", "main"]
@@ -27,6 +27,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 app.command("validate")(validate.validate)
+app.command("explain")(explain.explain)
 app.add_typer(local.app, name="local")
 
 

@@ -10,9 +10,12 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from cdk_triton.errors import ConfigurationError
+
 if TYPE_CHECKING:
     from cdk_triton.sagemaker import ServingPlatform
     from cdk_triton.triton import Finding, ModelRepository
+    from cdk_triton.triton.checks import Report
 
 __all__ = ["validate"]
 
@@ -29,28 +32,47 @@ class Format(StrEnum):
 
     TEXT = "text"
     JSON = "json"
+    SARIF = "sarif"
+
+
+Directory = Annotated[Path, typer.Argument(metavar="DIR", help="The model repository.", show_default=False)]
+PlatformOption = Annotated[
+    str | None,
+    typer.Option(metavar="RELEASE/INSTANCE", help="Check also against this platform, e.g. 25.09/ml.g5.xlarge."),
+]
+ModeOption = Annotated[Mode, typer.Option(help="The kind of endpoint that will serve it.")]
+FormatOption = Annotated[Format, typer.Option("--format", help="How to print the findings.")]
+DefaultModel = Annotated[
+    str | None, typer.Option(metavar="NAME", help="The model that a single-model container loads, if several could be.")
+]
+AdditionalModels = Annotated[
+    list[str] | None, typer.Option("--additional-model", metavar="NAME", help="A model that it loads besides; repeat.")
+]
 
 
 def validate(
-    directory: Annotated[Path, typer.Argument(metavar="DIR", help="The model repository.", show_default=False)],
-    platform: Annotated[
-        str | None,
-        typer.Option(metavar="RELEASE/INSTANCE", help="Check also against this platform, e.g. 25.09/ml.g5.xlarge."),
-    ] = None,
-    mode: Annotated[Mode, typer.Option(help="The kind of endpoint that will serve it.")] = Mode.SINGLE,
-    output: Annotated[Format, typer.Option("--format", help="How to print the findings.")] = Format.TEXT,
+    directory: Directory,
+    platform: PlatformOption = None,
+    mode: ModeOption = Mode.SINGLE,
+    output: FormatOption = Format.TEXT,
+    default_model: DefaultModel = None,
+    additional_models: AdditionalModels = None,
 ) -> None:
     """Check a model repository; exit 1 if Triton or SageMaker would refuse it."""
+    if mode is Mode.MULTI and (default_model or additional_models):
+        raise typer.BadParameter(
+            "a multi-model endpoint loads what a caller asks for; the option is for --mode single",
+            param_hint="--default-model" if default_model else "--additional-model",
+        )
+    target = None if platform is None else _platform(platform)
     from cdk_triton.triton import ModelRepository, Severity
 
-    target = None if platform is None else _platform(platform)
     repository = ModelRepository.from_directory(directory)
-    findings = repository.check(mode=mode.value, platform=target)
-    if output is Format.JSON:
-        typer.echo(_as_json(findings))
-    else:
-        _print_text(repository, findings)
-    if any(finding.severity is Severity.ERROR for finding in findings):
+    report = repository.report(
+        mode.value, target, default_model=default_model, additional_models=additional_models or ()
+    )
+    _print(output, repository, report)
+    if any(finding.severity is Severity.ERROR for finding in report.findings):
         raise typer.Exit(1)
 
 
@@ -60,7 +82,23 @@ def _platform(text: str) -> ServingPlatform:
         raise typer.BadParameter(f"'{text}' is not RELEASE/INSTANCE, e.g. 25.09/ml.g5.xlarge", param_hint="--platform")
     from cdk_triton.sagemaker import ServingPlatform
 
-    return ServingPlatform(release=release, instance_type=instance_type)
+    try:
+        return ServingPlatform(release=release, instance_type=instance_type)
+    except ConfigurationError as error:
+        raise typer.BadParameter(str(error), param_hint="--platform") from error
+
+
+def _print(output: Format, repository: ModelRepository, report: Report) -> None:
+    if output is Format.JSON:
+        typer.echo(_as_json(report.findings))
+    elif output is Format.SARIF:
+        from cdk_triton.cli.sarif import sarif_log
+
+        typer.echo(json.dumps(sarif_log(repository, report), indent=2, ensure_ascii=False))
+    else:
+        from cdk_triton.cli.text import print_report
+
+        print_report(repository, report)
 
 
 def _as_json(findings: Sequence[Finding]) -> str:
@@ -77,17 +115,3 @@ def _as_json(findings: Sequence[Finding]) -> str:
         for finding in findings
     ]
     return json.dumps({"findings": rows}, indent=2, ensure_ascii=False)
-
-
-def _print_text(repository: ModelRepository, findings: Sequence[Finding]) -> None:
-    counts = {"error": 0, "warning": 0}
-    for finding in findings:
-        severity = finding.severity.value
-        counts[severity] += 1
-        where = " ".join(part for part in (str(repository.root / finding.path), finding.field) if part)
-        colour = typer.colors.RED if severity == "error" else typer.colors.YELLOW
-        typer.echo(f"{where}: {typer.style(severity, fg=colour, bold=True)} {finding.code}: {finding.message}")
-        typer.echo(f"    {finding.mend}")
-    summary = ", ".join(f"{n} {severity}{'s' * (n != 1)}" for severity, n in counts.items() if n)
-    models = f"{len(repository.models)} model{'s' * (len(repository.models) != 1)}"
-    typer.echo(f"{repository.root}: {models}, {summary or 'no findings'}")

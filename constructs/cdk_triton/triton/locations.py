@@ -65,7 +65,9 @@ class Locations:
             return None
         error = model.config_error
         if error is not None and error.line is not None and finding.message.startswith(fault_of(error)):
-            return Location(error.line, error.column or 1)
+            place = Location(error.line, error.column or 1)
+            word = re.match(r"\w*", self.line(finding.path, place)[place.column - 1 :])
+            return place._replace(length=max(1, len(word.group() if word else "")))
         if finding.path not in self._read:
             self._read[finding.path] = _read(model.config_text)
         return _find(self._read[finding.path], finding.field)

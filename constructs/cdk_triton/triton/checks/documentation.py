@@ -102,6 +102,14 @@ class Documentation:
             sections.get("Limits", ""),
         )
 
+    def markdown(self) -> str:
+        """All of it as Markdown, without a heading."""
+        parts = [self.summary, self.explanation]
+        for heading, text in (("Example", self.example), ("Instead", self.instead)):
+            parts.append(f"{heading}:\n\n```\n{text}\n```" if text else "")
+        parts.append(f"Limits: {self.limits}" if self.limits else "")
+        return "\n\n".join(part for part in parts if part)
+
     def repository(self) -> Example:
         """The repository of the example."""
         return Example.from_text(self.example)

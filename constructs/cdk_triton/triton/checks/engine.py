@@ -141,6 +141,15 @@ class Rule:
         """What the docstring says."""
         return Documentation.from_docstring(self.function.__doc__ or "")
 
+    @property
+    def condition(self) -> str:
+        """When the rule runs, as a sentence."""
+        kind = {
+            ("single",): "For single-model endpoints",
+            ("multi",): "For multi-model endpoints (`--mode multi`)",
+        }.get(self.modes, "For single-model and multi-model endpoints")
+        return f"{kind}." if self.applies is None else f"{kind}, where the platform is said (`--platform`)."
+
     def is_about(self, check: Check) -> bool:
         """Whether the rule has anything to say about this mode and platform."""
         if check.mode not in self.modes:

@@ -1,0 +1,66 @@
+"""`cdk-triton explain`: what a rule looks for, and why."""
+
+from __future__ import annotations
+
+import textwrap
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from cdk_triton.cli.terminal import bold, coloured, fold, page_width
+from cdk_triton.errors import ConfigurationError
+
+if TYPE_CHECKING:
+    from cdk_triton.triton.checks import Rule
+
+__all__ = ["explain"]
+
+
+def explain(
+    code: Annotated[
+        str | None, typer.Argument(metavar="CODE", help="The rule, e.g. CT301.", show_default=False)
+    ] = None,
+) -> None:
+    """Say what a rule of `validate` looks for; without a code, list all rules."""
+    from cdk_triton.triton.checks import documented_rules, rule_of
+
+    if code is None:
+        for each in documented_rules():
+            typer.echo(f"{each.code}  {coloured(f'{each.severity:<7}', each.severity)}  {each.title}")
+        return
+    try:
+        rule = rule_of(code.upper())
+    except ConfigurationError as error:
+        raise typer.BadParameter(str(error), param_hint="CODE") from error
+    typer.echo(_page(rule))
+
+
+def _page(rule: Rule) -> str:
+    documentation = rule.documentation
+    parts = [
+        f"{bold(rule.code)}  {coloured(rule.severity, rule.severity)}  {bold(rule.title)}",
+        _paragraphs(f"{documentation.summary}\n\n{documentation.explanation}"),
+    ]
+    for heading, text in (("Example", documentation.example), ("Instead", documentation.instead)):
+        if text:
+            parts.append(f"{bold(heading)}\n{textwrap.indent(text, '    ')}")
+    if documentation.limits:
+        parts.append(f"{bold('Limits')}\n{textwrap.indent(_paragraphs(documentation.limits, 4), '    ')}")
+    parts.append(_paragraphs(rule.condition))
+    if rule.source:
+        parts.append(f"Source: {rule.source}")
+    return "\n\n".join(parts)
+
+
+def _paragraphs(text: str, indent: int = 0) -> str:
+    """Paragraphs of Markdown for the width of the page; a list or a table stays as it is."""
+    return "\n\n".join(
+        paragraph
+        if paragraph.startswith(("* ", "- ", "|", "1. ", "    "))
+        else fold(_one_line(paragraph), page_width() - indent)
+        for paragraph in text.strip().split("\n\n")
+    )
+
+
+def _one_line(paragraph: str) -> str:
+    return " ".join(paragraph.split())

@@ -1,0 +1,101 @@
+"""Findings for a person: by model, each with the line of the file that it is about, and what to do."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+
+import typer
+
+from cdk_triton.cli.terminal import bold, coloured, columns_of, fold, width
+from cdk_triton.triton import Finding, ModelRepository
+from cdk_triton.triton.checks import Report
+from cdk_triton.triton.locations import Location, Locations
+
+__all__ = ["print_report"]
+
+_INDENT = "    "
+_CONTEXT = 120  # columns of a line of a file, where there is no terminal to ask
+
+
+def print_report(repository: ModelRepository, report: Report) -> None:
+    """Print what was found, and how it is to be read.
+
+    The first line of a finding begins with `path:line:column: severity code:`, as compilers write it, so that editors
+    find the place.
+    """
+    locations = Locations(repository)
+    for heading, findings in _by_model(repository, report.findings).items():
+        typer.echo(bold(heading))
+        for finding in findings:
+            for line in _lines(repository, locations, finding):
+                typer.echo(line)
+        typer.echo()
+    for line in _summary(repository, report):
+        typer.echo(line)
+
+
+def _by_model(repository: ModelRepository, findings: Sequence[Finding]) -> Mapping[str, list[Finding]]:
+    """The findings under the names of their models; those about the whole come first."""
+    whole = "the repository"
+    names = {str(model.directory): model.name for model in repository.models}
+    groups: dict[str, list[Finding]] = {name: [] for name in (whole, *names.values())}
+    for finding in findings:
+        directory = finding.path.partition("/")[0]
+        groups[names.get(directory) or names.get(".") or whole].append(finding)
+    return {name: group for name, group in groups.items() if group}
+
+
+def _lines(repository: ModelRepository, locations: Locations, finding: Finding) -> Iterator[str]:
+    location = locations.of(finding)
+    path = str(repository.root / finding.path)
+    where = path if location is None else f"{path}:{location.line}:{location.column}"
+    what = f"{finding.field}: {finding.message}" if finding.field else finding.message
+    head = fold(f"{where}: {finding.severity} {finding.code}: {what}", width(), hanging=_INDENT)
+    yield head.replace(f" {finding.severity} ", f" {coloured(finding.severity, finding.severity)} ", 1)
+    if location is not None:
+        yield from _marked(locations.line(finding.path, location), location)
+    yield fold(finding.mend, width(), indent=_INDENT, hanging=_INDENT)
+
+
+def _marked(text: str, location: Location) -> Iterator[str]:
+    """The line with its number, and below it a mark under the place."""
+    number = str(location.line)
+    room = max((width() or _CONTEXT) - len(_INDENT) - len(number) - 3, 20)
+    text = "".join(each if each.isprintable() else " " for each in text)
+    start = location.column - 1
+    cut = max(0, start - room // 2) if columns_of(text) > room else 0
+    before, marked = text[cut:start], text[start : start + location.length]
+    yield f"{_INDENT}{number} | {_cropped(text[cut:], room)}"
+    mark = "^" * max(1, min(columns_of(marked), room - columns_of(before)))
+    yield f"{_INDENT}{' ' * len(number)} | {' ' * columns_of(before)}{mark}"
+
+
+def _cropped(text: str, room: int) -> str:
+    while columns_of(text) > room:
+        text = text[: len(text) - max(1, (columns_of(text) - room) // 2)]
+    return text.rstrip()
+
+
+def _summary(repository: ModelRepository, report: Report) -> Iterator[str]:
+    severities = Counter(finding.severity.value for finding in report.findings)
+    counts = [_counted(severities[severity], severity) for severity in ("error", "warning") if severities[severity]]
+    parts = [_counted(len(repository.models), "model"), *(counts or ["no findings"])]
+    if report.acknowledged:
+        parts.append(f"{len(report.acknowledged)} acknowledged")
+    yield bold(fold(f"{repository.root}: {', '.join(parts)}", width(), hanging=_INDENT))
+    for code in dict.fromkeys(finding.code for finding in report.acknowledged):
+        yield fold(
+            f"{code} is acknowledged: {repository.acknowledgements[code]}", width(), indent=_INDENT, hanging=_INDENT
+        )
+    if report.left_out:
+        left_out = f"{_counted(len(report.left_out), 'rule')} left out, because nobody said the platform: "
+        yield fold(
+            f"{left_out}add --platform, e.g. --platform 25.09/ml.g5.xlarge", width(), indent=_INDENT, hanging=_INDENT
+        )
+    if report.findings:
+        yield f"{_INDENT}more about a rule: cdk-triton explain {report.findings[0].code}"
+
+
+def _counted(count: int, word: str) -> str:
+    return f"{count} {word}{'s' * (count != 1)}"

@@ -1,0 +1,77 @@
+"""Writes rules.md, the page of all rules, from the rules themselves.
+
+Run it after a change of a rule: `python docs/rules_page.py`. With `--check` it writes nothing and exits 1 if the page
+is out of date. A test compares, and `make docs` runs it.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable
+from itertools import groupby
+from pathlib import Path
+
+from cdk_triton.triton.checks import Rule, documented_rules
+
+PAGE = Path(__file__).with_name("rules.md")
+GROUPS = {
+    "CT0": "The checks themselves",
+    "CT1": "A model's files",
+    "CT2": "What a configuration means",
+    "CT3": "Ensembles",
+    "CT4": "A single-model container",
+    "CT5": "A multi-model endpoint",
+    "CT6": "The platform, and SageMaker's limits",
+    "CT7": "TensorRT's own parser",
+}
+HEAD = """\
+<!-- written by rules_page.py -->
+# The rules
+
+What `cdk-triton validate` and the constructs look for. A rule that is an **error** tells of something that the server
+or SageMaker would refuse, or would serve otherwise than meant; a **warning** tells of something that may work, and can
+be [acknowledged](cli.md#acknowledging-a-warning). Codes are stable: none is ever reused.
+
+Every example below is a small repository, file by file, and is checked by the tests: the first has the finding, the
+second has none. Files that a rule is not about, such as weights, are left out.
+"""
+KNOWN_LIMITS = """\
+## What the checks do not know
+
+They read files, tables and literals; they run no model. Beyond what each rule says of itself:
+"""
+
+
+def page(rules: Iterable[Rule]) -> str:
+    """The page's whole text."""
+    rules = tuple(rules)
+    parts = [HEAD, _index(rules)]
+    for prefix, group in groupby(rules, key=lambda rule: rule.code[:3]):
+        parts.append(f"## {GROUPS[prefix]}\n")
+        parts.extend(map(_section, group))
+    parts.append(_limits(rules))
+    return "\n".join(parts)
+
+
+def _index(rules: Iterable[Rule]) -> str:
+    rows = [f"| [{rule.code}](#{rule.code.lower()}) | {rule.severity} | {rule.title} |" for rule in rules]
+    return "\n".join(["| code | severity | the fault |", "|---|---|---|", *rows, ""])
+
+
+def _section(rule: Rule) -> str:
+    source = f" [Source]({rule.source})." if rule.source else ""
+    head = f"### {rule.code}\n\n**{rule.title}** · {rule.severity} · {rule.condition}{source}"
+    return f"{head}\n\n{rule.documentation.markdown()}\n"
+
+
+def _limits(rules: Iterable[Rule]) -> str:
+    limits = [(rule, " ".join(rule.documentation.limits.split())) for rule in rules if rule.documentation.limits]
+    return "\n".join([KNOWN_LIMITS, *(f"* [{rule.code}](#{rule.code.lower()}): {text}" for rule, text in limits), ""])
+
+
+if __name__ == "__main__":
+    text = page(documented_rules())
+    if "--check" not in sys.argv[1:]:
+        PAGE.write_text(text, encoding="utf-8")
+    elif not PAGE.exists() or PAGE.read_text(encoding="utf-8") != text:
+        sys.exit(f"{PAGE.name} is out of date: run `python docs/rules_page.py`")

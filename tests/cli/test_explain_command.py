@@ -1,0 +1,55 @@
+"""`cdk-triton explain`: the documentation of the rules on a terminal."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import pytest
+
+from cdk_triton.triton.checks import documented_rules
+
+
+def test_without_a_code_it_lists_every_rule(run: Any) -> None:
+    outcome = run("explain")
+    assert outcome.status == 0
+    assert [line.split(maxsplit=2) for line in outcome.out.splitlines()] == [
+        [rule.code, rule.severity.value, rule.title] for rule in documented_rules()
+    ]
+
+
+def test_a_rule_is_told_with_its_example(run: Any) -> None:
+    outcome = run("explain", "ct104")
+    assert outcome.status == 0
+    assert outcome.out.startswith(
+        "CT104  error  a model is not called like its directory\n"
+        "\n"
+        "The `name` in `config.pbtxt` is another one than the directory's.\n"
+        "\n"
+    )
+    assert 'Example\n    # model/config.pbtxt\n    name: "another"\n' in outcome.out
+    assert 'Instead\n    # model/config.pbtxt\n    name: "model"\n' in outcome.out
+    assert re.search(
+        r"\nFor single-model and multi-model endpoints\.\n\nSource: https://github\.com/\S+\n$", outcome.out
+    )
+
+
+@pytest.mark.parametrize("rule", documented_rules(), ids=lambda rule: rule.code)
+def test_every_rule_can_be_explained(run: Any, rule: Any) -> None:
+    outcome = run("explain", rule.code)
+    assert (outcome.status, outcome.err) == (0, "")
+    assert rule.title in outcome.out
+    assert rule.condition in " ".join(outcome.out.split())
+
+
+@pytest.mark.parametrize(
+    ("code", "sentence"),
+    [
+        ("CT1104", "there is no rule 'CT1104' (did you mean CT1"),
+        ("typo", "there is no rule 'TYPO'; `cdk-triton explain` lists all of them"),
+    ],
+)
+def test_an_unknown_code_ends_with_2(run: Any, code: str, sentence: str) -> None:
+    outcome = run("explain", code)
+    assert (outcome.status, outcome.out) == (2, "")
+    assert sentence in outcome.said

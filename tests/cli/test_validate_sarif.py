@@ -1,0 +1,130 @@
+"""Findings as SARIF, as code scanning reads it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from cdk_triton.triton.checks import rule_of
+
+ENSEMBLE = """\
+platform: "ensemble"
+input { name: "x" data_type: TYPE_FP32 dims: 4 }
+output { name: "y" data_type: TYPE_FP32 dims: 4 }
+ensemble_scheduling {
+  step { model_name: "ecco" model_version: -1 input_map { key: "x" value: "x" } output_map { key: "y" value: "y" } }
+}
+"""
+
+
+@pytest.fixture
+def checkout(repository: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A checkout as in CI: the repository lies below the working directory, and has an error and a warning."""
+    (repository / "echo" / "02").mkdir()
+    (repository / "pipe line" / "1").mkdir(parents=True)
+    (repository / "pipe line" / "1" / ".gitkeep").touch()
+    (repository / "pipe line" / "config.pbtxt").write_text(ENSEMBLE)
+    monkeypatch.chdir(repository.parent)
+    return repository
+
+
+def sarif(run: Any, *arguments: str | Path) -> dict[str, Any]:
+    """The one run of the log."""
+    outcome = run("validate", *arguments, "--format", "sarif")
+    assert outcome.err == ""
+    log = json.loads(outcome.out)
+    assert log["version"] == "2.1.0"
+    assert log["$schema"].endswith("sarif-schema-2.1.0.json")
+    (one,) = log["runs"]
+    return dict(one)
+
+
+def result_of(run: dict[str, Any], code: str) -> dict[str, Any]:
+    (result,) = (result for result in run["results"] if result["ruleId"] == code)
+    return dict(result)
+
+
+def test_a_clean_repository_has_a_run_without_results(run: Any, repository: Path) -> None:
+    one = sarif(run, repository)
+    assert (one["results"], one["tool"]["driver"]["rules"]) == ([], [])
+
+
+def test_a_finding_points_at_the_file_as_the_checkout_knows_it(run: Any, checkout: Path) -> None:
+    result = result_of(sarif(run, checkout), "CT301")
+    assert result["level"] == "error"
+    assert result["locations"] == [
+        {
+            "physicalLocation": {
+                "artifactLocation": {"uri": "models/pipe%20line/config.pbtxt"},
+                "region": {"startLine": 5, "startColumn": 10, "endColumn": 20},
+            }
+        }
+    ]
+    text = result["message"]["text"]
+    assert text.startswith(
+        "pipe line/config.pbtxt ensemble_scheduling.step[0].model_name: step 0 runs the model 'ecco'"
+    )
+    assert text.endswith("; write 'echo' if that is meant, or add the model")
+
+
+def test_a_directory_is_shown_at_its_models_configuration(run: Any, checkout: Path) -> None:
+    (location,) = result_of(sarif(run, checkout, "--default-model", "echo"), "CT112")["locations"]
+    assert location["physicalLocation"] == {
+        "artifactLocation": {"uri": "models/echo/config.pbtxt"},
+        "region": {"startLine": 1},
+    }
+
+
+def test_outside_the_checkout_addresses_are_relative_to_the_repository(
+    run: Any, checkout: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "elsewhere").mkdir()
+    monkeypatch.chdir(tmp_path / "elsewhere")
+    one = sarif(run, checkout)
+    assert one["originalUriBaseIds"] == {"REPOSITORY": {"uri": f"{checkout.as_uri()}/"}}
+    (location,) = result_of(one, "CT301")["locations"]
+    assert location["physicalLocation"]["artifactLocation"] == {
+        "uri": "pipe%20line/config.pbtxt",
+        "uriBaseId": "REPOSITORY",
+    }
+
+
+def test_every_result_refers_to_its_rule(run: Any, checkout: Path) -> None:
+    one = sarif(run, checkout)
+    rules = one["tool"]["driver"]["rules"]
+    assert one["tool"]["driver"]["name"] == "cdk-triton"
+    assert {rule["id"] for rule in rules} == {result["ruleId"] for result in one["results"]}
+    for result in one["results"]:
+        rule, described = rule_of(result["ruleId"]), rules[result["ruleIndex"]]
+        assert described["id"] == rule.code
+        assert described["shortDescription"]["text"] == rule.title
+        assert described["fullDescription"]["text"] == rule.documentation.summary
+        assert described["help"]["markdown"] == rule.documentation.markdown()
+        assert described["helpUri"] == rule.source
+        assert described["defaultConfiguration"]["level"] == result["level"] == rule.severity
+
+
+def test_a_fingerprint_stays_when_the_file_grows_above_the_place(run: Any, checkout: Path) -> None:
+    before = result_of(sarif(run, checkout), "CT301")
+    config = checkout / "pipe line" / "config.pbtxt"
+    config.write_text(f"# a comment\n{config.read_text()}")
+    after = result_of(sarif(run, checkout), "CT301")
+    assert before["locations"] != after["locations"]
+    assert before["partialFingerprints"] == after["partialFingerprints"]
+
+
+def test_fingerprints_are_told_apart(run: Any, checkout: Path) -> None:
+    (checkout / "echo" / "03").mkdir()
+    results = sarif(run, checkout, "--default-model", "echo")["results"]
+    fingerprints = [result["partialFingerprints"]["primaryLocationLineHash"] for result in results]
+    assert len(set(fingerprints)) == len(fingerprints) >= 2
+
+
+def test_what_is_acknowledged_is_suppressed(run: Any, checkout: Path) -> None:
+    (checkout / "cdk-triton.toml").write_text('[acknowledge]\nCT112 = "kept for the record"\n')
+    one = sarif(run, checkout, "--default-model", "echo")
+    assert result_of(one, "CT112")["suppressions"] == [{"kind": "external", "justification": "kept for the record"}]
+    assert not any("suppressions" in result for result in one["results"] if result["ruleId"] != "CT112")

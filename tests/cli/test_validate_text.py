@@ -1,0 +1,182 @@
+"""Findings as text: what a person reads, on a terminal and in a file."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import pty
+import re
+import struct
+import subprocess
+import termios
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.cli.conftest import PROGRAM
+
+from cdk_triton.triton import Finding, ModelRepository, Severity
+from cdk_triton.triton.checks import Report
+
+CONFIG = """\
+backend: "python"
+max_batch_siz: 8
+"""
+ENSEMBLE = """\
+platform: "ensemble"
+input { name: "x" data_type: TYPE_FP32 dims: 4 }
+output { name: "y" data_type: TYPE_FP32 dims: 4 }
+ensemble_scheduling {
+\tstep { model_name: "ecco" model_version: -1 input_map { key: "x" value: "x" } output_map { key: "y" value: "y" } }
+}
+"""
+HEAD = re.compile(r"(?P<path>\S+?)(:(?P<line>\d+):(?P<column>\d+))?: (?P<severity>error|warning) (?P<code>CT\d{3}): .+")
+
+
+def write(root: Path, files: dict[str, str]) -> None:
+    for name, text in files.items():
+        (root / name).parent.mkdir(parents=True, exist_ok=True)
+        (root / name).write_text(text)
+
+
+@pytest.fixture
+def odd(repository: Path) -> Path:
+    """Two models with findings and one without, one of them acknowledged."""
+    write(
+        repository,
+        {
+            "pipeline/config.pbtxt": ENSEMBLE,
+            "pipeline/1/.gitkeep": "",
+            "echo/02/model.py": "",
+            "misspelt/config.pbtxt": CONFIG,
+            "misspelt/1/model.py": "",
+            "cdk-triton.toml": '[acknowledge]\nCT112 = "kept for the record"\n',
+        },
+    )
+    return repository
+
+
+def said(run: Any, monkeypatch: pytest.MonkeyPatch, repository: Path, *findings: Finding) -> list[str]:
+    """What is printed of findings that stand for those of the rules."""
+    monkeypatch.setattr(ModelRepository, "report", lambda *_, **__: Report(findings, (), ()))
+    return list(run("validate", repository).out.splitlines())
+
+
+def test_findings_stand_below_their_model_with_the_line_of_the_file(
+    run: Any, monkeypatch: pytest.MonkeyPatch, odd: Path
+) -> None:
+    field = "ensemble_scheduling.step[0].model_name"
+    lines = said(
+        run,
+        monkeypatch,
+        odd,
+        Finding("CT901", Severity.ERROR, "pipeline/config.pbtxt", field, "there is no 'ecco'", "write 'echo'"),
+        Finding("CT902", Severity.ERROR, "echo/config.pbtxt", "instance_group", "there is none", "add one"),
+        Finding("CT903", Severity.WARNING, ".", "", "it is odd", "make it even"),
+        Finding("CT904", Severity.WARNING, "pipeline/1", "", "it is empty", "fill it"),
+    )
+    assert lines == [
+        "the repository",
+        f"{odd}: warning CT903: it is odd",
+        "    make it even",
+        "",
+        "echo",
+        f"{odd}/echo/config.pbtxt: error CT902: instance_group: there is none",
+        "    add one",
+        "",
+        "pipeline",
+        f"{odd}/pipeline/config.pbtxt:5:9: error CT901: {field}: there is no 'ecco'",
+        '    5 |  step { model_name: "ecco" model_version: -1 input_map { key: "x" value: "x" } output_map { key: "y" '
+        'value: "y"',
+        "      |         ^^^^^^^^^^",
+        "    write 'echo'",
+        f"{odd}/pipeline/1: warning CT904: it is empty",
+        "    fill it",
+        "",
+        f"{odd}: 3 models, 2 errors, 2 warnings",
+        "    more about a rule: cdk-triton explain CT901",
+    ]
+
+
+def test_a_file_that_cannot_be_read_is_shown_where_the_parser_stopped(run: Any, repository: Path) -> None:
+    write(repository, {"echo/config.pbtxt": CONFIG})
+    lines = run("validate", repository).out.splitlines()
+    assert lines[1].startswith(f"{repository}/echo/config.pbtxt:2:1: error CT101: line 2, column 1: ModelConfig has no")
+    assert lines[2:4] == ["    2 | max_batch_siz: 8", "      | ^^^^^^^^^^^^^"]
+
+
+def test_the_summary_tells_what_is_acknowledged_and_what_was_not_looked_at(run: Any, odd: Path) -> None:
+    lines = run("validate", odd, "--default-model", "echo").out.splitlines()
+    summary = lines.index(f"{odd}: 3 models, 2 warnings, 1 acknowledged")  # the warnings: two models are not loaded
+    assert lines[summary + 1] == "    CT112 is acknowledged: kept for the record"
+    assert re.fullmatch(
+        r"    \d+ rules left out, because nobody said the platform: add --platform, e.g. --platform 25.09/ml.g5.xlarge",
+        lines[summary + 2],
+    )
+    with_platform = run("validate", odd, "--default-model", "echo", "--platform", "25.09/ml.g5.xlarge").out
+    assert "left out" not in with_platform
+
+
+def test_a_long_line_is_cut_around_the_place(run: Any, monkeypatch: pytest.MonkeyPatch, odd: Path) -> None:
+    inputs = "".join(f'input {{ name: "{i:03}" data_type: TYPE_FP32 dims: 4 }} ' for i in range(100))
+    write(odd, {"echo/config.pbtxt": f'backend: "python" {inputs}'})
+    finding = Finding("CT901", Severity.ERROR, "echo/config.pbtxt", "input[50].name", "it is odd", "make it even")
+    _, _, line, mark, *_ = said(run, monkeypatch, odd, finding)
+    assert len(line) <= 120
+    assert line[mark.index("^") : mark.index("^") + 11] == 'name: "050"'
+
+
+def test_the_mark_stands_below_wide_characters(run: Any, monkeypatch: pytest.MonkeyPatch, odd: Path) -> None:
+    write(odd, {"echo/config.pbtxt": 'name: "模型" backend: "python"'})
+    finding = Finding("CT901", Severity.ERROR, "echo/config.pbtxt", "backend", "it is odd", "make it even")
+    _, _, line, mark, *_ = said(run, monkeypatch, odd, finding)
+    assert line == '    1 | name: "模型" backend: "python"'
+    assert mark == "      | " + " " * len('name: "...." ') + "^" * len("backend")
+
+
+def test_each_finding_begins_with_its_place_for_other_programs(run: Any, odd: Path) -> None:
+    lines = run("validate", odd).out.splitlines()
+    heads = [match for line in lines if (match := HEAD.fullmatch(line))]
+    places = {match["code"]: (match["path"], match["line"], match["column"], match["severity"]) for match in heads}
+    assert places["CT301"] == (f"{odd}/pipeline/config.pbtxt", "5", "9", "error")
+    assert not any("\x1b" in line for line in lines)
+
+
+class TestTerminal:
+    """On a terminal lines are folded, and severities have colours."""
+
+    def show(self, *arguments: str | Path, columns: int, environment: dict[str, str] | None = None) -> list[str]:
+        """What appears on a terminal of that width."""
+        ours, theirs = pty.openpty()
+        fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 50, columns, 0, 0))
+        variables = {name: value for name, value in os.environ.items() if name not in ("COLUMNS", "NO_COLOR")}
+        with subprocess.Popen(
+            [PROGRAM, *map(str, arguments)], stdout=theirs, stderr=theirs, env={**variables, **(environment or {})}
+        ) as child:
+            os.close(theirs)
+            shown = b""
+            try:
+                while part := os.read(ours, 65536):
+                    shown += part
+            except OSError:  # the other end is closed: that is how a terminal ends
+                pass
+            child.wait()
+        os.close(ours)
+        return shown.decode().replace("\r\n", "\n").splitlines()
+
+    def test_nothing_is_wider_than_the_terminal(self, odd: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.chdir(odd.parent)
+        shown = self.show("validate", odd.name, columns=72)
+        plain = [re.sub(r"\x1b\[[0-9;]*m", "", line) for line in shown]
+        assert max(len(line) for line in plain) <= 72
+        assert any("\x1b[31m" in line and "error" in line for line in shown)
+        assert any(line.strip() for line in plain if "^" in line)
+
+    def test_no_color_is_heard(self, odd: Path) -> None:
+        shown = self.show("validate", odd, columns=100, environment={"NO_COLOR": "1"})
+        assert shown
+        assert not any("\x1b" in line for line in shown)
+
+    def test_an_explanation_is_folded_too(self) -> None:
+        shown = self.show("explain", "CT104", columns=60, environment={"NO_COLOR": "1"})
+        assert max(len(line) for line in shown if not line.startswith("Source: ")) <= 60
