@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import socket
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING
 
@@ -279,3 +280,21 @@ def test_any_repository_is_read_and_checked(tmp_path_factory: pytest.TempPathFac
         assert "CT001" not in codes  # no rule crashes
         if repository.entry_model(mode) is None:
             assert codes & {"CT402", "CT403", "CT501", "CT502", "CT503", "CT507"}
+
+
+@dataclass(frozen=True)
+class Build:
+    produces: tuple[str, ...]
+
+
+def test_what_a_recipe_produces_is_as_good_as_there(tmp_path: Path) -> None:
+    (tmp_path / "bert").mkdir()
+    (tmp_path / "bert" / "config.pbtxt").write_text("max_batch_size: 8")
+    recipe = Build(produces=("bert/2/model.plan", "other/1/model.plan"))
+    repository = ModelRepository.from_directory(tmp_path, recipes=[recipe])
+    (model,) = repository.models
+    assert model.served_versions == (2,)
+    assert model.backend_name == "tensorrt"
+    assert model.produced == (PurePosixPath("bert/2/model.plan"),)
+    assert [str(file.path) for file in repository.files] == ["bert/config.pbtxt"]
+    assert repository.recipes == (recipe,)

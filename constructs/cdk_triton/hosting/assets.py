@@ -72,8 +72,15 @@ class CloudAssembly:
             The artifact key and the object key among the assets.
 
         Raises:
+            ConfigurationError: the repository has recipes, which nothing builds yet.
             ArchiveError: a file cannot be read or is written to at this moment, or the archive cannot be written.
         """
+        if repository.recipes:
+            files = ", ".join(path for recipe in repository.recipes for path in recipe.produces)
+            raise ConfigurationError(
+                f"the repository {repository.root} needs a build that deployments cannot run yet; "
+                f"put {files} into it and leave its recipes out"
+            )
         key = artifact_key(repository, platform)
         target = self._assets / f"asset.{ASSET_PREFIX}{key}.tar.gz"
         if pack and not target.exists():

@@ -7,7 +7,7 @@ from cdk_triton.triton.environment import ContainerEnvironment
 from cdk_triton.triton.findings import Finding, Severity
 from cdk_triton.triton.model_config import format_model_config, parse_model_config
 from cdk_triton.triton.releases import Release, release, releases
-from cdk_triton.triton.repository import Mode, Model, ModelRepository, Platform, RepositoryFile
+from cdk_triton.triton.repository import Mode, Model, ModelRepository, Platform, Recipe, RepositoryFile
 from cdk_triton.triton.schema import SCHEMA_RELEASE, ModelConfig
 from cdk_triton.triton.serve import serve_arguments, server_environment
 
@@ -23,6 +23,7 @@ __all__ = [
     "ModelConfig",
     "ModelRepository",
     "Platform",
+    "Recipe",
     "Release",
     "RepositoryFile",
     "Severity",

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path, PurePosixPath
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, Protocol
 
 from cdk_triton.errors import ModelConfigError, RepositoryError
 from cdk_triton.triton.acknowledgements import acknowledgements_of
@@ -30,7 +30,7 @@ from cdk_triton.triton.versions import is_version_name, served_versions
 if TYPE_CHECKING:
     from cdk_triton.triton.checks import Report
 
-__all__ = ["CONFIG_NAME", "Mode", "Model", "ModelRepository", "Platform", "RepositoryFile"]
+__all__ = ["CONFIG_NAME", "Mode", "Model", "ModelRepository", "Platform", "Recipe", "RepositoryFile"]
 
 CONFIG_NAME = "config.pbtxt"
 
@@ -81,6 +81,7 @@ class Model:
         config_error: why the configuration cannot be read, or None.
         subdirectories: the names of the directories in the model's own, empty ones included, sorted.
         files: everything in the model's directory, sorted, with paths relative to the repository.
+        produced: the files that recipes will write into the model's directory, with paths relative to the repository.
     """
 
     name: str
@@ -90,6 +91,7 @@ class Model:
     config_error: ModelConfigError | None = field(compare=False)
     subdirectories: tuple[str, ...]
     files: tuple[RepositoryFile, ...]
+    produced: tuple[PurePosixPath, ...] = ()
 
     @cached_property
     def versions(self) -> tuple[int, ...]:
@@ -165,7 +167,19 @@ class Model:
             return set()
         first = self.directory / self.subdirectories[0]
         depth = len(first.parts)
-        return {file.path.parts[depth] for file in self.files if file.path.parts[:depth] == first.parts}
+        paths = [*(file.path for file in self.files), *self.produced]
+        return {path.parts[depth] for path in paths if path.parts[:depth] == first.parts}
+
+
+class Recipe(Protocol):
+    """What the checks know of a declared build, which makes files of the repository before it is served.
+
+    A Protocol, because this room is below the one that knows how to build.
+    """
+
+    @property
+    def produces(self) -> tuple[str, ...]:
+        """The files that it will write, relative to the repository, with `/`: `bert/1/model.plan`."""
 
 
 @dataclass(frozen=True)
@@ -178,15 +192,19 @@ class ModelRepository:
             `config.pbtxt` is at the top.
         files: everything that belongs into an archive, sorted by path, litter left out.
         acknowledgements: the codes of warnings that its owner knows of, each with the reason why they are right.
+        recipes: the builds that will add files to it.
     """
 
     root: Path
     models: tuple[Model, ...]
     files: tuple[RepositoryFile, ...]
     acknowledgements: Mapping[str, str] = field(default_factory=dict)
+    recipes: tuple[Recipe, ...] = ()
 
     @classmethod
-    def from_directory(cls, path: str | Path, *, acknowledge: Mapping[str, str] = {}) -> ModelRepository:
+    def from_directory(
+        cls, path: str | Path, *, acknowledge: Mapping[str, str] = {}, recipes: Iterable[Recipe] = ()
+    ) -> ModelRepository:
         """Read a model repository.
 
         Args:
@@ -194,6 +212,7 @@ class ModelRepository:
             acknowledge: codes of warnings that are right as they are, each with the reason, which findings of these
                 codes are then left out of the checks' answer. The table `[acknowledge]` of a file `cdk-triton.toml` in
                 the directory says the same for everybody who reads it; where both know a code, this reason counts.
+            recipes: the builds that will add files. The checks take what a recipe produces for present.
 
         Raises:
             RepositoryError: the directory is missing, empty or unreadable, or a link leads out of it or nowhere; or an
@@ -202,13 +221,18 @@ class ModelRepository:
         root = Path(path)
         tree = read_tree(root)
         acknowledgements = acknowledgements_of(root, acknowledge)
+        builds = tuple(recipes)
+        produced = tuple(PurePosixPath(path) for each in builds for path in each.produces)
         top_level = {file.path.name for file in tree.files if len(file.path.parts) == 1}
         if CONFIG_NAME in top_level:
-            models = [_read_model(tree, PurePosixPath(), root.resolve().name)]
+            models = [_read_model(tree, PurePosixPath(), root.resolve().name, produced)]
         else:
             below = _by_top_directory(tree)
-            models = [_read_model(below[name], PurePosixPath(name), name) for name in below]
-        return cls(root, tuple(models), tree.files, acknowledgements)
+            made: dict[str, tuple[PurePosixPath, ...]] = {}
+            for file in produced:
+                made[file.parts[0]] = (*made.get(file.parts[0], ()), file)
+            models = [_read_model(below[name], PurePosixPath(name), name, made.get(name, ())) for name in below]
+        return cls(root, tuple(models), tree.files, acknowledgements, builds)
 
     @property
     def name(self) -> str:
@@ -325,10 +349,11 @@ def _by_top_directory(tree: Tree) -> Mapping[str, Tree]:
     return {name: Tree(tuple(files[name]), tuple(directories[name])) for name in sorted(files)}
 
 
-def _read_model(tree: Tree, directory: PurePosixPath, name: str) -> Model:
-    """Read a model: `tree` is what is below its directory."""
+def _read_model(tree: Tree, directory: PurePosixPath, name: str, produced: tuple[PurePosixPath, ...]) -> Model:
+    """Read a model: `tree` is what is below its directory, `produced` what recipes will add there."""
     depth = len(directory.parts) + 1
-    subdirectories = tuple(path.name for path in tree.directories if len(path.parts) == depth)
+    existing = {path.name for path in tree.directories if len(path.parts) == depth}
+    subdirectories = tuple(sorted(existing | {path.parts[depth - 1] for path in produced if len(path.parts) > depth}))
     config, text, error = None, None, None
     source = next((file.source for file in tree.files if file.path == directory / CONFIG_NAME), None)
     if source is not None:
@@ -338,7 +363,7 @@ def _read_model(tree: Tree, directory: PurePosixPath, name: str) -> Model:
             config = parse_model_config(content, path=str(directory / CONFIG_NAME))
         except ModelConfigError as fault:
             error = fault
-    return Model(name, directory, config, text, error, subdirectories, tree.files)
+    return Model(name, directory, config, text, error, subdirectories, tree.files, produced)
 
 
 def _read_bytes(file: Path) -> bytes:
