@@ -1,4 +1,4 @@
-"""The rules CT401 to CT405: whether a single-model container starts."""
+"""The rules CT401 to CT406: whether a single-model container starts."""
 
 from __future__ import annotations
 
@@ -7,8 +7,16 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from cdk_triton.sagemaker import ServingPlatform
+
 if TYPE_CHECKING:
     from tests.triton.conftest import Change, Write
+
+PYTHON_MODEL = """
+class TritonPythonModel:
+    def execute(self, requests):
+        return [None for request in requests]
+"""
 
 
 @pytest.mark.parametrize(
@@ -90,7 +98,7 @@ def test_start(
     ("change", "findings"),
     [
         pytest.param(
-            {"config.pbtxt": 'backend: "python"', "1/model.py": ""},
+            {"config.pbtxt": 'backend: "python"', "1/model.py": PYTHON_MODEL},
             [
                 "config.pbtxt: error CT401: the configuration is at the top of the repository, and the"
                 " container would end with: Incorrect directory structure. Model directory needs to contain"
@@ -108,7 +116,7 @@ def test_start(
             id="CT402 files only",
         ),
         pytest.param(
-            {"my model/config.pbtxt": 'backend: "python"', "my model/1/model.py": ""},
+            {"my model/config.pbtxt": 'backend: "python"', "my model/1/model.py": PYTHON_MODEL},
             [
                 "my model: error CT405: the name 'my model' holds ' ', which the container's start script"
                 " would expand in --load-model; rename the model, with letters, digits, '_', '-' and '.'",
@@ -120,3 +128,24 @@ def test_start(
 def test_start_of_other_layouts(write: Write, change: Mapping[str, Change], findings: list[str]) -> None:
     repository = write(change, base={})
     assert [str(finding) for finding in repository.check("single")] == findings
+
+
+@pytest.mark.parametrize(
+    ("release", "findings"),
+    [
+        pytest.param(
+            "23.06",
+            [
+                "helper: error CT406: 'helper' is to be loaded besides, by a variable that the start script reads from"
+                " 23.07 on and that of 23.06 ignores; a call from another model would fail: Model 'helper' is not"
+                " ready; serve with 23.07 or newer, or make the model a step of an ensemble",
+            ],
+            id="before the variable",
+        ),
+        pytest.param("23.07", [], id="since the variable"),
+    ],
+)
+def test_models_that_are_loaded_besides(write: Write, release: str, findings: list[str]) -> None:
+    repository = write({"helper/config.pbtxt": 'backend: "python"', "helper/1/model.py": PYTHON_MODEL})
+    platform = ServingPlatform(release=release, instance_type="ml.g5.xlarge")
+    assert [str(finding) for finding in repository.check("single", platform, additional_models=["helper"])] == findings

@@ -17,6 +17,10 @@ from cdk_triton.triton.repository import CONFIG_NAME
 _LOADER = "src/sagemaker_server.cc"
 _MANY = 5
 
+# A load or an invocation that fails with one of these in its message is taken for one that ran out of memory; of the
+# server's list, those that can be a part of a name.
+_OUT_OF_MEMORY = ("OOM", "OutOfMemory", "MemoryError", "CUDA_OUT_OF_MEMORY", "CNMEM_STATUS_OUT_OF_MEMORY")
+
 
 @rule(
     "CT501",
@@ -26,8 +30,55 @@ _MANY = 5
     modes=("multi",),
 )
 def several_ensembles(check: Check) -> Iterator[Problem]:
-    """Nested ensembles too: the loader does not know which one is the outer one."""
-    found = [model.name for model in check.repository.models if model.is_literally_ensemble]
+    """The loader finds more than one ensemble in the archive, a nested one for example.
+
+    It does not know which of them is the outer one: the last one that the file system lists is served, without an
+    error, and that may be another one on the next instance. A single-model endpoint takes nested ensembles.
+
+    Example:
+        $ cdk-triton validate . --mode multi
+        # model/config.pbtxt
+        backend: "python"
+        input { name: "IN" data_type: TYPE_FP32 dims: 1 }
+        output { name: "OUT" data_type: TYPE_FP32 dims: 1 }
+
+        # inner/config.pbtxt
+        platform: "ensemble"
+        input { name: "IN" data_type: TYPE_FP32 dims: 1 }
+        output { name: "OUT" data_type: TYPE_FP32 dims: 1 }
+        ensemble_scheduling {
+          step {
+            model_name: "model" model_version: -1
+            input_map { key: "IN" value: "IN" } output_map { key: "OUT" value: "OUT" }
+          }
+        }
+
+        # outer/config.pbtxt
+        platform: "ensemble"
+        input { name: "IN" data_type: TYPE_FP32 dims: 1 }
+        output { name: "OUT" data_type: TYPE_FP32 dims: 1 }
+        ensemble_scheduling {
+          step {
+            model_name: "inner" model_version: -1
+            input_map { key: "IN" value: "IN" } output_map { key: "OUT" value: "OUT" }
+          }
+        }
+
+    Instead:
+        # inner/config.pbtxt is removed
+        # outer/config.pbtxt
+        platform: "ensemble"
+        input { name: "IN" data_type: TYPE_FP32 dims: 1 }
+        output { name: "OUT" data_type: TYPE_FP32 dims: 1 }
+        ensemble_scheduling {
+          step {
+            model_name: "model" model_version: -1
+            input_map { key: "IN" value: "IN" } output_map { key: "OUT" value: "OUT" }
+          }
+        }
+    """
+    models = check.repository.models
+    found = [model.name for model in models if model.is_literally_ensemble and model.is_ensemble]  # others are CT504's
     if len(found) > 1:
         yield Problem(
             ".",
@@ -45,7 +96,45 @@ def several_ensembles(check: Check) -> Iterator[Problem]:
     modes=("multi",),
 )
 def no_ensemble(check: Check) -> Iterator[Problem]:
-    """A Python model that calls the others (BLS) cannot be told from them."""
+    """The archive has several directories, and none of them is an ensemble.
+
+    The loader serves the last one that the file system lists. A Python model that calls the others (BLS) cannot be told
+    from them, and the models that it calls would not be loaded.
+
+    Example:
+        $ cdk-triton validate . --mode multi
+        # first/config.pbtxt
+        backend: "python"
+
+        # second/config.pbtxt
+        backend: "python"
+
+    Instead:
+        # first/config.pbtxt
+        backend: "python"
+        input { name: "IN" data_type: TYPE_FP32 dims: 1 }
+        output { name: "OUT" data_type: TYPE_FP32 dims: 1 }
+
+        # second/config.pbtxt
+        backend: "python"
+        input { name: "IN" data_type: TYPE_FP32 dims: 1 }
+        output { name: "OUT" data_type: TYPE_FP32 dims: 1 }
+
+        # both/config.pbtxt
+        platform: "ensemble"
+        input { name: "IN" data_type: TYPE_FP32 dims: 1 }
+        output { name: "OUT" data_type: TYPE_FP32 dims: 1 }
+        ensemble_scheduling {
+          step {
+            model_name: "first" model_version: -1
+            input_map { key: "IN" value: "IN" } output_map { key: "OUT" value: "between" }
+          }
+          step {
+            model_name: "second" model_version: -1
+            input_map { key: "IN" value: "between" } output_map { key: "OUT" value: "OUT" }
+          }
+        }
+    """
     models = check.repository.models
     if len(models) > 1 and not any(model.is_ensemble or model.is_literally_ensemble for model in models):
         names = ", ".join(model.name for model in models)
@@ -65,7 +154,43 @@ def no_ensemble(check: Check) -> Iterator[Problem]:
     modes=("multi",),
 )
 def ensemble_not_recognised(check: Check) -> Iterator[Problem]:
-    """The text has to be exactly `platform: "ensemble"`, with any white space after the colon."""
+    """The configuration says `ensemble` in another spelling than the loader searches for.
+
+    The text has to be exactly `platform: "ensemble"`, with any white space after the colon: single quotes, a space
+    before the colon, or a comment between the two words are read by the server and not found
+    by the loader. It would serve whichever directory the file system lists last. An archive of one directory is served
+    whatever it holds.
+
+    Example:
+        $ cdk-triton validate . --mode multi
+        # model/config.pbtxt
+        backend: "python"
+        input { name: "IN" data_type: TYPE_FP32 dims: 1 }
+        output { name: "OUT" data_type: TYPE_FP32 dims: 1 }
+
+        # ensemble/config.pbtxt
+        platform: 'ensemble'
+        input { name: "IN" data_type: TYPE_FP32 dims: 1 }
+        output { name: "OUT" data_type: TYPE_FP32 dims: 1 }
+        ensemble_scheduling {
+          step {
+            model_name: "model" model_version: -1
+            input_map { key: "IN" value: "IN" } output_map { key: "OUT" value: "OUT" }
+          }
+        }
+
+    Instead:
+        # ensemble/config.pbtxt
+        platform: "ensemble"
+        input { name: "IN" data_type: TYPE_FP32 dims: 1 }
+        output { name: "OUT" data_type: TYPE_FP32 dims: 1 }
+        ensemble_scheduling {
+          step {
+            model_name: "model" model_version: -1
+            input_map { key: "IN" value: "IN" } output_map { key: "OUT" value: "OUT" }
+          }
+        }
+    """
     models = check.repository.models
     if len(models) < 2 or any(model.is_literally_ensemble for model in models):
         return  # one directory is served whatever it is; a recognised ensemble is served even if others are not
@@ -89,7 +214,36 @@ def ensemble_not_recognised(check: Check) -> Iterator[Problem]:
     modes=("multi",),
 )
 def taken_for_ensemble(check: Check) -> Iterator[Problem]:
-    """A comment is enough."""
+    """A model that is no ensemble has the text of one in its configuration.
+
+    The loader does not parse, so a comment is enough, or a longer word that ends in `platform:`.
+
+    Example:
+        $ cdk-triton validate . --mode multi
+        # model/config.pbtxt
+        # This one has no platform: "ensemble" of its own.
+        backend: "python"
+        input { name: "IN" data_type: TYPE_FP32 dims: 1 }
+        output { name: "OUT" data_type: TYPE_FP32 dims: 1 }
+
+        # ensemble/config.pbtxt
+        platform: "ensemble"
+        input { name: "IN" data_type: TYPE_FP32 dims: 1 }
+        output { name: "OUT" data_type: TYPE_FP32 dims: 1 }
+        ensemble_scheduling {
+          step {
+            model_name: "model" model_version: -1
+            input_map { key: "IN" value: "IN" } output_map { key: "OUT" value: "OUT" }
+          }
+        }
+
+    Instead:
+        # model/config.pbtxt
+        # This one is no ensemble.
+        backend: "python"
+        input { name: "IN" data_type: TYPE_FP32 dims: 1 }
+        output { name: "OUT" data_type: TYPE_FP32 dims: 1 }
+    """
     if len(check.repository.models) < 2:
         return
     for model in check.repository.models:
@@ -110,7 +264,60 @@ def taken_for_ensemble(check: Check) -> Iterator[Problem]:
     modes=("multi",),
 )
 def many_models(check: Check) -> Iterator[Problem]:
-    """SageMaker unloads whole archives when memory runs short."""
+    """The archive has more than five directories.
+
+    SageMaker loads and unloads whole archives: when memory runs short, a large one goes as a whole, and the next call
+    of it waits until all of it is there again. The server warns of it in its log.
+
+    Example:
+        $ cdk-triton validate . --mode multi
+        # a/config.pbtxt
+        backend: "python"
+
+        # b/config.pbtxt
+        backend: "python"
+
+        # c/config.pbtxt
+        backend: "python"
+
+        # d/config.pbtxt
+        backend: "python"
+
+        # e/config.pbtxt
+        backend: "python"
+
+        # ensemble/config.pbtxt
+        platform: "ensemble"
+        input { name: "I" data_type: TYPE_FP32 dims: 1 }
+        output { name: "a" data_type: TYPE_FP32 dims: 1 }
+        output { name: "b" data_type: TYPE_FP32 dims: 1 }
+        output { name: "c" data_type: TYPE_FP32 dims: 1 }
+        output { name: "d" data_type: TYPE_FP32 dims: 1 }
+        output { name: "e" data_type: TYPE_FP32 dims: 1 }
+        ensemble_scheduling {
+          step { model_name: "a" model_version: -1 input_map {key: "I" value: "I"} output_map {key: "O" value: "a"} }
+          step { model_name: "b" model_version: -1 input_map {key: "I" value: "I"} output_map {key: "O" value: "b"} }
+          step { model_name: "c" model_version: -1 input_map {key: "I" value: "I"} output_map {key: "O" value: "c"} }
+          step { model_name: "d" model_version: -1 input_map {key: "I" value: "I"} output_map {key: "O" value: "d"} }
+          step { model_name: "e" model_version: -1 input_map {key: "I" value: "I"} output_map {key: "O" value: "e"} }
+        }
+
+    Instead:
+        # e/config.pbtxt is removed
+        # ensemble/config.pbtxt
+        platform: "ensemble"
+        input { name: "I" data_type: TYPE_FP32 dims: 1 }
+        output { name: "a" data_type: TYPE_FP32 dims: 1 }
+        output { name: "b" data_type: TYPE_FP32 dims: 1 }
+        output { name: "c" data_type: TYPE_FP32 dims: 1 }
+        output { name: "d" data_type: TYPE_FP32 dims: 1 }
+        ensemble_scheduling {
+          step { model_name: "a" model_version: -1 input_map {key: "I" value: "I"} output_map {key: "O" value: "a"} }
+          step { model_name: "b" model_version: -1 input_map {key: "I" value: "I"} output_map {key: "O" value: "b"} }
+          step { model_name: "c" model_version: -1 input_map {key: "I" value: "I"} output_map {key: "O" value: "c"} }
+          step { model_name: "d" model_version: -1 input_map {key: "I" value: "I"} output_map {key: "O" value: "d"} }
+        }
+    """
     count = len(check.repository.models)
     if count > _MANY:
         yield Problem(
@@ -129,7 +336,27 @@ def many_models(check: Check) -> Iterator[Problem]:
     modes=("multi",),
 )
 def models_beside_configuration(check: Check) -> Iterator[Problem]:
-    """With a configuration at the top the archive is one model, and its directories are that model's."""
+    """A `config.pbtxt` at the top makes the archive one model, and there are models below it.
+
+    The loader takes the archive's own directory for the model, so that the directories in it are versions of that
+    model, or nothing.
+
+    Example:
+        $ cdk-triton validate . --mode multi
+        # config.pbtxt
+        backend: "python"
+
+        # 1/model.py
+        class TritonPythonModel:
+            def execute(self, requests): ...
+
+        # model/config.pbtxt
+        backend: "python"
+
+    Instead:
+        # config.pbtxt is removed
+        # 1/model.py is removed
+    """
     if CONFIG_NAME not in check.repository.model_directories:
         return
     for file in check.repository.files:
@@ -150,7 +377,19 @@ def models_beside_configuration(check: Check) -> Iterator[Problem]:
     modes=("multi",),
 )
 def no_model_to_load(check: Check) -> Iterator[Problem]:
-    """Files at the top are no models."""
+    """The archive has files at its top, and neither a directory nor a `config.pbtxt`.
+
+    SageMaker loads an archive when it is called for the first time, so that nobody hears of it before.
+
+    Example:
+        $ cdk-triton validate . --mode multi
+        # README.md
+        The model is still in training.
+
+    Instead:
+        # model/config.pbtxt
+        backend: "python"
+    """
     if not check.repository.models:
         yield Problem(
             ".",
@@ -158,3 +397,37 @@ def no_model_to_load(check: Check) -> Iterator[Problem]:
             "invocation with: model not found in any model repository",
             f"put each model into a directory of its own, with its {CONFIG_NAME} and a version directory",
         )
+
+
+@rule(
+    "CT510",
+    Severity.WARNING,
+    "the name of a model makes its errors look like a lack of memory",
+    source=server(_LOADER, 885, 921),
+    modes=("multi",),
+)
+def name_like_out_of_memory(check: Check) -> Iterator[Problem]:
+    """A model is called by a word from which the server concludes that memory has run out.
+
+    It searches the message of a failed load or invocation for words such as `OOM`, and answers 507, on which SageMaker
+    unloads other models and tries again. Messages quote the names of models, so that each error of such a model looks
+    like that, whatever its cause.
+
+    Example:
+        $ cdk-triton validate . --mode multi
+        # ZOOM/config.pbtxt
+        backend: "python"
+
+    Instead:
+        # ZOOM/config.pbtxt is removed
+        # zoom/config.pbtxt
+        backend: "python"
+    """
+    for model in check.loaded_models:
+        if word := next((word for word in _OUT_OF_MEMORY if word in model.name), None):
+            yield Problem(
+                model.directory,
+                f"the name {model.name!r} holds {word!r}; an error whose message quotes it would be answered with 507 "
+                "instead of 400, and SageMaker would unload other models and try again",
+                "rename the model",
+            )

@@ -8,9 +8,11 @@ from collections.abc import Iterator
 from cdk_triton.triton.checks._sources import server
 from cdk_triton.triton.checks.engine import Check, Problem, rule
 from cdk_triton.triton.findings import Severity
+from cdk_triton.triton.releases import release_order
 from cdk_triton.triton.repository import CONFIG_NAME
 
 _SERVE = "docker/sagemaker/serve"
+_ADDITIONAL_ARGS_SINCE = "23.07"
 
 
 @rule(
@@ -21,7 +23,25 @@ _SERVE = "docker/sagemaker/serve"
     modes=("single",),
 )
 def configuration_at_top(check: Check) -> Iterator[Problem]:
-    """Only a multi-model endpoint takes an archive that is itself one model."""
+    """A `config.pbtxt` stands at the top of the repository of a single-model container.
+
+    The start script looks for it and gives up, before the server starts. Only a multi-model endpoint takes an archive
+    that is itself one model.
+
+    Example:
+        # config.pbtxt
+        backend: "python"
+
+        # 1/model.py
+        class TritonPythonModel:
+            def execute(self, requests): ...
+
+    Instead:
+        # config.pbtxt is removed
+        # 1/model.py is removed
+        # model/config.pbtxt
+        backend: "python"
+    """
     if CONFIG_NAME in check.repository.model_directories:
         yield Problem(
             CONFIG_NAME,
@@ -33,7 +53,18 @@ def configuration_at_top(check: Check) -> Iterator[Problem]:
 
 @rule("CT402", Severity.ERROR, "the repository has no model", source=server(_SERVE, 165, 169), modes=("single",))
 def no_model(check: Check) -> Iterator[Problem]:
-    """Files at the top are no models."""
+    """The repository has files at its top and no directory.
+
+    A model is a directory with a configuration and at least one version; the start script counts directories.
+
+    Example:
+        # README.md
+        The model is still in training.
+
+    Instead:
+        # model/config.pbtxt
+        backend: "python"
+    """
     if not check.repository.models:
         yield Problem(
             ".",
@@ -51,7 +82,22 @@ def no_model(check: Check) -> Iterator[Problem]:
     modes=("single",),
 )
 def no_default_model(check: Check) -> Iterator[Problem]:
-    """Several models need one ensemble that is no step of another, or a name."""
+    """Nothing says which of several models `/invocations` runs.
+
+    A repository with one model, or with one ensemble that is no step of another, needs no name: this library sets
+    SAGEMAKER_TRITON_DEFAULT_MODEL_NAME from it. Any other repository has to say it, in `default_model_name` of the
+    container's environment or with `--default-model`.
+
+    Example:
+        # calls_the_other/config.pbtxt
+        backend: "python"
+
+        # is_called/config.pbtxt
+        backend: "python"
+
+    Instead:
+        $ cdk-triton validate . --default-model calls_the_other --additional-model is_called
+    """
     repository = check.repository
     if check.default_model is not None or repository.entry_model() is not None or not repository.models:
         return
@@ -74,7 +120,19 @@ def no_default_model(check: Check) -> Iterator[Problem]:
     modes=("single",),
 )
 def named_model_missing(check: Check) -> Iterator[Problem]:
-    """The default model is looked for by the start script, the additional ones by the server."""
+    """A model that the container's environment names has no directory.
+
+    The default model is looked for by the start script, the additional ones by the server. Either one ends the
+    container, and the endpoint is not created.
+
+    Example:
+        $ cdk-triton validate . --default-model clasifier
+        # classifier/config.pbtxt
+        backend: "python"
+
+    Instead:
+        $ cdk-triton validate . --default-model classifier
+    """
     names = ", ".join(model.name for model in check.repository.models)
     if check.default_model is not None and check.repository.model(check.default_model) is None:
         yield Problem(
@@ -101,7 +159,20 @@ def named_model_missing(check: Check) -> Iterator[Problem]:
     modes=("single",),
 )
 def name_is_split(check: Check) -> Iterator[Problem]:
-    """The script puts the name into the command line unquoted."""
+    """The name of a model that is loaded by name has a character that the shell expands.
+
+    The start script puts the name unquoted behind `--load-model=`, so that a blank splits it in two, and `*`, `?` and
+    `[` are matched against the names of files. Steps of an ensemble are not affected, nor is a multi-model endpoint.
+
+    Example:
+        # model[1]/config.pbtxt
+        backend: "python"
+
+    Instead:
+        # model[1]/config.pbtxt is removed
+        # model_1/config.pbtxt
+        backend: "python"
+    """
     named = (check.entry, *(check.repository.model(name) for name in check.additional_models))
     for model in dict.fromkeys(model for model in named if model is not None):
         if match := re.search(r"[\s*?\[\]\\]", model.name):
@@ -110,4 +181,43 @@ def name_is_split(check: Check) -> Iterator[Problem]:
                 f"the name {model.name!r} holds {match.group()!r}, which the container's start script would expand in "
                 "--load-model",
                 "rename the model, with letters, digits, '_', '-' and '.'",
+            )
+
+
+@rule(
+    "CT406",
+    Severity.ERROR,
+    "the release's start script ignores additional models",
+    source=server(_SERVE, 132, 134),
+    modes=("single",),
+    applies=lambda platform: (
+        platform.release is not None and release_order(platform.release) < release_order(_ADDITIONAL_ARGS_SINCE)
+    ),
+)
+def additional_models_ignored(check: Check) -> Iterator[Problem]:
+    """Models are to be loaded besides the entry model, and the release's start script cannot be told so.
+
+    They are handed to the server by SAGEMAKER_TRITON_ADDITIONAL_ARGS, which the script reads from 23.07 on. An older
+    one starts without them, and the first call of such a model fails.
+
+    Example:
+        $ cdk-triton validate . --platform 23.06/ml.g5.xlarge --default-model caller --additional-model called
+        # caller/config.pbtxt
+        backend: "python"
+
+        # called/config.pbtxt
+        backend: "python"
+
+    Instead:
+        $ cdk-triton validate . --platform 25.09/ml.g5.xlarge --default-model caller --additional-model called
+    """
+    release = check.platform.release if check.platform is not None else None
+    for name in check.additional_models:
+        if (model := check.repository.model(name)) is not None:
+            yield Problem(
+                model.directory,
+                f"{name!r} is to be loaded besides, by a variable that the start script reads from "
+                f"{_ADDITIONAL_ARGS_SINCE} on and that of {release} ignores; a call from another model would fail: "
+                f"Model '{name}' is not ready",
+                f"serve with {_ADDITIONAL_ARGS_SINCE} or newer, or make the model a step of an ensemble",
             )
