@@ -2,14 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
 from cdk_triton.local.triton.server_files import ServerFiles
 from cdk_triton.triton import ModelRepository
+from judging.comparison import Tally
 from judging.server import Judge, null_server_files
+
+TABLES = pytest.StashKey[dict[str, Tally]]()
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--repositories", type=int, metavar="N", help="how many generated repositories the server judges")
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
+    for test, tally in config.stash.get(TABLES, {}).items():
+        terminalreporter.section(test)
+        for line in tally.lines():
+            terminalreporter.line(line)
 
 
 @pytest.fixture(scope="session")
@@ -36,3 +50,19 @@ def refusal(judge: Judge) -> Callable[[ModelRepository], str | None]:
         return None if verdict.loaded else verdict.said
 
     return ask
+
+
+@pytest.fixture
+def repositories(pytestconfig: pytest.Config) -> int | None:
+    """How many repositories a test with generated ones takes; None: a fixed few."""
+    count: int | None = pytestconfig.getoption("repositories", default=None)
+    return count
+
+
+@pytest.fixture
+def table(request: pytest.FixtureRequest, repositories: int | None) -> Iterator[Tally]:
+    """Counts that are printed at the end, where somebody asked for a number of repositories."""
+    tally = Tally()
+    yield tally
+    if repositories is not None:
+        request.config.stash.setdefault(TABLES, {})[request.node.name] = tally

@@ -127,6 +127,8 @@ class Judge:
                     missing.discard(found[1])
                     if not missing:
                         break
+                if "Waiting for in-flight requests to complete" in line:
+                    break  # it has said why it gives up, and only takes its time to leave
         finally:
             watchdog.cancel()
             child.kill()

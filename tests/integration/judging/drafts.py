@@ -1,0 +1,143 @@
+"""A repository in memory: what the strategies build and change before it is written."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import onnx
+import onnx.helper
+from google.protobuf import text_format
+
+from cdk_triton.triton import ModelConfig
+from cdk_triton.triton.schema import DataType, ModelInput, ModelInstanceGroup, ModelOutput
+
+__all__ = ["Draft", "Tensor", "model_files", "type_of"]
+
+PYTHON_MODEL = b"""
+class TritonPythonModel:
+    def execute(self, requests):
+        return [None for request in requests]
+"""
+
+DALI_PIPELINE = b"""
+from nvidia.dali import fn, pipeline_def
+from nvidia.dali.plugin.triton import autoserialize
+
+
+@autoserialize
+@pipeline_def(batch_size=8, num_threads=1, device_id=0)
+def pipe():
+    return fn.external_source(name="DATA")
+"""
+
+
+def type_of(name: str) -> int:
+    """The number of a data type, for example of `FP32`."""
+    return int(DataType.Value(f"TYPE_{name}"))
+
+
+@dataclass(frozen=True)
+class Tensor:
+    """A tensor as the data has it: no -1, and no batch dimension where the model batches."""
+
+    name: str
+    data_type: int
+    shape: tuple[int, ...]
+
+
+@dataclass
+class Draft:
+    """A repository that can still be changed.
+
+    Attributes:
+        entry: the model that the container loads.
+        configs: configurations by directory.
+        texts: texts that stand in the place of a configuration, by directory.
+        files: all other files, by path.
+        changes: what was done to a valid repository, in words.
+    """
+
+    entry: str = ""
+    configs: dict[str, ModelConfig] = field(default_factory=dict)
+    texts: dict[str, bytes] = field(default_factory=dict)
+    files: dict[str, bytes] = field(default_factory=dict)
+    changes: list[str] = field(default_factory=list)
+
+    def contents(self) -> Iterator[tuple[str, bytes]]:
+        """Every file of the repository."""
+        for directory, config in self.configs.items():
+            text = text_format.MessageToString(config, as_utf8=True)
+            yield f"{directory}/config.pbtxt", self.texts.get(directory, text.encode())
+        yield from self.files.items()
+
+    def write(self, root: Path) -> None:
+        """Write the repository into a new directory; a path below another file is left out."""
+        for name, content in self.contents():
+            path = root / name
+            if path.is_dir() or any(parent.is_file() for parent in path.parents):
+                continue
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(content)
+
+    def for_a_machine_without_gpu(self) -> None:
+        """Take out what only a GPU decides: this machine has none, and its server refuses every KIND_GPU."""
+        kinds = ModelInstanceGroup
+        for config in self.configs.values():
+            for group in config.instance_group:
+                if group.kind == kinds.KIND_GPU:
+                    group.kind = kinds.KIND_CPU
+                    group.ClearField("gpus")
+                elif group.kind == kinds.KIND_AUTO:
+                    group.ClearField("gpus")
+
+    def __str__(self) -> str:
+        """The whole repository, to be read in a failed test."""
+        lines = [f"entry: {self.entry}", *(f"changed: {change}" for change in self.changes)]
+        for name, content in sorted(self.contents()):
+            text = content.decode(errors="backslashreplace")
+            shown = name.endswith("config.pbtxt") or len(content) < 40
+            lines.append(f"--- {name}" + (f"\n{text}" if shown and text else ""))
+        return "\n".join(lines)
+
+
+def model_files(config: ModelConfig) -> dict[str, bytes]:
+    """What belongs into a version directory, as the backend of a configuration wants it."""
+    name = config.default_model_filename
+    kind = config.backend or config.platform
+    if kind == "ensemble":
+        return {".gitkeep": b""}
+    if kind in ("onnxruntime", "onnxruntime_onnx"):
+        return {name or "model.onnx": _onnx(config)}
+    if kind == "openvino":
+        return {name or "model.xml": b"<net/>", (name or "model.xml").replace(".xml", ".bin"): b"weights"}
+    if kind in ("tensorflow_savedmodel", "tensorflow"):
+        return {f"{name or 'model.savedmodel'}/saved_model.pb": b"graph"}
+    return {
+        "python": {name or "model.py": PYTHON_MODEL},
+        "tensorrt": {name or "model.plan": b"ptrt" + bytes(28)},
+        "tensorrt_plan": {name or "model.plan": b"ptrt" + bytes(28)},
+        "pytorch": {name or "model.pt": b"PK\x03\x04weights"},
+        "pytorch_libtorch": {name or "model.pt": b"PK\x03\x04weights"},
+        "tensorflow_graphdef": {name or "model.graphdef": b"graph"},
+        "dali": {name or "model.dali": b"pipeline"},
+        "fil": {name or "xgboost.model": b"trees"},
+    }.get(kind, {"model.identity": b""})
+
+
+def _onnx(config: ModelConfig) -> bytes:
+    """An ONNX model with the configuration's inputs and outputs; every output is an input cast, which nobody runs."""
+    types = {"FP32": "FLOAT", "FP16": "FLOAT16", "FP64": "DOUBLE", "BF16": "BFLOAT16"}
+
+    def value(tensor: ModelInput | ModelOutput) -> onnx.ValueInfoProto:
+        name = DataType.Name(tensor.data_type).removeprefix("TYPE_")
+        shape = tensor.reshape.shape if tensor.HasField("reshape") else tensor.dims
+        dims = [None if d == -1 else d for d in ([-1] if config.max_batch_size else []) + list(shape)]
+        return onnx.helper.make_tensor_value_info(tensor.name, getattr(onnx.TensorProto, types.get(name, name)), dims)
+
+    inputs, outputs = [value(t) for t in config.input], [value(t) for t in config.output]
+    nodes = [onnx.helper.make_node("Identity", [config.input[0].name], [t.name]) for t in config.output if config.input]
+    graph = onnx.helper.make_graph(nodes, "graph", inputs, outputs)
+    opsets = [onnx.helper.make_opsetid("", 17)]
+    return bytes(onnx.helper.make_model(graph, opset_imports=opsets, ir_version=8).SerializeToString())

@@ -1,0 +1,44 @@
+"""Generated repositories before the checks and before the real server: both have to agree.
+
+pytest tests/integration/test_differential.py                         a fixed few hundred, in half a minute
+pytest tests/integration/test_differential.py --repositories 10000    other ones each time, with a table
+"""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import HealthCheck, Phase, given, settings
+
+from judging.comparison import Tally, compare
+from judging.drafts import Draft
+from judging.ensembles import valid_repositories
+from judging.server import Judge
+
+pytestmark = pytest.mark.timeout(7200)
+
+
+def seeded(count: int, *, fixed: bool) -> settings:
+    return settings(
+        max_examples=count,
+        derandomize=fixed,
+        database=None,
+        deadline=None,
+        phases=[Phase.generate, Phase.shrink],
+        suppress_health_check=list(HealthCheck),
+    )
+
+
+def test_no_false_alarm_on_valid_repositories(
+    judge: Judge, repositories: int | None, table: Tally, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    root = tmp_path_factory.mktemp("valid") / "repository"
+
+    @seeded((repositories or 500) // 5, fixed=repositories is None)
+    @given(valid_repositories())
+    def run(draft: Draft) -> None:
+        comparison = compare(draft, root, judge)
+        table.add(comparison)
+        errors = [finding for finding in comparison.findings if finding.severity == "error"]
+        assert (comparison.verdict.loaded, errors) == (True, []), f"\n{comparison}"
+
+    run()
