@@ -7,7 +7,14 @@ anywhere: the modules are imported here, and importing one registers its rules.
 
 from __future__ import annotations
 
-from cdk_triton.triton.checks import configurations, ensembles, multi_model, single_model, version_directories
+from cdk_triton.triton.checks import (
+    configurations,
+    ensembles,
+    loader_releases,
+    multi_model,
+    single_model,
+    version_directories,
+)
 from cdk_triton.triton.checks.engine import (
     CRASH,
     Check,
@@ -30,6 +37,7 @@ __all__ = [
     "configurations",
     "documented_rules",
     "ensembles",
+    "loader_releases",
     "multi_model",
     "rule",
     "rule_of",
