@@ -8,10 +8,15 @@ anywhere: the modules are imported here, and importing one registers its rules.
 from __future__ import annotations
 
 from cdk_triton.triton.checks import (
+    batching,
     configurations,
     ensembles,
+    instances,
     loader_releases,
     multi_model,
+    policies,
+    sequence_states,
+    sequences,
     single_model,
     version_directories,
 )
@@ -34,15 +39,20 @@ __all__ = [
     "Problem",
     "Report",
     "Rule",
+    "batching",
     "configurations",
     "documented_rules",
     "ensembles",
+    "instances",
     "loader_releases",
     "multi_model",
+    "policies",
     "rule",
     "rule_of",
     "rules",
     "run_checks",
+    "sequence_states",
+    "sequences",
     "single_model",
     "version_directories",
 ]

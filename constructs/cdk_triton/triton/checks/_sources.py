@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
-__all__ = ["core", "server"]
+__all__ = ["backend", "core", "server"]
 
 _GITHUB = "https://github.com/triton-inference-server"
 _SERVER = "e1db8a603d863b1317ee859bdeea2be19959462e"  # 2026-08-19, 26.09 in the making
 _CORE = "73aad7c3348d040c7087d57837d75822c488495e"  # 2026-06-09
+_BACKENDS = {
+    "backend": "3f57fb90bee16b86232ee79c45eb4ce69c9ad489",  # 2026-02-09, what backends have in common
+    "onnxruntime_backend": "00fd3e87a0918193d7921871f2e872efdb8d9c9a",  # 2026-06-29
+    "python_backend": "f9088ff60944cc5a2e97ff16baba55f1666852bc",  # 2026-07-17
+    "pytorch_backend": "266fd386ef7567cecb4b4772fb0fdc83ea5884d4",  # 2026-05-13
+    "tensorrt_backend": "e2ef6d790ba82283450e8993f04ebbf213e49c5b",  # 2026-07-17
+}
 
 
 def server(path: str, first: int, last: int) -> str:
@@ -17,3 +24,8 @@ def server(path: str, first: int, last: int) -> str:
 def core(path: str, first: int, last: int) -> str:
     """Lines of triton-inference-server/core."""
     return f"{_GITHUB}/core/blob/{_CORE}/{path}#L{first}-L{last}"
+
+
+def backend(repository: str, path: str, first: int, last: int) -> str:
+    """Lines of a backend's repository, for example triton-inference-server/python_backend."""
+    return f"{_GITHUB}/{repository}/blob/{_BACKENDS[repository]}/{path}#L{first}-L{last}"
