@@ -1,0 +1,229 @@
+"""An ONNX file's inputs, outputs and what it needs, read without its weights.
+
+The file is mapped, not loaded. `wire` steps over the tensors' data, and the messages that the `onnx` distribution ships
+read the rest. As with Triton's own schema, they are loaded by their path: importing the package takes a quarter of a
+second, for code that nobody needs here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import cache
+from importlib.util import find_spec, module_from_spec, spec_from_file_location
+from mmap import ACCESS_READ, mmap
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from google.protobuf.message import DecodeError
+
+from cdk_triton.errors import ConfigurationError
+from cdk_triton.triton.contents.unreadable import Unreadable
+from cdk_triton.triton.contents.wire import Field, WireError, fields
+
+__all__ = ["ExternalData", "OnnxFile", "OnnxTensor", "onnx_file"]
+
+# Numbers of fields in onnx.proto.
+_MODEL_IR_VERSION, _MODEL_GRAPH, _MODEL_OPSET_IMPORT = 1, 7, 8
+_GRAPH_NODE, _GRAPH_INITIALIZER, _GRAPH_INPUT, _GRAPH_OUTPUT, _GRAPH_SPARSE = 1, 5, 11, 12, 15
+_NODE_ATTRIBUTE = 5
+_ATTRIBUTE_TENSORS, _ATTRIBUTE_GRAPHS = (5, 10), (6, 11)
+_TENSOR_NAME, _TENSOR_EXTERNAL_DATA, _TENSOR_DATA_LOCATION = 8, 13, 14
+_SPARSE_VALUES = 1
+
+# Less than this is looked at in one piece.
+_SMALL = 4096
+
+# protobuf refuses a larger message, which is why ONNX has external data.
+_LARGEST = 2**31 - 1
+
+_DATA_TYPES = {
+    "FLOAT": "FP32",
+    "FLOAT16": "FP16",
+    "DOUBLE": "FP64",
+    "BFLOAT16": "BF16",
+    "STRING": "STRING",
+    "BOOL": "BOOL",
+    **{f"{sign}INT{bits}": f"{sign}INT{bits}" for sign in ("", "U") for bits in (8, 16, 32, 64)},
+}
+
+
+@dataclass(frozen=True)
+class OnnxTensor:
+    """An input or output.
+
+    Attributes:
+        name: its name.
+        kind: `tensor`, `sequence`, `map`, `optional` or `sparse_tensor`; Triton serves tensors only.
+        data_type: the type as a configuration names it, without `TYPE_`; None where Triton has none for it.
+        shape: its dimensions: a number, the name of a variable one, or None for a variable one without a name. None
+            where the file says nothing about it.
+    """
+
+    name: str
+    kind: str
+    data_type: str | None
+    shape: tuple[int | str | None, ...] | None
+
+
+@dataclass(frozen=True)
+class ExternalData:
+    """Weights that stand in a file of their own.
+
+    Attributes:
+        tensor: the tensor's name.
+        location: where the file is, as the ONNX file says it: relative to its own directory.
+        end: how many bytes of it there must be at least.
+    """
+
+    tensor: str
+    location: str
+    end: int
+
+
+@dataclass(frozen=True)
+class OnnxFile:
+    """What an ONNX file says of itself.
+
+    Attributes:
+        ir_version: the version of the format.
+        opsets: domain → version of its operators; the domain of ONNX's own is "".
+        inputs: what a caller gives; inputs with a default are not among them.
+        defaults: the inputs that have a default, which callers may give.
+        outputs: what a caller gets.
+        external_data: the weights that stand in other files.
+    """
+
+    ir_version: int
+    opsets: Mapping[str, int]
+    inputs: tuple[OnnxTensor, ...]
+    defaults: tuple[OnnxTensor, ...]
+    outputs: tuple[OnnxTensor, ...]
+    external_data: tuple[ExternalData, ...]
+
+
+def onnx_file(path: Path) -> OnnxFile | Unreadable:
+    """Read an ONNX file."""
+    try:
+        size = path.stat().st_size
+        if size == 0:
+            return Unreadable("is empty")
+        if size > _LARGEST:
+            return Unreadable("is larger than 2 GiB, which protobuf cannot read: keep its weights as external data")
+        with path.open("rb") as file, mmap(file.fileno(), 0, access=ACCESS_READ) as buffer:
+            return _read(buffer)
+    except (WireError, DecodeError, UnicodeDecodeError):
+        return Unreadable("is no ONNX file: Protobuf parsing failed.")
+    except OSError as error:
+        return Unreadable(f"cannot be read: {error.strerror}")
+
+
+def _read(buffer: mmap) -> OnnxFile | Unreadable:
+    onnx = _messages()
+    kept: list[bytes] = []
+    graph: Field | None = None
+    for field in fields(buffer, 0, len(buffer)):
+        if field.number == _MODEL_GRAPH:
+            graph = field
+        elif field.number in (_MODEL_IR_VERSION, _MODEL_OPSET_IMPORT):
+            kept.append(buffer[field.start : field.end])
+    if graph is None:
+        return Unreadable("is no ONNX file: No graph was found in the protobuf.")
+    model = onnx.ModelProto.FromString(b"".join(kept))
+
+    kept = []
+    tensors: dict[str, list[ExternalData]] = {}
+    for field in fields(buffer, graph.content, graph.end):
+        if field.number in (_GRAPH_INPUT, _GRAPH_OUTPUT):
+            kept.append(buffer[field.start : field.end])
+        else:
+            for name, external in _tensors_of(buffer, field):
+                own = tensors.setdefault(name if field.number != _GRAPH_NODE else "", [])
+                own.extend([external] if external is not None else [])
+    faces = onnx.GraphProto.FromString(b"".join(kept))
+    given = [_tensor(value) for value in faces.input]
+    # Before version 4 of the format, every initializer is an input, and a constant.
+    is_constant = model.ir_version < 4
+    return OnnxFile(
+        model.ir_version,
+        {"" if opset.domain == "ai.onnx" else opset.domain: opset.version for opset in model.opset_import},
+        tuple(tensor for tensor in given if tensor.name not in tensors),
+        () if is_constant else tuple(tensor for tensor in given if tensor.name in tensors),
+        tuple(_tensor(value) for value in faces.output),
+        tuple(external for found in tensors.values() for external in found),
+    )
+
+
+def _tensors_of(buffer: mmap, field: Field) -> Iterator[tuple[str, ExternalData | None]]:
+    """The tensors with data in one field of a graph: each with its name, and where its data is if it is elsewhere."""
+    if field.number == _GRAPH_INITIALIZER:
+        yield _initializer(buffer, field)
+    elif field.number == _GRAPH_SPARSE:
+        for below in fields(buffer, field.content, field.end):
+            if below.number == _SPARSE_VALUES:
+                yield _initializer(buffer, below)
+    elif field.number == _GRAPH_NODE:
+        # What a node has is nearly always small and without data of its own.
+        if field.end - field.content < _SMALL and buffer.find(b"location", field.content, field.end) < 0:
+            return
+        for attribute in fields(buffer, field.content, field.end):
+            if attribute.number == _NODE_ATTRIBUTE:
+                yield from _tensors_of_attribute(buffer, attribute)
+
+
+def _tensors_of_attribute(buffer: mmap, attribute: Field) -> Iterator[tuple[str, ExternalData | None]]:
+    for field in fields(buffer, attribute.content, attribute.end):
+        if field.number in _ATTRIBUTE_TENSORS:
+            yield _initializer(buffer, field)
+        elif field.number in _ATTRIBUTE_GRAPHS:
+            for below in fields(buffer, field.content, field.end):
+                yield from _tensors_of(buffer, below)
+
+
+def _initializer(buffer: mmap, tensor: Field) -> tuple[str, ExternalData | None]:
+    kept = [
+        buffer[field.start : field.end]
+        for field in fields(buffer, tensor.content, tensor.end)
+        if field.number in (_TENSOR_NAME, _TENSOR_EXTERNAL_DATA, _TENSOR_DATA_LOCATION)
+    ]
+    read = _messages().TensorProto.FromString(b"".join(kept))
+    if read.data_location != read.EXTERNAL:
+        return read.name, None
+    entries = {entry.key: entry.value for entry in read.external_data}
+    end = sum(int(entries[key]) for key in ("offset", "length") if entries.get(key, "").isdecimal())
+    return read.name, ExternalData(read.name, entries.get("location", ""), end)
+
+
+def _tensor(value: Any) -> OnnxTensor:
+    """An input or output, from its `ValueInfoProto`."""
+    name, given = value.name, value.type
+    kind = (given.WhichOneof("value") or "").removesuffix("_type")
+    if kind != "tensor":
+        return OnnxTensor(name, kind, None, None)
+    types = _messages().TensorProto.DataType
+    number = given.tensor_type.elem_type
+    data_type = _DATA_TYPES.get(types.Name(number)) if number in types.values() else None
+    if not given.tensor_type.HasField("shape"):
+        return OnnxTensor(name, kind, data_type, None)
+    return OnnxTensor(name, kind, data_type, tuple(_dimension(each) for each in given.tensor_type.shape.dim))
+
+
+def _dimension(given: Any) -> int | str | None:
+    if given.WhichOneof("value") == "dim_value":
+        value = int(given.dim_value)
+        return value if value >= 0 else None  # ONNX Runtime takes a negative one for a variable one
+    return str(given.dim_param) or None
+
+
+@cache
+def _messages() -> ModuleType:
+    """The compiled messages of the `onnx` distribution."""
+    package = find_spec("onnx")
+    for location in (package.submodule_search_locations or ()) if package else ():
+        spec = spec_from_file_location("cdk_triton.triton.contents._onnx_ml_pb2", Path(location, "onnx_ml_pb2.py"))
+        if spec is not None and spec.loader is not None:
+            module = module_from_spec(spec)
+            spec.loader.exec_module(module)
+            return module
+    raise ConfigurationError("the distribution onnx is not installed; install it with: pip install 'onnx>=1.19.1'")

@@ -1,0 +1,220 @@
+"""What a Python model's source defines. It is parsed, never executed."""
+
+from __future__ import annotations
+
+import ast
+import sys
+import warnings
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
+
+from cdk_triton.triton.contents.unreadable import Unreadable
+
+__all__ = ["Method", "ModelClass", "PythonSource", "SyntaxFault", "python_source"]
+
+# Syntax that is newer than the oldest Python that runs these checks, as it looks to a parser that does not know it:
+# nested quotes in f-strings (3.12), `type X = …` and `def f[T]` (3.12).
+_NEWER = ("f-string", "type ", "[")
+
+
+@dataclass(frozen=True)
+class SyntaxFault:
+    """Where a Python does not understand a file.
+
+    Attributes:
+        line: counted from 1.
+        reason: what the parser says.
+        in_every_version: False where only the asked version does not know the syntax.
+    """
+
+    line: int
+    reason: str
+    in_every_version: bool
+
+
+@dataclass(frozen=True)
+class Method:
+    """A function in a class.
+
+    Attributes:
+        name: its name.
+        line: where it begins.
+        least: how many arguments a call has at least, without `self`.
+        most: how many at most; None where it takes any number.
+        needs_keywords: whether some of its arguments can only be given by name.
+    """
+
+    name: str
+    line: int
+    least: int
+    most: int | None
+    needs_keywords: bool
+
+    def takes(self, count: int) -> bool:
+        """Whether it can be called with so many arguments."""
+        return not self.needs_keywords and self.least <= count and (self.most is None or count <= self.most)
+
+
+@dataclass(frozen=True)
+class ModelClass:
+    """The class `TritonPythonModel`.
+
+    Attributes:
+        line: where it begins.
+        methods: name → function, of those that are defined in the class itself without decorators of unknown effect.
+        is_complete: whether these are all it can have: nothing is inherited, set or decorated.
+    """
+
+    line: int
+    methods: Mapping[str, Method] = field(default_factory=dict)
+    is_complete: bool = True
+
+
+@dataclass(frozen=True)
+class PythonSource:
+    """What a module defines.
+
+    Attributes:
+        model: the class `TritonPythonModel`; None where the module does not define it, or defines it in another way.
+        may_have_model: False where the module cannot have the class.
+    """
+
+    model: ModelClass | None
+    may_have_model: bool
+
+
+@cache
+def python_source(version: tuple[int, int]) -> Callable[[Path], PythonSource | SyntaxFault | Unreadable]:
+    """The reader for a version of Python: the same one for each, so that an answer is kept."""
+
+    def read(path: Path) -> PythonSource | SyntaxFault | Unreadable:
+        try:
+            content = path.read_bytes()
+        except OSError as error:
+            return Unreadable(f"cannot be read: {error.strerror}")
+        return _read(content, version)
+
+    return read
+
+
+def _read(content: bytes, version: tuple[int, int]) -> PythonSource | SyntaxFault | Unreadable:
+    try:
+        return _look(_parse(content, version))
+    except SyntaxError as fault:
+        if sys.version_info < version and _may_be_newer(fault):
+            return Unreadable("uses syntax that this Python does not know")
+        try:
+            _parse(content, None)
+        except (SyntaxError, ValueError):
+            return SyntaxFault(fault.lineno or 1, fault.msg, in_every_version=True)
+        return SyntaxFault(fault.lineno or 1, fault.msg, in_every_version=False)
+    except ValueError:  # what Python 3.11 says of a zero byte
+        return SyntaxFault(1, "source code cannot contain null bytes", in_every_version=True)
+    except (RecursionError, MemoryError):
+        return Unreadable("is nested too deeply")
+
+
+def _parse(content: bytes, version: tuple[int, int] | None) -> ast.Module:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # `"\d"` is a matter of style
+        return ast.parse(content, feature_version=version)
+
+
+def _may_be_newer(fault: SyntaxError) -> bool:
+    text = (fault.text or "").strip()
+    return (
+        fault.msg.startswith(_NEWER[0])
+        or text.startswith(_NEWER[1])
+        or ("f'" in text or 'f"' in text)
+        or (text.startswith(("def ", "async def ", "class ")) and _NEWER[2] in text.partition("(")[0])
+    )
+
+
+def _look(module: ast.Module) -> PythonSource:
+    model: ModelClass | None = None
+    elsewhere = False
+    for statement in _flat(module.body):
+        if isinstance(statement, ast.ClassDef) and statement.name == "TritonPythonModel":
+            model = _class(statement)
+        elif _binds(statement):
+            elsewhere, model = True, None
+    return PythonSource(model, model is not None or elsewhere)
+
+
+def _flat(body: list[ast.stmt]) -> Iterator[ast.stmt]:
+    """The statements of a body, with those in its conditions, loops and handlers."""
+    for statement in body:
+        yield statement
+        for part in ("body", "orelse", "finalbody"):
+            if not isinstance(statement, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
+                yield from _flat(getattr(statement, part, []))
+        for handler in getattr(statement, "handlers", []):
+            yield from _flat(handler.body)
+        for case in getattr(statement, "cases", []):
+            yield from _flat(case.body)
+
+
+def _binds(statement: ast.stmt) -> bool:
+    """Whether a statement may give the module the class in another way than by defining it."""
+    if isinstance(statement, ast.Import | ast.ImportFrom):
+        return any(
+            alias.name == "*" or (alias.asname or alias.name) == "TritonPythonModel" for alias in statement.names
+        )
+    if isinstance(statement, ast.FunctionDef):
+        return statement.name in ("TritonPythonModel", "__getattr__")
+    if isinstance(statement, ast.Assign | ast.AnnAssign | ast.Expr):
+        return any(
+            (isinstance(node, ast.Name) and node.id in ("TritonPythonModel", "globals", "exec", "setattr"))
+            or (isinstance(node, ast.Attribute) and node.attr == "modules")
+            for node in ast.walk(statement)
+        )
+    return False
+
+
+def _class(given: ast.ClassDef) -> ModelClass:
+    plain = all(isinstance(base, ast.Name) and base.id == "object" for base in given.bases)
+    complete = plain and not given.keywords and not given.decorator_list
+    methods: dict[str, Method] = {}
+    for statement in _flat(given.body):
+        if isinstance(statement, ast.FunctionDef | ast.AsyncFunctionDef):
+            method = _method(statement)
+            complete = complete and method is not None and statement.name != "__getattr__"
+            methods.pop(statement.name, None)
+            if method is not None:
+                methods[statement.name] = method
+        elif _names_of(statement) & {"execute", "initialize", "auto_complete_config", "*"}:
+            complete = False
+    return ModelClass(given.lineno, methods, complete)
+
+
+def _names_of(statement: ast.stmt) -> set[str]:
+    """The names that a statement in a class gives it; `*` where that cannot be told."""
+    if isinstance(statement, ast.Assign):
+        return {target.id if isinstance(target, ast.Name) else "*" for target in statement.targets}
+    if isinstance(statement, ast.AnnAssign):
+        return {statement.target.id if isinstance(statement.target, ast.Name) else "*"}
+    if isinstance(statement, ast.Import | ast.ImportFrom):
+        return {alias.asname or alias.name for alias in statement.names}
+    return set()
+
+
+def _method(function: ast.FunctionDef | ast.AsyncFunctionDef) -> Method | None:
+    """How a function can be called on an instance; None where a decorator hides it."""
+    names = [each.id if isinstance(each, ast.Name) else "" for each in function.decorator_list]
+    if any(name not in ("staticmethod", "classmethod") for name in names):
+        return None
+    arguments = function.args
+    own = 0 if "staticmethod" in names else 1
+    # Without decorator, `auto_complete_config` is called on the class, so that nothing is put in front.
+    if function.name == "auto_complete_config" and not names:
+        own = 0
+    count = len(arguments.posonlyargs) + len(arguments.args)
+    return Method(
+        function.name,
+        function.lineno,
+        least=max(count - len(arguments.defaults) - own, 0),
+        most=None if arguments.vararg else count - own,
+        needs_keywords=any(default is None for default in arguments.kw_defaults),
+    )

@@ -1,0 +1,18 @@
+"""What a reader returns instead of a file's contents."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+__all__ = ["Unreadable"]
+
+
+@dataclass(frozen=True)
+class Unreadable:
+    """A file is not what its name promises.
+
+    Attributes:
+        reason: half a sentence, which follows the file's name: `is empty`.
+    """
+
+    reason: str

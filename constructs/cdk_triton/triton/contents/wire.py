@@ -1,0 +1,74 @@
+"""Protobuf's wire format, as far as it takes to step over what nobody wants to load.
+
+A message is a sequence of fields; each begins with its number and says how long it is. So a file of gigabytes can be
+walked from field to field without touching the weights between them.
+https://protobuf.dev/programming-guides/encoding/
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from mmap import mmap
+from typing import NamedTuple
+
+__all__ = ["Field", "WireError", "fields"]
+
+_VARINT, _FIXED64, _LENGTH, _FIXED32 = 0, 1, 2, 5
+
+
+class WireError(Exception):
+    """The bytes are not a protobuf message."""
+
+
+class Field(NamedTuple):
+    """Where a field stands in the buffer.
+
+    Attributes:
+        number: the field's number in its message.
+        start: where the field begins, with its number.
+        content: where its content begins.
+        end: behind its content.
+    """
+
+    number: int
+    start: int
+    content: int
+    end: int
+
+
+def fields(buffer: bytes | mmap, start: int, end: int) -> Iterator[Field]:
+    """The fields of the message that stands from `start` to `end`.
+
+    Raises:
+        WireError: there is no message.
+    """
+    position = start
+    while position < end:
+        tag, content = _varint(buffer, position, end)
+        kind = tag & 7
+        if kind == _LENGTH:
+            length, content = _varint(buffer, content, end)
+            behind = content + length
+        elif kind == _VARINT:
+            behind = _varint(buffer, content, end)[1]
+        elif kind in (_FIXED32, _FIXED64):
+            behind = content + (4 if kind == _FIXED32 else 8)
+        else:
+            raise WireError
+        if behind > end or tag < 8:
+            raise WireError
+        yield Field(tag >> 3, position, content, behind)
+        position = behind
+
+
+def _varint(buffer: bytes | mmap, position: int, end: int) -> tuple[int, int]:
+    """A number, and where it ends."""
+    value = shift = 0
+    while position < end and shift < 70:
+        byte = buffer[position]
+        position += 1
+        value |= (byte & 0x7F) << shift
+        if byte < 0x80:
+            return value, position
+        shift += 7
+    raise WireError
