@@ -8,12 +8,15 @@ SHELL := bash
 .SHELLFLAGS := -eu -o pipefail -c
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test lint bench docs lock clean
+.PHONY: help setup preflight demo test lint bench docs lock clean
 
 help: ## show this list
-	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-7s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-9s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 setup: $(VENV)/installed node_modules/installed ## install everything into .venv and node_modules
+
+preflight: setup ## add TensorRT's ONNX parser, for the checks of TensorRT models (258 MB)
+	@uv pip install --quiet --python $(BIN)/python -r pyproject.toml --extra preflight
 
 demo: setup ## two ensembles on one multi-model endpoint, on this machine
 	@python examples/demo
