@@ -194,7 +194,7 @@ def int64_before_tensorrt_10(check: Check) -> Iterator[Problem]:
         if model.config is None or model.backend_name != "tensorrt":
             continue
         for kind, index, tensor in _tensors(model.config):
-            if DataType.Name(tensor.data_type) == "TYPE_INT64":
+            if tensor.data_type == DataType.Value("TYPE_INT64"):
                 yield Problem(
                     model.config_path,
                     f"{tensor.name!r} is TYPE_INT64, and TensorRT 8 of {release} builds INT64 as INT32, so that the "
