@@ -28,7 +28,7 @@ if TYPE_CHECKING:
             [
                 "ensemble/config.pbtxt ensemble_scheduling.step[1].model_name: error CT301: step 1 runs the"
                 " model 'zzz', for which the repository has no directory: ensemble ensemble contains models"
-                " that are not available or ambiguous: zzz; add the model, or correct it",
+                " that are not available or ambiguous: zzz; add the model, or correct the name",
             ],
             id="CT301 missing",
         ),

@@ -59,7 +59,8 @@ class EnsembleGraph:
 
     Attributes:
         steps: in the order of the file.
-        tensors: by name: inputs, outputs, then what only steps mention, each in the order of the file.
+        tensors: by name: inputs, outputs, then what only steps mention, in the order of the file (and of the names in a
+            step's map).
     """
 
     steps: tuple[EnsembleStep, ...]
@@ -71,21 +72,34 @@ class EnsembleGraph:
         if not config.HasField("ensemble_scheduling"):
             return cls((), {})
         steps = tuple(
-            EnsembleStep(index, step.model_name, step.model_version, dict(step.input_map), dict(step.output_map))
+            EnsembleStep(
+                index,
+                step.model_name,
+                step.model_version,
+                dict(sorted(step.input_map.items())),  # protobuf keeps no order in a map
+                dict(sorted(step.output_map.items())),
+            )
             for index, step in enumerate(config.ensemble_scheduling.step)
         )
-        inputs = [tensor.name for tensor in config.input]
-        outputs = [tensor.name for tensor in config.output]
-        mapped = [name for step in steps for name in (*step.input_map.values(), *step.output_map.values())]
+        inputs = dict.fromkeys(tensor.name for tensor in config.input)
+        outputs = dict.fromkeys(tensor.name for tensor in config.output)
+        names = {**inputs, **outputs}
+        writers: dict[str, list[EnsembleStep]] = {}
+        readers: dict[str, list[EnsembleStep]] = {}
+        for step in steps:
+            for mapped, users in ((step.input_map, readers), (step.output_map, writers)):
+                for name in dict.fromkeys(mapped.values()):
+                    names[name] = None
+                    users.setdefault(name, []).append(step)
         tensors = {
             name: EnsembleTensor(
                 name,
-                writers=tuple(step for step in steps if name in step.output_map.values()),
-                readers=tuple(step for step in steps if name in step.input_map.values()),
+                writers=tuple(writers.get(name, ())),
+                readers=tuple(readers.get(name, ())),
                 is_input=name in inputs,
                 is_output=name in outputs,
             )
-            for name in dict.fromkeys((*inputs, *outputs, *mapped))
+            for name in names
         }
         return cls(steps, tensors)
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from difflib import get_close_matches
 
+from cdk_triton.triton.checks._circles import circles
 from cdk_triton.triton.checks._sources import core
+from cdk_triton.triton.checks._spelling import Suggestions
 from cdk_triton.triton.checks.engine import Check, Problem, rule
 from cdk_triton.triton.findings import Severity
-from cdk_triton.triton.repository import Model, ModelRepository
 
 _MANAGER = "src/model_repository_manager/model_repository_manager.cc"
 
@@ -20,50 +20,124 @@ _MANAGER = "src/model_repository_manager/model_repository_manager.cc"
     source=core(_MANAGER, 2139, 2159),
 )
 def missing_step(check: Check) -> Iterator[Problem]:
-    """In a multi-model endpoint the step may find a model of another archive, for as long as that one is loaded."""
-    names = [model.name for model in check.repository.models]
+    """A step names a model for which there is no directory.
+
+    The server loads an ensemble together with the models that its steps run, and none of them if one is missing. In a
+    multi-model endpoint the step may find a model of another archive, for as long as that one is loaded.
+
+    Example:
+        # classifier/config.pbtxt
+        backend: "python"
+        input { name: "IMAGE" data_type: TYPE_FP32 dims: 4 }
+        output { name: "SCORES" data_type: TYPE_FP32 dims: 2 }
+
+        # pipeline/config.pbtxt
+        platform: "ensemble"
+        input { name: "IMAGE" data_type: TYPE_FP32 dims: 4 }
+        output { name: "SCORES" data_type: TYPE_FP32 dims: 2 }
+        ensemble_scheduling {
+          step {
+            model_name: "clasifier"
+            model_version: -1
+            input_map { key: "IMAGE" value: "IMAGE" }
+            output_map { key: "SCORES" value: "SCORES" }
+          }
+        }
+
+    Instead:
+        # pipeline/config.pbtxt
+        platform: "ensemble"
+        input { name: "IMAGE" data_type: TYPE_FP32 dims: 4 }
+        output { name: "SCORES" data_type: TYPE_FP32 dims: 2 }
+        ensemble_scheduling {
+          step {
+            model_name: "classifier"
+            model_version: -1
+            input_map { key: "IMAGE" value: "IMAGE" }
+            output_map { key: "SCORES" value: "SCORES" }
+          }
+        }
+    """
+    names = {model.name for model in check.repository.models}
+    suggestions = Suggestions()
     for model in check.loaded_models:
-        for step in model.graph.steps:
-            if check.repository.model(step.model_name) is not None:
-                continue
-            close = get_close_matches(step.model_name, [name for name in names if name != model.name], n=1)
+        for step in model.graph.steps if model.is_ensemble else ():
+            if not step.model_name or step.model_name in names:
+                continue  # the first is reported by CT314
+            close = suggestions.closest(step.model_name, names, other_than=model.name)
             yield Problem(
                 model.config_path,
                 f"step {step.index} runs the model {step.model_name!r}, for which the repository has no directory: "
                 f"ensemble {model.name} contains models that are not available or ambiguous: {step.model_name}",
-                f"write {close[0]!r} if that is meant, or add the model" if close else "add the model, or correct it",
+                "add the model, or correct the name"
+                if close is None
+                else f"write {close!r} if that is meant, or add the model",
                 f"ensemble_scheduling.step[{step.index}].model_name",
             )
 
 
 @rule("CT302", Severity.ERROR, "ensembles run each other in a circle", source=core(_MANAGER, 2229, 2270))
 def circle(check: Check) -> Iterator[Problem]:
-    """Reported for the first ensemble of the circle, by name."""
-    for model in check.loaded_models:
-        way = _way_back(check.repository, model)
-        if way and model.name == min(way):
-            yield Problem(
-                model.config_path,
-                f"the ensembles run each other in a circle ({' → '.join((*way, way[0]))}), and the server would load "
-                f"none of them: circular dependency between ensembles: {way[0]} -> ... -> {way[-1]} -> {way[0]}",
-                "take one of the steps out",
-                "ensemble_scheduling.step",
+    """An ensemble is a step of itself, or of an ensemble that it runs.
+
+    The server loads none of them. Where the circle is reached from an ensemble outside of it, the server (Triton 2.51)
+    follows it until the memory for that is used up, and crashes without a word.
+
+    Example:
+        # pipeline/config.pbtxt
+        platform: "ensemble"
+        input { name: "IMAGE" data_type: TYPE_FP32 dims: 4 }
+        output { name: "SCORES" data_type: TYPE_FP32 dims: 2 }
+        ensemble_scheduling {
+          step {
+            model_name: "pipeline"
+            model_version: -1
+            input_map { key: "IMAGE" value: "IMAGE" }
+            output_map { key: "SCORES" value: "SCORES" }
+          }
+        }
+
+    Instead:
+        # classifier/config.pbtxt
+        backend: "python"
+        input { name: "IMAGE" data_type: TYPE_FP32 dims: 4 }
+        output { name: "SCORES" data_type: TYPE_FP32 dims: 2 }
+
+        # pipeline/config.pbtxt
+        platform: "ensemble"
+        input { name: "IMAGE" data_type: TYPE_FP32 dims: 4 }
+        output { name: "SCORES" data_type: TYPE_FP32 dims: 2 }
+        ensemble_scheduling {
+          step {
+            model_name: "classifier"
+            model_version: -1
+            input_map { key: "IMAGE" value: "IMAGE" }
+            output_map { key: "SCORES" value: "SCORES" }
+          }
+        }
+    """
+    models = {model.name: model for model in check.loaded_models}
+    found = circles({name: model.graph.model_names for name, model in models.items()})
+    run_by: dict[str, list[str]] = {}
+    for name, model in models.items() if found else ():
+        for step in model.graph.model_names:
+            run_by.setdefault(step, []).append(name)
+    for way in found:
+        around = set(way)
+        outside = next((other for name in way for other in run_by[name] if other not in around), None)
+        if outside is None:
+            said = (
+                "the server would load none of them: circular dependency between ensembles: "
+                f"{way[0]} -> ... -> {way[-1]} -> {way[0]}"
             )
-
-
-def _way_back(repository: ModelRepository, start: Model) -> tuple[str, ...]:
-    """The shortest way along steps from an ensemble to itself, or () where there is none."""
-    ways: list[tuple[str, ...]] = [(start.name,)]
-    seen: set[str] = set()
-    for way in ways:  # grows while we walk
-        model = repository.model(way[-1])
-        for name in model.graph.model_names if model is not None else ():
-            if name == start.name:
-                return way
-            if name not in seen:
-                seen.add(name)
-                ways.append((*way, name))
-    return ()
+        else:
+            said = f"the server would crash where {outside!r} leads it there"
+        yield Problem(
+            models[way[0]].config_path,
+            f"the ensembles run each other in a circle ({' → '.join((*way, way[0]))}), and {said}",
+            "take one of the steps out",
+            "ensemble_scheduling.step",
+        )
 
 
 @rule(
@@ -73,7 +147,43 @@ def _way_back(repository: ModelRepository, start: Model) -> tuple[str, ...]:
     source=core(_MANAGER, 1897, 1911),
 )
 def version_not_loaded(check: Check) -> Iterator[Problem]:
-    """`model_version` left out is 0, not the latest version."""
+    """A step asks for a version of its model that the model's version policy does not load.
+
+    `model_version` left out is version 0, not the latest one. A model whose configuration says nothing else is served
+    with its highest version only.
+
+    Example:
+        # classifier/config.pbtxt
+        backend: "python"
+        input { name: "IMAGE" data_type: TYPE_FP32 dims: 4 }
+        output { name: "SCORES" data_type: TYPE_FP32 dims: 2 }
+
+        # pipeline/config.pbtxt
+        platform: "ensemble"
+        input { name: "IMAGE" data_type: TYPE_FP32 dims: 4 }
+        output { name: "SCORES" data_type: TYPE_FP32 dims: 2 }
+        ensemble_scheduling {
+          step {
+            model_name: "classifier"
+            input_map { key: "IMAGE" value: "IMAGE" }
+            output_map { key: "SCORES" value: "SCORES" }
+          }
+        }
+
+    Instead:
+        # pipeline/config.pbtxt
+        platform: "ensemble"
+        input { name: "IMAGE" data_type: TYPE_FP32 dims: 4 }
+        output { name: "SCORES" data_type: TYPE_FP32 dims: 2 }
+        ensemble_scheduling {
+          step {
+            model_name: "classifier"
+            model_version: -1
+            input_map { key: "IMAGE" value: "IMAGE" }
+            output_map { key: "SCORES" value: "SCORES" }
+          }
+        }
+    """
     for model in check.loaded_models:
         for step in model.graph.steps:
             child = check.repository.model(step.model_name)
@@ -101,7 +211,38 @@ def version_not_loaded(check: Check) -> Iterator[Problem]:
     source="https://github.com/triton-inference-server/server/issues/5452",
 )
 def never_loaded(check: Check) -> Iterator[Problem]:
-    """The container runs with explicit model control: what nobody names is not there when a model calls it (BLS)."""
+    """A model of the repository is not the entry model and not a step that it leads to.
+
+    The container runs with explicit model control: it loads the entry model with its steps, and what
+    `additional_models` names. A model that only other models call (BLS) is not there when they do.
+
+    Example:
+        # classifier/config.pbtxt
+        backend: "python"
+        input { name: "IMAGE" data_type: TYPE_FP32 dims: 4 }
+        output { name: "SCORES" data_type: TYPE_FP32 dims: 2 }
+
+        # explainer/config.pbtxt
+        backend: "python"
+        input { name: "SCORES" data_type: TYPE_FP32 dims: 2 }
+        output { name: "REASON" data_type: TYPE_STRING dims: 1 }
+
+        # pipeline/config.pbtxt
+        platform: "ensemble"
+        input { name: "IMAGE" data_type: TYPE_FP32 dims: 4 }
+        output { name: "SCORES" data_type: TYPE_FP32 dims: 2 }
+        ensemble_scheduling {
+          step {
+            model_name: "classifier"
+            model_version: -1
+            input_map { key: "IMAGE" value: "IMAGE" }
+            output_map { key: "SCORES" value: "SCORES" }
+          }
+        }
+
+    Instead:
+        $ cdk-triton validate . --additional-model explainer
+    """
     entry = check.entry
     names = {model.name for model in check.repository.models}
     if entry is None or any(set(model.graph.model_names) - names for model in check.loaded_models):
