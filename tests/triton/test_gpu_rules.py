@@ -44,7 +44,8 @@ def platform(instance_type: str) -> ServingPlatform:
 MANY = (
     ".: warning CT621: {total} instances of Python models (model {total}) start with 16,777,216 bytes of shared memory"
     " each, and the container has 67,108,864 bytes of it, so that the last of them would not start: Unable to"
-    " initialize shared memory key; run fewer instances, or lower shm_default_byte_size in the container's environment to {share}"
+    " initialize shared memory key; run fewer instances, or lower shm_default_byte_size in the container's environment"
+    " to {share}"
 )
 
 
@@ -67,7 +68,8 @@ MANY = (
             [
                 "model/config.pbtxt instance_group[0].gpus[0]: error CT610: ml.g5.xlarge has one GPU, numbered from 0,"
                 " and the server would not load 'model': instance group own of model model has kind KIND_CPU but"
-                " specifies one or more GPUs; leave gpus out for one instance on each GPU, or list GPUs of the instance",
+                " specifies one or more GPUs; leave gpus out for one instance on each GPU, or list GPUs of the"
+                " instance",
             ],
             id="CT610 a group that leaves its kind to the server",
         ),
@@ -81,8 +83,8 @@ MANY = (
             [
                 "model/config.pbtxt cc_model_filenames: warning CT611: ml.g6.xlarge has the GPU NVIDIA L4 of compute"
                 " capability 8.9, and files are named for 7.5, 8.6 only, so that the server would take the default"
-                " file; a TensorRT plan of another GPU ends with: unable to load plan file to auto complete config; add the"
-                ' key "8.9" with a file for this GPU',
+                " file; a TensorRT plan of another GPU ends with: unable to load plan file to auto complete config; add"
+                ' the key "8.9" with a file for this GPU',
             ],
             id="CT611 files for other GPUs",
         ),
