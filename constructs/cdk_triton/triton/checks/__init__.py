@@ -8,6 +8,7 @@ anywhere: the modules are imported here, and importing one registers its rules.
 from __future__ import annotations
 
 from cdk_triton.triton.checks import (
+    batch_tensors,
     batching,
     configurations,
     ensemble_connections,
@@ -25,6 +26,8 @@ from cdk_triton.triton.checks import (
     sequence_states,
     sequences,
     single_model,
+    tensor_support,
+    tensors,
     version_directories,
 )
 from cdk_triton.triton.checks.engine import (
@@ -46,6 +49,7 @@ __all__ = [
     "Problem",
     "Report",
     "Rule",
+    "batch_tensors",
     "batching",
     "configurations",
     "documented_rules",
@@ -68,5 +72,7 @@ __all__ = [
     "sequence_states",
     "sequences",
     "single_model",
+    "tensor_support",
+    "tensors",
     "version_directories",
 ]
