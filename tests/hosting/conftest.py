@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import aws_cdk as cdk
+import onnx.parser
 import pytest
 from aws_cdk.assertions import Template
 
@@ -39,6 +40,15 @@ ensemble_scheduling { step [
     input_map { key: "IDS" value: "ids" } output_map { key: "VECTOR" value: "VECTOR" } }
 ] }
 """
+PYTHON_MODEL = """
+class TritonPythonModel:
+    def execute(self, requests):
+        return [None for request in requests]
+"""
+ONNX_MODEL = """
+<ir_version: 8, opset_import: ["" : 17]>
+graph (int32[N, L] IDS) => (float[N, 4] VECTOR) { VECTOR = Cast<to = 1>(IDS) }
+"""
 
 
 class World:
@@ -58,17 +68,18 @@ class World:
         self, name: str = "text", *, weights: str = "1", network: str = NETWORK, below: str = "repositories"
     ) -> ModelRepository:
         root = self.directory / below / name
-        files = {
+        files: dict[str, str | bytes] = {
             "preprocess/config.pbtxt": PREPROCESS,
-            "preprocess/1/model.py": "class TritonPythonModel: ...",
+            "preprocess/1/model.py": PYTHON_MODEL,
             "network/config.pbtxt": network,
-            "network/1/model.onnx": weights,
+            "network/1/model.onnx": onnx.parser.parse_model(ONNX_MODEL).SerializeToString(),
+            "network/1/weights.bin": weights,
             "ensemble/config.pbtxt": ENSEMBLE,
             "ensemble/1/.gitkeep": "",
         }
         for path, content in files.items():
             (root / path).parent.mkdir(parents=True, exist_ok=True)
-            (root / path).write_text(content)
+            (root / path).write_bytes(content if isinstance(content, bytes) else content.encode())
         return ModelRepository.from_directory(root)
 
     def repository_again(self, name: str, below: str = "repositories") -> ModelRepository:

@@ -106,7 +106,7 @@ def test_a_file_that_is_rewritten_before_it_is_packed_is_noticed(world: World, m
     repository = world.repository(weights="old")
 
     def interfered(source: ModelRepository, target: Path) -> Archive:
-        (source.root / "network" / "1" / "model.onnx").write_text("new")
+        (source.root / "network" / "1" / "weights.bin").write_text("new")
         return write_archive(source, target)
 
     app = world.app()
@@ -145,7 +145,7 @@ def test_nothing_large_is_opened_when_everything_is_packed_already(world: World)
         app.synth()
 
     repository = world.repository("text", weights="w" * (2 * LARGE))
-    weights = repository.root / "network" / "1" / "model.onnx"
+    weights = repository.root / "network" / "1" / "weights.bin"
     os.utime(weights, (1_000_000_000, 1_000_000_000))  # a file that was just written is hashed again
     with opened(repository.root) as cold:
         synthesise()

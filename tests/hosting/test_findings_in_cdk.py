@@ -11,7 +11,7 @@ import aws_cdk as cdk
 import pytest
 from aws_cdk.assertions import Annotations, Match
 
-from cdk_triton import TritonModel, TritonMultiModel
+from cdk_triton import ModelRepository, TritonModel, TritonMultiModel
 
 if TYPE_CHECKING:
     from tests.hosting.conftest import World
@@ -37,13 +37,12 @@ app.synth()
 """
 
 
-def synth(world: World, below: str, network: str | None = None) -> subprocess.CompletedProcess[str]:
+def synth(world: World, below: str, repository: ModelRepository, *flags: str) -> subprocess.CompletedProcess[str]:
     """`cdk synth` of an app with one fleet, at the top level or below a Stage."""
-    repository = world.repository() if network is None else world.repository(network=network)
     (world.directory / "app.py").write_text(textwrap.dedent(APP))
     cli = world.root / "node_modules" / ".bin" / "cdk"
     return subprocess.run(
-        [cli, "synth", "--quiet", "--no-notices", "--app", f"python app.py {repository.root} {below}"],
+        [cli, "synth", "--quiet", "--no-notices", *flags, "--app", f"python app.py {repository.root} {below}"],
         cwd=world.directory,
         env={**os.environ, "PATH": f"{world.root / '.venv' / 'bin'}:{os.environ['PATH']}", "NO_COLOR": "1"},
         capture_output=True,
@@ -57,7 +56,7 @@ def synth(world: World, below: str, network: str | None = None) -> subprocess.Co
     ("below", "where"), [("app", "Text/Fleet"), ("stage", "Production/Text/Fleet")], ids=["app", "stage"]
 )
 def test_an_error_ends_cdk_synth_with_a_sentence(world: World, below: str, where: str) -> None:
-    done = synth(world, below, network=MISSPELT)
+    done = synth(world, below, world.repository(network=MISSPELT))
     output = done.stdout + done.stderr
 
     assert done.returncode == 1, output
@@ -68,13 +67,44 @@ def test_an_error_ends_cdk_synth_with_a_sentence(world: World, below: str, where
     # Nobody waits for gigabytes to be packed for a synthesis that fails.
     assert not list(world.directory.glob("cdk.out/*.tar.gz"))
 
+    assert "CT101" in output
+
+
+def archives(world: World) -> int:
+    return len(list(world.directory.glob("cdk.out/**/asset.triton-*.tar.gz")))
+
 
 @pytest.mark.parametrize("below", ["app", "stage"])
 def test_a_good_repository_passes(world: World, below: str) -> None:
-    done = synth(world, below)
+    done = synth(world, below, world.repository())
 
     assert done.returncode == 0, done.stdout + done.stderr
-    assert len(list(world.directory.glob("cdk.out/asset.triton-*.tar.gz"))) == 1
+    assert archives(world) == 1
+
+
+@pytest.mark.parametrize(
+    ("below", "where", "selected"),
+    [("app", "Text/Fleet", ()), ("stage", "Production/Text/Fleet", ("Production/*",))],
+    ids=["app", "stage"],
+)
+def test_a_warning_passes_and_is_shown_until_it_is_acknowledged(
+    world: World, below: str, where: str, selected: tuple[str, ...]
+) -> None:
+    repository = world.repository()
+    (repository.root / "network" / "02").mkdir()
+
+    warned = synth(world, below, repository, *selected)
+    output = warned.stdout + warned.stderr
+    assert warned.returncode == 0, output
+    assert f"text ({repository.root}): network/02: the server would ignore version directory '02'" in output
+    assert f"   {where}\n   Acknowledge with 'Annotation::CT112'\n" in output
+
+    (repository.root / "cdk-triton.toml").write_text('[acknowledge]\nCT112 = "kept for the record"\n')
+    silent = synth(world, below, repository, *selected)
+    output = silent.stdout + silent.stderr
+    assert silent.returncode == 0, output
+    assert "CT112" not in output
+    assert archives(world) == 1  # the file is no part of the archive, whose name is still the same
 
 
 def test_a_warning_carries_its_code_and_can_be_acknowledged(world: World) -> None:
