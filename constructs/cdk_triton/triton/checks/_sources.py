@@ -10,7 +10,6 @@ _CORE = "73aad7c3348d040c7087d57837d75822c488495e"  # 2026-06-09
 _BACKENDS = {
     "backend": "3f57fb90bee16b86232ee79c45eb4ce69c9ad489",  # 2026-02-09, what backends have in common
     "dali_backend": "01783f8f28b2a29cb64b06201d9d7cc20db27f5d",  # 2026-06-30
-    "dali_backend": "01783f8f28b2a29cb64b06201d9d7cc20db27f5d",  # 2026-06-30
     "fil_backend": "d71f8ef1648027c6e0514d45f1969751684528b5",  # 2026-06-12
     "onnxruntime_backend": "00fd3e87a0918193d7921871f2e872efdb8d9c9a",  # 2026-06-29
     "openvino_backend": "db19304291d4b8e52965801cb86b10e536b90450",  # 2026-08-21
