@@ -180,7 +180,7 @@ def queue_policy_out_of_range(check: Check) -> Iterator[Problem]:
                     f"a queue policy is for priority level {level} and priority_levels is {levels}, and the server "
                     f"would not load {model.name!r}: priority queue policy must have priority level in range "
                     f"[1, {levels}] for {model.name}",
-                    f"take a level from 1 to {levels}, or raise priority_levels",
+                    "take one of the levels, or raise priority_levels",
                     f'dynamic_batching.priority_queue_policy["{level}"]',
                 )
 

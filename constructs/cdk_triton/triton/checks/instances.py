@@ -299,8 +299,8 @@ def secondary_device(check: Check) -> Iterator[Problem]:
         if group.secondary_devices:
             yield Problem(
                 model.config_path,
-                f"the instances of {model.name!r} ask for {len(group.secondary_devices)} secondary device(s) of "
-                "KIND_NVDLA, which no SageMaker instance has",
+                f"the instances of {model.name!r} ask for a deep learning accelerator (KIND_NVDLA), which no SageMaker "
+                "instance has",
                 "leave secondary_devices out",
                 f"instance_group[{index}].secondary_devices",
             )

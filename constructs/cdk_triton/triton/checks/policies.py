@@ -26,13 +26,16 @@ def cache_of_decoupled(check: Check) -> Iterator[Problem]:
     An ensemble is decoupled as soon as one of its steps is, at any depth.
 
     Example:
+        $ cdk-triton validate . --default-model model --additional-model words
         # model/config.pbtxt
+        backend: "python"
+        # words/config.pbtxt
         backend: "python"
         model_transaction_policy { decoupled: true }
         response_cache { enable: true }
 
     Instead:
-        # model/config.pbtxt
+        # words/config.pbtxt
         backend: "python"
         model_transaction_policy { decoupled: true }
     """
@@ -43,7 +46,7 @@ def cache_of_decoupled(check: Check) -> Iterator[Problem]:
                 model.config_path,
                 f"response_cache is on and {part.name!r} is decoupled, and the server would not load {model.name!r}: "
                 f"Response Cache does not currently support model {model.name} with 'decoupled' transaction policy. "
-                "Please disable the response cache.",
+                "Please disable the response cache",
                 "leave response_cache out",
                 "response_cache.enable",
             )
@@ -70,7 +73,7 @@ def cache_of_sequences(check: Check) -> Iterator[Problem]:
                 model.config_path,
                 f"response_cache is on beside sequence_batching, and the server would not load {model.name!r}: "
                 f"Response Cache does not currently support model {model.name} with sequence batching scheduler. "
-                "Please disable the response cache.",
+                "Please disable the response cache",
                 "leave response_cache out",
                 "response_cache.enable",
             )

@@ -62,7 +62,7 @@ def several_initial_states(check: Check) -> Iterator[Problem]:
                 model.config_path,
                 f"the state {state.input_name!r} has {count} initial states, and the server would not load "
                 f"{model.name!r}: initial_state field for state input '{state.input_name}' must contain exactly one or "
-                f"zero element. Found '{count}' elements.",
+                f"zero element. Found '{count}' elements",
                 "keep one of them",
                 f"{field}.initial_state",
             )
@@ -99,7 +99,7 @@ def initial_state_does_not_fit(check: Check) -> Iterator[Problem]:
                 model.config_path,
                 f"the initial state's type is {given} and the state's {right}, and the server would not load "
                 f"{model.name!r}: The data type used for 'initial_state' field of state '{state.input_name}' does not "
-                "match the state data type.",
+                "match the state data type",
                 f"write data_type: {right}",
                 f"{field}.data_type",
             )
@@ -143,7 +143,7 @@ def initial_state_incomplete(check: Check) -> Iterator[Problem]:
             yield Problem(
                 model.config_path,
                 f"the initial state has no name, and the server would not load {model.name!r}: Field 'name' must be "
-                f"set when using initial_state for state input '{name}'.",
+                f"set when using initial_state for state input '{name}'",
                 "write any name",
                 f"{field}.name",
             )
@@ -197,7 +197,7 @@ def state_input_twice(check: Check) -> Iterator[Problem]:
                 yield Problem(
                     model.config_path,
                     f"the input {name!r} has a state with an initial state already, and the server would not load "
-                    f"{model.name!r}: State input name '{name}' specified more than once.",
+                    f"{model.name!r}: State input name '{name}' specified more than once",
                     "give each state an input of its own",
                     f"{field}.input_name",
                 )
@@ -290,7 +290,7 @@ def initial_state_file(check: Check) -> Iterator[Problem]:
                 path,
                 f"the file has {size} bytes and the initial state {wanted}, and the server would not load "
                 f"{model.name!r}: initial_state setting expects {wanted} bytes, but the data provided from "
-                f"{initial.data_file}only has {size} bytes.",
+                f"{initial.data_file}only has {size} bytes",
                 f"write {wanted} bytes, without a header, into it",
             )
 
@@ -323,7 +323,7 @@ def incomplete_state(check: Check) -> Iterator[Problem]:
             yield Problem(
                 model.config_path,
                 f"the state has no {' and no '.join(missing)}, and no sequence of {model.name!r} would have a state",
-                f"write {', '.join(missing)} as the model has them",
+                f"write {' and '.join(missing)} as the model has them",
                 field,
             )
 
@@ -439,7 +439,7 @@ def _misfit(state: ModelSequenceBatching.State, initial: ModelSequenceBatching.I
         )
     for dim, wanted in zip(initial.dims, state.dims, strict=True):
         if dim == -1:
-            return f"'initial_state' field for state input name '{name}' contains variable dimensions."
+            return f"'initial_state' field for state input name '{name}' contains variable dimensions"
         if dim != wanted != -1:
             return (
                 f"'initial_state' dim for input name '{name}' doesn't match 'state' dim description. {dim} != {wanted}"
