@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import argparse
 import io
+import re
 import tarfile
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
@@ -63,11 +65,22 @@ class TritonPythonModel:
         return [None for request in requests]
 """
 
+BERT_MODEL = """
+<ir_version: 8, opset_import: ["" : 17]>
+bert (int32[N, tokens] token_ids) => (float[N, 384] embedding)
+<int64[2] shape = {1, 384}>
+{
+  numbers = Cast<to = 1>(token_ids)
+  mean = ReduceMean<axes = [1]>(numbers)
+  embedding = Expand(mean, shape)
+}
+"""
+
 SOUND: Mapping[str, str] = {
     "preprocess/config.pbtxt": PREPROCESS,
-    "preprocess/1/model.py": "",
+    "preprocess/1/model.py": PYTHON_MODEL,
     "bert/config.pbtxt": BERT,
-    "bert/1/model.onnx": "weights",
+    "bert/1/model.onnx": BERT_MODEL,
     "ensemble/config.pbtxt": ENSEMBLE,
     "ensemble/1/.gitkeep": "",
 }
@@ -100,7 +113,10 @@ class Write(Protocol):
     """Writes a repository and reads it."""
 
     def __call__(self, change: Mapping[str, Change] = ..., *, base: Mapping[str, str] = ...) -> ModelRepository:
-        """Take `base`, or the sound repository, with a change of some files; `a/` is an empty directory."""
+        """Take `base`, or the sound repository, with a change of some files; `a/` is an empty directory.
+
+        An ONNX file may be written in ONNX's text form, and a `.tar.gz` is written as the list of its members.
+        """
 
 
 @pytest.fixture
@@ -126,7 +142,7 @@ def write(tmp_path: Path) -> Write:
                 path.mkdir(parents=True)
             elif content is not None:
                 path.parent.mkdir(parents=True, exist_ok=True)
-                path.write_bytes(content if isinstance(content, bytes) else str(content).encode())
+                path.write_bytes(content if isinstance(content, bytes) else _content(name, str(content)))
         return ModelRepository.from_directory(root)
 
     return write_repository
@@ -154,7 +170,7 @@ def findings_of_example(tmp_path: Path) -> ExampleFindings:
         command.add_argument("--additional-model", action="append", default=[])
         options = command.parse_args(example.arguments)
         release, _, instance_type = (options.platform or "").partition("/")
-        return ModelRepository.from_directory(root).check(
+        return ModelRepository.from_directory(root, recipes=[_Plans(example.files)]).check(
             options.mode,
             ServingPlatform(release=release, instance_type=instance_type) if release else None,
             default_model=options.default_model,
@@ -166,7 +182,7 @@ def findings_of_example(tmp_path: Path) -> ExampleFindings:
 
 def _content(name: str, text: str) -> bytes:
     """What a text in an example stands for: an ONNX file in ONNX's text form, a .tar.gz as the list of its members."""
-    if name.endswith(".onnx"):
+    if name.endswith(".onnx") and text.lstrip().startswith("<"):
         return onnx.parser.parse_model(text).SerializeToString()
     if name.endswith(".tar.gz"):
         buffer = io.BytesIO()
@@ -179,28 +195,54 @@ def _content(name: str, text: str) -> bytes:
 
 def _left_out(files: Mapping[str, str]) -> dict[str, bytes]:
     """What an example leaves out because its rule is not about it: a model's version with its file."""
-    added: dict[str, bytes] = {}
+    return {
+        f"{model}/1/{path}": content
+        for model, config in _without_files(files)
+        for path, content in _model_files(config).items()
+    }
+
+
+@dataclass(frozen=True)
+class _Plans:
+    """Builds the plans of an example's TensorRT models, where the example does not bring them."""
+
+    files: Mapping[str, str]
+
+    @property
+    def produces(self) -> tuple[str, ...]:
+        return tuple(
+            f"{name}/1/model.plan" for name, config in _without_files(self.files) if _backend(config) == "tensorrt"
+        )
+
+
+def _backend(config: ModelConfig) -> str:
+    platforms = {"tensorrt_plan": "tensorrt", "onnxruntime_onnx": "onnxruntime", "pytorch_libtorch": "pytorch"}
+    return config.backend or platforms.get(config.platform, config.platform)
+
+
+def _without_files(files: Mapping[str, str]) -> Iterator[tuple[str, ModelConfig]]:
+    """The models of an example that have no version: name and configuration."""
     for name, text in files.items():
         model, _, file = name.partition("/")
-        if file == "config.pbtxt" and not any(other.startswith(f"{model}/") and other != name for other in files):
+        if file == "config.pbtxt" and not any(re.match(f"{re.escape(model)}/.+/", o) for o in files):
             try:
-                config = parse_model_config(text)
+                yield model, parse_model_config(text)
             except ModelConfigError:
-                config = ModelConfig(backend="python")
-            added.update({f"{model}/1/{path}": content for path, content in _model_files(config).items()})
-    return added
+                yield model, ModelConfig(backend="python")
 
 
 def _model_files(config: ModelConfig) -> dict[str, bytes]:
-    backend = config.backend or config.platform
-    return {
+    files = {
         "ensemble": {".gitkeep": b""},
         "onnxruntime": {"model.onnx": _onnx_of(config)},
-        "onnxruntime_onnx": {"model.onnx": _onnx_of(config)},
         "pytorch": {"model.pt": b"weights"},
-        "tensorrt": {"model.plan": b"plan"},
+        "tensorrt": {},  # built by a recipe: of a plan that is there, nobody knows where it runs
         "dali": {"dali.py": b"@autoserialize\ndef pipeline(): ..."},
-    }.get(backend, {"model.py": PYTHON_MODEL.encode()})
+        "openvino": {"model.xml": b"<net/>", "model.bin": b"weights"},
+        "tensorflow_graphdef": {"model.graphdef": b"weights"},
+        "tensorflow_savedmodel": {"model.savedmodel/saved_model.pb": b"graph"},
+    }
+    return files.get(_backend(config), {config.default_model_filename or "model.py": PYTHON_MODEL.encode()})
 
 
 def _onnx_of(config: ModelConfig) -> bytes:
