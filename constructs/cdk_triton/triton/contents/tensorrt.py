@@ -8,11 +8,10 @@ from __future__ import annotations
 
 import json
 import signal
-import subprocess
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
-from importlib.metadata import PackageNotFoundError, version
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -105,6 +104,8 @@ class TensorRTParser:
 
     def __call__(self, file: Path) -> Network:
         """Ask the parser."""
+        import subprocess  # here, because every check would wait for its import and hardly any needs it
+
         request = {"onnx": str(file), "profiles": [dict(profile) for profile in self.profiles]}
         command = [sys.executable, "-P", str(self.program)]
         try:
@@ -123,10 +124,12 @@ class TensorRTParser:
 
 def is_installed() -> bool:
     """Whether the extra `preflight` is there."""
-    return _version() != ""
+    return find_spec(DISTRIBUTION) is not None
 
 
 def _version() -> str:
+    from importlib.metadata import PackageNotFoundError, version
+
     try:
         return version(DISTRIBUTION)
     except PackageNotFoundError:
