@@ -27,7 +27,10 @@ from judging.scheduling import (
 RANGE = "must be in range [1, 2] for model"
 LIBRARY = 'parameters { key: "TRITON_BATCH_STRATEGY_PATH" value { string_value: "/opt/ml/model/x.so" } }'
 PLAN = 'platform: "tensorrt_plan"'
-CACHE_OF_DECOUPLED = "Response Cache does not currently support model {} with 'decoupled' transaction policy."
+CACHE_OF_DECOUPLED = (
+    "Response Cache does not currently support model {} with 'decoupled' transaction policy. Please disable the "
+    "response cache"
+)
 
 REFUSED: Mapping[str, tuple[str, Files, str]] = {
     "max_batch_size >= 0": (
@@ -156,7 +159,7 @@ REFUSED: Mapping[str, tuple[str, Files, str]] = {
         "CT281",
         model("sequence_batching { }" + CACHE),
         "Response Cache does not currently support model model with sequence batching scheduler. Please disable the "
-        "response cache.",
+        "response cache",
     ),
     **{
         f"platform {name}": (

@@ -109,12 +109,12 @@ REFUSED: Mapping[str, tuple[str, Files, str]] = {
     "several initial states": (
         "CT261",
         sequences(state(INITIAL + f" dims: 2 zero_data: true }} initial_state {{ {INITIAL} dims: 2 zero_data: true")),
-        "initial_state field for state input 'a' must contain exactly one or zero element. Found '2' elements.",
+        "initial_state field for state input 'a' must contain exactly one or zero element. Found '2' elements",
     ),
     "type of an initial state": (
         "CT262",
         sequences(state('name: "x" data_type: TYPE_INT32 dims: 2 zero_data: true')),
-        "The data type used for 'initial_state' field of state 'a' does not match the state data type.",
+        "The data type used for 'initial_state' field of state 'a' does not match the state data type",
     ),
     "rank of an initial state": (
         "CT262",
@@ -125,7 +125,7 @@ REFUSED: Mapping[str, tuple[str, Files, str]] = {
     "variable initial state": (
         "CT262",
         sequences(state(INITIAL + " dims: -1 zero_data: true")),
-        "'initial_state' field for state input name 'a' contains variable dimensions.",
+        "'initial_state' field for state input name 'a' contains variable dimensions",
     ),
     "shape of an initial state": (
         "CT262",
@@ -144,7 +144,7 @@ REFUSED: Mapping[str, tuple[str, Files, str]] = {
     "initial state without name": (
         "CT263",
         sequences(state("data_type: TYPE_FP32 dims: 2 zero_data: true")),
-        "Field 'name' must be set when using initial_state for state input 'a'.",
+        "Field 'name' must be set when using initial_state for state input 'a'",
     ),
     "initial state without data": (
         "CT263",
@@ -159,7 +159,7 @@ REFUSED: Mapping[str, tuple[str, Files, str]] = {
                 INITIAL + " dims: 2 zero_data: true", 'input_name: "a" output_name: "c" data_type: TYPE_FP32 dims: 2'
             )
         ),
-        "State input name 'a' specified more than once.",
+        "State input name 'a' specified more than once",
     ),
     "initial state's file missing": (
         "CT266",
@@ -169,7 +169,7 @@ REFUSED: Mapping[str, tuple[str, Files, str]] = {
     "initial state's file too small": (
         "CT266",
         {**sequences(state(INITIAL + ' dims: 2 data_file: "f"')), "model/initial_state/f": "1234567"},
-        "initial_state setting expects 8 bytes, but the data provided from fonly has 7 bytes.",
+        "initial_state setting expects 8 bytes, but the data provided from fonly has 7 bytes",
     ),
 }
 

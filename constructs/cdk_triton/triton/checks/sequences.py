@@ -191,8 +191,8 @@ def signal_without_values(check: Check) -> Iterator[Problem]:
             words = "sequence batching must specify either 'int32_false_true', 'fp32_false_true' or "
         yield Problem(
             model.config_path,
-            f"{kind} has {f'{given} pairs' if given else 'no pair'} of values, and the server would not load {model.name!r}: {words}"
-            f"'bool_false_true' for {kind} for {model.name}",
+            f"{kind} has {f'{given} pairs' if given else 'no pair'} of values, and the server would not load "
+            f"{model.name!r}: {words}'bool_false_true' for {kind} for {model.name}",
             "write one of them, for example int32_false_true: [ 0, 1 ]",
             field,
         )
@@ -224,8 +224,8 @@ def signal_values_not_two(check: Check) -> Iterator[Problem]:
         if count != 2:
             yield Problem(
                 model.config_path,
-                f"{name} has {count} value{'s' * (count > 1)}, and the server would not load {model.name!r}: sequence batching control "
-                f"'{name}' must have exactly 2 entries for {kind} for {model.name}",
+                f"{name} has {count} value{'s' * (count > 1)}, and the server would not load {model.name!r}: sequence "
+                f"batching control '{name}' must have exactly 2 entries for {kind} for {model.name}",
                 "write the value for false and the value for true",
                 f"{field}.{name}",
             )
