@@ -126,9 +126,10 @@ def test_loading(write: Write, change: Mapping[str, Change], findings: list[str]
         pytest.param(
             {"README.md": ""},
             [
-                ".: error CT507: there is neither a config.pbtxt nor a directory in the archive, and the"
-                " server would answer the first invocation with: model not found in any model repository; put"
-                " each model into a directory of its own, with its config.pbtxt and a version directory",
+                ".: error CT507: there is neither a config.pbtxt nor a directory in the archive, and the server would"
+                " take the archive itself for a model and answer the first invocation with: at least one version must"
+                " be available under the version policy of model; put each model into a directory of its own, with its"
+                " config.pbtxt and a version directory",
             ],
             id="CT507 files only",
         ),

@@ -284,7 +284,7 @@ def many_models(check: Check) -> Iterator[Problem]:
         backend: "python"
 
         # e/config.pbtxt
-        backend: "python"
+        backend: "dali"
 
         # ensemble/config.pbtxt
         platform: "ensemble"
@@ -393,8 +393,9 @@ def no_model_to_load(check: Check) -> Iterator[Problem]:
     if not check.repository.models:
         yield Problem(
             ".",
-            f"there is neither a {CONFIG_NAME} nor a directory in the archive, and the server would answer the first "
-            "invocation with: model not found in any model repository",
+            f"there is neither a {CONFIG_NAME} nor a directory in the archive, and the server would take the archive "
+            "itself for a model and answer the first invocation with: at least one version must be available under the "
+            "version policy of model",
             f"put each model into a directory of its own, with its {CONFIG_NAME} and a version directory",
         )
 
@@ -410,8 +411,8 @@ def name_like_out_of_memory(check: Check) -> Iterator[Problem]:
     """A model is called by a word from which the server concludes that memory has run out.
 
     It searches the message of a failed load or invocation for words such as `OOM`, and answers 507, on which SageMaker
-    unloads other models and tries again. Messages quote the names of models, so that each error of such a model looks
-    like that, whatever its cause.
+    unloads other models and tries again. Messages quote the names of the steps of an ensemble, and the paths of files,
+    so that many errors of such a model look like that, whatever their cause.
 
     Example:
         $ cdk-triton validate . --mode multi
