@@ -18,6 +18,7 @@ from cdk_triton.triton.checks import (
     instances,
     loader_releases,
     model_files,
+    model_options,
     multi_model,
     payloads,
     platforms,
@@ -29,6 +30,7 @@ from cdk_triton.triton.checks import (
     tensor_support,
     tensors,
     version_directories,
+    warm_up,
 )
 from cdk_triton.triton.checks.engine import (
     CRASH,
@@ -60,6 +62,7 @@ __all__ = [
     "instances",
     "loader_releases",
     "model_files",
+    "model_options",
     "multi_model",
     "payloads",
     "platforms",
@@ -75,4 +78,5 @@ __all__ = [
     "tensor_support",
     "tensors",
     "version_directories",
+    "warm_up",
 ]
