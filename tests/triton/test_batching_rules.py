@@ -193,7 +193,7 @@ def test_it_is_found(write: Write, config: str, findings: list[str]) -> None:
             id="nothing said",
         ),
         pytest.param(
-            "max_batch_size: 8 dynamic_batching {  }",
+            "max_batch_size: 8 dynamic_batching { }",
             id="batching",
         ),
         pytest.param(
@@ -238,14 +238,27 @@ def test_it_is_no_fault(write: Write, config: str) -> None:
     assert found(write, 'backend: "python" ' + config) == []
 
 
-def test_dynamic_batching_needs_a_batch_where_no_backend_completes_it(write: Write) -> None:
-    config = "dynamic_batching { max_queue_delay_microseconds: 500 }"
-    repository = write({"model/config.pbtxt": 'backend: "pytorch" ' + config, "model/1/model.pt": ""}, base={})
+IO = 'input { name: "x" data_type: TYPE_FP32 dims: 4 } output { name: "y" data_type: TYPE_FP32 dims: 4 } '
+
+
+@pytest.mark.parametrize("backend", ["python", "pytorch", "onnxruntime"])
+def test_dynamic_batching_needs_a_batch_where_nothing_completes_it(write: Write, backend: str) -> None:
+    config = f'backend: "{backend}" {IO} dynamic_batching {{ max_queue_delay_microseconds: 500 }}'
+    repository = write({"model/config.pbtxt": config, "model/1/model.py": MODEL}, base={})
     assert [str(each) for each in repository.check() if each.code == "CT239"] == [
         "model/config.pbtxt dynamic_batching: warning CT239: dynamic_batching is set and max_batch_size is 0, so that "
         "the server would run every request to 'model' by itself; set max_batch_size and take the batch dimension out "
         "of dims, or leave out dynamic_batching"
     ]
+
+
+@pytest.mark.parametrize("backend", ["python", "tensorrt", "dali", "mine"])
+def test_dynamic_batching_waits_for_what_completes_the_batch(write: Write, backend: str) -> None:
+    config = f'backend: "{backend}" {IO} dynamic_batching {{ }}'
+    model = MODEL + "\n    @staticmethod\n    def auto_complete_config(config):\n        return config\n"
+    assert "CT239" not in {
+        each.code for each in write({"model/config.pbtxt": config, "model/1/model.py": model}, base={}).check()
+    }
 
 
 def test_a_multi_model_endpoint_has_no_place_for_a_batching_library(write: Write) -> None:

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING
 
+from cdk_triton.triton.checks._completion import completes_batch_size
 from cdk_triton.triton.checks._configured import configured
 from cdk_triton.triton.checks._sources import core
 from cdk_triton.triton.checks.engine import Check, Problem, rule
@@ -17,9 +18,6 @@ if TYPE_CHECKING:
 
 _UTILS = "src/model_config_utils.cc"
 _LIBRARY_PATH = "TRITON_BATCH_STRATEGY_PATH"
-
-# Backends that complete `max_batch_size` from the model itself where it is 0, so that batching is on after all.
-_COMPLETE_BATCH_SIZE = ("dali", "onnxruntime", "openvino", "python", "tensorflow", "tensorrt")
 
 
 @rule("CT230", Severity.ERROR, "max_batch_size is negative", source=core(_UTILS, 1479, 1483))
@@ -333,32 +331,32 @@ def batching_without_batch(check: Check) -> Iterator[Problem]:
 
     Example:
         # model/config.pbtxt
-        backend: "pytorch"
-        input { name: "INPUT__0" data_type: TYPE_FP32 dims: [ -1, 4 ] }
-        output { name: "OUTPUT__0" data_type: TYPE_FP32 dims: [ -1, 4 ] }
+        backend: "python"
+        input { name: "x" data_type: TYPE_FP32 dims: [ -1, 4 ] }
+        output { name: "y" data_type: TYPE_FP32 dims: [ -1, 4 ] }
         dynamic_batching { max_queue_delay_microseconds: 500 }
 
     Instead:
         # model/config.pbtxt
-        backend: "pytorch"
+        backend: "python"
         max_batch_size: 8
-        input { name: "INPUT__0" data_type: TYPE_FP32 dims: 4 }
-        output { name: "OUTPUT__0" data_type: TYPE_FP32 dims: 4 }
+        input { name: "x" data_type: TYPE_FP32 dims: 4 }
+        output { name: "y" data_type: TYPE_FP32 dims: 4 }
         dynamic_batching { max_queue_delay_microseconds: 500 }
 
     Limits:
-        Most backends complete `max_batch_size` from the model, and a Python model may do so in `auto_complete_config`;
-        nothing is said of those. Nor of a batcher that is there for its queue: priorities, queue policies, ordering.
+        Nothing is said where the backend, or `auto_complete_config` of a Python model, may complete `max_batch_size`.
+        Nor of a batcher that is there for its queue: priorities, queue policies, ordering.
     """
     for model, config in configured(check):
         batching = config.dynamic_batching
         queue = batching.HasField("default_queue_policy") or batching.priority_levels or batching.preserve_ordering
-        if not config.HasField("dynamic_batching") or config.max_batch_size or queue or batching.preferred_batch_size:
+        if not config.HasField("dynamic_batching") or queue or batching.preferred_batch_size or model.is_ensemble:
             continue
-        if model.backend_name is not None and model.backend_name not in _COMPLETE_BATCH_SIZE:
+        if config.max_batch_size == 0 and not completes_batch_size(check, model, config):
             yield Problem(
                 model.config_path,
-                f"dynamic_batching is set and max_batch_size is 0, so that the server would run every request to "
+                "dynamic_batching is set and max_batch_size is 0, so that the server would run every request to "
                 f"{model.name!r} by itself",
                 "set max_batch_size and take the batch dimension out of dims, or leave out dynamic_batching",
                 "dynamic_batching",
