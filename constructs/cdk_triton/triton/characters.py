@@ -12,10 +12,11 @@ from collections.abc import Iterator
 
 __all__ = ["refused_characters"]
 
+# An unclosed string is one token too: to begin again at each of its quotes would take quadratic time.
 _TOKEN = re.compile(
     r"""
       (?P<comment>\#[^\n]*)
-    | (?P<string>"(?:\\.|[^"\\\n])*"|'(?:\\.|[^'\\\n])*')
+    | (?P<string>"(?:\\.|[^"\\\n])*"?|'(?:\\.|[^'\\\n])*'?)
     | (?P<identifier>[A-Za-z_][A-Za-z0-9_]*)
     | (?P<number>[0-9][0-9A-Za-z_.]*(?:(?<=[eE])[+-][0-9]+)?)
     | (?P<plus>\+)
