@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from difflib import get_close_matches
 from functools import cached_property
@@ -85,6 +85,12 @@ class Check:
         if key not in self._contents:
             self._contents[key] = read(file.source)
         return cast(Contents, self._contents[key])
+
+    def once(self, derive: Callable[[Check], Iterable[Contents]]) -> tuple[Contents, ...]:
+        """What `derive` finds in the repository: computed for the first rule that asks and kept for the others."""
+        if derive not in self._contents:
+            self._contents[derive] = tuple(derive(self))
+        return cast(tuple[Contents, ...], self._contents[derive])
 
     @cached_property
     def _contents(self) -> dict[object, object]:
