@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from cdk_triton.triton.checks import Rule, rules
 from cdk_triton.triton.locations import Location, Locations, locate
 
 if TYPE_CHECKING:
-    from tests.triton.conftest import Write
+    from tests.triton.conftest import ExampleFindings, Write
 
 TEXT = """\
 # platform: "nothing"
@@ -134,3 +136,18 @@ def test_a_finding_about_a_directory_has_no_place_in_a_text(write: Write) -> Non
     repository = write({"bert/02/model.onnx": ""})
     (finding,) = repository.check()
     assert Locations(repository).of(finding) is None
+
+
+FIELD = re.compile(r'[a-z]\w*(\[(\d+|"[^"]*")\])?(\.[a-z]\w*(\[(\d+|"[^"]*")\])?)*')
+
+
+@pytest.mark.parametrize("rule", [rule for rule in rules() if rule.documentation.example], ids=lambda rule: rule.code)
+def test_every_rule_names_its_field_so_that_it_can_be_found(rule: Rule, findings_of_example: ExampleFindings) -> None:
+    example = rule.documentation.repository()
+    for finding in findings_of_example(example):
+        if finding.field and finding.path.endswith("config.pbtxt"):
+            assert FIELD.fullmatch(finding.field), finding.field
+            text = example.files.get(finding.path, "")
+            first = re.split(r"\W", finding.field)[0]
+            written = re.search(rf"^{first}\b", text, re.MULTILINE)
+            assert (locate(text, finding.field) is None) is (written is None)
