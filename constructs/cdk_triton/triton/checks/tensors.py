@@ -302,10 +302,12 @@ def output_listed_twice(check: Check) -> Iterator[Problem]:
         input { name: "IN" data_type: TYPE_FP32 dims: 4 }
         output [ { name: "OUT" data_type: TYPE_FP32 dims: 4 }, { name: "SCORE" data_type: TYPE_FP32 dims: 2 } ]
     """
+    steps = [step for model in check.loaded_models for step in model.graph.steps]
+    mapped = {(step.model_name, key) for step in steps for key in step.output_map}
     for model, config in configured(check):
         names = [tensor.name for tensor in config.output]
         for name, count in Counter(names).items():
-            if name and count > 1:
+            if name and count > 1 and (model.name, name) not in mapped:  # otherwise reported by CT335
                 yield Problem(
                     model.config_path,
                     f"the output {name!r} is listed {count} times, and the server would take the first and ignore the "
