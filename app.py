@@ -19,6 +19,7 @@ except ImportError as error:
     )
 
 from cdk_triton import (
+    ContainerEnvironment,
     ModelRepository,
     ServingPlatform,
     TritonArtifactStore,
@@ -53,6 +54,8 @@ class TwoEnsembles(cdk.Stack):
                 "text": ModelRepository.from_directory(ASSETS / "sentence_embedding"),
                 "image": ModelRepository.from_directory(ASSETS / "image_classification"),
             },
+            # Otherwise DALI keeps its memory when SageMaker unloads the image ensemble to make room for others.
+            environment=ContainerEnvironment(additional_args=("--backend-config=dali,release_after_unload=true",)),
         )
         endpoint = TritonEndpoint(self, "Endpoint", model=fleet)
         cdk.CfnOutput(self, "EndpointName", value=endpoint.endpoint_name)

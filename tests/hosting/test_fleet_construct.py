@@ -204,7 +204,7 @@ def test_an_instance_type_that_aws_does_not_list_is_warned_about(world: World, s
 
     (warning,) = Annotations.from_stack(stack).find_warning("/Stack/Fleet", Match.any_value())
     assert "does not name ml.g6.xlarge" in str(warning.entry.data)
-    assert "[ack: cdk-triton:MultiModelInstanceNotListed]" in str(warning.entry.data)
+    assert "[ack: CT620]" in str(warning.entry.data)
 
 
 def test_the_construct_paths_are_a_contract(world: World, stack: cdk.Stack) -> None:

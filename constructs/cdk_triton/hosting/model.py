@@ -16,6 +16,7 @@ from cdk_triton.hosting.delivery import deliver, prepare
 from cdk_triton.hosting.execution_role import execution_role, grant_execution
 from cdk_triton.hosting.findings import report
 from cdk_triton.hosting.images import container_image
+from cdk_triton.hosting.settings import warn_about_host
 from cdk_triton.hosting.store import ITritonArtifactStore, store_of
 from cdk_triton.sagemaker import ServingPlatform
 from cdk_triton.triton import ContainerEnvironment, ModelRepository
@@ -95,8 +96,10 @@ class TritonModel(Resource):
             platform,
             default_model=settings.default_model_name,
             additional_models=settings.additional_models,
+            environment=settings,
         )
         sound = report(self, findings, what=str(repository.root))
+        warn_about_host(self, platform)
         entry = repository.entry_model()
         variables = settings.variables(multi_model=False, default_model=None if entry is None else entry.name)
 

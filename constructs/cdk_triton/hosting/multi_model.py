@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from types import MappingProxyType
 
-from aws_cdk import Annotations, Names, Resource
+from aws_cdk import Names, Resource
 from aws_cdk import aws_iam as iam
 from aws_cdk import aws_sagemaker as sagemaker
 from constructs import Construct
@@ -17,13 +17,12 @@ from cdk_triton.hosting.delivery import deliver, prepare
 from cdk_triton.hosting.execution_role import execution_role, grant_execution
 from cdk_triton.hosting.findings import report
 from cdk_triton.hosting.images import container_image
+from cdk_triton.hosting.settings import warn_about_fleet, warn_about_host
 from cdk_triton.hosting.store import ITritonArtifactStore, store_of
 from cdk_triton.sagemaker import ServingPlatform
 from cdk_triton.triton import ContainerEnvironment, ModelRepository
 
 __all__ = ["TritonMultiModel"]
-
-UNLISTED_INSTANCE_WARNING = "cdk-triton:MultiModelInstanceNotListed"
 
 
 class TritonMultiModel(Resource):
@@ -86,8 +85,12 @@ class TritonMultiModel(Resource):
         settings = ContainerEnvironment() if environment is None else environment
         variables = settings.variables(multi_model=True)
         # Every repository is checked before any is packed.
-        reports = [report(self, r.check("multi", platform), what=f"{n} ({r.root})") for n, r in ensembles.items()]
-        self._warn_about_instance()
+        reports = [
+            report(self, repository.check("multi", platform, environment=settings), what=f"{name} ({repository.root})")
+            for name, repository in ensembles.items()
+        ]
+        warn_about_host(self, platform)
+        warn_about_fleet(self, settings, ensembles)
 
         image = container_image(self, platform)
         assembly = CloudAssembly(self)
@@ -130,11 +133,3 @@ class TritonMultiModel(Resource):
                 f"{self.node.path} has no ensemble {ensemble!r}: use one of {', '.join(self.target_models)}"
             )
         return self.target_models[ensemble]
-
-    def _warn_about_instance(self) -> None:
-        if not self.platform.instance.multi_model_listed:
-            Annotations.of(self).add_warning_v2(
-                UNLISTED_INSTANCE_WARNING,
-                f"AWS's list of instance types for multi-model endpoints with GPUs, as this library read it, does not "
-                f"name {self.platform.instance_type}; it ends at ml.g5. Try it in your account, then acknowledge this",
-            )

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-__all__ = ["HOST_AMIS", "HostAmi", "host_ami_for_cuda"]
+__all__ = ["HOST_AMIS", "HostAmi", "doubt_about_host_ami", "host_ami_for_cuda"]
 
 
 @dataclass(frozen=True)
@@ -38,6 +38,8 @@ HOST_AMIS = (
 )
 """The host AMIs for GPU instances, oldest driver first."""
 
+_SERVED_BY_DEFAULT_HOST = (12, 2)
+
 
 def host_ami_for_cuda(version: str) -> str | None:
     """The host AMI for an image with this CUDA version, such as "13.0.1"; None: SageMaker's default host.
@@ -46,7 +48,31 @@ def host_ami_for_cuda(version: str) -> str | None:
     compatibility), which is why 12.9 is content with the driver of 12.4. The default host served the images up to
     CUDA 12.2 for years, so these keep it.
     """
-    major, minor = (int(part) for part in version.split(".")[:2])
-    if (major, minor) <= (12, 2):
+    major, minor = _major_and_minor(version)
+    if (major, minor) <= _SERVED_BY_DEFAULT_HOST:
         return None
     return next((ami.name for ami in reversed(HOST_AMIS) if ami.cuda[0] == major), HOST_AMIS[-1].name)
+
+
+def doubt_about_host_ami(name: str | None, version: str) -> str | None:
+    """What speaks against a host AMI for an image with this CUDA version; None where nothing is known to.
+
+    Args:
+        name: the host AMI, or None for SageMaker's default host.
+        version: the image's CUDA version, such as "13.0.1".
+    """
+    image = _major_and_minor(version)
+    if name is None:
+        known = image <= _SERVED_BY_DEFAULT_HOST
+        return None if known else "SageMaker's default host was seen with driver 470, which is older"
+    ami = next((ami for ami in HOST_AMIS if ami.name == name), None)
+    if ami is None or ami.cuda[0] == image[0]:
+        return None
+    if ami.cuda[0] < image[0]:
+        return f"its driver {ami.driver} is of CUDA {ami.cuda[0]}.{ami.cuda[1]}"
+    return f"an image with CUDA 12.9 failed on the host of CUDA {ami.cuda[0]}" if image[0] == 12 else None
+
+
+def _major_and_minor(version: str) -> tuple[int, int]:
+    major, minor = version.split(".")[:2]
+    return int(major), int(minor)

@@ -9,7 +9,7 @@ from typing import Final
 from cdk_triton.errors import ConfigurationError
 from cdk_triton.sagemaker import images
 from cdk_triton.sagemaker._suggest import did_you_mean, in_words
-from cdk_triton.sagemaker.host_amis import HOST_AMIS, host_ami_for_cuda
+from cdk_triton.sagemaker.host_amis import HOST_AMIS, doubt_about_host_ami, host_ami_for_cuda
 from cdk_triton.sagemaker.instances import GpuInstance, gpu_instance, gpu_instances
 from cdk_triton.sagemaker.limits import MAX_IMAGE_LENGTH
 from cdk_triton.sagemaker.tokens import has_token, refuse_token
@@ -107,6 +107,15 @@ class ServingPlatform:
                 f"for depends on it: use {in_words(_same_gpu(self.instance, counted=True))}"
             )
         return count
+
+    @property
+    def host_ami_doubt(self) -> str | None:
+        """What speaks against the host AMI for the CUDA version of the release; None where nothing is known to.
+
+        A derived one fits as far as is known. One that was given, or kept by `dataclasses.replace`, may not.
+        """
+        cuda = self.versions.cuda if self.versions is not None else None
+        return None if cuda is None else doubt_about_host_ami(self.inference_ami_version, cuda)
 
     @property
     def image_identity(self) -> str:

@@ -1,0 +1,111 @@
+"""What the constructs say about settings that are allowed and probably not meant."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import aws_cdk as cdk
+import pytest
+from aws_cdk.assertions import Annotations, Match
+
+from cdk_triton import ContainerEnvironment, ModelRepository, ServingPlatform, TritonModel, TritonMultiModel
+
+if TYPE_CHECKING:
+    from tests.hosting.conftest import World
+
+RELEASE_AFTER_UNLOAD = "--backend-config=dali,release_after_unload=true"
+
+
+def warnings(stack: cdk.Stack, construct: str) -> list[str]:
+    found = Annotations.from_stack(stack).find_warning(f"/Stack/{construct}", Match.any_value())
+    return [str(each.entry.data) for each in found]
+
+
+def dali(world: World) -> ModelRepository:
+    root = world.directory / "dali"
+    (root / "decode" / "1").mkdir(parents=True)
+    (root / "decode" / "config.pbtxt").write_text(
+        'backend: "dali" input { name: "IN" data_type: TYPE_UINT8 dims: -1 } '
+        'output { name: "OUT" data_type: TYPE_UINT8 dims: -1 }'
+    )
+    (root / "decode" / "1" / "dali.py").write_text("@autoserialize\ndef pipeline(): ...\n")
+    return ModelRepository.from_directory(root)
+
+
+@pytest.mark.parametrize(
+    ("release", "host_ami", "doubt"),
+    [
+        pytest.param(
+            "25.09",
+            None,
+            "no inference_ami_version, and Triton 25.09 has CUDA 13.0.1.012: SageMaker's default host was seen with"
+            " driver 470, which is older",
+            id="the default host",
+        ),
+        pytest.param(
+            "25.09",
+            "al2-ami-sagemaker-inference-gpu-3-1",
+            "al2-ami-sagemaker-inference-gpu-3-1, and Triton 25.09 has CUDA 13.0.1.012: its driver 550 is of CUDA 12.4",
+            id="an older driver",
+        ),
+        pytest.param(
+            "25.04",
+            "al2023-ami-sagemaker-inference-gpu-4-1",
+            "al2023-ami-sagemaker-inference-gpu-4-1, and Triton 25.04 has CUDA 12.9.0.036: an image with CUDA 12.9"
+            " failed on the host of CUDA 13",
+            id="the next major version",
+        ),
+    ],
+)
+def test_a_host_that_does_not_suit_the_release(
+    world: World, stack: cdk.Stack, release: str, host_ami: str | None, doubt: str
+) -> None:
+    platform = ServingPlatform(release=release, instance_type="ml.g5.2xlarge", inference_ami_version=host_ami)
+    TritonModel(stack, "Model", repository=world.repository(), platform=platform)
+    (warning,) = warnings(stack, "Model")
+    assert warning == (
+        f"the platform has {doubt}, so that the container may not find a GPU. Leave inference_ami_version out to have"
+        " it derived from the release, or try it in your account, then acknowledge this [ack: cdk-triton:HostDriver]"
+    )
+
+
+def test_a_limit_that_keeps_sagemaker_from_making_room(world: World, stack: cdk.Stack) -> None:
+    settings = ContainerEnvironment(model_load_gpu_limit=0.9)
+    ensembles = {"text": world.repository()}
+    TritonMultiModel(stack, "Fleet", ensembles=ensembles, platform=world.platform, environment=settings)
+    (warning,) = warnings(stack, "Fleet")
+    assert warning == (
+        "model_load_gpu_limit is 0.9, and a load beyond it is answered with 400: SageMaker unloads other models at 507"
+        " only, so that the invocation fails and no room is made. Leave it out, or acknowledge this"
+        " [ack: cdk-triton:ModelLoadGpuLimit]"
+    )
+
+
+def test_dali_keeps_its_memory_unless_it_is_told(world: World, stack: cdk.Stack) -> None:
+    ensembles = {"text": world.repository(), "image": dali(world)}
+    TritonMultiModel(stack, "Fleet", ensembles=ensembles, platform=world.platform)
+    settings = ContainerEnvironment(additional_args=(RELEASE_AFTER_UNLOAD,))
+    TritonMultiModel(stack, "Told", ensembles=ensembles, platform=world.platform, environment=settings)
+    (warning,) = warnings(stack, "Fleet")
+    assert warning == (
+        "DALI keeps its GPU memory when SageMaker unloads image, so that no room is made for other archives. Add"
+        f" '{RELEASE_AFTER_UNLOAD}' to additional_args of the environment, or acknowledge this"
+        " [ack: cdk-triton:DaliMemory]"
+    )
+    assert warnings(stack, "Told") == []
+
+
+def test_the_checks_know_the_environment(world: World, stack: cdk.Stack) -> None:
+    """By itself the command could only warn: here it is known that the container does not stream."""
+    root = world.directory / "stream"
+    (root / "model" / "1").mkdir(parents=True)
+    (root / "model" / "config.pbtxt").write_text('backend: "python" model_transaction_policy { decoupled: true }')
+    (root / "model" / "1" / "model.py").write_text("class TritonPythonModel:\n    def execute(self, requests): ...\n")
+    repository = ModelRepository.from_directory(root)
+    settings = ContainerEnvironment(inference_type="generate_stream")
+    TritonModel(stack, "Streams", repository=repository, platform=world.platform, environment=settings)
+    assert Annotations.from_stack(stack).find_error("/Stack/Streams", Match.any_value()) == []
+    assert warnings(stack, "Streams") == []
+    TritonModel(stack, "Model", repository=repository, platform=world.platform)
+    (error,) = Annotations.from_stack(stack).find_error("/Stack/Model", Match.any_value())
+    assert "HTTP end point doesn't support models with decoupled transaction policy" in str(error.entry.data)
