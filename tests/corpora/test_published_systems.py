@@ -31,47 +31,58 @@ Found = tuple[tuple[str, str], ...]
 
 AS_PUBLISHED: Mapping[str, Found] = {
     "0_image_ensemble": (),
-    "1_image_ensemble": (),
-    "1_text_ensemble": (),
+    "1_image_ensemble": (("CT509", "."),),
+    "1_text_ensemble": (("CT509", "."), ("CT151", "bert-trt/1/model.plan")),
     "2a_resnet_onnx": (),
     "2a_resnet_pytorch": (),
-    "2a_resnet_tensorrt": (),
+    "2a_resnet_tensorrt": (("CT151", "resnet/1/model.plan"),),
     "2b_resnet_onnx_tensorrt": (),
     "2c_roberta": (),
-    "3_bert": (),
+    "3_bert": (("CT151", "bert_0/1/model.plan"),),
     "4_t5": (),
-    "5_fil_ensemble_cpu": (),
-    "5_fil_ensemble_gpu": (),
+    "5_fil_ensemble_cpu": (("CT509", "."),),
+    "5_fil_ensemble_gpu": (("CT509", "."),),
     "6_stable_diffusion_environment": (),
-    "6_stable_diffusion_on_demand": (),
-    "6_stable_diffusion_pipeline": (),
+    "6_stable_diffusion_on_demand": (("CT158", "sd_base/config.pbtxt"),),
+    "6_stable_diffusion_pipeline": (("CT406", "text_encoder"), ("CT406", "vae"), ("CT151", "vae/1/model.plan")),
 }
 
 WITH_TODAYS_RELEASE: Mapping[str, Found] = {
-    "0_image_ensemble": (),
-    "1_image_ensemble": (),
-    "1_text_ensemble": (),
+    "0_image_ensemble": (("CT601", "inception_graphdef/config.pbtxt"),),
+    "1_image_ensemble": (("CT601", "inception_graphdef/config.pbtxt"),),
+    "1_text_ensemble": (
+        ("CT156", "postprocess/processing_env.tar.gz"),
+        ("CT156", "preprocess/processing_env.tar.gz"),
+        ("CT151", "bert-trt/1/model.plan"),
+    ),
     "2a_resnet_onnx": (),
     "2a_resnet_pytorch": (),
-    "2a_resnet_tensorrt": (),
+    "2a_resnet_tensorrt": (("CT151", "resnet/1/model.plan"),),
     "2b_resnet_onnx_tensorrt": (),
     "2c_roberta": (),
-    "3_bert": (),
-    "4_t5": (),
-    "5_fil_ensemble_cpu": (),
-    "5_fil_ensemble_gpu": (),
+    "3_bert": (("CT151", "bert_0/1/model.plan"),),
+    "4_t5": (("CT156", "t5_pytorch/hf_env.tar.gz"),),
+    "5_fil_ensemble_cpu": (("CT156", "preprocessing/preprocessing_env.tar.gz"),),
+    "5_fil_ensemble_gpu": (("CT156", "preprocessinggpu/preprocessing_env.tar.gz"),),
     "6_stable_diffusion_environment": (),
-    "6_stable_diffusion_on_demand": (),
-    "6_stable_diffusion_pipeline": (),
+    "6_stable_diffusion_on_demand": (("CT158", "sd_base/config.pbtxt"),),
+    "6_stable_diffusion_pipeline": (("CT156", "pipeline/sd_env.tar.gz"), ("CT151", "vae/1/model.plan")),
 }
 
 CORRECTED = (
     "0_image_ensemble",
+    "1_image_ensemble",
     "1_text_ensemble",
     "2a_resnet_onnx",
+    "2a_resnet_pytorch",
+    "2a_resnet_tensorrt",
+    "2b_resnet_onnx_tensorrt",
     "2c_roberta",
+    "3_bert",
     "4_t5",
+    "5_fil_ensemble_cpu",
     "5_fil_ensemble_gpu",
+    "6_stable_diffusion_on_demand",
     "6_stable_diffusion_pipeline",
 )
 
@@ -80,6 +91,11 @@ def test_every_fixture_is_looked_at() -> None:
     published = {f"{name}.published.txt" for name in AS_PUBLISHED}
     assert {path.name for path in SYSTEMS.iterdir()} == published | {f"{name}.corrected.txt" for name in CORRECTED}
     assert AS_PUBLISHED.keys() == WITH_TODAYS_RELEASE.keys()
+
+
+def test_the_table_of_defects_names_every_code_that_is_found() -> None:
+    codes = {code for findings in (*AS_PUBLISHED.values(), *WITH_TODAYS_RELEASE.values()) for code, _ in findings}
+    assert codes <= set(re.findall(r"CT\d{3}", (HERE / "README.md").read_text(encoding="utf-8")))
 
 
 @pytest.mark.parametrize("name", AS_PUBLISHED)
