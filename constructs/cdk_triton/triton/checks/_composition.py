@@ -99,7 +99,7 @@ def flow_ends(check: Check) -> Iterator[tuple[Model, ModelConfig, dict[str, list
     Tensors that are written twice are left out: which of the two is meant is open (CT315).
     """
     by_ensemble: dict[str, list[RunStep]] = {}
-    for run in run_steps(check):
+    for run in check.once(run_steps):
         by_ensemble.setdefault(run.ensemble.name, []).append(run)
     for runs in by_ensemble.values():
         ensemble, config = runs[0].ensemble, runs[0].ensemble_config

@@ -53,7 +53,7 @@ def unread_input(check: Check) -> Iterator[Problem]:
           }
         }
     """
-    for model, config, loose in flows(check):
+    for model, config, loose in check.once(flows):
         index = {tensor.name: i for i, tensor in enumerate(config.input)}
         for source, meant in loose.of("input"):
             if model.graph.tensors[source.tensor].writers:
@@ -109,7 +109,7 @@ def unwritten_output(check: Check) -> Iterator[Problem]:
           }
         }
     """
-    for model, config, loose in flows(check):
+    for model, config, loose in check.once(flows):
         index = {tensor.name: i for i, tensor in enumerate(config.output)}
         for tensor in loose.unwritten:
             partner = loose.partner.get(tensor.name)
@@ -185,7 +185,7 @@ def unwritten_tensor(check: Check) -> Iterator[Problem]:
           }
         }
     """
-    for model, _, loose in flows(check):
+    for model, _, loose in check.once(flows):
         for tensor in loose.unwritten:
             partner = loose.partner.get(tensor.name)
             if tensor.is_output or (partner is not None and partner.kind != "unread"):
@@ -263,7 +263,7 @@ def waiting_steps(check: Check) -> Iterator[Problem]:
           }
         }
     """
-    for model, _, loose in flows(check):
+    for model, _, loose in check.once(flows):
         steps = model.graph.steps
         for circle in loose.circles:
             before = steps[circle[-1]].output_map.values()
@@ -319,7 +319,7 @@ def unread_tensor(check: Check) -> Iterator[Problem]:
           }
         }
     """
-    for model, _, loose in flows(check):
+    for model, _, loose in check.once(flows):
         for source, meant in loose.of("unread"):
             if meant is None:
                 yield Problem(
