@@ -17,8 +17,10 @@ import pytest
 
 from cdk_triton.errors import ModelConfigError
 from cdk_triton.sagemaker import ServingPlatform
-from cdk_triton.triton import Finding, ModelConfig, ModelRepository, parse_model_config
+from cdk_triton.sagemaker.instances import GpuInstance, gpu_instance
+from cdk_triton.triton import Finding, ModelConfig, ModelRepository, Platform, parse_model_config, releases
 from cdk_triton.triton.checks.documentation import Example
+from cdk_triton.triton.releases import release_order
 from cdk_triton.triton.schema import DataType, ModelInput, ModelOutput
 
 PREPROCESS = """
@@ -158,7 +160,7 @@ def findings_of_example(tmp_path: Path) -> ExampleFindings:
         root = tmp_path / "repository"
         for name, content in {
             **_left_out(example.files),
-            **{n: _content(n, t) for n, t in example.files.items()},
+            **{n: _content(n, t) for n, t in example.files.items() if not _is_built(n, t)},
         }.items():
             path = root / name
             path.parent.mkdir(parents=True, exist_ok=True)
@@ -169,10 +171,9 @@ def findings_of_example(tmp_path: Path) -> ExampleFindings:
         command.add_argument("--default-model")
         command.add_argument("--additional-model", action="append", default=[])
         options = command.parse_args(example.arguments)
-        release, _, instance_type = (options.platform or "").partition("/")
         return ModelRepository.from_directory(root, recipes=[_Plans(example.files)]).check(
             options.mode,
-            ServingPlatform(release=release, instance_type=instance_type) if release else None,
+            _platform(options.platform) if options.platform else None,
             default_model=options.default_model,
             additional_models=options.additional_model,
         )
@@ -203,16 +204,41 @@ def _left_out(files: Mapping[str, str]) -> dict[str, bytes]:
 
 
 @dataclass(frozen=True)
+class _Unpublished:
+    """A platform with a release of which there is no image yet."""
+
+    release: str
+    instance_type: str
+
+    @property
+    def instance(self) -> GpuInstance:
+        return gpu_instance(self.instance_type)
+
+
+def _platform(text: str) -> Platform:
+    """What stands behind `--platform`."""
+    release, _, instance_type = text.partition("/")
+    if release_order(release) > releases()[-1].order:
+        return _Unpublished(release, instance_type)
+    return ServingPlatform(release=release, instance_type=instance_type)
+
+
+def _is_built(name: str, text: str) -> bool:
+    """Whether a file of an example is built by a recipe: a plan of which the example says nothing."""
+    return name.endswith(".plan") and text.strip() == "plan"
+
+
+@dataclass(frozen=True)
 class _Plans:
-    """Builds the plans of an example's TensorRT models, where the example does not bring them."""
+    """Builds the plans of an example's TensorRT models: of a plan that is there, nobody knows where it runs."""
 
     files: Mapping[str, str]
 
     @property
     def produces(self) -> tuple[str, ...]:
-        return tuple(
-            f"{name}/1/model.plan" for name, config in _without_files(self.files) if _backend(config) == "tensorrt"
-        )
+        built = [name for name, text in self.files.items() if _is_built(name, text)]
+        models = [name for name, config in _without_files(self.files) if _backend(config) == "tensorrt"]
+        return (*built, *(f"{name}/1/model.plan" for name in models))
 
 
 def _backend(config: ModelConfig) -> str:
@@ -236,7 +262,7 @@ def _model_files(config: ModelConfig) -> dict[str, bytes]:
         "ensemble": {".gitkeep": b""},
         "onnxruntime": {"model.onnx": _onnx_of(config)},
         "pytorch": {"model.pt": b"weights"},
-        "tensorrt": {},  # built by a recipe: of a plan that is there, nobody knows where it runs
+        "tensorrt": {},  # built by a recipe
         "dali": {"dali.py": b"@autoserialize\ndef pipeline(): ..."},
         "openvino": {"model.xml": b"<net/>", "model.bin": b"weights"},
         "tensorflow_graphdef": {"model.graphdef": b"weights"},

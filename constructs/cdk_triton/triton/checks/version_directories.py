@@ -21,7 +21,18 @@ _NO_VERSION = "at least one version must be available under the version policy o
     source=core("src/model_repository_manager/model_lifecycle.cc", 449, 459),
 )
 def no_version(check: Check) -> Iterator[Problem]:
-    """Every model needs a version directory that its version policy picks, an ensemble as well."""
+    """Every model needs a version directory that its version policy picks, an ensemble as well.
+
+    Example:
+        # model/config.pbtxt
+        backend: "python"
+        version_policy { specific { versions: 2 } }
+
+    Instead:
+        # model/config.pbtxt
+        backend: "python"
+        version_policy { specific { versions: 1 } }
+    """
     for model in check.loaded_models:
         unread = model.config_error is not None and model.config is None  # its policy is not known
         if model.served_versions or (unread and model.versions):
@@ -56,7 +67,26 @@ def no_version(check: Check) -> Iterator[Problem]:
     source="https://github.com/triton-inference-server/server/issues/3623",
 )
 def empty_ensemble_version(check: Check) -> Iterator[Problem]:
-    """An archive of this library keeps the directory with a placeholder; a fresh clone of the sources has lost it."""
+    """An archive of this library keeps the directory with a placeholder; a fresh clone of the sources has lost it.
+
+    Example:
+        # text/config.pbtxt
+        platform: "ensemble"
+        input { name: "TEXT" data_type: TYPE_STRING dims: 1 }
+        output { name: "IDS" data_type: TYPE_INT32 dims: -1 }
+        ensemble_scheduling { step {
+          model_name: "model" model_version: -1
+          input_map { key: "TEXT" value: "TEXT" } output_map { key: "IDS" value: "IDS" }
+        } }
+        # text/1/.gitignore
+        # model/config.pbtxt
+        backend: "python"
+        input { name: "TEXT" data_type: TYPE_STRING dims: 1 }
+        output { name: "IDS" data_type: TYPE_INT32 dims: -1 }
+
+    Instead:
+        # text/1/.gitkeep
+    """
     for model in check.loaded_models:
         for version in model.served_versions if model.is_ensemble else ():
             directory = model.directory / str(version)
@@ -76,7 +106,27 @@ def empty_ensemble_version(check: Check) -> Iterator[Problem]:
     source=_VERSIONS_TO_LOAD,
 )
 def leading_zeros(check: Check) -> Iterator[Problem]:
-    """`01` is no version."""
+    """The server ignores the directory: `01` is no version.
+
+    Example:
+        # model/config.pbtxt
+        backend: "python"
+        # model/1/model.py
+        class TritonPythonModel:
+            def execute(self, requests):
+                return []
+        # model/02/model.py
+        class TritonPythonModel:
+            def execute(self, requests):
+                return []
+
+    Instead:
+        # model/02/model.py is removed
+        # model/2/model.py
+        class TritonPythonModel:
+            def execute(self, requests):
+                return []
+    """
     for model in check.loaded_models:
         for name in model.subdirectories:
             if len(name) > 1 and name.isdecimal() and name.startswith("0"):
@@ -95,7 +145,27 @@ def leading_zeros(check: Check) -> Iterator[Problem]:
     source=_VERSIONS_TO_LOAD,
 )
 def misread_version(check: Check) -> Iterator[Problem]:
-    """The server takes the number at the beginning of a name for a version, whatever follows it."""
+    """The server takes the number at the beginning of a name for a version, whatever follows it.
+
+    Example:
+        # model/config.pbtxt
+        backend: "python"
+        # model/1/model.py
+        class TritonPythonModel:
+            def execute(self, requests):
+                return []
+        # model/2_old/model.py
+        class TritonPythonModel:
+            def execute(self, requests):
+                return []
+
+    Instead:
+        # model/2_old/model.py is removed
+        # model/old_2/model.py
+        class TritonPythonModel:
+            def execute(self, requests):
+                return []
+    """
     for model in check.loaded_models:
         for name in model.subdirectories:
             version = directory_version(name)
@@ -124,7 +194,18 @@ def misread_version(check: Check) -> Iterator[Problem]:
     source=core("src/model_repository_manager/model_lifecycle.cc", 117, 128),
 )
 def specific_version_missing(check: Check) -> Iterator[Problem]:
-    """The server logs an error and serves the other versions."""
+    """The server logs an error and serves the other versions.
+
+    Example:
+        # model/config.pbtxt
+        backend: "python"
+        version_policy { specific { versions: [ 1, 2 ] } }
+
+    Instead:
+        # model/config.pbtxt
+        backend: "python"
+        version_policy { specific { versions: 1 } }
+    """
     for model in check.loaded_models:
         if model.config is None or not model.served_versions:
             continue
