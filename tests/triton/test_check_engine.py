@@ -142,7 +142,7 @@ GOLDEN = Path(__file__).with_name("rules.txt")
 # Where the rules may come from: the code that enforces them, and the words of those who run it.
 SOURCES = re.compile(
     r"https://(github\.com/(triton-inference-server|NVIDIA|aws|onnx|microsoft/onnxruntime|pytorch/pytorch|openvinotoolkit|"
-    r"dmlc|conda)/|docs\.aws\.amazon\.com/|docs\.nvidia\.com/|onnxruntime\.ai/docs/|onnx\.ai/|protobuf\.dev/)\S+"
+    r"dmlc|conda|git-lfs)/|docs\.aws\.amazon\.com/|docs\.nvidia\.com/|onnxruntime\.ai/docs/|onnx\.ai/|protobuf\.dev/)\S+"
 )
 MAX_LINES = 60
 
@@ -187,7 +187,7 @@ class TestAllRules:
     @by_code
     def test_each_has_a_title_a_documentation_and_a_source(self, each: Rule) -> None:
         assert re.fullmatch(r"CT[1-7]\d\d", each.code)
-        assert re.fullmatch(r"[\w.' -]{20,90}", each.title)
+        assert re.fullmatch(r"[\w.,' -]{20,90}", each.title)
         assert inspect.getdoc(each.function)
         assert SOURCES.fullmatch(each.source), each.source
 

@@ -81,7 +81,7 @@ def weights_outside(check: Check) -> Iterator[Problem]:
                 )
 
 
-@rule("CT126", Severity.WARNING, "an ONNX file has its weights outside its directory", source=_EXTERNAL_DATA)
+@rule("CT126", Severity.WARNING, "newer releases refuse where an ONNX file has its weights", source=_EXTERNAL_DATA)
 def weights_outside_for_now(check: Check) -> Iterator[Problem]:
     """Releases before 26.02 load them; newer ones refuse.
 

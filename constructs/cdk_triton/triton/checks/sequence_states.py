@@ -204,7 +204,7 @@ def state_input_twice(check: Check) -> Iterator[Problem]:
             seen.add((model.name, name))
 
 
-@rule("CT265", Severity.WARNING, "a state is ignored", source=core("src/sequence_state.cc", 232, 268))
+@rule("CT265", Severity.WARNING, "a state of a sequence is ignored", source=core("src/sequence_state.cc", 232, 268))
 def duplicate_state(check: Check) -> Iterator[Problem]:
     """Of several states with one input or one output the server keeps one, and says so when a sequence starts.
 
