@@ -41,6 +41,10 @@ ensemble_scheduling { step [{
   input_map {key: "x" value: "x"} output_map {key: "y" value: "y"}
 }] }
 """
+PYTHON_MODEL = """
+class TritonPythonModel:
+    def execute(self, requests): ...
+"""
 
 
 @pytest.fixture
@@ -49,7 +53,7 @@ def repository(tmp_path: Path) -> Path:
     for name, config in {"step": STEP, "ensemble": ENSEMBLE}.items():
         (tmp_path / "models" / name / "1").mkdir(parents=True)
         (tmp_path / "models" / name / "config.pbtxt").write_text(config)
-    (tmp_path / "models" / "step" / "1" / "model.py").write_text("class TritonPythonModel: ...\n")
+    (tmp_path / "models" / "step" / "1" / "model.py").write_text(PYTHON_MODEL)
     (tmp_path / "models" / "ensemble" / "1" / "README.md").write_text("Keeps the version directory alive.\n")
     return tmp_path / "models"
 

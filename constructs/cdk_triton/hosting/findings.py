@@ -3,7 +3,8 @@
 Errors become validation errors of the construct: `cdk synth` prints each with its construct path and exits 1. Below a
 nested `Stage`, which plain `cdk synth` does not select, it would exit 0; there the errors go through the construct
 tree's own validation as well, which stops the synthesis itself. Warnings carry the finding's code, so that
-`Annotations.of(construct).acknowledge_warning("CT209")` silences them.
+`Annotations.of(construct).acknowledge_warning("CT112")` silences them; what the repository itself acknowledges does not
+get here.
 """
 
 from __future__ import annotations
