@@ -110,6 +110,47 @@ def test_the_checks_say_what_breaks_with_todays_release(name: str, tmp_path: Pat
     assert found(check(replace(published, arguments=arguments), tmp_path)) == WITH_TODAYS_RELEASE[name]
 
 
+@pytest.mark.parametrize(
+    ("name", "arguments", "changes", "expected"),
+    [
+        pytest.param("1_text_ensemble", "22.10/ml.g4dn.xlarge", {}, "CT151 bert-trt/1/model.plan", id="1b"),
+        pytest.param(
+            "2a_resnet_onnx", "22.07/ml.g4dn.4xlarge", {}, "CT104 resnet/config.pbtxt", id="2a: alone, by that name"
+        ),
+        pytest.param(
+            "2c_roberta",
+            "22.10/ml.g4dn.4xlarge --mode multi",
+            {"[ -1, 768 ]": "[ 512, 768 ]", "[batch, sequence, 768] last": "[batch, 512, 768] last"},
+            "CT650 roberta-large/config.pbtxt",
+            id="2c: its answer written out",
+        ),
+        pytest.param(
+            "2c_roberta",
+            "22.10/ml.g4dn.4xlarge --mode multi",
+            {"[batch, sequence, 768] last": "[batch, sequence, 1024] last"},
+            "CT134 roberta-large/config.pbtxt",
+            id="2c: the large network",
+        ),
+        pytest.param(
+            "2c_roberta",
+            "22.10/ml.g4dn.4xlarge --mode multi",
+            {'[batch, 768] "1550"': '[batch, 768] "1634"'},
+            "CT131 roberta-large/config.pbtxt",
+            id="2c: another exporter",
+        ),
+    ],
+)
+def test_a_system_served_or_made_otherwise(
+    name: str, arguments: str, changes: Mapping[str, str], expected: str, tmp_path: Path
+) -> None:
+    """What README.md says of variants that were not published."""
+    files = dict(read(f"{name}.published.txt").files)
+    for old, new in changes.items():
+        files = {path: text.replace(old, new) for path, text in files.items()}
+    findings = check(Example(("--platform", *arguments.split()), files), tmp_path)
+    assert [f"{code} {path}" for code, path in found(findings)] == [expected]
+
+
 @pytest.mark.parametrize("name", CORRECTED)
 def test_the_corrected_system_is_clean(name: str, tmp_path: Path) -> None:
     corrected = read(f"{name}.corrected.txt")

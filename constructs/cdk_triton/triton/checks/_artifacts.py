@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import PurePosixPath
 from posixpath import normpath
 
@@ -39,7 +40,10 @@ class Files:
     def __init__(self, model: Model) -> None:
         self._files = {file.path: file for file in model.files}
         self._paths = {*self._files, *model.produced}
-        self._directories = {parent for path in self._paths for parent in path.parents}
+
+    @cached_property
+    def _directories(self) -> set[PurePosixPath]:
+        return {parent for path in self._paths for parent in path.parents}
 
     def file(self, path: PurePosixPath) -> RepositoryFile | None:
         """The file, if it is there already."""
@@ -96,12 +100,16 @@ class Artifact:
         return next((file for file in found if file is not None), None)
 
 
-def artifacts(check: Check) -> Iterator[Artifact]:
+def artifacts(check: Check) -> tuple[Artifact, ...]:
     """The file for every version that the server would load.
 
     Left out is what other rules report (a configuration that cannot be read, a version whose directory is called
     otherwise), and a backend that needs no file or is not known.
     """
+    return check.once(_artifacts)
+
+
+def _artifacts(check: Check) -> Iterator[Artifact]:
     for model in check.loaded_models:
         backend = model.backend_name
         if backend is None or model.config_error is not None:

@@ -47,8 +47,12 @@ class Tensor:
         return f"{self.side}[{self.index}].{name}"
 
 
-def tensors(check: Check) -> Iterator[Tensor]:
+def tensors(check: Check) -> tuple[Tensor, ...]:
     """The inputs and outputs of every loaded model, ensembles included."""
+    return check.once(_tensors)
+
+
+def _tensors(check: Check) -> Iterator[Tensor]:
     for model, config in configured(check):
         sides: tuple[Side, ...] = ("input", "output")
         for side in sides:
