@@ -205,12 +205,12 @@ def test_names_that_look_like_a_lack_of_memory(write: Write, name: str, word: st
     assert repository.check("single") == ()
 
 
-def test_a_linked_directory_is_no_fault(tmp_path: Path, write: Write) -> None:
+def test_a_linked_directory_is_no_fault(tmp_path: Path, write: Write, sound: Mapping[str, str]) -> None:
     """The loader ignores a link to a directory; an archive has the directory itself."""
     repository = write({"preprocess/config.pbtxt": None, "preprocess/1/model.py": None})
     shared = repository.root / "ensemble" / "1" / "shared"
     (shared / "1").mkdir(parents=True)
-    (shared / "config.pbtxt").write_text('backend: "python"')
+    (shared / "config.pbtxt").write_text(sound["preprocess/config.pbtxt"])
     (shared / "1" / "model.py").write_text(PYTHON_MODEL)
     (repository.root / "preprocess").symlink_to(shared)
     repository = ModelRepository.from_directory(repository.root)

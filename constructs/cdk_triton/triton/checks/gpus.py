@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from cdk_triton.triton.checks._artifacts import artifacts
 from cdk_triton.triton.checks._sources import backend, core
 from cdk_triton.triton.checks.engine import Check, Problem, rule
 from cdk_triton.triton.findings import Severity
@@ -100,9 +101,12 @@ def no_file_for_gpu(check: Check) -> Iterator[Problem]:
     if check.platform is None:
         return
     instance = check.platform.instance
+    missing = {each.model.name for each in artifacts(check) if not each.is_there}  # CT120
     for model in check.loaded_models:
         config = model.config
-        if config is None or not config.cc_model_filenames or instance.compute_capability in config.cc_model_filenames:
+        if config is None or not config.cc_model_filenames or model.name in missing:
+            continue
+        if instance.compute_capability in config.cc_model_filenames:
             continue
         named = ", ".join(sorted(config.cc_model_filenames))
         default = f"{config.default_model_filename!r}" if config.default_model_filename else "the default file"

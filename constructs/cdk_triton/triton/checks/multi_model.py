@@ -273,18 +273,23 @@ def many_models(check: Check) -> Iterator[Problem]:
         $ cdk-triton validate . --mode multi
         # a/config.pbtxt
         backend: "python"
+        input { name: "I" data_type: TYPE_FP32 dims: 1 } output { name: "O" data_type: TYPE_FP32 dims: 1 }
 
         # b/config.pbtxt
         backend: "python"
+        input { name: "I" data_type: TYPE_FP32 dims: 1 } output { name: "O" data_type: TYPE_FP32 dims: 1 }
 
         # c/config.pbtxt
         backend: "python"
+        input { name: "I" data_type: TYPE_FP32 dims: 1 } output { name: "O" data_type: TYPE_FP32 dims: 1 }
 
         # d/config.pbtxt
         backend: "python"
+        input { name: "I" data_type: TYPE_FP32 dims: 1 } output { name: "O" data_type: TYPE_FP32 dims: 1 }
 
         # e/config.pbtxt
         backend: "dali"
+        input { name: "I" data_type: TYPE_FP32 dims: 1 } output { name: "O" data_type: TYPE_FP32 dims: 1 }
 
         # ensemble/config.pbtxt
         platform: "ensemble"
