@@ -86,14 +86,14 @@ class Artifact:
     files: Files
     field: str
 
-    @property
+    @cached_property
     def is_there(self) -> bool:
         """Whether the backend finds it."""
         if self.backend == "tensorflow" and self.path.name != "model.graphdef" and self.files.has_directory(self.path):
             return True
         return any(self.files.has(path) for path in (self.path, *self.alternatives))
 
-    @property
+    @cached_property
     def file(self) -> RepositoryFile | None:
         """The file that the backend would read, if it is there already."""
         found = (self.files.file(path) for path in (self.path, *self.alternatives))

@@ -47,8 +47,12 @@ class OnnxModel:
         return self.artifact.config
 
 
-def onnx_models(check: Check) -> Iterator[OnnxModel]:
+def onnx_models(check: Check) -> tuple[OnnxModel, ...]:
     """The ONNX files that the server would load, those left out that CT130 reports."""
+    return check.once(_onnx_models)
+
+
+def _onnx_models(check: Check) -> Iterator[OnnxModel]:
     for each in artifacts(check):
         if each.backend == "onnxruntime" and each.file is not None:
             read = check.contents(onnx_file, each.file)
