@@ -152,8 +152,8 @@ def test_an_instance_type_outside_the_list_for_multi_model_endpoints(write: Writ
     (finding,) = repository.check("multi", platform("ml.g6.xlarge"))
     assert str(finding) == (
         ".: warning CT620: AWS's list of instance types for multi-model endpoints with GPUs, as this library read it,"
-        " does not name ml.g6.xlarge; it ends at ml.g5, and SageMaker may refuse the endpoint; try it in your account,"
-        " then acknowledge this, or use a listed type such as ml.g5.xlarge"
+        " does not name ml.g6.xlarge: it ends at ml.g5 and has types with one GPU only, and SageMaker may refuse the"
+        " endpoint; try it in your account, then acknowledge this, or use a listed type such as ml.g5.xlarge"
     )
     assert repository.check("multi", platform("ml.g5.xlarge")) == ()
     assert repository.check("single", platform("ml.g6.xlarge")) == ()
