@@ -150,10 +150,11 @@ class Rule:
     @property
     def condition(self) -> str:
         """When the rule runs, as a sentence."""
-        kind = {
-            ("single",): "For single-model endpoints",
-            ("multi",): "For multi-model endpoints (`--mode multi`)",
-        }.get(self.modes, "For single-model and multi-model endpoints")
+        kind = "For single-model and multi-model endpoints"
+        if self.modes == ("single",):
+            kind = "For single-model endpoints"
+        elif self.modes == ("multi",):
+            kind = "For multi-model endpoints (`--mode multi`)"
         return f"{kind}." if self.applies is None else f"{kind}, where the platform is said (`--platform`)."
 
     def is_about(self, check: Check) -> bool:
