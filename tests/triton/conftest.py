@@ -8,7 +8,7 @@ import re
 import tarfile
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Protocol
 
 import onnx
@@ -117,7 +117,8 @@ class Write(Protocol):
     def __call__(self, change: Mapping[str, Change] = ..., *, base: Mapping[str, str] = ...) -> ModelRepository:
         """Take `base`, or the sound repository, with a change of some files; `a/` is an empty directory.
 
-        An ONNX file may be written in ONNX's text form, and a `.tar.gz` is written as the list of its members.
+        An ONNX file may be written in ONNX's text form, and a `.tar.gz` is written as the list of its members. Where
+        `model.onnx` or `model.py` has the text "", it is a sound one; a plan with the text "plan" will be built.
         """
 
 
@@ -132,6 +133,7 @@ def write(tmp_path: Path) -> Write:
     def write_repository(change: Mapping[str, Change] = {}, *, base: Mapping[str, str] = SOUND) -> ModelRepository:
         root = tmp_path / "repository"
         root.mkdir()
+        built: dict[str, str] = {}
         for name, given in {**base, **change}.items():
             path = root / name
             content = given
@@ -142,10 +144,12 @@ def write(tmp_path: Path) -> Write:
                 content = base[name].replace(*given)
             if name.endswith("/"):
                 path.mkdir(parents=True)
+            elif isinstance(content, str) and _is_built(name, content):
+                built[name] = content
             elif content is not None:
                 path.parent.mkdir(parents=True, exist_ok=True)
                 path.write_bytes(content if isinstance(content, bytes) else _content(name, str(content)))
-        return ModelRepository.from_directory(root)
+        return ModelRepository.from_directory(root, recipes=[_Plans(built)] * bool(built))
 
     return write_repository
 
@@ -183,6 +187,7 @@ def findings_of_example(tmp_path: Path) -> ExampleFindings:
 
 def _content(name: str, text: str) -> bytes:
     """What a text in an example stands for: an ONNX file in ONNX's text form, a .tar.gz as the list of its members."""
+    text = text or {"model.onnx": BERT_MODEL, "model.py": PYTHON_MODEL}.get(PurePosixPath(name).name, "")
     if name.endswith(".onnx") and text.lstrip().startswith("<"):
         return onnx.parser.parse_model(text).SerializeToString()
     if name.endswith(".tar.gz"):
