@@ -181,8 +181,8 @@ def instance_not_listed(check: Check) -> Iterator[Problem]:
         yield Problem(
             ".",
             "AWS's list of instance types for multi-model endpoints with GPUs, as this library read it, does not name "
-            f"{check.platform.instance_type}: it ends at ml.g5 and has types with one GPU only, and SageMaker may refuse "
-            "the endpoint",
+            f"{check.platform.instance_type}: it ends at ml.g5 and has types with one GPU only, and SageMaker may "
+            "refuse the endpoint",
             "try it in your account, then acknowledge this, or use a listed type such as ml.g5.xlarge",
         )
 
