@@ -169,6 +169,18 @@ def imported_by(function: Callable[..., object]) -> set[str]:
     return names
 
 
+def test_what_rules_derive_is_derived_once(write: Write) -> None:
+    asked = []
+
+    def names(check: Check) -> Iterator[str]:
+        asked.append(check)
+        yield from (model.name for model in check.loaded_models)
+
+    check = Check(write())
+    assert check.once(names) == check.once(names) == ("bert", "ensemble", "preprocess")
+    assert asked == [check]
+
+
 class TestAllRules:
     by_code = pytest.mark.parametrize("each", rules(), ids=lambda each: each.code)
 
