@@ -61,11 +61,11 @@ def unverifiable_plan(check: Check) -> Iterator[Problem]:
         if check.platform is not None and release is not None:
             instance = check.platform.instance
             on = f" (TensorRT {release.tensorrt} on {instance.gpu}, compute capability {instance.compute_capability})"
-        doubt = "" if read.begins_like_plan else " and the file does not begin as plans of TensorRT 8.6 and newer do;"
+        doubt = "" if read.begins_like_plan else ", and it does not begin as plans of TensorRT 8.6 and newer do"
         yield Problem(
             each.file.path,
-            f"the plan does not say for which TensorRT and GPU it was built,{doubt or ''} and with others{on} the "
-            f"server would not load {each.model.name!r}: unable to load plan file to auto complete config",
+            f"the plan does not say for which TensorRT and GPU it was built{doubt}; with others{on} the server would "
+            f"not load {each.model.name!r}: unable to load plan file to auto complete config",
             "build it in the serving image on the serving GPU, and acknowledge CT151 with that reason",
         )
 

@@ -87,7 +87,7 @@ def unreadable_file(check: Check) -> Iterator[Problem]:
         if isinstance(read, Unreadable):
             yield Problem(
                 each.file.path,
-                f"the file {read.reason}, and the server would not load {each.model.name!r}".replace(".,", ","),
+                f"the file {read.reason}, and the server would not load {each.model.name!r}",
                 "export the model again",
             )
 

@@ -114,7 +114,7 @@ def onnx_file(path: Path) -> OnnxFile | Unreadable:
         with path.open("rb") as file, mmap(file.fileno(), 0, access=ACCESS_READ) as buffer:
             return _read(buffer)
     except (WireError, DecodeError, UnicodeDecodeError):
-        return Unreadable("is no ONNX file: Protobuf parsing failed.")
+        return Unreadable("is no ONNX file: Protobuf parsing failed")
     except OSError as error:
         return Unreadable(f"cannot be read: {error.strerror}")
 
@@ -129,7 +129,7 @@ def _read(buffer: mmap) -> OnnxFile | Unreadable:
         elif field.number in (_MODEL_IR_VERSION, _MODEL_OPSET_IMPORT):
             kept.append(buffer[field.start : field.end])
     if graph is None:
-        return Unreadable("is no ONNX file: No graph was found in the protobuf.")
+        return Unreadable("is no ONNX file: No graph was found in the protobuf")
     model = onnx.ModelProto.FromString(b"".join(kept))
 
     kept = []

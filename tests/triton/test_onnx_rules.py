@@ -1,0 +1,305 @@
+"""The rules CT125, CT126 and CT130 to CT139: whether an ONNX file agrees with its configuration and its server."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from cdk_triton.sagemaker import ServingPlatform
+from cdk_triton.triton import ModelRepository
+
+if TYPE_CHECKING:
+    from tests.triton.conftest import Change, Write
+
+CONFIG = """
+backend: "onnxruntime"
+max_batch_size: {batch}
+{tensors}
+"""
+IN = 'input {{ name: "IN" data_type: TYPE_FP32 dims: {} }}'
+OUT = 'output {{ name: "OUT" data_type: TYPE_FP32 dims: {} }}'
+
+PREFIX = "the server would not load 'model': model 'model', tensor "
+
+
+def onnx_model(
+    inputs: str = "float[N, 4] IN", outputs: str = "float[N, 4] OUT", *, opset: int = 17, ir: int = 8
+) -> str:
+    return f'<ir_version: {ir}, opset_import: ["" : {opset}]> model ({inputs}) => ({outputs}) {{ OUT = Identity(IN) }}'
+
+
+def written(write: Write, tensors: str, file: Change, batch: int = 8) -> ModelRepository:
+    return write(
+        {"model/config.pbtxt": CONFIG.format(batch=batch, tensors=tensors), "model/1/model.onnx": file}, base={}
+    )
+
+
+@pytest.mark.parametrize(
+    ("tensors", "file", "batch"),
+    [
+        pytest.param("", onnx_model(), 8, id="the backend completes both"),
+        pytest.param("", onnx_model("float[4] IN", "float[4] OUT"), 0, id="and without batches"),
+        pytest.param(IN.format(4), onnx_model(), 8, id="the backend completes the outputs"),
+        pytest.param(IN.format(-1) + OUT.format(-1), onnx_model("float[N, T] IN", "float[N, T] OUT"), 8, id="variable"),
+        pytest.param(IN.format(7) + OUT.format(-1), onnx_model("float[N, T] IN", "float[N, T] OUT"), 8, id="narrower"),
+        pytest.param(
+            IN.format(4), onnx_model("float[N, 4] IN", "float[N, 4] OUT, float[N] MORE"), 8, id="more outputs"
+        ),
+        pytest.param(IN.format(4) + OUT.format(4), onnx_model("float[N, 4] IN", "float[] OUT"), 8, id="unknown rank"),
+        pytest.param(
+            IN.format("16 reshape { shape: [ 4, 4 ] }") + OUT.format(4),
+            onnx_model("float[N, 4, 4] IN"),
+            8,
+            id="reshape",
+        ),
+        pytest.param(
+            IN.format("1 reshape { shape: [ ] }") + OUT.format("1 reshape { shape: [ ] }"),
+            onnx_model("float[N] IN", "float[N] OUT"),
+            8,
+            id="reshape to nothing",
+        ),
+        pytest.param(
+            IN.format("-1 allow_ragged_batch: true") + OUT.format(4), onnx_model("float[N] IN"), 8, id="ragged"
+        ),
+        pytest.param(
+            IN.format(4) + OUT.format(4),
+            '<ir_version: 8, opset_import: ["" : 17]> model (float[4] IN, float[4] B) => (float[4] OUT)'
+            " <float[4] B = {1, 2, 3, 4}> { OUT = Add(IN, B) }",
+            0,
+            id="an input with a default",
+        ),
+        pytest.param(
+            IN.format(4) + 'input { name: "B" data_type: TYPE_FP32 dims: 4 optional: true }' + OUT.format(4),
+            '<ir_version: 8, opset_import: ["" : 17]> model (float[4] IN, float[4] B) => (float[4] OUT)'
+            " <float[4] B = {1, 2, 3, 4}> { OUT = Add(IN, B) }",
+            0,
+            id="an input with a default that callers may give",
+        ),
+        pytest.param(
+            IN.format(4)
+            + OUT.format(4)
+            + 'sequence_batching { control_input { name: "START" control { kind: CONTROL_SEQUENCE_START '
+            "fp32_false_true: [ 0, 1 ] } } }",
+            onnx_model("float[N, 4] IN, float[N, 1] START"),
+            8,
+            id="a control input",
+        ),
+    ],
+)
+def test_sound(write: Write, tensors: str, file: str, batch: int) -> None:
+    found = written(write, tensors, file, batch).check()
+    assert [str(f) for f in found if f.code.startswith(("CT12", "CT13"))] == []
+
+
+@pytest.mark.parametrize(
+    ("tensors", "file", "batch", "found"),
+    [
+        pytest.param("", b"", 8, ("CT130", "the file is empty, and the server would not load 'model'"), id="empty"),
+        pytest.param(
+            "",
+            b"hello world",
+            8,
+            ("CT130", "the file is no ONNX file: Protobuf parsing failed, and the server would not load 'model'"),
+            id="text",
+        ),
+        pytest.param(
+            'input { name: "ln" data_type: TYPE_FP32 dims: 4 }',
+            onnx_model(),
+            8,
+            (
+                "CT131",
+                "model/1/model.onnx has no input 'ln', and the server would not load 'model': unexpected inference "
+                "input 'ln', allowed inputs are: IN",
+            ),
+            id="a name",
+        ),
+        pytest.param(
+            OUT.format(4).replace("OUT", "OUTPUT"),
+            onnx_model(),
+            8,
+            (
+                "CT131",
+                "model/1/model.onnx has no output 'OUTPUT', and the server would not load 'model': unexpected inference"
+                " output 'OUTPUT', allowed outputs are: OUT",
+            ),
+            id="a name of an output",
+        ),
+        pytest.param(
+            IN.format(4) + IN.format(4).replace("IN", "MORE"),
+            onnx_model(),
+            8,
+            (
+                "CT132",
+                "the configuration names 'MORE' besides, for model/1/model.onnx has the inputs 'IN', and the server "
+                "would not load it: unable to load model 'model', configuration expects 2 inputs, model provides 1",
+            ),
+            id="one input more",
+        ),
+        pytest.param(
+            IN.format(4),
+            onnx_model("float[N, 4] IN, int64[N] mask"),
+            8,
+            (
+                "CT132",
+                "the configuration lacks 'mask', for model/1/model.onnx has the inputs 'IN', 'mask', and the server "
+                "would not load it: unable to load model 'model', configuration expects 1 inputs, model provides 2",
+            ),
+            id="one input less",
+        ),
+        pytest.param(
+            IN.format(4).replace("FP32", "INT32"),
+            onnx_model("string[N, 4] IN", "string[N, 4] OUT"),
+            8,
+            (
+                "CT133",
+                "the type is TYPE_INT32, and the server would not load it: unable to load model 'model', configuration"
+                " expects datatype TYPE_INT32 for input 'IN', model provides TYPE_BYTES",
+            ),
+            id="a type",
+        ),
+        pytest.param(
+            IN.format(5) + OUT.format(4),
+            onnx_model(),
+            8,
+            (
+                "CT134",
+                f"{PREFIX}'IN': the model expects 2 dimensions (shape [-1,4]) but the model configuration specifies 2"
+                " dimensions (an initial batch dimension because max_batch_size > 0 followed by the explicit tensor"
+                " shape, making complete shape [-1,5])",
+            ),
+            id="a size",
+        ),
+        pytest.param(
+            IN.format("[ 1, 4 ]") + OUT.format("[ -1, 4 ]"),
+            onnx_model("float[4] IN"),
+            0,
+            (
+                "CT134",
+                f"{PREFIX}'IN': the model expects 1 dimensions (shape [4]) but the model configuration specifies 2"
+                " dimensions (shape [1,4])",
+            ),
+            id="a rank, without batches",
+        ),
+        pytest.param(
+            IN.format(-1) + OUT.format(384),
+            onnx_model("float[N, T] IN", "float[N, T] OUT"),
+            8,
+            (
+                "CT134",
+                f"{PREFIX}'OUT': the model expects 2 dimensions (shape [-1,-1]) but the model configuration specifies 2"
+                " dimensions (an initial batch dimension because max_batch_size > 0 followed by the explicit tensor"
+                " shape, making complete shape [-1,384])",
+            ),
+            id="an output that is as long as an input",
+        ),
+        pytest.param(
+            IN.format(4) + OUT.format(4),
+            onnx_model("float[1, 4] IN"),
+            8,
+            (
+                "CT135",
+                "the server would not load it: model 'model', tensor 'IN': for the model to support batching the shape"
+                " should have at least 1 dimension and the first dimension must be -1; but shape expected by the model "
+                "is [1,4]",
+            ),
+            id="a fixed batch",
+        ),
+        pytest.param(
+            IN.format(4),
+            onnx_model("float[1, 4] IN"),
+            8,
+            (
+                "CT135",
+                "the first dimension of 'IN' in model/1/model.onnx is not variable: autofill failed for model 'model':"
+                " model does not support batching while non-zero max_batch_size is specified",
+            ),
+            id="a fixed batch that the backend completes",
+        ),
+        pytest.param(
+            IN.format(4) + OUT.format(7),
+            onnx_model("float[N, 4] IN", "float[N, M] OUT"),
+            8,
+            (
+                "CT136",
+                "the shape is [-1,7] and in model/1/model.onnx it is [-1,-1]; unless ONNX Runtime finds out the size by"
+                " itself, the server would not load it: model 'model', tensor 'OUT': the model expects 2 dimensions",
+            ),
+            id="an output of unknown size",
+        ),
+        pytest.param(
+            "",
+            onnx_model("float[N, 4] IN", "map(int64, float) OUT"),
+            8,
+            (
+                "CT138",
+                "'OUT' is a map, and the server would not load 'model': Unsupported ONNX Type 'ONNX_TYPE_MAP' for I/O"
+                " 'OUT', expected 'ONNX_TYPE_TENSOR'",
+            ),
+            id="a map",
+        ),
+    ],
+)
+def test_contradictions(write: Write, tensors: str, file: Change, batch: int, found: tuple[str, str]) -> None:
+    findings = written(write, tensors, file, batch).check()
+    own = [(f.code, f.message) for f in findings if f.code.startswith("CT13")]
+    assert own == [found]
+
+
+@pytest.mark.parametrize(
+    ("release", "opset", "ir", "words"),
+    [
+        ("24.09", 21, 10, []),
+        ("24.09", 22, 10, ["Opset 22 is under development and support for this is limited"]),
+        ("24.09", 21, 11, ["Unsupported model IR version: 11, max supported IR version: 10"]),
+        ("25.09", 23, 11, []),
+        ("26.05", 25, 13, []),
+        ("26.05", 26, 13, ["Opset 26 is under development and support for this is limited"]),
+    ],
+)
+def test_what_the_releases_onnx_runtime_reads(
+    write: Write, release: str, opset: int, ir: int, words: list[str]
+) -> None:
+    repository = written(write, "", onnx_model(opset=opset, ir=ir))
+    platform = ServingPlatform(release=release, instance_type="ml.g5.xlarge")
+    found = [f for f in repository.check(platform=platform) if f.code == "CT137"]
+    assert len(found) == len(words)
+    assert all(text in finding.message for text, finding in zip(words, found, strict=True))
+
+
+def external(location: str, length: int = 16) -> str:
+    return (
+        '<ir_version: 8, opset_import: ["" : 17]> model (float[4] IN) => (float[4] OUT)'
+        f' <float[4] W = ["location": "{location}", "length": "{length}"]> {{ OUT = Add(IN, W) }}'
+    )
+
+
+@pytest.mark.parametrize(
+    ("location", "files", "release", "codes"),
+    [
+        ("w.bin", {}, None, ["CT139"]),
+        ("w.bin", {"model/1/w.bin": "0123456789abcdef"}, None, []),
+        ("w.bin", {"model/1/w.bin": "0123456789abcde"}, None, ["CT139"]),
+        ("data/w.bin", {"model/1/data/w.bin": "0123456789abcdef"}, "26.03", []),
+        ("../w.bin", {"model/w.bin": "0123456789abcdef"}, None, ["CT126"]),
+        ("../w.bin", {"model/w.bin": "0123456789abcdef"}, "25.09", ["CT126"]),
+        ("../w.bin", {"model/w.bin": "0123456789abcdef"}, "26.03", ["CT125"]),
+        ("../w.bin", {}, "25.09", ["CT139"]),
+        ("../../shared/w.bin", {"shared/w.bin": "0123456789abcdef"}, None, ["CT126"]),
+        ("/opt/w.bin", {}, None, ["CT126"]),
+    ],
+)
+def test_weights_in_other_files(
+    write: Write, location: str, files: dict[str, str], release: str | None, codes: list[str]
+) -> None:
+    repository = write(
+        {"model/config.pbtxt": 'backend: "onnxruntime"', "model/1/model.onnx": external(location), **files}, base={}
+    )
+    platform = None if release is None else ServingPlatform(release=release, instance_type="ml.g5.xlarge")
+    findings = repository.check(platform=platform, default_model="model")
+    assert [finding.code for finding in findings if finding.code in ("CT125", "CT126", "CT139")] == codes
+
+
+def test_a_model_in_a_directory_of_its_own(write: Write) -> None:
+    files = {"model/1/model.onnx/model.onnx": external("w.bin"), "model/1/model.onnx/w.bin": "0123456789abcdef"}
+    assert write({"model/config.pbtxt": 'backend: "onnxruntime"', **files}, base={}).check() == ()
