@@ -111,7 +111,10 @@ class Judge:
                 f"--backend-directory={self.files.backends}",
                 "--exit-timeout-secs=1",
             ],
-            environment={"LD_LIBRARY_PATH": str(self.files.libraries), "PATH": "/usr/bin:/bin"},
+            environment={
+                "PATH": f"{self.files.python}:/usr/bin:/bin",
+                **({"LD_LIBRARY_PATH": str(self.files.libraries)} if self.files.libraries else {}),
+            },
             output=subprocess.PIPE,
         )
         assert child.stdout is not None
