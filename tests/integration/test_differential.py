@@ -12,6 +12,7 @@ from hypothesis import HealthCheck, Phase, given, settings
 from judging.comparison import Tally, compare
 from judging.drafts import Draft
 from judging.ensembles import valid_repositories
+from judging.mutations import changed_repositories
 from judging.server import Judge
 
 pytestmark = pytest.mark.timeout(7200)
@@ -33,12 +34,27 @@ def test_no_false_alarm_on_valid_repositories(
 ) -> None:
     root = tmp_path_factory.mktemp("valid") / "repository"
 
-    @seeded((repositories or 500) // 5, fixed=repositories is None)
+    @seeded((repositories or 500) // 4, fixed=repositories is None)
     @given(valid_repositories())
     def run(draft: Draft) -> None:
         comparison = compare(draft, root, judge)
         table.add(comparison)
         errors = [finding for finding in comparison.findings if finding.severity == "error"]
         assert (comparison.verdict.loaded, errors) == (True, []), f"\n{comparison}"
+
+    run()
+
+
+def test_the_checks_and_the_server_agree_on_changed_repositories(
+    judge: Judge, repositories: int | None, table: Tally, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    root = tmp_path_factory.mktemp("changed") / "repository"
+
+    @seeded(repositories or 500, fixed=repositories is None)
+    @given(changed_repositories())
+    def run(draft: Draft) -> None:
+        comparison = compare(draft, root, judge)
+        table.add(comparison)
+        assert comparison.disagreement is None, f"\n{comparison}"
 
     run()

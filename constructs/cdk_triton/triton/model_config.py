@@ -17,6 +17,7 @@ from cdk_triton.triton.schema import ModelConfig
 
 __all__ = ["format_model_config", "parse_model_config"]
 
+_LONG = 400
 _PREFIX = re.compile(r"^(?:\d+:\d+ : )?(?:'.*': )?(?=\S)", re.DOTALL)
 _UNKNOWN_FIELD = re.compile(r'^Message type "([\w.]+)" has no field named "(\w+)"')
 _UNKNOWN_VALUE = re.compile(r'^Enum type "([\w.]+)" has no value (?:named|with number) (\S+?)\.$')
@@ -46,7 +47,7 @@ def parse_model_config(
     try:
         text_format.Parse(text, config, allow_unknown_field=allow_unknown_fields)
     except text_format.ParseError as error:
-        reason = _explain(_PREFIX.sub("", str(error), count=1))
+        reason = _shortened(_explain(_PREFIX.sub("", str(error), count=1)))
         raise _error(reason, path, error.GetLine(), error.GetColumn()) from None
     except RecursionError:
         raise _error("the blocks are nested too deeply", path) from None
@@ -103,8 +104,13 @@ def _explain(reason: str) -> str:
     return reason.rstrip(".")
 
 
+def _shortened(reason: str) -> str:
+    """The reason without the middle of what it quotes: the parser repeats a word of any length."""
+    return reason if len(reason) <= 2 * _LONG else f"{reason[:_LONG]} … {reason[-_LONG:]}"
+
+
 def _suggestion(word: str, known: list[str]) -> str:
-    matches = get_close_matches(word, known, n=1)
+    matches = get_close_matches(word[:_LONG], known, n=1)
     return f" (did you mean {matches[0]!r}?)" if matches else f" (it knows {', '.join(known)})"
 
 

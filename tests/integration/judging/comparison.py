@@ -16,13 +16,47 @@ from judging.server import Judge, Verdict
 
 __all__ = ["STRICTER_THAN_THE_JUDGE", "STRICTER_THAN_US", "Comparison", "Tally", "compare"]
 
-STRICTER_THAN_THE_JUDGE: Final[Mapping[str, str]] = {}
-"""Codes of errors that are right in production and that the judge cannot confirm, with the reason."""
+FILES = "a null backend opens no file of a model"
+BACKEND = "the real backend refuses it, and a null backend takes everything"
+GPU = "this machine has no GPU; KIND_GPU is taken out of what the judge sees"
+
+STRICTER_THAN_THE_JUDGE: Final[Mapping[str, str]] = {
+    "CT120": FILES,
+    "CT113 .* would look for its files in": FILES,
+    "CT123": FILES,
+    "CT127": FILES,
+    "CT128": BACKEND,
+    "CT130": FILES,
+    "CT131": FILES,
+    "CT132": FILES,
+    "CT133": FILES,
+    "CT134": FILES,
+    "CT135": FILES,
+    "CT210": "the server loads it, and refuses every request",
+    "CT216": BACKEND,
+    "CT217": BACKEND,
+    "CT218": BACKEND,
+    "CT228": BACKEND,
+    "CT229": BACKEND,
+    "CT267 .* would have a state": "the server loads it, and keeps no state",
+    "CT271": GPU,
+    "CT275": BACKEND,
+    "CT276": "the server loads it, and ends with the first request",
+    "CT652": "SageMaker's HTTP endpoint refuses every request to a decoupled model; the core loads it",
+}
+"""Codes of errors (and words) that are right in production and that the judge cannot confirm, with the reason."""
 
 STRICTER_THAN_US: Final[Mapping[str, str]] = {
     r"unable to find backend library": "an image may have backends that the judge does not have",
+    r"unable to find 'libtritonrepoagent_": "an image may have repository agents that the judge does not have",
 }
 """What the judge says where it refuses what production may well serve, with the reason."""
+
+COMPLETE_A_SIDE = ("onnxruntime", "openvino")  # all inputs or all outputs, where the configuration has none
+COMPLETE_NO_TENSOR = ("python", "pytorch", *COMPLETE_A_SIDE, None)  # our Python models do not; None: an ensemble
+
+_MISSING_TENSOR = re.compile(r"(?:to|from) non-existing (input|output) .* in model (\S+)")
+_OPEN_TENSOR = re.compile(r"model (?:input|output) .*must specify '(?:data_type|dims)' for (\S+)")
 
 QUOTE: Final = 4
 """Words in a row that a finding and the server must have in common to speak of the same cause."""
@@ -34,18 +68,20 @@ class Comparison:
 
     Attributes:
         draft: the repository.
+        backends: what runs each model.
         findings: all of our findings.
         verdict: the server's.
     """
 
     draft: Draft
+    backends: Mapping[str, str | None]
     findings: tuple[Finding, ...]
     verdict: Verdict
 
     @property
     def errors(self) -> tuple[Finding, ...]:
-        """The findings for which the server should refuse the repository."""
-        return tuple(f for f in self.findings if f.severity == "error" and f.code not in STRICTER_THAN_THE_JUDGE)
+        """The findings for which the judge should refuse the repository."""
+        return tuple(f for f in self.findings if f.severity == "error" and _why_stricter(f) is None)
 
     @property
     def causes(self) -> tuple[str, ...]:
@@ -56,7 +92,22 @@ class Comparison:
     def excuse(self) -> str | None:
         """Why a refusal proves nothing, or None."""
         said = "\n".join(self.causes)
+        if any(_speaks_of(finding, said) for finding in self.errors):
+            return None
+        stricter = (why for finding in self.findings if (why := _why_stricter(finding)) is not None)
+        if why := next(stricter, None):
+            return f"production refuses it earlier: {why}"
+        if any(self._is_completed(*found) for found in _MISSING_TENSOR.findall(said)):
+            return "the real backend completes inputs and outputs"
+        if any(self.backends[model] not in COMPLETE_NO_TENSOR for model in _OPEN_TENSOR.findall(said)):
+            return "the real backend completes types and shapes"
         return next((why for words, why in STRICTER_THAN_US.items() if re.search(words, said)), None)
+
+    def _is_completed(self, side: str, model: str) -> bool:
+        """Whether the real backend of a step may know inputs or outputs that the configuration does not say."""
+        config, backend = self.draft.configs[model], self.backends[model]
+        listed = config.input if side == "input" else config.output
+        return not listed if backend in COMPLETE_A_SIDE else backend not in COMPLETE_NO_TENSOR
 
     @property
     def disagreement(self) -> str | None:
@@ -69,8 +120,8 @@ class Comparison:
             return None
         if not self.errors:
             return "the server refuses it, and the checks find no error"
-        said = " ".join(self.causes).split()
-        if not any(_speaks_of(finding, said) for finding in self.errors):
+        # A server that crashes says nothing.
+        if self.causes and not any(_speaks_of(finding, "\n".join(self.causes)) for finding in self.errors):
             return "the checks and the server speak of different causes"
         return None
 
@@ -84,12 +135,16 @@ class Comparison:
 
 
 def compare(draft: Draft, root: Path, judge: Judge) -> Comparison:
-    """Write the repository to `root`, which is emptied first, and ask both."""
+    """Write the repository to `root`, which is emptied first, and ask both; the server has no GPU."""
     shutil.rmtree(root, ignore_errors=True)
     root.mkdir()
     draft.write(root)
-    findings = ModelRepository.from_directory(root).check(default_model=draft.entry)
-    return Comparison(draft, findings, judge(root, [draft.entry]))
+    repository = ModelRepository.from_directory(root)
+    findings = repository.check(default_model=draft.entry)
+    if (changed := draft.for_the_judge()) is not None:
+        changed.write(root)
+    backends = {model.name: model.backend_name for model in repository.models}
+    return Comparison(draft, backends, findings, judge(root, [draft.entry]))
 
 
 def _causes(said: str) -> Iterator[str]:
@@ -102,11 +157,24 @@ def _causes(said: str) -> Iterator[str]:
             yield line
 
 
-def _speaks_of(finding: Finding, said: list[str]) -> bool:
-    """Whether the message has enough words in a row in common with what the server said."""
-    runs = {tuple(run) for run in zip(*(said[i:] for i in range(QUOTE)), strict=False)}
-    words = finding.message.split()
-    return any(tuple(run) in runs for run in zip(*(words[i:] for i in range(QUOTE)), strict=False))
+def _why_stricter(finding: Finding) -> str | None:
+    """Why the judge does not confirm an error, or None if it should."""
+    said = f"{finding.code} {finding.message}"
+    if finding.severity != "error":
+        return None
+    return next((why for words, why in STRICTER_THAN_THE_JUDGE.items() if re.match(words, said)), None)
+
+
+def _speaks_of(finding: Finding, said: str) -> bool:
+    """Whether the message has enough words in a row in common with what the server said, or names its exception."""
+    if crash := re.search(r"terminate called after throwing an instance of '(.*)'", said):
+        return crash[1] in finding.message
+    return not _runs(finding.message).isdisjoint(_runs(said))
+
+
+def _runs(text: str) -> set[tuple[str, ...]]:
+    words = text.split()
+    return set(zip(*(words[start:] for start in range(QUOTE)), strict=False))
 
 
 @dataclass

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import onnx
@@ -47,7 +47,7 @@ class Tensor:
     shape: tuple[int, ...]
 
 
-@dataclass
+@dataclass(repr=False)
 class Draft:
     """A repository that can still be changed.
 
@@ -81,18 +81,21 @@ class Draft:
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_bytes(content)
 
-    def for_a_machine_without_gpu(self) -> None:
-        """Take out what only a GPU decides: this machine has none, and its server refuses every KIND_GPU."""
+    def for_the_judge(self) -> Draft | None:
+        """The same without what only a GPU decides, or None if it is the same already.
+
+        This machine has no GPU, and its server refuses every KIND_GPU, and every GPU's number.
+        """
         kinds = ModelInstanceGroup
-        for config in self.configs.values():
+        copies = {directory: ModelConfig.FromString(c.SerializeToString()) for directory, c in self.configs.items()}
+        for config in copies.values():
             for group in config.instance_group:
-                if group.kind == kinds.KIND_GPU:
+                if group.kind == kinds.KIND_GPU or (group.kind == kinds.KIND_AUTO and group.gpus):
                     group.kind = kinds.KIND_CPU
                     group.ClearField("gpus")
-                elif group.kind == kinds.KIND_AUTO:
-                    group.ClearField("gpus")
+        return None if copies == self.configs else replace(self, configs=copies)
 
-    def __str__(self) -> str:
+    def __repr__(self) -> str:
         """The whole repository, to be read in a failed test."""
         lines = [f"entry: {self.entry}", *(f"changed: {change}" for change in self.changes)]
         for name, content in sorted(self.contents()):
@@ -127,17 +130,26 @@ def model_files(config: ModelConfig) -> dict[str, bytes]:
 
 
 def _onnx(config: ModelConfig) -> bytes:
-    """An ONNX model with the configuration's inputs and outputs; every output is an input cast, which nobody runs."""
+    """An ONNX model with everything that the configuration gives it and wants of it; nobody runs it."""
     types = {"FP32": "FLOAT", "FP16": "FLOAT16", "FP64": "DOUBLE", "BF16": "BFLOAT16"}
 
-    def value(tensor: ModelInput | ModelOutput) -> onnx.ValueInfoProto:
-        name = DataType.Name(tensor.data_type).removeprefix("TYPE_")
-        shape = tensor.reshape.shape if tensor.HasField("reshape") else tensor.dims
+    def value(name: str, data_type: int, shape: Iterable[int]) -> onnx.ValueInfoProto:
+        type_name = DataType.Name(data_type).removeprefix("TYPE_")
         dims = [None if d == -1 else d for d in ([-1] if config.max_batch_size else []) + list(shape)]
-        return onnx.helper.make_tensor_value_info(tensor.name, getattr(onnx.TensorProto, types.get(name, name)), dims)
+        kind = getattr(onnx.TensorProto, types.get(type_name, type_name))
+        return onnx.helper.make_tensor_value_info(name, kind, dims)
 
-    inputs, outputs = [value(t) for t in config.input], [value(t) for t in config.output]
-    nodes = [onnx.helper.make_node("Identity", [config.input[0].name], [t.name]) for t in config.output if config.input]
+    def tensor(given: ModelInput | ModelOutput) -> onnx.ValueInfoProto:
+        return value(given.name, given.data_type, given.reshape.shape if given.HasField("reshape") else given.dims)
+
+    inputs, outputs = [tensor(each) for each in config.input], [tensor(each) for each in config.output]
+    inputs += [value(each.target_name[0], each.data_type, [-1]) for each in config.batch_input]
+    for signal in config.sequence_batching.control_input:
+        inputs.append(value(signal.name, signal.control[0].data_type or type_of("INT32"), [1]))
+    for state in config.sequence_batching.state:
+        inputs.append(value(state.input_name, state.data_type, state.dims))
+        outputs.append(value(state.output_name, state.data_type, state.dims))
+    nodes = [onnx.helper.make_node("Identity", [inputs[0].name], [each.name]) for each in outputs]
     graph = onnx.helper.make_graph(nodes, "graph", inputs, outputs)
     opsets = [onnx.helper.make_opsetid("", 17)]
     return bytes(onnx.helper.make_model(graph, opset_imports=opsets, ir_version=8).SerializeToString())

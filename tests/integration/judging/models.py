@@ -35,7 +35,8 @@ BACKENDS: Mapping[str, Sequence[str]] = {
     "fil": ['backend: "fil" parameters { key: "model_type" value { string_value: "xgboost" } }'],
     "identity": ['backend: "identity"'],
 }
-WITHOUT_STRINGS = {"tensorrt", "openvino", "dali", "fil"}
+KINDS: Mapping[str, Sequence[str]] = {"tensorrt": ["KIND_GPU", "KIND_AUTO"], "openvino": ["KIND_CPU", "KIND_AUTO"]}
+WITHOUT_STRINGS = {"tensorrt", "openvino", "pytorch", "dali", "fil"}
 
 
 def chance(draw: st.DrawFn, percent: int) -> bool:
@@ -76,9 +77,9 @@ def add_model(
         config.output.add(name=f"{after}{index}", data_type=data_type, dims=dims)
     draft.configs[name] = config
     directories = versions(draw, config)
-    _scheduling(draw, config, draft, name)
+    _scheduling(draw, config)
     for feature in draw(st.lists(st.sampled_from(FEATURES), max_size=3, unique=True)):
-        feature(draw, config, draft, name)
+        feature(draw, config, draft, name, backend)
     named = ModelConfig()
     named.CopyFrom(config)
     if not spelled:
@@ -118,10 +119,10 @@ def served(config: ModelConfig, directories: Sequence[int]) -> list[int]:
     return sorted(directories)[-count:]
 
 
-Feature = Callable[[st.DrawFn, ModelConfig, Draft, str], None]
+Feature = Callable[[st.DrawFn, ModelConfig, Draft, str, str], None]
 
 
-def _scheduling(draw: st.DrawFn, config: ModelConfig, draft: Draft, name: str) -> None:
+def _scheduling(draw: st.DrawFn, config: ModelConfig) -> None:
     kind = draw(st.sampled_from(["none", "none", "dynamic", "dynamic", "direct", "oldest"]))
     if kind == "dynamic":
         _dynamic_batching(draw, config)
@@ -201,23 +202,25 @@ def _state(draw: st.DrawFn) -> str:
     return text
 
 
-def _instances(draw: st.DrawFn, config: ModelConfig, draft: Draft, name: str) -> None:
+def _instances(draw: st.DrawFn, config: ModelConfig, draft: Draft, name: str, backend: str) -> None:
     for index in range(draw(st.integers(1, 2))):
-        kind = draw(st.sampled_from(["KIND_CPU", "KIND_AUTO", "KIND_MODEL"]))
+        kind = draw(st.sampled_from(KINDS.get(backend, ["KIND_CPU", "KIND_AUTO", "KIND_GPU", "KIND_MODEL"])))
         text = f"kind: {kind} count: {draw(st.integers(1, 2))}"
         if chance(draw, 30):
             text += f' name: "group{index}"'
         if chance(draw, 30):
             resource = f'resources {{ name: "R{index}" global: {str(chance(draw, 30)).lower()} count: 2 }}'
             text += f" rate_limiter {{ {resource} priority: {draw(st.integers(0, 2))} }}"
-        if chance(draw, 20) and config.backend == "tensorrt":
+        if chance(draw, 20) and kind == "KIND_GPU":
+            text += f" gpus: {draw(st.sampled_from(['0', '[0, 1]']))}"
+        if chance(draw, 20) and backend == "tensorrt":
             text += ' profile: "0"'
         if chance(draw, 10):
             text += ' host_policy: "cpu_0"'
         merge(config, f"instance_group {{ {text} }}")
 
 
-def _reshape(draw: st.DrawFn, config: ModelConfig, draft: Draft, name: str) -> None:
+def _reshape(draw: st.DrawFn, config: ModelConfig, draft: Draft, name: str, backend: str) -> None:
     tensors: list[ModelInput | ModelOutput] = [*config.input, *config.output]
     tensors = [tensor for tensor in tensors if -1 not in tensor.dims]
     for tensor in draw(st.lists(st.sampled_from(tensors), max_size=1)) if tensors else []:
@@ -229,11 +232,12 @@ def _reshape(draw: st.DrawFn, config: ModelConfig, draft: Draft, name: str) -> N
         tensor.reshape.SetInParent()
 
 
-def _optional(draw: st.DrawFn, config: ModelConfig, draft: Draft, name: str) -> None:
-    draw(st.sampled_from(config.input)).optional = True
+def _optional(draw: st.DrawFn, config: ModelConfig, draft: Draft, name: str, backend: str) -> None:
+    if backend == "python":
+        draw(st.sampled_from(config.input)).optional = True
 
 
-def _ragged(draw: st.DrawFn, config: ModelConfig, draft: Draft, name: str) -> None:
+def _ragged(draw: st.DrawFn, config: ModelConfig, draft: Draft, name: str, backend: str) -> None:
     """Ragged batches with a tensor that says how they lie; where the model batches by itself at all."""
     if config.max_batch_size == 0 or not config.HasField("dynamic_batching"):
         return
@@ -253,7 +257,7 @@ def _ragged(draw: st.DrawFn, config: ModelConfig, draft: Draft, name: str) -> No
         )
 
 
-def _warmup(draw: st.DrawFn, config: ModelConfig, draft: Draft, name: str) -> None:
+def _warmup(draw: st.DrawFn, config: ModelConfig, draft: Draft, name: str, backend: str) -> None:
     if config.HasField("sequence_batching"):
         return
     inputs = []
@@ -272,21 +276,21 @@ def _warmup(draw: st.DrawFn, config: ModelConfig, draft: Draft, name: str) -> No
     )
 
 
-def _labels(draw: st.DrawFn, config: ModelConfig, draft: Draft, name: str) -> None:
+def _labels(draw: st.DrawFn, config: ModelConfig, draft: Draft, name: str, backend: str) -> None:
     config.output[0].label_filename = "labels.txt"
     draft.files[f"{name}/labels.txt"] = b"cat\ndog\n"
 
 
-def _cache(draw: st.DrawFn, config: ModelConfig, draft: Draft, name: str) -> None:
+def _cache(draw: st.DrawFn, config: ModelConfig, draft: Draft, name: str, backend: str) -> None:
     if not config.HasField("sequence_batching"):
         config.response_cache.enable = draw(st.booleans())
 
 
-def _transactions(draw: st.DrawFn, config: ModelConfig, draft: Draft, name: str) -> None:
+def _transactions(draw: st.DrawFn, config: ModelConfig, draft: Draft, name: str, backend: str) -> None:
     config.model_transaction_policy.decoupled = False
 
 
-def _optimization(draw: st.DrawFn, config: ModelConfig, draft: Draft, name: str) -> None:
+def _optimization(draw: st.DrawFn, config: ModelConfig, draft: Draft, name: str, backend: str) -> None:
     ways = [
         "graph { level: 1 }",
         "priority: PRIORITY_MAX",
@@ -298,7 +302,7 @@ def _optimization(draw: st.DrawFn, config: ModelConfig, draft: Draft, name: str)
     merge(config, f"optimization {{ {draw(st.sampled_from(ways))} }}")
 
 
-def _notes(draw: st.DrawFn, config: ModelConfig, draft: Draft, name: str) -> None:
+def _notes(draw: st.DrawFn, config: ModelConfig, draft: Draft, name: str, backend: str) -> None:
     merge(
         config,
         'parameters { key: "note" value { string_value: "any" } } metric_tags { key: "team" value: "search" }',

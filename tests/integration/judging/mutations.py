@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, MutableSequence, Sequence
+from collections.abc import Callable, Iterator, MutableSequence, Sequence
 from typing import Any, Final, cast
 
 from google.protobuf import text_format
@@ -67,30 +67,44 @@ def changed_repositories(draw: st.DrawFn) -> Draft:
     draft = draw(valid_repositories())
     for _ in range(draw(st.sampled_from([1, 1, 1, 2, 3]))):
         draw(st.sampled_from(CHANGES))(draw, draft)
-    draft.for_a_machine_without_gpu()
     return draft
 
 
 def _change_field(draw: st.DrawFn, draft: Draft) -> None:
     directory = draw(st.sampled_from(sorted(draft.configs)))
-    path = _change_message(draw, draft.configs[directory], _words(draft))
+    config = draft.configs[directory]
+    where, message = draw(st.sampled_from([("", config), ("", config), *_messages(config)]))
+    change = _change_message(draw, message, _words(draft))
     draft.texts.pop(directory, None)
-    draft.changes.append(f"{directory}: {path}")
+    draft.changes.append(f"{directory}: {where}{change}")
+
+
+def _messages(message: Message, path: str = "") -> Iterator[tuple[str, Message]]:
+    """Every message in a message, with where it is; the deep ones are as likely to change as the others."""
+    for field, value in message.ListFields():
+        if field.message_type is None:
+            continue
+        if _is_map(field):
+            below = [(f"{field.name}[{key!r}].", value[key]) for key in value if not isinstance(value[key], str)]
+        elif field.is_repeated:
+            below = [(f"{field.name}[{index}].", each) for index, each in enumerate(value)]
+        else:
+            below = [(f"{field.name}.", value)]
+        for name, each in below:
+            yield path + name, each
+            yield from _messages(each, path + name)
 
 
 def _words(draft: Draft) -> list[str]:
     """Every string of every configuration, and some others: a field may get the value of any other field."""
     words: dict[str, None] = dict.fromkeys(draft.configs)
-    pending: list[Message] = list(draft.configs.values())
-    for message in pending:  # grows while we walk
-        for field, value in message.ListFields():
-            if field.message_type is not None and field.message_type.GetOptions().map_entry:
-                words.update(dict.fromkeys(key for key in value if isinstance(key, str)))
-                words.update(dict.fromkeys(each for each in value.values() if isinstance(each, str)))
-            elif field.message_type is not None:
-                pending += list(value) if field.is_repeated else [value]
-            elif field.type == FieldDescriptor.TYPE_STRING:
-                words.update(dict.fromkeys(value if field.is_repeated else [value]))
+    for config in draft.configs.values():
+        for _, message in [("", config), *_messages(config)]:
+            for field, value in message.ListFields():
+                if _is_map(field):
+                    words.update(dict.fromkeys(each for each in (*value, *value.values()) if isinstance(each, str)))
+                elif field.type == FieldDescriptor.TYPE_STRING:
+                    words.update(dict.fromkeys(value if field.is_repeated else [value]))
     return [*words, *TEXTS]
 
 
@@ -215,6 +229,8 @@ def _exchange_names(draw: st.DrawFn, draft: Draft) -> None:
 
 
 def _change_file(draw: st.DrawFn, draft: Draft) -> None:
+    if not draft.files:
+        return
     path = draw(st.sampled_from(sorted(draft.files)))
     model, _, rest = path.partition("/")
     way = draw(st.sampled_from(["remove file", "rename file", "remove version", "rename version", "add version"]))
@@ -269,7 +285,7 @@ def _change_text(draw: st.DrawFn, draft: Draft) -> None:
         length = draw(st.integers(0, 3))
         text = text[:at] + draw(st.sampled_from(PIECES)) + text[at + length :]
     if "KIND_GPU" in text or "gpus" in text:
-        return
+        return  # `Draft.for_the_judge` cannot take it out of a text
     draft.texts[directory] = text.encode()
     draft.changes.append(f"{directory}: text")
 
