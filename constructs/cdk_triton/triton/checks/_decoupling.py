@@ -44,8 +44,8 @@ def mixed_tensors(
         origin: dict[str, int] = {tensor.name: -1 for tensor in model.config.input}
         for step in _in_turn(model.graph, set(origin)):
             read = list(step.input_map.values())
-            if any(name not in origin for name in read):
-                continue  # it follows what is mixed already
+            if not read or any(name not in origin for name in read):
+                continue  # it reads nothing (CT314), or follows what is mixed already
             if (mixed := _mixed(origin, read)) is not None:
                 yield model, model.config, step, *mixed
                 continue

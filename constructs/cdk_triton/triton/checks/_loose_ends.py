@@ -65,7 +65,10 @@ class LooseEnds:
 
 
 def flows(check: Check) -> Iterator[tuple[Model, ModelConfig, LooseEnds]]:
-    """The loose ends of every ensemble whose steps say what they read and write; the others are CT313's and CT314's."""
+    """The loose ends of every ensemble with steps.
+
+    Where a step does not say what it reads or writes (CT314), its ends are open: only what is written twice counts.
+    """
     suggestions = Suggestions()
     for model in check.loaded_models:
         steps = model.graph.steps
@@ -73,6 +76,9 @@ def flows(check: Check) -> Iterator[tuple[Model, ModelConfig, LooseEnds]]:
             continue
         if all(step.input_map and step.output_map for step in steps):
             yield model, model.config, _loose_ends(model.graph, suggestions)
+        else:
+            again = tuple(source for source in _sources(model.graph) if source.kind == "again")
+            yield model, model.config, LooseEnds(again)
 
 
 def key_of(step: EnsembleStep, tensor: str) -> str:

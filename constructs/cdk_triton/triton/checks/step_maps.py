@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator, Sequence
 
 from cdk_triton.triton.checks._composition import adds_tensors, flow_ends, passed_on, run_steps
@@ -243,17 +242,24 @@ def output_listed_twice(check: Check) -> Iterator[Problem]:
         output { name: "SCORES" data_type: TYPE_FP32 dims: 2 }
     """
     for ensemble, _, step, model, config in check.once(run_steps):
-        count = Counter(tensor.name for tensor in config.output)
+        listed: dict[str, list[int]] = {}
+        for output in config.output:
+            listed.setdefault(output.name, []).append(output.data_type)
         for key, tensor in step.output_map.items():
-            if count[key] > 1:
-                yield Problem(
-                    ensemble.config_path,
-                    f"step {step.index} maps {key!r}, which {model.name!r} lists {count[key]} times; the server would "
-                    f"not load {ensemble.name!r}: in ensemble {ensemble.name}, multiple outputs in model {model.name} "
-                    f"are mapped to the same ensemble tensor {tensor}",
-                    f"list {key!r} once in {model.config_path}",
-                    f'ensemble_scheduling.step[{step.index}].output_map["{key}"]',
-                )
+            types = listed.get(key, [])
+            if len(types) < 2:
+                continue
+            if len(set(types)) > 1:  # then the server stumbles over that first
+                said = f"ensemble tensor {tensor}: inconsistent data type"
+            else:
+                said = f"multiple outputs in model {model.name} are mapped to the same ensemble tensor {tensor}"
+            yield Problem(
+                ensemble.config_path,
+                f"step {step.index} maps {key!r}, which {model.name!r} lists {len(types)} times; the server would not "
+                f"load {ensemble.name!r}: in ensemble {ensemble.name}, {said}",
+                f"list {key!r} once in {model.config_path}",
+                f'ensemble_scheduling.step[{step.index}].output_map["{key}"]',
+            )
 
 
 @rule(
