@@ -29,7 +29,10 @@ _EXPECTED = "expected the parameter '{1}' to be "
 
 _READERS: Mapping[str, Mapping[str, tuple[re.Pattern[str], str]]] = {
     "onnxruntime": {
-        "execution_mode": (re.compile(r"\s*[+]?0*[01](?!\d).*", re.DOTALL), "execution_mode are 0 or 1 but got"),
+        "execution_mode": (
+            re.compile(r"\s*[+]?0*[01](?!\d).*", re.DOTALL),
+            "Expected values for  execution_mode are 0 or 1 but got {0}",
+        ),
         "intra_op_thread_count": _INTEGER,
         "inter_op_thread_count": _INTEGER,
         "enable_mem_arena": _BOOLEAN,
@@ -219,17 +222,17 @@ def refused_optimization(check: Check) -> Iterator[Problem]:
             continue
         name = known_backend(check, model, config)
         faults = {"onnxruntime": _accelerator_faults, "tensorrt": _graph_faults}.get(name)
-        for found, words, field in () if faults is None else faults(config):
+        for found, words, mend, field in () if faults is None else faults(config):
             yield Problem(
                 model.config_path,
                 f"{found}, and the backend {name!r} would not load {model.name!r}: {words}",
-                "write what the backend knows, or leave it out",
+                mend,
                 f"optimization.{field}",
             )
 
 
-def _accelerator_faults(config: ModelConfig) -> Iterator[tuple[str, str, str]]:
-    """What was found, what the backend says, and where; in the order of the file."""
+def _accelerator_faults(config: ModelConfig) -> Iterator[tuple[str, str, str, str]]:
+    """What was found, what the backend says, what to do, and where."""
     accelerators = config.optimization.execution_accelerators
     groups = [group.kind for group in config.instance_group]
     on_cpu = bool(groups) and all(kind == ModelInstanceGroup.KIND_CPU for kind in groups)
@@ -244,13 +247,15 @@ def _accelerator_faults(config: ModelConfig) -> Iterator[tuple[str, str, str]]:
             precision = accelerator.parameters.get("precision_mode", "FP32")
             if accelerator.name not in known:
                 words = f"unknown Execution Accelerator '{accelerator.name}' is requested"
-                yield f"the accelerator is called {accelerator.name!r}", words, f"{field}.name"
+                mend = f"write {' or '.join(map(repr, known))}, or leave the accelerator out"
+                yield f"the accelerator is called {accelerator.name!r}", words, mend, f"{field}.name"
             elif accelerator.name == "tensorrt" and precision not in _PRECISIONS:
                 words = f"unsupported precision mode '{precision}' is requested"
-                yield f"the precision mode is {precision!r}", words, f'{field}.parameters["precision_mode"]'
+                mend = f"write one of {', '.join(_PRECISIONS)}"
+                yield f"the precision mode is {precision!r}", words, mend, f'{field}.parameters["precision_mode"]'
 
 
-def _graph_faults(config: ModelConfig) -> Iterator[tuple[str, str, str]]:
+def _graph_faults(config: ModelConfig) -> Iterator[tuple[str, str, str, str]]:
     """The same of CUDA graphs; without `max_batch_size` the plan tells what the batch is."""
     most = config.max_batch_size
     for index, spec in enumerate(config.optimization.cuda.graph_spec if config.optimization.cuda.graphs else ()):
@@ -259,6 +264,8 @@ def _graph_faults(config: ModelConfig) -> Iterator[tuple[str, str, str]]:
         found = f"CUDA graph {index} is for batches from {least} to {spec.batch_size}, max_batch_size is {most}"
         field = f"cuda.graph_spec[{index}].batch_size"
         if most > 0 and not (1 <= spec.batch_size <= most and 1 <= least <= most):
-            yield found, f"graph spec expects 'batch_size' to be >= 1 and <= {most}", field
+            words = f"graph spec expects 'batch_size' to be >= 1 and <= {most}"
+            yield found, words, f"write sizes from 1 to {most}", field
         elif most > 0 and least > spec.batch_size:
-            yield found, "graph lower bound spec expects 'batch_size' to be <= graph spec 'batch_size'", field
+            words = "graph lower bound spec expects 'batch_size' to be <= graph spec 'batch_size'"
+            yield found, words, "write a lower bound that is not above the graph's own batch_size", field

@@ -211,10 +211,12 @@ def unsupported_data_type(check: Check) -> Iterator[Problem]:
             continue
         seen = tensor.dims if tensor.reshape is None else tensor.reshape
         if data_type.removeprefix("TYPE_") not in _TYPES_OF[name]:
-            words = f"unsupported datatype {data_type} for {tensor.side} '{tensor.name}' for model"
+            words = (
+                f"unsupported datatype {data_type} for {tensor.side} '{tensor.name}' for model '{tensor.model.name}'"
+            )
             mend = f"write a type that {name} has, and convert before the model where callers send another one"
         elif data_type == "TYPE_STRING" and len(seen) + (tensor.config.max_batch_size > 0) > 1:
-            words = f"Triton only supports 1 dimensional List of String as {tensor.side} for '{tensor.name}' for model"
+            words = f"Triton only supports 1 dimensional List of String as {tensor.side} for '{tensor.name}'"
             mend = "write dims: 1 without batching, or an empty reshape with it"
         else:
             continue
@@ -260,7 +262,7 @@ def no_tensors(check: Check) -> Iterator[Problem]:
                 continue
             words = "model configuration must contain at least one output, none were specified"
             if side == "input":  # the number is compared first
-                words = "configuration expects 0 inputs, model provides"
+                words = "configuration expects 0 inputs"
             yield Problem(
                 model.config_path,
                 f"the configuration names no {side}, and the backend 'pytorch' would not load {model.name!r}: {words}",

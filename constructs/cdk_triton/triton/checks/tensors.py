@@ -149,10 +149,10 @@ def bad_dimension(check: Check) -> Iterator[Problem]:
             compared = tensor.dims if tensor.reshape is None else tensor.reshape
             if tensor.model.is_ensemble and shape is compared:
                 words = f"inconsistent shape: [{','.join(map(str, shape))}] is inferred from model"
+            found = f"{tensor.side} {tensor.name!r} has the {field.partition('.')[0]} {list(shape)}"
             yield Problem(
                 tensor.model.config_path,
-                f"{tensor.side} {tensor.name!r} has the {field} {list(shape)}, and the server would not load "
-                f"{tensor.model.name!r}: {words}",
+                f"{found}, and the server would not load {tensor.model.name!r}: {words}",
                 "write the size of the dimension, or -1 where it varies",
                 tensor.field(field),
             )

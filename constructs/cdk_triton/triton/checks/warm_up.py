@@ -187,7 +187,7 @@ def unfit_sample(check: Check) -> Iterator[Problem]:
     for sample in _samples(check):
         given, inputs = sample.warmup.inputs, {tensor.name: tensor for tensor in reversed(sample.config.input)}
         for name in sorted(given):
-            if name in inputs and (fault := _fault(inputs[name], given[name], sample.config.max_batch_size > 0)):
+            if name in inputs and (fault := _fault(sample, inputs[name], given[name])):
                 words, mend, field = fault
                 yield Problem(
                     sample.model.config_path,
@@ -203,11 +203,11 @@ def unfit_sample(check: Check) -> Iterator[Problem]:
             continue
         unknown = sorted(name for name in given if name not in inputs)
         meant = suggest.closest(missing[0], unknown)
-        expected = f"expected {listed} inputs" if required == listed else "expected number of inputs between"
+        count = f"{listed} inputs" if required == listed else f"number of inputs between {required} and {listed}"
         yield Problem(
             sample.model.config_path,
             f"{sample.text} lacks the input {missing[0]!r}, and the server would not load {sample.model.name!r}: "
-            f"{expected}",
+            f"expected {count} but got {known} inputs for model '{sample.model.name}'",
             f"write {missing[0]!r} in the place of {meant!r}" if meant else f"add the input {missing[0]!r} to it",
             f"{sample.field}.inputs",
         )
@@ -334,30 +334,42 @@ def too_large_batch(check: Check) -> Iterator[Problem]:
         yield Problem(
             sample.model.config_path,
             f"{sample.text} has the batch size {size} and max_batch_size is {most}, and the server would not load "
-            f"{sample.model.name!r}: failed to run warmup sample '{sample.warmup.name}': batch size {size} for",
+            f"{sample.model.name!r}: failed to run warmup sample '{sample.warmup.name}': batch size {size} for …, "
+            f"max allowed is {most}",
             f"write at most batch_size: {max(most, 1)}",
             f"{sample.field}.batch_size",
         )
 
 
-def _fault(tensor: ModelInput, given: ModelWarmup.Input, is_batched: bool) -> tuple[str, str, str] | None:
+def _fault(sample: _Sample, tensor: ModelInput, given: ModelWarmup.Input) -> tuple[str, str, str] | None:
     """What the server says of an input of a warm-up, what to do, and the field; None where it fits or is reported."""
     expected, found = _type(tensor.data_type), _type(given.data_type)
     if expected != "INVALID" and found != expected:
-        shown = "<invalid>" if found == "INVALID" else found.replace("STRING", "BYTES")
-        words = f"inference input '{tensor.name}' data-type is '{shown}', but model"
+        words = (
+            f"inference input '{tensor.name}' data-type is '{_shown(found)}', but model '{sample.model.name}' expects "
+            f"'{_shown(expected)}'"
+        )
         return words, f"write data_type: TYPE_{expected}", "data_type"
     if not tensor.dims or -1 in given.dims:  # completed, or reported by CT220
         return None
-    fits = len(given.dims) == len(tensor.dims) and all(
+    if len(given.dims) == len(tensor.dims) and all(
         known in (-1, dim) for known, dim in zip(tensor.dims, given.dims, strict=True)
-    )
-    if fits:
+    ):
         return None
-    words = f"unexpected shape for input '{tensor.name}' for model"
+    is_batched = sample.config.max_batch_size > 0
+    known, got = ([-1] * is_batched + list(tensor.dims), [1] * is_batched + list(given.dims))
+    words = (
+        f"unexpected shape for input '{tensor.name}' for model '{sample.model.name}'. Expected "
+        f"[{','.join(map(str, known))}], got [{','.join(map(str, got))}]"
+    )
     batch = ", without the dimension of the batch" if is_batched else ""
     return words, f"write dims that agree with the input's {list(tensor.dims)}{batch}", "dims"
 
 
 def _type(data_type: int) -> str:
     return DataType.Name(data_type).removeprefix("TYPE_")
+
+
+def _shown(data_type: str) -> str:
+    """A data type as the server's protocol calls it."""
+    return {"INVALID": "<invalid>", "STRING": "BYTES"}.get(data_type, data_type)
