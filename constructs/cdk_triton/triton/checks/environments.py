@@ -1,4 +1,4 @@
-"""CT150 to CT158: plans that were built elsewhere, and the packed environments of Python models."""
+"""CT151 to CT158: plans that were built elsewhere, and the packed environments of Python models."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""CT140 to CT149: whether the Python backend can run a model's source. It is parsed, never executed."""
+"""CT140 to CT146: whether the Python backend can run a model's source. It is parsed, never executed."""
 
 from __future__ import annotations
 
