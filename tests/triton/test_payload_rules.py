@@ -1,13 +1,14 @@
-"""The rules CT650 to CT653: whether the endpoint can pass on what the entry model takes and returns."""
+"""The rules CT650 to CT654: whether the endpoint can hold the archive, and pass on what its entry model says."""
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 import pytest
 
-from cdk_triton.triton import ContainerEnvironment
+from cdk_triton.triton import ContainerEnvironment, ModelRepository
 
 if TYPE_CHECKING:
     from tests.triton.conftest import Change, Write
@@ -138,3 +139,11 @@ def test_a_decoupled_model_that_only_others_call(write: Write) -> None:
         "helper/1/model.py": PYTHON_MODEL,
     }
     assert write(change).check(additional_models=["helper"]) == ()
+
+
+@pytest.mark.parametrize(("gigabytes", "codes"), [(511, []), (513, ["CT654"])])
+def test_the_files_have_to_fit_on_a_volume(write: Write, gigabytes: int, codes: list[str]) -> None:
+    files = {**python_model(SMALL_INPUT, SMALL_OUTPUT), "model/1/weights.bin": ""}
+    weights = write(files, base={}).root / "model/1/weights.bin"
+    os.truncate(weights, gigabytes * 1024**3)  # zeros, which take no space
+    assert [finding.code for finding in ModelRepository.from_directory(weights.parents[2]).check()] == codes

@@ -1,4 +1,4 @@
-"""CT650 to CT669: whether the endpoint can pass on what the entry model takes and returns."""
+"""CT650 to CT669: whether the endpoint can hold the archive, and pass on what the entry model takes and returns."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from cdk_triton.triton.repository import Model
 from cdk_triton.triton.schema import DataType, ModelInput, ModelOutput
 
 _INVOKE_ENDPOINT = "https://docs.aws.amazon.com/sagemaker/latest/APIReference/API_runtime_InvokeEndpoint.html"
+_CREATE_ENDPOINT_CONFIG = "https://docs.aws.amazon.com/sagemaker/latest/APIReference/API_ProductionVariant.html"
 _DECOUPLED = "HTTP end point doesn't support models with decoupled transaction policy"
 
 _TYPES = {number: name.removeprefix("TYPE_") for name, number in DataType.items()}
@@ -29,6 +30,9 @@ _BYTES = {
 _JSON_BYTES = {"BOOL": 5, "FP32": 20, "FP64": 20}
 _NOT_IN_JSON = ("FP16", "BF16")
 _JSON_BYTES_OF_INTEGER = 2
+
+_GIB = 1024**3
+_LARGEST_VOLUME_GIB = 512  # ProductionVariantVolumeSizeInGB of sagemaker 2017-07-24 in botocore 1.44.5
 
 
 @rule(
@@ -181,6 +185,41 @@ def decoupled_entry_of_unknown_container(check: Check) -> Iterator[Problem]:
             f"endpoint would answer every invocation with: {_DECOUPLED}",
             "set inference_type='generate_stream', or leave the policy out and answer once",
             "model_transaction_policy.decoupled",
+        )
+
+
+@rule(
+    "CT654",
+    Severity.WARNING,
+    "the models are larger than the volume of an instance",
+    source=_CREATE_ENDPOINT_CONFIG,
+)
+def larger_than_volume(check: Check) -> Iterator[Problem]:
+    """All files together are larger than 512 GB, the largest volume that SageMaker attaches to an instance.
+
+    SageMaker downloads an archive to the instance and unpacks it there. AWS states no limit for an archive's own size.
+
+    Example:
+        # model/config.pbtxt
+        backend: "python"
+        # model/1/model.py
+        # model/1/model.safetensors
+        (600 GB of weights)
+
+    Instead:
+        # model/1/model.safetensors
+        (16 GB of weights)
+
+    Limits:
+        Instances with disks of their own may hold more, and the volume that an endpoint has may be much smaller.
+    """
+    size = check.repository.size
+    if size > _LARGEST_VOLUME_GIB * _GIB:
+        yield Problem(
+            ".",
+            f"the files have {size / _GIB:,.0f} GB together, and the largest volume that SageMaker attaches to an "
+            f"instance has {_LARGEST_VOLUME_GIB} GB, so that the instance could not download and unpack them",
+            "split the models over several endpoints, or store their weights in fewer bits",
         )
 
 
