@@ -136,10 +136,12 @@ class _Walk:
         """Note down an entry; a directory is returned, to be walked."""
         source, path = directory.source / entry.name, directory.path / entry.name
         above = (*directory.above, directory.source)
-        if entry.is_symlink():
-            source = self._follow(source, path, above)
         try:
-            status = source.stat()
+            if entry.is_symlink():
+                source = self._follow(source, path, above)
+                status = source.stat()
+            else:
+                status = entry.stat(follow_symlinks=False)
         except OSError as error:
             raise RepositoryError(f"{source} cannot be read: {error.strerror}; make it readable") from error
         if stat.S_ISDIR(status.st_mode):
