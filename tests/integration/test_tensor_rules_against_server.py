@@ -80,6 +80,11 @@ REFUSED: Mapping[str, tuple[str, Files, str]] = {
         ensemble(IN + OUT + "input { data_type: TYPE_FP32 dims: 4 }"),
         "ensemble input '' for ensemble",
     ),
+    "name of an output of an ensemble": (
+        "CT201",
+        ensemble(IN + OUT + "output { data_type: TYPE_FP32 dims: 4 }"),
+        "ensemble output '' for ensemble",
+    ),
     "I/O: data_type": (
         "CT202",
         model('input { name: "IN" dims: 4 }' + OUT),

@@ -38,7 +38,9 @@ def no_name(check: Check) -> Iterator[Problem]:
             continue
         words = f"model {tensor.side} must specify 'name'"
         if tensor.model.is_ensemble:  # which looks for the tensor among its steps' first
-            words = f"ensemble {tensor.side} '' for ensemble"
+            ends = tensor.model.graph.tensors[""]
+            if not (ends.readers if tensor.side == "input" else ends.writers):
+                words = f"ensemble {tensor.side} '' for ensemble"
         yield Problem(
             tensor.model.config_path,
             f"{tensor.side} {tensor.index} has no name, and the server would not load {tensor.model.name!r}: {words}",
