@@ -56,6 +56,8 @@ def unread_input(check: Check) -> Iterator[Problem]:
     for model, config, loose in check.once(flows):
         index = {tensor.name: i for i, tensor in enumerate(config.input)}
         for source, meant in loose.of("input"):
+            if not source.tensor:
+                continue  # reported by CT201
             if model.graph.tensors[source.tensor].writers:
                 said = f"ensemble tensor '{source.tensor}' is unused in ensemble '{model.name}'"
             else:
@@ -113,8 +115,8 @@ def unwritten_output(check: Check) -> Iterator[Problem]:
         index = {tensor.name: i for i, tensor in enumerate(config.output)}
         for tensor in loose.unwritten:
             partner = loose.partner.get(tensor.name)
-            if not tensor.is_output or (partner is not None and partner.kind == "again"):
-                continue
+            if not tensor.is_output or not tensor.name or (partner is not None and partner.kind == "again"):
+                continue  # without a name it is reported by CT201
             if tensor.readers:
                 said = f"output '{tensor.name}' for ensemble '{model.name}' is not written"
             else:
