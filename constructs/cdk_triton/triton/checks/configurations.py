@@ -212,6 +212,8 @@ def no_backend(check: Check) -> Iterator[Problem]:
         unread = model.config_error is not None or CONFIG_NAME in model.subdirectories  # reported by CT101
         if unread or model.is_ensemble or model.backend_name is not None:
             continue
+        if config is not None and config.HasField("ensemble_scheduling"):
+            continue  # meant as an ensemble: reported by CT311
         if "." in model.name or (config is not None and (config.platform or config.default_model_filename)):
             continue
         yield Problem(

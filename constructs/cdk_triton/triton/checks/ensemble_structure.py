@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from cdk_triton.triton.checks._configured import completed_pair
 from cdk_triton.triton.checks._loose_ends import flows
 from cdk_triton.triton.checks._sources import core
 from cdk_triton.triton.checks.engine import Check, Problem, rule
@@ -99,10 +100,13 @@ def scheduling_without_platform(check: Check) -> Iterator[Problem]:
         config = model.config
         if config is None or model.is_ensemble or not config.HasField("ensemble_scheduling"):
             continue
-        if model.backend_name is None and not config.platform:
-            said = f"Could not determine backend for model '{model.name}' with no backend in model configuration"
-        else:
+        _, backend = completed_pair(model, config, check.platform)
+        if backend or (not config.platform and "." in model.name):  # what follows the dot is a backend too
             said = f"ensemble scheduling cannot be set for model '{model.name}' whose platform is not ensemble"
+        elif config.platform or config.default_model_filename:
+            said = f"unexpected platform type '{config.platform}' for {model.name}"
+        else:
+            said = f"Could not determine backend for model '{model.name}' with no backend in model configuration"
         yield Problem(
             model.config_path,
             f"{model.name!r} has the steps of an ensemble and its platform is {config.platform!r}, so that the server "

@@ -134,6 +134,8 @@ def unknown_platform(check: Check) -> Iterator[Problem]:
         platform, backend = completed_pair(model, config, check.platform)
         if backend or platform == "ensemble" or not (platform or config.default_model_filename):
             continue  # the last: nothing tells the backend, which CT105 reports
+        if config.HasField("ensemble_scheduling"):
+            continue  # meant as an ensemble: reported by CT311
         found = f"the platform {platform!r} stands for no backend"
         if not platform:
             found = f"the file name {config.default_model_filename!r} stands for no backend, and none is named"

@@ -242,21 +242,23 @@ def output_listed_twice(check: Check) -> Iterator[Problem]:
         output { name: "SCORES" data_type: TYPE_FP32 dims: 2 }
     """
     for ensemble, _, step, model, config in check.once(run_steps):
-        listed: dict[str, list[int]] = {}
+        listed: dict[str, list[ModelOutput]] = {}
         for output in config.output:
-            listed.setdefault(output.name, []).append(output.data_type)
+            listed.setdefault(output.name, []).append(output)
         for key, tensor in step.output_map.items():
-            types = listed.get(key, [])
-            if len(types) < 2:
+            outputs = listed.get(key, [])
+            if len(outputs) < 2:
                 continue
-            if len(set(types)) > 1:  # then the server stumbles over that first
+            if len({output.data_type for output in outputs}) > 1:  # then the server stumbles over that first
                 said = f"ensemble tensor {tensor}: inconsistent data type"
+            elif len({len(output.dims) for output in outputs}) > 1:
+                said = f"ensemble tensor {tensor}: inconsistent shape"
             else:
                 said = f"multiple outputs in model {model.name} are mapped to the same ensemble tensor {tensor}"
             yield Problem(
                 ensemble.config_path,
-                f"step {step.index} maps {key!r}, which {model.name!r} lists {len(types)} times; the server would not "
-                f"load {ensemble.name!r}: in ensemble {ensemble.name}, {said}",
+                f"step {step.index} maps {key!r}, which {model.name!r} lists {len(outputs)} times; the server would "
+                f"not load {ensemble.name!r}: in ensemble {ensemble.name}, {said}",
                 f"list {key!r} once in {model.config_path}",
                 f'ensemble_scheduling.step[{step.index}].output_map["{key}"]',
             )
