@@ -66,7 +66,7 @@ def _tensors(check: Check) -> Iterator[Tensor]:
 
 def named_tensors(check: Check) -> Iterator[Tensor]:
     """Those that have a name; the others are reported by CT201 alone."""
-    return (tensor for tensor in tensors(check) if tensor.name)
+    return (tensor for tensor in check.once(tensors) if tensor.name)
 
 
 def enum_name(message: Message, field: str) -> str:
