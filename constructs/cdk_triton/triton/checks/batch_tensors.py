@@ -122,6 +122,8 @@ def unknown_tensor(check: Check) -> Iterator[Problem]:
         batch_input { kind: BATCH_ELEMENT_COUNT target_name: "COUNT" data_type: TYPE_INT32 source_input: "IN" }
     """
     for model, config in configured(check):
+        if not config.batch_input and not config.batch_output:
+            continue
         inputs, outputs = {tensor.name for tensor in config.input}, {tensor.name for tensor in config.output}
         sources = [("batch_input", i, name) for i, b in enumerate(config.batch_input) for name in b.source_input]
         sources += [("batch_output", i, name) for i, b in enumerate(config.batch_output) for name in b.source_input]
