@@ -99,7 +99,7 @@ def _loose_ends(graph: EnsembleGraph, suggestions: Suggestions) -> LooseEnds:
     return LooseEnds(
         sources,
         unwritten,
-        _partners(sources, unwritten, suggestions) if sources and unwritten else {},
+        _partners(graph, sources, unwritten, suggestions) if sources and unwritten else {},
         _circles(graph) if waiting else (),
         tuple(
             tensor.name
@@ -125,26 +125,32 @@ def _sources(graph: EnsembleGraph) -> Iterator[Source]:
 
 
 def _partners(
-    sources: tuple[Source, ...], unwritten: tuple[EnsembleTensor, ...], suggestions: Suggestions
+    graph: EnsembleGraph, sources: tuple[Source, ...], unwritten: tuple[EnsembleTensor, ...], suggestions: Suggestions
 ) -> dict[str, Source]:
     """Pairs of similar names, and the last two ends where only two are left."""
     partner: dict[str, Source] = {}
     left = dict.fromkeys(sources)
     for tensor in unwritten:
-        names = {each.tensor: each for each in left if each.kind != "again" and _fits(each, tensor)}
+        names = {each.tensor: each for each in left if each.kind != "again" and _fits(graph, each, tensor)}
         close = suggestions.closest(tensor.name, names) if names else None
         if close is not None:
             partner[tensor.name] = names[close]
             del left[names[close]]
     alone = [tensor for tensor in unwritten if tensor.name not in partner]
-    if len(alone) == 1 and len(left) == 1 and _fits(next(iter(left)), alone[0]):
+    if len(alone) == 1 and len(left) == 1 and _fits(graph, next(iter(left)), alone[0]):
         partner[alone[0].name] = next(iter(left))
     return partner
 
 
-def _fits(source: Source, tensor: EnsembleTensor) -> bool:
-    """An input of the ensemble is meant for a step, because the response cannot take it from the request."""
-    return source.kind != "input" or not tensor.is_output
+def _fits(graph: EnsembleGraph, source: Source, tensor: EnsembleTensor) -> bool:
+    """Whether they can be meant for each other.
+
+    An input of the ensemble is meant for a step: the response has no use for it, and no step has to write it. What a
+    step writes is not meant for the step itself.
+    """
+    if source.kind == "input":
+        return not tensor.is_output and not graph.tensors[source.tensor].writers
+    return all(reader.index != source.step for reader in tensor.readers)
 
 
 class _Ready(NamedTuple):

@@ -9,6 +9,7 @@ from cdk_triton.triton.checks._sources import core
 from cdk_triton.triton.checks._spelling import Suggestions
 from cdk_triton.triton.checks.engine import Check, Problem, rule
 from cdk_triton.triton.findings import Severity
+from cdk_triton.triton.repository import Model
 
 _MANAGER = "src/model_repository_manager/model_repository_manager.cc"
 
@@ -245,8 +246,8 @@ def never_loaded(check: Check) -> Iterator[Problem]:
     """
     entry = check.entry
     names = {model.name for model in check.repository.models}
-    if entry is None or any(set(model.graph.model_names) - names for model in check.loaded_models):
-        return  # where a step is missing, the model may be the one that is meant
+    if entry is None or any(_lacks_a_step(model, names) for model in check.loaded_models):
+        return  # the model may be the one that is meant
     loaded = {model.name for model in check.loaded_models}
     for model in check.repository.models:
         if model.name in loaded:
@@ -263,3 +264,9 @@ def never_loaded(check: Check) -> Iterator[Problem]:
             f"from another model would fail: Model {model.name} is not ready",
             mend,
         )
+
+
+def _lacks_a_step(model: Model, names: set[str]) -> bool:
+    """Whether an ensemble has no steps, or one that runs none of these models: reported by other rules."""
+    steps = model.graph.model_names
+    return model.is_ensemble and (not steps or any(name not in names for name in steps))
