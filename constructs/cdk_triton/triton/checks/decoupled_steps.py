@@ -81,7 +81,7 @@ def mixed_responses(check: Check) -> Iterator[Problem]:
             f"{who} {other!r} and {tensor!r}, which do not come from the same decoupled model; the server would not "
             f"load {ensemble.name!r}: in ensemble {ensemble.name}, a step receives inputs originated from different "
             "decoupled models",
-            "let the decoupled model give on what is needed beside its own outputs, or let it answer once",
+            "let the decoupled model pass on what is needed beside its own outputs, or let it answer once",
             field,
         )
 

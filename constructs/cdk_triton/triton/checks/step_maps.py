@@ -10,6 +10,7 @@ from cdk_triton.triton.checks._spelling import Suggestions
 from cdk_triton.triton.checks.engine import Check, Problem, rule
 from cdk_triton.triton.ensemble import EnsembleStep
 from cdk_triton.triton.findings import Severity
+from cdk_triton.triton.repository import Model
 from cdk_triton.triton.schema import ModelConfig, ModelInput, ModelOutput
 
 _ENSEMBLE_UTILS = "src/ensemble_scheduler/ensemble_utils.cc"
@@ -71,15 +72,15 @@ def no_such_input(check: Check) -> Iterator[Problem]:
         if not strange or adds_tensors(check, model, config, "input"):
             continue
         meant = _meant(strange, missing, suggestions)
-        for key in strange:
+        unmapped = [tensor.name for tensor in config.input if tensor.optional and tensor.name not in step.input_map]
+        meant |= _meant([key for key in strange if key not in meant], unmapped, suggestions)
+        for key in strange if config.input else strange[:1]:
             yield Problem(
                 ensemble.config_path,
                 f"step {step.index} maps {key!r}, and {model.name!r} has {_names(config.input, 'input')}; the server "
                 f"would not load {ensemble.name!r}: in ensemble {ensemble.name}, ensemble tensor {step.input_map[key]} "
                 f"is mapping to non-existing input {key} in model {model.name}",
-                f"write {meant[key]!r} for the key if that is meant"
-                if key in meant
-                else "take the entry out, or name an input of the model",
+                _mend(meant.get(key), model, config.input, "input"),
                 f'ensemble_scheduling.step[{step.index}].input_map["{key}"]',
             )
 
@@ -191,15 +192,13 @@ def no_such_output(check: Check) -> Iterator[Problem]:
         if not strange or adds_tensors(check, model, config, "output"):
             continue
         meant = _meant(strange, [name for name in sorted(outputs) if name not in step.output_map], suggestions)
-        for key in strange:
+        for key in strange if config.output else strange[:1]:
             yield Problem(
                 ensemble.config_path,
                 f"step {step.index} maps {key!r}, and {model.name!r} has {_names(config.output, 'output')}; the server "
                 f"would not load {ensemble.name!r}: in ensemble {ensemble.name}, ensemble tensor "
                 f"{step.output_map[key]} is mapped from non-existing output {key} in model {model.name}",
-                f"write {meant[key]!r} for the key if that is meant"
-                if key in meant
-                else "take the entry out, or name an output of the model",
+                _mend(meant.get(key), model, config.output, "output"),
                 f'ensemble_scheduling.step[{step.index}].output_map["{key}"]',
             )
 
@@ -340,6 +339,15 @@ def _meant(strange: Sequence[str], missing: Sequence[str], suggestions: Suggesti
     if len(alone) == 1 and len(left) == 1:
         meant[alone[0]] = next(iter(left))
     return meant
+
+
+def _mend(meant: str | None, model: Model, tensors: Sequence[ModelInput] | Sequence[ModelOutput], side: str) -> str:
+    """What to do about a name that the model does not have."""
+    if meant is not None:
+        return f"write {meant!r} for the key if that is meant"
+    if not tensors:
+        return f"write the {side}s of {model.name!r} into {model.config_path}"
+    return f"take the entry out, or name an {side} of the model"
 
 
 def _names(tensors: Sequence[ModelInput] | Sequence[ModelOutput], side: str) -> str:
