@@ -45,6 +45,8 @@ def fold(text: str, columns: int | None, *, indent: str = "", hanging: str = "")
 
 def columns_of(text: str) -> int:
     """How many columns a text takes: some characters take two."""
+    if text.isascii():
+        return len(text)  # most are, and this is a hundred times as fast
     return sum(2 if unicodedata.east_asian_width(each) in "WF" else not unicodedata.combining(each) for each in text)
 
 

@@ -62,8 +62,10 @@ def _marked(text: str, location: Location) -> Iterator[str]:
     """The line with its number, and below it a mark under the place."""
     number = str(location.line)
     room = max((width() or _CONTEXT) - len(_INDENT) - len(number) - 3, 20)
+    first = max(0, location.column - 1 - room)  # only what is near: a line may be a megabyte long
+    text = text[first : location.column + room]
     text = "".join(each if each.isprintable() else " " for each in text)
-    start = location.column - 1
+    start = location.column - 1 - first
     cut = max(0, start - room // 2) if columns_of(text) > room else 0
     before, marked = text[cut:start], text[start : start + location.length]
     yield f"{_INDENT}{number} | {_cropped(text[cut:], room)}"

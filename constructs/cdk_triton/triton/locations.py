@@ -57,6 +57,7 @@ class Locations:
     def __init__(self, repository: ModelRepository) -> None:
         self._models: Mapping[str, Model] = {str(model.config_path): model for model in repository.models}
         self._read: dict[str, _Entry] = {}
+        self._lines: dict[str, list[str]] = {}
 
     def of(self, finding: Finding) -> Location | None:
         """Where in its file a finding is, or None where it is about the file as a whole, or no `config.pbtxt`."""
@@ -74,8 +75,9 @@ class Locations:
 
     def line(self, path: str, location: Location) -> str:
         """The text of the line."""
-        model = self._models[path]
-        return (model.config_text or "").split("\n")[location.line - 1]
+        if path not in self._lines:
+            self._lines[path] = (self._models[path].config_text or "").split("\n")
+        return self._lines[path][location.line - 1]
 
 
 def locate(text: str, path: str) -> Location | None:
