@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import pytest
+
 from cdk_triton.triton import EnsembleGraph, EnsembleTensor, parse_model_config
 
 if TYPE_CHECKING:
@@ -43,3 +45,16 @@ def test_what_is_wrong_is_shown_as_it_is() -> None:
     assert [step.index for step in graph.tensors["t"].writers] == [0, 1]
     assert graph.tensors["nowhere"].writers == ()
     assert graph.steps[0].model_version == 0  # what the server takes an omitted version for
+
+
+@pytest.mark.timeout(10)  # it takes a tenth of a second; looking through all steps for each tensor would take minutes
+def test_a_graph_of_many_steps_is_read_in_one_go() -> None:
+    count = 20_000
+    steps = "".join(
+        f'step {{ model_name: "a" input_map {{ key: "i" value: "{n}" }} output_map {{ key: "o" value: "{n + 1}" }} }}'
+        for n in range(count)
+    )
+    graph = EnsembleGraph.from_config(parse_model_config(f"ensemble_scheduling {{ {steps} }}"))
+    assert len(graph.tensors) == count + 1
+    assert [step.index for step in graph.tensors["7"].writers] == [6]
+    assert [step.index for step in graph.tensors["7"].readers] == [7]

@@ -124,6 +124,57 @@ def test_circle_of_two(write: Write, change: Mapping[str, Change], findings: lis
     assert [str(finding) for finding in repository.check("single")] == findings
 
 
+def runs(**steps: str) -> dict[str, Change]:
+    """Ensembles, each with the model that it runs."""
+    return {
+        name: content
+        for ensemble, model in steps.items()
+        for name, content in {
+            f"{ensemble}/config.pbtxt": ensemble_of(model),
+            f"{ensemble}/1/.gitkeep": "",
+        }.items()
+    }
+
+
+def ensemble_of(model: str) -> str:
+    return f"""
+        platform: "ensemble"
+        input {{ name: "x" data_type: TYPE_FP32 dims: 1 }}
+        output {{ name: "y" data_type: TYPE_FP32 dims: 1 }}
+        ensemble_scheduling {{
+          step {{
+            model_name: "{model}" model_version: -1
+            input_map {{ key: "x" value: "x" }} output_map {{ key: "y" value: "y" }}
+          }}
+        }}
+    """
+
+
+def test_a_circle_that_is_reached_from_outside(write: Write) -> None:
+    (finding,) = write(runs(a="c", b="d", c="b", d="c"), base={}).check(default_model="a")
+    assert str(finding) == (
+        "b/config.pbtxt ensemble_scheduling.step: error CT302: the ensembles run each other in a circle"
+        " (b → d → c → b), and the server would crash where 'a' leads it there; take one of the steps out"
+    )
+
+
+def test_every_circle_is_reported_once(write: Write) -> None:
+    findings = write(runs(a="b", b="a", c="d", d="c", e="e", f="e"), base={}).check(additional_models=["a", "c"])
+    assert [finding.path for finding in findings if finding.code == "CT302"] == [
+        "a/config.pbtxt",
+        "c/config.pbtxt",
+        "e/config.pbtxt",
+    ]
+
+
+@pytest.mark.timeout(60)  # it takes a second or two, most of it for the files
+def test_a_thousand_ensembles_that_run_each_other(write: Write) -> None:
+    names = [f"e{n:04}" for n in range(1000)]
+    circle = dict(zip(names, [*names[1:], names[0]], strict=True))
+    findings = write(runs(**circle), base={}).check(default_model=names[0])
+    assert [finding.code for finding in findings] == ["CT302"]
+
+
 @pytest.mark.parametrize(
     ("change", "additional_models", "default_model", "findings"),
     [

@@ -95,7 +95,8 @@ def _loose_ends(graph: EnsembleGraph, suggestions: Suggestions) -> LooseEnds:
         if not tensor.writers and not tensor.is_input and (tensor.readers or tensor.is_output)
     )
     ready = _ready(graph)
-    waiting = len(ready.steps) < len(graph.steps)
+    # Who waits for whom is open where a tensor is written twice (CT315).
+    waiting = len(ready.steps) < len(graph.steps) and all(source.kind != "again" for source in sources)
     return LooseEnds(
         sources,
         unwritten,
@@ -131,6 +132,8 @@ def _partners(
     partner: dict[str, Source] = {}
     left = dict.fromkeys(sources)
     for tensor in unwritten:
+        if suggestions.are_used_up:
+            break
         names = {each.tensor: each for each in left if each.kind != "again" and _fits(graph, each, tensor)}
         close = suggestions.closest(tensor.name, names) if names else None
         if close is not None:

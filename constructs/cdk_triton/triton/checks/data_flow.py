@@ -184,9 +184,10 @@ def batch_too_large(check: Check) -> Iterator[Problem]:
     """
     for ensemble, ensemble_config, step, model, config in check.once(run_steps):
         most, allowed = ensemble_config.max_batch_size, config.max_batch_size
-        first = next(each for each in ensemble.graph.steps if each.model_name == model.name)
-        if not 0 < allowed < most or step is not first or completes_itself(check, model, config):
+        if not 0 < allowed < most or completes_itself(check, model, config):
             continue
+        if step is not next(each for each in ensemble.graph.steps if each.model_name == model.name):
+            continue  # said of an earlier step
         yield Problem(
             ensemble.config_path,
             f"max_batch_size is {most} in {ensemble.name!r} and {allowed} in {model.name!r}, which step {step.index} "
