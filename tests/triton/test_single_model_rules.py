@@ -149,3 +149,9 @@ def test_models_that_are_loaded_besides(write: Write, release: str, findings: li
     repository = write({"helper/config.pbtxt": 'backend: "python"', "helper/1/model.py": PYTHON_MODEL})
     platform = ServingPlatform(release=release, instance_type="ml.g5.xlarge")
     assert [str(finding) for finding in repository.check("single", platform, additional_models=["helper"])] == findings
+
+
+def test_a_thousand_models_are_not_all_listed(write: Write) -> None:
+    files = {f"m{number:04}/config.pbtxt": 'backend: "python"' for number in range(1000)}
+    finding = next(found for found in write(files, base={}).check() if found.code == "CT403")
+    assert "(m0000, m0001, m0002, m0003, m0004, m0005, m0006, m0007 and 992 more)" in finding.message

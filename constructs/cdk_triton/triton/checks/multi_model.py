@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from cdk_triton.triton.checks._sources import server
+from cdk_triton.triton.checks._words import listed
 from cdk_triton.triton.checks.engine import Check, Problem, rule
 from cdk_triton.triton.findings import Severity
 from cdk_triton.triton.repository import CONFIG_NAME
@@ -82,7 +83,7 @@ def several_ensembles(check: Check) -> Iterator[Problem]:
     if len(found) > 1:
         yield Problem(
             ".",
-            f"the loader takes {len(found)} models for ensembles ({', '.join(found)}), and the endpoint would "
+            f"the loader takes {len(found)} models for ensembles ({listed(found)}), and the endpoint would "
             "serve the one that the file system lists last, without an error",
             "keep one ensemble per archive; put the steps of a nested ensemble into the outer one",
         )
@@ -137,7 +138,7 @@ def no_ensemble(check: Check) -> Iterator[Problem]:
     """
     models = check.repository.models
     if len(models) > 1 and not any(model.is_ensemble or model.is_literally_ensemble for model in models):
-        names = ", ".join(model.name for model in models)
+        names = listed([model.name for model in models])
         yield Problem(
             ".",
             f"the archive has several directories ({names}) and no ensemble, and a multi-model endpoint would serve "

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator
 
 from cdk_triton.triton.checks._sources import server
+from cdk_triton.triton.checks._words import listed
 from cdk_triton.triton.checks.engine import Check, Problem, rule
 from cdk_triton.triton.findings import Severity
 from cdk_triton.triton.releases import release_order
@@ -101,8 +102,8 @@ def no_default_model(check: Check) -> Iterator[Problem]:
     repository = check.repository
     if check.default_model is not None or repository.entry_model() is not None or not repository.models:
         return
-    names = ", ".join(model.name for model in repository.models)
-    ensembles = ", ".join(model.name for model in repository.ensembles)
+    names = listed([model.name for model in repository.models])
+    ensembles = listed([model.name for model in repository.ensembles])
     found = f"several ensembles ({ensembles})" if ensembles else "no ensemble"
     yield Problem(
         ".",
@@ -133,7 +134,7 @@ def named_model_missing(check: Check) -> Iterator[Problem]:
     Instead:
         $ cdk-triton validate . --default-model classifier
     """
-    names = ", ".join(model.name for model in check.repository.models)
+    names = listed([model.name for model in check.repository.models])
     if check.default_model is not None and check.repository.model(check.default_model) is None:
         yield Problem(
             ".",

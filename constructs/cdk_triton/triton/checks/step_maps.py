@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from cdk_triton.triton.checks._composition import adds_tensors, flow_ends, passed_on, run_steps
 from cdk_triton.triton.checks._sources import core
 from cdk_triton.triton.checks._spelling import Suggestions
+from cdk_triton.triton.checks._words import listed
 from cdk_triton.triton.checks.engine import Check, Problem, rule
 from cdk_triton.triton.ensemble import EnsembleStep
 from cdk_triton.triton.findings import Severity
@@ -14,7 +15,6 @@ from cdk_triton.triton.repository import Model
 from cdk_triton.triton.schema import ModelConfig, ModelInput, ModelOutput
 
 _ENSEMBLE_UTILS = "src/ensemble_scheduler/ensemble_utils.cc"
-_SHOWN = 5
 
 
 @rule(
@@ -354,6 +354,4 @@ def _names(tensors: Sequence[ModelInput] | Sequence[ModelOutput], side: str) -> 
     """A model's inputs or outputs in words, and not a hundred of them."""
     if not tensors:
         return f"no {side}s"
-    names = ", ".join(repr(tensor.name) for tensor in tensors[:_SHOWN])
-    more = f" and {len(tensors) - _SHOWN} more" if len(tensors) > _SHOWN else ""
-    return f"the {side}{'s' if len(tensors) > 1 else ''} {names}{more}"
+    return f"the {side}{'s' if len(tensors) > 1 else ''} {listed([repr(tensor.name) for tensor in tensors])}"
