@@ -36,9 +36,11 @@ STRICTER_THAN_THE_JUDGE: Final[Mapping[str, str]] = {
     "CT216": BACKEND,
     "CT217": BACKEND,
     "CT218": BACKEND,
+    "CT225": BACKEND,
     "CT228": BACKEND,
     "CT229": BACKEND,
     "CT267 .* would have a state": "the server loads it, and keeps no state",
+    "CT268": "the server loads it, and starts no sequence",
     "CT271": GPU,
     "CT275": BACKEND,
     "CT276": "the server loads it, and ends with the first request",
@@ -49,6 +51,7 @@ STRICTER_THAN_THE_JUDGE: Final[Mapping[str, str]] = {
 STRICTER_THAN_US: Final[Mapping[str, str]] = {
     r"unable to find backend library": "an image may have backends that the judge does not have",
     r"unable to find 'libtritonrepoagent_": "an image may have repository agents that the judge does not have",
+    r"unable to load shared library": "what the field `runtime` names is not read here",
 }
 """What the judge says where it refuses what production may well serve, with the reason."""
 

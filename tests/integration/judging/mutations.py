@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 from cdk_triton.triton import ModelConfig
 from judging.drafts import Draft
 from judging.ensembles import valid_repositories
-from judging.models import chance
+from judging.models import chance, merge
+from judging.settings import SETTINGS
 
 __all__ = ["NEWER_FIELDS", "changed_repositories"]
 
@@ -116,7 +117,7 @@ def _change_message(draw: st.DrawFn, message: Message, words: Sequence[str]) -> 
     if not fields:
         message.SetInParent()
         return "set"
-    field = draw(st.sampled_from(present if present and chance(draw, 75) else fields))
+    field = draw(st.sampled_from(present if present and chance(draw, 60) else fields))
     if _is_map(field):
         return f"{field.name} {_change_map(draw, message, field, words)}"
     if field.is_repeated:
@@ -213,6 +214,14 @@ def _change_map(draw: st.DrawFn, message: Message, field: FieldDescriptor, words
     else:
         values[key] = draw(_values(value_field, words))
     return f"{way} [{key!r}]"
+
+
+def _add_setting(draw: st.DrawFn, draft: Draft) -> None:
+    directory = draw(st.sampled_from(sorted(draft.configs)))
+    setting = draw(st.sampled_from(SETTINGS))
+    merge(draft.configs[directory], setting)
+    draft.texts.pop(directory, None)
+    draft.changes.append(f"{directory}: {setting}")
 
 
 def _exchange_names(draw: st.DrawFn, draft: Draft) -> None:
@@ -319,6 +328,7 @@ Change = Callable[[st.DrawFn, Draft], None]
 
 CHANGES: Sequence[Change] = (
     *(_change_field for _ in range(10)),
+    *(_add_setting for _ in range(5)),
     _exchange_names,
     _change_file,
     _change_file,
