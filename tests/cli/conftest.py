@@ -29,6 +29,10 @@ class TritonPythonModel:
 """
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--inputs", type=int, metavar="N", help="how many config.pbtxt files of any bytes are validated")
+
+
 @dataclass(frozen=True)
 class Outcome:
     """How a command ended."""
