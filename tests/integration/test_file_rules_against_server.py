@@ -197,6 +197,14 @@ def test_the_python_backend_waits_for_ever(
             [],
             id="unpacked environment",
         ),
+        pytest.param(
+            {
+                "model/config.pbtxt": PYTHON + ENVIRONMENT.replace("/env", "/../env"),
+                "env.tar.gz": archive("bin/activate", "lib/x"),
+            },
+            [],
+            id="environment beside the models",
+        ),
     ],
 )
 def test_the_python_backend_loads_what_is_no_error(

@@ -142,6 +142,36 @@ def test_an_environment_of_another_model(write: Write) -> None:
     assert write({"preprocess/config.pbtxt": with_environment(path), "bert/env.tar.gz": CONDA_312}).check() == ()
 
 
+@pytest.mark.parametrize("path", ["$$TRITON_MODEL_DIRECTORY/../env.tar.gz", "/opt/ml/model/env.tar.gz"])
+@pytest.mark.parametrize(
+    ("content", "release", "codes"),
+    [
+        (CONDA_312, "25.09", []),
+        (None, "25.09", ["CT153"]),
+        (b"hello", "25.09", ["CT154"]),
+        ("env/bin/activate env/lib/x", "25.09", ["CT155"]),
+        (CONDA_312, "24.09", ["CT156"]),
+    ],
+)
+def test_an_environment_beside_the_models(
+    write: Write, path: str, content: Change, release: str, codes: list[str]
+) -> None:
+    findings = write({"preprocess/config.pbtxt": with_environment(path), "env.tar.gz": content}).check(
+        platform=platform(release), default_model="ensemble"
+    )
+    assert [finding.code for finding in findings] == codes
+
+
+@pytest.mark.parametrize(("python", "codes"), [("3.12", []), ("3.8", ["CT156"])])
+def test_an_unpacked_environment_beside_the_models(write: Write, python: str, codes: list[str]) -> None:
+    files: dict[str, Change] = {"envs/one/bin/activate": "", f"envs/one/lib/python{python}/site-packages/x/y.py": ""}
+    change = with_environment("$$TRITON_MODEL_DIRECTORY/../envs/one")
+    findings = write({"preprocess/config.pbtxt": change, **files}).check(
+        platform=platform("25.09"), default_model="ensemble"
+    )
+    assert [finding.code for finding in findings if finding.code.startswith("CT15")] == codes
+
+
 def test_messages(write: Write) -> None:
     (missing,) = write({"preprocess/config.pbtxt": with_environment(ARCHIVE)}).check()
     assert str(missing) == (

@@ -10,10 +10,10 @@ from posixpath import normpath
 
 from cdk_triton.triton.checks.engine import Check
 from cdk_triton.triton.releases import Release, release_order, releases
-from cdk_triton.triton.repository import Model, Platform, RepositoryFile
+from cdk_triton.triton.repository import Model, ModelRepository, Platform, RepositoryFile
 from cdk_triton.triton.schema import ModelConfig
 
-__all__ = ["Artifact", "Files", "artifacts", "below", "is_at_least", "known_release"]
+__all__ = ["Artifact", "Files", "artifacts", "below", "is_at_least", "known_release", "repository_files"]
 
 # Backend → the file that it loads where the configuration names none.
 _DEFAULT = {
@@ -35,15 +35,24 @@ _FIL = {
 
 
 class Files:
-    """The files of a model, those that recipes will make included."""
+    """The files of a model or of the whole repository, those that recipes will make included."""
 
-    def __init__(self, model: Model) -> None:
-        self._files = {file.path: file for file in model.files}
-        self._paths = {*self._files, *model.produced}
+    def __init__(self, owner: Model | ModelRepository) -> None:
+        models = (owner,) if isinstance(owner, Model) else owner.models
+        self._files = {file.path: file for file in owner.files}
+        self._paths = {*self._files, *(path for model in models for path in model.produced)}
 
     @cached_property
-    def _directories(self) -> set[PurePosixPath]:
-        return {parent for path in self._paths for parent in path.parents}
+    def _directories(self) -> dict[PurePosixPath, set[str]]:
+        """Directory → the names of what is in it."""
+        names: dict[PurePosixPath, set[str]] = {}
+        for path in self._paths:
+            for entry, directory in zip((path, *path.parents), path.parents, strict=False):
+                known = names.setdefault(directory, set())
+                if entry.name in known:
+                    break  # and so are the directories above
+                known.add(entry.name)
+        return names
 
     def file(self, path: PurePosixPath) -> RepositoryFile | None:
         """The file, if it is there already."""
@@ -58,8 +67,8 @@ class Files:
         return path in self._directories
 
     def names_in(self, directory: PurePosixPath) -> list[str]:
-        """The names of the files in a directory, sorted."""
-        return sorted(path.name for path in self._paths if path.parent == directory)
+        """The names of the files and directories in a directory, sorted."""
+        return sorted(self._directories.get(directory, ()))
 
 
 @dataclass(frozen=True)
@@ -98,6 +107,15 @@ class Artifact:
         """The file that the backend would read, if it is there already."""
         found = (self.files.file(path) for path in (self.path, *self.alternatives))
         return next((file for file in found if file is not None), None)
+
+
+def repository_files(check: Check) -> Files:
+    """All files, for what may be outside a model's directory."""
+    return check.once(_repository_files)[0]
+
+
+def _repository_files(check: Check) -> Iterator[Files]:
+    yield Files(check.repository)
 
 
 def artifacts(check: Check) -> tuple[Artifact, ...]:

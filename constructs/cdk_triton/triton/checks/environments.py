@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import PurePosixPath
 from posixpath import normpath
 
-from cdk_triton.triton.checks._artifacts import Files, artifacts, is_at_least, known_release
+from cdk_triton.triton.checks._artifacts import Files, artifacts, is_at_least, known_release, repository_files
 from cdk_triton.triton.checks._sources import backend, core
 from cdk_triton.triton.checks.engine import Check, Problem, rule
 from cdk_triton.triton.contents import Unreadable
@@ -115,7 +115,7 @@ class _Environment:
         model: the model.
         written: the path as the configuration writes it.
         path: the path in the repository, or None where it is outside.
-        files: the files of the model.
+        files: all files of the repository.
     """
 
     model: Model
@@ -150,8 +150,7 @@ def _environments(check: Check) -> Iterator[_Environment]:
             path = PurePosixPath(normpath(written.removeprefix(root)))
         if path is not None and path.parts[:1] == ("..",):
             path = None
-        owner = model if path is None or path.is_relative_to(model.directory) else check.repository.model(path.parts[0])
-        yield _Environment(model, written, path, Files(model if owner is None else owner))
+        yield _Environment(model, written, path, repository_files(check))
 
 
 @rule("CT153", Severity.ERROR, "the environment of a Python model is missing", source=_UNPACK)
@@ -299,8 +298,7 @@ def other_python(check: Check) -> Iterator[Problem]:
         if release is None or each.path is None or each.files.has(each.model.directory / "triton_python_backend_stub"):
             continue
         if each.is_directory:
-            inside = (file.path.relative_to(each.path) for file in each.model.files if each.path in file.path.parents)
-            python = next((version for path in inside if (version := environment_python(str(path)))), None)
+            python = next(filter(None, map(environment_python, _telling(each.files, each.path))), None)
         else:
             read = None if each.archive is None else check.contents(packed_environment, each.archive)
             python = read.python if isinstance(read, PackedEnvironment) else None
@@ -311,6 +309,13 @@ def other_python(check: Check) -> Iterator[Problem]:
                 f"that {each.model.name!r} would find none of its packages: ModuleNotFoundError",
                 f"create the environment with python={release.python}",
             )
+
+
+def _telling(files: Files, directory: PurePosixPath) -> Iterator[str]:
+    """The paths in an unpacked environment that may say which Python it has; it has too many to look at all."""
+    yield from (f"conda-meta/{name}" for name in files.names_in(directory / "conda-meta"))
+    library = directory / "lib"
+    yield from (f"lib/{name}/{each}/" for name in files.names_in(library) for each in files.names_in(library / name))
 
 
 @rule(
