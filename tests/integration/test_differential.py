@@ -6,13 +6,17 @@ pytest tests/integration/test_differential.py --repositories 10000    other ones
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 
-from judging.comparison import Tally, compare
+from cdk_triton.triton import ModelConfig, Severity
+from cdk_triton.triton.checks import rule_of
+from judging.comparison import STRICTER_THAN_THE_JUDGE, Tally, compare
 from judging.drafts import Draft
 from judging.ensembles import valid_repositories
-from judging.mutations import changed_repositories
+from judging.mutations import NEWER_FIELDS, changed_repositories
 from judging.server import Judge
 
 pytestmark = pytest.mark.timeout(7200)
@@ -27,6 +31,24 @@ def seeded(count: int, *, fixed: bool) -> settings:
         phases=[Phase.generate, Phase.shrink],
         suppress_health_check=list(HealthCheck),
     )
+
+
+def test_what_the_judge_cannot_confirm_are_errors_that_exist() -> None:
+    for key in STRICTER_THAN_THE_JUDGE:
+        found = rule_of(key.split()[0])
+        assert found is not None, key
+        assert found.severity is Severity.ERROR, key
+
+
+@pytest.mark.parametrize("name", sorted(NEWER_FIELDS))
+def test_the_judge_does_not_know_the_newer_fields(judge: Judge, tmp_path: Path, name: str) -> None:
+    """They are left out of what is changed; their releases are the subject of CT103."""
+    message, field = name.removeprefix("inference.").split(".")
+    text = f"ensemble_scheduling {{ {field}: 1 }}" if message == "ModelEnsembling" else f"{field} {{ }}"
+    Draft("model", texts={"model": text.encode()}, configs={"model": ModelConfig()}).write(tmp_path)
+    verdict = judge(tmp_path, ["model"])
+    assert not verdict.loaded
+    assert f'"inference.{message}" has no field named "{field}"' in verdict.said
 
 
 def test_no_false_alarm_on_valid_repositories(

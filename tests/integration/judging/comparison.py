@@ -18,20 +18,15 @@ __all__ = ["STRICTER_THAN_THE_JUDGE", "STRICTER_THAN_US", "Comparison", "Tally",
 
 FILES = "a null backend opens no file of a model"
 BACKEND = "the real backend refuses it, and a null backend takes everything"
+ENDPOINT = "the core loads it, and SageMaker's HTTP endpoint refuses every request to a decoupled model"
 GPU = "this machine has no GPU; KIND_GPU is taken out of what the judge sees"
 
 STRICTER_THAN_THE_JUDGE: Final[Mapping[str, str]] = {
-    "CT120": FILES,
+    **dict.fromkeys(("CT120", "CT123", "CT125", "CT127", "CT130", "CT131", "CT132", "CT133", "CT134", "CT135"), FILES),
+    **dict.fromkeys(("CT137", "CT138", "CT139", "CT140", "CT141", "CT142", "CT143", "CT144", "CT145", "CT146"), FILES),
+    **dict.fromkeys(("CT152", "CT153", "CT154", "CT155", "CT156", "CT157"), FILES),
     "CT113 .* would look for its files in": FILES,
-    "CT123": FILES,
-    "CT127": FILES,
     "CT128": BACKEND,
-    "CT130": FILES,
-    "CT131": FILES,
-    "CT132": FILES,
-    "CT133": FILES,
-    "CT134": FILES,
-    "CT135": FILES,
     "CT210": "the server loads it, and refuses every request",
     "CT216": BACKEND,
     "CT217": BACKEND,
@@ -44,12 +39,13 @@ STRICTER_THAN_THE_JUDGE: Final[Mapping[str, str]] = {
     "CT271": GPU,
     "CT275": BACKEND,
     "CT276": "the server loads it, and ends with the first request",
-    "CT652": "SageMaker's HTTP endpoint refuses every request to a decoupled model; the core loads it",
+    "CT340": ENDPOINT,
+    "CT652": ENDPOINT,
 }
 """Codes of errors (and words) that are right in production and that the judge cannot confirm, with the reason."""
 
 STRICTER_THAN_US: Final[Mapping[str, str]] = {
-    r"unable to find backend library": "an image may have backends that the judge does not have",
+    r"unable to find .*backend library": "an image may have backends that the judge does not have",
     r"unable to find 'libtritonrepoagent_": "an image may have repository agents that the judge does not have",
     r"unable to load shared library": "what the field `runtime` names is not read here",
 }
@@ -57,9 +53,13 @@ STRICTER_THAN_US: Final[Mapping[str, str]] = {
 
 COMPLETE_A_SIDE = ("onnxruntime", "openvino")  # all inputs or all outputs, where the configuration has none
 COMPLETE_NO_TENSOR = ("python", "pytorch", *COMPLETE_A_SIDE, None)  # our Python models do not; None: an ensemble
+COMPLETE_NO_BATCH = ("python", "pytorch", "onnxruntime", None)
 
 _MISSING_TENSOR = re.compile(r"(?:to|from) non-existing (input|output) .* in model (\S+)")
 _OPEN_TENSOR = re.compile(r"model (?:input|output) .*must specify '(?:data_type|dims)' for (\S+)")
+_OTHER_SHAPE = re.compile(
+    r"inconsistent shape: (\S+) is inferred from model (\S+) while (\S+) is inferred from model (\S+)"
+)
 
 QUOTE: Final = 4
 """Words in a row that a finding and the server must have in common to speak of the same cause."""
@@ -104,6 +104,8 @@ class Comparison:
             return "the real backend completes inputs and outputs"
         if any(self.backends[model] not in COMPLETE_NO_TENSOR for model in _OPEN_TENSOR.findall(said)):
             return "the real backend completes types and shapes"
+        if any(self._may_batch(*found) for found in _OTHER_SHAPE.findall(said)):
+            return "the real backend completes max_batch_size"
         return next((why for words, why in STRICTER_THAN_US.items() if re.search(words, said)), None)
 
     def _is_completed(self, side: str, model: str) -> bool:
@@ -111,6 +113,12 @@ class Comparison:
         config, backend = self.draft.configs[model], self.backends[model]
         listed = config.input if side == "input" else config.output
         return not listed if backend in COMPLETE_A_SIDE else backend not in COMPLETE_NO_TENSOR
+
+    def _may_batch(self, shape: str, model: str, other_shape: str, other_model: str) -> bool:
+        """Whether a dimension for the batch, which only the real backend knows of, would make two shapes fit."""
+        shorter, longer = sorted(((shape.count(","), model), (other_shape.count(","), other_model)))
+        config, backend = self.draft.configs[shorter[1]], self.backends[shorter[1]]
+        return longer[0] - shorter[0] == 1 and config.max_batch_size == 0 and backend not in COMPLETE_NO_BATCH
 
     @property
     def disagreement(self) -> str | None:
