@@ -16,7 +16,18 @@ import pytest
 from cdk_triton.errors import ConfigurationError
 from cdk_triton.sagemaker import GpuInstance, gpu_instance
 from cdk_triton.triton import Finding, Severity
-from cdk_triton.triton.checks import CRASH, Check, Problem, Rule, documented_rules, engine, rule, rule_of, rules
+from cdk_triton.triton.checks import (
+    CRASH,
+    Check,
+    Problem,
+    Rule,
+    documented_rules,
+    engine,
+    per_check,
+    rule,
+    rule_of,
+    rules,
+)
 
 if TYPE_CHECKING:
     from tests.triton.conftest import Write
@@ -172,12 +183,13 @@ def imported_by(function: Callable[..., object]) -> set[str]:
 def test_what_rules_derive_is_derived_once(write: Write) -> None:
     asked = []
 
+    @per_check
     def names(check: Check) -> Iterator[str]:
         asked.append(check)
         yield from (model.name for model in check.loaded_models)
 
     check = Check(write())
-    assert check.once(names) == check.once(names) == ("bert", "ensemble", "preprocess")
+    assert names(check) == names(check) == ("bert", "ensemble", "preprocess")
     assert asked == [check]
 
 

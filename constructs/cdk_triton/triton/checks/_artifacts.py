@@ -8,7 +8,7 @@ from functools import cached_property
 from pathlib import PurePosixPath
 from posixpath import normpath
 
-from cdk_triton.triton.checks.engine import Check
+from cdk_triton.triton.checks.engine import Check, per_check
 from cdk_triton.triton.releases import Release, release_order, releases
 from cdk_triton.triton.repository import Model, ModelRepository, Platform, RepositoryFile
 from cdk_triton.triton.schema import ModelConfig
@@ -118,16 +118,13 @@ def _repository_files(check: Check) -> Iterator[Files]:
     yield Files(check.repository)
 
 
-def artifacts(check: Check) -> tuple[Artifact, ...]:
+@per_check
+def artifacts(check: Check) -> Iterator[Artifact]:
     """The file for every version that the server would load.
 
     Left out is what other rules report (a configuration that cannot be read, a version whose directory is called
     otherwise), and a backend that needs no file or is not known.
     """
-    return check.once(_artifacts)
-
-
-def _artifacts(check: Check) -> Iterator[Artifact]:
     for model in check.loaded_models:
         backend = model.backend_name
         if backend is None or model.config_error is not None:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from cdk_triton.triton.checks._completion import Side, completes_batch_size, completes_tensors, known_backend
-from cdk_triton.triton.checks.engine import Check
+from cdk_triton.triton.checks.engine import Check, per_check
 from cdk_triton.triton.contents.python_source import PythonSource, python_source
 from cdk_triton.triton.ensemble import EnsembleStep
 from cdk_triton.triton.repository import Model
@@ -82,6 +82,7 @@ def fits(one: tuple[int, ...], other: tuple[int, ...]) -> bool:
     return len(one) == len(other) and all(a == b or -1 in (a, b) for a, b in zip(one, other, strict=True))
 
 
+@per_check
 def run_steps(check: Check) -> Iterator[RunStep]:
     """The steps of all ensembles; a model that is missing or unreadable is reported by other rules."""
     for ensemble in check.loaded_models:
@@ -93,13 +94,14 @@ def run_steps(check: Check) -> Iterator[RunStep]:
                 yield RunStep(ensemble, ensemble.config, step, model, model.config)
 
 
+@per_check
 def flow_ends(check: Check) -> Iterator[tuple[Model, ModelConfig, dict[str, list[End]]]]:
     """The ends of each ensemble tensor, in the order in which the server looks at them; the first is its measure.
 
     Tensors that are written twice are left out: which of the two is meant is open (CT315).
     """
     by_ensemble: dict[str, list[RunStep]] = {}
-    for run in check.once(run_steps):
+    for run in run_steps(check):
         by_ensemble.setdefault(run.ensemble.name, []).append(run)
     for runs in by_ensemble.values():
         ensemble, config = runs[0].ensemble, runs[0].ensemble_config

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from cdk_triton.triton.checks.engine import Check
+from cdk_triton.triton.checks.engine import Check, per_check
 from cdk_triton.triton.ensemble import EnsembleGraph, EnsembleStep
 from cdk_triton.triton.repository import Model
 from cdk_triton.triton.schema import ModelConfig
@@ -12,6 +12,7 @@ from cdk_triton.triton.schema import ModelConfig
 __all__ = ["decoupled_models", "mixed_tensors"]
 
 
+@per_check
 def decoupled_models(check: Check) -> Mapping[str, str]:
     """The decoupled models, each with the one that makes it so.
 
@@ -34,10 +35,10 @@ def decoupled_models(check: Check) -> Mapping[str, str]:
     return causes
 
 
-def mixed_tensors(
-    check: Check, decoupled: Mapping[str, str]
-) -> Iterator[tuple[Model, ModelConfig, EnsembleStep | None, str, str]]:
+@per_check
+def mixed_tensors(check: Check) -> Iterator[tuple[Model, ModelConfig, EnsembleStep | None, str, str]]:
     """Where tensors meet that are not written equally often: the step, or None for the response, and two of them."""
+    decoupled = decoupled_models(check)
     for model in check.loaded_models if decoupled else ():
         if model.config is None or not model.is_ensemble:
             continue

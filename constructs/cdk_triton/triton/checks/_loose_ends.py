@@ -12,7 +12,7 @@ from typing import Literal, NamedTuple
 
 from cdk_triton.triton.checks._circles import circles
 from cdk_triton.triton.checks._spelling import Suggestions
-from cdk_triton.triton.checks.engine import Check
+from cdk_triton.triton.checks.engine import Check, per_check
 from cdk_triton.triton.ensemble import EnsembleGraph, EnsembleStep, EnsembleTensor
 from cdk_triton.triton.repository import Model
 from cdk_triton.triton.schema import ModelConfig
@@ -64,6 +64,7 @@ class LooseEnds:
                 yield source, wanted.get(source)
 
 
+@per_check
 def flows(check: Check) -> Iterator[tuple[Model, ModelConfig, LooseEnds]]:
     """The loose ends of every ensemble with steps.
 

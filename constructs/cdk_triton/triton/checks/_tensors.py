@@ -9,7 +9,7 @@ from google.protobuf.message import Message
 
 from cdk_triton.triton.checks._completion import Side
 from cdk_triton.triton.checks._configured import configured
-from cdk_triton.triton.checks.engine import Check
+from cdk_triton.triton.checks.engine import Check, per_check
 from cdk_triton.triton.repository import Model
 from cdk_triton.triton.schema import ModelConfig, ModelInput, ModelOutput
 
@@ -47,12 +47,9 @@ class Tensor:
         return f"{self.side}[{self.index}].{name}"
 
 
-def tensors(check: Check) -> tuple[Tensor, ...]:
+@per_check
+def tensors(check: Check) -> Iterator[Tensor]:
     """The inputs and outputs of every loaded model, ensembles included."""
-    return check.once(_tensors)
-
-
-def _tensors(check: Check) -> Iterator[Tensor]:
     for model, config in configured(check):
         sides: tuple[Side, ...] = ("input", "output")
         for side in sides:
@@ -66,7 +63,7 @@ def _tensors(check: Check) -> Iterator[Tensor]:
 
 def named_tensors(check: Check) -> Iterator[Tensor]:
     """Those that have a name; the others are reported by CT201 alone."""
-    return (tensor for tensor in check.once(tensors) if tensor.name)
+    return (tensor for tensor in tensors(check) if tensor.name)
 
 
 def enum_name(message: Message, field: str) -> str:

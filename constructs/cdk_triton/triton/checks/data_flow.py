@@ -54,7 +54,7 @@ def different_types(check: Check) -> Iterator[Problem]:
         input { name: "TEXT" data_type: TYPE_STRING dims: 1 }
         output { name: "TOKENS" data_type: TYPE_INT64 dims: -1 }
     """
-    for ensemble, _, tensors in check.once(flow_ends):
+    for ensemble, _, tensors in flow_ends(check):
         for name, ends in tensors.items():
             typed = [end for end in ends if end.data_type]
             first = {end.data_type: end for end in reversed(typed)}  # the first end of each type
@@ -118,7 +118,7 @@ def different_shapes(check: Check) -> Iterator[Problem]:
     Limits:
         Where a backend may turn `max_batch_size: 0` into another number, shapes that would agree then are not reported.
     """
-    for ensemble, _, tensors in check.once(flow_ends):
+    for ensemble, _, tensors in flow_ends(check):
         for name, ends in tensors.items():
             shaped = [end for end in ends if end.dims is not None]
             seen = set()
@@ -182,7 +182,7 @@ def batch_too_large(check: Check) -> Iterator[Problem]:
     Limits:
         A number that a backend puts in the place of `max_batch_size: 0` is not known before the server runs.
     """
-    for ensemble, ensemble_config, step, model, config in check.once(run_steps):
+    for ensemble, ensemble_config, step, model, config in run_steps(check):
         most, allowed = ensemble_config.max_batch_size, config.max_batch_size
         if not 0 < allowed < most or completes_itself(check, model, config):
             continue
@@ -241,7 +241,7 @@ def batch_for_single_items(check: Check) -> Iterator[Problem]:
     Limits:
         Models whose backend may put another number in the place of `max_batch_size: 0` are left out.
     """
-    for ensemble, config, tensors in check.once(flow_ends):
+    for ensemble, config, tensors in flow_ends(check):
         for source, end in passed_on(tensors) if config.max_batch_size > 1 else ():
             if source.batches != (True,) or end.batches != (False,) or source.dims is None or end.dims is None:
                 continue

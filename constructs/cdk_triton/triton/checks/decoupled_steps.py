@@ -68,8 +68,7 @@ def mixed_responses(check: Check) -> Iterator[Problem]:
         input { name: "TEXT" data_type: TYPE_STRING dims: 1 }
         output { name: "SENTENCE" data_type: TYPE_STRING dims: -1 }
     """
-    decoupled = decoupled_models(check)
-    for ensemble, config, step, tensor, other in mixed_tensors(check, decoupled):
+    for ensemble, config, step, tensor, other in mixed_tensors(check):
         if step is None:
             who = "the response takes"
             field = next(f"output[{i}]" for i, output in enumerate(config.output) if output.name == tensor)
@@ -197,7 +196,7 @@ def _decoupled_entry(check: Check) -> Iterator[tuple[Model, str, str]]:
     decoupled = decoupled_models(check)
     if entry is None or not entry.is_ensemble or entry.name not in decoupled:
         return
-    if any(ensemble is entry for ensemble, *_ in mixed_tensors(check, decoupled)):
+    if any(ensemble is entry for ensemble, *_ in mixed_tensors(check)):
         return  # reported by CT338
     step = next(step for step in entry.graph.steps if step.model_name in decoupled)
     yield entry, decoupled[step.model_name], f"ensemble_scheduling.step[{step.index}].model_name"

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from difflib import get_close_matches
-from functools import cached_property
-from typing import TYPE_CHECKING, TypeVar, cast, get_args
+from functools import cached_property, wraps
+from typing import TYPE_CHECKING, TypeVar, cast, get_args, overload
 
 from cdk_triton.errors import ConfigurationError
 from cdk_triton.triton.checks.documentation import Documentation
@@ -18,8 +18,21 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 Contents = TypeVar("Contents")
+Derived = TypeVar("Derived")
 
-__all__ = ["CRASH", "Check", "Problem", "Report", "Rule", "documented_rules", "rule", "rule_of", "rules", "run_checks"]
+__all__ = [
+    "CRASH",
+    "Check",
+    "Problem",
+    "Report",
+    "Rule",
+    "documented_rules",
+    "per_check",
+    "rule",
+    "rule_of",
+    "rules",
+    "run_checks",
+]
 
 
 @dataclass(frozen=True)
@@ -86,19 +99,41 @@ class Check:
             self._contents[key] = read(file.source)
         return cast(Contents, self._contents[key])
 
-    def once(self, derive: Callable[[Check], Iterable[Contents]]) -> tuple[Contents, ...]:
-        """What `derive` finds in the repository: computed for the first rule that asks and kept for the others."""
-        if derive not in self._contents:
-            self._contents[derive] = tuple(derive(self))
-        return cast(tuple[Contents, ...], self._contents[derive])
-
     @cached_property
     def _contents(self) -> dict[object, object]:
+        return {}
+
+    @cached_property
+    def _derived(self) -> dict[object, object]:
         return {}
 
     def is_renamed(self, model: Model) -> bool:
         """Whether the server calls the model by another name than its directory's: a multi-model endpoint's entry."""
         return self.mode == "multi" and model is self.entry
+
+
+@overload
+def per_check(derive: Callable[[Check], Iterator[Derived]]) -> Callable[[Check], tuple[Derived, ...]]: ...
+
+
+@overload
+def per_check(derive: Callable[[Check], Mapping[str, Derived]]) -> Callable[[Check], Mapping[str, Derived]]: ...
+
+
+def per_check(derive: Callable[[Check], object]) -> Callable[[Check], object]:
+    """Make a function compute what it says of a check for the first rule that asks, and keep it for the others.
+
+    What an iterator yields is kept as a tuple.
+    """
+
+    @wraps(derive)
+    def kept(check: Check) -> object:
+        if derive not in check._derived:
+            found = derive(check)
+            check._derived[derive] = tuple(found) if isinstance(found, Iterator) else found
+        return check._derived[derive]
+
+    return kept
 
 
 @dataclass(frozen=True)

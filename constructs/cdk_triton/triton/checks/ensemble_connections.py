@@ -53,7 +53,7 @@ def unread_input(check: Check) -> Iterator[Problem]:
           }
         }
     """
-    for model, config, loose in check.once(flows):
+    for model, config, loose in flows(check):
         index = {tensor.name: i for i, tensor in enumerate(config.input)}
         for source, meant in loose.of("input"):
             if not source.tensor:
@@ -111,7 +111,7 @@ def unwritten_output(check: Check) -> Iterator[Problem]:
           }
         }
     """
-    for model, config, loose in check.once(flows):
+    for model, config, loose in flows(check):
         index = {tensor.name: i for i, tensor in enumerate(config.output)}
         for tensor in loose.unwritten:
             partner = loose.partner.get(tensor.name)
@@ -187,7 +187,7 @@ def unwritten_tensor(check: Check) -> Iterator[Problem]:
           }
         }
     """
-    for model, _, loose in check.once(flows):
+    for model, _, loose in flows(check):
         for tensor in loose.unwritten:
             partner = loose.partner.get(tensor.name)
             if tensor.is_output or (partner is not None and partner.kind != "unread"):
@@ -265,7 +265,7 @@ def waiting_steps(check: Check) -> Iterator[Problem]:
           }
         }
     """
-    for model, _, loose in check.once(flows):
+    for model, _, loose in flows(check):
         steps = model.graph.steps
         for circle in loose.circles:
             before = steps[circle[-1]].output_map.values()
@@ -321,7 +321,7 @@ def unread_tensor(check: Check) -> Iterator[Problem]:
           }
         }
     """
-    for model, _, loose in check.once(flows):
+    for model, _, loose in flows(check):
         for source, meant in loose.of("unread"):
             if meant is None:
                 yield Problem(

@@ -326,7 +326,7 @@ def written_twice(check: Check) -> Iterator[Problem]:
           }
         }
     """
-    for model, _, loose in check.once(flows):
+    for model, _, loose in flows(check):
         for source, meant in loose.of("again"):
             first = model.graph.tensors[source.tensor].writers[0].index
             before = f"step {first} writes already" if first != source.step else "another of its outputs writes already"
@@ -391,7 +391,7 @@ def written_input(check: Check) -> Iterator[Problem]:
           }
         }
     """
-    for model, _, _ in check.once(flows):
+    for model, _, _ in flows(check):
         for tensor in model.graph.tensors.values():
             if not tensor.is_input or not tensor.writers or not tensor.readers:
                 continue

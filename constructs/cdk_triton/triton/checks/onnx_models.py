@@ -11,7 +11,7 @@ from difflib import get_close_matches
 
 from cdk_triton.triton.checks._artifacts import Artifact, artifacts
 from cdk_triton.triton.checks._sources import backend
-from cdk_triton.triton.checks.engine import Check, Problem, rule
+from cdk_triton.triton.checks.engine import Check, Problem, per_check, rule
 from cdk_triton.triton.contents import Unreadable
 from cdk_triton.triton.contents.beginning import is_git_lfs_pointer
 from cdk_triton.triton.contents.onnx_file import OnnxFile, OnnxTensor, onnx_file
@@ -47,12 +47,9 @@ class OnnxModel:
         return self.artifact.config
 
 
-def onnx_models(check: Check) -> tuple[OnnxModel, ...]:
+@per_check
+def onnx_models(check: Check) -> Iterator[OnnxModel]:
     """The ONNX files that the server would load, those left out that CT130 reports."""
-    return check.once(_onnx_models)
-
-
-def _onnx_models(check: Check) -> Iterator[OnnxModel]:
     for each in artifacts(check):
         if each.backend == "onnxruntime" and each.file is not None:
             read = check.contents(onnx_file, each.file)

@@ -67,7 +67,7 @@ def no_such_input(check: Check) -> Iterator[Problem]:
         known before the server runs.
     """
     suggestions = Suggestions()
-    for ensemble, _, step, model, config in check.once(run_steps):
+    for ensemble, _, step, model, config in run_steps(check):
         strange, missing = _unmatched_inputs(step, config)
         if not strange or adds_tensors(check, model, config, "input"):
             continue
@@ -122,7 +122,7 @@ def unmapped_input(check: Check) -> Iterator[Problem]:
         output { name: "VECTOR" data_type: TYPE_FP32 dims: 384 }
     """
     suggestions = Suggestions()
-    for ensemble, _, step, model, config in check.once(run_steps):
+    for ensemble, _, step, model, config in run_steps(check):
         strange, missing = _unmatched_inputs(step, config)
         if not missing or not step.input_map:
             continue  # the latter is reported by CT314
@@ -186,7 +186,7 @@ def no_such_output(check: Check) -> Iterator[Problem]:
         Outputs that a backend may add are not known before the server runs, as with inputs.
     """
     suggestions = Suggestions()
-    for ensemble, _, step, model, config in check.once(run_steps):
+    for ensemble, _, step, model, config in run_steps(check):
         outputs = {tensor.name for tensor in config.output}
         strange = [key for key in step.output_map if key not in outputs]
         if not strange or adds_tensors(check, model, config, "output"):
@@ -240,7 +240,7 @@ def output_listed_twice(check: Check) -> Iterator[Problem]:
         input { name: "IMAGE" data_type: TYPE_FP32 dims: 4 }
         output { name: "SCORES" data_type: TYPE_FP32 dims: 2 }
     """
-    for ensemble, _, step, model, config in check.once(run_steps):
+    for ensemble, _, step, model, config in run_steps(check):
         listed: dict[str, list[ModelOutput]] = {}
         for output in config.output:
             listed.setdefault(output.name, []).append(output)
@@ -303,7 +303,7 @@ def optional_for_required(check: Check) -> Iterator[Problem]:
         input { name: "LANGUAGE" data_type: TYPE_STRING dims: 1 optional: true }
         output { name: "RESULT" data_type: TYPE_STRING dims: 1 }
     """
-    for ensemble, _, tensors in check.once(flow_ends):
+    for ensemble, _, tensors in flow_ends(check):
         for source, end in passed_on(tensors):
             if source.model is ensemble and source.is_optional and not end.is_optional:
                 yield Problem(

@@ -33,7 +33,7 @@ def no_name(check: Check) -> Iterator[Problem]:
         input { name: "IN" data_type: TYPE_FP32 dims: 4 }
         output { name: "OUT" data_type: TYPE_FP32 dims: 4 }
     """
-    for tensor in check.once(tensors):
+    for tensor in tensors(check):
         if tensor.name:
             continue
         words = f"model {tensor.side} must specify 'name'"
