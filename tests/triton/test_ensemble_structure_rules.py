@@ -245,8 +245,8 @@ def said_of(repository: ModelRepository) -> list[str]:
             [
                 'pipeline/config.pbtxt ensemble_scheduling.step[0].output_map["TOKENS"]: warning CT316: step 0 '
                 "writes 'tokens', which is an input of the ensemble 'pipeline'; the server would run the steps "
-                "that read it for the request's tensor and again for this one; give the output a tensor of its "
-                "own",
+                "that read it for the request's tensor and again for this one, perhaps without an end; give the "
+                "output a tensor of its own",
             ],
             id="CT316 an input of the ensemble",
         ),

@@ -352,7 +352,8 @@ def written_input(check: Check) -> Iterator[Problem]:
     """An output of a step is mapped to a tensor that the request brings already.
 
     The server loads the ensemble. Whenever a tensor is written, it runs the steps that read it, so that they run once
-    for the request's tensor and once more for the step's; a step that reads what it brings about never comes to an end.
+    for the request's tensor and once more for the step's. Where a step brings its own inputs about, the request is
+    never answered, and the steps run for ever (seen with Triton 2.51).
 
     Example:
         # denoiser/config.pbtxt
@@ -400,7 +401,8 @@ def written_input(check: Check) -> Iterator[Problem]:
             yield Problem(
                 model.config_path,
                 f"step {step.index} writes {tensor.name!r}, which is an input of the ensemble {model.name!r}; the "
-                "server would run the steps that read it for the request's tensor and again for this one",
+                "server would run the steps that read it for the request's tensor and again for this one, perhaps "
+                "without an end",
                 "give the output a tensor of its own",
                 f'ensemble_scheduling.step[{step.index}].output_map["{output}"]',
             )
