@@ -275,6 +275,33 @@ def test_onnx_runtime_refuses_what_is_an_error(tmp_path: Path, files: Files, cod
     assert words in finding.message
 
 
+def test_onnx_runtime_tells_its_own_format_by_the_name(tmp_path: Path) -> None:
+    runtime = pytest.importorskip("onnxruntime")
+    options = runtime.SessionOptions()
+    options.log_severity_level = 3
+    options.optimized_model_filepath = str(tmp_path / "model.ort")
+    options.add_session_config_entry("session.save_model_format", "ORT")
+    body = onnx_text("(float[N] IN) => (float[N] OUT) { OUT = Identity(IN) }")
+    runtime.InferenceSession(body, options, providers=["CPUExecutionProvider"])
+    own = (tmp_path / "model.ort").read_bytes()
+    for name, content, words in [
+        ("a.ort", own, ""),
+        ("a.ORT", own, ""),
+        ("a.ort", body, "ORT model verification failed"),
+        ("a.onnx", own, "Protobuf parsing failed"),
+    ]:
+        config = f'backend: "onnxruntime" default_model_filename: "{name}"'
+        repository = write(tmp_path / f"{len(content)}{name}", {"m/config.pbtxt": config, f"m/1/{name}": content})
+        messages = [finding.message for finding in repository.check()]
+        if not words:
+            runtime.InferenceSession(repository.root / "m/1" / name, providers=["CPUExecutionProvider"])
+            assert messages == []
+        else:
+            with pytest.raises(Exception, match=words):
+                runtime.InferenceSession(repository.root / "m/1" / name, providers=["CPUExecutionProvider"])
+            assert words in messages[0]
+
+
 def test_onnx_runtime_may_find_out_the_size_of_an_output(tmp_path: Path) -> None:
     """Which is why CT136 is a warning, and CT134 leaves such a dimension alone."""
     runtime = pytest.importorskip("onnxruntime")

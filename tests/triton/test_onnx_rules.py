@@ -300,6 +300,29 @@ def test_weights_in_other_files(
     assert [finding.code for finding in findings if finding.code in ("CT125", "CT126", "CT139")] == codes
 
 
+ORT = b"\x14\0\0\0ORTM" + bytes(64)
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "message"),
+    [
+        ("model.ort", ORT, None),
+        ("model.ORT", ORT, None),
+        ("model.ort", b"weights", "is not in ONNX Runtime's own format: ORT model verification failed"),
+        ("model.ort", onnx_model().encode(), "is not in ONNX Runtime's own format: ORT model verification failed"),
+        ("model.bin", ORT, "is no ONNX file: Protobuf parsing failed"),
+    ],
+)
+def test_onnx_runtimes_own_format(write: Write, name: str, content: bytes, message: str | None) -> None:
+    config = CONFIG.format(batch=8, tensors=IN.format(4) + OUT.format(4)) + f'default_model_filename: "{name}"'
+    findings = write({"model/config.pbtxt": config, f"model/1/{name}": content}, base={}).check()
+    mend = "give it a name that ends in .ort, in default_model_filename as well"
+    assert [str(finding) for finding in findings] == [
+        f"model/1/{name}: error CT130: the file {message}, and the server would not load 'model'; "
+        + (mend if content == ORT else "export the model again")
+    ] * (message is not None)
+
+
 def test_a_model_in_a_directory_of_its_own(write: Write) -> None:
     files = {"model/1/model.onnx/model.onnx": external("w.bin"), "model/1/model.onnx/w.bin": "0123456789abcdef"}
     assert write({"model/config.pbtxt": 'backend: "onnxruntime"', **files}, base={}).check() == ()

@@ -13,7 +13,7 @@ from cdk_triton.triton.checks._artifacts import Artifact, artifacts
 from cdk_triton.triton.checks._sources import backend
 from cdk_triton.triton.checks.engine import Check, Problem, per_check, rule
 from cdk_triton.triton.contents import Unreadable
-from cdk_triton.triton.contents.beginning import is_git_lfs_pointer
+from cdk_triton.triton.contents.beginning import is_git_lfs_pointer, is_ort_model
 from cdk_triton.triton.contents.onnx_file import OnnxFile, OnnxTensor, onnx_file
 from cdk_triton.triton.findings import Severity
 from cdk_triton.triton.repository import RepositoryFile
@@ -49,12 +49,17 @@ class OnnxModel:
 
 @per_check
 def onnx_models(check: Check) -> Iterator[OnnxModel]:
-    """The ONNX files that the server would load, those left out that CT130 reports."""
+    """The ONNX files that the server would load, without those that CT130 reports or that are no ONNX files."""
     for each in artifacts(check):
-        if each.backend == "onnxruntime" and each.file is not None:
+        if each.backend == "onnxruntime" and each.file is not None and not _is_ort(each.file):
             read = check.contents(onnx_file, each.file)
             if not isinstance(read, Unreadable):
                 yield OnnxModel(each, each.file, read)
+
+
+def _is_ort(file: RepositoryFile) -> bool:
+    """Whether ONNX Runtime reads the file in its own format, for which it looks at the name alone."""
+    return file.path.suffix.lower() == ".ort"
 
 
 @rule(
@@ -66,6 +71,8 @@ def onnx_models(check: Check) -> Iterator[OnnxModel]:
 def unreadable_file(check: Check) -> Iterator[Problem]:
     """The file is empty, damaged, or something else than an ONNX model.
 
+    A file whose name ends in `.ort` is to be one in ONNX Runtime's own format; no other name is.
+
     Example:
         # model/config.pbtxt
         backend: "onnxruntime"
@@ -76,16 +83,26 @@ def unreadable_file(check: Check) -> Iterator[Problem]:
         # model/1/model.onnx
         <ir_version: 8, opset_import: ["" : 17]>
         model (float[N] IN) => (float[N] OUT) { OUT = Identity(IN) }
+
+    Limits:
+        What is in a file in ONNX Runtime's own format is not compared with the configuration.
     """
     for each in artifacts(check):
         if each.backend != "onnxruntime" or each.file is None or check.contents(is_git_lfs_pointer, each.file):
             continue  # a pointer is reported by CT127
-        read = check.contents(onnx_file, each.file)
-        if isinstance(read, Unreadable):
+        is_ort = check.contents(is_ort_model, each.file)
+        if _is_ort(each.file):
+            reason = "" if is_ort else "is not in ONNX Runtime's own format: ORT model verification failed"
+        else:
+            read = check.contents(onnx_file, each.file)
+            reason = read.reason if isinstance(read, Unreadable) else ""
+        if reason:
             yield Problem(
                 each.file.path,
-                f"the file {read.reason}, and the server would not load {each.model.name!r}",
-                "export the model again",
+                f"the file {reason}, and the server would not load {each.model.name!r}",
+                "give it a name that ends in .ort, in default_model_filename as well"
+                if is_ort
+                else "export the model again",
             )
 
 
