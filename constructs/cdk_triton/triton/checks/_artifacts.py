@@ -109,13 +109,10 @@ class Artifact:
         return next((file for file in found if file is not None), None)
 
 
+@per_check
 def repository_files(check: Check) -> Files:
     """All files, for what may be outside a model's directory."""
-    return check.once(_repository_files)[0]
-
-
-def _repository_files(check: Check) -> Iterator[Files]:
-    yield Files(check.repository)
+    return Files(check.repository)
 
 
 @per_check

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from difflib import get_close_matches
 from functools import cached_property, wraps
@@ -117,7 +117,7 @@ def per_check(derive: Callable[[Check], Iterator[Derived]]) -> Callable[[Check],
 
 
 @overload
-def per_check(derive: Callable[[Check], Mapping[str, Derived]]) -> Callable[[Check], Mapping[str, Derived]]: ...
+def per_check(derive: Callable[[Check], Derived]) -> Callable[[Check], Derived]: ...
 
 
 def per_check(derive: Callable[[Check], object]) -> Callable[[Check], object]:
