@@ -82,7 +82,7 @@ def add_model(
         feature(draw, config, draft, name, backend)
     named = ModelConfig()
     named.CopyFrom(config)
-    if not spelled:
+    if not config.backend and not config.platform:
         merge(named, BACKENDS[backend][0])  # the files alone say the backend
     for directory in directories:
         for file, content in model_files(named).items():
