@@ -56,7 +56,7 @@ def leaves() -> list[type[errors.CdkTritonError]]:
 
 
 @pytest.mark.parametrize("kind", leaves(), ids=lambda kind: kind.__name__)
-def test_an_error_of_the_library_is_a_sentence_and_1(
+def test_an_error_of_the_library_is_a_sentence_and_a_status(
     run: Any, repository: Path, monkeypatch: pytest.MonkeyPatch, kind: type[errors.CdkTritonError]
 ) -> None:
     error = kind.__new__(kind)
@@ -65,7 +65,8 @@ def test_an_error_of_the_library_is_a_sentence_and_1(
 
     outcome = run("validate", repository)
 
-    assert (outcome.status, outcome.out, outcome.err) == (1, "", "error: the thing is wrong; mend it\n")
+    status = 2 if issubclass(kind, errors.RepositoryError) else 1  # nothing that could be reported about
+    assert (outcome.status, outcome.out, outcome.err) == (status, "", "error: the thing is wrong; mend it\n")
 
 
 def test_a_fault_of_the_machine_is_a_sentence_and_1(

@@ -87,11 +87,15 @@ def test_mode_platform_and_models_reach_the_checks(run: Any, repository: Path, m
     ("arguments", "status", "message"),
     [
         pytest.param(
-            ["{missing}"], 1, "error: the model repository '{missing}' does not exist", id="missing directory"
+            ["{missing}"], 2, "error: the model repository '{missing}' does not exist", id="missing directory"
         ),
-        pytest.param(["{empty}"], 1, "error: ", id="empty directory"),
+        pytest.param(["{missing}", "--format", "json"], 2, "error: the model", id="missing directory for a program"),
+        pytest.param(["{missing}", "--format", "sarif"], 2, "error: the model", id="missing directory for CI"),
+        pytest.param(["{empty}"], 2, "error: the model repository '{empty}' holds no file", id="empty directory"),
+        pytest.param(["{good}/echo/config.pbtxt"], 2, "error: the model", id="a file"),
+        pytest.param(["{untabled}"], 2, "cdk-triton.toml is not TOML", id="settings that are no TOML"),
         pytest.param(
-            ["{unknown}"], 1, "cdk-triton.toml acknowledges 'CT999', but there is no rule", id="acknowledgement"
+            ["{unknown}"], 2, "cdk-triton.toml acknowledges 'CT999', but there is no rule", id="acknowledgement"
         ),
         pytest.param(
             ["{good}", "--platform", "25.90/ml.g5.xlarge"],
@@ -133,22 +137,23 @@ def test_mode_platform_and_models_reach_the_checks(run: Any, repository: Path, m
 def test_bad_input_is_one_sentence_on_stderr(
     run: Any, repository: Path, tmp_path: Path, arguments: list[str], status: int, message: str
 ) -> None:
-    places = {"good": repository, **{name: tmp_path / name for name in ("missing", "empty", "unknown")}}
+    places = {"good": repository, **{name: tmp_path / name for name in ("missing", "empty", "unknown", "untabled")}}
     places["empty"].mkdir()
-    places["unknown"].mkdir()
-    (places["unknown"] / "model").touch()
-    (places["unknown"] / "cdk-triton.toml").write_text('[acknowledge]\nCT999 = "why not"\n')
+    for name, settings in (("unknown", '[acknowledge]\nCT999 = "why not"\n'), ("untabled", "acknowledge {")):
+        places[name].mkdir()
+        (places[name] / "model").touch()
+        (places[name] / "cdk-triton.toml").write_text(settings)
 
     outcome = run("validate", *(argument.format(**places) for argument in arguments))
 
     assert (outcome.status, outcome.out) == (status, "")
     assert message.format(**places) in outcome.said
     assert "Traceback" not in outcome.err
-    if status == 1:
+    if message.startswith("error: "):
         assert len(outcome.err.splitlines()) == 1
 
 
 def test_through_the_installed_program(program: Any, repository: Path, tmp_path: Path) -> None:
     assert program("validate", "models", "--format", "json", cwd=tmp_path).status == 0
-    assert program("validate", "no-such-directory", cwd=tmp_path).status == 1
+    assert program("validate", "no-such-directory", cwd=tmp_path).status == 2
     assert program("validate", "models", "--format", "yaml", cwd=tmp_path).status == 2

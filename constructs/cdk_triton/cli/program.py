@@ -10,11 +10,12 @@ from typing import Annotated
 import typer
 
 from cdk_triton.cli import explain, local, validate
-from cdk_triton.errors import CdkTritonError
+from cdk_triton.errors import CdkTritonError, RepositoryError
 
 __all__ = ["app", "main"]
 
 _FAILED = 1
+_UNUSABLE = 2  # as click says of a usage error
 _FAULT_OF_OURS = 70  # EX_SOFTWARE of sysexits.h
 _INTERRUPTED = 130  # 128 + SIGINT, as a shell reports it
 _FRAMES_SHOWN = 3
@@ -50,6 +51,9 @@ def main() -> None:
     """Run the command line and exit; `cdk_triton.cli` lists the statuses."""
     try:
         app()
+    except RepositoryError as error:
+        # There is no report: 1 would say that there is one, with errors in it.
+        _exit(_UNUSABLE, str(error))
     except CdkTritonError as error:
         _exit(_FAILED, str(error))
     except KeyboardInterrupt:
