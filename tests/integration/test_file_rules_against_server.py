@@ -183,6 +183,16 @@ def test_the_python_backend_waits_for_ever(
         pytest.param({"model/1/model.py": SOURCE.replace("def", "async def")}, [], id="a coroutine"),
         pytest.param({"model/1/model.py": "class TritonPythonModel: pass"}, ["CT143"], id="requests would fail"),
         pytest.param(
+            {"model/1/model.py": SOURCE.replace("Triton", "") + "locals()['Triton' + 'PythonModel'] = PythonModel"},
+            [],
+            id="a class made with locals",
+        ),
+        pytest.param(
+            {"model/1/model.py": SOURCE.replace("Triton", "") + "vars()['TritonPythonModel'] = PythonModel"},
+            [],
+            id="a class made with vars",
+        ),
+        pytest.param(
             {"model/config.pbtxt": f'{PYTHON} default_model_filename: "s/a-b.py"', "model/1/s/a-b.py": SOURCE},
             [],
             id="file",

@@ -30,6 +30,23 @@ CLASS = "class TritonPythonModel:\n"
         pytest.param("from shared import *", id="everything imported"),
         pytest.param("TritonPythonModel = make()", id="made"),
         pytest.param("globals()['TritonPythonModel'] = object", id="made in a roundabout way"),
+        pytest.param("class Model: pass\nlocals()['Triton' + 'PythonModel'] = Model", id="made with locals"),
+        pytest.param("class Model: pass\nvars()['TritonPythonModel'] = Model", id="made with vars"),
+        pytest.param("import sys\nsetattr(sys.modules[__name__], 'TritonPythonModel', object)", id="made with setattr"),
+        pytest.param("import shared\ndef __getattr__(name): return getattr(shared, name)", id="made when asked for"),
+        pytest.param("with shared.make() as TritonPythonModel: pass", id="made by a statement with a body"),
+        pytest.param(
+            CLASS + "    def initialize(self, args): self.execute = self._gpu if args else self._cpu",
+            id="a method of the instance",
+        ),
+        pytest.param(
+            CLASS + "    def initialize(self, args): setattr(self, 'exe' + 'cute', print)",
+            id="an attribute of some name",
+        ),
+        pytest.param(
+            CLASS + "    def execute(self): pass\nTritonPythonModel.execute = lambda self, requests: []",
+            id="a method that is replaced",
+        ),
         pytest.param(f"if True:\n    {CLASS}        def execute(self, requests): return []", id="in a condition"),
         pytest.param(
             CLASS

@@ -14,6 +14,12 @@ from cdk_triton.triton.contents.unreadable import Unreadable
 
 __all__ = ["Method", "ModelClass", "PythonSource", "SyntaxFault", "python_source"]
 
+_NAME = "TritonPythonModel"
+_CALLED = frozenset({"execute", "initialize", "auto_complete_config"})
+
+# What can give a module a name, or an object a method, that is written nowhere as such.
+_MAKERS = frozenset({"globals", "locals", "vars", "exec", "eval", "setattr", "modules", "__dict__", "__getattr__"})
+
 # Syntax that is newer than the oldest Python that runs these checks, as it looks to a parser that does not know it:
 # nested quotes in f-strings (3.12), `type X = …` and `def f[T]` (3.12).
 _NEWER = ("f-string", "type ", "[")
@@ -133,14 +139,16 @@ def _may_be_newer(fault: SyntaxError) -> bool:
 
 
 def _look(module: ast.Module) -> PythonSource:
-    model: ModelClass | None = None
-    elsewhere = False
+    own: ast.ClassDef | None = None
     for statement in _flat(module.body):
-        if isinstance(statement, ast.ClassDef) and statement.name == "TritonPythonModel":
-            model = _class(statement)
-        elif _binds(statement):
-            elsewhere, model = True, None
-    return PythonSource(model, model is not None or elsewhere)
+        if isinstance(statement, ast.ClassDef) and statement.name == _NAME:
+            own = statement
+        elif _is_simple(statement) and any(map(_binds, ast.walk(statement))):
+            own = None
+    if own is None:
+        return PythonSource(None, any(map(_may_make, ast.walk(module))))
+    assigned = {node.attr for node in ast.walk(module) if isinstance(node, ast.Attribute) and _is_stored(node)}
+    return PythonSource(_class(own, assigned), may_have_model=True)
 
 
 def _flat(body: list[ast.stmt]) -> Iterator[ast.stmt]:
@@ -156,26 +164,46 @@ def _flat(body: list[ast.stmt]) -> Iterator[ast.stmt]:
             yield from _flat(case.body)
 
 
-def _binds(statement: ast.stmt) -> bool:
-    """Whether a statement may give the module the class in another way than by defining it."""
-    if isinstance(statement, ast.Import | ast.ImportFrom):
-        return any(
-            alias.name == "*" or (alias.asname or alias.name) == "TritonPythonModel" for alias in statement.names
-        )
-    if isinstance(statement, ast.FunctionDef):
-        return statement.name in ("TritonPythonModel", "__getattr__")
-    if isinstance(statement, ast.Assign | ast.AnnAssign | ast.Expr):
-        return any(
-            (isinstance(node, ast.Name) and node.id in ("TritonPythonModel", "globals", "exec", "setattr"))
-            or (isinstance(node, ast.Attribute) and node.attr == "modules")
-            for node in ast.walk(statement)
-        )
-    return False
+def _is_simple(statement: ast.stmt) -> bool:
+    """Whether no other statement of the module is a part of it."""
+    return isinstance(statement, ast.FunctionDef | ast.AsyncFunctionDef) or not hasattr(statement, "body")
 
 
-def _class(given: ast.ClassDef) -> ModelClass:
+def _is_stored(node: ast.Name | ast.Attribute | ast.Subscript) -> bool:
+    return not isinstance(node.ctx, ast.Load)
+
+
+def _names(node: ast.AST) -> set[str]:
+    """The names that a part of the source uses, defines or writes as text."""
+    match node:
+        case ast.Name(id=name) | ast.Attribute(attr=name) | ast.FunctionDef(name=name) | ast.Constant(value=str(name)):
+            return {name}
+        case ast.alias(name=name, asname=alias):
+            return {alias or name}
+    return set()
+
+
+def _binds(node: ast.AST) -> bool:
+    """Whether a part of a statement may give the module another class than the one that is defined."""
+    match node:
+        case ast.Name() | ast.Subscript(slice=ast.Constant()):
+            written = node if isinstance(node, ast.Name) else node.slice
+            return _is_stored(node) and _NAME in _names(written)
+        case ast.alias():
+            return bool(_names(node) & {_NAME, "*"})
+    return isinstance(node, ast.FunctionDef) and node.name == _NAME
+
+
+def _may_make(node: ast.AST) -> bool:
+    """Whether a module that defines no such class may have it all the same, because of this part of it."""
+    return bool(_names(node) & (_MAKERS | {_NAME})) or _binds(node)
+
+
+def _class(given: ast.ClassDef, assigned: set[str]) -> ModelClass:
+    """Read the class; `assigned` are the attributes that something is assigned to anywhere in the module."""
     plain = all(isinstance(base, ast.Name) and base.id == "object" for base in given.bases)
-    complete = plain and not given.keywords and not given.decorator_list
+    complete = plain and not given.keywords and not given.decorator_list and not assigned & _CALLED
+    complete = complete and not any(_names(node) & {"setattr", "__dict__"} for node in ast.walk(given))
     methods: dict[str, Method] = {}
     for statement in _flat(given.body):
         if isinstance(statement, ast.FunctionDef | ast.AsyncFunctionDef):
@@ -184,9 +212,9 @@ def _class(given: ast.ClassDef) -> ModelClass:
             methods.pop(statement.name, None)
             if method is not None:
                 methods[statement.name] = method
-        elif _names_of(statement) & {"execute", "initialize", "auto_complete_config", "*"}:
+        elif _names_of(statement) & {*_CALLED, "*"}:
             complete = False
-    return ModelClass(given.lineno, methods, complete)
+    return ModelClass(given.lineno, {name: methods[name] for name in methods if name not in assigned}, complete)
 
 
 def _names_of(statement: ast.stmt) -> set[str]:
