@@ -260,3 +260,19 @@ def said_of(repository: ModelRepository) -> list[str]:
 )
 def test_what_is_found(write: Write, change: Mapping[str, Change], findings: list[str]) -> None:
     assert said_of(write(change, base=BASE)) == findings
+
+
+@pytest.mark.parametrize(
+    ("inputs", "codes"),
+    [
+        pytest.param(IN, {"CT332"}, id="what is named is all that it has"),
+        pytest.param("", set(), id="what it has is in the plan"),
+    ],
+)
+def test_a_plan_completes_all_inputs_or_none(write: Write, inputs: str, codes: set[str]) -> None:
+    change = pipeline({"INPUT": "IN"}, {"OUT": "OUT"}) | {
+        "model/config.pbtxt": f'platform: "tensorrt_plan"\n{inputs}{OUT}',
+        "model/1/model.plan": "plan",
+    }
+    findings = write(change, base=BASE).check(default_model="pipeline")
+    assert {finding.code for finding in findings if finding.code.startswith("CT3")} == codes

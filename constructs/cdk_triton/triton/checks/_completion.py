@@ -47,6 +47,8 @@ def completes_named_tensors(check: Check, model: Model, config: ModelConfig) -> 
 def completes_tensors(check: Check, model: Model, config: ModelConfig, side: Side) -> bool:
     """Whether the backend may add inputs, or outputs, that the configuration does not name."""
     backend = known_backend(check, model, config)
+    if backend == "tensorrt":  # of a tensor that is named it completes type and shape: model_state.cc, FixIO
+        return not (config.input if side == "input" else config.output)
     if backend in _WHOLE_SIDES:
         named = len(config.input) + len(config.batch_input) if side == "input" else len(config.output)
         return named == 0

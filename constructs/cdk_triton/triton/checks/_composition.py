@@ -7,16 +7,13 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from cdk_triton.triton.checks._completion import Side, completes_batch_size, completes_tensors, known_backend
+from cdk_triton.triton.checks._completion import completes_batch_size
 from cdk_triton.triton.checks.engine import Check, per_check
-from cdk_triton.triton.contents.python_source import PythonSource, python_source
 from cdk_triton.triton.ensemble import EnsembleStep
 from cdk_triton.triton.repository import Model
 from cdk_triton.triton.schema import DataType, ModelConfig, ModelInput, ModelOutput
 
-__all__ = ["End", "RunStep", "adds_tensors", "completes_itself", "fits", "flow_ends", "passed_on", "run_steps"]
-
-_PYTHON = (3, 12)  # which one does not matter: a file that it cannot read counts as one that says anything
+__all__ = ["End", "RunStep", "fits", "flow_ends", "passed_on", "run_steps"]
 
 
 class RunStep(NamedTuple):
@@ -124,28 +121,6 @@ def passed_on(tensors: Mapping[str, list[End]]) -> Iterator[tuple[End, End]]:
                 yield source, end
 
 
-def adds_tensors(check: Check, model: Model, config: ModelConfig, side: Side) -> bool:
-    """Whether the model may have inputs, or outputs, that its configuration does not name."""
-    if known_backend(check, model, config) == "python":
-        return completes_itself(check, model, config)
-    return completes_tensors(check, model, config, side)
-
-
-def completes_itself(check: Check, model: Model, config: ModelConfig) -> bool:
-    """Whether a Python model has `auto_complete_config`, or may have it as far as its source tells."""
-    if known_backend(check, model, config) != "python":
-        return False
-    version = str(model.served_versions[-1]) if model.served_versions else ""
-    path = model.directory / version / (config.default_model_filename or "model.py")
-    file = next((file for file in model.files if file.path == path), None)
-    source = check.contents(python_source(_PYTHON), file) if file is not None else None
-    if not isinstance(source, PythonSource):
-        return True
-    if source.model is None:
-        return source.may_have_model
-    return "auto_complete_config" in source.model.methods or not source.model.is_complete
-
-
 def _own_ends(ensemble: Model, config: ModelConfig) -> Iterator[End]:
     """An ensemble gives its steps what `reshape` says; its `dims` are for callers."""
     batches = (config.max_batch_size > 0,)
@@ -182,7 +157,7 @@ def _step_ends(check: Check, run: RunStep) -> Iterator[tuple[str, End]]:
     step, model, config = run.step, run.model, run.config
     where = f"ensemble_scheduling.step[{step.index}]"
     batches: tuple[bool, ...] = (config.max_batch_size > 0,)
-    if config.max_batch_size == 0 and _batches_perhaps(check, model, config):
+    if config.max_batch_size == 0 and completes_batch_size(check, model, config):
         batches = (False, True)
     for given in config.input:
         name = given.name
@@ -196,12 +171,6 @@ def _step_ends(check: Check, run: RunStep) -> Iterator[tuple[str, End]]:
             what, field = f"as output {name!r} of {model.name!r}", f'{where}.output_map["{name}"]'
             shape = tuple(outputs[name].dims) or None
             yield written, _end(model, what, outputs[name], field, shape, batches, writes=True, reads=False)
-
-
-def _batches_perhaps(check: Check, model: Model, config: ModelConfig) -> bool:
-    if known_backend(check, model, config) == "python":
-        return completes_itself(check, model, config)
-    return completes_batch_size(check, model, config)
 
 
 def _end(

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from cdk_triton.triton.checks._composition import adds_tensors, flow_ends, passed_on, run_steps
+from cdk_triton.triton.checks._completion import completes_tensors
+from cdk_triton.triton.checks._composition import flow_ends, passed_on, run_steps
 from cdk_triton.triton.checks._sources import core
 from cdk_triton.triton.checks._spelling import Suggestions
 from cdk_triton.triton.checks._words import listed
@@ -69,7 +70,7 @@ def no_such_input(check: Check) -> Iterator[Problem]:
     suggestions = Suggestions()
     for ensemble, _, step, model, config in run_steps(check):
         strange, missing = _unmatched_inputs(step, config)
-        if not strange or adds_tensors(check, model, config, "input"):
+        if not strange or completes_tensors(check, model, config, "input"):
             continue
         meant = _meant(strange, missing, suggestions)
         unmapped = [tensor.name for tensor in config.input if tensor.optional and tensor.name not in step.input_map]
@@ -126,7 +127,7 @@ def unmapped_input(check: Check) -> Iterator[Problem]:
         strange, missing = _unmatched_inputs(step, config)
         if not missing or not step.input_map:
             continue  # the latter is reported by CT314
-        known = () if strange and adds_tensors(check, model, config, "input") else strange
+        known = () if strange and completes_tensors(check, model, config, "input") else strange
         misspelt = set(_meant(known, missing, suggestions).values())  # reported by CT332
         for name in missing:
             if name not in misspelt:
@@ -189,7 +190,7 @@ def no_such_output(check: Check) -> Iterator[Problem]:
     for ensemble, _, step, model, config in run_steps(check):
         outputs = {tensor.name for tensor in config.output}
         strange = [key for key in step.output_map if key not in outputs]
-        if not strange or adds_tensors(check, model, config, "output"):
+        if not strange or completes_tensors(check, model, config, "output"):
             continue
         meant = _meant(strange, [name for name in sorted(outputs) if name not in step.output_map], suggestions)
         for key in strange if config.output else strange[:1]:
