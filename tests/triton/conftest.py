@@ -217,6 +217,7 @@ class _Unpublished:
 
     release: str
     instance_type: str
+    image: str | None = None
 
     @property
     def instance(self) -> GpuInstance:

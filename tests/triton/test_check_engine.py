@@ -37,6 +37,7 @@ if TYPE_CHECKING:
 class Platform:
     release: str | None
     instance_type: str = "ml.g5.2xlarge"
+    image: str | None = None
 
     @property
     def instance(self) -> GpuInstance:

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 class Platform:
     release: str | None
     instance_type: str = "ml.g5.2xlarge"
+    image: str | None = None
 
     @property
     def instance(self) -> GpuInstance:
@@ -40,8 +41,8 @@ class Platform:
         pytest.param(
             {"bert/config.pbtxt": b"\xff"},
             [
-                "bert/config.pbtxt: error CT101: line 1, column 1: the byte 0xff is not UTF-8; save the file"
-                " as UTF-8; the server would not load 'bert': failed to read text proto from"
+                "bert/config.pbtxt: error CT101: line 1, column 1: the byte 0xff, which is not UTF-8, stands"
+                " outside quotes, where only ASCII is read; remove it, or quote it; the server would not load 'bert': failed to read text proto from"
                 " bert/config.pbtxt; correct the file; Triton's model_config.proto lists every field",
             ],
             id="CT101 not UTF-8",

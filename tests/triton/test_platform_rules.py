@@ -1,4 +1,4 @@
-"""The rules CT601 to CT605: whether the release has what the models need, and runs on the instance's GPU."""
+"""The rules CT601 to CT606: whether the image has what the models need, and runs on the instance's GPU."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from cdk_triton.sagemaker import ServingPlatform
+from cdk_triton.triton import ContainerEnvironment
 
 if TYPE_CHECKING:
     from tests.triton.conftest import Change, Write
@@ -43,12 +44,13 @@ def platform(text: str) -> ServingPlatform:
             TENSORFLOW,
             "25.04/ml.g5.xlarge",
             [
-                "model/config.pbtxt platform: error CT601: 'model' needs the TensorFlow backend, which is gone since"
-                " 25.03, and the server of 25.04 would not load it: unable to find backend library for backend"
-                " 'tensorflow', try specifying runtime on the model configuration.; convert the model to ONNX, or"
-                " serve with a release up to 25.02 (SageMaker's last image is 24.09)",
+                "model/config.pbtxt platform: warning CT606: 'model' needs the backend 'tensorflow', which SageMaker's"
+                " image does not have; the image is one of your own, and without the backend it would not load the"
+                " model: unable to find backend library for backend 'tensorflow', try specifying runtime on the model"
+                " configuration.; convert the model to ONNX, or serve with a release up to 25.02 (SageMaker's last"
+                " image is 24.09)",
             ],
-            id="CT601 TensorFlow is gone",
+            id="CT606 TensorFlow is gone from SageMaker's images",
         ),
         pytest.param(TENSORFLOW, "25.02/ml.g5.xlarge", [], id="the last release with TensorFlow"),
         pytest.param(
@@ -153,3 +155,79 @@ def test_releases(write: Write, files: Mapping[str, Change], where: str, finding
     repository = write(files, base={})
     found = [finding for finding in repository.check(platform=platform(where)) if finding.code.startswith("CT6")]
     assert [str(finding) for finding in found] == findings
+
+
+NOT_FOUND = "unable to find backend library for backend '{}', try specifying runtime on the model configuration."
+
+
+def model_of(backend: str, more: str = "") -> Mapping[str, str]:
+    tensors = 'input { name: "x" data_type: TYPE_FP32 dims: 4 } output { name: "y" data_type: TYPE_FP32 dims: 4 }'
+    return {"m/config.pbtxt": f'backend: "{backend}" {tensors} {more}', "m/1/weights": "", "m/2/weights": ""}
+
+
+@pytest.mark.parametrize(
+    ("backend", "mend"),
+    [
+        ("onnx", 'did you mean backend: "onnxruntime"?'),
+        ("torch", 'did you mean backend: "pytorch"?'),
+        ("tensorrt_plan", 'did you mean backend: "tensorrt"?'),
+        ("pythn", 'did you mean backend: "python"?'),
+        ("filgpu", 'did you mean backend: "fil"?'),
+        (
+            "vllm",
+            "name a backend of the image (dali, fil, identity, onnxruntime, openvino, python, pytorch, repeat, square,"
+            " tensorrt)",
+        ),
+    ],
+)
+def test_a_backend_that_sagemakers_image_does_not_have(write: Write, backend: str, mend: str) -> None:
+    (finding,) = write(model_of(backend), base={}).check(
+        platform=ServingPlatform(release="25.09", instance_type="ml.g5.xlarge")
+    )
+    assert str(finding) == (
+        f"m/config.pbtxt backend: error CT601: 'm' needs the backend '{backend}', which is not in SageMaker's image of"
+        f" 25.09, and the server would not load it: {NOT_FOUND.format(backend)}; {mend}"
+    )
+
+
+def test_a_backend_of_no_image_is_a_warning_where_nobody_says_the_platform(write: Write) -> None:
+    (finding,) = write(model_of("onnx"), base={}).check()
+    assert str(finding) == (
+        "m/config.pbtxt backend: warning CT606: 'm' needs the backend 'onnx', which no release of SageMaker's image"
+        f" has, and a server without it would not load the model: {NOT_FOUND.format('onnx')}; did you mean backend:"
+        ' "onnxruntime"?'
+    )
+
+
+@pytest.mark.parametrize("backend", ["identity", "square", "repeat", "tensorflow"])
+def test_a_backend_that_some_image_has(write: Write, backend: str) -> None:
+    codes = [finding.code for finding in write(model_of(backend), base={}).check()]
+    assert "CT606" not in codes
+
+
+@pytest.mark.parametrize("backend", ["vllm", "tensorrtllm"])
+def test_a_backend_that_another_image_has(write: Write, backend: str) -> None:
+    repository = write(model_of(backend), base={})
+    assert repository.check(platform=platform("25.09/ml.g5.xlarge")) == ()
+    assert [finding.code for finding in repository.check()] == ["CT606"]
+
+
+@pytest.mark.parametrize(
+    ("more", "files", "codes"),
+    [
+        pytest.param("", {"m/libtriton_own.so": "library"}, [], id="beside the versions"),
+        pytest.param("", {"m/1/libtriton_own.so": "", "m/2/libtriton_own.so": ""}, [], id="in the served version"),
+        pytest.param("", {"m/1/libtriton_own.so": ""}, ["CT601"], id="in a version that is not served"),
+        pytest.param("", {"m/libtriton_another.so": ""}, ["CT601"], id="another backend's library"),
+        pytest.param('runtime: "libtriton_special.so"', {}, [], id="runtime"),
+    ],
+)
+def test_a_backend_of_ones_own(write: Write, more: str, files: Mapping[str, str], codes: list[str]) -> None:
+    repository = write({**model_of("own", more), **files}, base={})
+    found = repository.check(platform=ServingPlatform(release="25.09", instance_type="ml.g5.xlarge"))
+    assert [finding.code for finding in found] == codes
+
+
+def test_backends_in_another_directory(write: Write) -> None:
+    environment = ContainerEnvironment(additional_args=("--backend-directory=/opt/ml/model/backends",))
+    assert write(model_of("own"), base={}).check(environment=environment) == ()

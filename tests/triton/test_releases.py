@@ -10,7 +10,7 @@ import pytest
 
 from cdk_triton.errors import ConfigurationError
 from cdk_triton.triton import release, releases
-from cdk_triton.triton.releases import release_order, tensorrt_bounds
+from cdk_triton.triton.releases import backends_in, is_at_least, release_order, tensorrt_bounds
 
 
 def test_a_release() -> None:
@@ -22,7 +22,7 @@ def test_a_release() -> None:
         "3.12",
         "1.51.2",
     )
-    assert (row.sagemaker_image, row.tensorflow_backend, row.min_compute_capability) == (True, False, "7.5")
+    assert (row.sagemaker_image, row.min_compute_capability) == (True, "7.5")
     assert row.order == (25, 9)
 
 
@@ -42,6 +42,12 @@ def test_a_name_that_is_no_release(name: str) -> None:
         release_order(name)
 
 
+def test_whether_a_release_is_another_or_newer() -> None:
+    assert is_at_least("25.09", "25.09")
+    assert is_at_least("25.10", "25.09")
+    assert not is_at_least("24.12", "25.01")
+
+
 def test_releases_come_in_order_and_each_once() -> None:
     orders = [row.order for row in releases()]
     assert orders == sorted(set(orders))
@@ -49,7 +55,16 @@ def test_releases_come_in_order_and_each_once() -> None:
 
 
 def test_the_tensorflow_backend_ended_with_25_02() -> None:
-    assert max(row.release for row in releases() if row.tensorflow_backend) == "25.02"
+    assert max(row.release for row in releases() if "tensorflow" in backends_in(row.release)) == "25.02"
+
+
+def test_the_backends_of_a_release() -> None:
+    today = {
+        *("dali", "fil", "identity", "onnxruntime", "openvino", "python", "pytorch", "repeat", "square", "tensorrt")
+    }
+    assert backends_in("25.03") == backends_in("30.01") == today
+    assert backends_in("23.04") == backends_in("25.02") == today | {"tensorflow"}
+    assert backends_in("22.07") == backends_in(None) == today | {"tensorflow", "tensorflow1", "tensorflow2"}
 
 
 def test_versions_look_like_versions() -> None:
@@ -65,7 +80,7 @@ def test_the_data_file_is_in_its_canonical_form_and_says_where_it_comes_from() -
     text = files("cdk_triton.triton").joinpath("data", "releases.json").read_text(encoding="utf-8")
     table = json.loads(text)
     assert text == json.dumps(table, indent=1, ensure_ascii=False) + "\n"
-    assert list(table) == ["date", "source", "fields", "releases"]
+    assert list(table) == ["date", "source", "fields", "backends", "releases"]
     assert re.fullmatch(r"\d{4}-\d{2}-\d{2}", table["date"])
     for row in table["releases"]:
         assert list(row) == list(table["fields"])

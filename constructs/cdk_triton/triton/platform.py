@@ -38,6 +38,10 @@ class Platform(Protocol):
         """The Triton release, for example `25.09`; None where an own image does not say."""
 
     @property
+    def image(self) -> str | None:
+        """The image of one's own that serves instead of SageMaker's, or None."""
+
+    @property
     def instance_type(self) -> str:
         """The SageMaker instance type, for example `ml.g5.2xlarge`."""
 

@@ -10,11 +10,19 @@ import re
 from dataclasses import dataclass, fields
 from functools import cache
 from importlib.resources import files
-from typing import Literal
+from typing import Any, Literal
 
 from cdk_triton.errors import ConfigurationError
 
-__all__ = ["Release", "release", "release_order", "releases", "tensorrt_bounds"]
+__all__ = [
+    "Release",
+    "backends_in",
+    "is_at_least",
+    "release",
+    "release_order",
+    "releases",
+    "tensorrt_bounds",
+]
 
 _NAME = re.compile(r"([0-9]{2})\.([0-9]{2})")
 
@@ -37,7 +45,6 @@ class Release:
         tensorrt_source: where that version comes from.
         onnxruntime: version of ONNX Runtime.
         dali: version of DALI.
-        tensorflow_backend: whether the TensorFlow backend is in it.
         min_compute_capability: the oldest GPU that it supports, `7.5`.
     """
 
@@ -54,7 +61,6 @@ class Release:
     tensorrt_source: str
     onnxruntime: str
     dali: str | None
-    tensorflow_backend: bool
     min_compute_capability: str | None
 
     @property
@@ -75,12 +81,33 @@ def release_order(name: str) -> tuple[int, int]:
     return int(match[1]), int(match[2])
 
 
+def is_at_least(name: str, other: str) -> bool:
+    """Whether a release, known or not, is another one or newer.
+
+    Raises:
+        ConfigurationError: a name is not two digits, a dot and two digits.
+    """
+    return release_order(name) >= release_order(other)
+
+
 @cache
 def releases() -> tuple[Release, ...]:
     """Every known release, oldest first."""
-    table = json.loads(files(__package__).joinpath("data", "releases.json").read_text(encoding="utf-8"))
     names = [field.name for field in fields(Release)]
-    return tuple(Release(**{name: row[name] for name in names}) for row in table["releases"])
+    return tuple(Release(**{name: row[name] for name in names}) for row in _table()["releases"])
+
+
+@cache
+def backends_in(name: str | None) -> frozenset[str]:
+    """The backends in the image of a release, known or not; for None, those that any release had.
+
+    Raises:
+        ConfigurationError: the name is not two digits, a dot and two digits.
+    """
+    since: dict[str, list[str]] = _table()["backends"]["since"]  # oldest first
+    if name is None:
+        return frozenset(backend for names in since.values() for backend in names)
+    return frozenset(next((names for first, names in reversed(since.items()) if is_at_least(name, first)), ()))
 
 
 def release(name: str) -> Release:
@@ -115,6 +142,12 @@ def tensorrt_bounds(name: str) -> tuple[tuple[int, ...] | None, tuple[int, ...] 
     older = [version for at, version in read if at <= order]
     newer = [version for at, version in read if at >= order]
     return (_numbers(older[-1]) if older else None), (_numbers(newer[0]) if newer else None)
+
+
+@cache
+def _table() -> dict[str, Any]:
+    table: dict[str, Any] = json.loads(files(__package__).joinpath("data", "releases.json").read_text(encoding="utf-8"))
+    return table
 
 
 def _numbers(version: str) -> tuple[int, ...]:

@@ -1,4 +1,4 @@
-"""CT601 to CT609: whether the release has what the models need, and runs on the instance's GPU.
+"""CT601 to CT609: whether the image has what the models need, and runs on the instance's GPU.
 
 What fits no model at all, such as a GPU that the release does not support, is refused by `ServingPlatform` itself.
 Versions of TensorRT are compared by `tensorrt_bounds`, so that nothing is refused because of a recalled version.
@@ -9,15 +9,19 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from cdk_triton.triton.checks._configured import has_argument
 from cdk_triton.triton.checks._sources import backend, core, server
+from cdk_triton.triton.checks._spelling import Suggestions
 from cdk_triton.triton.checks.engine import Check, Problem, rule
 from cdk_triton.triton.findings import Severity
-from cdk_triton.triton.platform import Platform
-from cdk_triton.triton.releases import Release, release_order, releases, tensorrt_bounds
+from cdk_triton.triton.releases import Release, backends_in, is_at_least, releases, tensorrt_bounds
 from cdk_triton.triton.repository import Model
 from cdk_triton.triton.schema import DataType, ModelConfig, ModelInput, ModelOutput
 
-_NO_TENSORFLOW_SINCE = "25.03"
+_FIND_BACKEND = core("src/backend_model.cc", 408, 443)
+_NOT_FOUND = "unable to find backend library for backend '{}', try specifying runtime on the model configuration."
+_IN_OTHER_IMAGES = ("tensorrtllm", "vllm")
+
 _DALI_IMPORTABLE_SINCE = "24.05"
 
 _TURING = (7, 5)
@@ -34,40 +38,78 @@ _CUDA_FOR = {9: (11, 8), 10: (12, 8), 12: (12, 8)}
     "CT601",
     Severity.ERROR,
     "the release does not have the model's backend",
-    source=core("src/backend_model.cc", 408, 443),
-    applies=lambda platform: _is_release(platform, since=_NO_TENSORFLOW_SINCE),
+    source=_FIND_BACKEND,
+    applies=lambda platform: platform.release is not None and platform.image is None,
 )
 def backend_not_in_release(check: Check) -> Iterator[Problem]:
-    """A TensorFlow model is to be served by a release without the TensorFlow backend.
+    """A model's backend is not in SageMaker's image of the release, often because its name is misspelt.
 
-    25.02 was the last release that had it, and 24.09 SageMaker's last image. Graph definitions and saved models run
-    elsewhere after a conversion to ONNX, and in a Python model with a packed environment.
+    The images have dali, fil, identity, onnxruntime, openvino, python, pytorch, repeat, square and tensorrt, and
+    tensorflow up to 25.02 (24.09 was SageMaker's last image with it): `enable_all` in `build.py` of the server. Graph
+    definitions and saved models run elsewhere after a conversion to ONNX, and in a Python model with a packed
+    environment. vLLM and TensorRT-LLM are in images of their own.
+
+    A backend of one's own may lie beside the model, as `libtriton_<backend>.so` in its directory or in each version's.
 
     Example:
         $ cdk-triton validate . --platform 25.09/ml.g5.xlarge
         # model/config.pbtxt
-        platform: "tensorflow_savedmodel"
-
-        # model/1/model.savedmodel/saved_model.pb
-        weights
+        backend: "tensorrt_plan"
 
     Instead:
-        $ cdk-triton validate . --platform 24.09/ml.g5.xlarge
+        $ cdk-triton validate . --platform 25.09/ml.g5.xlarge
+        # model/config.pbtxt
+        platform: "tensorrt_plan"
 
     Limits:
-        A backend of one's own, in an image of one's own or beside the model, is not looked into.
+        What `runtime` names is not looked for. An image of one's own is the subject of CT606.
     """
-    for model in check.loaded_models:
-        own = model.config is not None and model.config.runtime
-        if model.backend_name != "tensorflow" or own or any("libtriton_" in file.path.name for file in model.files):
+    for model, backend_name, mend in _without_backend(check):
+        yield Problem(
+            model.config_path,
+            f"{model.name!r} needs the backend {backend_name!r}, which is not in SageMaker's image of "
+            f"{_release(check)}, and the server would not load it: {_NOT_FOUND.format(backend_name)}",
+            mend,
+            _backend_field(model),
+        )
+
+
+@rule("CT606", Severity.WARNING, "SageMaker's images do not have the model's backend", source=_FIND_BACKEND)
+def backend_not_known(check: Check) -> Iterator[Problem]:
+    """A model's backend is in no release of SageMaker's image, and nobody said that such an image serves.
+
+    CT601 says it as an error where a platform is said; the documentation there lists the backends. An image of one's
+    own may have others, of which this library knows nothing; vLLM and TensorRT-LLM, which NVIDIA has images of, are
+    taken to be in it.
+
+    Example:
+        # model/config.pbtxt
+        backend: "onnx"
+
+        # model/1/model.onnx
+        <ir_version: 8, opset_import: ["" : 17]>
+        model (float[N, 4] x) => (float[N, 4] y) { y = Identity(x) }
+
+    Instead:
+        # model/config.pbtxt
+        backend: "onnxruntime"
+    """
+    platform = check.platform
+    if platform is not None and platform.image is None:
+        return  # reported by CT601
+    for model, backend_name, mend in _without_backend(check):
+        if platform is None:
+            found = "which no release of SageMaker's image has, and a server without it"
+        elif backend_name not in _IN_OTHER_IMAGES:
+            found = "which SageMaker's image does not have; the image is one of your own, and without the backend it"
+        else:
             continue
         yield Problem(
             model.config_path,
-            f"{model.name!r} needs the TensorFlow backend, which is gone since {_NO_TENSORFLOW_SINCE}, and the server "
-            f"of {_release(check)} would not load it: unable to find backend library for backend 'tensorflow', try "
-            "specifying runtime on the model configuration.",
-            "convert the model to ONNX, or serve with a release up to 25.02 (SageMaker's last image is 24.09)",
-            "backend" if model.config is not None and model.config.backend else "platform",
+            f"{model.name!r} needs the backend {backend_name!r}, {found} would not load the model: "
+            f"{_NOT_FOUND.format(backend_name)}",
+            mend,
+            _backend_field(model),
         )
 
 
@@ -210,7 +252,7 @@ def int64_before_tensorrt_10(check: Check) -> Iterator[Problem]:
     Severity.WARNING,
     "the release may not serialise a DALI pipeline by itself",
     source=backend("dali_backend", "src/model_provider/model_provider.h", 86, 142),
-    applies=lambda platform: _is_release(platform, before=_DALI_IMPORTABLE_SINCE),
+    applies=lambda platform: platform.release is not None and not is_at_least(platform.release, _DALI_IMPORTABLE_SINCE),
 )
 def pipeline_without_dali(check: Check) -> Iterator[Problem]:
     """A DALI model is a Python file, and the release is older than 24.05.
@@ -238,6 +280,43 @@ def pipeline_without_dali(check: Check) -> Iterator[Problem]:
             )
 
 
+def _without_backend(check: Check) -> Iterator[tuple[Model, str, str]]:
+    """The models whose backend neither the image nor the model brings along: with the backend, and what to do."""
+    known = backends_in(_release(check))
+    suggestions = Suggestions()
+    if has_argument(check, "--backend-directory"):
+        return
+    for model in check.loaded_models:
+        name = model.backend_name
+        if name is None or name in known or (model.config is not None and _brings_its_own(model, model.config)):
+            continue
+        longer = (each for each in sorted(known) if each.startswith(name))
+        meant = next(longer, None) or suggestions.closest(name, sorted(known))
+        if name == "tensorflow":
+            mend = "convert the model to ONNX, or serve with a release up to 25.02 (SageMaker's last image is 24.09)"
+        elif meant is not None:
+            mend = f'did you mean backend: "{meant}"?'
+        else:
+            mend = f"name a backend of the image ({', '.join(sorted(known))})"
+        yield model, name, mend
+
+
+def _brings_its_own(model: Model, config: ModelConfig) -> bool:
+    """Whether the model's library is named, or lies beside the model; an ensemble without its platform is CT311's."""
+    if config.runtime or config.HasField("ensemble_scheduling"):
+        return True
+    library = f"libtriton_{model.backend_name}.so"
+    paths = {*(file.path for file in model.files), *model.produced}
+    places = [model.directory / str(version) / library for version in model.served_versions]
+    return model.directory / library in paths or (bool(places) and paths.issuperset(places))
+
+
+def _backend_field(model: Model) -> str:
+    if model.config is None or not (model.config.backend or model.config.platform):
+        return ""
+    return "backend" if model.config.backend else "platform"
+
+
 def _pipeline_source(model: Model) -> str | None:
     """The Python file of a DALI model in one of its served versions, where there is no serialised pipeline."""
     default = (model.config.default_model_filename if model.config is not None else "") or "model.dali"
@@ -263,12 +342,6 @@ def _facts(check: Check) -> Release | None:
 
 def _release(check: Check) -> str | None:
     return None if check.platform is None else check.platform.release
-
-
-def _is_release(platform: Platform, *, since: str = "00.00", before: str = "99.99") -> bool:
-    return platform.release is not None and (
-        release_order(since) <= release_order(platform.release) < release_order(before)
-    )
 
 
 def _numbers(version: str) -> tuple[int, ...]:
