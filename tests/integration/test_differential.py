@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 
+from cdk_triton.sagemaker import ServingPlatform
 from cdk_triton.triton import ModelConfig, Severity
 from cdk_triton.triton.checks import rule_of
 from judging.comparison import STRICTER_THAN_THE_JUDGE, Tally, compare
@@ -20,6 +21,9 @@ from judging.mutations import NEWER_FIELDS, changed_repositories
 from judging.server import Judge
 
 pytestmark = pytest.mark.timeout(7200)
+
+NEAREST = ServingPlatform(release="24.09", instance_type="ml.g5.12xlarge")
+"""What SageMaker has that is next to the judge, 24.10; with several GPUs."""
 
 
 def seeded(count: int, *, fixed: bool) -> settings:
@@ -54,14 +58,15 @@ def test_the_judge_does_not_know_the_newer_fields(judge: Judge, tmp_path: Path, 
 def test_no_false_alarm_on_valid_repositories(
     judge: Judge, repositories: int | None, table: Tally, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
-    root = tmp_path_factory.mktemp("valid") / "repository"
+    directory = tmp_path_factory.mktemp("valid")
 
     @seeded((repositories or 500) // 4, fixed=repositories is None)
     @given(valid_repositories())
     def run(draft: Draft) -> None:
-        comparison = compare(draft, root, judge)
+        comparison = compare(draft, directory, judge)
         table.add(comparison)
-        errors = [finding for finding in comparison.findings if finding.severity == "error"]
+        findings = comparison.repository.check(platform=NEAREST, default_model=draft.entry)
+        errors = [finding for finding in (*comparison.findings, *findings) if finding.severity == "error"]
         assert (comparison.verdict.loaded, errors) == (True, []), f"\n{comparison}"
 
     run()
@@ -70,12 +75,12 @@ def test_no_false_alarm_on_valid_repositories(
 def test_the_checks_and_the_server_agree_on_changed_repositories(
     judge: Judge, repositories: int | None, table: Tally, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
-    root = tmp_path_factory.mktemp("changed") / "repository"
+    directory = tmp_path_factory.mktemp("changed")
 
     @seeded(repositories or 500, fixed=repositories is None)
     @given(changed_repositories())
     def run(draft: Draft) -> None:
-        comparison = compare(draft, root, judge)
+        comparison = compare(draft, directory, judge)
         table.add(comparison)
         assert comparison.disagreement is None, f"\n{comparison}"
 

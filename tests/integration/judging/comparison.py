@@ -71,13 +71,13 @@ class Comparison:
 
     Attributes:
         draft: the repository.
-        backends: what runs each model.
+        repository: the same, as we read it.
         findings: all of our findings.
         verdict: the server's.
     """
 
     draft: Draft
-    backends: Mapping[str, str | None]
+    repository: ModelRepository
     findings: tuple[Finding, ...]
     verdict: Verdict
 
@@ -102,22 +102,27 @@ class Comparison:
             return f"production refuses it earlier: {why}"
         if any(self._is_completed(*found) for found in _MISSING_TENSOR.findall(said)):
             return "the real backend completes inputs and outputs"
-        if any(self.backends[model] not in COMPLETE_NO_TENSOR for model in _OPEN_TENSOR.findall(said)):
+        if any(self._backend(model) not in COMPLETE_NO_TENSOR for model in _OPEN_TENSOR.findall(said)):
             return "the real backend completes types and shapes"
         if any(self._may_batch(*found) for found in _OTHER_SHAPE.findall(said)):
             return "the real backend completes max_batch_size"
         return next((why for words, why in STRICTER_THAN_US.items() if re.search(words, said)), None)
 
+    def _backend(self, model: str) -> str | None:
+        """What runs a model; None for an ensemble."""
+        found = self.repository.model(model)
+        return None if found is None else found.backend_name
+
     def _is_completed(self, side: str, model: str) -> bool:
         """Whether the real backend of a step may know inputs or outputs that the configuration does not say."""
-        config, backend = self.draft.configs[model], self.backends[model]
+        config, backend = self.draft.configs[model], self._backend(model)
         listed = config.input if side == "input" else config.output
         return not listed if backend in COMPLETE_A_SIDE else backend not in COMPLETE_NO_TENSOR
 
     def _may_batch(self, shape: str, model: str, other_shape: str, other_model: str) -> bool:
         """Whether a dimension for the batch, which only the real backend knows of, would make two shapes fit."""
         shorter, longer = sorted(((shape.count(","), model), (other_shape.count(","), other_model)))
-        config, backend = self.draft.configs[shorter[1]], self.backends[shorter[1]]
+        config, backend = self.draft.configs[shorter[1]], self._backend(shorter[1])
         return longer[0] - shorter[0] == 1 and config.max_batch_size == 0 and backend not in COMPLETE_NO_BATCH
 
     @property
@@ -145,17 +150,17 @@ class Comparison:
         )
 
 
-def compare(draft: Draft, root: Path, judge: Judge) -> Comparison:
-    """Write the repository to `root`, which is emptied first, and ask both; the server has no GPU."""
-    shutil.rmtree(root, ignore_errors=True)
-    root.mkdir()
-    draft.write(root)
-    repository = ModelRepository.from_directory(root)
+def compare(draft: Draft, directory: Path, judge: Judge) -> Comparison:
+    """Write the repository into `directory`, which is emptied first, and ask both; the server has no GPU."""
+    shutil.rmtree(directory, ignore_errors=True)
+    ours, theirs = directory / "repository", directory / "judged"
+    draft.write(ours)
+    repository = ModelRepository.from_directory(ours)
     findings = repository.check(default_model=draft.entry)
     if (changed := draft.for_the_judge()) is not None:
-        changed.write(root)
-    backends = {model.name: model.backend_name for model in repository.models}
-    return Comparison(draft, backends, findings, judge(root, [draft.entry]))
+        changed.write(theirs)
+    verdict = judge(ours if changed is None else theirs, [draft.entry])
+    return Comparison(draft, repository, findings, verdict)
 
 
 def _causes(said: str) -> Iterator[str]:
