@@ -42,7 +42,8 @@ class Platform:
             {"bert/config.pbtxt": b"\xff"},
             [
                 "bert/config.pbtxt: error CT101: line 1, column 1: the byte 0xff, which is not UTF-8, stands"
-                " outside quotes, where only ASCII is read; remove it, or quote it; the server would not load 'bert': failed to read text proto from"
+                " outside quotes, where only ASCII is read; remove it, or quote it;"
+                " the server would not load 'bert': failed to read text proto from"
                 " bert/config.pbtxt; correct the file; Triton's model_config.proto lists every field",
             ],
             id="CT101 not UTF-8",
@@ -191,5 +192,5 @@ def test_name_of_the_model_that_callers_name_in_a_multi_model_endpoint(
 
 
 def test_bytes_that_are_no_text_are_an_error_for_every_release(write: Write) -> None:
-    repository = write({"bert/config.pbtxt": b"# caf\xe9\nfuture: 1"})
+    repository = write({"bert/config.pbtxt": b"caf\xe9: 1\nfuture: 1"})
     assert [finding.code for finding in repository.check(platform=Platform("26.10"))] == ["CT101"]

@@ -84,10 +84,11 @@ def test_reads_every_kind_of_field() -> None:
             id="said twice",
         ),
         pytest.param(
-            b'name: "a"\nbackend: "caf\xe9"',
+            b'name: "a"\nbackend: caf\xe9',
             2,
-            14,
-            "bert/config.pbtxt:2:14: the byte 0xe9 is not UTF-8; save the file as UTF-8",
+            13,
+            "bert/config.pbtxt:2:13: the byte 0xe9, which is not UTF-8, stands outside quotes, where only ASCII is "
+            "read; remove it, or quote it",
             id="not UTF-8",
         ),
         pytest.param(
@@ -167,6 +168,19 @@ def test_deep_nesting_of_unknown_fields_is_an_error_not_a_crash() -> None:
 
 def test_writes_what_a_multi_model_endpoint_recognises() -> None:
     assert 'platform: "ensemble"' in format_model_config(parse_model_config("platform : 'ensemble'"))
+
+
+@pytest.mark.parametrize(
+    ("text", "same"),
+    [
+        pytest.param(b'name: "caf\xe9" # caf\xe9', 'name: "caf\u00e9"', id="not UTF-8 in quotes and comments"),
+        pytest.param("input { dims: [ - 1, -\n2 ] }", "input { dims: [ -1, -2 ] }", id="a minus by itself"),
+        pytest.param("name: 'a - 1' # - 1", "name: 'a - 1'", id="a minus in quotes"),
+        pytest.param('name: "\'" input { dims: - 1 }', 'name: "\'" input { dims: -1 }', id="after a quote in quotes"),
+    ],
+)
+def test_reads_what_the_server_reads_and_protobuf_in_python_does_not(text: str | bytes, same: str) -> None:
+    assert parse_model_config(text) == parse_model_config(same)
 
 
 @given(st.binary(max_size=200) | st.text(max_size=200).map(lambda text: text.encode(errors="surrogatepass")))

@@ -134,7 +134,10 @@ def test_a_configuration_that_cannot_be_read_is_kept_with_its_error(write: Write
     bert = write({"bert/config.pbtxt": b"\xff"}).model("bert")
     assert bert is not None
     assert bert.config is None
-    assert str(bert.config_error) == "bert/config.pbtxt:1:1: the byte 0xff is not UTF-8; save the file as UTF-8"
+    assert str(bert.config_error) == (
+        "bert/config.pbtxt:1:1: the byte 0xff, which is not UTF-8, stands outside quotes, where only ASCII is read; "
+        "remove it, or quote it"
+    )
 
 
 class TestEntryModel:
@@ -145,6 +148,14 @@ class TestEntryModel:
     def test_a_single_model_is_the_entry(self, write: Write) -> None:
         repository = write({"m/config.pbtxt": 'backend: "python"', "m/1/model.py": ""}, base={})
         assert repository.entry_model() is repository.entry_model("multi") is repository.models[0]
+
+    def test_the_only_directory_with_a_configuration_or_a_version_is_the_entry_of_a_single_model_endpoint(
+        self, write: Write
+    ) -> None:
+        others = {"scripts/build.sh": "make", "code/inference.py": ""}
+        repository = write({"m/1/model.py": "", **others}, base={})
+        assert repository.entry_model() is repository.model("m")
+        assert repository.entry_model("multi") is None  # the loader takes whichever is listed last
 
     def test_the_outer_ensemble_is_the_entry_of_a_single_model_endpoint_only(self, write: Write) -> None:
         outer = 'platform: "ensemble" ensemble_scheduling { step { model_name: "ensemble" model_version: -1 } }'

@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 from google.protobuf import text_format
 
+from cdk_triton.triton.characters import as_python_reads_it
 from cdk_triton.triton.findings import Finding
 from cdk_triton.triton.model_config import fault_of
 from cdk_triton.triton.repository import Model, ModelRepository
@@ -70,7 +71,7 @@ class Locations:
             word = re.match(r"\w*", self.line(finding.path, place)[place.column - 1 :])
             return place._replace(length=max(1, len(word.group() if word else "")))
         if finding.path not in self._read:
-            self._read[finding.path] = _read(model.config_text)
+            self._read[finding.path] = _read(as_python_reads_it(model.config_text))
         return _find(self._read[finding.path], finding.field)
 
     def line(self, path: str, location: Location) -> str:

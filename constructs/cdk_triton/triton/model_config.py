@@ -12,7 +12,7 @@ from difflib import get_close_matches
 from google.protobuf import text_format
 
 from cdk_triton.errors import ModelConfigError
-from cdk_triton.triton.characters import refused_characters
+from cdk_triton.triton.characters import as_python_reads_it, decoded, refused_characters
 from cdk_triton.triton.schema import ModelConfig
 
 __all__ = ["format_model_config", "parse_model_config"]
@@ -29,7 +29,7 @@ def parse_model_config(
     """Read a model configuration in protobuf's text format.
 
     Args:
-        text: the content of the file; bytes have to be UTF-8.
+        text: the content of the file. Bytes that are not UTF-8 are read as Latin-1 in quotes; the server takes them.
         path: how the file is called in an error, as its user would write it.
         allow_unknown_fields: skip what the schema (`SCHEMA_RELEASE`) does not know instead of refusing it, for a
             server that is newer than the schema.
@@ -41,11 +41,11 @@ def parse_model_config(
         ModelConfigError: the text is not a model configuration; carries line and column of the fault.
     """
     if isinstance(text, bytes):
-        text = _decode(text, path)
+        text = decoded(text)
     _check_characters(text, path)
     config = ModelConfig()
     try:
-        text_format.Parse(text, config, allow_unknown_field=allow_unknown_fields)
+        text_format.Parse(as_python_reads_it(text), config, allow_unknown_field=allow_unknown_fields)
     except text_format.ParseError as error:
         reason = _shortened(_explain(_PREFIX.sub("", str(error), count=1)))
         raise _error(reason, path, error.GetLine(), error.GetColumn()) from None
@@ -75,16 +75,6 @@ def fault_of(error: ModelConfigError) -> str:
     """What is wrong and where in the file, without the file's name: for a message that names the file already."""
     reason = str(error).removeprefix(_where(error.path, error.line, error.column) + ": ")
     return reason if error.line is None else f"line {error.line}, column {error.column}: {reason}"
-
-
-def _decode(content: bytes, path: str) -> str:
-    try:
-        return content.decode("utf-8")
-    except UnicodeDecodeError as error:
-        before = content[: error.start]
-        line, column = before.count(b"\n") + 1, error.start - before.rfind(b"\n")
-        reason = f"the byte 0x{content[error.start]:02x} is not UTF-8; save the file as UTF-8"
-        raise _error(reason, path, line, column) from None
 
 
 def _explain(reason: str) -> str:

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Literal, Protocol
 
 from cdk_triton.errors import ModelConfigError, RepositoryError
 from cdk_triton.triton.acknowledgements import acknowledgements_of
+from cdk_triton.triton.characters import decoded
 from cdk_triton.triton.ensemble import EnsembleGraph
 from cdk_triton.triton.environment import ContainerEnvironment
 from cdk_triton.triton.findings import Finding
@@ -77,7 +78,7 @@ class Model:
         name: the name that the server gives it: its directory's.
         directory: relative to the repository; `.` where the repository itself is the model.
         config: the configuration as written, or None where there is none or it cannot be read.
-        config_text: the text of `config.pbtxt`, or None where there is none; what is not UTF-8 is replaced by U+FFFD.
+        config_text: the text of `config.pbtxt`, or None where there is none; see `decoded` for what is not UTF-8.
         config_error: why the configuration cannot be read, or None.
         subdirectories: the names of the directories in the model's own, empty ones included, sorted.
         files: everything in the model's directory, sorted, with paths relative to the repository.
@@ -102,6 +103,11 @@ class Model:
     def served_versions(self) -> tuple[int, ...]:
         """The versions that the server would load under the version policy, in ascending order."""
         return served_versions(self.subdirectories, self.config)
+
+    @property
+    def is_recognisable(self) -> bool:
+        """Whether the directory has a configuration or a version; `scripts/` beside a model has neither."""
+        return CONFIG_NAME in self.subdirectories or self.config_text is not None or bool(self.versions)
 
     @property
     def is_ensemble(self) -> bool:
@@ -144,8 +150,8 @@ class Model:
 
         It keeps its `config_error`, which names the first of them.
         """
-        if self.config_text is None or self.config_error is None or "\N{REPLACEMENT CHARACTER}" in self.config_text:
-            return self  # the last: its bytes are not UTF-8, which no release reads
+        if self.config_text is None or self.config_error is None:
+            return self
         try:
             config = parse_model_config(self.config_text, path=str(self.config_path), allow_unknown_fields=True)
         except ModelConfigError:
@@ -268,9 +274,10 @@ class ModelRepository:
         """The model that callers talk to.
 
         Args:
-            mode: for `single` it is the only model, or the only ensemble that is not a step of another one (the
-                container's default model). For `multi` it is what SageMaker's loader picks: the only model, or the
-                only one whose text looks like an ensemble (sagemaker_server.cc, SageMakerMMELoadModel).
+            mode: for `single` it is the only model, the only directory that has a configuration or a version, or the
+                only ensemble that is not a step of another one (the container's default model). For `multi` it is what
+                SageMaker's loader picks: the only model, or the only one whose text looks like an ensemble
+                (sagemaker_server.cc, SageMakerMMELoadModel).
 
         Returns:
             The model, or None where the repository leaves it open: the checks say so then.
@@ -281,6 +288,9 @@ class ModelRepository:
             candidates = [model for model in self.models if model.is_literally_ensemble]
         else:
             steps = {name for model in self.ensembles for name in model.graph.model_names if name != model.name}
+            recognisable = [model for model in self.models if model.is_recognisable]
+            if len(recognisable) == 1:
+                return recognisable[0]
             candidates = [model for model in self.ensembles if model.name not in steps]
         return candidates[0] if len(candidates) == 1 else None
 
@@ -357,10 +367,9 @@ def _read_model(tree: Tree, directory: PurePosixPath, name: str, produced: tuple
     config, text, error = None, None, None
     source = next((file.source for file in tree.files if file.path == directory / CONFIG_NAME), None)
     if source is not None:
-        content = _read_bytes(source)
-        text = content.decode("utf-8", errors="replace")
+        text = decoded(_read_bytes(source))
         try:
-            config = parse_model_config(content, path=str(directory / CONFIG_NAME))
+            config = parse_model_config(text, path=str(directory / CONFIG_NAME))
         except ModelConfigError as fault:
             error = fault
     return Model(name, directory, config, text, error, subdirectories, tree.files, produced)
