@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
@@ -17,6 +18,7 @@ from cdk_nag import AwsSolutionsChecks
 from cdk_triton import ContainerEnvironment, ServingPlatform, TritonArtifactStore, TritonModel
 from cdk_triton.artifacts import artifact_key
 from cdk_triton.errors import ConfigurationError
+from cdk_triton.triton import ModelRepository
 
 if TYPE_CHECKING:
     from tests.hosting.conftest import World
@@ -51,6 +53,18 @@ def test_the_container_starts_the_ensemble_quietly(world: World, stack: cdk.Stac
         "SAGEMAKER_TRITON_LOG_VERBOSE": "false",
         "SAGEMAKER_TRITON_PING_MODE": "ready",
     }
+
+
+def test_the_container_is_told_the_only_model_beside_a_directory_that_is_none(world: World, stack: cdk.Stack) -> None:
+    root = world.repository().root
+    for name in ("ensemble", "preprocess"):
+        shutil.rmtree(root / name)
+    (root / "scripts").mkdir()
+    (root / "scripts" / "export.sh").write_text("make\n")
+    TritonModel(stack, "Model", repository=ModelRepository.from_directory(root), platform=world.platform)
+
+    variables = world.only(stack, MODEL)["Properties"]["PrimaryContainer"]["Environment"]
+    assert variables["SAGEMAKER_TRITON_DEFAULT_MODEL_NAME"] == "network"
 
 
 def test_the_users_environment_wins(world: World, stack: cdk.Stack) -> None:

@@ -184,7 +184,7 @@ def test_a_thousand_ensembles_that_run_each_other(write: Write) -> None:
             None,
             [
                 "extra: warning CT304: nothing loads 'extra', because the entry model 'ensemble' does not run"
-                " it as a step; a call from another model would fail: Model extra is not ready; remove it, or"
+                " it as a step; a call from another model would fail: Model 'extra' is not ready; remove it, or"
                 " name it in additional_models if a model calls it (BLS)",
             ],
             id="CT304 no step",
@@ -202,13 +202,24 @@ def test_a_thousand_ensembles_that_run_each_other(write: Write) -> None:
             "a",
             [
                 "ensemble: warning CT304: nothing loads 'ensemble', because the entry model 'a' does not run"
-                " it as a step; a call from another model would fail: Model ensemble is not ready; remove it,"
+                " it as a step; a call from another model would fail: Model 'ensemble' is not ready; remove it,"
                 " or name it in additional_models if a model calls it (BLS)",
                 "preprocess: warning CT304: nothing loads 'preprocess', because the entry model 'a' does not"
-                " run it as a step; a call from another model would fail: Model preprocess is not ready;"
+                " run it as a step; a call from another model would fail: Model 'preprocess' is not ready;"
                 " remove it, or name it in additional_models if a model calls it (BLS)",
             ],
             id="CT304 beside the default model",
+        ),
+        pytest.param(
+            {"scripts/build.sh": "make"},
+            [],
+            None,
+            [
+                "scripts: warning CT304: 'scripts' is in the archive and is no model: it has neither a config.pbtxt nor"
+                " a version directory, and nothing loads it; move it out of the repository, or into the directory of"
+                " the model that reads its files",
+            ],
+            id="CT304 no model",
         ),
     ],
 )
@@ -233,7 +244,7 @@ def test_models_that_nothing_loads(
             {"extra/config.pbtxt": 'backend: "python"', "extra/1/model.py": ""},
             [
                 "extra: warning CT304: nothing loads 'extra', because the entry model 'ensemble' does not run"
-                " it as a step; a call from another model would fail: Model extra is not ready; remove it; a"
+                " it as a step; a call from another model would fail: Model 'extra' is not ready; remove it; a"
                 " model that is called (BLS) has to be a step of the ensemble, or run on its own endpoint",
             ],
             id="CT304 no step",

@@ -35,6 +35,18 @@ class TritonPythonModel:
             id="CT403 several models",
         ),
         pytest.param(
+            {"ensemble/config.pbtxt": None, "ensemble/1/.gitkeep": None, "scripts/build.sh": "make"},
+            [],
+            None,
+            [
+                ".: error CT403: the repository has several models (bert, preprocess) and no ensemble, so"
+                " that the default model is open, and the container would end with: More than 1 model"
+                " directory found in model repository; name the model in default_model_name of the"
+                " container's environment",
+            ],
+            id="CT403 several models and a directory that is none",
+        ),
+        pytest.param(
             {"a/config.pbtxt": {"model": "bert", "given": "token_ids", "result": "embedding"}, "a/1/.gitkeep": ""},
             [],
             None,

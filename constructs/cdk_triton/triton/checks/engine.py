@@ -72,14 +72,15 @@ class Check:
 
     @cached_property
     def loaded_models(self) -> tuple[Model, ...]:
-        """The models that the server would load, as far as files tell: all of them where the entry model is open.
+        """The models that the server would load, as far as files tell: every one of them where the entry model is open.
 
         The server runs with explicit model control: it loads the entry model, the steps of an ensemble, and what it
         is told besides. Rules about one model look at these, because a directory that is not loaded does no harm.
         """
         entry = self.entry
         if entry is None or any(model.is_ensemble and model.config is None for model in self.repository.models):
-            return self.repository.models
+            models = self.repository.models
+            return tuple(model for model in models if model.is_recognisable) or models  # not `scripts/` and the like
         names = dict.fromkeys((entry.name, *self.additional_models))
         pending = list(names)
         for name in pending:  # grows while we walk

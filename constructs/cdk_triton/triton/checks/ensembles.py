@@ -9,7 +9,7 @@ from cdk_triton.triton.checks._sources import core
 from cdk_triton.triton.checks._spelling import Suggestions
 from cdk_triton.triton.checks.engine import Check, Problem, rule
 from cdk_triton.triton.findings import Severity
-from cdk_triton.triton.repository import Model
+from cdk_triton.triton.repository import CONFIG_NAME, Model
 
 _MANAGER = "src/model_repository_manager/model_repository_manager.cc"
 
@@ -215,7 +215,8 @@ def never_loaded(check: Check) -> Iterator[Problem]:
     """A model of the repository is not the entry model and not a step that it leads to.
 
     The container runs with explicit model control: it loads the entry model with its steps, and what
-    `additional_models` names. A model that only other models call (BLS) is not there when they do.
+    `additional_models` names. A model that only other models call (BLS) is not there when they do. A directory that has
+    neither a configuration nor a version is no model; it only makes the archive larger.
 
     Example:
         # classifier/config.pbtxt
@@ -252,6 +253,14 @@ def never_loaded(check: Check) -> Iterator[Problem]:
     for model in check.repository.models:
         if model.name in loaded:
             continue
+        if not model.is_recognisable:
+            yield Problem(
+                model.directory,
+                f"{model.name!r} is in the archive and is no model: it has neither a {CONFIG_NAME} nor a version "
+                "directory, and nothing loads it",
+                "move it out of the repository, or into the directory of the model that reads its files",
+            )
+            continue
         if check.mode == "single":
             mend = "remove it, or name it in additional_models if a model calls it (BLS)"
         else:
@@ -261,7 +270,7 @@ def never_loaded(check: Check) -> Iterator[Problem]:
         yield Problem(
             model.directory,
             f"nothing loads {model.name!r}, because the entry model {entry.name!r} does not run it as a step; a call "
-            f"from another model would fail: Model {model.name} is not ready",
+            f"from another model would fail: Model '{model.name}' is not ready",
             mend,
         )
 

@@ -86,7 +86,8 @@ def no_default_model(check: Check) -> Iterator[Problem]:
     """Nothing says which of several models `/invocations` runs.
 
     A repository with one model, or with one ensemble that is no step of another, needs no name: this library sets
-    SAGEMAKER_TRITON_DEFAULT_MODEL_NAME from it. Any other repository has to say it, in `default_model_name` of the
+    SAGEMAKER_TRITON_DEFAULT_MODEL_NAME from it. A directory that has neither a configuration nor a version, such as
+    `scripts`, does not count. Any other repository has to say it, in `default_model_name` of the
     container's environment or with `--default-model`.
 
     Example:
@@ -102,7 +103,7 @@ def no_default_model(check: Check) -> Iterator[Problem]:
     repository = check.repository
     if check.default_model is not None or repository.entry_model() is not None or not repository.models:
         return
-    names = listed([model.name for model in repository.models])
+    names = listed([model.name for model in check.loaded_models])
     ensembles = listed([model.name for model in repository.ensembles])
     found = f"several ensembles ({ensembles})" if ensembles else "no ensemble"
     yield Problem(
