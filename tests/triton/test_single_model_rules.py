@@ -130,10 +130,22 @@ def test_start(
         pytest.param(
             {"my model/config.pbtxt": 'backend: "python"', "my model/1/model.py": PYTHON_MODEL},
             [
-                "my model: error CT405: the name 'my model' holds ' ', which the container's start script"
-                " would expand in --load-model; rename the model, with letters, digits, '_', '-' and '.'",
+                "my model: error CT405: the name 'my model' holds ' ', at which the container's start script would split"
+                " it in --load-model; rename the model, with letters, digits, '_', '-' and '.'",
             ],
             id="CT405 a blank in the name",
+        ),
+        pytest.param(
+            {"*/config.pbtxt": 'backend: "identity"', "*/1/.gitkeep": ""},
+            [
+                "*: error CT405: the name '*' stands for all models in the --load-model of the container's start script;"
+                " rename the model, with letters, digits, '_', '-' and '.'",
+            ],
+            id="CT405 the name of all models",
+        ),
+        *(
+            pytest.param({f"{name}/config.pbtxt": 'backend: "identity"', f"{name}/1/.gitkeep": ""}, [], id=name)
+            for name in ("model[1]", "a?b", "a*b", "a\\b")  # which match no file, and stay as they are
         ),
     ],
 )

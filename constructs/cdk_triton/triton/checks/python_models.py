@@ -288,7 +288,7 @@ def _is_other_rules(check: Check, model: Model) -> bool:
     """Whether CT405 reports the name, or the server of 25.08 and newer knows the model by another one."""
     named = model is check.entry or model.name in check.additional_models
     if check.mode == "single":
-        return named and any(character in " \t*?[]\\" for character in model.name)
+        return named and (model.name == "*" or any(character in " \t\n" for character in model.name))
     return check.is_renamed(model) and (check.platform is None or is_at_least(check.platform, "25.08"))
 
 

@@ -161,29 +161,33 @@ def named_model_missing(check: Check) -> Iterator[Problem]:
     modes=("single",),
 )
 def name_is_split(check: Check) -> Iterator[Problem]:
-    """The name of a model that is loaded by name has a character that the shell expands.
+    """The name of a model that is loaded by name has white space, or is `*`.
 
-    The start script puts the name unquoted behind `--load-model=`, so that a blank splits it in two, and `*`, `?` and
-    `[` are matched against the names of files. Steps of an ensemble are not affected, nor is a multi-model endpoint.
+    The start script puts the name unquoted behind `--load-model=`, so that a blank splits it in two; and the server
+    takes `*` for all models. Steps of an ensemble are not affected, nor is a multi-model endpoint.
 
     Example:
-        # model[1]/config.pbtxt
-        backend: "python"
+        # */config.pbtxt
+        backend: "dali"
 
     Instead:
-        # model[1]/config.pbtxt is removed
-        # model_1/config.pbtxt
+        # */config.pbtxt is removed
+        # model/config.pbtxt
         backend: "python"
     """
     named = (check.entry, *(check.repository.model(name) for name in check.additional_models))
     for model in dict.fromkeys(model for model in named if model is not None):
-        if match := re.search(r"[\s*?\[\]\\]", model.name):
-            yield Problem(
-                model.directory,
-                f"the name {model.name!r} holds {match.group()!r}, which the container's start script would expand in "
-                "--load-model",
-                "rename the model, with letters, digits, '_', '-' and '.'",
-            )
+        if match := re.search(r"[ \t\n]", model.name):
+            found = f"holds {match.group()!r}, at which the container's start script would split it in --load-model"
+        elif model.name == "*":
+            found = "stands for all models in the --load-model of the container's start script"
+        else:
+            continue
+        yield Problem(
+            model.directory,
+            f"the name {model.name!r} {found}",
+            "rename the model, with letters, digits, '_', '-' and '.'",
+        )
 
 
 @rule(
