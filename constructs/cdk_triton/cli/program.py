@@ -52,8 +52,10 @@ def main() -> None:
     try:
         app()
     except RepositoryError as error:
+        from cdk_triton.triton.findings import printable
+
         # There is no report: 1 would say that there is one, with errors in it.
-        _exit(_UNUSABLE, str(error))
+        _exit(_UNUSABLE, printable(str(error)))
     except CdkTritonError as error:
         _exit(_FAILED, str(error))
     except KeyboardInterrupt:

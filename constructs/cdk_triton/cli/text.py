@@ -9,13 +9,19 @@ import typer
 
 from cdk_triton.cli.terminal import bold, coloured, columns_of, fold, width
 from cdk_triton.triton import Finding, ModelRepository
-from cdk_triton.triton.checks import Report
+from cdk_triton.triton.checks import Need, Report
+from cdk_triton.triton.findings import printable
 from cdk_triton.triton.locations import Location, Locations
 
 __all__ = ["print_report"]
 
 _INDENT = "    "
+_MENDS: Mapping[Need, str] = {
+    "platform": ", because nobody said the platform: add --platform, e.g. --platform 25.09/ml.g5.xlarge",
+    "preflight": ", because nobody asked TensorRT's own parser: add --preflight",
+}
 _CONTEXT = 120  # columns of a line of a file, where there is no terminal to ask
+_MANY = 20  # findings, from which on they are counted by rule
 
 
 def print_report(repository: ModelRepository, report: Report) -> None:
@@ -26,11 +32,11 @@ def print_report(repository: ModelRepository, report: Report) -> None:
     """
     locations = Locations(repository)
     for heading, findings in _by_model(repository, report.findings).items():
-        typer.echo(bold(heading))
-        for finding in findings:
+        typer.echo(bold(printable(heading)))
+        for finding in sorted(findings, key=lambda each: _order(each, locations.of(each))):
             for line in _lines(repository, locations, finding):
                 typer.echo(line)
-        typer.echo()
+            typer.echo()
     for line in _summary(repository, report):
         typer.echo(line)
 
@@ -46,16 +52,24 @@ def _by_model(repository: ModelRepository, findings: Sequence[Finding]) -> Mappi
     return {name: group for name, group in groups.items() if group}
 
 
+def _order(finding: Finding, location: Location | None) -> tuple[object, ...]:
+    """Errors first, and each file from its top to its end."""
+    return finding.severity, finding.path, location or (0, 0), finding.code, finding.field, finding.message
+
+
 def _lines(repository: ModelRepository, locations: Locations, finding: Finding) -> Iterator[str]:
     location = locations.of(finding)
     path = str(repository.root / finding.path)
-    where = path if location is None else f"{path}:{location.line}:{location.column}"
-    what = f"{finding.field}: {finding.message}" if finding.field else finding.message
-    head = fold(f"{where}: {finding.severity} {finding.code}: {what}", width(), hanging=_INDENT)
+    where, message = path, finding.message
+    if location is not None:
+        where = f"{path}:{location.line}:{location.column}"
+        message = message.removeprefix(f"line {location.line}, column {location.column}: ")
+    what = f"{finding.field}: {message}" if finding.field else message
+    head = fold(printable(f"{where}: {finding.severity} {finding.code}: {what}"), width(), hanging=_INDENT)
     yield head.replace(f" {finding.severity} ", f" {coloured(finding.severity, finding.severity)} ", 1)
     if location is not None:
         yield from _marked(locations.line(finding.path, location), location)
-    yield fold(finding.mend, width(), indent=_INDENT, hanging=_INDENT)
+    yield fold(printable(finding.mend), width(), indent=_INDENT, hanging=_INDENT)
 
 
 def _marked(text: str, location: Location) -> Iterator[str]:
@@ -64,7 +78,7 @@ def _marked(text: str, location: Location) -> Iterator[str]:
     room = max((width() or _CONTEXT) - len(_INDENT) - len(number) - 3, 20)
     first = max(0, location.column - 1 - room)  # only what is near: a line may be a megabyte long
     text = text[first : location.column + room]
-    text = "".join(each if each.isprintable() else " " for each in text)
+    text = "".join(each if each.isprintable() else " " for each in text).replace("##[", " #[")  # as wide as it was
     start = location.column - 1 - first
     cut = max(0, start - room // 2) if columns_of(text) > room else 0
     before, marked = text[cut:start], text[start : start + location.length]
@@ -85,16 +99,19 @@ def _summary(repository: ModelRepository, report: Report) -> Iterator[str]:
     parts = [_counted(len(repository.models), "model"), *(counts or ["no findings"])]
     if report.acknowledged:
         parts.append(f"{len(report.acknowledged)} acknowledged")
-    yield bold(fold(f"{repository.root}: {', '.join(parts)}", width(), hanging=_INDENT))
+    yield bold(fold(f"{printable(str(repository.root))}: {', '.join(parts)}", width(), hanging=_INDENT))
     for code in dict.fromkeys(finding.code for finding in report.acknowledged):
-        yield fold(
-            f"{code} is acknowledged: {repository.acknowledgements[code]}", width(), indent=_INDENT, hanging=_INDENT
-        )
-    if report.left_out:
-        left_out = f"{_counted(len(report.left_out), 'rule')} left out, because nobody said the platform: "
-        yield fold(
-            f"{left_out}add --platform, e.g. --platform 25.09/ml.g5.xlarge", width(), indent=_INDENT, hanging=_INDENT
-        )
+        reason = printable(repository.acknowledgements[code].strip())
+        yield fold(f"{code} is acknowledged: {reason}", width(), indent=_INDENT, hanging=_INDENT)
+    left_out = Counter(each.needs for each in report.left_out)
+    for need, mend in _MENDS.items():
+        if left_out[need]:
+            yield fold(
+                f"{_counted(left_out[need], 'rule')} left out{mend}", width(), indent=_INDENT, hanging=_INDENT
+            )
+    if len(report.findings) > _MANY:
+        codes = Counter(finding.code for finding in report.findings).most_common()
+        yield fold(", ".join(f"{code} {count}" for code, count in codes), width(), indent=_INDENT, hanging=_INDENT)
     if report.findings:
         yield f"{_INDENT}more about a rule: cdk-triton explain {report.findings[0].code}"
 

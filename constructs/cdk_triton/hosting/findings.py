@@ -16,6 +16,7 @@ from aws_cdk import Annotations, Stage, Validations
 from constructs import IConstruct, IValidation
 
 from cdk_triton.triton import Finding, Severity
+from cdk_triton.triton.findings import printable
 
 __all__ = ["report"]
 
@@ -46,7 +47,7 @@ def report(construct: IConstruct, findings: Iterable[Finding], *, what: str) -> 
 def _sentence(finding: Finding, what: str) -> str:
     # "." is the repository itself, which `what` has named.
     where = " ".join(part for part in (finding.path, finding.field) if part not in ("", "."))
-    return ": ".join(part for part in (what, where, f"{finding.message}; {finding.mend}") if part)
+    return printable(": ".join(part for part in (what, where, f"{finding.message}; {finding.mend}") if part))
 
 
 @jsii.implements(IValidation)

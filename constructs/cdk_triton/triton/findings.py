@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from dataclasses import field as _not_compared
 from enum import StrEnum
 
-__all__ = ["Finding", "Severity"]
+__all__ = ["Finding", "Severity", "printable"]
 
 
 class Severity(StrEnum):
@@ -28,6 +29,8 @@ class Finding:
         field: the field of the file, for example `ensemble_scheduling.step[1].input_map`, or "" for the whole of it.
         message: what was found, with its value, and what would happen in production in the server's own words.
         mend: what to do.
+        line: the line of the file, counted from 1, where the rule knows it and no field tells it; it takes no part in
+            comparisons.
     """
 
     code: str
@@ -36,8 +39,22 @@ class Finding:
     field: str
     message: str
     mend: str
+    line: int | None = _not_compared(default=None, compare=False)
 
     def __str__(self) -> str:
         """The finding as one line."""
         where = f"{self.path} {self.field}".rstrip()
         return f"{where}: {self.severity} {self.code}: {self.message}; {self.mend}"
+
+
+def printable(text: str) -> str:
+    """The text of a finding, so that a terminal or the log of a CI shows it and obeys nothing in it.
+
+    Findings quote names of a repository, and whoever opens a pull request chooses them. Control characters are written
+    as escapes, and so is what GitHub Actions takes for a command: `::` at the beginning of a line, `##[` anywhere.
+    """
+    if not text.isprintable():
+        text = "".join(each if each.isprintable() else each.encode("unicode_escape").decode() for each in text)
+    if text.lstrip().startswith("::"):
+        text = text.replace(":", "\\x3a", 1)
+    return text.replace("##[", "#\\x23[")

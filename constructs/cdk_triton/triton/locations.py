@@ -1,4 +1,4 @@
-"""Where in a `config.pbtxt` a finding's field stands.
+"""Where in its file a finding is: the line that the rule says, or that of the field in a `config.pbtxt`.
 
 The text is read a second time, for positions only: protobuf's own tokenizer splits it, and what is not a configuration
 at all gives places up to the point where it still made sense. Nothing here judges anything.
@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from google.protobuf import text_format
 
-from cdk_triton.triton.characters import as_python_reads_it
+from cdk_triton.triton.characters import as_python_reads_it, decoded
 from cdk_triton.triton.findings import Finding
 from cdk_triton.triton.model_config import fault_of
 from cdk_triton.triton.repository import Model, ModelRepository
@@ -56,12 +56,17 @@ class Locations:
     """Finds the places of findings in a repository, and reads each file once."""
 
     def __init__(self, repository: ModelRepository) -> None:
+        self._sources = {str(file.path): file.source for file in repository.files}
         self._models: Mapping[str, Model] = {str(model.config_path): model for model in repository.models}
         self._read: dict[str, _Entry] = {}
         self._lines: dict[str, list[str]] = {}
 
     def of(self, finding: Finding) -> Location | None:
-        """Where in its file a finding is, or None where it is about the file as a whole, or no `config.pbtxt`."""
+        """Where in its file a finding is, or None where it is about the file as a whole."""
+        if finding.line is not None:
+            text = self.line(finding.path, Location(finding.line, 1))
+            code = text.strip()
+            return Location(finding.line, text.index(code) + 1, max(1, len(code)))
         model = self._models.get(finding.path)
         if model is None or model.config_text is None:
             return None
@@ -77,8 +82,9 @@ class Locations:
     def line(self, path: str, location: Location) -> str:
         """The text of the line."""
         if path not in self._lines:
-            self._lines[path] = (self._models[path].config_text or "").split("\n")
-        return self._lines[path][location.line - 1]
+            self._lines[path] = decoded(self._sources[path].read_bytes()).split("\n") if path in self._sources else []
+        lines = self._lines[path]
+        return lines[location.line - 1] if location.line <= len(lines) else ""
 
 
 def locate(text: str, path: str) -> Location | None:

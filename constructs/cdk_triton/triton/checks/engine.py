@@ -146,12 +146,14 @@ class Problem:
         message: what was found, with its value, and what the server would do.
         mend: what to do.
         field: the field of the file, or "".
+        line: the line of the file, where no field tells it.
     """
 
     path: object
     message: str
     mend: str
     field: str = ""
+    line: int | None = None
 
 
 @dataclass(frozen=True)
@@ -307,7 +309,9 @@ def _run(each: Rule, check: Check) -> Iterator[Finding]:
         if each.is_about(check):
             for problem in each.function(check):
                 path = str(problem.path)
-                yield Finding(each.code, each.severity, path, problem.field, problem.message, problem.mend)
+                yield Finding(
+                    each.code, each.severity, path, problem.field, problem.message, problem.mend, problem.line
+                )
     except Exception as error:  # whatever it is: the other rules still have something to say
         yield Finding(
             CRASH.code,
