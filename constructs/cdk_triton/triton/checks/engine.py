@@ -88,6 +88,8 @@ class Check:
             new = [step for step in model.graph.model_names if step not in names] if model is not None else []
             names.update(dict.fromkeys(new))
             pending += new
+            if model is not None and model.is_ensemble and not all(map(self.repository.model, model.graph.model_names)):
+                return self.repository.models  # a misspelt step: any model may be the one that is meant
         return tuple(model for model in self.repository.models if model.name in names)
 
     def contents(self, read: Callable[[Path], Contents], file: RepositoryFile) -> Contents:
