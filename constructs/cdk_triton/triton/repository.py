@@ -123,7 +123,14 @@ class Model:
         It does not parse: it searches the text for `platform:`, spaces, `"ensemble"` (sagemaker_server.cc). A
         comment matches; single quotes or a space before the colon do not.
         """
-        return self.config_text is not None and _ENSEMBLE_LITERAL.search(self.config_text) is not None
+        return self.ensemble_literal_line is not None
+
+    @property
+    def ensemble_literal_line(self) -> int | None:
+        """The line where a multi-model endpoint finds what it takes an ensemble by, or None."""
+        text = self.config_text or ""
+        match = _ENSEMBLE_LITERAL.search(text)
+        return None if match is None else text.count("\n", 0, match.start()) + 1
 
     @cached_property
     def graph(self) -> EnsembleGraph:

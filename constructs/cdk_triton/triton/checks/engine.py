@@ -79,8 +79,7 @@ class Check:
         """
         entry = self.entry
         if entry is None or any(model.is_ensemble and model.config is None for model in self.repository.models):
-            models = self.repository.models
-            return tuple(model for model in models if model.is_recognisable) or models  # not `scripts/` and the like
+            return self._recognisable_models
         names = dict.fromkeys((entry.name, *self.additional_models))
         pending = list(names)
         for name in pending:  # grows while we walk
@@ -89,8 +88,13 @@ class Check:
             names.update(dict.fromkeys(new))
             pending += new
             if model is not None and model.is_ensemble and not all(map(self.repository.model, model.graph.model_names)):
-                return self.repository.models  # a misspelt step: any model may be the one that is meant
+                return self._recognisable_models  # a misspelt step: any model may be the one that is meant
         return tuple(model for model in self.repository.models if model.name in names)
+
+    @property
+    def _recognisable_models(self) -> tuple[Model, ...]:
+        models = self.repository.models
+        return tuple(model for model in models if model.is_recognisable) or models  # not `scripts/` and the like
 
     def contents(self, read: Callable[[Path], Contents], file: RepositoryFile) -> Contents:
         """What `read` makes of a file: read once, and only if a rule asks.

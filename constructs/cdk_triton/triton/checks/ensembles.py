@@ -270,7 +270,7 @@ def never_loaded(check: Check) -> Iterator[Problem]:
         yield Problem(
             model.directory,
             f"nothing loads {model.name!r}, because the entry model {entry.name!r} does not run it as a step; a call "
-            f"from another model would fail: Model '{model.name}' is not ready",
+            f"from another model would fail: Model '{model.name}' is not ready; its files were not checked",
             mend,
         )
 

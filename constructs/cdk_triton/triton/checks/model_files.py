@@ -149,9 +149,9 @@ def missing_file_for_capability(check: Check) -> Iterator[Problem]:
                 if files.has(path) or (directory, path) in reported or version not in model.versions:
                     continue
                 yield Problem(
-                    path,
-                    f"the file is named for GPUs of compute capability {capability} and missing; on such a GPU the "
-                    f"server would not load {model.name!r}",
+                    model.config_path,
+                    f"the file {path} is named for GPUs of compute capability {capability} and missing; on such a GPU "
+                    f"the server would not load {model.name!r}",
                     "add the file, or leave it out of cc_model_filenames",
                     f'cc_model_filenames["{capability}"]',
                 )

@@ -254,6 +254,7 @@ def taken_for_ensemble(check: Check) -> Iterator[Problem]:
                 f"{model.name!r} is no ensemble, but the loader of a multi-model endpoint finds the text platform: "
                 '"ensemble" in the file, in a comment for example, and would serve this model',
                 "reword the comment",
+                line=model.ensemble_literal_line,
             )
 
 

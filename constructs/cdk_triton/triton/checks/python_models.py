@@ -68,6 +68,7 @@ def syntax_error(check: Check) -> Iterator[Problem]:
                 f"line {source.line} is not valid Python ({source.reason}), and the server would not load "
                 f"{each.model.name!r}: SyntaxError",
                 "correct the line",
+                line=source.line,
             )
 
 
@@ -111,6 +112,7 @@ def newer_syntax(check: Check) -> Iterator[Problem]:
                 f"line {source.line} is too new for Python {release.python}, which {release.release} has "
                 f"({source.reason}), and the server would not load {each.model.name!r}: SyntaxError",
                 "write it in an older way, or serve with a newer release",
+                line=source.line,
             )
 
 
@@ -182,6 +184,7 @@ def no_execute(check: Check) -> Iterator[Problem]:
                 f"and answer every request with an error: Python model {each.path} does not implement `execute` "
                 "method.",
                 "define execute(self, requests), which returns one response for each request",
+                line=model.line,
             )
 
 
@@ -223,6 +226,7 @@ def wrong_signature(check: Check) -> Iterator[Problem]:
                     f"{name} in line {method.line} cannot be called with {given}, as the server does, which "
                     f"{consequence}: TypeError",
                     f"define it as {'@staticmethod ' * static}{signature}",
+                    line=method.line,
                 )
 
 
