@@ -1,4 +1,4 @@
-"""The rules CT151 to CT158: plans that were built elsewhere, and the environments of Python models."""
+"""The rules CT151 to CT159: plans that were built elsewhere, and the environments of Python models."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ CONDA_312 = "conda-meta/python-3.12.4-h5148396_1.json lib/python3.12/os.py bin/a
         pytest.param(
             ARCHIVE, {"env.tar.gz": "env/bin/activate env/lib/x"}, None, ["CT155"], id="a directory at the top"
         ),
-        pytest.param(ARCHIVE, {"env.tar.gz": CONDA_312}, "24.09", ["CT156"], id="another Python"),
+        pytest.param(ARCHIVE, {"env.tar.gz": CONDA_312}, "24.09", ["CT159"], id="another Python"),
         pytest.param(
             ARCHIVE,
             {"env.tar.gz": CONDA_312, "triton_python_backend_stub": ""},
@@ -118,7 +118,7 @@ CONDA_312 = "conda-meta/python-3.12.4-h5148396_1.json lib/python3.12/os.py bin/a
             "$$TRITON_MODEL_DIRECTORY/env",
             {"env/bin/activate": "", "env/lib/python3.8/os.py": ""},
             "25.09",
-            ["CT156"],
+            ["CT159"],
             id="unpacked, another Python",
         ),
         pytest.param(
@@ -150,7 +150,7 @@ def test_an_environment_of_another_model(write: Write) -> None:
         (None, "25.09", ["CT153"]),
         (b"hello", "25.09", ["CT154"]),
         ("env/bin/activate env/lib/x", "25.09", ["CT155"]),
-        (CONDA_312, "24.09", ["CT156"]),
+        (CONDA_312, "24.09", ["CT159"]),
     ],
 )
 def test_an_environment_beside_the_models(
@@ -162,7 +162,7 @@ def test_an_environment_beside_the_models(
     assert [finding.code for finding in findings] == codes
 
 
-@pytest.mark.parametrize(("python", "codes"), [("3.12", []), ("3.8", ["CT156"])])
+@pytest.mark.parametrize(("python", "codes"), [("3.12", []), ("3.8", ["CT159"])])
 def test_an_unpacked_environment_beside_the_models(write: Write, python: str, codes: list[str]) -> None:
     files: dict[str, Change] = {"envs/one/bin/activate": "", f"envs/one/lib/python{python}/site-packages/x/y.py": ""}
     change = with_environment("$$TRITON_MODEL_DIRECTORY/../envs/one")
@@ -170,6 +170,27 @@ def test_an_unpacked_environment_beside_the_models(write: Write, python: str, co
         platform=platform("25.09"), default_model="ensemble"
     )
     assert [finding.code for finding in findings if finding.code.startswith("CT15")] == codes
+
+
+@pytest.mark.parametrize(
+    ("source", "code"),
+    [
+        ("import numpy as np\nimport json, os.path\nimport triton_python_backend_utils as pb_utils", "CT159"),
+        ("import shared\nfrom helpers.text import clean\nfrom . import shared", "CT159"),
+        ("try:\n    import torch\nexcept ImportError:\n    torch = None", "CT159"),
+        ("import numpy\nimport torch.nn", "CT156"),
+        ("from transformers import AutoTokenizer", "CT156"),
+    ],
+)
+def test_what_a_model_imports(write: Write, source: str, code: str) -> None:
+    files: dict[str, Change] = {
+        "preprocess/config.pbtxt": with_environment(ARCHIVE),
+        "preprocess/env.tar.gz": CONDA_312,
+        "preprocess/1/model.py": f"{source}\nclass TritonPythonModel:\n    def execute(self, requests): return []\n",
+        "preprocess/1/shared.py": "",
+        "preprocess/helpers/text.py": "",
+    }
+    assert [finding.code for finding in write(files).check(platform=platform("24.09"))] == [code]
 
 
 def test_messages(write: Write) -> None:

@@ -1,110 +1,32 @@
-"""CT151 to CT158: plans that were built elsewhere, and the packed environments of Python models."""
+"""CT153 to CT159: the packed environments of Python models."""
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 from posixpath import normpath
 
-from cdk_triton.triton.checks._artifacts import Files, artifacts, is_at_least, known_release, repository_files
+from cdk_triton.triton.checks._artifacts import Files, is_at_least, known_release, repository_files
 from cdk_triton.triton.checks._sources import backend, core
 from cdk_triton.triton.checks.engine import Check, Problem, rule
+from cdk_triton.triton.checks.python_models import python_models
 from cdk_triton.triton.contents import Unreadable
-from cdk_triton.triton.contents.beginning import is_git_lfs_pointer
 from cdk_triton.triton.contents.packed_environment import PackedEnvironment, environment_python, packed_environment
-from cdk_triton.triton.contents.tensorrt_plan import PlanFile, tensorrt_plan
+from cdk_triton.triton.contents.python_source import PythonSource
 from cdk_triton.triton.findings import Severity
+from cdk_triton.triton.releases import Release
 from cdk_triton.triton.repository import Model, RepositoryFile
+
+# What every image brings besides Python's standard library.
+_PROVIDED = frozenset({"numpy", "triton_python_backend_utils", "c_python_backend_utils"})
 
 _PARAMETER = "EXECUTION_ENV_PATH"
 _FIELD = f'parameters["{_PARAMETER}"].string_value'
 _VARIABLE = "$$TRITON_MODEL_DIRECTORY"
+_CUSTOM = "https://github.com/triton-inference-server/python_backend#using-custom-python-execution-environments"
 _UNPACK = backend("python_backend", "src/pb_env.cc", 109, 200)
-
-
-@rule(
-    "CT151",
-    Severity.WARNING,
-    "nobody can tell where a TensorRT plan runs",
-    source="https://docs.nvidia.com/deeplearning/tensorrt/latest/inference-library/advanced.html",
-)
-def unverifiable_plan(check: Check) -> Iterator[Problem]:
-    """A plan runs with the TensorRT version that built it, on the kind of GPU that it was built on.
-
-    The file does not say in a documented way which ones these are. Build it in the image that serves it, on the GPU
-    that serves it. Who has done so acknowledges the warning with that reason.
-
-    Example:
-        # model/config.pbtxt
-        platform: "tensorrt_plan"
-        # model/1/model.plan
-        ftrt
-
-    Instead:
-        # model/config.pbtxt
-        platform: "onnxruntime_onnx"
-        # model/1/model.plan is removed
-        # model/1/model.onnx
-        <ir_version: 8, opset_import: ["" : 17]>
-        model (float[N] IN) => (float[N] OUT) { OUT = Identity(IN) }
-    """
-    release = known_release(check.platform)
-    for each in artifacts(check):
-        if (
-            each.backend != "tensorrt"
-            or each.file is None
-            or not isinstance(read := check.contents(tensorrt_plan, each.file), PlanFile)
-        ):
-            continue
-        on = ""
-        if check.platform is not None and release is not None:
-            instance = check.platform.instance
-            on = f" (TensorRT {release.tensorrt} on {instance.gpu}, compute capability {instance.compute_capability})"
-        doubt = "" if read.begins_like_plan else ", and it does not begin as plans of TensorRT 8.6 and newer do"
-        yield Problem(
-            each.file.path,
-            f"the plan does not say for which TensorRT and GPU it was built{doubt}; with others{on} the server would "
-            f"not load {each.model.name!r}: unable to load plan file to auto complete config",
-            "build it in the serving image on the serving GPU, and acknowledge CT151 with that reason",
-        )
-
-
-@rule(
-    "CT152",
-    Severity.ERROR,
-    "a file that should be a TensorRT plan is something else",
-    source=backend("tensorrt_backend", "src/loader.cc", 86, 101),
-)
-def no_plan(check: Check) -> Iterator[Problem]:
-    """An ONNX file does not become a plan by its name, nor does the `.engine` file that Ultralytics exports.
-
-    Example:
-        # model/config.pbtxt
-        platform: "tensorrt_plan"
-        # model/1/model.plan
-        <?xml version="1.0"?><net/>
-
-    Instead:
-        # model/config.pbtxt
-        backend: "openvino"
-        # model/1/model.plan is removed
-        # model/1/model.xml
-        <?xml version="1.0"?><net/>
-        # model/1/model.bin
-        weights
-    """
-    for each in artifacts(check):
-        if each.backend != "tensorrt" or each.file is None or check.contents(is_git_lfs_pointer, each.file):
-            continue  # a pointer is reported by CT127
-        read = check.contents(tensorrt_plan, each.file)
-        if isinstance(read, Unreadable):
-            yield Problem(
-                each.file.path,
-                f"the file {read.reason} and no TensorRT plan, and the server would not load {each.model.name!r}: "
-                f"unable to load plan file to auto complete config: {each.file.path}",
-                "build the plan with trtexec in the serving image, on the serving GPU",
-            )
 
 
 @dataclass(frozen=True)
@@ -267,14 +189,63 @@ def no_activate(check: Check) -> Iterator[Problem]:
     "CT156",
     Severity.ERROR,
     "the environment of a Python model has another Python than the container",
-    source="https://github.com/triton-inference-server/python_backend#using-custom-python-execution-environments",
+    source=_CUSTOM,
     applies=lambda platform: known_release(platform) is not None,
 )
 def other_python(check: Check) -> Iterator[Problem]:
     """The process that runs a model is linked to the container's Python, and finds no package of another version.
 
     The images have Python 3.8 through 23.04, 3.10 from 23.05 on, and 3.12 from 24.11 on. A model directory with a
-    `triton_python_backend_stub` of its own may have any.
+    `triton_python_backend_stub` of its own may have any. The model's file imports something that the environment is to
+    bring: it is neither a file of the model, nor in Python's standard library or the image, which has numpy.
+
+    Example:
+        $ cdk-triton validate . --platform 25.09/ml.g5.xlarge
+        # model/config.pbtxt
+        backend: "python"
+        parameters {
+          key: "EXECUTION_ENV_PATH"
+          value { string_value: "$$TRITON_MODEL_DIRECTORY/env.tar.gz" }
+        }
+        # model/1/model.py
+        import transformers
+        class TritonPythonModel:
+            def execute(self, requests):
+                return []
+        # model/env.tar.gz
+        conda-meta/python-3.10.14-h955ad1f_1.json
+        bin/activate
+
+    Instead:
+        # model/env.tar.gz
+        conda-meta/python-3.12.4-h5148396_1.json
+        bin/activate
+    """
+    missed = _missed_imports(check)
+    for each, python, release in _other_pythons(check):
+        if each.model.name in missed:
+            file, name = missed[each.model.name]
+            yield Problem(
+                each.path,
+                f"the environment has Python {python} and the container of {release.release} has {release.python}, and "
+                f"the server would not load {each.model.name!r}, for {file} imports {name}: ModuleNotFoundError: No "
+                f"module named '{name}'",
+                f"create the environment with python={release.python}",
+            )
+
+
+@rule(
+    "CT159",
+    Severity.WARNING,
+    "a Python model may need an environment of another Python",
+    source=_CUSTOM,
+    applies=lambda platform: known_release(platform) is not None,
+)
+def perhaps_other_python(check: Check) -> Iterator[Problem]:
+    """Packages in an environment of another Python are not found; its programs and libraries are.
+
+    The model's file imports nothing at its top that only the environment can have, or else CT156 says so. What it
+    imports later on, or in a file of its own, is not known.
 
     Example:
         $ cdk-triton validate . --platform 25.09/ml.g5.xlarge
@@ -293,6 +264,31 @@ def other_python(check: Check) -> Iterator[Problem]:
         conda-meta/python-3.12.4-h5148396_1.json
         bin/activate
     """
+    missed = _missed_imports(check)
+    for each, python, release in _other_pythons(check):
+        if each.model.name not in missed:
+            yield Problem(
+                each.path,
+                f"the environment has Python {python} and the container of {release.release} has {release.python}, so "
+                f"that {each.model.name!r} would find none of its packages: ModuleNotFoundError",
+                f"create the environment with python={release.python}, or acknowledge CT159 if it brings no packages",
+            )
+
+
+def _missed_imports(check: Check) -> dict[str, tuple[PurePosixPath, str]]:
+    """Model → a file of it and a module that the file imports, of those that only an environment can bring."""
+    missed: dict[str, tuple[PurePosixPath, str]] = {}
+    for each, source in python_models(check):
+        for name in source.imports if isinstance(source, PythonSource) else ():
+            beside = (each.version, each.model.directory)  # both are in the server's path
+            local = any(each.files.has(top / f"{name}.py") or each.files.has_directory(top / name) for top in beside)
+            if name not in _PROVIDED and name not in sys.stdlib_module_names and not local:
+                missed.setdefault(each.model.name, (each.path, name))
+    return missed
+
+
+def _other_pythons(check: Check) -> Iterator[tuple[_Environment, str, Release]]:
+    """The environments with another Python than the container, and which one they have."""
     release = known_release(check.platform)
     for each in _environments(check) if release is not None else ():
         if release is None or each.path is None or each.files.has(each.model.directory / "triton_python_backend_stub"):
@@ -302,13 +298,8 @@ def other_python(check: Check) -> Iterator[Problem]:
         else:
             read = None if each.archive is None else check.contents(packed_environment, each.archive)
             python = read.python if isinstance(read, PackedEnvironment) else None
-        if python not in (None, release.python):
-            yield Problem(
-                each.path,
-                f"the environment has Python {python} and the container of {release.release} has {release.python}, so "
-                f"that {each.model.name!r} would find none of its packages: ModuleNotFoundError",
-                f"create the environment with python={release.python}",
-            )
+        if python is not None and python != release.python:
+            yield each, python, release
 
 
 def _telling(files: Files, directory: PurePosixPath) -> Iterator[str]:

@@ -24,7 +24,7 @@ _CALLS = (
 )
 
 
-def _python_models(check: Check) -> Iterator[tuple[Artifact, PythonSource | SyntaxFault | Unreadable]]:
+def python_models(check: Check) -> Iterator[tuple[Artifact, PythonSource | SyntaxFault | Unreadable]]:
     """The source of every Python model that the server would load, read for the Python of the release."""
     release = known_release(check.platform) or releases()[-1]
     major, _, minor = release.python.partition(".")
@@ -61,7 +61,7 @@ def syntax_error(check: Check) -> Iterator[Problem]:
         Where the Python that runs these checks is older than the container's, syntax that only the newer one knows is
         not judged.
     """
-    for each, source in _python_models(check):
+    for each, source in python_models(check):
         if isinstance(source, SyntaxFault) and source.in_every_version:
             yield Problem(
                 each.path,
@@ -105,7 +105,7 @@ def newer_syntax(check: Check) -> Iterator[Problem]:
         pass for 3.10.
     """
     release = known_release(check.platform)
-    for each, source in _python_models(check) if release is not None else ():
+    for each, source in python_models(check) if release is not None else ():
         if release is not None and isinstance(source, SyntaxFault) and not source.in_every_version:
             yield Problem(
                 each.path,
@@ -139,7 +139,7 @@ def no_class(check: Check) -> Iterator[Problem]:
             def execute(self, requests):
                 return []
     """
-    for each, source in _python_models(check):
+    for each, source in python_models(check):
         if isinstance(source, PythonSource) and not source.may_have_model:
             yield Problem(
                 each.path,
@@ -175,7 +175,7 @@ def no_execute(check: Check) -> Iterator[Problem]:
     Limits:
         A class that inherits from another one is taken to have the method.
     """
-    for each, source in _python_models(check):
+    for each, source in python_models(check):
         model = source.model if isinstance(source, PythonSource) else None
         if model is not None and model.is_complete and "execute" not in model.methods:
             yield Problem(
@@ -213,7 +213,7 @@ def wrong_signature(check: Check) -> Iterator[Problem]:
             def execute(self, requests):
                 return []
     """
-    for each, source in _python_models(check):
+    for each, source in python_models(check):
         model = source.model if isinstance(source, PythonSource) else None
         for name, count, consequence in _CALLS:
             method = model.methods.get(name) if model is not None else None

@@ -85,10 +85,12 @@ class PythonSource:
     Attributes:
         model: the class `TritonPythonModel`; None where the module does not define it, or defines it in another way.
         may_have_model: False where the module cannot have the class.
+        imports: the top-level modules that it imports whatever happens, in their order.
     """
 
     model: ModelClass | None
     may_have_model: bool
+    imports: tuple[str, ...] = ()
 
 
 @cache
@@ -140,15 +142,16 @@ def _may_be_newer(fault: SyntaxError) -> bool:
 
 def _look(module: ast.Module) -> PythonSource:
     own: ast.ClassDef | None = None
+    imports = tuple(dict.fromkeys(name for statement in module.body for name in _imported(statement)))
     for statement in _flat(module.body):
         if isinstance(statement, ast.ClassDef) and statement.name == _NAME:
             own = statement
         elif _is_simple(statement) and any(map(_binds, ast.walk(statement))):
             own = None
     if own is None:
-        return PythonSource(None, any(map(_may_make, ast.walk(module))))
+        return PythonSource(None, any(map(_may_make, ast.walk(module))), imports)
     assigned = {node.attr for node in ast.walk(module) if isinstance(node, ast.Attribute) and _is_stored(node)}
-    return PythonSource(_class(own, assigned), may_have_model=True)
+    return PythonSource(_class(own, assigned), may_have_model=True, imports=imports)
 
 
 def _flat(body: list[ast.stmt]) -> Iterator[ast.stmt]:
@@ -162,6 +165,13 @@ def _flat(body: list[ast.stmt]) -> Iterator[ast.stmt]:
             yield from _flat(handler.body)
         for case in getattr(statement, "cases", []):
             yield from _flat(case.body)
+
+
+def _imported(statement: ast.stmt) -> Iterator[str]:
+    if isinstance(statement, ast.Import):
+        yield from (alias.name.partition(".")[0] for alias in statement.names)
+    elif isinstance(statement, ast.ImportFrom) and statement.module and not statement.level:
+        yield statement.module.partition(".")[0]
 
 
 def _is_simple(statement: ast.stmt) -> bool:
