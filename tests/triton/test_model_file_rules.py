@@ -41,6 +41,7 @@ def of_module(repository: ModelRepository, platform: ServingPlatform | None = No
         ('platform: "tensorrt_plan"', "unable to load plan file to auto complete config: model/1/model.plan"),
         ('backend: "pytorch"', "unable to find 'model/1/model.pt' for model instance 'model'"),
         ('backend: "pytorch" platform: "torch_aoti"', "unable to find 'model/1/model.pt2' for model instance 'model'"),
+        ('platform: "torch_aoti"', "unable to find 'model/1/model.pt2' for model instance 'model'"),
         ('backend: "openvino"', "unable to find 'model/1/model.xml' for model 'model'"),
         ('platform: "tensorflow_graphdef"', "unable to find 'model/1/model.graphdef' for model instance 'model'"),
         ('platform: "tensorflow_savedmodel"', "unable to find 'model/1/model.savedmodel' for model instance 'model'"),

@@ -130,16 +130,16 @@ def test_start(
         pytest.param(
             {"my model/config.pbtxt": 'backend: "python"', "my model/1/model.py": PYTHON_MODEL},
             [
-                "my model: error CT405: the name 'my model' holds ' ', at which the container's start script would split"
-                " it in --load-model; rename the model, with letters, digits, '_', '-' and '.'",
+                "my model: error CT405: the name 'my model' holds ' ', at which the container's start script would"
+                " split it in --load-model; rename the model, with letters, digits, '_', '-' and '.'",
             ],
             id="CT405 a blank in the name",
         ),
         pytest.param(
             {"*/config.pbtxt": 'backend: "identity"', "*/1/.gitkeep": ""},
             [
-                "*: error CT405: the name '*' stands for all models in the --load-model of the container's start script;"
-                " rename the model, with letters, digits, '_', '-' and '.'",
+                "*: error CT405: the name '*' stands for all models in the --load-model of the container's start"
+                " script; rename the model, with letters, digits, '_', '-' and '.'",
             ],
             id="CT405 the name of all models",
         ),

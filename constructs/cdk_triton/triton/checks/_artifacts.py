@@ -8,6 +8,7 @@ from functools import cached_property
 from pathlib import PurePosixPath
 from posixpath import normpath
 
+from cdk_triton.triton.checks._configured import completed_pair
 from cdk_triton.triton.checks.engine import Check, per_check
 from cdk_triton.triton.releases import Release, release_order, releases
 from cdk_triton.triton.repository import Model, ModelRepository, Platform, RepositoryFile
@@ -123,10 +124,10 @@ def artifacts(check: Check) -> Iterator[Artifact]:
     otherwise), and a backend that needs no file or is not known.
     """
     for model in check.loaded_models:
-        backend = model.backend_name
-        if backend is None or model.config_error is not None:
-            continue
         config = ModelConfig() if model.config is None else model.config
+        platform, backend = completed_pair(model, config, check.platform)
+        if model.is_ensemble or not backend or model.config_error is not None:
+            continue
         files = Files(model)
         if files.has(model.directory / f"libtriton_{backend}.so"):
             continue  # the model brings its own backend of that name
@@ -134,7 +135,7 @@ def artifacts(check: Check) -> Iterator[Artifact]:
             directory = model.directory / str(version)
             if version not in model.versions or files.has(directory / f"libtriton_{backend}.so"):
                 continue
-            named = _named(check.platform, config, backend)
+            named = _named(check.platform, config, backend, is_aoti=platform == "torch_aoti")
             path = directory if named is None else below(directory, named[0])
             if named is not None and path.is_relative_to(model.directory):  # elsewhere is another model's business
                 if backend == "onnxruntime" and files.has_directory(path):
@@ -143,7 +144,7 @@ def artifacts(check: Check) -> Iterator[Artifact]:
                 yield Artifact(model, config, backend, directory, path, others, files, named[1])
 
 
-def _named(platform: Platform | None, config: ModelConfig, backend: str) -> tuple[str, str] | None:
+def _named(platform: Platform | None, config: ModelConfig, backend: str, *, is_aoti: bool) -> tuple[str, str] | None:
     """The name of the file and the field that says so; None where that is open or no file is needed."""
     default = config.default_model_filename
     if config.cc_model_filenames and backend != "python":
@@ -159,7 +160,7 @@ def _named(platform: Platform | None, config: ModelConfig, backend: str) -> tupl
     if backend == "fil":
         name = _FIL.get(config.parameters["model_type"].string_value if "model_type" in config.parameters else "")
         return None if name is None else (name, "")
-    if backend == "pytorch" and config.platform == "torch_aoti":
+    if backend == "pytorch" and is_aoti:
         return "model.pt2", ""
     if backend == "pytorch" and config.runtime == "model.py":
         return "model.py", ""

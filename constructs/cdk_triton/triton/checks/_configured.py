@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from cdk_triton.triton import backend_fields
 from cdk_triton.triton.checks.engine import Check
 from cdk_triton.triton.releases import release_order
 from cdk_triton.triton.repository import Model, Platform
@@ -12,18 +13,6 @@ from cdk_triton.triton.schema import ModelConfig
 __all__ = ["completed_pair", "configured", "has_argument", "knows_aoti"]
 
 _AOTI_SINCE = "26.03"  # branches of core: from r26.03 on it knows `torch_aoti` and `model.pt2`
-
-# The order is the server's: the first that fits decides, and a default file name counts as much as a platform.
-_BACKEND_OF: tuple[tuple[str, str, str], ...] = (
-    ("tensorrt", "tensorrt_plan", "model.plan"),
-    ("onnxruntime", "onnxruntime_onnx", "model.onnx"),
-    ("openvino", "", "model.xml"),
-    ("pytorch", "pytorch_libtorch", "model.pt"),
-    ("pytorch", "torch_aoti", "model.pt2"),
-    ("python", "", "model.py"),
-)
-_TENSORFLOW = {"tensorflow_graphdef": "model.graphdef", "tensorflow_savedmodel": "model.savedmodel"}
-_PLATFORM_OF = {"tensorrt": "tensorrt_plan", "onnxruntime": "onnxruntime_onnx", "pytorch": "pytorch_libtorch"}
 
 
 def configured(check: Check) -> Iterator[tuple[Model, ModelConfig]]:
@@ -34,31 +23,10 @@ def configured(check: Check) -> Iterator[tuple[Model, ModelConfig]]:
 
 
 def completed_pair(model: Model, config: ModelConfig, platform: Platform | None) -> tuple[str, str]:
-    """`platform` and `backend` as the server completes them: AutoCompleteBackendFields of core's model_config_utils.cc.
-
-    Files of the version directory are looked at for TensorFlow only: where a configuration names neither backend nor
-    platform nor file, whatever the server finds in the directory makes a pair that it accepts.
-    """
-    name, backend, file = config.platform, config.backend, config.default_model_filename
-    if not name and backend in ("", "tensorflow"):
-        name = next((p for p, f in _TENSORFLOW.items() if file == f or (not file and _has_entry(model, f))), "")
-    if name in _TENSORFLOW:
-        return name, backend or "tensorflow"
-    for candidate, its_platform, its_file in _BACKEND_OF:
-        told = name == its_platform != "" or file == its_file
-        if told and not backend and (its_file != "model.pt2" or knows_aoti(platform)):
-            backend = candidate
-    if not name and not file:
-        backend = backend or model.backend_name or ""
-    return name or _PLATFORM_OF.get(backend, ""), backend
-
-
-def _has_entry(model: Model, name: str) -> bool:
-    """Whether the first version directory has a file or directory of that name."""
-    if not model.subdirectories:
-        return False
-    path = model.directory / model.subdirectories[0] / name
-    return any(file.path.is_relative_to(path) for file in model.files)
+    """`platform` and `backend` as the server that serves completes them."""
+    return backend_fields.completed_pair(
+        config, model.name, model.first_version_entries, knows_aoti=knows_aoti(platform)
+    )
 
 
 def knows_aoti(platform: Platform | None) -> bool:

@@ -6,13 +6,14 @@ from collections.abc import Iterator
 
 from google.protobuf.message import Message
 
+from cdk_triton.triton.checks._configured import completed_pair
 from cdk_triton.triton.checks._sources import core
 from cdk_triton.triton.checks.engine import Check, Problem, rule
 from cdk_triton.triton.findings import Severity
 from cdk_triton.triton.model_config import fault_of
 from cdk_triton.triton.releases import release_order
 from cdk_triton.triton.repository import CONFIG_NAME, is_newer_than_schema
-from cdk_triton.triton.schema import SCHEMA_RELEASE
+from cdk_triton.triton.schema import SCHEMA_RELEASE, ModelConfig
 
 _READ_TEXT_PROTO = core("src/filesystem/api.cc", 590, 604)
 
@@ -195,7 +196,8 @@ def name_is_not_directory(check: Check) -> Iterator[Problem]:
 def no_backend(check: Check) -> Iterator[Problem]:
     """The server guesses a backend from well-known file names only.
 
-    These are `model.onnx`, `model.plan`, `model.pt`, `model.xml`, `model.py`, `model.graphdef` and `model.savedmodel`.
+    These are `model.onnx`, `model.plan`, `model.pt`, `model.pt2` (from 26.03), `model.xml`, `model.py`,
+    `model.graphdef` and `model.savedmodel`. A model whose name has a dot is run by the backend that is named after it.
 
     Example:
         # model/config.pbtxt
@@ -213,14 +215,14 @@ def no_backend(check: Check) -> Iterator[Problem]:
     for model in check.loaded_models:
         config = model.config
         unread = model.config_error is not None or CONFIG_NAME in model.subdirectories  # reported by CT101
-        if unread or model.is_ensemble or model.backend_name is not None:
+        if unread or model.is_ensemble or completed_pair(model, config or ModelConfig(), check.platform)[1]:
             continue
         if config is not None and config.HasField("ensemble_scheduling"):
             continue  # meant as an ensemble: reported by CT311
-        if "." in model.name or (config is not None and (config.platform or config.default_model_filename)):
-            continue
+        if config is not None and (config.platform or config.default_model_filename):
+            continue  # reported by CT283
         yield Problem(
-            model.config_path,
+            model.directory if model.config_text is None else model.config_path,
             f"the configuration names no backend and the files of {model.name!r} tell none, so the server would not "
             f"load it: Could not determine backend for model '{model.name}' with no backend in model configuration",
             'name the backend, for example backend: "python"',

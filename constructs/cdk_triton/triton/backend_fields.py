@@ -1,0 +1,60 @@
+"""What the server makes of a configuration that leaves out `platform` or `backend`.
+
+Server core, model_config_utils.cc, AutoCompleteBackendFields.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from cdk_triton.triton.schema import ModelConfig
+
+__all__ = ["completed_pair"]
+
+_TENSORFLOW = {"tensorflow_savedmodel": "model.savedmodel", "tensorflow_graphdef": "model.graphdef"}
+
+# Backend, platform, file. The order is the server's: the first that fits decides.
+_BACKENDS: tuple[tuple[str, str, str], ...] = (
+    ("tensorrt", "tensorrt_plan", "model.plan"),
+    ("onnxruntime", "onnxruntime_onnx", "model.onnx"),
+    ("openvino", "", "model.xml"),
+    ("pytorch", "pytorch_libtorch", "model.pt"),
+    ("pytorch", "torch_aoti", "model.pt2"),
+    ("python", "", "model.py"),
+)
+_FILES_ONLY = ("model.plan", "model.pt", "model.pt2")  # as a directory they tell nothing
+_PLATFORM_OF = {"tensorrt": "tensorrt_plan", "onnxruntime": "onnxruntime_onnx", "pytorch": "pytorch_libtorch"}
+
+
+def completed_pair(
+    config: ModelConfig, name: str, entries: Mapping[str, bool], *, knows_aoti: bool = True
+) -> tuple[str, str]:
+    """`platform` and `backend` as the server completes them, or "" where it cannot.
+
+    Args:
+        config: the configuration, empty where there is none.
+        name: the model's name, which may end in a dot and the backend.
+        entries: what is in the first version directory: names, and whether each is a directory.
+        knows_aoti: whether the release knows the platform `torch_aoti`.
+    """
+    platform, backend, file = config.platform, config.backend, config.default_model_filename
+    looks_into_directory = not (platform or file)
+    if not platform and backend in ("", "tensorflow"):
+        for candidate, its_file in _TENSORFLOW.items():
+            is_directory = entries.get(its_file) if looks_into_directory else None
+            if file == its_file or is_directory is (candidate == "tensorflow_savedmodel"):
+                platform = candidate
+    if platform in _TENSORFLOW:
+        return platform, backend or "tensorflow"
+    for candidate, its_platform, its_file in () if backend else _BACKENDS:
+        if its_platform == "torch_aoti" and not knows_aoti:
+            continue
+        told = platform == its_platform != "" or file == its_file
+        found = looks_into_directory and its_file in entries and not (entries[its_file] and its_file in _FILES_ONLY)
+        if told or found:
+            backend = candidate
+            platform = platform or (its_platform if found else "")
+            break
+    if not backend and looks_into_directory:
+        backend = name.partition(".")[2]
+    return platform or _PLATFORM_OF.get(backend, ""), backend
