@@ -80,7 +80,11 @@ def test_mode_platform_and_models_reach_the_checks(run: Any, repository: Path, m
         ("single", None),
         ("single", None),
     ]
-    assert [tuple(named.values()) for _, _, named in seen] == [(None, ()), ("a", ["b", "c"]), (None, ())]
+    assert [(named["default_model"], named["additional_models"]) for _, _, named in seen] == [
+        (None, ()),
+        ("a", ["b", "c"]),
+        (None, ()),
+    ]
 
 
 @pytest.mark.parametrize(
@@ -157,3 +161,18 @@ def test_through_the_installed_program(program: Any, repository: Path, tmp_path:
     assert program("validate", "models", "--format", "json", cwd=tmp_path).status == 0
     assert program("validate", "no-such-directory", cwd=tmp_path).status == 2
     assert program("validate", "models", "--format", "yaml", cwd=tmp_path).status == 2
+
+
+def test_a_preflight_without_the_extra_says_what_to_install(
+    run: Any, repository: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("cdk_triton.triton.contents.tensorrt.is_installed", lambda: False)
+    outcome = run("validate", repository, "--preflight")
+    assert (outcome.status, outcome.out) == (2, "")
+    assert "pip install cdk-triton[preflight]" in outcome.err
+
+
+def test_a_preflight_leaves_no_rule_out_for_it(run: Any, repository: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("cdk_triton.triton.contents.tensorrt.is_installed", lambda: True)
+    assert "add --preflight" in run("validate", repository).out
+    assert "add --preflight" not in run("validate", repository, "--preflight").out

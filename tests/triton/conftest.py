@@ -7,7 +7,7 @@ import io
 import os
 import re
 import tarfile
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Protocol
@@ -21,7 +21,9 @@ from cdk_triton.sagemaker import ServingPlatform
 from cdk_triton.sagemaker.instances import GpuInstance, gpu_instance
 from cdk_triton.triton import Finding, ModelConfig, ModelRepository, Platform, parse_model_config, releases
 from cdk_triton.triton.checks.documentation import Example
+from cdk_triton.triton.plans import Profile, ProfileShapes
 from cdk_triton.triton.releases import release_order
+from cdk_triton.triton.repository import Recipe
 from cdk_triton.triton.schema import DataType, ModelInput, ModelOutput
 
 PREPROCESS = """
@@ -177,12 +179,14 @@ def findings_of_example(tmp_path: Path) -> ExampleFindings:
         command.add_argument("--platform")
         command.add_argument("--default-model")
         command.add_argument("--additional-model", action="append", default=[])
+        command.add_argument("--preflight", action="store_true")
         options = command.parse_args(example.arguments)
-        return ModelRepository.from_directory(root, recipes=[_Plans(example.files)]).check(
+        return ModelRepository.from_directory(root, recipes=_recipes(example.files)).check(
             options.mode,
             _platform(options.platform) if options.platform else None,
             default_model=options.default_model,
             additional_models=options.additional_model,
+            preflight=options.preflight,
         )
 
     return check
@@ -233,8 +237,35 @@ def _platform(text: str) -> Platform:
 
 
 def _is_built(name: str, text: str) -> bool:
-    """Whether a file of an example is built by a recipe: a plan of which the example says nothing."""
-    return name.endswith(".plan") and text.strip() == "plan"
+    """Whether a file of an example is built by a recipe: a plan of which the example says nothing, or from what."""
+    return name.endswith(".plan") and (text.strip() == "plan" or _BUILT.fullmatch(text.strip()) is not None)
+
+
+_BUILT = re.compile(r"\(built from (?P<onnx>\S+) for (?P<profile>.+)\)")
+
+
+def _recipes(files: Mapping[str, str]) -> Sequence[Recipe]:
+    """The recipes of an example: `(built from bert/bert.onnx for ids 1x128 to 16x128, mask 1x128 to 16x128)`."""
+    recipes: list[Recipe] = [_Plans(files)]
+    for name, text in files.items():
+        if match := _BUILT.fullmatch(text.strip()):
+            shapes = (each.replace(" to ", " ").split() for each in match["profile"].split(", "))
+            profile = {tensor: ProfileShapes(_shape(low), _shape(high), _shape(high)) for tensor, low, high in shapes}
+            recipes.append(PlanOfExample((name,), match["onnx"], (profile,)))
+    return recipes
+
+
+def _shape(text: str) -> tuple[int, ...]:
+    return tuple(int(size) for size in text.split("x"))
+
+
+@dataclass(frozen=True)
+class PlanOfExample:
+    """A recipe that builds a plan."""
+
+    produces: tuple[str, ...]
+    onnx: str
+    profiles: tuple[Profile, ...]
 
 
 @dataclass(frozen=True)

@@ -20,6 +20,7 @@ from cdk_triton.triton.checks import (
     CRASH,
     Check,
     Problem,
+    Report,
     Rule,
     documented_rules,
     engine,
@@ -242,19 +243,28 @@ def test_a_rule_says_when_it_runs() -> None:
 
     rule("CT908", Severity.ERROR, "", source="")(nothing)
     rule("CT909", Severity.ERROR, "", source="", modes=("multi",), applies=lambda _: True)(nothing)
+    rule("CT910", Severity.ERROR, "", source="", asks_parser=True)(nothing)
     assert [each.condition for each in rules()] == [
         "For single-model and multi-model endpoints.",
         "For multi-model endpoints (`--mode multi`), where the platform is said (`--platform`).",
+        "For single-model and multi-model endpoints, where TensorRT's parser is asked (`--preflight`).",
     ]
 
 
-def test_a_report_tells_what_was_left_out(write: Write) -> None:
+def test_a_report_tells_what_was_left_out(write: Write, monkeypatch: pytest.MonkeyPatch) -> None:
     def nothing(check: Check) -> Iterator[Problem]:
         return iter(())
 
     for code, modes in (("CT910", ("single",)), ("CT911", ("multi",))):
         rule(code, Severity.ERROR, "", source="", modes=modes, applies=lambda _: True)(nothing)  # type: ignore[arg-type]
+    rule("CT912", Severity.WARNING, "", source="", asks_parser=True)(nothing)
     repository = write()
-    assert [each.code for each in repository.report().left_out] == ["CT910"]
-    assert [each.code for each in repository.report("multi").left_out] == ["CT911"]
-    assert repository.report(platform=Platform("25.09")).left_out == ()
+
+    def left_out(report: Report) -> list[tuple[str, str]]:
+        return [(each.rule.code, each.needs) for each in report.left_out]
+
+    assert left_out(repository.report()) == [("CT910", "platform"), ("CT912", "preflight")]
+    assert left_out(repository.report("multi")) == [("CT911", "platform"), ("CT912", "preflight")]
+    assert left_out(repository.report(platform=Platform("25.09"))) == [("CT912", "preflight")]
+    monkeypatch.setattr("cdk_triton.triton.contents.tensorrt.is_installed", lambda: True)
+    assert left_out(repository.report(platform=Platform("25.09"), preflight=True)) == []

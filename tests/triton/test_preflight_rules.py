@@ -1,4 +1,4 @@
-"""CT701 to CT703: what TensorRT would say of a network.
+"""CT701 to CT705: what can be said of a plan before it is built.
 
 The parser itself is the extra `preflight` (`make preflight`); without it, tests that need its answers are skipped. How
 a parser that crashes, hangs or talks is survived is tested with programs in its place.
@@ -7,13 +7,14 @@ a parser that crashes, hangs or talks is survived is tested with programs in its
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
 import onnx.parser
 import pytest
+from tests.triton.conftest import PlanOfExample
 
+from cdk_triton.errors import ConfigurationError
 from cdk_triton.sagemaker import ServingPlatform
 from cdk_triton.triton import Finding, ModelRepository
 from cdk_triton.triton.contents.tensorrt import Network, NetworkTensor, ParserFault, TensorRTParser, is_installed
@@ -35,14 +36,7 @@ input { name: "mask" data_type: TYPE_INT32 dims: [ 128 ] }
 output { name: "out" data_type: TYPE_INT32 dims: [ 128 ] }
 """
 
-
-@dataclass(frozen=True)
-class Plan:
-    """A recipe of the kind that the checks understand."""
-
-    profiles: tuple[Profile, ...]
-    onnx: str = "bert/bert.onnx"
-    produces: tuple[str, ...] = ("bert/1/model.plan",)
+OPEN = 'platform: "tensorrt_plan"'
 
 
 def shapes(minimum: tuple[int, ...], optimum: tuple[int, ...], maximum: tuple[int, ...]) -> ProfileShapes:
@@ -64,8 +58,9 @@ def checked(
     config: str = CONFIG,
     profiles: tuple[Profile, ...] | None = None,
     release: str = "25.09",
+    preflight: bool = False,
 ) -> list[Finding]:
-    """The preflight's findings: with a recipe if there are profiles, else with `model.onnx` beside the plan."""
+    """The findings about plans: with a recipe if there are profiles, else with `model.onnx` beside the plan."""
     content = graph if isinstance(graph, bytes) else network(graph)
     where = "bert/1/model.onnx" if profiles is None else "bert/bert.onnx"
     files: Mapping[str, bytes] = {"bert/config.pbtxt": config.encode(), where: content, "bert/1/model.plan": b"plan"}
@@ -73,9 +68,9 @@ def checked(
         path = root / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(written)
-    recipes = [] if profiles is None else [Plan(profiles)]
+    recipes = [] if profiles is None else [PlanOfExample(("bert/1/model.plan",), "bert/bert.onnx", profiles)]
     platform = ServingPlatform(release=release, instance_type="ml.g5.xlarge")
-    findings = ModelRepository.from_directory(root, recipes=recipes).check(platform=platform)
+    findings = ModelRepository.from_directory(root, recipes=recipes).check(platform=platform, preflight=preflight)
     return [finding for finding in findings if finding.code.startswith("CT7")]
 
 
@@ -98,7 +93,7 @@ def checked(
     ],
 )
 def test_what_the_parser_does_not_take_is_a_warning(tmp_path: Path, graph: str, opset: str, words: str) -> None:
-    (finding,) = checked(tmp_path, network(graph, opset))
+    (finding,) = checked(tmp_path, network(graph, opset), config=OPEN, preflight=True)
     assert (finding.code, finding.severity, finding.path) == ("CT701", "warning", "bert/1/model.onnx")
     assert finding.message.startswith(f"the parser of {VERSIONS} does not take {words}")
     assert "if the release's own agrees, no plan can be built for 'bert'" in finding.message
@@ -107,38 +102,44 @@ def test_what_the_parser_does_not_take_is_a_warning(tmp_path: Path, graph: str, 
 @needs_parser
 def test_each_operator_is_named_once(tmp_path: Path) -> None:
     graph = "network (float[b, 4, 4] x) => (float[b] y) { a = Det (x)  c = Det (x)  y = Add (a, c) }"
-    (finding,) = checked(tmp_path, graph)
+    (finding,) = checked(tmp_path, graph, config=OPEN, preflight=True)
     assert "the operator Det" in finding.message
 
 
 @needs_parser
 def test_a_file_that_is_no_network_is_a_warning(tmp_path: Path) -> None:
-    (finding,) = checked(tmp_path, b"not a network")
+    (finding,) = checked(tmp_path, b"not a network", preflight=True)
     assert finding.code == "CT701"
     assert "Failed to parse the ONNX model" in finding.message
 
 
-@needs_parser
-@pytest.mark.parametrize(
+PROFILES = pytest.mark.parametrize(
     ("profile", "words"),
     [
         pytest.param(
             {"ids": shapes((4, 128), (8, 128), (2, 128)), "mask": GOOD},
-            "please ensure that the optimization profiles satisfy MIN<=OPT<=MAX",
+            "ids: the profile does not satisfy minimum <= optimum <= maximum",
             id="minimum above maximum",
         ),
         pytest.param(
             {"ids": shapes((1, 128), (32, 128), (16, 128)), "mask": GOOD},
-            "please ensure that the optimization profiles satisfy MIN<=OPT<=MAX",
+            "ids: the profile does not satisfy minimum <= optimum <= maximum",
             id="optimum above maximum",
         ),
         pytest.param(
             {"ids": shapes((1,), (8,), (16,)), "mask": GOOD},
-            "Dynamic-shaped input tensor ids has 2 dimensions but profile 0 has 1 dimensions",
+            "ids: the network has 2 dimensions and the profile 1",
             id="rank",
         ),
         pytest.param(
-            {"ids": GOOD}, "Dynamic input tensor mask is missing dimensions in profile 0", id="an input is missing"
+            {"ids": shapes((1, 128), (8, 128), (16,)), "mask": GOOD},
+            "ids: its minimum, optimum and maximum have unlike numbers of dimensions",
+            id="ranks",
+        ),
+        pytest.param(
+            {"ids": GOOD},
+            "the input 'mask' has dimensions of any size, and the profile says nothing of it",
+            id="an input is missing",
         ),
         pytest.param(
             {"ids": GOOD, "mask": GOOD, "token_type_ids": GOOD},
@@ -147,45 +148,92 @@ def test_a_file_that_is_no_network_is_a_warning(tmp_path: Path) -> None:
         ),
     ],
 )
-def test_a_profile_that_does_not_fit_its_network_is_an_error(tmp_path: Path, profile: Profile, words: str) -> None:
-    (finding,) = (finding for finding in checked(tmp_path, profiles=(profile,)) if "max-batch" not in finding.message)
+
+
+@PROFILES
+def test_a_recipes_profile_that_does_not_fit_its_network_is_an_error(
+    tmp_path: Path, profile: Profile, words: str
+) -> None:
+    (finding,) = checked(tmp_path, profiles=(profile,))
     assert (finding.code, finding.severity, finding.path) == ("CT702", "error", "bert/bert.onnx")
-    assert words in finding.message
-    assert VERSIONS in finding.message
+    assert finding.message == f"TensorRT would build no plan of it for 'bert' with profile 0 of the recipe: {words}"
 
 
 @needs_parser
-def test_one_bad_profile_of_several_is_named(tmp_path: Path) -> None:
-    bad = {"ids": shapes((1,), (8,), (16,)), "mask": GOOD}
-    (finding,) = checked(tmp_path, profiles=({"ids": GOOD, "mask": GOOD}, bad))
-    assert "the shapes of its recipe (ids 1 to 16, mask 1x128 to 16x128)" in finding.message
+@PROFILES
+def test_tensorrt_does_not_say_it_again(tmp_path: Path, profile: Profile, words: str) -> None:
+    (finding,) = checked(tmp_path, profiles=(profile,), preflight=True)
+    assert finding.message.endswith(words)
+
+
+@needs_parser
+@PROFILES
+@pytest.mark.usefixtures("words")
+def test_tensorrt_agrees(tmp_path: Path, profile: Profile) -> None:
+    if "token_type_ids" in profile:
+        pytest.skip("it overlooks names that are no inputs")
+    (tmp_path / "model.onnx").write_bytes(network(ADD))
+    (refusal,) = TensorRTParser.for_profiles([profile])(tmp_path / "model.onnx").refusals
+    assert refusal
+
+
+STATIC = "network (int32[1, 128] ids, int32[1, 128] mask) => (int32[1, 128] out) { out = Add (ids, mask) }"
+
+
+def test_a_recipe_cannot_build_a_network_without_a_dynamic_batch_for_several(tmp_path: Path) -> None:
+    (finding,) = checked(tmp_path, STATIC, profiles=({"ids": GOOD, "mask": GOOD},))
+    assert (finding.code, finding.path) == ("CT702", "bert/bert.onnx")
+    assert finding.message.endswith("ids: the network takes 1 only, and the profile asks for 1 to 16")
+
+
+def test_an_input_of_one_shape_needs_no_profile(tmp_path: Path) -> None:
+    graph = ADD.replace("int32[batch, tokens] mask", "int32[16, 128] mask")
+    assert checked(tmp_path, graph, profiles=({"ids": GOOD},)) == []
+    (finding,) = checked(tmp_path, graph.replace("16, 128", "4, 128"), profiles=({"ids": GOOD},))
+    assert "only supports max-batch 4" in finding.message
 
 
 @needs_parser
 def test_a_network_without_a_dynamic_batch_does_not_take_the_configured_ones(tmp_path: Path) -> None:
-    graph = "network (int32[1, 128] ids, int32[1, 128] mask) => (int32[1, 128] out) { out = Add (ids, mask) }"
-    (finding,) = checked(tmp_path, graph)
-    assert (finding.code, finding.path) == ("CT702", "bert/1/model.onnx")
-    assert "for the shapes of its config.pbtxt (ids 1x128 to 16x128, mask 1x128 to 16x128)" in finding.message
+    (finding,) = checked(tmp_path, STATIC, preflight=True)
+    assert (finding.code, finding.severity, finding.path) == ("CT704", "warning", "bert/1/model.onnx")
+    assert finding.message.startswith(
+        f"{VERSIONS} would not build 'bert' for the shapes of its config.pbtxt (ids 1x128 to 16x128, mask 1x128 to "
+        "16x128): "
+    )
 
 
-@needs_parser
+def test_what_only_tensorrt_sees_in_a_recipes_profile_is_a_warning(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("cdk_triton.triton.contents.tensorrt.is_installed", lambda: True)
+    monkeypatch.setattr(TensorRTParser, "__call__", lambda reader, file: Network("1.7.1.116", refusals=("too long",)))
+    (finding,) = checked(tmp_path, profiles=({"ids": GOOD, "mask": GOOD},), preflight=True)
+    assert (finding.code, finding.severity, finding.path) == ("CT704", "warning", "bert/bert.onnx")
+    assert finding.message == (
+        f"{VERSIONS} would not build 'bert' for the shapes of its recipe (ids 1x128 to 16x128, mask 1x128 to 16x128): "
+        "too long; if the release's own agrees, there will be no plan"
+    )
+
+
+@pytest.mark.parametrize("preflight", [False, pytest.param(True, marks=needs_parser)])
 @pytest.mark.parametrize("written", [False, True])
-def test_a_network_that_fits_is_clean(tmp_path: Path, written: bool) -> None:
-    assert checked(tmp_path, profiles=({"ids": GOOD, "mask": GOOD},) if written else None) == []
+def test_a_network_that_fits_is_clean(tmp_path: Path, written: bool, preflight: bool) -> None:
+    profiles = ({"ids": GOOD, "mask": GOOD},) if written else None
+    assert checked(tmp_path, profiles=profiles, preflight=preflight) == []
 
 
-@needs_parser
+@pytest.mark.parametrize("preflight", [False, pytest.param(True, marks=needs_parser)])
 @pytest.mark.parametrize(
     "config",
     [
         pytest.param(CONFIG.replace("[ 128 ]", "[ -1 ]"), id="a dimension is open"),
-        pytest.param('platform: "tensorrt_plan"', id="the server completes it all"),
+        pytest.param(OPEN, id="the server completes it all"),
         pytest.param(CONFIG.replace("dims: [ 128 ]", "reshape { shape: [ 128 ] } dims: [ 1, 128 ]"), id="reshaped"),
     ],
 )
-def test_what_is_open_in_the_configuration_is_no_finding(tmp_path: Path, config: str) -> None:
-    assert checked(tmp_path, config=config) == []
+def test_what_is_open_in_the_configuration_is_no_finding(tmp_path: Path, config: str, preflight: bool) -> None:
+    assert checked(tmp_path, config=config, preflight=preflight) == []
 
 
 @pytest.mark.parametrize(
@@ -218,7 +266,9 @@ BERT = (
 )
 
 
-@needs_parser
+BUILT = pytest.mark.parametrize("built", [False, True], ids=["beside the plan", "built by a recipe"])
+
+
 @pytest.mark.parametrize(
     ("change", "field", "words"),
     [
@@ -242,31 +292,34 @@ BERT = (
         ),
     ],
 )
-def test_a_tensor_that_is_not_the_networks_is_an_error(
-    tmp_path: Path, change: tuple[str, str], field: str, words: str
+@BUILT
+def test_a_tensor_that_is_not_the_networks(
+    tmp_path: Path, change: tuple[str, str], field: str, words: str, built: bool
 ) -> None:
-    findings = checked(tmp_path, config=CONFIG.replace(*change))
+    profiles = ({"ids": GOOD, "mask": GOOD},) if built else None
+    findings = checked(tmp_path, config=CONFIG.replace(*change), profiles=profiles)
     finding = next(finding for finding in findings if finding.field == field)
-    assert (finding.code, finding.severity, finding.path) == ("CT703", "error", "bert/config.pbtxt")
-    assert words in finding.message
+    graded = ("CT705", "error") if built else ("CT703", "warning")
+    assert (finding.code, finding.severity, finding.path) == (*graded, "bert/config.pbtxt")
+    condition = "and" if built else "if the plan is built from it,"
+    assert f"{condition} the server would not load 'bert': {words}" in finding.message
 
 
-@needs_parser
-def test_a_tensor_that_is_left_out_is_an_error(tmp_path: Path) -> None:
+@BUILT
+def test_a_tensor_that_is_left_out(tmp_path: Path, built: bool) -> None:
+    profiles = ({"ids": GOOD, "mask": GOOD},) if built else None
     config = CONFIG.replace('input { name: "mask" data_type: TYPE_INT32 dims: [ 128 ] }', "")
-    findings = [finding for finding in checked(tmp_path, config=config) if finding.code == "CT703"]
-    (finding,) = findings
-    assert (finding.path, finding.field) == ("bert/config.pbtxt", "input")
+    (finding,) = checked(tmp_path, config=config, profiles=profiles)
+    assert (finding.code, finding.path, finding.field) == ("CT705" if built else "CT703", "bert/config.pbtxt", "input")
     assert "expected configuration for input 'mask'" in finding.message
 
 
-@needs_parser
 @pytest.mark.parametrize(
     ("release", "written", "found"),
     [
         ("24.05", "TYPE_INT32", "TYPE_INT64"),
         ("25.09", "TYPE_INT32", "TYPE_INT64"),
-        ("24.03", "TYPE_INT64", "TYPE_INT32"),
+        ("24.03", "TYPE_INT64", None),  # CT604
         ("25.09", "TYPE_INT64", None),
         ("24.03", "TYPE_INT32", None),
     ],
@@ -280,9 +333,19 @@ def test_int64_across_the_border_of_tensorrt_10(tmp_path: Path, release: str, wr
         assert f"unexpected datatype {found} for inference input 'ids', expecting {written}" in message
 
 
-def test_without_the_extra_the_rules_say_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("cdk_triton.triton.checks.preflight.is_installed", lambda: False)
+def test_nobody_asks_the_parser_unless_told_to(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("cdk_triton.triton.contents.tensorrt.is_installed", lambda: True)
+    monkeypatch.setattr(TensorRTParser, "__call__", lambda reader, file: pytest.fail("asked"))
     assert checked(tmp_path, b"not a network") == []
+
+
+def test_a_preflight_without_the_extra_is_one_sentence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("cdk_triton.triton.contents.tensorrt.is_installed", lambda: False)
+    with pytest.raises(ConfigurationError) as raised:
+        checked(tmp_path, preflight=True)
+    assert str(raised.value) == (
+        "the preflight needs TensorRT's own parser, which is not installed; pip install cdk-triton[preflight]"
+    )
 
 
 class Ask(Protocol):
@@ -341,9 +404,9 @@ json.dump({{"version": "1", "faults": [["Det", "n", "false"]], "inputs": [["x", 
 
 
 def test_a_parser_that_fails_is_a_finding(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("cdk_triton.triton.checks.preflight.is_installed", lambda: True)
+    monkeypatch.setattr("cdk_triton.triton.contents.tensorrt.is_installed", lambda: True)
     failed = Network("1.7.1.116", failure="was ended by SIGSEGV")
     monkeypatch.setattr(TensorRTParser, "__call__", lambda reader, file: failed)
-    (finding,) = checked(tmp_path)
+    (finding,) = checked(tmp_path, preflight=True)
     assert (finding.code, finding.severity, finding.path) == ("CT701", "warning", "bert/1/model.onnx")
     assert finding.message.startswith(f"the parser of {VERSIONS} was ended by SIGSEGV")

@@ -18,7 +18,7 @@ by_code = pytest.mark.parametrize("each", rules(), ids=lambda each: each.code)
 @pytest.fixture
 def _extra(each: Rule) -> None:
     """Skip what only TensorRT's own parser can say, where that is not installed."""
-    if each.code.startswith("CT7") and not is_installed():
+    if each.asks_parser and not is_installed():
         pytest.skip("the extra preflight is not installed: make preflight")
 
 

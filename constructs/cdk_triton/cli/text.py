@@ -106,9 +106,7 @@ def _summary(repository: ModelRepository, report: Report) -> Iterator[str]:
     left_out = Counter(each.needs for each in report.left_out)
     for need, mend in _MENDS.items():
         if left_out[need]:
-            yield fold(
-                f"{_counted(left_out[need], 'rule')} left out{mend}", width(), indent=_INDENT, hanging=_INDENT
-            )
+            yield fold(f"{_counted(left_out[need], 'rule')} left out{mend}", width(), indent=_INDENT, hanging=_INDENT)
     if len(report.findings) > _MANY:
         codes = Counter(finding.code for finding in report.findings).most_common()
         yield fold(", ".join(f"{code} {count}" for code, count in codes), width(), indent=_INDENT, hanging=_INDENT)

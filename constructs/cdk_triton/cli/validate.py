@@ -45,6 +45,9 @@ FormatOption = Annotated[Format, typer.Option("--format", help="How to print the
 DefaultModel = Annotated[
     str | None, typer.Option(metavar="NAME", help="The model that a single-model container loads, if several could be.")
 ]
+Preflight = Annotated[
+    bool, typer.Option("--preflight", help="Ask TensorRT's own parser about the networks of plans; it takes seconds.")
+]
 AdditionalModels = Annotated[
     list[str] | None, typer.Option("--additional-model", metavar="NAME", help="A model that it loads besides; repeat.")
 ]
@@ -57,6 +60,7 @@ def validate(
     output: FormatOption = Format.TEXT,
     default_model: DefaultModel = None,
     additional_models: AdditionalModels = None,
+    preflight: Preflight = False,
 ) -> None:
     """Check a model repository; exit 1 if Triton or SageMaker would refuse it."""
     if mode is Mode.MULTI and (default_model or additional_models):
@@ -64,16 +68,31 @@ def validate(
             "a multi-model endpoint loads what a caller asks for; the option is for --mode single",
             param_hint="--default-model" if default_model else "--additional-model",
         )
+    if preflight:
+        _require_parser()
     target = None if platform is None else _platform(platform)
     from cdk_triton.triton import ModelRepository, Severity
 
     repository = ModelRepository.from_directory(directory)
     report = repository.report(
-        mode.value, target, default_model=default_model, additional_models=additional_models or ()
+        mode.value,
+        target,
+        default_model=default_model,
+        additional_models=additional_models or (),
+        preflight=preflight,
     )
     _print(output, repository, report)
     if any(finding.severity is Severity.ERROR for finding in report.findings):
         raise typer.Exit(1)
+
+
+def _require_parser() -> None:
+    from cdk_triton.triton.contents.tensorrt import require_parser
+
+    try:
+        require_parser()
+    except ConfigurationError as error:
+        raise typer.BadParameter(str(error), param_hint="--preflight") from error
 
 
 def _platform(text: str) -> ServingPlatform:

@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING, Literal, Protocol
 
 from cdk_triton.errors import ModelConfigError, RepositoryError
 from cdk_triton.triton.acknowledgements import acknowledgements_of
-from cdk_triton.triton.backend_fields import completed_pair
 from cdk_triton.triton.characters import decoded
+from cdk_triton.triton.contents.tensorrt import require_parser
 from cdk_triton.triton.ensemble import EnsembleGraph
 from cdk_triton.triton.environment import ContainerEnvironment
 from cdk_triton.triton.findings import Finding
@@ -46,6 +46,25 @@ def is_newer_than_schema(platform: Platform | None) -> bool:
         return False
     return release_order(platform.release) > release_order(SCHEMA_RELEASE)
 
+
+# Where a configuration names neither: server core, model_config_utils.cc, AutoCompleteBackendFields. The order is the
+# server's.
+_BACKEND_OF_PLATFORM: Mapping[str, str] = {
+    "tensorrt_plan": "tensorrt",
+    "onnxruntime_onnx": "onnxruntime",
+    "tensorflow_savedmodel": "tensorflow",
+    "tensorflow_graphdef": "tensorflow",
+    "pytorch_libtorch": "pytorch",
+}
+_BACKEND_OF_FILE: Mapping[str, str] = {
+    "model.savedmodel": "tensorflow",
+    "model.graphdef": "tensorflow",
+    "model.plan": "tensorrt",
+    "model.onnx": "onnxruntime",
+    "model.xml": "openvino",
+    "model.pt": "pytorch",
+    "model.py": "python",
+}
 
 # How a multi-model endpoint finds the ensemble in an archive: server, sagemaker_server.h, platform_ensemble_regex_.
 # RE2's \s is not quite Python's.
@@ -124,7 +143,15 @@ class Model:
         """The backend that runs the model, as the server completes it; None for an ensemble or where nothing tells."""
         if self.is_ensemble:
             return None
-        return completed_pair(self.config or ModelConfig(), self.name, self.first_version_entries)[1] or None
+        default_file = ""
+        if self.config is not None:
+            if self.config.backend:
+                return self.config.backend
+            if self.config.platform:
+                return _BACKEND_OF_PLATFORM.get(self.config.platform)
+            default_file = self.config.default_model_filename
+        names = {default_file} if default_file else self._names_in_first_subdirectory()
+        return next((backend for file, backend in _BACKEND_OF_FILE.items() if file in names), None)
 
     def tolerant(self) -> Model:
         """The same model with a configuration even if that has fields the schema does not know.
@@ -149,15 +176,13 @@ class Model:
         """Bytes of all files."""
         return sum(file.size for file in self.files)
 
-    @cached_property
-    def first_version_entries(self) -> Mapping[str, bool]:
-        """What is in the first directory of the model's own, by name, and whether each is a directory."""
+    def _names_in_first_subdirectory(self) -> set[str]:
         if not self.subdirectories:
-            return {}
+            return set()
         first = self.directory / self.subdirectories[0]
         depth = len(first.parts)
         paths = [*(file.path for file in self.files), *self.produced]
-        return {path.parts[depth]: len(path.parts) > depth + 1 for path in paths if path.parts[:depth] == first.parts}
+        return {path.parts[depth] for path in paths if path.parts[:depth] == first.parts}
 
 
 class Recipe(Protocol):
@@ -285,6 +310,7 @@ class ModelRepository:
         default_model: str | None = None,
         additional_models: Iterable[str] = (),
         environment: ContainerEnvironment | None = None,
+        preflight: bool = False,
     ) -> tuple[Finding, ...]:
         """Everything that is known to be wrong with the repository, except for the warnings that are acknowledged.
 
@@ -295,12 +321,14 @@ class ModelRepository:
             additional_models: models that a single-model container loads besides (`--load-model`).
             environment: the container's other settings; where it is None, rules that need them assume nothing, or
                 warn of what follows from the defaults.
+            preflight: whether to ask TensorRT's own parser about the networks of plans. It needs the extra `preflight`
+                and takes seconds for each network; rules that need it are left out without.
 
         Returns:
             The findings, errors first, then by path, code and field; empty where nothing is wrong.
 
         Raises:
-            ConfigurationError: the mode is neither `single` nor `multi`.
+            ConfigurationError: the mode is neither `single` nor `multi`, or the extra `preflight` is not installed.
         """
         return self.report(
             mode,
@@ -308,6 +336,7 @@ class ModelRepository:
             default_model=default_model,
             additional_models=additional_models,
             environment=environment,
+            preflight=preflight,
         ).findings
 
     def report(
@@ -318,12 +347,17 @@ class ModelRepository:
         default_model: str | None = None,
         additional_models: Iterable[str] = (),
         environment: ContainerEnvironment | None = None,
+        preflight: bool = False,
     ) -> Report:
         """What `check` finds, together with what is acknowledged and which rules were left out; same parameters."""
         from cdk_triton.triton.checks import Check, run_checks  # the rules know this module
 
+        if preflight:
+            require_parser()
         repository = self._tolerant() if is_newer_than_schema(platform) else self
-        return run_checks(Check(repository, mode, platform, default_model, tuple(additional_models), environment))
+        return run_checks(
+            Check(repository, mode, platform, default_model, tuple(additional_models), environment, preflight)
+        )
 
     def _tolerant(self) -> ModelRepository:
         """The same repository, its configurations read without the fields that the schema does not know."""

@@ -27,6 +27,7 @@ from cdk_triton.triton.checks import (
     onnx_requirements,
     onnx_shapes,
     payloads,
+    plan_networks,
     platforms,
     policies,
     preflight,
@@ -44,6 +45,8 @@ from cdk_triton.triton.checks import (
 from cdk_triton.triton.checks.engine import (
     CRASH,
     Check,
+    LeftOut,
+    Need,
     Problem,
     Report,
     Rule,
@@ -58,6 +61,8 @@ from cdk_triton.triton.checks.engine import (
 __all__ = [
     "CRASH",
     "Check",
+    "LeftOut",
+    "Need",
     "Problem",
     "Report",
     "Rule",
@@ -82,6 +87,7 @@ __all__ = [
     "onnx_shapes",
     "payloads",
     "per_check",
+    "plan_networks",
     "platforms",
     "policies",
     "preflight",

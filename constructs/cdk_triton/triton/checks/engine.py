@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from difflib import get_close_matches
 from functools import cached_property, wraps
-from typing import TYPE_CHECKING, TypeVar, cast, get_args, overload
+from typing import TYPE_CHECKING, Literal, NamedTuple, TypeVar, cast, get_args, overload
 
 from cdk_triton.errors import ConfigurationError
 from cdk_triton.triton.checks.documentation import Documentation
@@ -20,9 +20,14 @@ if TYPE_CHECKING:
 Contents = TypeVar("Contents")
 Derived = TypeVar("Derived")
 
+Need = Literal["platform", "preflight"]
+"""What a rule may wait for."""
+
 __all__ = [
     "CRASH",
     "Check",
+    "LeftOut",
+    "Need",
     "Problem",
     "Report",
     "Rule",
@@ -39,6 +44,9 @@ __all__ = [
 class Check:
     """What a rule may look at: a repository and how it will be served. No clock, no network; files by `contents`.
 
+    The one exception has to be asked for: with `preflight` rules start TensorRT's parser, in a process of its own and
+    with a limit of time, so that what they say depends on what is installed and, beyond the limit, on the machine.
+
     Attributes:
         repository: the repository.
         mode: `single` or `multi`.
@@ -46,6 +54,7 @@ class Check:
         default_model: the default model that the user chose for a single-model container, or None.
         additional_models: what a single-model container loads besides.
         environment: the container's environment, or None where nobody said; the two attributes above come from it.
+        preflight: whether to ask TensorRT's own parser, which takes seconds.
 
     Raises:
         ConfigurationError: the mode is neither `single` nor `multi`.
@@ -57,6 +66,7 @@ class Check:
     default_model: str | None = None
     additional_models: tuple[str, ...] = ()
     environment: ContainerEnvironment | None = None
+    preflight: bool = False
 
     def __post_init__(self) -> None:
         """Refuse a mode that does not exist."""
@@ -167,14 +177,15 @@ class Rule:
     """One rule.
 
     Attributes:
-        code: stable, and never reused: CT0xx the checks themselves, CT1xx a model's files, CT3xx ensembles, CT4xx a
-            single-model container, CT5xx a multi-model endpoint, CT6xx the platform, CT7xx TensorRT's own parser;
-            CT2xx is for what configurations mean.
+        code: stable, and never reused: CT0xx the checks themselves, CT1xx a model's files, CT2xx what
+            configurations mean, CT3xx ensembles, CT4xx a single-model container, CT5xx a multi-model endpoint, CT6xx
+            the platform, CT7xx what TensorRT plans are built from.
         severity: of all its findings.
         title: the fault, in one line.
         source: where the rule comes from, as a link to the code or page that enforces it; "" for the engine's own.
         modes: the modes that it is about.
         applies: whether it is about a platform; a rule that has one is left out where no platform is given.
+        asks_parser: whether it needs TensorRT's own parser, and is left out where nobody asked for a preflight.
         function: what it does; its docstring is the rule's documentation.
     """
 
@@ -184,6 +195,7 @@ class Rule:
     source: str
     modes: tuple[Mode, ...]
     applies: Callable[[Platform], bool] | None
+    asks_parser: bool
     function: Callable[[Check], Iterator[Problem]]
 
     @cached_property
@@ -199,17 +211,32 @@ class Rule:
             kind = "For single-model endpoints"
         elif self.modes == ("multi",):
             kind = "For multi-model endpoints (`--mode multi`)"
-        return f"{kind}." if self.applies is None else f"{kind}, where the platform is said (`--platform`)."
+        if self.applies is not None:
+            kind += ", where the platform is said (`--platform`)"
+        if self.asks_parser:
+            kind += ", where TensorRT's parser is asked (`--preflight`)"
+        return f"{kind}."
 
     def is_about(self, check: Check) -> bool:
         """Whether the rule has anything to say about this mode and platform."""
-        if check.mode not in self.modes:
+        if check.mode not in self.modes or self.lacks(check) is not None:
             return False
         return self.applies is None or (check.platform is not None and self.applies(check.platform))
 
-    def lacks_platform(self, check: Check) -> bool:
-        """Whether the rule is left out only because nobody said the platform."""
-        return check.mode in self.modes and self.applies is not None and check.platform is None
+    def lacks(self, check: Check) -> Need | None:
+        """What is missing, where the rule is about the mode and left out for that only."""
+        if check.mode not in self.modes:
+            return None
+        if self.applies is not None and check.platform is None:
+            return "platform"
+        return "preflight" if self.asks_parser and not check.preflight else None
+
+
+class LeftOut(NamedTuple):
+    """A rule that did not run because of something that was not said, or not asked for."""
+
+    rule: Rule
+    needs: Need
 
 
 @dataclass(frozen=True)
@@ -219,12 +246,13 @@ class Report:
     Attributes:
         findings: each once: errors first, then by path, code and field.
         acknowledged: the warnings that the repository's `acknowledgements` answer, in the same order.
-        left_out: the rules that would have needed a platform; what they look for is not known to be absent.
+        left_out: the rules that would have needed a platform or a preflight; what they look for is not known to be
+            absent.
     """
 
     findings: tuple[Finding, ...]
     acknowledged: tuple[Finding, ...]
-    left_out: tuple[Rule, ...]
+    left_out: tuple[LeftOut, ...]
 
 
 def _crash(check: Check) -> Iterator[Problem]:
@@ -243,6 +271,7 @@ CRASH = Rule(
     "",
     ("single", "multi"),
     None,
+    False,
     _crash,
 )
 """Stands for the engine itself: what is reported when a rule crashes. It never runs."""
@@ -258,6 +287,7 @@ def rule(
     source: str,
     modes: tuple[Mode, ...] = ("single", "multi"),
     applies: Callable[[Platform], bool] | None = None,
+    asks_parser: bool = False,
 ) -> Callable[[Callable[[Check], Iterator[Problem]]], Callable[[Check], Iterator[Problem]]]:
     """Make a function a rule; the parameters are the attributes of `Rule`.
 
@@ -268,7 +298,7 @@ def rule(
     def register(function: Callable[[Check], Iterator[Problem]]) -> Callable[[Check], Iterator[Problem]]:
         if code in _RULES or code == CRASH.code:
             raise ValueError(f"the rule code {code} is taken twice")
-        _RULES[code] = Rule(code, severity, title, source, modes, applies, function)
+        _RULES[code] = Rule(code, severity, title, source, modes, applies, asks_parser, function)
         return function
 
     return register
@@ -306,7 +336,7 @@ def run_checks(check: Check) -> Report:
     return Report(
         tuple(finding for finding in ordered if finding.code not in acknowledgements),
         tuple(finding for finding in ordered if finding.code in acknowledgements),
-        tuple(each for each in rules() if each.lacks_platform(check)),
+        tuple(LeftOut(each, need) for each in rules() if (need := each.lacks(check)) is not None),
     )
 
 

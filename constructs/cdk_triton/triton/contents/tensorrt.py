@@ -15,9 +15,18 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
+from cdk_triton.errors import ConfigurationError
 from cdk_triton.triton.plans import Profile
 
-__all__ = ["DISTRIBUTION", "Network", "NetworkTensor", "ParserFault", "TensorRTParser", "is_installed"]
+__all__ = [
+    "DISTRIBUTION",
+    "Network",
+    "NetworkTensor",
+    "ParserFault",
+    "TensorRTParser",
+    "is_installed",
+    "require_parser",
+]
 
 DISTRIBUTION = "tensorrt_rtx"
 TIME_LIMIT_SECONDS = 120
@@ -125,6 +134,18 @@ class TensorRTParser:
 def is_installed() -> bool:
     """Whether the extra `preflight` is there."""
     return find_spec(DISTRIBUTION) is not None
+
+
+def require_parser() -> None:
+    """Say what to do where the extra is not there.
+
+    Raises:
+        ConfigurationError: it is not.
+    """
+    if not is_installed():
+        raise ConfigurationError(
+            "the preflight needs TensorRT's own parser, which is not installed; pip install cdk-triton[preflight]"
+        )
 
 
 def _version() -> str:
