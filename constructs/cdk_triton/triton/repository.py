@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Literal, Protocol
 
 from cdk_triton.errors import ModelConfigError, RepositoryError
 from cdk_triton.triton.acknowledgements import acknowledgements_of
+from cdk_triton.triton.backend_fields import completed_pair
 from cdk_triton.triton.characters import decoded
 from cdk_triton.triton.contents.tensorrt import require_parser
 from cdk_triton.triton.ensemble import EnsembleGraph
@@ -46,25 +47,6 @@ def is_newer_than_schema(platform: Platform | None) -> bool:
         return False
     return release_order(platform.release) > release_order(SCHEMA_RELEASE)
 
-
-# Where a configuration names neither: server core, model_config_utils.cc, AutoCompleteBackendFields. The order is the
-# server's.
-_BACKEND_OF_PLATFORM: Mapping[str, str] = {
-    "tensorrt_plan": "tensorrt",
-    "onnxruntime_onnx": "onnxruntime",
-    "tensorflow_savedmodel": "tensorflow",
-    "tensorflow_graphdef": "tensorflow",
-    "pytorch_libtorch": "pytorch",
-}
-_BACKEND_OF_FILE: Mapping[str, str] = {
-    "model.savedmodel": "tensorflow",
-    "model.graphdef": "tensorflow",
-    "model.plan": "tensorrt",
-    "model.onnx": "onnxruntime",
-    "model.xml": "openvino",
-    "model.pt": "pytorch",
-    "model.py": "python",
-}
 
 # How a multi-model endpoint finds the ensemble in an archive: server, sagemaker_server.h, platform_ensemble_regex_.
 # RE2's \s is not quite Python's.
@@ -143,15 +125,7 @@ class Model:
         """The backend that runs the model, as the server completes it; None for an ensemble or where nothing tells."""
         if self.is_ensemble:
             return None
-        default_file = ""
-        if self.config is not None:
-            if self.config.backend:
-                return self.config.backend
-            if self.config.platform:
-                return _BACKEND_OF_PLATFORM.get(self.config.platform)
-            default_file = self.config.default_model_filename
-        names = {default_file} if default_file else self._names_in_first_subdirectory()
-        return next((backend for file, backend in _BACKEND_OF_FILE.items() if file in names), None)
+        return completed_pair(self.config or ModelConfig(), self.name, self.first_version_entries)[1] or None
 
     def tolerant(self) -> Model:
         """The same model with a configuration even if that has fields the schema does not know.
@@ -176,13 +150,15 @@ class Model:
         """Bytes of all files."""
         return sum(file.size for file in self.files)
 
-    def _names_in_first_subdirectory(self) -> set[str]:
+    @cached_property
+    def first_version_entries(self) -> Mapping[str, bool]:
+        """What is in the first directory of the model's own, by name, and whether each is a directory."""
         if not self.subdirectories:
-            return set()
+            return {}
         first = self.directory / self.subdirectories[0]
         depth = len(first.parts)
         paths = [*(file.path for file in self.files), *self.produced]
-        return {path.parts[depth] for path in paths if path.parts[:depth] == first.parts}
+        return {path.parts[depth]: len(path.parts) > depth + 1 for path in paths if path.parts[:depth] == first.parts}
 
 
 class Recipe(Protocol):
