@@ -90,6 +90,7 @@ def test_findings_stand_below_their_model_with_the_line_of_the_file(
         'value: "y"',
         "      |         ^^^^^^^^^^",
         "    write 'echo'",
+        "",
         f"{odd}/pipeline/1: warning CT904: it is empty",
         "    fill it",
         "",
@@ -101,7 +102,7 @@ def test_findings_stand_below_their_model_with_the_line_of_the_file(
 def test_a_file_that_cannot_be_read_is_shown_where_the_parser_stopped(run: Any, repository: Path) -> None:
     write(repository, {"echo/config.pbtxt": CONFIG})
     lines = run("validate", repository).out.splitlines()
-    assert lines[1].startswith(f"{repository}/echo/config.pbtxt:2:1: error CT101: line 2, column 1: ModelConfig has no")
+    assert lines[1].startswith(f"{repository}/echo/config.pbtxt:2:1: error CT101: ModelConfig has no")
     assert lines[2:4] == ["    2 | max_batch_siz: 8", "      | ^^^^^^^^^^^^^"]
 
 
@@ -114,7 +115,7 @@ def test_the_summary_tells_what_is_acknowledged_and_what_was_not_looked_at(run: 
         lines[summary + 2],
     )
     with_platform = run("validate", odd, "--default-model", "echo", "--platform", "25.09/ml.g5.xlarge").out
-    assert "left out" not in with_platform
+    assert "nobody said the platform" not in with_platform
 
 
 def test_a_long_line_is_cut_around_the_place(run: Any, monkeypatch: pytest.MonkeyPatch, odd: Path) -> None:
@@ -140,6 +141,44 @@ def test_each_finding_begins_with_its_place_for_other_programs(run: Any, odd: Pa
     places = {match["code"]: (match["path"], match["line"], match["column"], match["severity"]) for match in heads}
     assert places["CT301"] == (f"{odd}/pipeline/config.pbtxt", "5", "9", "error")
     assert not any("\x1b" in line for line in lines)
+
+
+@pytest.mark.parametrize(
+    ("name", "shown"),
+    [
+        pytest.param("x\\n::error file=app.py,line=1::owned", "x\\n::error", id="a line of its own"),
+        pytest.param("x\\033[2Jy", "x\\x1b[2Jy", id="an escape sequence"),
+        pytest.param("##[error]owned", "\\x23[error]owned", id="a command of GitHub's"),
+    ],
+)
+def test_names_give_no_commands_to_a_terminal_or_a_ci(run: Any, repository: Path, name: str, shown: str) -> None:
+    config = repository / "echo" / "config.pbtxt"
+    config.write_text(f'name: "{name}"\n{config.read_text()}')
+    out = run("validate", repository).out
+    assert shown in out
+    assert not any(line.lstrip().startswith("::") for line in out.splitlines())
+    assert "##[" not in out
+    assert "\x1b" not in out
+
+
+def test_a_model_that_is_called_like_a_command_is_no_command(run: Any, repository: Path) -> None:
+    (repository / "echo").rename(repository / "::error::owned")
+    (repository / "::error::owned" / "02").mkdir()
+    assert run("validate", repository).out.startswith("\\x3a:error::owned\n")
+
+
+def test_a_fault_in_a_python_file_is_shown_with_its_line(run: Any, repository: Path) -> None:
+    file = repository / "echo" / "1" / "model.py"
+    file.write_text("class TritonPythonModel:\n    def execute(self, requests)\n        return []\n")
+    lines = run("validate", repository).out.splitlines()
+    assert lines[1].startswith(f"{file}:2:5: error CT140: line 2 is not valid Python")
+    assert lines[2:4] == ["    2 |     def execute(self, requests)", "      |     ^^^^^^^^^^^^^^^^^^^^^^^^^^^"]
+
+
+def test_many_findings_are_counted_by_rule(run: Any, repository: Path) -> None:
+    for number in range(21):
+        (repository / "echo" / f"0{number}").mkdir()
+    assert "    CT112 21" in run("validate", repository).out.splitlines()
 
 
 class TestTerminal:

@@ -184,7 +184,8 @@ def test_a_thousand_ensembles_that_run_each_other(write: Write) -> None:
             None,
             [
                 "extra: warning CT304: nothing loads 'extra', because the entry model 'ensemble' does not run"
-                " it as a step; a call from another model would fail: Model 'extra' is not ready; remove it, or"
+                " it as a step; a call from another model would fail: Model 'extra' is not ready; its files were"
+                " not checked; remove it, or"
                 " name it in additional_models if a model calls it (BLS)",
             ],
             id="CT304 no step",
@@ -202,11 +203,12 @@ def test_a_thousand_ensembles_that_run_each_other(write: Write) -> None:
             "a",
             [
                 "ensemble: warning CT304: nothing loads 'ensemble', because the entry model 'a' does not run"
-                " it as a step; a call from another model would fail: Model 'ensemble' is not ready; remove it,"
+                " it as a step; a call from another model would fail: Model 'ensemble' is not ready; its files"
+                " were not checked; remove it,"
                 " or name it in additional_models if a model calls it (BLS)",
                 "preprocess: warning CT304: nothing loads 'preprocess', because the entry model 'a' does not"
-                " run it as a step; a call from another model would fail: Model 'preprocess' is not ready;"
-                " remove it, or name it in additional_models if a model calls it (BLS)",
+                " run it as a step; a call from another model would fail: Model 'preprocess' is not ready; its"
+                " files were not checked; remove it, or name it in additional_models if a model calls it (BLS)",
             ],
             id="CT304 beside the default model",
         ),
@@ -244,7 +246,8 @@ def test_models_that_nothing_loads(
             {"extra/config.pbtxt": 'backend: "python"', "extra/1/model.py": ""},
             [
                 "extra: warning CT304: nothing loads 'extra', because the entry model 'ensemble' does not run"
-                " it as a step; a call from another model would fail: Model 'extra' is not ready; remove it; a"
+                " it as a step; a call from another model would fail: Model 'extra' is not ready; its files were"
+                " not checked; remove it; a"
                 " model that is called (BLS) has to be a step of the ensemble, or run on its own endpoint",
             ],
             id="CT304 no step",
@@ -256,3 +259,12 @@ def test_models_that_nothing_loads_in_a_multi_model_endpoint(
 ) -> None:
     repository = write(change)
     assert [str(finding) for finding in repository.check("multi")] == findings
+
+
+def test_a_misspelt_step_hides_no_fault_of_the_model_that_is_meant(write: Write) -> None:
+    step = {"model": "brt", "given": "token_ids", "result": "embedding"}
+    found = write({"ensemble/config.pbtxt": step, "bert/config.pbtxt": "max_batch_siz: 8"}).check()
+    assert {(finding.code, finding.path) for finding in found} >= {
+        ("CT301", "ensemble/config.pbtxt"),
+        ("CT101", "bert/config.pbtxt"),
+    }

@@ -118,14 +118,14 @@ CC = 'platform: "tensorrt_plan" cc_model_filenames { key: "8.6" value: "a10g.pla
 @pytest.mark.parametrize(
     ("instance", "files", "found"),
     [
-        (None, {"model/1/x": ""}, [("warning CT122", "model/1/a10g.plan")]),
+        (None, {"model/1/x": ""}, [("warning CT122", "model/config.pbtxt")]),
         (None, {"model/1/a10g.plan": "plan"}, []),
         ("ml.g5.xlarge", {"model/1/a10g.plan": "plan"}, []),
         ("ml.g5.xlarge", {"model/1/model.plan": "plan"}, [("error CT120", "model/1/a10g.plan")]),
         (
             "ml.g6.xlarge",
             {"model/1/x": ""},
-            [("error CT120", "model/1/model.plan"), ("warning CT122", "model/1/a10g.plan")],
+            [("error CT120", "model/1/model.plan"), ("warning CT122", "model/config.pbtxt")],
         ),
     ],
 )

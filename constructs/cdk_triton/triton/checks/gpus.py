@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from cdk_triton.triton.checks._artifacts import artifacts
 from cdk_triton.triton.checks._sources import backend, core
+from cdk_triton.triton.checks._words import listed
 from cdk_triton.triton.checks.engine import Check, Problem, rule
 from cdk_triton.triton.findings import Severity
 from cdk_triton.triton.repository import Model
@@ -225,10 +226,10 @@ def too_little_shared_memory(check: Check) -> Iterator[Problem]:
     }
     total = sum(instances.values())
     if total * each > _SHM_BYTES:
-        listed = ", ".join(f"{name} {n}" for name, n in instances.items())
+        names = listed([f"{name} {n}" for name, n in instances.items()])
         yield Problem(
             ".",
-            f"{total} instances of Python models ({listed}) start with {each:,} bytes of shared memory each, and "
+            f"{total} instances of Python models ({names}) start with {each:,} bytes of shared memory each, and "
             f"the container has {_SHM_BYTES:,} bytes of it, so that the last of them would not start: Unable to "
             "initialize shared memory key",
             "run fewer instances, or lower shm_default_byte_size in the container's environment to "
