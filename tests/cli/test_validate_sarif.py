@@ -58,7 +58,7 @@ def test_a_finding_points_at_the_file_as_the_checkout_knows_it(run: Any, checkou
     assert result["locations"] == [
         {
             "physicalLocation": {
-                "artifactLocation": {"uri": "models/pipe%20line/config.pbtxt"},
+                "artifactLocation": {"uri": "models/pipe%20line/config.pbtxt", "uriBaseId": "%SRCROOT%"},
                 "region": {"startLine": 5, "startColumn": 10, "endColumn": 20},
             }
         }
@@ -73,7 +73,7 @@ def test_a_finding_points_at_the_file_as_the_checkout_knows_it(run: Any, checkou
 def test_a_directory_is_shown_at_its_models_configuration(run: Any, checkout: Path) -> None:
     (location,) = result_of(sarif(run, checkout, "--default-model", "echo"), "CT112")["locations"]
     assert location["physicalLocation"] == {
-        "artifactLocation": {"uri": "models/echo/config.pbtxt"},
+        "artifactLocation": {"uri": "models/echo/config.pbtxt", "uriBaseId": "%SRCROOT%"},
         "region": {"startLine": 1},
     }
 
@@ -123,8 +123,37 @@ def test_fingerprints_are_told_apart(run: Any, checkout: Path) -> None:
     assert len(set(fingerprints)) == len(fingerprints) >= 2
 
 
-def test_what_is_acknowledged_is_suppressed(run: Any, checkout: Path) -> None:
+def test_below_the_top_of_the_checkout_addresses_are_those_of_the_checkout(
+    run: Any, checkout: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (checkout.parent / ".git").mkdir()
+    monkeypatch.chdir(checkout)
+    one = sarif(run, ".")
+    (location,) = result_of(one, "CT301")["locations"]
+    assert location["physicalLocation"]["artifactLocation"]["uri"] == "models/pipe%20line/config.pbtxt"
+    assert one["originalUriBaseIds"] == {"%SRCROOT%": {"uri": f"{checkout.parent.as_uri()}/"}}
+
+
+def test_repositories_of_one_checkout_are_told_apart(run: Any, checkout: Path) -> None:
+    assert sarif(run, checkout)["automationDetails"] == {"id": "cdk-triton/models/"}
+
+
+def test_what_is_about_the_whole_repository_is_shown_at_a_file(run: Any, checkout: Path) -> None:
+    (checkout / "pipe line" / "config.pbtxt").write_text('backend: "python"\n')
+    (location,) = result_of(sarif(run, checkout), "CT403")["locations"]
+    assert location["physicalLocation"]["artifactLocation"]["uri"] == "models/echo/config.pbtxt"
+
+
+def test_rules_that_were_left_out_are_named(run: Any, checkout: Path) -> None:
+    def left_out(*arguments: str) -> set[str]:
+        (invocation,) = sarif(run, checkout, *arguments)["invocations"]
+        return {each["associatedRule"]["id"] for each in invocation["toolConfigurationNotifications"]}
+
+    assert "CT601" in left_out()
+    assert "CT601" not in left_out("--platform", "25.09/ml.g5.xlarge")
+
+
+def test_what_is_acknowledged_is_left_out(run: Any, checkout: Path) -> None:
     (checkout / "cdk-triton.toml").write_text('[acknowledge]\nCT112 = "kept for the record"\n')
     one = sarif(run, checkout, "--default-model", "echo")
-    assert result_of(one, "CT112")["suppressions"] == [{"kind": "external", "justification": "kept for the record"}]
-    assert not any("suppressions" in result for result in one["results"] if result["ruleId"] != "CT112")
+    assert "CT112" not in {result["ruleId"] for result in one["results"]}

@@ -22,13 +22,17 @@ from cdk_triton.triton.repository import CONFIG_NAME
 __all__ = ["sarif_log"]
 
 _SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
-_BASE = "REPOSITORY"  # what addresses are relative to, where the repository is not below the working directory
+# What addresses are relative to: the checkout, or the model repository where that is in none.
+_CHECKOUT = "%SRCROOT%"
+_REPOSITORY = "REPOSITORY"
 
 
 def sarif_log(repository: ModelRepository, report: Report) -> dict[str, Any]:
-    """A SARIF log with one run: the findings, the acknowledged ones as suppressed, and the rules of both."""
-    findings = [*report.findings, *report.acknowledged]
-    codes = sorted({finding.code for finding in findings})
+    """A SARIF log with one run: the findings, their rules, and which rules did not run.
+
+    What is acknowledged is left out: GitHub makes an open alert even of a suppressed result.
+    """
+    codes = sorted({finding.code for finding in report.findings})
     places = _Places(repository)
     run: dict[str, Any] = {
         "tool": {
@@ -38,11 +42,17 @@ def sarif_log(repository: ModelRepository, report: Report) -> dict[str, Any]:
                 "rules": [_rule(rule_of(code)) for code in codes],
             }
         },
+        "automationDetails": {"id": f"cdk-triton/{places.name}/"},
         "columnKind": "unicodeCodePoints",
-        "results": list(_results(repository, findings, codes, places)),
+        "invocations": [
+            {
+                "executionSuccessful": True,
+                "toolConfigurationNotifications": [_left_out(each.rule) for each in report.left_out],
+            }
+        ],
+        "originalUriBaseIds": {places.base: {"uri": f"{places.top.as_uri()}/"}},
+        "results": list(_results(report.findings, codes, places)),
     }
-    if places.prefix is None:
-        run["originalUriBaseIds"] = {_BASE: {"uri": f"{repository.root.resolve().as_uri()}/"}}
     return {"$schema": _SCHEMA, "version": "2.1.0", "runs": [run]}
 
 
@@ -59,14 +69,28 @@ def _rule(rule: Rule) -> dict[str, Any]:
     return {**described, "helpUri": rule.source} if rule.source else described
 
 
+def _left_out(rule: Rule) -> dict[str, Any]:
+    return {
+        "associatedRule": {"id": rule.code},
+        "level": "note",
+        "message": {"text": f"{rule.code} ({rule.title}) was left out. {rule.condition}"},
+    }
+
+
 class _Places:
     """Where findings are, as SARIF says it."""
 
     def __init__(self, repository: ModelRepository) -> None:
         root, here = repository.root.resolve(), Path.cwd()
-        # As seen from the working directory, which in CI is the checkout.
-        self.prefix = root.relative_to(here) if root.is_relative_to(here) else None
+        # Code scanning knows files as the checkout does, wherever in it the command runs.
+        checkout = next((each for each in (root, *root.parents) if (each / ".git").exists()), None)
+        inside = checkout or (here if root.is_relative_to(here) else None)
+        self.base = _CHECKOUT if inside else _REPOSITORY
+        self.top = inside or root
+        self.name = root.name if root == self.top else root.relative_to(self.top).as_posix()
+        self._root = root
         self._files = {str(file.path) for file in repository.files}
+        self._first = next((str(model.config_path) for model in repository.models if model.config_text), None)
         self._locations = Locations(repository)
 
     def of(self, finding: Finding) -> dict[str, Any]:
@@ -78,23 +102,21 @@ class _Places:
         return {"physicalLocation": {"artifactLocation": self._address(finding.path), "region": region}}
 
     def _address(self, path: str) -> dict[str, str]:
-        # A directory cannot be annotated, but the configuration of its model can.
-        config = str(Path(path.partition("/")[0]) / CONFIG_NAME)
-        file = config if path not in self._files and config in self._files else path
-        if self.prefix is None:
-            return {"uri": quote(file), "uriBaseId": _BASE}
-        return {"uri": quote((self.prefix / file).as_posix())}
+        # A directory cannot be annotated, but the configuration of its model can, or of the first one.
+        file = path
+        if path not in self._files:
+            config = str(Path(path.partition("/")[0]) / CONFIG_NAME)
+            file = config if config in self._files else self._first or path
+        return {"uri": quote((self._root / file).relative_to(self.top).as_posix()), "uriBaseId": self.base}
 
 
-def _results(
-    repository: ModelRepository, findings: Sequence[Finding], codes: Sequence[str], places: _Places
-) -> Iterator[dict[str, Any]]:
+def _results(findings: Sequence[Finding], codes: Sequence[str], places: _Places) -> Iterator[dict[str, Any]]:
     seen: Counter[str] = Counter()
     for finding in findings:
         # Neither the line nor the words take part: an alert stays the same one when the file grows above it.
         fault = hashlib.sha256(f"{finding.code} {finding.path} {finding.field}".encode()).hexdigest()[:16]
         seen[fault] += 1
-        result = {
+        yield {
             "ruleId": finding.code,
             "ruleIndex": codes.index(finding.code),
             "level": finding.severity.value,
@@ -102,9 +124,6 @@ def _results(
             "locations": [places.of(finding)],
             "partialFingerprints": {"primaryLocationLineHash": f"{fault}:{seen[fault]}"},
         }
-        if reason := repository.acknowledgements.get(finding.code):
-            result["suppressions"] = [{"kind": "external", "justification": reason}]
-        yield result
 
 
 def _message(finding: Finding) -> str:
