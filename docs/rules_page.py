@@ -33,12 +33,18 @@ or SageMaker would refuse, or would serve otherwise than meant; a **warning** te
 be [acknowledged](cli.md#acknowledging-a-warning). Codes are stable: none is ever reused.
 
 Every example below is a small repository, file by file, and is checked by the tests: the first has the finding, the
-second has none. Files that a rule is not about, such as weights, are left out.
+second has none. Files that a rule is not about, such as weights, are left out. *Instead* has only the files that
+differ. An `.onnx` file is written in ONNX's text form.
 """
 KNOWN_LIMITS = """\
 ## What the checks do not know
 
-They read files, tables and literals; they run no model. Beyond what each rule says of itself:
+They read files, tables and literals; they run no model. So they do not know how much GPU memory a model takes, what is
+in a plan (but for its header), what a backend of your own asks for, which models a Python model calls by name (BLS), or
+whether numbers mean what they should. What a release adds after the schema that they read is let pass.
+[What is not verified](not_verified.md) says what no test has seen.
+
+What single rules do not see:
 """
 
 
