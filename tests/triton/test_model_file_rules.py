@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from posixpath import normpath
 from typing import TYPE_CHECKING
 
 import pytest
@@ -16,6 +17,9 @@ if TYPE_CHECKING:
     from tests.triton.conftest import Change, Write
 
 POINTER = b"version https://git-lfs.github.com/spec/v1\noid sha256:0\nsize 1\n"
+ONNX_TEXT = '<ir_version: 8, opset_import: ["" : 17]> model (float[N] IN) => (float[N] OUT) %s'
+ONNX = ONNX_TEXT % "{ OUT = Identity(IN) }"
+EXTERNAL = ONNX_TEXT % '<float[400] W = ["location": "weights.bin"]> { OUT = Add(IN, W) }'
 
 
 @dataclass(frozen=True)
@@ -145,6 +149,74 @@ def test_a_pointer_of_git_lfs_is_reported_once(write: Write, content: bytes) -> 
         "bert/1/model.onnx: error CT127: the file is a pointer of Git LFS and not the model itself, and the server "
         "would not load 'bert'; run: git lfs pull"
     ]
+
+
+@pytest.mark.parametrize(
+    ("config", "files", "pointer"),
+    [
+        pytest.param(
+            'backend: "onnxruntime"',
+            {"1/model.onnx": EXTERNAL, "1/weights.bin": POINTER},
+            "1/weights.bin",
+            id="weights of an ONNX file",
+        ),
+        pytest.param(
+            'backend: "openvino"', {"1/model.xml": "<net/>", "1/model.bin": POINTER}, "1/model.bin", id="of OpenVINO"
+        ),
+        pytest.param(
+            'platform: "tensorflow_savedmodel"',
+            {"1/model.savedmodel/saved_model.pb": POINTER},
+            "1/model.savedmodel/saved_model.pb",
+            id="a saved model",
+        ),
+        pytest.param(
+            'backend: "python" parameters { key: "EXECUTION_ENV_PATH" value { string_value: "/opt/ml/model/e.tgz" } }',
+            {"1/model.py": "", "../e.tgz": POINTER},
+            "../e.tgz",
+            id="an environment",
+        ),
+        pytest.param('backend: "python"', {"1/model.py": "", "2/x": POINTER, "a.png": POINTER}, "", id="not needed"),
+    ],
+)
+def test_pointers_of_other_files(write: Write, config: str, files: Mapping[str, Change], pointer: str) -> None:
+    named = {normpath(f"model/{name}"): content for name, content in files.items()}
+    policy = "version_policy { specific { versions: 1 } }"
+    findings = write({"model/config.pbtxt": f"{config} {policy}", **named}, base={}).check()
+    own = [(finding.code, str(finding.path)) for finding in findings if finding.severity == "error"]
+    assert own == [("CT127", normpath(f"model/{pointer}"))] * bool(pointer)
+
+
+@pytest.mark.parametrize(
+    ("tensors", "files", "found"),
+    [
+        ("", {"a10g.onnx": ONNX}, ["model/1/model.onnx"]),
+        ("", {"a10g.onnx": ONNX, "model.onnx": ONNX}, []),
+        ("", {"a10g.onnx": ONNX, "model.onnx/model.onnx": ONNX}, []),
+        ('default_model_filename: "b.onnx"', {"a10g.onnx": ONNX, "model.onnx": ONNX}, ["model/1/b.onnx"]),
+        (
+            'input { name: "IN" data_type: TYPE_FP32 dims: -1 } output { name: "OUT" data_type: TYPE_FP32 dims: -1 }',
+            {"a10g.onnx": ONNX},
+            [],
+        ),
+    ],
+)
+@pytest.mark.parametrize("instance", ["ml.g5.xlarge", None])
+def test_inputs_and_outputs_are_completed_from_one_file(
+    write: Write, instance: str | None, tensors: str, files: Mapping[str, Change], found: list[str]
+) -> None:
+    config = f'backend: "onnxruntime" cc_model_filenames {{ key: "8.6" value: "a10g.onnx" }} {tensors}'
+    platform = None if instance is None else ServingPlatform(release="25.09", instance_type=instance)
+    named = {f"model/1/{name}": content for name, content in files.items()}
+    findings = write({"model/config.pbtxt": config, **named}, base={}).check(platform=platform)
+    assert [(finding.code, str(finding.path)) for finding in findings] == [("CT120", path) for path in found]
+
+
+@pytest.mark.parametrize("release", ["24.09", "25.09"])
+def test_a_file_that_no_backend_would_load_is_not_missing(write: Write, release: str) -> None:
+    platform = ServingPlatform(release=release, instance_type="ml.g5.xlarge")
+    config = {"model/config.pbtxt": 'platform: "tensorflow_savedmodel"', "model/1/x": ""}
+    codes = [finding.code for finding in write(config, base={}).check(platform=platform)]
+    assert codes == (["CT120"] if release == "24.09" else ["CT601"])
 
 
 @pytest.mark.parametrize(

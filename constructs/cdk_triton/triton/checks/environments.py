@@ -13,6 +13,7 @@ from cdk_triton.triton.checks._sources import backend, core
 from cdk_triton.triton.checks.engine import Check, Problem, rule
 from cdk_triton.triton.checks.python_models import python_models
 from cdk_triton.triton.contents import Unreadable
+from cdk_triton.triton.contents.beginning import is_git_lfs_pointer
 from cdk_triton.triton.contents.packed_environment import PackedEnvironment, environment_python, packed_environment
 from cdk_triton.triton.contents.python_source import PythonSource
 from cdk_triton.triton.findings import Severity
@@ -30,7 +31,7 @@ _UNPACK = backend("python_backend", "src/pb_env.cc", 109, 200)
 
 
 @dataclass(frozen=True)
-class _Environment:
+class Environment:
     """Where a Python model's environment is.
 
     Attributes:
@@ -56,7 +57,8 @@ class _Environment:
         return self.path is not None and self.files.has_directory(self.path)
 
 
-def _environments(check: Check) -> Iterator[_Environment]:
+def environments(check: Check) -> Iterator[Environment]:
+    """The environments that the models which the server would load name."""
     for model in check.loaded_models:
         config = model.config
         if config is None or model.backend_name != "python" or _PARAMETER not in config.parameters:
@@ -72,7 +74,7 @@ def _environments(check: Check) -> Iterator[_Environment]:
             path = PurePosixPath(normpath(written.removeprefix(root)))
         if path is not None and path.parts[:1] == ("..",):
             path = None
-        yield _Environment(model, written, path, repository_files(check))
+        yield Environment(model, written, path, repository_files(check))
 
 
 @rule("CT153", Severity.ERROR, "the environment of a Python model is missing", source=_UNPACK)
@@ -92,7 +94,7 @@ def missing_environment(check: Check) -> Iterator[Problem]:
         bin/activate
         lib/python3.12/os.py
     """
-    for each in _environments(check):
+    for each in environments(check):
         if each.path is not None and not each.files.has(each.path) and not each.is_directory:
             yield Problem(
                 each.model.config_path,
@@ -128,8 +130,10 @@ def no_archive(check: Check) -> Iterator[Problem]:
         bin/activate
         lib/python3.12/os.py
     """
-    for each in _environments(check):
+    for each in environments(check):
         read = None if each.archive is None else check.contents(packed_environment, each.archive)
+        if each.archive is not None and check.contents(is_git_lfs_pointer, each.archive):
+            continue  # reported by CT127
         if isinstance(read, Unreadable):
             yield Problem(
                 each.path,
@@ -166,7 +170,7 @@ def no_activate(check: Check) -> Iterator[Problem]:
         bin/activate
         lib/python3.12/os.py
     """
-    for each in _environments(check):
+    for each in environments(check):
         top = ""
         if each.is_directory and each.path is not None:
             has_activate = each.files.has(each.path / "bin" / "activate")
@@ -287,10 +291,10 @@ def _missed_imports(check: Check) -> dict[str, tuple[PurePosixPath, str]]:
     return missed
 
 
-def _other_pythons(check: Check) -> Iterator[tuple[_Environment, str, Release]]:
+def _other_pythons(check: Check) -> Iterator[tuple[Environment, str, Release]]:
     """The environments with another Python than the container, and which one they have."""
     release = known_release(check.platform)
-    for each in _environments(check) if release is not None else ():
+    for each in environments(check) if release is not None else ():
         if release is None or each.path is None or each.files.has(each.model.directory / "triton_python_backend_stub"):
             continue
         if each.is_directory:
@@ -347,7 +351,7 @@ def unpacked_too_early(check: Check) -> Iterator[Problem]:
         bin/activate
         lib/python3.8/os.py
     """
-    for each in _environments(check):
+    for each in environments(check):
         if each.is_directory:
             yield Problem(
                 each.path,
@@ -387,7 +391,7 @@ def environment_elsewhere(check: Check) -> Iterator[Problem]:
         bin/activate
         lib/python3.12/os.py
     """
-    for each in _environments(check):
+    for each in environments(check):
         if each.path is None:
             yield Problem(
                 each.model.config_path,

@@ -8,8 +8,12 @@ from pathlib import PurePosixPath
 from cdk_triton.triton.checks._artifacts import Artifact, Files, artifacts, below, is_at_least
 from cdk_triton.triton.checks._sources import backend, core
 from cdk_triton.triton.checks.engine import Check, Problem, rule
+from cdk_triton.triton.checks.environments import environments
 from cdk_triton.triton.contents.beginning import is_git_lfs_pointer
 from cdk_triton.triton.findings import Severity
+from cdk_triton.triton.releases import backends_in
+from cdk_triton.triton.repository import Model, RepositoryFile
+from cdk_triton.triton.schema import ModelConfig
 
 _POINTER_SIZE = 1024  # Git LFS's pointers are smaller
 _PLAIN = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.-")
@@ -44,11 +48,46 @@ def missing_file(check: Check) -> Iterator[Problem]:
 
     Limits:
         Where `cc_model_filenames` names files, the platform decides which of them is loaded: without one the rule is
-        silent, and CT122 looks at the names.
+        silent, and CT122 looks at the names. What no backend of the release would load is CT601's.
     """
+    missing = set()
     for each in artifacts(check):
-        if not each.is_there:
+        if not each.is_there and not _is_gone(check, each.backend):
+            missing.add(each.path)
             yield Problem(each.path, f"the file is missing, and {_consequence(each)}", _mend(each))
+    for model, config, path in _completing_files(check):
+        if path not in missing:
+            yield Problem(
+                path,
+                "the file is missing, from which the backend completes inputs and outputs whatever cc_model_filenames "
+                f"says, and the server would not load {model.name!r}: unable to find '{path}' for model instance "
+                f"'{model.name}'",
+                f"name inputs and outputs in the configuration, or add the file as {path.name}",
+                "input" if not config.input else "output",
+            )
+
+
+def _is_gone(check: Check, backend: str) -> bool:
+    """Whether SageMaker's image of the release does not have the backend."""
+    platform = check.platform
+    if platform is None or platform.release is None or platform.image is not None:
+        return False
+    return backend not in backends_in(platform.release)
+
+
+def _completing_files(check: Check) -> Iterator[tuple[Model, ModelConfig, PurePosixPath]]:
+    """The missing files from which the ONNX Runtime backend would complete models with `cc_model_filenames`."""
+    for model in check.loaded_models:
+        config = model.config
+        if config is None or model.backend_name != "onnxruntime" or not config.cc_model_filenames:
+            continue
+        if config.output and (config.input or config.batch_input):
+            continue
+        files = Files(model)
+        for version in model.served_versions:
+            path = below(model.directory / str(version), config.default_model_filename or "model.onnx")
+            if version in model.versions and not files.has(path) and not files.has(path / "model.onnx"):
+                yield model, config, path
 
 
 def _consequence(each: Artifact) -> str:
@@ -232,7 +271,8 @@ def missing_weights(check: Check) -> Iterator[Problem]:
 def pointer_file(check: Check) -> Iterator[Problem]:
     """A clone without Git LFS has three lines of text in place of the model.
 
-    Whatever the backend says of the text, it is the same cause: the content was not fetched.
+    Whatever the backend says of the text, it is the same cause: the content was not fetched. Looked at are the files
+    of the versions that are served, labels, data for warm-up and states, and packed environments.
 
     Example:
         # model/config.pbtxt
@@ -247,15 +287,31 @@ def pointer_file(check: Check) -> Iterator[Problem]:
         <ir_version: 8, opset_import: ["" : 17]>
         model (float[N] IN) => (float[N] OUT) { OUT = Identity(IN) }
     """
-    for each in artifacts(check):
-        file = each.file
-        if file is not None and file.size < _POINTER_SIZE and check.contents(is_git_lfs_pointer, file):
-            yield Problem(
-                file.path,
-                f"the file is a pointer of Git LFS and not the model itself, and the server would not load "
-                f"{each.model.name!r}",
-                "run: git lfs pull",
-            )
+    own = {each.file.path for each in artifacts(check) if each.file is not None}
+    seen: set[PurePosixPath] = set()
+    for model, file in _needed_files(check):
+        if file.path in seen or file.size >= _POINTER_SIZE or not check.contents(is_git_lfs_pointer, file):
+            continue
+        seen.add(file.path)
+        instead = f"what {model.name!r} is to read"
+        if file.path in own:
+            instead = f"the model itself, and the server would not load {model.name!r}"
+        yield Problem(file.path, f"the file is a pointer of Git LFS and not {instead}", "run: git lfs pull")
+
+
+def _needed_files(check: Check) -> Iterator[tuple[Model, RepositoryFile]]:
+    """The files that models read, as far as their places tell."""
+    for model in check.loaded_models:
+        places = {str(version) for version in model.served_versions} | {"warmup", "initial_state"}
+        labels = {below(model.directory, each.label_filename) for each in (model.config.output if model.config else ())}
+        depth = len(model.directory.parts)
+        for file in model.files:
+            inside = file.path.parts[depth:]
+            if (len(inside) > 1 and inside[0] in places) or file.path in labels:
+                yield model, file
+    for each in environments(check):
+        if each.archive is not None:
+            yield each.model, each.archive
 
 
 @rule(

@@ -6,10 +6,11 @@ from collections.abc import Iterator
 from pathlib import PurePosixPath
 from posixpath import normpath
 
-from cdk_triton.triton.checks._artifacts import is_at_least, known_release
+from cdk_triton.triton.checks._artifacts import is_at_least, known_release, repository_files
 from cdk_triton.triton.checks._sources import backend
 from cdk_triton.triton.checks.engine import Check, Problem, rule
 from cdk_triton.triton.checks.onnx_models import OnnxModel, onnx_models
+from cdk_triton.triton.contents.beginning import is_git_lfs_pointer
 from cdk_triton.triton.contents.onnx_file import ExternalData
 from cdk_triton.triton.findings import Severity
 from cdk_triton.triton.onnx_runtime import onnx_support
@@ -152,13 +153,12 @@ def missing_weights(check: Check) -> Iterator[Problem]:
 
 
 def _size(check: Check, path: PurePosixPath) -> int | None:
-    """The size of a file anywhere in the repository, -1 where a recipe will make it, or None."""
-    model = check.repository.model(path.parts[0]) if path.parts else None
-    for each in (model,) if model is not None else check.repository.models[:1]:
-        if path in each.produced:
-            return -1
-        return next((file.size for file in each.files if file.path == path), None)
-    return None
+    """The size of a file anywhere in the repository, -1 where it is not known yet, or None."""
+    files = repository_files(check)
+    file = files.file(path)
+    if files.has(path) and (file is None or check.contents(is_git_lfs_pointer, file)):
+        return -1  # a pointer is reported by CT127
+    return None if file is None else file.size
 
 
 @rule(
