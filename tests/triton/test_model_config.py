@@ -95,9 +95,16 @@ def test_reads_every_kind_of_field() -> None:
             "\ufeffname: 'a'",
             1,
             1,
-            "bert/config.pbtxt:1:1: the character U+FEFF (ZERO WIDTH NO-BREAK SPACE) stands outside quotes, where only "
-            "ASCII is read; remove it, or quote it",
+            "bert/config.pbtxt:1:1: the file begins with a byte-order mark; save it as UTF-8 without one",
             id="byte order mark",
+        ),
+        pytest.param(
+            '{"backend": "python"}',
+            1,
+            1,
+            "bert/config.pbtxt:1:1: a block without a name; where this is JSON, write protobuf text instead:"
+            " max_batch_size: 8",
+            id="JSON",
         ),
         pytest.param(
             "max_batch_size:\u00a01",

@@ -139,7 +139,7 @@ FINDINGS: Mapping[str, tuple[str, list[str]]] = {
         [
             "model/config.pbtxt model_warmup[0].batch_size: error CT225: the warm-up 'first' has the "
             "batch size 9 and max_batch_size is 8, and the server would not load 'model': failed to run "
-            "warmup sample 'first': batch size 9 for …, max allowed is 8; write at most batch_size: 8",
+            "warmup sample 'first': batch size 9; write at most batch_size: 8",
         ],
     ),
     "CT225 without batching": (
@@ -149,7 +149,7 @@ FINDINGS: Mapping[str, tuple[str, list[str]]] = {
         [
             "model/config.pbtxt model_warmup[0].batch_size: error CT225: the warm-up 'first' has the "
             "batch size 2 and max_batch_size is 0, and the server would not load 'model': failed to run "
-            "warmup sample 'first': batch size 2 for …, max allowed is 0; write at most batch_size: 1",
+            "warmup sample 'first': batch size 2; write at most batch_size: 1",
         ],
     ),
     "CT226": (

@@ -219,6 +219,12 @@ def test_pairs_that_the_server_takes(write: Write, config: str) -> None:
     assert found(write, config) == []
 
 
+def test_a_misspelt_platform(write: Write) -> None:
+    (finding,) = found(write, 'platform: "onnxruntime_onx"')
+    assert finding.startswith("model/config.pbtxt platform: error CT283: the platform 'onnxruntime_onx' stands for no")
+    assert finding.endswith('; did you mean platform: "onnxruntime_onnx"?')
+
+
 @pytest.mark.parametrize(("release", "codes"), [("25.09", {"CT283"}), ("26.03", set())])
 def test_the_second_platform_of_pytorch_needs_a_release(write: Write, release: str, codes: set[str]) -> None:
     repository = write({"model/config.pbtxt": 'platform: "torch_aoti"', "model/1/model.pt2": ""}, base={})

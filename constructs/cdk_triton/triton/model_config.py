@@ -87,6 +87,8 @@ def _explain(reason: str) -> str:
         enum, value = match.groups()
         values = ModelConfig.DESCRIPTOR.file.pool.FindEnumTypeByName(enum).values_by_name
         return f"{enum.removeprefix('inference.')} has no value {value!r}{_suggestion(value, list(values))}"
+    if reason.startswith("Expected identifier or number, got {"):
+        return "a block without a name; where this is JSON, write protobuf text instead: max_batch_size: 8"
     if reason in ('Expected "}".', 'Expected ">".'):
         return f"{reason.rstrip('.')}: a block that starts before this point is not closed"
     if " codec can't " in reason:

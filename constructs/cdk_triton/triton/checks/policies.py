@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from cdk_triton.triton.checks._configured import completed_pair, configured, has_argument, knows_aoti
 from cdk_triton.triton.checks._sources import core, server
+from cdk_triton.triton.checks._spelling import Suggestions
 from cdk_triton.triton.checks.engine import Check, Problem, rule
 from cdk_triton.triton.findings import Severity
 from cdk_triton.triton.repository import Model
@@ -17,6 +18,7 @@ _PLATFORMS = {
     "tensorflow": '"tensorflow_savedmodel" or "tensorflow_graphdef"',
     "tensorrt": '"tensorrt_plan"',
 }
+_KNOWN_PLATFORMS = ("ensemble", "onnxruntime_onnx", "pytorch_libtorch", "tensorrt_plan")
 
 
 @rule("CT280", Severity.ERROR, "the response cache is on for a decoupled model", source=core(_UTILS, 1681, 1689))
@@ -130,6 +132,8 @@ def unknown_platform(check: Check) -> Iterator[Problem]:
         # model/config.pbtxt
         backend: "python"
     """
+    suggestions = Suggestions()
+    mend = 'name the backend, for example backend: "python"'
     for model, config in configured(check):
         platform, backend = completed_pair(model, config, check.platform)
         if backend or platform == "ensemble" or not (platform or config.default_model_filename):
@@ -139,11 +143,12 @@ def unknown_platform(check: Check) -> Iterator[Problem]:
         found = f"the platform {platform!r} stands for no backend"
         if not platform:
             found = f"the file name {config.default_model_filename!r} stands for no backend, and none is named"
+        meant = suggestions.closest(platform, _KNOWN_PLATFORMS, other_than=platform) if platform else None
         yield Problem(
             model.config_path,
             f"{found}, and the server would not load {model.name!r}: unexpected platform type '{platform}' for "
             f"{model.name}",
-            'name the backend, for example backend: "python"',
+            mend if meant is None else f'did you mean platform: "{meant}"?',
             "platform" if platform else "backend",
         )
 

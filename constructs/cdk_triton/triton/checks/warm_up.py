@@ -335,8 +335,7 @@ def too_large_batch(check: Check) -> Iterator[Problem]:
         yield Problem(
             sample.model.config_path,
             f"{sample.text} has the batch size {size} and max_batch_size is {most}, and the server would not load "
-            f"{sample.model.name!r}: failed to run warmup sample '{sample.warmup.name}': batch size {size} for …, "
-            f"max allowed is {most}",
+            f"{sample.model.name!r}: failed to run warmup sample '{sample.warmup.name}': batch size {size}",
             f"write at most batch_size: {max(most, 1)}",
             f"{sample.field}.batch_size",
         )
