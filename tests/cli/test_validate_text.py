@@ -87,7 +87,7 @@ def test_findings_stand_below_their_model_with_the_line_of_the_file(
         "pipeline",
         f"{odd}/pipeline/config.pbtxt:5:9: error CT901: {field}: there is no 'ecco'",
         '    5 |  step { model_name: "ecco" model_version: -1 input_map { key: "x" value: "x" } output_map { key: "y" '
-        'value: "y"',
+        'value: "y"…',
         "      |         ^^^^^^^^^^",
         "    write 'echo'",
         "",
@@ -124,6 +124,8 @@ def test_a_long_line_is_cut_around_the_place(run: Any, monkeypatch: pytest.Monke
     finding = Finding("CT901", Severity.ERROR, "echo/config.pbtxt", "input[50].name", "it is odd", "make it even")
     _, _, line, mark, *_ = said(run, monkeypatch, odd, finding)
     assert len(line) <= 120
+    assert line.startswith("    1 | …")
+    assert line.endswith("…")
     assert line[mark.index("^") : mark.index("^") + 11] == 'name: "050"'
 
 

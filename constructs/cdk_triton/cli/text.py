@@ -81,6 +81,8 @@ def _marked(text: str, location: Location) -> Iterator[str]:
     text = "".join(each if each.isprintable() else " " for each in text).replace("##[", " #[")  # as wide as it was
     start = location.column - 1 - first
     cut = max(0, start - room // 2) if columns_of(text) > room else 0
+    if first + cut:
+        text = f"{text[:cut]}…{text[cut + 1 :]}"  # it goes on to the left
     before, marked = text[cut:start], text[start : start + location.length]
     yield f"{_INDENT}{number} | {_cropped(text[cut:], room)}"
     mark = "^" * max(1, min(columns_of(marked), room - columns_of(before)))
@@ -88,9 +90,11 @@ def _marked(text: str, location: Location) -> Iterator[str]:
 
 
 def _cropped(text: str, room: int) -> str:
-    while columns_of(text) > room:
+    if columns_of(text) <= room:
+        return text.rstrip()
+    while columns_of(text) > room - 1:
         text = text[: len(text) - max(1, (columns_of(text) - room) // 2)]
-    return text.rstrip()
+    return f"{text}…"
 
 
 def _summary(repository: ModelRepository, report: Report) -> Iterator[str]:
