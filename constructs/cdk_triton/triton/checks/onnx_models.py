@@ -179,7 +179,7 @@ def other_number_of_inputs(check: Check) -> Iterator[Problem]:
     """
     for each in onnx_models(check):
         counts = _input_counts(each)
-        if counts is None:
+        if counts is None or _lacks_control(each):
             continue
         written = {tensor.name for tensor in each.config.input}
         known = [tensor.name for tensor in each.onnx.inputs]
@@ -206,6 +206,14 @@ def _input_counts(each: OnnxModel) -> tuple[int, int] | None:
         written += sum(len(given.control) for given in config.sequence_batching.control_input)
         written += len(config.sequence_batching.state)
     return (written, len(each.onnx.inputs)) if written != len(each.onnx.inputs) else None
+
+
+def _lacks_control(each: OnnxModel) -> bool:
+    """Whether a control of its sequences, or a state, is no input of the file, which CT147 and CT149 report."""
+    given = {tensor.name for tensor in (*each.onnx.inputs, *each.onnx.defaults)}
+    batching = each.config.sequence_batching
+    controls = {control.name for control in batching.control_input if control.control}
+    return not given.issuperset(controls | {state.input_name for state in batching.state})
 
 
 def _list(names: list[str]) -> str:
