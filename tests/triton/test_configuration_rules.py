@@ -194,3 +194,16 @@ def test_name_of_the_model_that_callers_name_in_a_multi_model_endpoint(
 def test_bytes_that_are_no_text_are_an_error_for_every_release(write: Write) -> None:
     repository = write({"bert/config.pbtxt": b"caf\xe9: 1\nfuture: 1"})
     assert [finding.code for finding in repository.check(platform=Platform("26.10"))] == ["CT101"]
+
+
+@pytest.mark.parametrize("name", ["config.pbtx", "Config.pbtxt", "config.pbtxt.txt", "1/config.pbtxt"])
+def test_a_file_that_is_taken_for_the_configuration(write: Write, name: str) -> None:
+    (finding,) = write({f"m/{name}": 'backend: "python"', "m/1/model.py": ""}, base={}).check()
+    assert str(finding) == (
+        f"m/{name}: warning CT106: 'm' has no m/config.pbtxt, and the server reads no other file: it would serve the"
+        " model with the defaults, or not load it; move it to m/config.pbtxt"
+    )
+
+
+def test_a_copy_beside_the_configuration(write: Write) -> None:
+    assert write({"bert/config.pbtxt.txt": "old", "bert/1/config.pbtxt": "old"}).check() == ()

@@ -64,7 +64,7 @@ def refused_characters(text: str) -> Iterator[tuple[int, str]]:
         yield match.start(), f"the character {match.group()!r} cannot stand in the file; remove it"
     for match in _TOKEN.finditer(text):
         token, start = match.group(), match.start()
-        if token == "\ufeff" and start == 0:
+        if match.group() == "\ufeff" and start == 0:
             yield start, "the file begins with a byte-order mark; save it as UTF-8 without one"
         elif match.lastgroup == "stray":
             yield start, f"{_called(token)} stands outside quotes, where only ASCII is read; remove it, or quote it"

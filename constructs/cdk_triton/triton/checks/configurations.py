@@ -14,8 +14,10 @@ from cdk_triton.triton.model_config import fault_of
 from cdk_triton.triton.releases import release_order
 from cdk_triton.triton.repository import CONFIG_NAME, is_newer_than_schema
 from cdk_triton.triton.schema import SCHEMA_RELEASE, ModelConfig
+from cdk_triton.triton.versions import is_version_name
 
 _READ_TEXT_PROTO = core("src/filesystem/api.cc", 590, 604)
+_SIMILAR = ("config.pbtx", "config.pbtxt", "config.pbtxt.txt", "config.pbtext", "config.pbxt", "config.prototxt")
 
 # Field → the first release whose schema has it, for fields added since 22.07: model_config.proto of
 # triton-inference-server/common, branches r22.07 to r26.07.
@@ -228,3 +230,38 @@ def no_backend(check: Check) -> Iterator[Problem]:
             'name the backend, for example backend: "python"',
             "backend",
         )
+
+
+@rule("CT106", Severity.WARNING, "a file looks like config.pbtxt and is not read", source=_READ_TEXT_PROTO)
+def misplaced_configuration(check: Check) -> Iterator[Problem]:
+    """The server reads `config.pbtxt` in the model's own directory, and completes the defaults where there is none.
+
+    A file of a similar name, or one in a version directory, has no effect: no batching, other instances.
+
+    Example:
+        # model/1/config.pbtxt
+        backend: "python"
+        max_batch_size: 8
+        # model/1/model.py
+        class TritonPythonModel:
+            def execute(self, requests): ...
+
+    Instead:
+        # model/1/config.pbtxt is removed
+        # model/config.pbtxt
+        backend: "python"
+        max_batch_size: 8
+    """
+    for model in check.loaded_models:
+        if model.config_text is not None or CONFIG_NAME in model.subdirectories:
+            continue
+        for file in model.files:
+            *below, name = file.path.relative_to(model.directory).parts
+            in_version = name == CONFIG_NAME and len(below) == 1 and is_version_name(below[0])
+            if in_version or (not below and name.lower() in _SIMILAR):
+                yield Problem(
+                    file.path,
+                    f"{model.name!r} has no {model.config_path}, and the server reads no other file: it would serve "
+                    "the model with the defaults, or not load it",
+                    f"move it to {model.config_path}",
+                )
