@@ -104,6 +104,9 @@ def test_a_directory_with_nothing_else_holds_no_model(tmp_path: Path) -> None:
             "only",
             id="misspelt table",
         ),
+        pytest.param(
+            'CT112 = "x"', "{file} has CT112 outside a table; write it below [acknowledge]", id="code without its table"
+        ),
         pytest.param('mode = "multi"', "{file} has an unknown key 'mode'; it knows", id="unknown key"),
         pytest.param(
             'acknowledge = ["CT112"]',

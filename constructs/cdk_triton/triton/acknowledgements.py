@@ -10,6 +10,7 @@ An error cannot be acknowledged: the server would refuse the repository all the 
 
 from __future__ import annotations
 
+import re
 import tomllib
 from collections.abc import Mapping
 from difflib import get_close_matches
@@ -53,6 +54,8 @@ def _read(file: Path) -> Mapping[str, str]:
         raise RepositoryError(f"{file} is not TOML: {error}; correct it, or remove the file") from error
     for key in settings:
         if key != _TABLE:
+            if re.fullmatch(r"CT\d{3}", key):
+                raise RepositoryError(f"{file} has {key} outside a table; write it below [{_TABLE}]")
             meant = f" (did you mean {_TABLE!r}?)" if get_close_matches(key, [_TABLE]) else ""
             raise RepositoryError(f"{file} has an unknown key {key!r}{meant}; it knows the table [{_TABLE}] only")
     table = settings.get(_TABLE, {})
