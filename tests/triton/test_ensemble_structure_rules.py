@@ -367,7 +367,7 @@ def said_of(repository: ModelRepository) -> list[str]:
             pipeline(steps=step("encoder", {"TOKENS": "tokens", "MASK": "nothing"}, {"VECTOR": "spare"})),
             [
                 'pipeline/config.pbtxt ensemble_scheduling.step[0].input_map["MASK"]: error CT319: step 0 reads '
-                "'nothing', which nothing writes; the server would not load 'pipeline': the ensemble tensor is "
+                "'nothing', which nothing writes; the server would not load 'pipeline': ensemble tensor 'nothing' is "
                 "unused in ensemble 'pipeline'; write it in an earlier step, or make it an input of the ensemble",
                 'pipeline/config.pbtxt ensemble_scheduling.step[0].output_map["VECTOR"]: error CT321: step 0 '
                 "writes 'spare', which nothing reads, and the server would not load 'pipeline': ensemble tensor "
@@ -393,7 +393,7 @@ def said_of(repository: ModelRepository) -> list[str]:
             [
                 'pipeline/config.pbtxt ensemble_scheduling.step[0].input_map["IN"]: error CT320: each of these '
                 "steps waits for the one before it: step 0 (scaler) → step 1 (scaler) → step 0 (scaler); the "
-                "server would not load 'pipeline': the ensemble tensor is unused in ensemble 'pipeline'; take one"
+                "server would not load 'pipeline': ensemble tensor 'a' is unused in ensemble 'pipeline'; take one"
                 " of the connections out; a loop belongs into a model that calls the others (BLS)",
             ],
             id="CT320 two steps that nobody needs",

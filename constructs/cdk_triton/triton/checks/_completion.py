@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from typing import Literal
 
+from cdk_triton.triton.checks._artifacts import known_release
 from cdk_triton.triton.checks._configured import completed_pair
 from cdk_triton.triton.checks.engine import Check
 from cdk_triton.triton.contents.python_source import PythonSource, python_source
-from cdk_triton.triton.releases import releases
 from cdk_triton.triton.repository import Model
 from cdk_triton.triton.schema import ModelConfig
 
@@ -69,7 +69,7 @@ def completes_batch_size(check: Check, model: Model, config: ModelConfig) -> boo
 
 def _may_complete_itself(check: Check, model: Model, config: ModelConfig) -> bool:
     """Whether a Python model may define `auto_complete_config`; what is missing or cannot be read may."""
-    row = next((row for row in releases() if check.platform and row.release == check.platform.release), None)
+    row = known_release(check.platform)
     major, minor = (row.python if row else "3.12").split(".")
     read = python_source((int(major), int(minor)))
     files = {file.path: file for file in model.files}

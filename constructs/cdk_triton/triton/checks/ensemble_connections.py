@@ -192,12 +192,12 @@ def unwritten_tensor(check: Check) -> Iterator[Problem]:
             partner = loose.partner.get(tensor.name)
             if tensor.is_output or (partner is not None and partner.kind != "unread"):
                 continue  # reported by CT318, CT317 or CT315
-            alone = len(loose.unwritten) == 1 and not loose.circles
+            is_cause = len(loose.unwritten) == 1 and not loose.circles
             yield Problem(
                 model.config_path,
                 f"step {tensor.readers[0].index} reads {tensor.name!r}, which nothing writes"
                 f"{_and_writes(partner)}; the server would not load {model.name!r}: "
-                f"{_not_written(model, loose, tensor.name if alone else '')}",
+                f"{_not_written(model, loose, tensor.name, is_cause=is_cause)}",
                 _SAME_NAME
                 if partner is not None
                 else "write it in an earlier step, or make it an input of the ensemble",
@@ -274,7 +274,7 @@ def waiting_steps(check: Check) -> Iterator[Problem]:
             yield Problem(
                 model.config_path,
                 f"each of these steps waits for the one before it: {way}; the server would not load {model.name!r}: "
-                f"{_not_written(model, loose)}",
+                f"{_not_written(model, loose, tensor)}",
                 "take one of the connections out; a loop belongs into a model that calls the others (BLS)",
                 key_of(steps[circle[0]], tensor),
             )
@@ -337,9 +337,12 @@ def _and_writes(partner: Source | None) -> str:
     return "" if partner is None else f", and step {partner.step} writes {partner.tensor!r}, which nothing reads"
 
 
-def _not_written(model: Model, loose: LooseEnds, cause: str = "") -> str:
-    """What the server says where a step never gets its turn; it names the cause only where that is the only one."""
+def _not_written(model: Model, loose: LooseEnds, tensor: str, *, is_cause: bool = False) -> str:
+    """What the server says where a tensor is never written; which one it names as the cause is known of a single one.
+
+    Where no output of the ensemble depends on them it names any of them, whichever its table has first.
+    """
     if not loose.unready_outputs:
-        return f"the ensemble tensor is unused in ensemble '{model.name}'"
+        return f"ensemble tensor '{tensor}' is unused in ensemble '{model.name}'"
     said = f"output '{loose.unready_outputs[0]}' for ensemble '{model.name}' is not written"
-    return f"{said}: at least one of its depending tensors, '{cause}', is not connected" if cause else said
+    return f"{said}: at least one of its depending tensors, '{tensor}', is not connected" if is_cause else said
