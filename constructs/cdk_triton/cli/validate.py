@@ -35,6 +35,17 @@ class Format(StrEnum):
     SARIF = "sarif"
 
 
+def _require_parser(wanted: bool) -> bool:
+    if wanted:
+        from cdk_triton.triton.contents.tensorrt import require_parser
+
+        try:
+            require_parser()
+        except ConfigurationError as error:
+            raise typer.BadParameter(str(error), param_hint="--preflight") from error
+    return wanted
+
+
 Directory = Annotated[Path, typer.Argument(metavar="DIR", help="The model repository.", show_default=False)]
 PlatformOption = Annotated[
     str | None,
@@ -46,7 +57,12 @@ DefaultModel = Annotated[
     str | None, typer.Option(metavar="NAME", help="The model that a single-model container loads, if several could be.")
 ]
 Preflight = Annotated[
-    bool, typer.Option("--preflight", help="Ask TensorRT's own parser about the networks of plans; it takes seconds.")
+    bool,
+    typer.Option(
+        "--preflight",
+        callback=_require_parser,
+        help="Ask TensorRT's own parser about the networks of plans; it takes seconds.",
+    ),
 ]
 AdditionalModels = Annotated[
     list[str] | None, typer.Option("--additional-model", metavar="NAME", help="A model that it loads besides; repeat.")
@@ -68,8 +84,6 @@ def validate(
             "a multi-model endpoint loads what a caller asks for; the option is for --mode single",
             param_hint="--default-model" if default_model else "--additional-model",
         )
-    if preflight:
-        _require_parser()
     target = None if platform is None else _platform(platform)
     from cdk_triton.triton import ModelRepository, Severity
 
@@ -84,15 +98,6 @@ def validate(
     _print(output, repository, report)
     if any(finding.severity is Severity.ERROR for finding in report.findings):
         raise typer.Exit(1)
-
-
-def _require_parser() -> None:
-    from cdk_triton.triton.contents.tensorrt import require_parser
-
-    try:
-        require_parser()
-    except ConfigurationError as error:
-        raise typer.BadParameter(str(error), param_hint="--preflight") from error
 
 
 def _platform(text: str) -> ServingPlatform:
