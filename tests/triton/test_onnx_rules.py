@@ -436,6 +436,18 @@ def test_sequences(write: Write, tensors: str, inputs: str, outputs: str, found:
     assert all(words in finding.message for finding, (_, words) in zip(own, found, strict=True))
 
 
+@pytest.mark.parametrize(
+    ("outputs", "mend"),
+    [
+        ("float[N, 4] OUT", "write 'OUT' if that is meant"),
+        ("float[N, 4] OUT, float[N, 4] MORE", "name one of the file's outputs"),
+    ],
+)
+def test_the_last_name_of_both_is_meant(write: Write, outputs: str, mend: str) -> None:
+    (finding,) = written(write, IN.format(4) + OUT.format(4).replace("OUT", "z"), onnx_model(outputs=outputs)).check()
+    assert (finding.code, finding.mend) == ("CT131", mend)
+
+
 ORT = b"\x14\0\0\0ORTM" + bytes(64)
 
 

@@ -141,6 +141,9 @@ def unknown_tensor(check: Check) -> Iterator[Problem]:
                 if tensor.name in names or not tensor.name:
                     continue
                 close = get_close_matches(tensor.name, sorted(names), n=1)
+                left = names - {other.name for other in written}
+                if not close and len(left) == 1 and all(other.name in names or other is tensor for other in written):
+                    close = list(left)  # the last of both
                 yield Problem(
                     each.artifact.model.config_path,
                     f"{each.file.path} has no {side} {tensor.name!r}, and the server would not load {each.name!r}: "
