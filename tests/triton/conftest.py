@@ -312,7 +312,7 @@ def _model_files(config: ModelConfig) -> dict[str, bytes]:
 
 
 def _onnx_of(config: ModelConfig) -> bytes:
-    """A model with the inputs and outputs of a configuration, and nothing between them."""
+    """A model with the inputs, outputs and states of a configuration, and nothing between them."""
     types = {"FP32": "FLOAT", "FP16": "FLOAT16", "FP64": "DOUBLE", "BF16": "BFLOAT16"}
 
     def value(tensor: ModelInput | ModelOutput) -> onnx.ValueInfoProto:
@@ -322,8 +322,14 @@ def _onnx_of(config: ModelConfig) -> bytes:
         kind = getattr(onnx.TensorProto, types.get(name, name))
         return onnx.helper.make_tensor_value_info(tensor.name, kind, dims)
 
-    inputs, outputs = [value(t) for t in config.input], [value(t) for t in config.output]
+    inputs = {tensor.name: value(tensor) for tensor in config.input}
+    outputs = {tensor.name: value(tensor) for tensor in config.output}
+    for state in config.sequence_batching.state:
+        for name, tensors in ((state.input_name, inputs), (state.output_name, outputs)):
+            if name:
+                kind = state.data_type or DataType.Value("TYPE_FP32")
+                tensors.setdefault(name, value(ModelInput(name=name, data_type=kind, dims=state.dims)))
     nodes = [onnx.helper.make_node("Identity", [config.input[0].name], [t.name]) for t in config.output if config.input]
-    graph = onnx.helper.make_graph(nodes, "graph", inputs, outputs)
+    graph = onnx.helper.make_graph(nodes, "graph", list(inputs.values()), list(outputs.values()))
     opsets = [onnx.helper.make_opsetid("", 17)]
     return bytes(onnx.helper.make_model(graph, opset_imports=opsets, ir_version=8).SerializeToString())
