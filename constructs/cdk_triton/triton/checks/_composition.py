@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from cdk_triton.triton.checks._completion import completes_batch_size
+from cdk_triton.triton.checks._exchanged import exchanged_steps
+from cdk_triton.triton.checks._onnx_completion import completed
 from cdk_triton.triton.checks.engine import Check, per_check
 from cdk_triton.triton.ensemble import EnsembleStep
 from cdk_triton.triton.repository import Model
@@ -24,7 +26,7 @@ class RunStep(NamedTuple):
         ensemble_config: its configuration.
         step: the step.
         model: the model that it runs.
-        config: that model's configuration.
+        config: that model's configuration, with what is known of what its backend completes.
     """
 
     ensemble: Model
@@ -81,14 +83,19 @@ def fits(one: tuple[int, ...], other: tuple[int, ...]) -> bool:
 
 @per_check
 def run_steps(check: Check) -> Iterator[RunStep]:
-    """The steps of all ensembles; a model that is missing or unreadable is reported by other rules."""
+    """The steps of all ensembles; a model that is missing or unreadable is reported by other rules.
+
+    Steps whose maps have key and value exchanged are left out (CT343).
+    """
     for ensemble in check.loaded_models:
         if ensemble.config is None or not ensemble.is_ensemble:
             continue
+        exchanged = exchanged_steps(check).get(ensemble.name, frozenset())
         for step in ensemble.graph.steps:
             model = check.repository.model(step.model_name)
-            if model is not None and model.config is not None:
-                yield RunStep(ensemble, ensemble.config, step, model, model.config)
+            config = completed(check, model) if model is not None else None
+            if model is not None and config is not None and step.index not in exchanged:
+                yield RunStep(ensemble, ensemble.config, step, model, config)
 
 
 @per_check

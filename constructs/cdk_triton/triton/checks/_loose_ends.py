@@ -6,18 +6,19 @@ fault and is reported once.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 from dataclasses import dataclass, field
 from typing import Literal, NamedTuple
 
 from cdk_triton.triton.checks._circles import circles
+from cdk_triton.triton.checks._exchanged import exchanged_steps
 from cdk_triton.triton.checks._spelling import Suggestions
 from cdk_triton.triton.checks.engine import Check, per_check
 from cdk_triton.triton.ensemble import EnsembleGraph, EnsembleStep, EnsembleTensor
 from cdk_triton.triton.repository import Model
 from cdk_triton.triton.schema import ModelConfig
 
-__all__ = ["LooseEnds", "Source", "flows", "key_of"]
+__all__ = ["LooseEnds", "Source", "flows", "key_of", "unready_outputs"]
 
 
 class Source(NamedTuple):
@@ -69,12 +70,15 @@ def flows(check: Check) -> Iterator[tuple[Model, ModelConfig, LooseEnds]]:
     """The loose ends of every ensemble with steps.
 
     Where a step does not say what it reads or writes (CT314), its ends are open: only what is written twice counts.
+    An ensemble in whose maps key and value are exchanged is left out.
     """
     suggestions = Suggestions()
     for model in check.loaded_models:
         steps = model.graph.steps
         if model.config is None or not model.is_ensemble or not steps:
             continue
+        if model.name in exchanged_steps(check):
+            continue  # reported by CT343
         if all(step.input_map and step.output_map for step in steps):
             yield model, model.config, _loose_ends(model.graph, suggestions)
         else:
@@ -103,11 +107,17 @@ def _loose_ends(graph: EnsembleGraph, suggestions: Suggestions) -> LooseEnds:
         unwritten,
         _partners(graph, sources, unwritten, suggestions) if sources and unwritten else {},
         _circles(graph) if waiting else (),
-        tuple(
-            tensor.name
-            for tensor in graph.tensors.values()
-            if tensor.is_output and tensor.writers and tensor.name not in ready.tensors
-        ),
+        unready_outputs(graph, ready.tensors),
+    )
+
+
+def unready_outputs(graph: EnsembleGraph, ready: Container[str] | None = None) -> tuple[str, ...]:
+    """The ensemble's outputs that some step would write, and that are never written."""
+    known = _ready(graph).tensors if ready is None else ready
+    return tuple(
+        tensor.name
+        for tensor in graph.tensors.values()
+        if tensor.is_output and tensor.writers and tensor.name not in known
     )
 
 

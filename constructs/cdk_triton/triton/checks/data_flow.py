@@ -181,7 +181,8 @@ def batch_too_large(check: Check) -> Iterator[Problem]:
         output { name: "SCORES" data_type: TYPE_FP32 dims: 2 }
 
     Limits:
-        A number that a backend puts in the place of `max_batch_size: 0` is not known before the server runs.
+        A number that a backend puts in the place of `max_batch_size: 0` is known of ONNX Runtime's only, where an ONNX
+        file shows that its first dimensions are variable.
     """
     for ensemble, ensemble_config, step, model, config in run_steps(check):
         most, allowed = ensemble_config.max_batch_size, config.max_batch_size
@@ -191,11 +192,13 @@ def batch_too_large(check: Check) -> Iterator[Problem]:
             continue  # the only backend that raises a number that is written
         if step is not next(each for each in ensemble.graph.steps if each.model_name == model.name):
             continue  # said of an earlier step
+        is_written = model.config is not None and model.config.max_batch_size == allowed
+        filled = "" if is_written else " (put in by its backend, because it writes none)"
         yield Problem(
             ensemble.config_path,
-            f"max_batch_size is {most} in {ensemble.name!r} and {allowed} in {model.name!r}, which step {step.index} "
-            f"runs; the server would not load it: ensemble {ensemble.name} allows maximum batch size {most}, but it "
-            f"contains model {model.name} which only allows maximum batch size to be {allowed}",
+            f"max_batch_size is {most} in {ensemble.name!r} and {allowed} in {model.name!r}{filled}, which step "
+            f"{step.index} runs; the server would not load it: ensemble {ensemble.name} allows maximum batch size "
+            f"{most}, but it contains model {model.name} which only allows maximum batch size to be {allowed}",
             f"write max_batch_size: {allowed} in the ensemble, or at least {most} in {model.name!r}",
             "max_batch_size",
         )

@@ -1,4 +1,4 @@
-"""CT332 to CT335 and CT342: whether the steps of an ensemble map the inputs and outputs that their models have."""
+"""CT332 to CT335, CT342 and CT343: whether steps map the inputs and outputs that their models have."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ from collections.abc import Iterator, Sequence
 
 from cdk_triton.triton.checks._completion import completes_tensors
 from cdk_triton.triton.checks._composition import flow_ends, passed_on, run_steps
+from cdk_triton.triton.checks._exchanged import Exchanged, exchanged_maps
+from cdk_triton.triton.checks._loose_ends import unready_outputs
 from cdk_triton.triton.checks._sources import core
 from cdk_triton.triton.checks._spelling import Suggestions
 from cdk_triton.triton.checks._words import listed
@@ -316,6 +318,83 @@ def optional_for_required(check: Check) -> Iterator[Problem]:
                     "ensemble",
                     end.field,
                 )
+
+
+@rule(
+    "CT343",
+    Severity.ERROR,
+    "a step has key and value of a map exchanged",
+    source=core("src/model_config_utils.cc", 199, 288),
+)
+def exchanged_names(check: Check) -> Iterator[Problem]:
+    """In an `input_map` or `output_map`, `key` has the ensemble's name of a tensor and `value` the model's.
+
+    It has to be the other way round: the `key` is the model's name, the `value` the ensemble's. Nothing of such an
+    ensemble is connected; what else may be wrong with its connections shows when this is mended.
+
+    Example:
+        # classifier/config.pbtxt
+        backend: "python"
+        input { name: "IMAGE" data_type: TYPE_FP32 dims: 4 }
+        output { name: "SCORES" data_type: TYPE_FP32 dims: 2 }
+
+        # pipeline/config.pbtxt
+        platform: "ensemble"
+        input { name: "picture" data_type: TYPE_FP32 dims: 4 }
+        output { name: "result" data_type: TYPE_FP32 dims: 2 }
+        ensemble_scheduling {
+          step {
+            model_name: "classifier"
+            model_version: -1
+            input_map { key: "picture" value: "IMAGE" }
+            output_map { key: "result" value: "SCORES" }
+          }
+        }
+
+    Instead:
+        # pipeline/config.pbtxt
+        platform: "ensemble"
+        input { name: "picture" data_type: TYPE_FP32 dims: 4 }
+        output { name: "result" data_type: TYPE_FP32 dims: 2 }
+        ensemble_scheduling {
+          step {
+            model_name: "classifier"
+            model_version: -1
+            input_map { key: "IMAGE" value: "picture" }
+            output_map { key: "SCORES" value: "result" }
+          }
+        }
+    """
+    by_ensemble: dict[str, list[Exchanged]] = {}
+    for each in exchanged_maps(check):
+        by_ensemble.setdefault(each.ensemble.name, []).append(each)
+    for found in by_ensemble.values():
+        first = found[0]
+        key, value = next(iter(first.pairs.items()))
+        places = [f"the {each.kind} of step {each.step}" for each in found]
+        yield Problem(
+            first.ensemble.config_path,
+            f"key and value are exchanged in {listed(places)}: {value!r} is the model's name and {key!r} the "
+            f"ensemble's; the server would not load {first.ensemble.name!r}: {_not_connected(first)}",
+            f'write the model\'s name as key and the ensemble\'s as value: key: "{value}" value: "{key}"',
+            f'ensemble_scheduling.step[{first.step}].{first.kind}["{key}"]',
+        )
+
+
+def _not_connected(found: Exchanged) -> str:
+    """What the server says first of an ensemble with such a map."""
+    ensemble = found.ensemble
+    tensors = ensemble.graph.tensors.values()
+    for side in ("input", "output"):
+        for tensor in tensors:
+            if (tensor.is_input if side == "input" else tensor.is_output) and not (tensor.readers or tensor.writers):
+                return f"ensemble {side} '{tensor.name}' for ensemble {ensemble.name}' is not used"
+    for name in unready_outputs(ensemble.graph):
+        return f"output '{name}' for ensemble '{ensemble.name}' is not written"
+    unwritten = next((tensor.name for tensor in tensors if tensor.is_output and not tensor.writers), None)
+    if unwritten is not None:
+        return f"output '{unwritten}' for ensemble '{ensemble.name}' is not written"
+    return f"ensemble tensor '{next(iter(found.pairs.values()))}' is unused in ensemble '{ensemble.name}'"
 
 
 def _unmatched_inputs(step: EnsembleStep, config: ModelConfig) -> tuple[list[str], list[str]]:
