@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 TWO = IN + OUT + tensor("output", "SPARE")
 JOIN = python(tensor("input", "A") + tensor("input", "B") + OUT, "join")
+NAMED = tensor("input", "image") + tensor("output", "result")
 
 REFUSED: Mapping[str, tuple[str, Files, str]] = {
     "step model exists": (
@@ -287,6 +288,49 @@ REFUSED: Mapping[str, tuple[str, Files, str]] = {
         },
         "receives inputs originated from different decoupled models",
     ),
+    "key and value exchanged": (
+        "CT343",
+        {**ensemble(NAMED, step({"image": "IN"}, {"result": "OUT"})), **python()},
+        "ensemble input 'image' for ensemble pipeline' is not used",
+    ),
+    "key and value exchanged, in every step": (
+        "CT343",
+        {
+            **ensemble(NAMED, step({"image": "IN"}, {"t": "OUT"}) + step({"t": "IN"}, {"result": "OUT"}, "last")),
+            **python(),
+            **python(name="last"),
+        },
+        "ensemble tensor 'OUT' can appear in an output map only once for ensemble 'pipeline' step 1",
+    ),
+    "key and value exchanged, of the outputs": (
+        "CT343",
+        {**ensemble(NAMED, step({"IN": "image"}, {"result": "OUT"})), **python()},
+        "ensemble output 'result' for ensemble pipeline' is not used",
+    ),
+    "key and value exchanged, between the steps": (
+        "CT343",
+        {
+            **ensemble(NAMED, step({"IN": "image"}, {"t": "OUT"}) + step({"IN": "t"}, {"OUT": "result"}, "last")),
+            **python(),
+            **python(name="last"),
+        },
+        "output 'result' for ensemble 'pipeline' is not written",
+    ),
+    "key and value exchanged, beside the ways to the outputs": (
+        "CT343",
+        {
+            **ensemble(
+                NAMED,
+                step({"IN": "image"}, {"OUT": "result", "SPARE": "t"})
+                + step({"t": "A"}, {"t2": "OUT"}, "last")
+                + step({"IN": "t2"}, {"OUT": "t3"}, "sink"),
+            ),
+            **python(TWO),
+            **python(tensor("input", "A") + OUT, name="last"),
+            **python(name="sink"),
+        },
+        "is unused in ensemble 'pipeline'",
+    ),
 }
 
 LOADED: Mapping[str, tuple[set[str], Files]] = {
@@ -294,6 +338,15 @@ LOADED: Mapping[str, tuple[set[str], Files]] = {
     "one tensor per model input: the last of two entries counts": (
         set(),
         {**ensemble(steps=RUN.replace(" input_map", ' input_map { key: "IN" value: "INN" } input_map')), **python()},
+    ),
+    "two names that are the ensemble's and the model's, crosswise": (
+        set(),
+        {
+            **ensemble(
+                tensor("input", "A") + tensor("input", "B") + OUT, step({"A": "B", "B": "A"}, {"OUT": "OUT"}, "join")
+            ),
+            **JOIN,
+        },
     ),
     "an output that the ensemble does not need": (set(), {**ensemble(), **python(TWO)}),
     "an input that is an output too": (set(), {**ensemble(IN + OUT + tensor("output", "IN")), **python()}),

@@ -385,6 +385,13 @@ def _not_connected(found: Exchanged) -> str:
     """What the server says first of an ensemble with such a map."""
     ensemble = found.ensemble
     tensors = ensemble.graph.tensors.values()
+    written: set[str] = set()
+    for step in ensemble.graph.steps:
+        for name in step.output_map.values():
+            if name in written:
+                said = f"ensemble tensor '{name}' can appear in an output map only once for ensemble"
+                return f"{said} '{ensemble.name}' step {step.index}"
+            written.add(name)
     for side in ("input", "output"):
         for tensor in tensors:
             if (tensor.is_input if side == "input" else tensor.is_output) and not (tensor.readers or tensor.writers):
