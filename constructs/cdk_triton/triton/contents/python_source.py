@@ -7,7 +7,7 @@ import sys
 import warnings
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
-from functools import cache
+from functools import cache, lru_cache
 from pathlib import Path
 
 from cdk_triton.triton.contents.unreadable import Unreadable
@@ -107,6 +107,7 @@ def python_source(version: tuple[int, int]) -> Callable[[Path], PythonSource | S
     return read
 
 
+@lru_cache(maxsize=64)  # a thousand ensembles have a few Python models, many times over
 def _read(content: bytes, version: tuple[int, int]) -> PythonSource | SyntaxFault | Unreadable:
     try:
         return _look(_parse(content, version))
