@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from cdk_triton.sagemaker import ServingPlatform
 from cdk_triton.triton.environment import ContainerEnvironment
 
 if TYPE_CHECKING:
@@ -78,6 +79,14 @@ def said_of(write: Write, change: Mapping[str, Change], arguments: tuple[str, ..
                 "batch size to be 4"
             ],
             id="CT336 the number that is filled in",
+        ),
+        pytest.param(
+            ensemble(batch=8) | {"m/1/model.onnx": onnx()},
+            [
+                "CT336 it: ensemble e allows maximum batch size 8, but it contains model m which only allows maximum "
+                "batch size to be 4"
+            ],
+            id="CT336 of a model without a configuration",
         ),
         pytest.param(
             ensemble(batch=8) | model(INPUT.replace("picture", "x")),
@@ -159,7 +168,7 @@ def test_what_is_found(write: Write, change: Mapping[str, Change], findings: lis
         pytest.param(model() | {"m/1/libtriton_onnxruntime.so": "x"}, id="a backend of its own"),
     ],
 )
-def test_nothing_is_said_of_what_is_not_certain(write: Write, change: Mapping[str, Change]) -> None:
+def test_nothing_is_said_of_what_is_not_certain(write: Write, change: dict[str, Change]) -> None:
     wrong = ensemble(INPUT + tensor("output", "scores", "3"), batch=8)
     assert [each for each in said_of(write, wrong | change) if each.startswith("CT3")] == []
 
@@ -174,3 +183,32 @@ def test_the_message_says_where_the_number_comes_from(write: Write) -> None:
     assert finding.message.startswith(
         "max_batch_size is 8 in 'e' and 4 in 'm' (put in by its backend, because it writes none), which step 0 runs;"
     )
+
+
+NEW_SYNTAX = """
+class TritonPythonModel:
+    def execute(self, requests):
+        match requests:
+            case _:
+                return [None for request in requests]
+"""
+
+
+@pytest.mark.parametrize(
+    ("release", "codes"),
+    [
+        pytest.param("24.01", {"CT332"}, id="Python 3.10 understands the file"),
+        pytest.param("23.02", {"CT333"}, id="Python 3.8 does not"),
+    ],
+)
+def test_whether_a_python_model_completes_itself_is_read_with_the_python_of_the_release(
+    write: Write, release: str, codes: set[str]
+) -> None:
+    tensors = tensor("input", "x", "4") + tensor("output", "y", "2")
+    source: dict[str, Change] = {
+        "m/config.pbtxt": f'backend: "python"\nmax_batch_size: 4\n{tensors}',
+        "m/1/model.py": NEW_SYNTAX,
+    }
+    platform = ServingPlatform(release=release, instance_type="ml.g5.xlarge")
+    findings = write(ensemble(given="other") | source, base=BASE).check(platform=platform, default_model="e")
+    assert {finding.code for finding in findings if finding.code.startswith("CT33")} == codes

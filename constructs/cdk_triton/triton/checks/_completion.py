@@ -12,6 +12,7 @@ from cdk_triton.triton.checks._artifacts import known_release
 from cdk_triton.triton.checks._configured import completed_pair
 from cdk_triton.triton.checks.engine import Check
 from cdk_triton.triton.contents.python_source import PythonSource, python_source
+from cdk_triton.triton.releases import releases
 from cdk_triton.triton.repository import Model
 from cdk_triton.triton.schema import ModelConfig
 
@@ -69,8 +70,8 @@ def completes_batch_size(check: Check, model: Model, config: ModelConfig) -> boo
 
 def _may_complete_itself(check: Check, model: Model, config: ModelConfig) -> bool:
     """Whether a Python model may define `auto_complete_config`; what is missing or cannot be read may."""
-    row = known_release(check.platform)
-    major, minor = (row.python if row else "3.12").split(".")
+    release = known_release(check.platform) or releases()[-1]
+    major, minor = release.python.split(".")
     read = python_source((int(major), int(minor)))
     files = {file.path: file for file in model.files}
     for version in model.served_versions or (None,):

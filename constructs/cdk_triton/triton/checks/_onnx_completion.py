@@ -41,6 +41,8 @@ def _completed(check: Check) -> Mapping[str, ModelConfig]:
 def _complete(check: Check, versions: list[OnnxModel]) -> ModelConfig | None:
     """The completed configuration; None where nothing is completed, or what is cannot be known."""
     model, config, onnx = versions[0].artifact.model, versions[0].config, versions[0].onnx
+    if any(model.config_path in file.path.parents for file in model.files):
+        return None  # a directory is no configuration: reported by CT101
     sides = [
         side
         for side in ("input", "output")
