@@ -24,6 +24,7 @@ GPU = "this machine has no GPU; KIND_GPU is taken out of what the judge sees"
 STRICTER_THAN_THE_JUDGE: Final[Mapping[str, str]] = {
     **dict.fromkeys(("CT120", "CT123", "CT125", "CT127", "CT130", "CT131", "CT132", "CT133", "CT134", "CT135"), FILES),
     **dict.fromkeys(("CT137", "CT138", "CT139", "CT140", "CT141", "CT142", "CT143", "CT144", "CT145", "CT146"), FILES),
+    **dict.fromkeys(("CT147", "CT148", "CT149"), FILES),
     **dict.fromkeys(("CT152", "CT153", "CT154", "CT155", "CT156", "CT157"), FILES),
     "CT113 .* would look for its files in": FILES,
     "CT128": BACKEND,
@@ -165,7 +166,7 @@ def compare(draft: Draft, directory: Path, judge: Judge) -> Comparison:
 
 def _causes(said: str) -> Iterator[str]:
     """The lines with errors, without time and place."""
-    for line in said.splitlines():
+    for line in said.split("\n"):
         if found := re.match(r"E\d{4} \S+ \d+ \S+\] ?\"?(.*?)\"?$", line):
             if "CudaDriverHelper" not in line:  # on every machine without a GPU
                 yield found[1]
@@ -189,7 +190,8 @@ def _speaks_of(finding: Finding, said: str) -> bool:
 
 
 def _runs(text: str) -> set[tuple[str, ...]]:
-    words = text.split()
+    # The server writes control characters as escapes.
+    words = re.sub(r"\\u[0-9A-F]{4}|[^ -~]", "", re.sub(r"\s", " ", text)).split()
     return set(zip(*(words[start:] for start in range(QUOTE)), strict=False))
 
 

@@ -133,13 +133,17 @@ def _onnx(config: ModelConfig) -> bytes:
     """An ONNX model with everything that the configuration gives it and wants of it; nobody runs it."""
     types = {"FP32": "FLOAT", "FP16": "FLOAT16", "FP64": "DOUBLE", "BF16": "BFLOAT16"}
 
+    def kind_of(data_type: int) -> int:
+        name = DataType.Name(data_type).removeprefix("TYPE_")
+        return int(getattr(onnx.TensorProto, types.get(name, name)))
+
     def value(name: str, data_type: int, shape: Iterable[int]) -> onnx.ValueInfoProto:
-        type_name = DataType.Name(data_type).removeprefix("TYPE_")
         dims = [None if d == -1 else d for d in ([-1] if config.max_batch_size else []) + list(shape)]
-        kind = getattr(onnx.TensorProto, types.get(type_name, type_name))
-        return onnx.helper.make_tensor_value_info(name, kind, dims)
+        return onnx.helper.make_tensor_value_info(name, kind_of(data_type), dims)
 
     def tensor(given: ModelInput | ModelOutput) -> onnx.ValueInfoProto:
+        if isinstance(given, ModelInput) and given.allow_ragged_batch:  # all elements of all requests in a row
+            return onnx.helper.make_tensor_value_info(given.name, kind_of(given.data_type), [None])
         return value(given.name, given.data_type, given.reshape.shape if given.HasField("reshape") else given.dims)
 
     inputs, outputs = [tensor(each) for each in config.input], [tensor(each) for each in config.output]

@@ -295,34 +295,18 @@ def _change_text(draw: st.DrawFn, draft: Draft) -> None:
         text = text[:at] + draw(st.sampled_from(PIECES)) + text[at + length :]
     if "KIND_GPU" in text or "gpus" in text:
         return  # `Draft.for_the_judge` cannot take it out of a text
-    draft.texts[directory] = text.encode()
+    draft.texts[directory] = text.encode(errors="surrogateescape")
     draft.changes.append(f"{directory}: text")
 
 
 PIECES: Final = (
-    *(
-        "",
-        " ",
-        "\n",
-        "\t",
-        "\f",
-        "\v",
-        "\r",
-        "#",
-        '"',
-        "'",
-        "\\",
-        "\\n",
-        "\\x41",
-        "\\u00e9",
-        "\\U0001F600",
-        "\\400",
-        "\\8",
-    ),
+    *("", " ", "\n", "\t", "\f", "\v", "\r", "#", '"', "'", "\\", "\\n", "\\x41", "\\u00e9", "\\U0001F600", "\\8"),
     *("{", "}", "<", ">", "[", "]", ":", ";", ",", ".", "-", "+", "_", "(", "/", "@", "~", "\0", "\x01", "\x7f"),
     *("0", "1", "9", "0x1f", "0b1", "0o7", "07", "08", "1e3", "1.5", "1f", "inf", "nan", "true", "True", "t", "f"),
     *("\u00a0", "\ufeff", "é", "\u2028", "\U0001f600", "name", "dims: 4", "max_batch_size: 8", "# x\n", "[a.b/c.D] {}"),
+    *("\\377", "\\xff", "# \udcff\n", "\udcff"),  # the last: a byte that is no UTF-8
 )
+"""Texts for any place of a configuration. (`\\400` is left out, which C++ takes for `\\000`.)"""
 
 Change = Callable[[st.DrawFn, Draft], None]
 
