@@ -1,48 +1,23 @@
 """The rules about a model repository.
 
-A rule is one function in one of the modules below, under a `@rule(...)` that carries its code, severity, title and
-source. It looks at a `Check` and yields a `Problem` for everything it finds. Nothing else has to be written down
-anywhere: the modules are imported here, and importing one registers its rules.
+A rule is one function under a `@rule(...)` that carries its code, severity, title and source. It looks at a `Check` and
+yields a `Problem` for everything it finds. Its code leads to its package:
+
+| codes | package | what about |
+|---|---|---|
+| CT1xx | `files` | what is in a model's directory |
+| CT2xx | `configuration` | what a configuration means |
+| CT3xx | `ensembles` | ensembles and the models that they run |
+| CT4xx, CT5xx, CT65x | `endpoint` | the container, the loader, and what an endpoint holds and passes on |
+| CT6xx, CT7xx | `platform` | the release, the instance, and TensorRT's own parser |
+
+Nothing else has to be written down anywhere: importing a module registers its rules. What several rules derive from a
+repository is in `derived`, each of it worked out once per check.
 """
 
 from __future__ import annotations
 
-from cdk_triton.triton.checks import (
-    batch_tensors,
-    batching,
-    configurations,
-    data_flow,
-    decoupled_steps,
-    ensemble_connections,
-    ensemble_structure,
-    ensembles,
-    environments,
-    gpus,
-    instances,
-    loader_releases,
-    model_files,
-    model_options,
-    multi_model,
-    onnx_models,
-    onnx_requirements,
-    onnx_sequences,
-    onnx_shapes,
-    payloads,
-    plan_networks,
-    platforms,
-    policies,
-    preflight,
-    python_models,
-    sequence_states,
-    sequences,
-    single_model,
-    step_maps,
-    tensor_support,
-    tensorrt_plans,
-    tensors,
-    version_directories,
-    warm_up,
-)
+from cdk_triton.triton.checks import configuration, endpoint, ensembles, files, platform
 from cdk_triton.triton.checks.engine import (
     CRASH,
     Check,
@@ -67,44 +42,16 @@ __all__ = [
     "Problem",
     "Report",
     "Rule",
-    "batch_tensors",
-    "batching",
-    "configurations",
-    "data_flow",
-    "decoupled_steps",
+    "configuration",
     "documented_rules",
-    "ensemble_connections",
-    "ensemble_structure",
+    "endpoint",
     "ensembles",
-    "environments",
-    "gpus",
-    "instances",
-    "loader_releases",
-    "model_files",
-    "model_options",
-    "multi_model",
-    "onnx_models",
-    "onnx_requirements",
-    "onnx_sequences",
-    "onnx_shapes",
-    "payloads",
+    "files",
     "per_check",
-    "plan_networks",
-    "platforms",
+    "platform",
     "policies",
-    "preflight",
-    "python_models",
     "rule",
     "rule_of",
     "rules",
     "run_checks",
-    "sequence_states",
-    "sequences",
-    "single_model",
-    "step_maps",
-    "tensor_support",
-    "tensorrt_plans",
-    "tensors",
-    "version_directories",
-    "warm_up",
 ]

@@ -177,9 +177,7 @@ class Rule:
     """One rule.
 
     Attributes:
-        code: stable, and never reused: CT0xx the checks themselves, CT1xx a model's files, CT2xx what
-            configurations mean, CT3xx ensembles, CT4xx a single-model container, CT5xx a multi-model endpoint, CT6xx
-            the platform, CT7xx what TensorRT plans are built from.
+        code: stable, and never reused; its hundreds say what it is about (see the package's own docstring).
         severity: of all its findings.
         title: the fault, in one line.
         source: where the rule comes from, as a link to the code or page that enforces it; "" for the engine's own.

@@ -1,0 +1,1 @@
+"""What several rules derive from a repository: each of it once per check."""
