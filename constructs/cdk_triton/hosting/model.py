@@ -12,6 +12,7 @@ from constructs import Construct, Node
 
 from cdk_triton.hosting import layout
 from cdk_triton.hosting.assets import CloudAssembly
+from cdk_triton.hosting.checked import check
 from cdk_triton.hosting.delivery import deliver, prepare
 from cdk_triton.hosting.execution_role import execution_role, grant_execution
 from cdk_triton.hosting.findings import report
@@ -91,14 +92,7 @@ class TritonModel(Resource):
         self.repository = repository
         self.platform = platform
         settings = ContainerEnvironment() if environment is None else environment
-        findings = repository.check(
-            "single",
-            platform,
-            default_model=settings.default_model_name,
-            additional_models=settings.additional_models,
-            environment=settings,
-        )
-        sound = report(self, findings, what=str(repository.root))
+        sound = report(self, check(repository, "single", platform, settings), what=str(repository.root))
         warn_about_host(self, platform)
         entry = repository.entry_model()
         variables = settings.variables(multi_model=False, default_model=None if entry is None else entry.name)

@@ -13,6 +13,7 @@ from constructs import Construct
 from cdk_triton.errors import ConfigurationError
 from cdk_triton.hosting import layout
 from cdk_triton.hosting.assets import CloudAssembly
+from cdk_triton.hosting.checked import check
 from cdk_triton.hosting.delivery import deliver, prepare
 from cdk_triton.hosting.execution_role import execution_role, grant_execution
 from cdk_triton.hosting.findings import report
@@ -86,7 +87,7 @@ class TritonMultiModel(Resource):
         variables = settings.variables(multi_model=True)
         # Every repository is checked before any is packed.
         reports = [
-            report(self, repository.check("multi", platform, environment=settings), what=f"{name} ({repository.root})")
+            report(self, check(repository, "multi", platform, settings), what=f"{name} ({repository.root})")
             for name, repository in ensembles.items()
         ]
         warn_about_host(self, platform)
