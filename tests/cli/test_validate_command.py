@@ -169,7 +169,7 @@ def test_a_preflight_without_the_extra_says_what_to_install(
     monkeypatch.setattr("cdk_triton.triton.contents.tensorrt.is_installed", lambda: False)
     outcome = run("validate", repository, "--preflight")
     assert (outcome.status, outcome.out) == (2, "")
-    assert "pip install cdk-triton[preflight]" in outcome.err
+    assert "pip install 'cdk-triton[preflight]'" in outcome.err
 
 
 def test_a_preflight_leaves_no_rule_out_for_it(run: Any, repository: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -129,6 +129,11 @@ def test_an_unknown_mode_is_refused(write: Write) -> None:
         write().check("serverless")  # type: ignore[arg-type]
 
 
+def test_a_platform_in_words_is_refused(write: Write) -> None:
+    with pytest.raises(ConfigurationError, match=r"platform is a ServingPlatform, got the text '25.09/ml.g5.xlarge'"):
+        write().check(platform="25.09/ml.g5.xlarge")  # type: ignore[arg-type]
+
+
 class TestLoadedModels:
     """Rules about one model look at what the server would load."""
 

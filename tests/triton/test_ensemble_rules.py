@@ -110,7 +110,7 @@ def test_circle(
                 ".: error CT403: the repository has several models (a, b) and several ensembles (a, b), so"
                 " that the default model is open, and the container would end with: More than 1 model"
                 " directory found in model repository; name the model in default_model_name of the"
-                " container's environment",
+                " container's environment, or for the command by --default-model",
                 "a/config.pbtxt ensemble_scheduling.step: error CT302: the ensembles run each other in a"
                 " circle (a → b → a), and the server would load none of them: circular dependency between"
                 " ensembles: a -> ... -> b -> a; take one of the steps out",

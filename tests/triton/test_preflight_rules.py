@@ -344,7 +344,7 @@ def test_a_preflight_without_the_extra_is_one_sentence(tmp_path: Path, monkeypat
     with pytest.raises(ConfigurationError) as raised:
         checked(tmp_path, preflight=True)
     assert str(raised.value) == (
-        "the preflight needs TensorRT's own parser, which is not installed; pip install cdk-triton[preflight]"
+        "the preflight needs TensorRT's own parser, which is not installed; pip install 'cdk-triton[preflight]'"
     )
 
 

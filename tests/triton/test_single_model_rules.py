@@ -30,7 +30,7 @@ class TritonPythonModel:
                 ".: error CT403: the repository has several models (bert, preprocess) and no ensemble, so"
                 " that the default model is open, and the container would end with: More than 1 model"
                 " directory found in model repository; name the model in default_model_name of the"
-                " container's environment",
+                " container's environment, or for the command by --default-model",
             ],
             id="CT403 several models",
         ),
@@ -42,7 +42,7 @@ class TritonPythonModel:
                 ".: error CT403: the repository has several models (bert, preprocess) and no ensemble, so"
                 " that the default model is open, and the container would end with: More than 1 model"
                 " directory found in model repository; name the model in default_model_name of the"
-                " container's environment",
+                " container's environment, or for the command by --default-model",
             ],
             id="CT403 several models and a directory that is none",
         ),
@@ -54,7 +54,7 @@ class TritonPythonModel:
                 ".: error CT403: the repository has several models (a, bert, ensemble, preprocess) and"
                 " several ensembles (a, ensemble), so that the default model is open, and the container would"
                 " end with: More than 1 model directory found in model repository; name the model in"
-                " default_model_name of the container's environment",
+                " default_model_name of the container's environment, or for the command by --default-model",
             ],
             id="CT403 several ensembles",
         ),

@@ -19,16 +19,26 @@ if TYPE_CHECKING:
             [
                 "bert: error CT110: the model 'bert' has no version directory, and the server would not load"
                 " it: at least one version must be available under the version policy of model 'bert'; put"
-                " its files into bert/1",
+                " its files into a directory 1 in the directory of 'bert'",
             ],
             id="CT110 no version directory",
+        ),
+        pytest.param(
+            {"bert/1/model.onnx": None, "bert/v2/model.onnx": ""},
+            [
+                "bert: error CT110: the model 'bert' has no version directory, and the server would not load"
+                " it: at least one version must be available under the version policy of model 'bert';"
+                " rename its directory v2 to 2",
+            ],
+            id="CT110 a version directory of another name",
         ),
         pytest.param(
             {"ensemble/1/.gitkeep": None},
             [
                 "ensemble: error CT110: the ensemble 'ensemble' has no version directory (git does not keep"
                 " an empty one), and the server would not load it: at least one version must be available"
-                " under the version policy of model 'ensemble'; create the empty file ensemble/1/.gitkeep",
+                " under the version policy of model 'ensemble'; create the empty file 1/.gitkeep in the"
+                " directory of 'ensemble'",
             ],
             id="CT110 an ensemble, as git leaves it",
         ),
@@ -47,7 +57,7 @@ if TYPE_CHECKING:
                 "ensemble/1: warning CT111: the version directory of the ensemble 'ensemble' is empty; it"
                 " works here, and is missing in a fresh clone, because git keeps no empty directory: at least"
                 " one version must be available under the version policy of model 'ensemble'; create the"
-                " empty file ensemble/1/.gitkeep",
+                " empty file 1/.gitkeep in the directory of 'ensemble'",
             ],
             id="CT111 an empty one of an ensemble",
         ),

@@ -15,7 +15,7 @@ from functools import cached_property
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Literal, Protocol
 
-from cdk_triton.errors import ModelConfigError, RepositoryError
+from cdk_triton.errors import ConfigurationError, ModelConfigError, RepositoryError
 from cdk_triton.triton.acknowledgements import acknowledgements_of
 from cdk_triton.triton.backend_fields import completed_pair
 from cdk_triton.triton.characters import decoded
@@ -304,7 +304,8 @@ class ModelRepository:
             The findings, errors first, then by path, code and field; empty where nothing is wrong.
 
         Raises:
-            ConfigurationError: the mode is neither `single` nor `multi`, or the extra `preflight` is not installed.
+            ConfigurationError: the mode is neither `single` nor `multi`, the platform is a text, or the extra `preflight` is not
+                installed.
         """
         return self.report(
             mode,
@@ -328,6 +329,11 @@ class ModelRepository:
         """What `check` finds, together with what is acknowledged and which rules were left out; same parameters."""
         from cdk_triton.triton.checks import Check, run_checks  # the rules know this module
 
+        if isinstance(platform, str):
+            raise ConfigurationError(
+                f"platform is a ServingPlatform, got the text {platform!r}; write ServingPlatform(release=…, "
+                "instance_type=…)"
+            )
         if preflight:
             require_parser()
         repository = self._tolerant() if is_newer_than_schema(platform) else self

@@ -144,7 +144,7 @@ def require_parser() -> None:
     """
     if not is_installed():
         raise ConfigurationError(
-            "the preflight needs TensorRT's own parser, which is not installed; pip install cdk-triton[preflight]"
+            "the preflight needs TensorRT's own parser, which is not installed; pip install 'cdk-triton[preflight]'"
         )
 
 

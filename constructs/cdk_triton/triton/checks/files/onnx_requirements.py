@@ -190,17 +190,22 @@ def too_new(check: Check) -> Iterator[Problem]:
         return
     for each in onnx_models(check):
         said = [
-            f"Opset {opset} is under development and support for this is limited"
+            (
+                f"Opset {opset} is under development and support for this is limited",
+                f"export the model with opset {support.opsets[domain]} or older" + (f" of {domain}" if domain else ""),
+            )
             for domain, opset in each.onnx.opsets.items()
             if opset > support.opsets.get(domain, opset)
         ]
         if each.onnx.ir_version > support.ir_version:
-            newest = f"max supported IR version: {support.ir_version}"
-            said.append(f"Unsupported model IR version: {each.onnx.ir_version}, {newest}")
-        for words in said:
+            words = (
+                f"Unsupported model IR version: {each.onnx.ir_version}, max supported IR version: {support.ir_version}"
+            )
+            said.append((words, f"set ir_version of the file to {support.ir_version} when it is written"))
+        for words, mend in said:
             yield Problem(
                 each.file.path,
                 f"the server is {release.release} with ONNX Runtime {release.onnxruntime}, which would not load "
                 f"{each.name!r}: {words}",
-                f"export the model with opset {support.opsets['']} and ir_version {support.ir_version} or older",
+                mend,
             )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 from cdk_triton.triton.checks.engine import Check, Problem, rule
@@ -50,13 +51,16 @@ def no_version(check: Check) -> Iterator[Problem]:
             yield Problem(
                 model.directory,
                 f"the ensemble {model.name!r} has no version directory (git does not keep an empty one), {consequence}",
-                f"create the empty file {model.directory / '1' / '.gitkeep'}",
+                f"create the empty file 1/.gitkeep in the directory of {model.name!r}",
             )
         else:
+            meant = next((name for name in model.subdirectories if re.fullmatch(r"v?0*[1-9]\d*", name)), None)
             yield Problem(
                 model.directory,
                 f"the model {model.name!r} has no version directory, {consequence}",
-                f"put its files into {model.directory / '1'}",
+                f"rename its directory {meant} to {meant.lstrip('v0')}"
+                if meant is not None
+                else f"put its files into a directory 1 in the directory of {model.name!r}",
             )
 
 
@@ -95,7 +99,7 @@ def empty_ensemble_version(check: Check) -> Iterator[Problem]:
                     directory,
                     f"the version directory of the ensemble {model.name!r} is empty; it works here, and is missing in "
                     f"a fresh clone, because git keeps no empty directory: {_NO_VERSION} '{model.name}'",
-                    f"create the empty file {directory / '.gitkeep'}",
+                    f"create the empty file {version}/.gitkeep in the directory of {model.name!r}",
                 )
 
 
