@@ -304,8 +304,8 @@ class ModelRepository:
             The findings, errors first, then by path, code and field; empty where nothing is wrong.
 
         Raises:
-            ConfigurationError: the mode is neither `single` nor `multi`, the platform is a text, or the extra `preflight` is not
-                installed.
+            ConfigurationError: the mode is neither `single` nor `multi`, the platform is a text, or the extra
+                `preflight` is not installed.
         """
         return self.report(
             mode,
