@@ -190,8 +190,9 @@ def _speaks_of(finding: Finding, said: str) -> bool:
 
 
 def _runs(text: str) -> set[tuple[str, ...]]:
-    # The server writes control characters as escapes.
-    words = re.sub(r"\\u[0-9A-F]{4}|[^ -~]", "", re.sub(r"\s", " ", text)).split()
+    # The server writes control characters as escapes, and ends its sentences otherwise.
+    plain = re.sub(r"\\u[0-9A-F]{4}|[^ -~]", "", re.sub(r"\s", " ", text))
+    words = [word.rstrip(".,:;") for word in plain.split()]
     return set(zip(*(words[start:] for start in range(QUOTE)), strict=False))
 
 
