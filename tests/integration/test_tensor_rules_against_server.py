@@ -400,7 +400,7 @@ OF_THE_PYTHON_BACKEND: Mapping[str, tuple[str, Files, str]] = {
     "a large warm-up": (
         "CT225",
         model(f'{IN} {OUT} model_warmup {{ name: "first" batch_size: 4 {given(ZEROS)} }}'),
-        "failed to run warmup sample 'first': batch size 4 for",
+        "failed to run warmup sample 'first': batch size 4",
     ),
     "a parameter": (
         "CT228",
