@@ -30,7 +30,6 @@ STRICTER_THAN_THE_JUDGE: Final[Mapping[str, str]] = {
     "CT128": BACKEND,
     "CT210": "the server loads it, and refuses every request",
     "CT215 .* names no target": "the server loads it, and ends with the first answer",
-    "CT215 .* names no target": "the server ends with it where a real backend makes its instance",
     "CT216": BACKEND,
     "CT217": BACKEND,
     "CT218": BACKEND,
