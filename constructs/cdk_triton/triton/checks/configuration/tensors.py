@@ -150,7 +150,9 @@ def bad_dimension(check: Check) -> Iterator[Problem]:
             words = f"model {tensor.side} '{tensor.name}' {subject} must be integer >= 1, or -1"
             compared = tensor.dims if tensor.reshape is None else tensor.reshape
             if tensor.model.is_ensemble and shape is compared:
-                words = f"inconsistent shape: [{','.join(map(str, shape))}] is inferred from model"
+                # The sizes of the steps come first; what has -1 in a step gets past them.
+                inferred = f"inconsistent shape: [{','.join(map(str, shape))}] is inferred from model"
+                words = f"{inferred}, or where the step has -1 there: {words}"
             found = f"{tensor.side} {tensor.name!r} has the {field.partition('.')[0]} {list(shape)}"
             yield Problem(
                 tensor.model.config_path,
