@@ -417,9 +417,12 @@ def test_the_python_backend_refuses_what_the_null_backend_does_not(
     ((found, message),) = errors_of(tmp_path / "repository", files)
     assert found == code
     assert words in message
-    status, said = how_it_ends(python_server, tmp_path / "repository")
-    assert status != 0
-    assert words in said
+    for _ in range(10):  # Triton 24.10 sometimes ends before its log is written
+        status, said = how_it_ends(python_server, tmp_path / "repository")
+        assert status != 0
+        if words in said:
+            return
+    pytest.fail(said)
 
 
 def test_a_batch_output_without_target_ends_the_server(tmp_path: Path, python_server: ServerFiles) -> None:
