@@ -413,3 +413,23 @@ def said_of(repository: ModelRepository) -> list[str]:
 )
 def test_what_is_found(write: Write, change: Mapping[str, Change], findings: list[str]) -> None:
     assert said_of(write(change, base=BASE)) == findings
+
+
+@pytest.mark.parametrize(
+    ("change", "code"),
+    [
+        pytest.param({"pipeline/config.pbtxt": 'platform: "ensemble" backend: "python"'}, "CT285", id="a backend"),
+        pytest.param(pipeline(('"encoder"', '"pipeline"')), "CT302", id="a step that runs its own ensemble"),
+        pytest.param(
+            pipeline(more="max_batch_size: -1")
+            | {"tokenizer/config.pbtxt": TOKENIZER + "max_batch_size: 8"}
+            | {"encoder/config.pbtxt": ENCODER.replace("dims: -1", "dims: [ -1, -1 ]").replace("8", "[ -1, 8 ]")},
+            "CT230",
+            id="a negative batch",
+        ),
+    ],
+)
+def test_one_cause_is_reported_once(write: Write, change: Mapping[str, Change], code: str) -> None:
+    """The other rules do not repeat it in their own words."""
+    findings = write(change, base=BASE).check(default_model="pipeline")
+    assert [finding.code for finding in findings if finding.severity == "error"] == [code]

@@ -5,9 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import TypeVar
 
+from cdk_triton.triton.checks.engine import Check, per_check
+
 Node = TypeVar("Node", bound=int | str)
 
-__all__ = ["circles"]
+__all__ = ["circles", "ensemble_circles"]
+
+
+@per_check
+def ensemble_circles(check: Check) -> Iterator[tuple[str, ...]]:
+    """The ensembles that run each other in a circle, as `circles` tells them."""
+    yield from circles({model.name: model.graph.model_names for model in check.loaded_models})
 
 
 def circles(graph: Mapping[Node, Iterable[Node]]) -> list[tuple[Node, ...]]:

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from cdk_triton.triton.checks.derived.circles import ensemble_circles
 from cdk_triton.triton.checks.derived.completion import completes_batch_size
 from cdk_triton.triton.checks.derived.exchanged import exchanged_steps
 from cdk_triton.triton.checks.derived.onnx_completion import completed
@@ -85,13 +86,16 @@ def fits(one: tuple[int, ...], other: tuple[int, ...]) -> bool:
 def run_steps(check: Check) -> Iterator[RunStep]:
     """The steps of all ensembles; a model that is missing or unreadable is reported by other rules.
 
-    Steps whose maps have key and value exchanged are left out (CT343).
+    Steps whose maps have key and value exchanged are left out (CT343), and those of a circle (CT302).
     """
+    circle_of = {name: circle for circle in ensemble_circles(check) for name in circle}
     for ensemble in check.loaded_models:
         if ensemble.config is None or not ensemble.is_ensemble:
             continue
         exchanged = exchanged_steps(check).get(ensemble.name, frozenset())
         for step in ensemble.graph.steps:
+            if step.model_name in circle_of.get(ensemble.name, ()):
+                continue
             model = check.repository.model(step.model_name)
             config = completed(check, model) if model is not None else None
             if model is not None and config is not None and step.index not in exchanged:
@@ -130,7 +134,7 @@ def passed_on(tensors: Mapping[str, list[End]]) -> Iterator[tuple[End, End]]:
 
 def _own_ends(ensemble: Model, config: ModelConfig) -> Iterator[End]:
     """An ensemble gives its steps what `reshape` says; its `dims` are for callers."""
-    batches = (config.max_batch_size > 0,)
+    batches = (False, True) if config.max_batch_size < 0 else (config.max_batch_size > 0,)  # the former: CT230
     for index, given in enumerate(config.input):
         shape = _inner_shape(given, config)
         yield _end(
@@ -163,7 +167,7 @@ def _step_ends(check: Check, run: RunStep) -> Iterator[tuple[str, End]]:
     """What a step's model says of the tensors that the step maps, its inputs first."""
     step, model, config = run.step, run.model, run.config
     where = f"ensemble_scheduling.step[{step.index}]"
-    batches: tuple[bool, ...] = (config.max_batch_size > 0,)
+    batches = (False, True) if config.max_batch_size < 0 else (config.max_batch_size > 0,)
     if config.max_batch_size == 0 and completes_batch_size(check, model, config):
         batches = (False, True)
     for given in config.input:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from cdk_triton.triton.checks.derived.circles import circles
+from cdk_triton.triton.checks.derived.circles import ensemble_circles
 from cdk_triton.triton.checks.engine import Check, Problem, rule
 from cdk_triton.triton.checks.links import core
 from cdk_triton.triton.checks.spelling import Suggestions
@@ -118,7 +118,7 @@ def circle(check: Check) -> Iterator[Problem]:
         }
     """
     models = {model.name: model for model in check.loaded_models}
-    found = circles({name: model.graph.model_names for name, model in models.items()})
+    found = ensemble_circles(check)
     run_by: dict[str, list[str]] = {}
     for name, model in models.items() if found else ():
         for step in model.graph.model_names:

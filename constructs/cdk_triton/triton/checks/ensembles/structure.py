@@ -39,7 +39,10 @@ def no_ensemble_scheduling(check: Check) -> Iterator[Problem]:
                 return [None for request in requests]
     """
     for model in check.loaded_models:
-        if model.config is not None and model.is_ensemble and not model.config.HasField("ensemble_scheduling"):
+        config = model.config
+        if config is None or not model.is_ensemble or config.backend:
+            continue  # the last: CT285
+        if not config.HasField("ensemble_scheduling"):
             yield Problem(
                 model.config_path,
                 f"{model.name!r} is an ensemble without steps, and the server would not load it: ensemble scheduling "
