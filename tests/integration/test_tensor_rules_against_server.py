@@ -37,6 +37,8 @@ OUT_OF_SIGHT = {
 CODE = "class TritonPythonModel:\n    def execute(self, requests): ...\n"
 IN = 'input { name: "IN" data_type: TYPE_FP32 dims: 4 }'
 OUT = 'output { name: "OUT" data_type: TYPE_FP32 dims: 4 }'
+LABELLED = OUT[:-1] + 'label_filename: "labels.txt" }'
+LABELS = {"model/labels.txt": "cat"}
 
 
 def model(text: str) -> Files:
@@ -229,6 +231,22 @@ REFUSED: Mapping[str, tuple[str, Files, str]] = {
         model(IN + OUT + SCATTER + 'target_name: [ "OUT", "OUT" ] source_input: "IN" }'),
         "target output name 'OUT' can only be specified once",
     ),
+    "labels twice": ("CT219", {**model(IN + LABELLED + LABELLED), **LABELS}, "multiple label files for 'OUT'"),
+    "labels of the first and the last": (
+        "CT219",
+        {**model(IN + LABELLED + OUT + LABELLED), **LABELS},
+        "multiple label files for 'OUT'",
+    ),
+    "labels twice in two files": (
+        "CT219",
+        {**model(IN + LABELLED + LABELLED.replace("labels", "others")), **LABELS, "model/others.txt": ""},
+        "multiple label files for 'OUT'",
+    ),
+    "labels twice in an ensemble": (
+        "CT219",
+        {**ensemble(IN + LABELLED + LABELLED), "whole/labels.txt": "cat"},
+        "multiple label files for 'OUT'",
+    ),
     "warm-up of open shape": (
         "CT220",
         warm_up(given("data_type: TYPE_FP32 dims: -1 zero_data: true")),
@@ -328,6 +346,7 @@ LOADED: Mapping[str, Files] = {
     "a format": model('input { name: "IN" data_type: TYPE_FP32 dims: [ 4, 4, 3 ] format: FORMAT_NHWC }'),
     "CT210: the same input twice": model(IN + IN + OUT),
     "CT211: the same output twice": model(IN + OUT + OUT),
+    "CT211: labels once": {**model(IN + OUT + LABELLED + OUT), **LABELS},
     "an optional input twice": model(IN + IN[:-1] + "optional: true }" + OUT),
     "a tensor on both sides": model(IN + OUT.replace("OUT", "IN")),
     "an ensemble with an optional input": ensemble(IN[:-1] + "optional: true allow_ragged_batch: true }" + OUT),

@@ -1,4 +1,4 @@
-"""The rules CT201 to CT218: inputs and outputs of configurations."""
+"""The rules CT201 to CT219: inputs and outputs of configurations."""
 
 from __future__ import annotations
 
@@ -129,6 +129,25 @@ FINDINGS: Mapping[str, tuple[str, list[str]]] = {
             "model/config.pbtxt output[2].name: warning CT211: the output 'OUT' is listed 3 times, and "
             "the server would take the first and ignore the others, while clients see all of them in the "
             "model's metadata; leave one of them out, or correct its name",
+        ],
+    ),
+    "CT211 with labels of one": (
+        'backend: "python" output { name: "OUT" data_type: TYPE_FP32 dims: 4 } output { name: "OUT" '
+        'data_type: TYPE_FP32 dims: 4 label_filename: "labels.txt" }',
+        [
+            "model/config.pbtxt output[1].name: warning CT211: the output 'OUT' is listed 2 times, and "
+            "the server would take the first and ignore the others, while clients see all of them in the "
+            "model's metadata; leave one of them out, or correct its name",
+        ],
+    ),
+    "CT219 and nothing of CT211": (
+        'backend: "python" output { name: "OUT" data_type: TYPE_FP32 dims: 4 label_filename: "a.txt" } '
+        'output { name: "OUT" data_type: TYPE_FP32 dims: 4 } output { name: "OUT" data_type: TYPE_FP32 '
+        'dims: 4 label_filename: "b.txt" }',
+        [
+            "model/config.pbtxt output[2].label_filename: error CT219: the output 'OUT' is listed 3 "
+            "times, 2 times with labels, and the server would not load 'model': multiple label files for "
+            "'OUT'; list the output once, with one label_filename, or correct its name",
         ],
     ),
     "CT212": (

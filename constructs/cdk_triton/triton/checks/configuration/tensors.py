@@ -1,17 +1,19 @@
-"""CT201 to CT211: whether the inputs and outputs of a configuration are complete and make sense."""
+"""CT201 to CT211, and CT219: whether the inputs and outputs of a configuration are complete and make sense."""
 
 from __future__ import annotations
 
 import math
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from typing import NamedTuple
 
 from cdk_triton.triton.checks.derived.completion import completes_batch_size, completes_named_tensors
 from cdk_triton.triton.checks.derived.configured import configured
 from cdk_triton.triton.checks.derived.tensors import named_tensors, tensors
-from cdk_triton.triton.checks.engine import Check, Problem, rule
+from cdk_triton.triton.checks.engine import Check, Problem, per_check, rule
 from cdk_triton.triton.checks.links import core
 from cdk_triton.triton.findings import Severity
+from cdk_triton.triton.repository import Model
 from cdk_triton.triton.schema import DataType
 
 _UTILS = "src/model_config_utils.cc"
@@ -306,16 +308,69 @@ def output_listed_twice(check: Check) -> Iterator[Problem]:
         input { name: "IN" data_type: TYPE_FP32 dims: 4 }
         output [ { name: "OUT" data_type: TYPE_FP32 dims: 4 }, { name: "SCORE" data_type: TYPE_FP32 dims: 2 } ]
     """
+    for model, name, places, labelled in _outputs_listed_twice(check):
+        if len(labelled) > 1:
+            continue  # reported by CT219
+        yield Problem(
+            model.config_path,
+            f"the output {name!r} is listed {len(places)} times, and the server would take the first and ignore the "
+            "others, while clients see all of them in the model's metadata",
+            "leave one of them out, or correct its name",
+            f"output[{places[-1]}].name",
+        )
+
+
+@rule("CT219", Severity.ERROR, "an output has labels twice", source=core("src/label_provider.cc", 54, 64))
+def labels_listed_twice(check: Check) -> Iterator[Problem]:
+    """Two outputs have the same name, and both have a `label_filename`, be it the same file or not.
+
+    Where only one of them has labels, the server loads the model (CT211).
+
+    Example:
+        # model/config.pbtxt
+        backend: "python"
+        input { name: "IN" data_type: TYPE_FP32 dims: 4 }
+        output { name: "OUT" data_type: TYPE_FP32 dims: 2 label_filename: "labels.txt" }
+        output { name: "OUT" data_type: TYPE_FP32 dims: 2 label_filename: "labels.txt" }
+        # model/labels.txt
+        cat
+        dog
+
+    Instead:
+        # model/config.pbtxt
+        backend: "python"
+        input { name: "IN" data_type: TYPE_FP32 dims: 4 }
+        output { name: "OUT" data_type: TYPE_FP32 dims: 2 label_filename: "labels.txt" }
+    """
+    for model, name, places, labelled in _outputs_listed_twice(check):
+        if len(labelled) > 1:
+            yield Problem(
+                model.config_path,
+                f"the output {name!r} is listed {len(places)} times, {len(labelled)} times with labels, and the "
+                f"server would not load {model.name!r}: multiple label files for '{name}'",
+                "list the output once, with one label_filename, or correct its name",
+                f"output[{labelled[1]}].label_filename",
+            )
+
+
+class _Repeated(NamedTuple):
+    """An output that a model lists more than once, with the indexes of its entries and of those with labels."""
+
+    model: Model
+    name: str
+    places: list[int]
+    labelled: list[int]
+
+
+@per_check
+def _outputs_listed_twice(check: Check) -> Iterator[_Repeated]:
+    """What a step maps is left out: it is reported by CT335."""
     steps = [step for model in check.loaded_models for step in model.graph.steps]
     mapped = {(step.model_name, key) for step in steps for key in step.output_map}
     for model, config in configured(check):
-        names = [tensor.name for tensor in config.output]
-        for name, count in Counter(names).items():
-            if name and count > 1 and (model.name, name) not in mapped:  # otherwise reported by CT335
-                yield Problem(
-                    model.config_path,
-                    f"the output {name!r} is listed {count} times, and the server would take the first and ignore the "
-                    "others, while clients see all of them in the model's metadata",
-                    "leave one of them out, or correct its name",
-                    f"output[{len(names) - 1 - names[::-1].index(name)}].name",
-                )
+        listed: dict[str, list[int]] = {}
+        for index, output in enumerate(config.output):
+            listed.setdefault(output.name, []).append(index)
+        for name, places in listed.items():
+            if name and len(places) > 1 and (model.name, name) not in mapped:
+                yield _Repeated(model, name, places, [at for at in places if config.output[at].label_filename])
