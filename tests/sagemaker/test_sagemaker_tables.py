@@ -13,7 +13,7 @@ from botocore.model import Shape, StructureShape
 from cdk_triton.sagemaker import HOST_AMIS, host_ami_for_cuda, limits
 from cdk_triton.triton import environment
 
-TABLES = ("images.json", "gpu_instances.json")
+TABLES = ("build_machines.json", "images.json", "gpu_instances.json")
 
 
 @pytest.fixture(scope="module", params=TABLES)

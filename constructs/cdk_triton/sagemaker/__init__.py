@@ -1,9 +1,10 @@
-"""What SageMaker offers for serving Triton: images and accounts, GPU instances, host AMIs, limits.
+"""What SageMaker offers for serving Triton: images and accounts, GPU instances, host AMIs, build machines, limits.
 
 `ServingPlatform` puts them together. Nothing here imports `aws_cdk`.
 """
 
 from cdk_triton.sagemaker import limits
+from cdk_triton.sagemaker.build_machines import codebuild_gpu, codebuild_gpu_regions, processing_instance
 from cdk_triton.sagemaker.host_amis import HOST_AMIS, HostAmi, host_ami_for_cuda
 from cdk_triton.sagemaker.images import REPOSITORY, accounts, image_name, image_releases, image_uri, url_suffix
 from cdk_triton.sagemaker.instances import GpuInstance, gpu_instance, gpu_instances
@@ -17,6 +18,8 @@ __all__ = [
     "HostAmi",
     "ServingPlatform",
     "accounts",
+    "codebuild_gpu",
+    "codebuild_gpu_regions",
     "gpu_instance",
     "gpu_instances",
     "host_ami_for_cuda",
@@ -24,5 +27,6 @@ __all__ = [
     "image_releases",
     "image_uri",
     "limits",
+    "processing_instance",
     "url_suffix",
 ]
