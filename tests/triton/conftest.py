@@ -264,8 +264,11 @@ class PlanOfExample:
     """A recipe that builds a plan."""
 
     produces: tuple[str, ...]
-    onnx: str
+    network: str
     profiles: tuple[Profile, ...]
+
+    def shape_profiles(self, config: ModelConfig) -> tuple[Profile, ...]:
+        return self.profiles
 
 
 @dataclass(frozen=True)

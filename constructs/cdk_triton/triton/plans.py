@@ -6,12 +6,20 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
-__all__ = ["PlanRecipe", "Profile", "ProfileShapes"]
+from cdk_triton.triton.schema import ModelConfig, ModelInput
+
+__all__ = ["PlanRecipe", "Profile", "ProfileShapes", "configured_profile", "dims_in_plan", "open_shape"]
 
 
 @dataclass(frozen=True)
 class ProfileShapes:
-    """The shapes of one input in an optimisation profile, batch dimension included."""
+    """The shapes of one input in an optimisation profile, batch dimension included.
+
+    Attributes:
+        minimum: the smallest that the plan takes.
+        optimum: the one that TensorRT makes it fastest for.
+        maximum: the largest that the plan takes.
+    """
 
     minimum: tuple[int, ...]
     optimum: tuple[int, ...]
@@ -31,9 +39,44 @@ class PlanRecipe(Protocol):
         """The files that it will write, relative to the repository, with `/`: `bert/1/model.plan`."""
 
     @property
-    def onnx(self) -> str:
-        """The network, relative to the repository, with `/`: `bert/bert.onnx`."""
+    def network(self) -> str:
+        """The ONNX file, relative to the repository, with `/`: `bert/bert.onnx`. It may come from somewhere else."""
 
-    @property
-    def profiles(self) -> Sequence[Profile]:
-        """The optimisation profiles, at least one."""
+    def shape_profiles(self, config: ModelConfig) -> Sequence[Profile]:
+        """The optimisation profiles for a model's configuration; none where neither of the two says them."""
+
+
+def open_shape(config: ModelConfig) -> str:
+    """Why a configuration does not say for which shapes a plan is needed; "" where it does."""
+    if not config.input:
+        return "config.pbtxt names no input"
+    if config.batch_input:
+        return "config.pbtxt has a batch_input, whose size it does not say"
+    if config.sequence_batching.control_input or config.sequence_batching.state:
+        return "config.pbtxt has controls or states of sequences, which are inputs as well"
+    for tensor in config.input:
+        if tensor.allow_ragged_batch:
+            return f"the input {tensor.name!r} takes ragged batches"
+        if tensor.is_shape_tensor:
+            return f"the input {tensor.name!r} is a shape tensor, whose values a profile has to bound"
+        if -1 in dims_in_plan(tensor):
+            return f"the input {tensor.name!r} has a dimension of any size (dims: {list(dims_in_plan(tensor))})"
+    return ""
+
+
+def configured_profile(config: ModelConfig) -> Profile:
+    """The shapes that a plan has to take for a configuration that leaves none open (`open_shape`).
+
+    Batches go from 1 to `max_batch_size`, which is also what the plan is made fastest for; everything else is as large
+    as `dims` says, or `reshape` where there is one.
+    """
+    shapes = {tensor.name: dims_in_plan(tensor) for tensor in config.input}
+    most = config.max_batch_size
+    if most <= 0:
+        return {name: ProfileShapes(dims, dims, dims) for name, dims in shapes.items()}
+    return {name: ProfileShapes((1, *dims), (most, *dims), (most, *dims)) for name, dims in shapes.items()}
+
+
+def dims_in_plan(tensor: ModelInput) -> tuple[int, ...]:
+    """The dimensions that an input has in its plan, without the batch dimension; -1 for any size."""
+    return tuple(tensor.reshape.shape if tensor.HasField("reshape") else tensor.dims)

@@ -2,7 +2,8 @@
 
 A plan itself tells nothing to anybody but its TensorRT on its GPU. Two things can be looked at before one is built:
 
-* a recipe that builds the plan names the network and the profiles (`PlanRecipe`);
+* a recipe that builds the plan names the network and the profiles (`PlanRecipe`); a network that another recipe makes
+  or that comes from S3 is not there yet, and nothing is said of it;
 * without a recipe, a version directory may hold `model.onnx` beside (or instead of) `model.plan`. Triton ignores that
   file. It is probably there for whoever builds the plan, and may be of another export: what it tells is a warning. Its
   profile is not written anywhere; the configuration says what the plan has to take: batches from 1 to
@@ -18,9 +19,9 @@ from pathlib import PurePosixPath
 from cdk_triton.triton.checks.derived.artifacts import repository_files
 from cdk_triton.triton.checks.engine import Check, per_check
 from cdk_triton.triton.contents.onnx_file import OnnxFile, OnnxTensor, onnx_file
-from cdk_triton.triton.plans import PlanRecipe, Profile, ProfileShapes
+from cdk_triton.triton.plans import PlanRecipe, Profile, ProfileShapes, configured_profile, open_shape
 from cdk_triton.triton.repository import Model, RepositoryFile
-from cdk_triton.triton.schema import ModelConfig, ModelInput
+from cdk_triton.triton.schema import ModelConfig
 
 __all__ = ["PlanSource", "plan_sources", "profile_fault"]
 
@@ -60,30 +61,18 @@ def plan_sources(check: Check) -> Iterator[PlanSource]:
         for version in model.served_versions:
             directory = model.directory / str(version)
             recipe = by_directory.get(directory)
-            network = files.file(directory / _NETWORK_NAME if recipe is None else PurePosixPath(recipe.onnx))
+            network = files.file(directory / _NETWORK_NAME if recipe is None else PurePosixPath(recipe.network))
             if network is None:
                 continue
             read = check.contents(onnx_file, network)
             onnx = read if isinstance(read, OnnxFile) else None
-            profiles = _configured(model.config) if recipe is None else tuple(recipe.profiles)
+            profiles = _configured(model.config) if recipe is None else tuple(recipe.shape_profiles(model.config))
             yield PlanSource(model, model.config, network, onnx, profiles, recipe is not None)
 
 
 def _configured(config: ModelConfig) -> tuple[Profile, ...]:
     """The shapes that a plan has to take for a configuration; none where the configuration leaves one open."""
-    shapes = {tensor.name: _dims(tensor) for tensor in config.input}
-    if not shapes or config.batch_input or any(-1 in dims for dims in shapes.values()):
-        return ()
-    if any(tensor.allow_ragged_batch or tensor.is_shape_tensor for tensor in config.input):
-        return ()
-    most = config.max_batch_size
-    if most == 0:
-        return ({name: ProfileShapes(dims, dims, dims) for name, dims in shapes.items()},)
-    return ({name: ProfileShapes((1, *dims), (most, *dims), (most, *dims)) for name, dims in shapes.items()},)
-
-
-def _dims(tensor: ModelInput) -> tuple[int, ...]:
-    return tuple(tensor.reshape.shape if tensor.HasField("reshape") else tensor.dims)
+    return () if open_shape(config) else (configured_profile(config),)
 
 
 def profile_fault(profile: Profile, onnx: OnnxFile) -> str:
