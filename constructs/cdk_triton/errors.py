@@ -13,6 +13,7 @@
     │   ├── InvocationTimeoutError  no answer in time (also a TimeoutError)
     │   ├── ModelNotReadyError      the target model is still being loaded: the same call may succeed in a moment
     │   └── ModelError              the model container answered with an error
+    ├── StoreError                  an artifact store in an account cannot be read or changed as asked
     └── LocalError                  the local AWS cannot do what was asked
         └── TemplateError           a template says something that the local CloudFormation does not model
 
@@ -35,6 +36,7 @@ __all__ = [
     "PayloadTooLargeError",
     "RepositoryError",
     "ServeError",
+    "StoreError",
     "TemplateError",
 ]
 
@@ -122,6 +124,10 @@ class ModelError(InvocationError):
         super().__init__(message)
         self.status = status
         self.original_message = original_message
+
+
+class StoreError(CdkTritonError):
+    """An artifact store in an account cannot be read or changed as asked, or a build in it has failed."""
 
 
 class LocalError(CdkTritonError):
