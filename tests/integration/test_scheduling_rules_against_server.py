@@ -221,6 +221,7 @@ LOADED: Mapping[str, Files] = {
     "a sound model": model(""),
     "name, version policy and instance group are completed": model(""),
     "a dynamic batcher without batching": model("dynamic_batching { }"),
+    "a batching library of an ensemble": ensemble(LIBRARY),
     "priorities": batching("priority_levels: 2 default_priority_level: 2 priority_queue_policy { key: 1 value { } }"),
     "CT235: a default level without levels": batching("default_priority_level: 3"),
     "CT235: a policy for a level without levels": batching("priority_queue_policy { key: 7 value { } }"),

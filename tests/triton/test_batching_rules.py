@@ -266,3 +266,10 @@ def test_a_multi_model_endpoint_has_no_place_for_a_batching_library(write: Write
     repository = write({"model/config.pbtxt": 'backend: "python" ' + config, "model/1/model.py": MODEL}, base={})
     assert "CT241" not in {each.code for each in repository.check("single")}
     assert "CT241" in {each.code for each in repository.check("multi")}
+
+
+@pytest.mark.parametrize("batching", ["", "sequence_batching { }"])
+def test_an_ensemble_looks_for_no_batching_library(write: Write, batching: str) -> None:
+    config = f'parameters {{ key: "TRITON_BATCH_STRATEGY_PATH" value {{ string_value: "x.so" }} }} {batching}'
+    codes = {each.code for each in write({"model/config.pbtxt": 'platform: "ensemble" ' + config}, base={}).check()}
+    assert not codes & {"CT240", "CT241"}

@@ -384,7 +384,7 @@ def library_with_sequences(check: Check) -> Iterator[Problem]:
         sequence_batching { }
     """
     for model, config in configured(check):
-        if config.HasField("sequence_batching") and _LIBRARY_PATH in config.parameters:
+        if config.HasField("sequence_batching") and _LIBRARY_PATH in config.parameters and not model.is_ensemble:
             yield Problem(
                 model.config_path,
                 f"{_LIBRARY_PATH} is set beside sequence_batching, and the server would not load {model.name!r}: "
@@ -424,8 +424,8 @@ def library_missing(check: Check) -> Iterator[Problem]:
         refuses it as well: Batching library path escapes model repository.
     """
     for model, config in configured(check):
-        if config.HasField("sequence_batching") or _LIBRARY_PATH not in config.parameters:
-            continue
+        if _LIBRARY_PATH not in config.parameters or config.HasField("sequence_batching") or model.is_ensemble:
+            continue  # an ensemble has no batcher, and looks for none
         path, unpacked = config.parameters[_LIBRARY_PATH].string_value, PurePosixPath("/opt/ml/model")
         if path.startswith("/") and not path.startswith("/opt/ml/"):
             continue
