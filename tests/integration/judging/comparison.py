@@ -55,10 +55,11 @@ STRICTER_THAN_US: Final[Mapping[str, str]] = {
 
 COMPLETE_A_SIDE = ("onnxruntime", "openvino")  # all inputs or all outputs, where the configuration has none
 COMPLETE_NO_TENSOR = ("python", "pytorch", *COMPLETE_A_SIDE, None)  # our Python models do not; None: an ensemble
-COMPLETE_NO_BATCH = ("python", "pytorch", "onnxruntime", None)
+COMPLETE_NO_BATCH = ("python", "pytorch", None)
 
 _MISSING_TENSOR = re.compile(r"(?:to|from) non-existing (input|output) .* in model (\S+)")
 _OPEN_TENSOR = re.compile(r"model (?:input|output) .*must specify '(?:data_type|dims)' for (\S+)")
+_SCALAR = re.compile(r"cannot have empty reshape for non-batching model .* for ([^\s;]+)")
 _OTHER_SHAPE = re.compile(
     r"inconsistent shape: (\S+) is inferred from model (\S+) while (\S+) is inferred from model (\S+)"
 )
@@ -106,7 +107,9 @@ class Comparison:
             return "the real backend completes inputs and outputs"
         if any(self._backend(model) not in COMPLETE_NO_TENSOR for model in _OPEN_TENSOR.findall(said)):
             return "the real backend completes types and shapes"
-        if any(self._may_batch(*found) for found in _OTHER_SHAPE.findall(said)):
+        if any(self._completes_batch(model) for model in _SCALAR.findall(said)) or any(
+            self._may_batch(*found) for found in _OTHER_SHAPE.findall(said)
+        ):
             return "the real backend completes max_batch_size"
         return next((why for words, why in STRICTER_THAN_US.items() if re.search(words, said)), None)
 
@@ -124,8 +127,14 @@ class Comparison:
     def _may_batch(self, shape: str, model: str, other_shape: str, other_model: str) -> bool:
         """Whether a dimension for the batch, which only the real backend knows of, would make two shapes fit."""
         shorter, longer = sorted(((shape.count(","), model), (other_shape.count(","), other_model)))
-        config, backend = self.draft.configs[shorter[1]], self._backend(shorter[1])
-        return longer[0] - shorter[0] == 1 and config.max_batch_size == 0 and backend not in COMPLETE_NO_BATCH
+        return longer[0] - shorter[0] == 1 and self._completes_batch(shorter[1])
+
+    def _completes_batch(self, model: str) -> bool:
+        """Whether the real backend of a model that does not batch may make it one that does."""
+        config, backend = self.draft.configs[model], self._backend(model)
+        if backend == "onnxruntime":  # together with inputs or outputs
+            return config.max_batch_size == 0 and not (config.input and config.output)
+        return config.max_batch_size == 0 and backend not in COMPLETE_NO_BATCH
 
     @property
     def disagreement(self) -> str | None:
@@ -187,12 +196,13 @@ def _speaks_of(finding: Finding, said: str) -> bool:
     """Whether the message has enough words in a row in common with what the server said, or names its exception."""
     if crash := re.search(r"terminate called after throwing an instance of '(.*)'", said):
         return crash[1] in finding.message
-    return not _runs(finding.message).isdisjoint(_runs(said))
+    ours = _runs(finding.message.replace("\n", ""))
+    return any(not ours.isdisjoint(_runs(line)) for line in said.split("\n"))
 
 
-def _runs(text: str) -> set[tuple[str, ...]]:
+def _runs(line: str) -> set[tuple[str, ...]]:
     # The server writes control characters as escapes, and ends its sentences otherwise.
-    plain = re.sub(r"\\u[0-9A-F]{4}|[^ -~]", "", re.sub(r"\s", " ", text))
+    plain = re.sub(r"\\u[0-9A-F]{4}|\\[bfnrt]|[^ -~]", "", line)
     words = [word.rstrip(".,:;") for word in plain.split()]
     return set(zip(*(words[start:] for start in range(QUOTE)), strict=False))
 
