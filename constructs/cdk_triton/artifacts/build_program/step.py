@@ -3,13 +3,23 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any, Dict, Mapping, Protocol
+from typing import Any, Dict, Mapping, Protocol, Sequence
 
-__all__ = ["BuildError", "Work"]
+__all__ = ["BuildError", "Report", "Work"]
 
 
 class BuildError(Exception):
-    """Ends an ensemble's build; its text is the one sentence that the user reads."""
+    """Ends an ensemble's build.
+
+    Args:
+        reason: the one sentence that the user reads.
+        log: the last lines of what failed, if a command did.
+    """
+
+    def __init__(self, reason: str, log: Sequence[str] = ()) -> None:
+        super().__init__(reason)
+        self.reason = reason
+        self.log = tuple(log)
 
 
 class Work(Protocol):
@@ -37,16 +47,31 @@ class Work(Protocol):
     ) -> list[str]:
         """Run a command to its end and return the lines that it printed (both streams, merged).
 
+        The command is recorded for `build.json`. It sees this process's environment without the variables that begin
+        with `AWS_`, because a build needs no credentials; then `environment`.
+
+        Args:
+            command: the program and its arguments; no shell is involved.
+            what: what it does, for the sentence of an error: "building the plan".
+            environment: variables to add.
+            directory: where it works; the step's scratch directory if not given.
+
         Raises:
-            BuildError: it failed: recipe, command, exit code and its last lines; or the deadline has come.
+            BuildError: it failed: step, what, command, exit code and its last lines; or the program has to end.
         """
 
     def warn(self, text: str) -> None:
         """Record a warning: a log line, and an entry of the ensemble's `build.json`."""
 
     def stand_in(self, name: str) -> None:
-        """Record that a stand-in did the work of `name`."""
+        """Record that a stand-in did the work of `name`.
+
+        Not needed for one that prints `cdk-triton stand-in for NAME: …` on a line of its own: `run` sees that.
+        """
 
 
 Report = Dict[str, Any]
-"""What a step answers: `commands` (argument lists), `outputs` (paths relative to the repository), `parity` or None."""
+"""What a step answers: `outputs` (paths relative to the repository, with `/`), and `parity` (figures) or None.
+
+Commands, sizes, hashes and times are recorded by the frame.
+"""

@@ -1,0 +1,129 @@
+"""Runs a command: its lines as they come, a sign of life when it is silent, and an end to all of it."""
+
+from __future__ import annotations
+
+import os
+import selectors
+import signal
+import subprocess
+import time
+from collections import deque
+from pathlib import Path
+from typing import Iterator, Mapping, NamedTuple
+
+from .log import Log
+from .step import BuildError
+from .stop import Stop
+
+__all__ = ["PROGRESS_SECONDS", "Finished", "run_command", "without_credentials"]
+
+PROGRESS_SECONDS = 30.0
+"""How long a command may be silent before a line says that it still runs."""
+
+_KEPT_LINES = 100_000
+_LOOK_SECONDS = 0.5
+_GRACE_SECONDS = 10.0
+_BLOCK_BYTES = 1 << 16
+
+
+class Finished(NamedTuple):
+    """A command that ended: its lines, both streams merged, and its exit code (negative: the signal that killed it)."""
+
+    lines: list[str]
+    exit_code: int
+
+
+def without_credentials(environment: Mapping[str, str]) -> dict[str, str]:
+    """The environment for commands: a build needs no AWS, and runs code that its user wrote."""
+    return {name: value for name, value in environment.items() if not name.startswith("AWS_")}
+
+
+def run_command(
+    command: list[str],
+    *,
+    environment: Mapping[str, str],
+    directory: Path,
+    log: Log,
+    stop: Stop,
+    progress_seconds: float = PROGRESS_SECONDS,
+) -> Finished:
+    """Run a command to its end.
+
+    When this returns or raises, nothing of it runs any more: a command is the leader of its own process group, and the
+    group is ended with it.
+
+    Raises:
+        BuildError: it cannot be started.
+        StoppedError: the program has to end.
+    """
+    stop.check()
+    try:
+        process = subprocess.Popen(
+            command,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            cwd=str(directory),
+            env=dict(environment),
+            start_new_session=True,
+        )
+    except OSError as error:
+        raise BuildError(f"{command[0]} cannot be started: {error.strerror}") from error
+    lines: deque[str] = deque(maxlen=_KEPT_LINES)
+    try:
+        for line in _lines(process, log, stop, progress_seconds):
+            log.event("output", text=line)
+            lines.append(line)
+        pause = _LOOK_SECONDS / 50
+        while not _ended(process):  # it closed its output: it is about to end, or goes on in silence
+            stop.check()
+            time.sleep(pause)
+            pause = min(2 * pause, _LOOK_SECONDS)
+    finally:
+        _end(process)
+    return Finished(list(lines), process.returncode)
+
+
+def _lines(process: subprocess.Popen[bytes], log: Log, stop: Stop, progress_seconds: float) -> Iterator[str]:
+    """Lines until the end of the output, or until the process has ended and whoever it left behind is silent."""
+    assert process.stdout is not None  # noqa: S101 - for the type checker: it is a pipe
+    started = heard = time.monotonic()
+    rest = b""
+    with selectors.DefaultSelector() as selector:
+        selector.register(process.stdout, selectors.EVENT_READ)
+        while True:
+            stop.check()
+            # Asked first: what a process wrote before it ended is read below.
+            ended = _ended(process)
+            if selector.select(0.0 if ended else _LOOK_SECONDS):
+                block = os.read(process.stdout.fileno(), _BLOCK_BYTES)
+                if not block:
+                    break
+                heard = time.monotonic()
+                *complete, rest = (rest + block).replace(b"\r\n", b"\n").replace(b"\r", b"\n").split(b"\n")
+                yield from (line.decode("utf-8", "replace") for line in complete)
+            elif ended:
+                break
+            elif time.monotonic() - heard >= progress_seconds:
+                heard = time.monotonic()
+                log.event("still running", command=Path(process.args[0]).name, seconds=round(heard - started))  # type: ignore[index,arg-type]  # our list
+    if rest:
+        yield rest.decode("utf-8", "replace")
+
+
+def _ended(process: subprocess.Popen[bytes]) -> bool:
+    """Whether it ended; it is not reaped, so that its process group's number stays its own."""
+    return os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
+
+
+def _end(process: subprocess.Popen[bytes]) -> None:
+    """End the whole group, politely first, and reap the process."""
+    if not _ended(process):
+        os.killpg(process.pid, signal.SIGTERM)
+        patience = time.monotonic() + _GRACE_SECONDS
+        while not _ended(process) and time.monotonic() < patience:
+            time.sleep(_LOOK_SECONDS / 10)
+    os.killpg(process.pid, signal.SIGKILL)  # at least the process itself is in it: it is not reaped yet
+    process.wait()
+    if process.stdout is not None:
+        process.stdout.close()

@@ -1,0 +1,190 @@
+"""Builds one ensemble: unpack, steps, pack, and a directory of the output that appears when it is complete."""
+
+from __future__ import annotations
+
+import shutil
+import time
+import traceback
+from pathlib import Path
+from typing import Any, Mapping, NamedTuple, Sequence
+
+from .files import is_safe_path, sha256_of, write_json
+from .log import Log, utc_time
+from .pack import pack
+from .plan import Ensemble, Plan
+from .step import BuildError, Report
+from .steps import build_step
+from .stop import Stop
+from .unpack import unpack
+from .work import BuildWork, Journal
+
+__all__ = ["Machine", "build_ensemble", "write_failure"]
+
+_SCHEMA = 1
+
+
+class Machine(NamedTuple):
+    """What all ensembles of a run share.
+
+    Attributes:
+        folder: the input folder.
+        out: the output folder.
+        workspace: a directory on the file system of `out`, so that a finished directory can be moved there at once.
+        probed: what the machine has.
+        warnings: what the probe found worth a warning.
+        stand_ins: stand-ins that the probe met.
+        log: the log.
+        stop: when to end.
+    """
+
+    folder: Path
+    out: Path
+    workspace: Path
+    probed: Mapping[str, str | None]
+    warnings: Sequence[str]
+    stand_ins: Sequence[str]
+    log: Log
+    stop: Stop
+
+
+def build_ensemble(ensemble: Ensemble, plan: Plan, machine: Machine) -> bool:
+    """Build one ensemble into `OUT/<artifact key>`; whatever goes wrong ends up as its `failure.json`.
+
+    Returns:
+        Whether it was built.
+    """
+    log = machine.log.about(repository=ensemble.repository)
+    workspace = machine.workspace / ensemble.artifact_key
+    started = time.monotonic()
+    log.event("ensemble started", artifact_key=ensemble.artifact_key)
+    try:
+        machine.stop.check()
+        (workspace / "out").mkdir(parents=True)
+        _build(ensemble, plan, machine, log, workspace)
+        _publish(workspace / "out", machine.out / ensemble.artifact_key, workspace)
+    except BuildError as error:
+        write_failure(ensemble, machine, error.reason, error.log)
+        return False
+    except Exception as error:  # one ensemble's surprise must not cost the others
+        reason = f"the build failed in a way nobody foresaw: {type(error).__name__}: {error}"
+        write_failure(ensemble, machine, reason, traceback.format_exc().splitlines())
+        return False
+    finally:
+        shutil.rmtree(workspace, ignore_errors=True)
+    log.event("ensemble built", seconds=round(time.monotonic() - started, 1))
+    return True
+
+
+def write_failure(ensemble: Ensemble, machine: Machine, reason: str, lines: Sequence[str]) -> None:
+    """Say in the output that an ensemble failed, and why."""
+    machine.log.event("ensemble failed", repository=ensemble.repository, reason=reason)
+    aside = machine.workspace / f"{ensemble.artifact_key}.failed"
+    aside.mkdir(parents=True)
+    document = {"schema": _SCHEMA, "repository": ensemble.repository, "reason": reason, "log": list(lines)}
+    write_json(aside / "failure.json", document)
+    _publish(aside, machine.out / ensemble.artifact_key, machine.workspace)
+
+
+def _build(ensemble: Ensemble, plan: Plan, machine: Machine, log: Log, workspace: Path) -> None:
+    started, begin = utc_time(), time.monotonic()
+    journal = Journal(list(machine.warnings), list(machine.stand_ins))
+    repository = workspace / "repository"
+    repository.mkdir()
+    unpack(ensemble, machine.folder, repository, machine.stop)
+    log.event("unpacked", files=len(ensemble.files), inputs=len(ensemble.inputs))
+    steps = [
+        _step(step, workspace / f"step{index}", repository, plan, machine, log, journal)
+        for index, step in enumerate(ensemble.steps)
+    ]
+    paths = _packed_paths(ensemble, steps, repository, log)
+    log.event("packing", files=len(paths))
+    archive = pack(repository, paths, workspace / "out" / "model.tar.gz", machine.stop)
+    write_json(
+        workspace / "out" / "build.json",
+        {
+            "schema": _SCHEMA,
+            "build": plan.build,
+            "repository": ensemble.repository,
+            "artifact_key": ensemble.artifact_key,
+            "started": started,
+            "seconds": round(time.monotonic() - begin, 3),
+            "expected": plan.platform,
+            "probed": dict(machine.probed),
+            "warnings": journal.warnings,
+            "stand_ins": journal.stand_ins,
+            "steps": steps,
+            "archive": archive,
+        },
+    )
+
+
+def _step(
+    step: Mapping[str, Any],
+    scratch: Path,
+    repository: Path,
+    plan: Plan,
+    machine: Machine,
+    log: Log,
+    journal: Journal,
+) -> dict[str, Any]:
+    log = log.about(step=step["name"])
+    log.event("step started", recipe=step["recipe"])
+    started = time.monotonic()
+    scratch.mkdir()
+    work = BuildWork(
+        step["name"],
+        repository=repository,
+        scratch=scratch,
+        platform=plan.platform,
+        probed=machine.probed,
+        log=log,
+        stop=machine.stop,
+        journal=journal,
+    )
+    report = build_step(step, work)
+    outputs = [_output(path, step["name"], repository, machine.stop) for path in _output_paths(report)]
+    shutil.rmtree(scratch, ignore_errors=True)
+    seconds = round(time.monotonic() - started, 3)
+    log.event("step finished", seconds=seconds, outputs=outputs, parity=report.get("parity"))
+    return {
+        "recipe": step["recipe"],
+        "name": step["name"],
+        "seconds": seconds,
+        "commands": work.commands,
+        "outputs": outputs,
+        "parity": report.get("parity"),
+    }
+
+
+def _output_paths(report: Report) -> list[str]:
+    return sorted(report["outputs"])
+
+
+def _output(path: str, name: str, repository: Path, stop: Stop) -> dict[str, Any]:
+    file = repository / path
+    if not is_safe_path(path) or file.is_symlink() or not file.is_file():
+        raise BuildError(f"{name}: it says that it wrote {path}, which is no regular file of the repository")
+    return {"path": path, "size": file.stat().st_size, "sha256": sha256_of(file, stop)}
+
+
+def _packed_paths(ensemble: Ensemble, steps: Sequence[Mapping[str, Any]], repository: Path, log: Log) -> list[str]:
+    """What the archive holds: the sources, the inputs and what the steps say that they wrote, without what is removed.
+
+    Anything else that a step left is litter.
+    """
+    paths = set(ensemble.files) | {entry.to for entry in ensemble.inputs}
+    paths.update(output["path"] for step in steps for output in step["outputs"])
+    missing = sorted(set(ensemble.remove) - paths)
+    if missing:
+        raise BuildError(f"the plan removes {missing[0]}, which is neither in the sources nor built: it is damaged")
+    litter = {path.relative_to(repository).as_posix() for path in repository.rglob("*") if not path.is_dir()} - paths
+    if litter:
+        log.event("left out", files=sorted(litter))
+    return sorted(paths - set(ensemble.remove))
+
+
+def _publish(directory: Path, target: Path, workspace: Path) -> None:
+    """Let a complete directory appear in the output, in place of one that an earlier run left there."""
+    if target.exists():
+        target.rename(workspace / f"{target.name}.old")
+    directory.rename(target)

@@ -1,0 +1,110 @@
+"""The program: `python3 program.pyz IN OUT`.
+
+Exit code 0: every ensemble is built; 1: some failed, each with its `failure.json`; 2: it ended before any work, and
+`OUT/failure.json` says why.
+"""
+
+from __future__ import annotations
+
+import shutil
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Sequence
+
+from .ensemble import Machine, build_ensemble
+from .files import write_json
+from .log import Log
+from .plan import Plan, PlanError, read_plan
+from .probe import check, probe
+from .step import BuildError
+from .stop import Stop, deadline_from
+from .work import BuildWork, Journal
+
+__all__ = ["main"]
+
+_BUILT, _SOME_FAILED, _REFUSED = 0, 1, 2
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Follow the plan in a folder.
+
+    Args:
+        arguments: the input folder, which holds `plan.json`, and the output folder.
+
+    Returns:
+        The exit code.
+    """
+    log = Log(sys.stdout)
+    if len(arguments) != 2:
+        log.event("refused", reason="usage: python3 program.pyz IN OUT")
+        return _REFUSED
+    folder, out = (Path(argument).resolve() for argument in arguments)
+    out.mkdir(parents=True, exist_ok=True)
+    try:
+        plan = read_plan(folder / "plan.json")
+    except PlanError as error:
+        return _refuse(out, log, str(error), ())
+    stop = Stop(deadline_from(plan.deadline_seconds))
+    stop.listen()
+    workspace = _workspace(out)
+    try:
+        return _run(plan, folder, out, workspace, log, stop)
+    finally:
+        shutil.rmtree(workspace, ignore_errors=True)
+
+
+def _run(plan: Plan, folder: Path, out: Path, workspace: Path, log: Log, stop: Stop) -> int:
+    log.event("started", build=plan.build, ensembles=[ensemble.repository for ensemble in plan.ensembles])
+    journal = Journal([], [])
+    scratch = workspace / "probe"
+    scratch.mkdir()
+    work = BuildWork(
+        "the probe",
+        repository=scratch,
+        scratch=scratch,
+        platform=plan.platform,
+        probed={},
+        log=log,
+        stop=stop,
+        journal=journal,
+    )
+    try:
+        probed = probe(work)
+        log.event("probed", expected=plan.platform, probed=probed)
+        warnings = check(plan, probed)
+    except BuildError as error:
+        return _refuse(out, log, error.reason, error.log)
+    for text in warnings:
+        work.warn(text)
+    machine = Machine(folder, out, workspace, probed, journal.warnings, journal.stand_ins, log, stop)
+    started = time.monotonic()
+    built = [build_ensemble(ensemble, plan, machine) for ensemble in plan.ensembles]
+    seconds = round(time.monotonic() - started, 1)
+    log.event("finished", built=sum(built), failed=len(built) - sum(built), seconds=seconds)
+    return _BUILT if all(built) else _SOME_FAILED
+
+
+def _refuse(out: Path, log: Log, reason: str, lines: Sequence[str]) -> int:
+    log.event("refused", reason=reason)
+    write_json(out / "failure.json", {"schema": 1, "reason": reason, "log": list(lines)})
+    return _REFUSED
+
+
+def _workspace(out: Path) -> Path:
+    """A directory from which a rename into the output is one step: beside it if that works, else in it.
+
+    Beside it is better, because a Processing job uploads what appears in the output while the job runs. Where the
+    output is a mount of its own, a rename from beside it fails.
+    """
+    beside = Path(tempfile.mkdtemp(prefix=".build-", dir=str(out.parent)))
+    try:
+        probe_directory = beside / "moved"
+        probe_directory.mkdir()
+        probe_directory.rename(out / ".moved")
+        (out / ".moved").rmdir()
+    except OSError:
+        shutil.rmtree(beside, ignore_errors=True)
+        return Path(tempfile.mkdtemp(prefix=".build-", dir=str(out)))
+    return beside

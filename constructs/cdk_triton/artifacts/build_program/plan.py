@@ -1,0 +1,125 @@
+"""Reads the build plan: `plan.json` of schema 1, which the custom resource's handler wrote."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import Any, Mapping, NamedTuple
+
+from .files import is_safe_path
+
+__all__ = ["Ensemble", "Input", "Plan", "PlanError", "read_plan"]
+
+_SCHEMA = 1
+_SHA256 = re.compile(r"[0-9a-f]{64}")
+_PLATFORM = {"image", "release", "gpu", "compute_capability", "tensorrt", "dali", "python"}
+
+
+class PlanError(Exception):
+    """The plan cannot be followed; the text is one sentence."""
+
+
+class Input(NamedTuple):
+    """A file of its own that goes into the repository at `to`."""
+
+    path: str
+    sha256: str
+    to: str
+
+
+class Ensemble(NamedTuple):
+    """One repository to build.
+
+    Attributes:
+        repository: its name.
+        artifact_key: the name of its directory in the output.
+        sources: the archive of its sources, relative to the input folder.
+        files: every file of that archive with its SHA-256.
+        inputs: further files.
+        steps: what the recipes' modules are told, in order of execution; `recipe` and `name` are in each.
+        remove: files that only the build reads.
+    """
+
+    repository: str
+    artifact_key: str
+    sources: str
+    files: dict[str, str]
+    inputs: tuple[Input, ...]
+    steps: tuple[dict[str, Any], ...]
+    remove: tuple[str, ...]
+
+
+class Plan(NamedTuple):
+    """What to build, for which platform, until when."""
+
+    build: str
+    deadline_seconds: float
+    platform: dict[str, str | None]
+    ensembles: tuple[Ensemble, ...]
+
+
+def read_plan(file: Path) -> Plan:
+    """Read and validate a plan.
+
+    Raises:
+        PlanError: it is no plan of this schema.
+    """
+    try:
+        document = json.loads(file.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise PlanError(f"the build plan {file.name} cannot be read: {error.strerror}") from error
+    except ValueError as error:
+        raise PlanError(f"the build plan {file.name} is no JSON: {error}") from error
+    if not isinstance(document, dict) or document.get("schema") != _SCHEMA:
+        found = document.get("schema") if isinstance(document, dict) else type(document).__name__
+        raise PlanError(
+            f"the build plan has schema {found!r} and this build program reads schema {_SCHEMA}: plan and program are "
+            "of different versions of cdk-triton, deploy with one"
+        )
+    try:
+        return _plan(document)
+    except (AttributeError, KeyError, TypeError, ValueError) as error:
+        raise PlanError(f"the build plan is damaged: {type(error).__name__}: {error}") from error
+
+
+def _plan(document: Mapping[str, Any]) -> Plan:
+    platform = document["platform"]
+    missing = _PLATFORM - set(platform)
+    if missing:
+        raise ValueError(f"its platform does not tell {', '.join(sorted(missing))}")
+    ensembles = tuple(map(_ensemble, document["ensembles"]))
+    keys = [ensemble.artifact_key for ensemble in ensembles]
+    if not keys or len(set(keys)) != len(keys):
+        raise ValueError("it builds nothing, or something twice")
+    return Plan(str(document["build"]), float(document["deadline_seconds"]), dict(platform), ensembles)
+
+
+def _ensemble(document: Mapping[str, Any]) -> Ensemble:
+    steps = tuple(dict(step) for step in document["steps"])
+    for step in steps:
+        if not (isinstance(step["recipe"], str) and isinstance(step["name"], str)):
+            raise ValueError("a step has no recipe or no name")
+    return Ensemble(
+        repository=str(document["repository"]),
+        artifact_key=_sha256(document["artifact_key"]),
+        sources=_path(document["sources"]),
+        files={_path(path): _sha256(sha256) for path, sha256 in document["files"].items()},
+        inputs=tuple(
+            Input(_path(entry["path"]), _sha256(entry["sha256"]), _path(entry["to"])) for entry in document["inputs"]
+        ),
+        steps=steps,
+        remove=tuple(map(_path, document["remove"])),
+    )
+
+
+def _path(text: str) -> str:
+    if not is_safe_path(text):
+        raise ValueError(f"{text!r} is no relative path below the folder")
+    return text
+
+
+def _sha256(text: str) -> str:
+    if not _SHA256.fullmatch(text):
+        raise ValueError(f"{text!r} is no SHA-256")
+    return text

@@ -1,0 +1,140 @@
+"""What the machine has, and whether it is what the plan was made for."""
+
+from __future__ import annotations
+
+import re
+import sys
+from typing import Any, Iterable, Mapping, Sequence
+
+from .gpu_names import compare_gpu_names
+from .plan import Plan
+from .step import BuildError, Work
+from .trtexec import find_trtexec, version_in
+
+__all__ = ["check", "probe"]
+
+_QUERY = "--query-gpu=name,compute_cap,driver_version"
+_QUERY_WITHOUT_CAPABILITY = "--query-gpu=name,driver_version"
+_GPU = re.compile(r"(?P<name>[^,]+), (?P<capability>\d+\.\d+), (?P<driver>[\d.]+)")
+_GPU_WITHOUT_CAPABILITY = re.compile(r"(?P<name>[^,]+), (?P<driver>[\d.]+)")
+_PACKAGE = re.compile(r"libnvinfer\d+ (\d+(?:\.\d+)+)")
+_DALI = re.compile(r"DALI (\d+(?:\.\d+)+\S*)")
+_WORDS = {"tensorrt": "TensorRT", "dali": "DALI", "python": "Python"}
+
+
+def probe(work: Work) -> dict[str, str | None]:
+    """Ask the machine; what cannot be found is None.
+
+    Args:
+        work: runs the commands.
+    """
+    probed: dict[str, str | None] = dict.fromkeys(("gpu", "compute_capability", "driver"))
+    probed.update(_gpu(work))
+    probed["tensorrt"] = _tensorrt(work)
+    # Not fatal: images before 24.05 have DALI elsewhere, and not every plan needs it.
+    lines = _try(work, [sys.executable, "-c", "import nvidia.dali; print('DALI', nvidia.dali.__version__)"], "DALI")
+    probed["dali"] = _first(_DALI, lines)
+    probed["python"] = f"{sys.version_info.major}.{sys.version_info.minor}"
+    return probed
+
+
+def check(plan: Plan, probed: Mapping[str, str | None]) -> list[str]:
+    """Refuse a machine that would build something else than the plan says.
+
+    Returns:
+        Warnings about smaller differences.
+
+    Raises:
+        BuildError: another GPU, another compute capability, or another major version of TensorRT than a step needs.
+    """
+    warnings = _check_gpu(plan.platform, probed)
+    _check_tensorrt(plan, probed["tensorrt"])
+    for name in ("tensorrt", "dali", "python"):
+        expected, found = plan.platform[name], probed[name]
+        if expected is not None and found is not None and not _agree(expected, found):
+            warnings.append(
+                f"the image has {_WORDS[name]} {found} and the table of releases says {expected}: what is built is for "
+                "the image; report the table"
+            )
+    return warnings
+
+
+def _gpu(work: Work) -> dict[str, str | None]:
+    lines = _try(work, ["nvidia-smi", _QUERY, "--format=csv,noheader"], "the GPU")
+    found = next(filter(None, map(_GPU.fullmatch, lines)), None)
+    if found is not None:
+        return {"gpu": found["name"], "compute_capability": found["capability"], "driver": found["driver"]}
+    # Drivers of the 470 branch do not know the field compute_cap.
+    lines = _try(work, ["nvidia-smi", _QUERY_WITHOUT_CAPABILITY, "--format=csv,noheader"], "the GPU")
+    found = next(filter(None, map(_GPU_WITHOUT_CAPABILITY.fullmatch, lines)), None)
+    return {} if found is None else {"gpu": found["name"], "driver": found["driver"]}
+
+
+def _tensorrt(work: Work) -> str | None:
+    trtexec = find_trtexec()
+    if trtexec is not None:
+        version = version_in(_try(work, [trtexec, "--help"], "TensorRT"))
+        if version is not None:
+            return version
+    listing = ["dpkg-query", "--show", "--showformat=${Package} ${Version}\\n", "libnvinfer[0-9]*"]
+    return _first(_PACKAGE, _try(work, listing, "TensorRT"))
+
+
+def _try(work: Work, command: list[str], what: str) -> Sequence[str]:
+    try:
+        return work.run(command, what=f"looking for {what}")
+    except BuildError as error:
+        if type(error) is not BuildError:
+            raise
+        return []
+
+
+def _first(pattern: re.Pattern[str], lines: Iterable[str]) -> str | None:
+    found = next(filter(None, map(pattern.match, lines)), None)
+    return None if found is None else found.group(1)
+
+
+def _check_gpu(platform: Mapping[str, Any], probed: Mapping[str, str | None]) -> list[str]:
+    expected, gpu = str(platform["gpu"]), probed["gpu"]
+    capability, found = platform["compute_capability"], probed["compute_capability"]
+    wanted = f"the artifacts are for {expected} (compute capability {capability})"
+    if gpu is None:
+        raise BuildError(f"{wanted} and this machine shows no GPU: nvidia-smi is missing or failed")
+    comparison = compare_gpu_names(expected, gpu)
+    if comparison == "other" or (found is not None and found != capability):
+        raise BuildError(
+            f"{wanted} and this machine has {gpu} (compute capability {found or 'unknown'}): a TensorRT plan is good "
+            "only for the GPU that it was built on, build on an instance with the endpoint's"
+        )
+    if found is None and comparison == "unknown":
+        raise BuildError(
+            f"{wanted} and this machine has {gpu}, whose compute capability its driver {probed['driver']} does not tell"
+        )
+    if found is None:
+        return [f"the driver {probed['driver']} does not tell the compute capability of {gpu}; its name agrees"]
+    if comparison == "unknown":
+        return [f"the GPU calls itself {gpu} and {expected} was expected; the compute capability {found} agrees"]
+    return []
+
+
+def _check_tensorrt(plan: Plan, version: str | None) -> None:
+    for ensemble in plan.ensembles:
+        for step in ensemble.steps:
+            major = step.get("tensorrt_major")
+            if major is None:
+                continue
+            if version is None or find_trtexec() is None:
+                raise BuildError(
+                    f"{step['name']} needs trtexec, and this image has none on PATH, in /usr/src/tensorrt/bin or in "
+                    "/opt/tensorrt/bin: build in the Triton image that serves"
+                )
+            if version.split(".")[0] != str(major):
+                raise BuildError(
+                    f"{step['name']} has flags for TensorRT {major} and this image has {version}: the release or the "
+                    "image of the platform is another one than its table says"
+                )
+
+
+def _agree(expected: str, found: str) -> bool:
+    """Whether versions agree as far as both are written."""
+    return all(one == other for one, other in zip(expected.split("."), found.split(".")))

@@ -1,0 +1,70 @@
+"""A Python with pinned packages, for what a step runs beside the standard library."""
+
+from __future__ import annotations
+
+import re
+import sys
+from pathlib import Path
+
+from .step import BuildError, Work
+
+__all__ = ["pinned_python"]
+
+_PIN = re.compile(r"^(?P<name>[A-Za-z0-9][A-Za-z0-9._-]*)==(?P<version>[^\s;\\]+)", re.MULTILINE)
+
+
+def pinned_python(work: Work, requirements: str, *, name: str, own: str | None = None) -> Path:
+    """The path of a Python that has exactly the pinned packages.
+
+    A virtual environment in the step's scratch directory, filled by the pip of this interpreter: wheels only, no
+    dependency that is not listed, and each file's hash checked. Triton's images have `pip` for their Python backend
+    (triton-inference-server/server build.py, "python3-pip"), but neither `ensurepip` nor `virtualenv` for certain, so
+    the environment is made without pip and filled from outside.
+
+    Args:
+        work: runs the commands.
+        requirements: a requirements file with every package pinned and hashed (`uv pip compile --generate-hashes`).
+        name: names the environment's directory and the errors: "ONNX Runtime".
+        own: the module that decides: if this interpreter has it in exactly the pinned version, no environment is made.
+            None: always make one.
+
+    Raises:
+        BuildError: it cannot be installed, for instance without network access.
+    """
+    if own is not None and _has(work, own, _pinned_version(requirements, own)):
+        return Path(sys.executable)
+    directory = work.scratch / f"python-{re.sub('[^a-z0-9]+', '-', name.lower())}"
+    work.run([sys.executable, "-m", "venv", "--without-pip", str(directory)], what=f"making an environment for {name}")
+    listing = directory / "requirements.txt"
+    listing.write_text(requirements, encoding="utf-8")
+    version = f"python{sys.version_info.major}.{sys.version_info.minor}"
+    pip = [sys.executable, "-m", "pip", "install", "--disable-pip-version-check", "--no-input", "--no-cache-dir"]
+    where = ["--target", str(directory / "lib" / version / "site-packages")]
+    exact = ["--only-binary", ":all:", "--no-deps", "--require-hashes", "--requirement", str(listing)]
+    try:
+        work.run([*pip, *where, *exact], what=f"installing {name}")
+    except BuildError as error:
+        if type(error) is not BuildError:
+            raise
+        raise BuildError(
+            f"{error.reason}; the build needs a Python package index for this, give it network access", error.log
+        ) from error
+    return directory / "bin" / "python"
+
+
+def _pinned_version(requirements: str, module: str) -> str:
+    pins = {found["name"].lower().replace("-", "_"): found["version"] for found in _PIN.finditer(requirements)}
+    return pins[module]
+
+
+def _has(work: Work, module: str, version: str) -> bool:
+    try:
+        lines = work.run(
+            [sys.executable, "-c", f"import {module}; print('version', {module}.__version__)"],
+            what=f"looking for {module}",
+        )
+    except BuildError as error:
+        if type(error) is not BuildError:
+            raise
+        return False
+    return f"version {version}" in lines

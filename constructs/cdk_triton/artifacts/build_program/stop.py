@@ -1,0 +1,67 @@
+"""When the program has to end: its deadline, or a signal."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from typing import Any
+
+from .step import BuildError
+
+__all__ = ["Stop", "StoppedError", "deadline_from"]
+
+
+class StoppedError(BuildError):
+    """The program has to end; raised where it looks, never in the middle of something."""
+
+
+class Stop:
+    """Is asked at every block that is read and twice a second while a command runs.
+
+    Args:
+        deadline: the moment to end at, as `time.monotonic` counts.
+    """
+
+    def __init__(self, deadline: float) -> None:
+        self._deadline = deadline
+        self._signal: str | None = None
+
+    def listen(self) -> None:
+        """End at SIGTERM (a stopped job) and SIGINT (Ctrl-C)."""
+        for number in (signal.SIGTERM, signal.SIGINT):
+            signal.signal(number, self._heard)
+
+    def check(self) -> None:
+        """Go on, or not.
+
+        Raises:
+            StoppedError: the deadline has come, or a signal.
+        """
+        if self._signal is not None:
+            raise StoppedError(f"the job was stopped by {self._signal} before this ensemble was finished")
+        if time.monotonic() >= self._deadline:
+            raise StoppedError(
+                "the build ran out of time: raise the builder's timeout, or build the ensembles before the deployment "
+                "with `cdk-triton artifacts build`"
+            )
+
+    def _heard(self, number: int, _frame: Any) -> None:
+        self._signal = signal.Signals(number).name
+
+
+def deadline_from(seconds: float) -> float:
+    """The moment `seconds` after the job's start, as `time.monotonic` counts.
+
+    CodeBuild tells the start of the build in milliseconds of the epoch (CODEBUILD_START_TIME, "Environment variables in
+    build environments" of its user guide); that is earlier than this program's start by the download of the image.
+    """
+    return time.monotonic() + seconds - _seconds_since_start()
+
+
+def _seconds_since_start() -> float:
+    try:
+        started = int(os.environ["CODEBUILD_START_TIME"]) / 1000
+    except (KeyError, ValueError):
+        return 0.0
+    return max(0.0, time.time() - started)

@@ -1,0 +1,126 @@
+"""Puts a repository's files in place: its sources, and the files that come from elsewhere. Nothing unverified stays.
+
+An archive is unpacked by our own rules and not by `tarfile.extractall`, whose filters Python 3.8 may not have: regular
+files and directories only, each path below the repository, each file one that the plan names, each with its content's
+SHA-256.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import shutil
+import tarfile
+from pathlib import Path
+from typing import IO, Mapping
+
+from .files import BLOCK_BYTES, is_safe_path, sha256_of
+from .plan import Ensemble, Input
+from .step import BuildError
+from .stop import Stop
+
+__all__ = ["unpack"]
+
+
+def unpack(ensemble: Ensemble, folder: Path, repository: Path, stop: Stop) -> None:
+    """Unpack the sources of an ensemble and put its inputs in place.
+
+    Args:
+        ensemble: what is expected.
+        folder: the input folder, which holds the archive and the inputs.
+        repository: an empty directory.
+        stop: may end it.
+
+    Raises:
+        BuildError: something is missing, damaged, not expected, or does not fit on the disk.
+    """
+    _unpack_sources(folder / ensemble.sources, ensemble.files, repository, stop)
+    for entry in ensemble.inputs:
+        _place(entry, folder, repository, stop)
+
+
+def _unpack_sources(archive: Path, files: Mapping[str, str], repository: Path, stop: Stop) -> None:
+    found: set[str] = set()
+    try:
+        with tarfile.open(archive, "r|gz") as members:
+            for member in members:
+                stop.check()
+                _take(members, member, files, found, repository, stop)
+    except BuildError:
+        raise
+    except Exception as error:  # a damaged archive makes tarfile raise nearly anything, and all of it means this
+        raise BuildError(
+            f"the sources {archive.name} cannot be unpacked: {type(error).__name__}: {error}; they were damaged on "
+            "their way, deploy again"
+        ) from error
+    missing = sorted(set(files) - found)
+    if missing:
+        raise BuildError(f"the sources {archive.name} do not hold {', '.join(missing[:3])}, which the plan names")
+
+
+def _take(
+    members: tarfile.TarFile,
+    member: tarfile.TarInfo,
+    files: Mapping[str, str],
+    found: set[str],
+    repository: Path,
+    stop: Stop,
+) -> None:
+    if not is_safe_path(member.name):
+        raise BuildError(f"the sources hold the path {member.name!r}, which leaves the repository")
+    if member.isdir():
+        (repository / member.name).mkdir(parents=True, exist_ok=True)
+        return
+    if member.type not in (tarfile.REGTYPE, tarfile.AREGTYPE) or member.issparse():
+        raise BuildError(f"the sources hold {member.name!r}, which is a link or another special file")
+    if member.name not in files or member.name in found:
+        often = "twice" if member.name in found else "and the plan does not name it"
+        raise BuildError(f"the sources hold {member.name!r} {often}")
+    content = members.extractfile(member)
+    assert content is not None  # noqa: S101 - for the type checker: it is a regular file
+    with content:
+        sha256 = _write(content, member.size, repository / member.name, stop)
+    if sha256 != files[member.name]:
+        raise BuildError(
+            f"{member.name} has the SHA-256 {sha256} in the sources and {files[member.name]} in the plan: it was "
+            "changed on its way, deploy again"
+        )
+    found.add(member.name)
+
+
+def _write(content: IO[bytes], size: int, target: Path, stop: Stop) -> str:
+    target.parent.mkdir(parents=True, exist_ok=True)
+    _check_space(size, target)
+    digest = hashlib.sha256()
+    with target.open("xb") as stream:
+        for block in iter(lambda: content.read(BLOCK_BYTES), b""):
+            stop.check()
+            digest.update(block)
+            stream.write(block)
+    return digest.hexdigest()
+
+
+def _place(entry: Input, folder: Path, repository: Path, stop: Stop) -> None:
+    source, target = folder / entry.path, repository / entry.to
+    if not source.is_file():
+        raise BuildError(f"{entry.to} is missing: there is no {entry.path} in the build's input")
+    if target.exists():
+        raise BuildError(f"{entry.to} comes from the repository and from S3: remove one of them")
+    target.parent.mkdir(parents=True, exist_ok=True)
+    _check_space(source.stat().st_size, target)
+    # A copy, because a step may write to it, and the input folder may be read-only or shared by ensembles.
+    shutil.copyfile(source, target)
+    sha256 = sha256_of(target, stop)
+    if sha256 != entry.sha256:
+        raise BuildError(
+            f"{entry.to} has the SHA-256 {sha256} and its S3File says {entry.sha256}: the object was changed, correct "
+            "its S3File"
+        )
+
+
+def _check_space(size: int, target: Path) -> None:
+    free = shutil.disk_usage(target.parent).free
+    if size > free:
+        raise BuildError(
+            f"{target.name} needs {size:,} bytes and {free:,} are free on the build's disk: build on one with more "
+            "(volume_gb of the Processing builder)"
+        )

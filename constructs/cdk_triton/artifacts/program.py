@@ -1,0 +1,37 @@
+"""Writes the build program as one file that any Python from 3.8 on runs."""
+
+from __future__ import annotations
+
+import stat
+import zipfile
+from pathlib import Path
+from typing import Final
+
+__all__ = ["PROGRAM_VERSION", "write_program"]
+
+PROGRAM_VERSION: Final = 1
+"""Raised by hand when the build program gives other artifacts from the same plan, and by nothing else.
+
+It is a part of the key of every built artifact: raising it builds all of them again.
+"""
+
+_PACKAGE: Final = Path(__file__).with_name("build_program")
+_MAIN: Final = b"import sys\n\nfrom build_program.main import main\n\nsys.exit(main(sys.argv[1:]))\n"
+_TIME: Final = (1980, 1, 1, 0, 0, 0)  # the earliest that a ZIP archive can say
+
+
+def write_program(target: Path) -> None:
+    """Write `program.pyz`: the package `build_program` and a `__main__.py`.
+
+    The same sources give the same bytes: files in order, no times, not compressed.
+    """
+    files = {"__main__.py": _MAIN}
+    for file in sorted(_PACKAGE.rglob("*")):
+        if file.is_file() and "__pycache__" not in file.parts:
+            files[f"build_program/{file.relative_to(_PACKAGE).as_posix()}"] = file.read_bytes()
+    with zipfile.ZipFile(target, "w", zipfile.ZIP_STORED) as archive:
+        for name, content in sorted(files.items()):
+            entry = zipfile.ZipInfo(name, _TIME)
+            entry.create_system = 3  # Unix, so that the mode counts
+            entry.external_attr = (stat.S_IFREG | 0o644) << 16
+            archive.writestr(entry, content)
