@@ -101,7 +101,7 @@ def test_a_directory_with_nothing_else_holds_no_model(tmp_path: Path) -> None:
         pytest.param(
             '[aknowledge]\nCT112 = "x"',
             "{file} has an unknown key 'aknowledge' (did you mean 'acknowledge'?); it knows the table [acknowledge] "
-            "only",
+            "and the list produced",
             id="misspelt table",
         ),
         pytest.param(
@@ -113,6 +113,13 @@ def test_a_directory_with_nothing_else_holds_no_model(tmp_path: Path) -> None:
             "{file} has acknowledge = ['CT112'], which is no table; write [acknowledge] and below it CODE = \"reason\"",
             id="wrong type",
         ),
+        pytest.param(
+            'produced = "bert/../model.plan"',
+            "{file} has 'bert/../model.plan' in produced, which is no path of a file within a model; write produced = "
+            '["MODEL/1/FILE"]',
+            id="produced outside of a model",
+        ),
+        pytest.param("produced = [1]", "{file} has 1 in produced, which is no path", id="produced is no text"),
         pytest.param("[acknowledge", "{file} is not TOML: ", id="no TOML"),
         pytest.param(b"# \xff", "{file} is not UTF-8 at byte 2; save it as UTF-8", id="no UTF-8"),
     ],

@@ -26,6 +26,7 @@ from cdk_triton.triton.findings import Finding
 from cdk_triton.triton.model_config import parse_model_config
 from cdk_triton.triton.platform import Platform
 from cdk_triton.triton.releases import release_order
+from cdk_triton.triton.repository_settings import read_settings
 from cdk_triton.triton.schema import SCHEMA_RELEASE, ModelConfig
 from cdk_triton.triton.tree import RepositoryFile, Tree, read_tree
 from cdk_triton.triton.versions import is_version_name, served_versions
@@ -33,7 +34,7 @@ from cdk_triton.triton.versions import is_version_name, served_versions
 if TYPE_CHECKING:
     from cdk_triton.triton.checks import Report
 
-__all__ = ["CONFIG_NAME", "Mode", "Model", "ModelRepository", "Platform", "Recipe", "RepositoryFile"]
+__all__ = ["CONFIG_NAME", "Mode", "Model", "ModelRepository", "Platform", "PromisedFiles", "Recipe", "RepositoryFile"]
 
 CONFIG_NAME = "config.pbtxt"
 
@@ -173,6 +174,19 @@ class Recipe(Protocol):
 
 
 @dataclass(frozen=True)
+class PromisedFiles:
+    """The recipe of files that `cdk-triton.toml` promises and no given recipe produces: it builds nothing."""
+
+    produces: tuple[str, ...]
+
+
+def _with_promises(recipes: tuple[Recipe, ...], promised: tuple[str, ...]) -> tuple[Recipe, ...]:
+    kept = {path for recipe in recipes for path in recipe.produces}
+    rest = tuple(path for path in promised if path not in kept)
+    return (*recipes, PromisedFiles(rest)) if rest else recipes
+
+
+@dataclass(frozen=True)
 class ModelRepository:
     """A directory of Triton models, read once.
 
@@ -202,7 +216,8 @@ class ModelRepository:
             acknowledge: codes of warnings that are right as they are, each with the reason, which findings of these
                 codes are then left out of the checks' answer. The table `[acknowledge]` of a file `cdk-triton.toml` in
                 the directory says the same for everybody who reads it; where both know a code, this reason counts.
-            recipes: the builds that will add files. The checks take what a recipe produces for present.
+            recipes: the builds that will add files. The checks take what a recipe produces for present, and what the
+                list `produced` of `cdk-triton.toml` promises.
 
         Raises:
             RepositoryError: the directory is missing, empty or unreadable, or a link leads out of it or nowhere; or an
@@ -210,8 +225,9 @@ class ModelRepository:
         """
         root = Path(path)
         tree = read_tree(root)
-        acknowledgements = acknowledgements_of(root, acknowledge)
-        builds = tuple(recipes)
+        settings = read_settings(root)
+        acknowledgements = acknowledgements_of(settings, acknowledge)
+        builds = _with_promises(tuple(recipes), settings.produced)
         produced = tuple(PurePosixPath(path) for each in builds for path in each.produces)
         top_level = {file.path.name for file in tree.files if len(file.path.parts) == 1}
         if CONFIG_NAME in top_level:

@@ -10,7 +10,7 @@ from fnmatch import translate
 from pathlib import Path, PurePosixPath
 
 from cdk_triton.errors import RepositoryError
-from cdk_triton.triton.acknowledgements import SETTINGS_NAME
+from cdk_triton.triton.repository_settings import SETTINGS_NAME
 
 __all__ = ["LITTER", "RepositoryFile", "Tree", "read_tree"]
 

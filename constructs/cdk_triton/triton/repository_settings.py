@@ -1,0 +1,103 @@
+"""`cdk-triton.toml`: what is to be known of a repository besides its models, for everybody who reads it.
+
+It stands at the top of the repository and not in its archive:
+
+    produced = ["bert/1/model.plan"]
+
+    [acknowledge]
+    CT111 = "the placeholder is written by our build"
+
+`produced` names files that the recipes of a CDK app add. Whoever reads the directory without the app, as `cdk-triton
+validate` does, takes them for present; a deployment wants the recipes themselves.
+"""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from difflib import get_close_matches
+from pathlib import Path, PurePosixPath
+from typing import Any
+
+from cdk_triton.errors import RepositoryError
+
+__all__ = ["SETTINGS_NAME", "RepositorySettings", "read_settings"]
+
+SETTINGS_NAME = "cdk-triton.toml"
+
+_KEYS = ("acknowledge", "produced")
+
+
+@dataclass(frozen=True)
+class RepositorySettings:
+    """What the file says.
+
+    Attributes:
+        file: where it is or would be.
+        acknowledge: code of a warning → why it is right as it is; not checked.
+        produced: files that builds add, relative to the repository, with `/`.
+    """
+
+    file: Path
+    acknowledge: Mapping[str, Any] = field(default_factory=dict)
+    produced: tuple[str, ...] = ()
+
+
+def read_settings(root: Path) -> RepositorySettings:
+    """The settings of a repository; empty where it has no file.
+
+    Raises:
+        RepositoryError: the file cannot be read, or says what nobody understands.
+    """
+    file = root / SETTINGS_NAME
+    settings = _parsed(file)
+    for key in settings:
+        if key not in _KEYS:
+            if re.fullmatch(r"CT\d{3}", key):
+                raise RepositoryError(f"{file} has {key} outside a table; write it below [acknowledge]")
+            meant = "".join(f" (did you mean {name!r}?)" for name in get_close_matches(key, _KEYS, n=1))
+            raise RepositoryError(
+                f"{file} has an unknown key {key!r}{meant}; it knows the table [acknowledge] and the list produced"
+            )
+    return RepositorySettings(
+        file, _table(file, settings.get("acknowledge", {})), _files(file, settings.get("produced", []))
+    )
+
+
+def _parsed(file: Path) -> Mapping[str, Any]:
+    try:
+        return tomllib.loads(file.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        return {}
+    except OSError as error:
+        raise RepositoryError(f"{file} cannot be read: {error.strerror}; make it a readable file") from error
+    except UnicodeDecodeError as error:
+        raise RepositoryError(f"{file} is not UTF-8 at byte {error.start}; save it as UTF-8") from error
+    except tomllib.TOMLDecodeError as error:
+        raise RepositoryError(f"{file} is not TOML: {error}; correct it, or remove the file") from error
+
+
+def _table(file: Path, table: object) -> Mapping[str, Any]:
+    if not isinstance(table, dict):
+        raise RepositoryError(
+            f'{file} has acknowledge = {table!r}, which is no table; write [acknowledge] and below it CODE = "reason"'
+        )
+    return table
+
+
+def _files(file: Path, listed: object) -> tuple[str, ...]:
+    paths = listed if isinstance(listed, list) else [listed]
+    for path in paths:
+        if not isinstance(path, str) or not _is_inside(path):
+            raise RepositoryError(
+                f"{file} has {path!r} in produced, which is no path of a file within a model; write "
+                'produced = ["MODEL/1/FILE"]'
+            )
+    return tuple(paths)
+
+
+def _is_inside(path: str) -> bool:
+    pure = PurePosixPath(path)
+    return not pure.is_absolute() and ".." not in pure.parts and len(pure.parts) > 1 and path == pure.as_posix()
