@@ -84,13 +84,14 @@ class Draft:
     def for_the_judge(self) -> Draft | None:
         """The same without what only a GPU decides, or None if it is the same already.
 
-        This machine has no GPU, and its server refuses every KIND_GPU, and every GPU's number.
+        This machine has no GPU, and its server refuses every KIND_GPU, and every GPU's number. With a negative
+        one KIND_AUTO is KIND_CPU wherever there are GPUs, too.
         """
         kinds = ModelInstanceGroup
         copies = {directory: ModelConfig.FromString(c.SerializeToString()) for directory, c in self.configs.items()}
         for config in copies.values():
             for group in config.instance_group:
-                if group.kind == kinds.KIND_GPU or (group.kind == kinds.KIND_AUTO and group.gpus):
+                if group.kind == kinds.KIND_GPU or (group.kind == kinds.KIND_AUTO and min(group.gpus, default=-1) >= 0):
                     group.kind = kinds.KIND_CPU
                     group.ClearField("gpus")
         return None if copies == self.configs else replace(self, configs=copies)
