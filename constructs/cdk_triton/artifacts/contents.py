@@ -1,16 +1,24 @@
-"""What an archive contains: the one list that the archive writer packs and the keys hash."""
+"""What an archive contains: the one list that the archive writer packs and the keys hash.
+
+The archive of a repository with recipes is that of its sources: its files as they are, what only builds read included.
+The build unpacks it, adds what the recipes make, leaves out `consumed_files`, and packs what is served.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from pathlib import Path
+from pathlib import Path, PurePosixPath
+from posixpath import normpath
 from typing import TYPE_CHECKING
+
+from cdk_triton.artifacts.recipes.recipe import recipes_of
+from cdk_triton.triton.contents.onnx_file import OnnxFile, onnx_file
 
 if TYPE_CHECKING:
     from cdk_triton.triton import Model, ModelRepository
 
-__all__ = ["PLACEHOLDER", "ArchiveFile", "archive_files"]
+__all__ = ["PLACEHOLDER", "ArchiveFile", "archive_files", "consumed_files"]
 
 PLACEHOLDER = ".keep"
 """The empty file that keeps the version directory of an ensemble alive."""
@@ -44,6 +52,21 @@ def archive_files(repository: ModelRepository) -> tuple[ArchiveFile, ...]:
         if model.is_ensemble:
             files.extend(_placeholders(model))
     return tuple(sorted(files, key=lambda file: file.path))
+
+
+def consumed_files(repository: ModelRepository) -> tuple[str, ...]:
+    """The files that only builds read, sorted: what the recipes say, and the external data of their ONNX files.
+
+    Raises:
+        ConfigurationError: a recipe is none that this library can run.
+    """
+    consumed = {path for recipe in recipes_of(repository) for path in recipe.consumes}
+    files = {file.path.as_posix(): file.source for file in repository.files}
+    for path in consumed & files.keys():
+        if path.endswith(".onnx") and isinstance(read := onnx_file(files[path]), OnnxFile):
+            beside = {normpath(PurePosixPath(path).parent / data.location) for data in read.external_data}
+            consumed |= beside & files.keys()
+    return tuple(sorted(consumed))
 
 
 def _placeholders(model: Model) -> Iterator[ArchiveFile]:

@@ -5,24 +5,29 @@ archive contains, by path and content, and for an artifact also what it is built
 digest, and the GPU. What does not: registry, account and region, because the same image is served from everywhere;
 times, owners, modes and order of files, because the archive has none of its own; and the archive's bytes, because
 gzip's differ between processors.
+
+Where recipes add files, their parameters take part, and the version of the program that builds. What they make is not
+known beforehand and needs not be: it follows from the rest.
 """
 
 from __future__ import annotations
 
 import hashlib
-import json
 from typing import TYPE_CHECKING, Final
 
+from cdk_triton.artifacts.canonical import canonical_json, sha256_of_json
 from cdk_triton.artifacts.contents import archive_files
 from cdk_triton.artifacts.digests import file_digests
+from cdk_triton.artifacts.program import PROGRAM_VERSION
 from cdk_triton.artifacts.reading import Progress
+from cdk_triton.artifacts.recipes.recipe import recipes_of
 from cdk_triton.sagemaker.tokens import refuse_token
 
 if TYPE_CHECKING:
     from cdk_triton.sagemaker import ServingPlatform
     from cdk_triton.triton import ModelRepository
 
-__all__ = ["BUILDER_VERSION", "artifact_key", "source_key"]
+__all__ = ["BUILDER_VERSION", "artifact_key", "file_keys", "source_key", "sources_key"]
 
 _SCHEMA_VERSION: Final = 1
 
@@ -44,9 +49,33 @@ def source_key(repository: ModelRepository, *, progress: Progress | None = None)
 
     Raises:
         ArchiveError: a file is missing, cannot be read, or is written to at this moment.
+        ConfigurationError: a path or a recipe contains a CDK token.
+    """
+    return sha256_of_json(_source(repository, progress))
+
+
+def sources_key(repository: ModelRepository, *, progress: Progress | None = None) -> str:
+    """The key of a repository's files alone, whatever recipes make of them: what names the archive of its sources.
+
+    Raises:
+        ArchiveError: a file is missing, cannot be read, or is written to at this moment.
         ConfigurationError: a path contains a CDK token.
     """
-    return _sha256_of_json(_source(repository, progress))
+    return sha256_of_json(_files(repository, progress))
+
+
+def file_keys(repository: ModelRepository, *, progress: Progress | None = None) -> dict[str, str]:
+    """The SHA-256 of every file of the repository's archive, by path.
+
+    Raises:
+        ArchiveError: a file is missing, cannot be read, or is written to at this moment.
+        ConfigurationError: a path contains a CDK token.
+    """
+    files = archive_files(repository)
+    for file in files:
+        refuse_token(file.path, "the path")
+    digests = file_digests([file.source for file in files if file.source is not None], progress=progress)
+    return {file.path: _EMPTY_SHA256 if file.source is None else digests[file.source] for file in files}
 
 
 def artifact_key(repository: ModelRepository, platform: ServingPlatform, *, progress: Progress | None = None) -> str:
@@ -54,27 +83,26 @@ def artifact_key(repository: ModelRepository, platform: ServingPlatform, *, prog
 
     Raises:
         ArchiveError: a file is missing, cannot be read, or is written to at this moment.
-        ConfigurationError: a path contains a CDK token.
+        ConfigurationError: a path or a recipe contains a CDK token.
     """
     target = {
         "image": platform.image_identity,
         "gpu": {"name": platform.gpu, "compute_capability": platform.compute_capability},
     }
-    return _sha256_of_json(_source(repository, progress) | target)
+    return sha256_of_json(_source(repository, progress) | target)
 
 
 def _source(repository: ModelRepository, progress: Progress | None) -> dict[str, object]:
-    files = archive_files(repository)
-    for file in files:
-        refuse_token(file.path, "the path")
-    digests = file_digests([file.source for file in files if file.source is not None], progress=progress)
+    recipes = [recipe.parameters() for recipe in recipes_of(repository)]
+    for parameters in recipes:
+        refuse_token(canonical_json(parameters), "the recipe")
+    built = {"recipes": recipes, "program": PROGRAM_VERSION} if recipes else {}
+    return _files(repository, progress) | built
+
+
+def _files(repository: ModelRepository, progress: Progress | None) -> dict[str, object]:
     return {
         "schema": _SCHEMA_VERSION,
         "builder": BUILDER_VERSION,
-        "files": {file.path: _EMPTY_SHA256 if file.source is None else digests[file.source] for file in files},
+        "files": file_keys(repository, progress=progress),
     }
-
-
-def _sha256_of_json(document: dict[str, object]) -> str:
-    text = json.dumps(document, sort_keys=True, separators=(",", ":"), ensure_ascii=True)
-    return hashlib.sha256(text.encode("ascii")).hexdigest()

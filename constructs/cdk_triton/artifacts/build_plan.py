@@ -1,0 +1,182 @@
+"""What the build of a repository with recipes is told: JSON values, the same for the same inputs.
+
+`ensemble_document` is an entry of `ensembles` in the plan of a build, `platform_document` its `platform`; the handler
+of the artifact store composes the plan from them. Every recipe's own part is described in the recipe's module.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Final
+
+from cdk_triton.artifacts.contents import archive_files, consumed_files
+from cdk_triton.artifacts.keys import artifact_key, file_keys, sources_key
+from cdk_triton.artifacts.recipes.recipe import BuildRecipe, recipes_of
+from cdk_triton.errors import ConfigurationError
+
+if TYPE_CHECKING:
+    from cdk_triton.artifacts.recipes.s3_file import S3File
+    from cdk_triton.sagemaker import ServingPlatform
+    from cdk_triton.triton import ModelRepository
+
+__all__ = ["build_inputs", "ensemble_document", "estimated_minutes", "platform_document", "sources_path"]
+
+_JOB_START_MINUTES: Final = 8.0
+"""Until the program runs: a machine with a GPU is found and pulls an image of many gigabytes. A guess, not measured."""
+
+_ENSEMBLE_MINUTES: Final = 0.5
+"""For an archive to be unpacked and packed."""
+
+
+def sources_path(repository: ModelRepository) -> str:
+    """Where the archive of a repository's sources lies in the folder that a build reads.
+
+    Raises:
+        ArchiveError: a file is missing, cannot be read, or is written to at this moment.
+        ConfigurationError: a path contains a CDK token.
+    """
+    return f"sources/{sources_key(repository)}.tar.gz"
+
+
+def ensemble_document(repository: ModelRepository, platform: ServingPlatform) -> dict[str, object]:
+    """What is built of a repository: sources, further inputs, steps in order of execution, and what is left out.
+
+    Raises:
+        ConfigurationError: a recipe does not fit the repository or the platform; two recipes write one file, or one
+            writes what is there already; nobody has a file that one reads; recipes wait for each other; a path contains
+            a CDK token.
+        ArchiveError: a file is missing, cannot be read, or is written to at this moment.
+    """
+    recipes = recipes_of(repository)
+    s3_files = _s3_files(recipes)
+    _check_files(repository, recipes, s3_files)
+    for recipe in recipes:
+        recipe.validate(repository, platform)
+    return {
+        "repository": repository.name,
+        "artifact_key": artifact_key(repository, platform),
+        "sources": sources_path(repository),
+        "files": file_keys(repository),
+        "inputs": [
+            {"path": _input_path(file), "sha256": file.sha256, "to": path} for path, file in sorted(s3_files.items())
+        ],
+        "steps": [recipe.step(repository, platform) for recipe in in_order(recipes)],
+        "remove": list(consumed_files(repository)),
+    }
+
+
+def build_inputs(repository: ModelRepository, sources_asset: str) -> list[dict[str, object]]:
+    """What the handler copies into the folder that a build reads.
+
+    Args:
+        repository: the repository.
+        sources_asset: the object key of its sources' archive among the assets.
+
+    Returns:
+        Bucket (None: the one of the assets), key and version of each object, where it goes, and the SHA-256 that it
+        must have (None: the build checks every file in it).
+    """
+    sources: dict[str, object] = {
+        "bucket": None,
+        "key": sources_asset,
+        "version": None,
+        "path": sources_path(repository),
+        "sha256": None,
+    }
+    files = {file.sha256: file for _, file in sorted(_s3_files(recipes_of(repository)).items(), reverse=True)}
+    inputs = [sources]
+    for sha256, file in sorted(files.items()):
+        place = {"bucket": file.bucket, "key": file.key, "version": None}
+        inputs.append({**place, "path": _input_path(file), "sha256": sha256})
+    return inputs
+
+
+def platform_document(platform: ServingPlatform) -> dict[str, str | None]:
+    """What a build expects of the machine and the image; None where the tables do not know."""
+    versions = platform.versions
+    tensorrt = None if versions is None else versions.tensorrt
+    return {
+        "image": platform.image_identity,
+        "release": platform.release,
+        "gpu": platform.gpu,
+        "compute_capability": platform.compute_capability,
+        "tensorrt": None if tensorrt is None or tensorrt.endswith("x") else tensorrt,
+        "dali": None if versions is None else versions.dali,
+        "python": None if versions is None else versions.python,
+    }
+
+
+def estimated_minutes(repositories: Iterable[ModelRepository]) -> float:
+    """A rough estimate of a job that builds all of these repositories, its start included; 0 where none has recipes."""
+    built = [repository for repository in repositories if repository.recipes]
+    if not built:
+        return 0.0
+    steps = sum(recipe.estimated_minutes(repository) for repository in built for recipe in recipes_of(repository))
+    return _JOB_START_MINUTES + _ENSEMBLE_MINUTES * len(built) + steps
+
+
+def in_order(recipes: Iterable[BuildRecipe]) -> tuple[BuildRecipe, ...]:
+    """The recipes, each after those that make what it reads, otherwise in the order in which they were given.
+
+    Raises:
+        ConfigurationError: recipes wait for each other.
+    """
+    waiting = list(recipes)
+    ordered: list[BuildRecipe] = []
+    while waiting:
+        missing = {path for recipe in waiting for path in recipe.produces}
+        ready = next((recipe for recipe in waiting if missing.isdisjoint(recipe.consumes)), None)
+        if ready is None:
+            circle = " and ".join(f"{recipe} reads {_shared(recipe, missing)}" for recipe in waiting)
+            raise ConfigurationError(
+                f"no order of the recipes lets each have what it reads, because they wait for each other: {circle}; "
+                "let one of them read another file"
+            )
+        waiting.remove(ready)
+        ordered.append(ready)
+    return tuple(ordered)
+
+
+def _shared(recipe: BuildRecipe, missing: set[str]) -> str:
+    return ", ".join(path for path in recipe.consumes if path in missing)
+
+
+def _s3_files(recipes: Iterable[BuildRecipe]) -> Mapping[str, S3File]:
+    """The files from S3 by the path that they get."""
+    files: dict[str, S3File] = {}
+    for recipe in recipes:
+        for path, file in recipe.s3_files.items():
+            if files.setdefault(path, file).sha256 != file.sha256:
+                raise ConfigurationError(
+                    f"{recipe} puts {file.key} at {path}, where another recipe puts {files[path].key}: give both the "
+                    "same file"
+                )
+    return files
+
+
+def _check_files(repository: ModelRepository, recipes: tuple[BuildRecipe, ...], s3_files: Mapping[str, S3File]) -> None:
+    here = {file.path for file in archive_files(repository)}
+    makers = Counter(path for recipe in recipes for path in recipe.produces)
+    for recipe in recipes:
+        for path in recipe.produces:
+            if makers[path] > 1:
+                both = " and ".join(str(each) for each in recipes if path in each.produces)
+                raise ConfigurationError(f"{path} is written by {both}: leave one of them out")
+            if path in here or path in s3_files:
+                raise ConfigurationError(f"{recipe} writes {path}, which the repository has already: remove that file")
+        for path in recipe.s3_files:
+            if path in here:
+                raise ConfigurationError(
+                    f"{recipe} puts a file from S3 at {path}, where the repository has one: remove either of them"
+                )
+        for path in recipe.consumes:
+            if path not in here and path not in makers and path not in s3_files:
+                raise ConfigurationError(
+                    f"{recipe} reads {path}, which {repository.root} does not have and no recipe makes: put the file "
+                    "there, or name another one"
+                )
+
+
+def _input_path(file: S3File) -> str:
+    return f"inputs/{file.sha256}"

@@ -1,0 +1,118 @@
+"""How a built plan is compared with the network that it was built from."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from types import MappingProxyType
+from typing import Final
+
+from cdk_triton.artifacts.recipes.values import literal, whole_number
+from cdk_triton.errors import ConfigurationError
+
+__all__ = ["TOLERANCES", "Parity", "Tolerance"]
+
+_INT32_MAX: Final = 2**31 - 1
+
+
+@dataclass(frozen=True)
+class Tolerance:
+    """How far an output of the plan may be from ONNX Runtime's.
+
+    The largest difference within a tensor may be `absolute + relative * (largest magnitude in ONNX Runtime's tensor)`.
+    It is measured against the whole tensor, because a value near 0 that is the sum of large ones has no precision of
+    its own.
+
+    Attributes:
+        absolute: in the output's own unit, at least 0.
+        relative: a fraction, at least 0.
+
+    Raises:
+        ConfigurationError: a value is negative or no number.
+    """
+
+    absolute: float
+    relative: float
+
+    def __post_init__(self) -> None:
+        """Check the values."""
+        for name in ("absolute", "relative"):
+            value: object = getattr(self, name)
+            if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < math.inf:
+                raise ConfigurationError(f"the {name} tolerance is {value!r} and must be a number of at least 0")
+            object.__setattr__(self, name, float(value))  # 0 and 0.0 are one tolerance, and one artifact key
+
+
+TOLERANCES: Final[Mapping[str, Tolerance]] = MappingProxyType(
+    {
+        "fp32": Tolerance(1e-3, 5e-3),
+        "fp16": Tolerance(1e-2, 2e-2),
+        "strongly_typed": Tolerance(1e-2, 2e-2),
+        "bf16": Tolerance(5e-2, 1e-1),
+        "int8": Tolerance(1e-1, 2e-1),
+    }
+)
+"""The tolerance for each precision, unless a recipe says another one.
+
+They are this library's, meant to find a broken plan and not to judge a good one. What they start from: FP16 has 10 bits
+of fraction, BF16 has 7, and TensorRT computes FP32 as TF32, with 10 bits and sums in FP32, on Ampere and newer ("TF32
+is enabled by default", NVIDIA/TensorRT: samples/common/sampleOptions.cpp). One rounding is then off by up to 2^-11 or
+2^-8; these are 10 (fp32), 40 (fp16) and 25 (bf16) of them, because errors add up over the layers. Polygraphy's example
+for FP16 takes 1e-3 (tools/Polygraphy/examples/cli/convert/04_converting_models_to_fp16), for a small network. INT8
+depends on its calibration more than on anything else.
+"""
+
+
+@dataclass(frozen=True)
+class Parity:
+    """The comparison of a plan with ONNX Runtime on the same random inputs, after the build, in the build's job.
+
+    Attributes:
+        tolerance: how far the outputs may be apart; None: what `TOLERANCES` has for the recipe's precision.
+        ranges: integer input → smallest and largest value that it is tried with, both included. An integer input that
+            is not here is tried with zeros and ones: any other number may be outside of a vocabulary.
+        seed: of the random numbers.
+
+    Raises:
+        ConfigurationError: a range is no pair of whole numbers in ascending order, or the seed no whole number.
+    """
+
+    tolerance: Tolerance | None = None
+    ranges: Mapping[str, tuple[int, int]] = field(default_factory=dict)
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        """Check the values."""
+        whole_number(self.seed, "the seed of a Parity", 0, _INT32_MAX)
+        if self.tolerance is not None and not isinstance(self.tolerance, Tolerance):
+            raise ConfigurationError(
+                f"the tolerance of a Parity is {self.tolerance!r}: write Tolerance(absolute=…, relative=…)"
+            )
+        for name, bounds in self.ranges.items():
+            literal(name, "the name of an input of a Parity")
+            if (
+                not isinstance(bounds, tuple | list)
+                or len(bounds) != 2
+                or any(isinstance(bound, bool) or not isinstance(bound, int) for bound in bounds)
+                or bounds[0] > bounds[1]
+            ):
+                raise ConfigurationError(
+                    f"the range of the input {name!r} is {bounds!r} and must be the smallest and the largest value, "
+                    "such as (0, 30521)"
+                )
+        ordered = {name: (self.ranges[name][0], self.ranges[name][1]) for name in sorted(self.ranges)}
+        object.__setattr__(self, "ranges", ordered)
+
+    def parameters(self) -> dict[str, object]:
+        """What takes part in the artifact key; a tolerance only where one was given, so that ours may change."""
+        tolerance = None if self.tolerance is None else asdict(self.tolerance)
+        return {"tolerance": tolerance, "ranges": self._ranges(), "seed": self.seed}
+
+    def document(self, precision: str) -> dict[str, object]:
+        """What the build program is told: JSON values."""
+        tolerance = TOLERANCES[precision] if self.tolerance is None else self.tolerance
+        return {"tolerance": asdict(tolerance), "ranges": self._ranges(), "seed": self.seed}
+
+    def _ranges(self) -> dict[str, list[int]]:
+        return {name: list(bounds) for name, bounds in self.ranges.items()}

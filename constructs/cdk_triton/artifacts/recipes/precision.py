@@ -1,0 +1,99 @@
+"""The precision of a plan, for each generation of TensorRT.
+
+Up to TensorRT 10 a network is weakly typed unless it is declared otherwise: the builder may compute in any precision
+that a flag allows. From 11 on every network is strongly typed, each tensor has the type that the ONNX file says, and
+the flags are gone (NVIDIA/TensorRT: samples/common/sampleOptions.cpp of v10.16 and v11.0; `trtexec_flags.json`). What
+was a flag is then a change of the network, before the build.
+"""
+
+from __future__ import annotations
+
+from typing import Final, Literal, get_args
+
+from cdk_triton.artifacts.recipes.trtexec import major_version
+from cdk_triton.errors import ConfigurationError
+from cdk_triton.sagemaker import ServingPlatform
+from cdk_triton.triton.contents.onnx_types import NetworkTypes
+
+__all__ = ["PRECISIONS", "Precision", "check_precision", "precision_flags"]
+
+Precision = Literal["fp32", "fp16", "bf16", "int8", "strongly_typed"]
+PRECISIONS: Final = get_args(Precision)
+
+_FIRST_STRONGLY_TYPED: Final = 11
+_FLAGS: Final[dict[str, tuple[str, ...]]] = {
+    "fp32": (),
+    "fp16": ("--fp16",),
+    "bf16": ("--bf16",),
+    "int8": ("--int8", "--fp16"),
+    "strongly_typed": ("--stronglyTyped",),
+}
+# The floating-point types of a network that is what a precision says.
+_TYPES: Final = {"fp32": {"FP32"}, "fp16": {"FP16", "FP32"}, "bf16": {"BF16", "FP32"}}
+_AUTOCAST: Final = {
+    "fp16": "python -m modelopt.onnx.autocast --onnx_path …",
+    "bf16": "python -m modelopt.onnx.autocast --low_precision_type bf16 --onnx_path …",
+    "int8": "python -m modelopt.onnx.quantization --onnx_path …",
+}
+
+
+def precision_flags(precision: Precision, major: int) -> tuple[str, ...]:
+    """The options of trtexec for a precision in a major version of TensorRT."""
+    return () if major >= _FIRST_STRONGLY_TYPED else _FLAGS[precision]
+
+
+def check_precision(
+    recipe: str, precision: Precision, platform: ServingPlatform, release: str, types: NetworkTypes | None
+) -> None:
+    """Refuse a precision that the platform or the network cannot have.
+
+    Args:
+        recipe: what the recipe is called: "TensorRTPlan('bert')".
+        precision: what it asks for.
+        platform: what serves.
+        release: the platform's release.
+        types: what the network says of its types, or None where the app cannot read it.
+
+    Raises:
+        ConfigurationError: it cannot.
+    """
+    major = major_version(release)
+    if major >= _FIRST_STRONGLY_TYPED:
+        _check_strongly_typed(recipe, precision, release, types)
+    elif precision == "bf16" and tuple(map(int, platform.compute_capability.split("."))) < (8, 0):
+        raise ConfigurationError(
+            f"{recipe} has precision='bf16' and the GPU {platform.gpu} of {platform.instance_type} (compute capability "
+            f"{platform.compute_capability}) has no BF16, which Ampere and newer have: use precision='fp16'"
+        )
+    elif precision == "int8" and types is not None and not types.is_quantized:
+        # trtexec sets the same range for every tensor then: sampleEngines.cpp, setTensorDynamicRange.
+        raise ConfigurationError(
+            f"{recipe} has precision='int8' and its network has no QuantizeLinear or DequantizeLinear, so that trtexec "
+            f"would invent the ranges of all tensors: quantise the network first, with {_AUTOCAST['int8']}"
+        )
+
+
+def _check_strongly_typed(recipe: str, precision: Precision, release: str, types: NetworkTypes | None) -> None:
+    if precision == "strongly_typed":
+        return
+    because = f"Triton {release} has TensorRT {major_version(release)}, which builds a network in its own types only"
+    if types is None:
+        if precision == "fp32":
+            return
+        raise ConfigurationError(
+            f"{recipe} has precision={precision!r} and {because}, and the app cannot read them before the network is "
+            f"there: write precision='strongly_typed', and convert the network with {_AUTOCAST[precision]}"
+        )
+    if precision == "int8":
+        if types.is_quantized:
+            return
+        found = "has no QuantizeLinear or DequantizeLinear"
+    else:
+        if (precision == "fp32" or precision.upper() in types.floats) and types.floats <= _TYPES[precision]:
+            return
+        found = f"has weights of {' and '.join(sorted(types.floats)) or 'no floating-point type'}"
+    mend = f"convert the network with {_AUTOCAST[precision]}, or " if precision in _AUTOCAST else ""
+    raise ConfigurationError(
+        f"{recipe} has precision={precision!r}, its network {found}, and {because}: {mend}write "
+        "precision='strongly_typed' to take it as it is"
+    )

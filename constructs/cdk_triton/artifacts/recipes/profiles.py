@@ -1,0 +1,132 @@
+"""The optimisation profiles of a plan: as a user declares them, and as trtexec is told."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from cdk_triton.artifacts.recipes.values import literal
+from cdk_triton.errors import ConfigurationError
+from cdk_triton.triton.plans import Profile, ProfileShapes, dims_in_plan
+from cdk_triton.triton.schema import ModelConfig, ModelInput
+
+__all__ = ["Shapes", "check_profiles", "declared_profiles", "profile_documents", "shape_flags"]
+
+Shapes = ProfileShapes | tuple[Sequence[int], Sequence[int], Sequence[int]]
+"""Smallest, usual and largest shape of an input, batch dimension included: `((1, 128), (16, 128), (128, 128))`."""
+
+_LARGEST = 2**31 - 1
+
+
+def declared_profiles(profiles: Sequence[Mapping[str, Shapes]], recipe: str) -> tuple[Profile, ...]:
+    """The profiles that a user wrote, each with its inputs in order.
+
+    Raises:
+        ConfigurationError: one is no profile.
+    """
+    if isinstance(profiles, Mapping) or not profiles or any(not each for each in profiles):
+        raise ConfigurationError(
+            f"the profiles of {recipe} are {profiles!r} and must be a list of at least one profile, such as "
+            "[{'ids': ((1, 1), (16, 128), (32, 512))}]"
+        )
+    return tuple({name: _shapes(profile[name], name, recipe) for name in sorted(profile)} for profile in profiles)
+
+
+def _shapes(given: Shapes, name: str, recipe: str) -> ProfileShapes:
+    literal(name, f"the name of an input in a profile of {recipe}")
+    what = f"the shapes of {name!r} in a profile of {recipe}"
+    if "," in name or "'" in name:
+        raise ConfigurationError(f"{what} cannot be told to trtexec, whose lists end at , and ': rename the input")
+    if isinstance(given, ProfileShapes):
+        given = (given.minimum, given.optimum, given.maximum)
+    if not isinstance(given, tuple | list) or len(given) != 3 or any(not _is_shape(shape) for shape in given):
+        raise ConfigurationError(
+            f"{what} are {given!r} and must be the smallest, the usual and the largest shape, batch included, such as "
+            "((1, 1), (16, 128), (32, 512))"
+        )
+    low, best, high = (tuple(shape) for shape in given)
+    if not len(low) == len(best) == len(high):
+        raise ConfigurationError(f"{what} have unlike numbers of dimensions: {low}, {best} and {high}")
+    if any(not a <= b <= c for a, b, c in zip(low, best, high, strict=True)):
+        raise ConfigurationError(f"{what} must not become smaller from one to the next: {low}, {best} and {high}")
+    return ProfileShapes(low, best, high)
+
+
+def _is_shape(shape: object) -> bool:
+    return (
+        isinstance(shape, tuple | list)
+        and len(shape) > 0
+        and all(isinstance(size, int) and not isinstance(size, bool) and 0 <= size <= _LARGEST for size in shape)
+    )
+
+
+def check_profiles(profiles: Sequence[Profile], config: ModelConfig, recipe: str) -> None:
+    """Refuse declared profiles that do not fit the model's configuration.
+
+    Whether they fit the network is for the rules (CT702), where the app can read it.
+
+    Raises:
+        ConfigurationError: they do not.
+    """
+    names = {tensor.name for tensor in config.input}
+    for index, profile in enumerate(profiles):
+        what = f"profile {index} of {recipe}"
+        missing = sorted(names - profile.keys())
+        if missing:
+            raise ConfigurationError(
+                f"{what} says nothing of the input {missing[0]!r} of config.pbtxt: add its shapes, a profile has those "
+                "of all inputs"
+            )
+        for tensor in config.input:
+            _check_shapes(profile[tensor.name], tensor, config.max_batch_size, what)
+    reached = max((min(_largest_batches(profile, names)) for profile in profiles if names), default=None)
+    if reached is not None and reached < config.max_batch_size:
+        raise ConfigurationError(
+            f"the largest batch of the profiles of {recipe} is {reached} and config.pbtxt has max_batch_size: "
+            f"{config.max_batch_size}, so that the server would not load the plan: raise the one or lower the other"
+        )
+
+
+def _largest_batches(profile: Profile, names: set[str]) -> list[int]:
+    return [profile[name].maximum[0] for name in names]
+
+
+def _check_shapes(shapes: ProfileShapes, tensor: ModelInput, max_batch_size: int, what: str) -> None:
+    if tensor.is_shape_tensor or tensor.allow_ragged_batch:
+        return  # the profile has its values, or a length that config.pbtxt does not say
+    dims = dims_in_plan(tensor)
+    batch = 1 if max_batch_size > 0 else 0
+    if len(shapes.maximum) != len(dims) + batch:
+        beside = " and the batch dimension" if batch else ""
+        raise ConfigurationError(
+            f"{what} has {len(shapes.maximum)} dimensions for the input {tensor.name!r} and config.pbtxt has "
+            f"dims: {list(dims)}{beside}"
+        )
+    for size, low, high in zip(dims, shapes.minimum[batch:], shapes.maximum[batch:], strict=True):
+        if size >= 0 and not low <= size <= high:
+            raise ConfigurationError(
+                f"{what} goes from {low} to {high} where the input {tensor.name!r} has {size} in config.pbtxt, "
+                f"dims: {list(dims)}: let the profile include that size"
+            )
+
+
+def shape_flags(profiles: Sequence[Profile]) -> tuple[str, ...]:
+    """The options of trtexec for the profiles; it splits a name from its shape at the last colon."""
+    flags: list[str] = []
+    for index, profile in enumerate(profiles):
+        if len(profiles) > 1:
+            flags.append(f"--profile={index}")
+        for option, which in (("--minShapes", "minimum"), ("--optShapes", "optimum"), ("--maxShapes", "maximum")):
+            shapes = (f"{name}:{'x'.join(map(str, getattr(profile[name], which)))}" for name in sorted(profile))
+            flags.append(f"{option}={','.join(shapes)}")
+    return tuple(flags)
+
+
+def profile_documents(profiles: Sequence[Profile]) -> list[dict[str, dict[str, list[int]]]]:
+    """The profiles as JSON values: input → min, opt and max."""
+    return [
+        {
+            name: {"min": list(shapes.minimum), "opt": list(shapes.optimum), "max": list(shapes.maximum)}
+            for name, shapes in sorted(profile.items())
+        }
+        for profile in profiles
+    ]

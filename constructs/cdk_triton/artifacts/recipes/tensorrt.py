@@ -1,0 +1,359 @@
+"""`TensorRTPlan`: an ONNX network becomes the plan that the server loads.
+
+The build program is told, as a step of the plan of a build (`cdk_triton.artifacts.build_plan`)::
+
+    {"recipe": "tensorrt_plan",
+     "name": "the TensorRT plan of bert",
+     "onnx": "bert/bert.onnx",                 the network, relative to the repository
+     "plan": "bert/1/model.plan",              the file to write
+     "flags": ["--buildOnly", …],              trtexec's options, without --onnx and --saveEngine
+     "flags_if_static": [...] | null,          what to run instead if trtexec ends with "Static model does not take
+                                               explicit shapes": a network that nobody could read at synth may have no
+                                               dynamic dimension, and trtexec refuses a profile then. null: cannot be
+     "tensorrt_major": 10,                     what the flags were made for; with another one nothing is built
+     "profiles": [{"ids": {"min": [1, 128], "opt": [16, 128], "max": [128, 128]}}, …],
+     "inputs":  [{"name": "ids", "data_type": "TYPE_INT32", "dims": [-1, 128]}, …],
+     "outputs": [{"name": "out", "data_type": "TYPE_FP32", "dims": [-1, 128, 768]}, …],
+                                               as config.pbtxt says them, the batch dimension (-1) included and reshapes
+                                               applied; -1: any size. [] where config.pbtxt leaves them to the server
+     "parity": {"tolerance": {"absolute": 0.01, "relative": 0.02},
+                "ranges": {"ids": [0, 30521]}, "seed": 0} | null}
+                                               null: switched off, which the manifest says. An output holds if
+                                               max|plan - reference| <= absolute + relative * max|reference| over the
+                                               tensor, and neither has a NaN or an infinity that the other has not.
+                                               Integer inputs that `ranges` does not name get zeros and ones
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import PurePosixPath
+from typing import TYPE_CHECKING, Final, Literal, get_args
+
+from cdk_triton.artifacts.recipes.parity import Parity
+from cdk_triton.artifacts.recipes.precision import PRECISIONS, Precision, check_precision, precision_flags
+from cdk_triton.artifacts.recipes.profiles import (
+    Shapes,
+    check_profiles,
+    declared_profiles,
+    profile_documents,
+    shape_flags,
+)
+from cdk_triton.artifacts.recipes.s3_file import S3File
+from cdk_triton.artifacts.recipes.trtexec import (
+    knows,
+    major_version,
+    newest_with,
+    oldest_with,
+    possible_versions,
+)
+from cdk_triton.artifacts.recipes.values import model_of, one_of, path_in_model, whole_number
+from cdk_triton.errors import ConfigurationError
+from cdk_triton.triton.contents import Unreadable
+from cdk_triton.triton.contents.onnx_file import OnnxFile, onnx_file
+from cdk_triton.triton.contents.onnx_types import NetworkTypes, network_types
+from cdk_triton.triton.plans import Profile, configured_profile, dims_in_plan, open_shape
+from cdk_triton.triton.schema import DataType, ModelConfig, ModelInput, ModelOutput
+from cdk_triton.triton.versions import LARGEST_VERSION
+
+if TYPE_CHECKING:
+    from cdk_triton.sagemaker import ServingPlatform
+    from cdk_triton.triton import Model, ModelRepository, RepositoryFile
+
+__all__ = ["HardwareCompatibility", "TensorRTPlan"]
+
+HardwareCompatibility = Literal["ampere+", "same_compute_capability"]
+
+PLAN_NAME: Final = "model.plan"
+_S3_NAME: Final = "model.onnx"
+_TRTEXEC_NAMES: Final = {"ampere+": "ampere+", "same_compute_capability": "sameComputeCapability"}
+_LARGEST_WORKSPACE_MIB: Final = 1 << 20
+# A build tries kernels: it takes longer the larger the network is, and once more for each profile.
+_MINUTES_PER_PLAN: Final = 2.0
+_MINUTES_PER_100_MB: Final = 1.0
+_UNKNOWN_NETWORK_MB: Final = 500.0
+
+
+@dataclass(frozen=True)
+class TensorRTPlan:
+    """Builds `model.plan` of a TensorRT model from an ONNX file with trtexec, on the GPU that serves it.
+
+    After the build the plan is loaded and run, its inputs and outputs are compared with `config.pbtxt`, and what it
+    answers is compared with ONNX Runtime. The ONNX file and its external data are left out of what is served.
+
+    Attributes:
+        model: the directory of the TensorRT model in the repository; "." where the repository is the model.
+        onnx: the network: a file relative to the model's directory, which is there or is made by another recipe; or
+            a file in S3 that contains all of its weights.
+        version: the version directory that gets the plan, from 1 on.
+        profiles: the shapes that the plan takes, one mapping for each optimisation profile: input → smallest, usual and
+            largest shape, batch dimension included. None: one profile, from `config.pbtxt`, with batches of 1 to
+            `max_batch_size` and made fastest for the largest; a dimension of -1 leaves none to derive.
+        precision: what the plan computes with. "fp32" (as TF32 where the GPU has it), "fp16" and "bf16" allow that
+            precision wherever TensorRT finds it faster; "int8" is for a network with QuantizeLinear and
+            DequantizeLinear, and allows FP16 elsewhere; "strongly_typed" keeps every tensor as the ONNX file has it.
+            From TensorRT 11 on all networks are strongly typed, and another word must be what the network has already.
+        workspace_mib: memory for the builder's kernels in MiB; None: all of the GPU's.
+        optimization_level: 0 (fastest build) to 5 (fastest plan); None: TensorRT's default, 3.
+        hardware_compatibility: which other GPUs may run the plan: "ampere+" or "same_compute_capability"; None: only
+            the kind that built it, which gives the fastest plan and is all that serving needs.
+        parity: how the plan is compared with ONNX Runtime; None: not at all.
+
+    Raises:
+        ConfigurationError: a value cannot be used.
+    """
+
+    model: str
+    onnx: str | S3File = _S3_NAME
+    version: int = 1
+    profiles: Sequence[Mapping[str, Shapes]] | None = None
+    precision: Precision = "fp32"
+    workspace_mib: int | None = None
+    optimization_level: int | None = None
+    hardware_compatibility: HardwareCompatibility | None = None
+    parity: Parity | None = field(default_factory=Parity)
+
+    def __post_init__(self) -> None:
+        """Check what the values tell by themselves."""
+        path_in_model(self.model, _S3_NAME, "onnx")
+        if not isinstance(self.onnx, S3File):
+            path_in_model(self.model, self.onnx, f"onnx of {self}")
+        whole_number(self.version, f"version of {self}", 1, LARGEST_VERSION)
+        if self.profiles is not None:
+            object.__setattr__(self, "profiles", declared_profiles(self.profiles, str(self)))
+        one_of(self.precision, f"precision of {self}", PRECISIONS)
+        if self.workspace_mib is not None:
+            whole_number(self.workspace_mib, f"workspace_mib of {self}", 1, _LARGEST_WORKSPACE_MIB)
+        if self.optimization_level is not None:
+            whole_number(self.optimization_level, f"optimization_level of {self}", 0, 5)
+        if self.hardware_compatibility is not None:
+            words = get_args(HardwareCompatibility)
+            one_of(self.hardware_compatibility, f"hardware_compatibility of {self}", words)
+        if self.parity is not None and not isinstance(self.parity, Parity):
+            raise ConfigurationError(f"parity of {self} is {self.parity!r}: write Parity(…), or None for no comparison")
+
+    def __str__(self) -> str:
+        return f"TensorRTPlan({self.model!r})"
+
+    @property
+    def produces(self) -> tuple[str, ...]:
+        """The plan."""
+        return (PurePosixPath(self.model, str(self.version), PLAN_NAME).as_posix(),)
+
+    @property
+    def network(self) -> str:
+        """The ONNX file, relative to the repository."""
+        return PurePosixPath(self.model, _S3_NAME if isinstance(self.onnx, S3File) else self.onnx).as_posix()
+
+    @property
+    def consumes(self) -> tuple[str, ...]:
+        """The ONNX file; its external data goes with it."""
+        return (self.network,)
+
+    @property
+    def s3_files(self) -> Mapping[str, S3File]:
+        """The ONNX file if it is in S3."""
+        return {self.network: self.onnx} if isinstance(self.onnx, S3File) else {}
+
+    def parameters(self) -> dict[str, object]:
+        """What takes part in the artifact key."""
+        return {
+            "recipe": "tensorrt_plan",
+            "model": self.model,
+            "onnx": {"sha256": self.onnx.sha256} if isinstance(self.onnx, S3File) else self.network,
+            "version": self.version,
+            "profiles": None if self.profiles is None else profile_documents(self._declared),
+            "precision": self.precision,
+            "workspace_mib": self.workspace_mib,
+            "optimization_level": self.optimization_level,
+            "hardware_compatibility": self.hardware_compatibility,
+            "parity": None if self.parity is None else self.parity.parameters(),
+        }
+
+    @property
+    def _declared(self) -> tuple[Profile, ...]:
+        return () if self.profiles is None else declared_profiles(self.profiles, str(self))
+
+    def shape_profiles(self, config: ModelConfig) -> tuple[Profile, ...]:
+        """The declared profiles, or the one that follows from a configuration; none where that leaves a shape open."""
+        if self.profiles is not None:
+            return self._declared
+        return () if open_shape(config) else (configured_profile(config),)
+
+    def validate(self, repository: ModelRepository, platform: ServingPlatform) -> None:
+        """Refuse what cannot be built for the repository and the platform.
+
+        Whether an ONNX file that is there fits its configuration and its profiles is for the rules (CT702, CT705).
+
+        Raises:
+            ConfigurationError: the model is missing, not served by TensorRT or has an open shape; the release has no
+                such option; the GPU has no such precision; the network cannot be read; a range is of no integer input.
+        """
+        model = model_of(repository, self.model, str(self))
+        config = self._check_model(model)
+        release = self._release(platform)
+        several = ("--profile",) if len(self._declared) > 1 else ()
+        for option in (*self._options(config, platform, ()), *several):
+            _check_option(option, release, str(self))
+        self._check_gpu(platform)
+        file = _file(repository, self.network)
+        if file is not None and isinstance(read := onnx_file(file.source), Unreadable):
+            raise ConfigurationError(f"the network {self.network} of {self} {read.reason}: export it again")
+        check_precision(str(self), self.precision, platform, release, _types(file))
+
+    def _check_model(self, model: Model) -> ModelConfig:
+        if model.config_error is not None:
+            raise ConfigurationError(f"{self} needs to know its model: {model.config_error}")
+        config = model.config or ModelConfig()
+        if model.backend_name != "tensorrt":
+            backend = f"the backend {model.backend_name!r}" if model.backend_name else "no backend"
+            raise ConfigurationError(
+                f"{self} builds a plan, and {model.config_path} has {backend}, which reads none: write "
+                'platform: "tensorrt_plan"'
+            )
+        if config.default_model_filename not in ("", PLAN_NAME):
+            raise ConfigurationError(
+                f"{self} writes {PLAN_NAME}, and {model.config_path} has default_model_filename: "
+                f'"{config.default_model_filename}": remove that line'
+            )
+        if self.profiles is None and (reason := open_shape(config)):
+            raise ConfigurationError(
+                f"no optimisation profile can be derived for {self}, {reason}: declare the shapes, batch included, as "
+                f"profiles=[{_example(config)}] (smallest, usual, largest)"
+            )
+        check_profiles(self.shape_profiles(config) if self.profiles is not None else (), config, str(self))
+        types = {tensor.name: DataType.Name(tensor.data_type) for tensor in config.input}
+        for name in self.parity.ranges if self.parity is not None else ():
+            if types and "INT" not in types.get(name, ""):
+                raise ConfigurationError(
+                    f"{self} has a range for {name!r}, which is no integer input of {model.config_path} "
+                    f"({', '.join(f'{each} {kind}' for each, kind in types.items())}): remove the range"
+                )
+        return config
+
+    def _release(self, platform: ServingPlatform) -> str:
+        if platform.release is None:
+            raise ConfigurationError(
+                f"the options of trtexec for {self} depend on its TensorRT, and the platform has an image of its own "
+                "without a release: say beside image which release it has, such as release='25.09'"
+            )
+        return platform.release
+
+    def _check_gpu(self, platform: ServingPlatform) -> None:
+        capability = tuple(map(int, platform.compute_capability.split(".")))
+        if self.hardware_compatibility == "ampere+" and capability < (8, 0):  # NvInfer.h, kAMPERE_PLUS
+            raise ConfigurationError(
+                f"{self} has hardware_compatibility='ampere+', which TensorRT builds on Ampere and newer GPUs, and "
+                f"{platform.instance_type} has the {platform.gpu} (compute capability {platform.compute_capability}): "
+                "leave it out, or serve on an instance type such as ml.g5.xlarge"
+            )
+        if self.workspace_mib is not None and self.workspace_mib > platform.gpu_memory_gb * 1024:
+            raise ConfigurationError(
+                f"{self} has workspace_mib={self.workspace_mib} and a {platform.gpu} has {platform.gpu_memory_gb} GB: "
+                "take less, or leave it out for all that there is"
+            )
+
+    def step(self, repository: ModelRepository, platform: ServingPlatform) -> dict[str, object]:
+        """What the build program is told; the module's docstring describes it.
+
+        Raises:
+            ConfigurationError: as `validate`.
+        """
+        self.validate(repository, platform)
+        model = model_of(repository, self.model, str(self))
+        config = model.config or ModelConfig()
+        profiles = self.shape_profiles(config)
+        plain, shaped = (self._options(config, platform, shapes) for shapes in ((), profiles))
+        file = _file(repository, self.network)
+        static = None if file is None else _is_static(file, config)
+        may_be_static = static is None and all(
+            shapes.minimum == shapes.maximum for profile in profiles for shapes in profile.values()
+        )
+        return {
+            "recipe": "tensorrt_plan",
+            "name": f"the TensorRT plan of {model.name}",
+            "onnx": self.network,
+            "plan": self.produces[0],
+            "flags": list(plain if static else shaped),
+            "flags_if_static": list(plain) if may_be_static else None,
+            "tensorrt_major": major_version(self._release(platform)),
+            "profiles": profile_documents(profiles),
+            "inputs": [_tensor(tensor, config.max_batch_size) for tensor in config.input],
+            "outputs": [_tensor(tensor, config.max_batch_size) for tensor in config.output],
+            "parity": None if self.parity is None else self.parity.document(self.precision),
+        }
+
+    def _options(self, config: ModelConfig, platform: ServingPlatform, profiles: Sequence[Profile]) -> tuple[str, ...]:
+        """The command line for the platform's TensorRT, without files; no shapes without profiles."""
+        major = major_version(self._release(platform))
+        # 8.6 knows both words, older ones the first only.
+        options = ["--buildOnly" if major < 10 else "--skipInference"]
+        options += precision_flags(self.precision, major)
+        if self.workspace_mib is not None:
+            options.append(f"--memPoolSize=workspace:{self.workspace_mib}")
+        if self.optimization_level is not None:
+            options.append(f"--builderOptimizationLevel={self.optimization_level}")
+        if self.hardware_compatibility is not None:
+            options.append(f"--hardwareCompatibilityLevel={_TRTEXEC_NAMES[self.hardware_compatibility]}")
+        return (*options, *shape_flags(profiles))
+
+    def estimated_minutes(self, repository: ModelRepository) -> float:
+        """A rough estimate of the build's duration."""
+        file = _file(repository, self.network)
+        megabytes = _UNKNOWN_NETWORK_MB if file is None else file.size / 1e6
+        return _MINUTES_PER_PLAN + _MINUTES_PER_100_MB * megabytes / 100 * max(1, len(self._declared))
+
+
+def _check_option(option: str, release: str, recipe: str) -> None:
+    possible = possible_versions(release)
+    if any(knows(option, version) for version in possible):
+        return
+    oldest = tuple(map(int, oldest_with(option).split(".")))
+    bound = f"from {oldest_with(option)} on" if oldest > possible[0] else f"up to {newest_with(option)}"
+    version = ".".join(map(str, possible[-1]))
+    raise ConfigurationError(
+        f"{recipe} needs trtexec {option}, which TensorRT has {bound}, and Triton {release} has {version}: leave it "
+        "out, or serve with another release"
+    )
+
+
+def _file(repository: ModelRepository, path: str) -> RepositoryFile | None:
+    return next((file for file in repository.files if file.path == PurePosixPath(path)), None)
+
+
+def _types(file: RepositoryFile | None) -> NetworkTypes | None:
+    read = None if file is None else network_types(file.source)
+    return read if isinstance(read, NetworkTypes) else None
+
+
+def _is_static(file: RepositoryFile, config: ModelConfig) -> bool:
+    """Whether trtexec takes no shapes: "Static model does not take explicit shapes" (sampleEngines.cpp)."""
+    read = onnx_file(file.source)
+    if not isinstance(read, OnnxFile) or any(tensor.is_shape_tensor for tensor in config.input):
+        return False
+    return all(
+        tensor.shape is not None and all(isinstance(size, int) and size > 0 for size in tensor.shape)
+        for tensor in read.inputs
+    )
+
+
+def _tensor(tensor: ModelInput | ModelOutput, max_batch_size: int) -> dict[str, object]:
+    dims = list(tensor.reshape.shape if tensor.HasField("reshape") else tensor.dims)
+    batch = [-1] if max_batch_size > 0 and not tensor.is_shape_tensor else []
+    return {"name": tensor.name, "data_type": DataType.Name(tensor.data_type), "dims": batch + dims}
+
+
+def _example(config: ModelConfig) -> str:
+    """A profile as it would be written, with 1, 128 and 512 for what is open."""
+    if not config.input:
+        return "{'input': ((1, 3, 224, 224), (8, 3, 224, 224), (16, 3, 224, 224))}"
+    most = config.max_batch_size
+    shapes = []
+    for tensor in config.input:
+        each = []
+        for batch, size in ((1, 1), (max(most // 2, 1), 128), (most, 512)):
+            dims = [size if dim == -1 else dim for dim in dims_in_plan(tensor)]
+            each.append(tuple([batch, *dims] if most > 0 else dims))
+        shapes.append(f"{tensor.name!r}: {tuple(each)}")
+    return f"{{{', '.join(shapes)}}}"

@@ -1,0 +1,88 @@
+"""Which options trtexec has, by version of TensorRT, and which TensorRT a release of Triton may have.
+
+The table is `data/trtexec_flags.json`, written by `tools/trtexec_flags.py` from NVIDIA's sources at their tags.
+"""
+
+from __future__ import annotations
+
+import json
+from functools import cache
+from importlib.resources import files
+from typing import Any
+
+from cdk_triton.triton.releases import release, tensorrt_bounds
+
+__all__ = ["knows", "major_version", "newest_with", "oldest_with", "possible_versions", "trtexec_versions"]
+
+Version = tuple[int, ...]
+
+
+def trtexec_versions() -> tuple[Version, ...]:
+    """The versions of TensorRT whose trtexec is in the table, oldest first."""
+    return tuple(_numbers(name) for name in _table()["releases"])
+
+
+def knows(option: str, version: Version) -> bool:
+    """Whether a trtexec has an option.
+
+    Args:
+        option: its name, `--fp16`; or with a value that not every version takes,
+            `--hardwareCompatibilityLevel=sameComputeCapability`.
+        version: a version of the table.
+    """
+    return any(_numbers(first) <= version <= _numbers(last) for first, last in _runs(option))
+
+
+def oldest_with(option: str) -> str:
+    """The oldest version of the table that has an option, which one has."""
+    return _runs(option)[0][0]
+
+
+def newest_with(option: str) -> str:
+    """The newest version of the table that has an option, which one has."""
+    return _runs(option)[-1][1]
+
+
+def major_version(name: str) -> int:
+    """The major version of TensorRT in a release of Triton; the build asks the image itself, and ends if it differs."""
+    return int(release(name).tensorrt.partition(".")[0])
+
+
+def possible_versions(name: str) -> tuple[Version, ...]:
+    """The versions of the table that stand for what a release of Triton may have.
+
+    It is one where the release's TensorRT was read, and several where it was only recalled: nothing may be refused
+    because of a version that nobody has read.
+
+    Args:
+        name: a release in the table of releases.
+    """
+    versions = trtexec_versions()
+    oldest, newest = tensorrt_bounds(name)
+    first = versions[0] if oldest is None else _nearest(oldest)
+    last = versions[-1] if newest is None else _nearest(newest)
+    return tuple(version for version in versions if first <= version <= last)
+
+
+def _nearest(version: Version) -> Version:
+    """The newest version of the table that is not newer; patches between two rows have the options of the older."""
+    older = [each for each in trtexec_versions() if each <= version]
+    return older[-1] if older else trtexec_versions()[0]
+
+
+def _runs(option: str) -> list[list[str]]:
+    """The runs of versions that have an option, of its value where the table knows that by itself."""
+    flags: dict[str, list[list[str]]] = _table()["flags"]
+    name, equals, value = option.partition("=")
+    return flags.get(f"{name}{equals}{value.lower()}", flags.get(name, []))
+
+
+def _numbers(version: str) -> Version:
+    return tuple(int(part) for part in version.split("."))
+
+
+@cache
+def _table() -> dict[str, Any]:
+    text = files(__package__).joinpath("data", "trtexec_flags.json").read_text(encoding="utf-8")
+    table: dict[str, Any] = json.loads(text)
+    return table

@@ -1,0 +1,102 @@
+"""What the recipes ask of the values that they are given."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import PurePosixPath
+from typing import TYPE_CHECKING
+
+from cdk_triton.errors import ConfigurationError
+from cdk_triton.sagemaker.tokens import refuse_token
+
+if TYPE_CHECKING:
+    from cdk_triton.triton import Model, ModelRepository
+
+__all__ = ["literal", "model_of", "one_of", "path_in_model", "whole_number"]
+
+
+def literal(value: object, what: str) -> str:
+    """A text that is known while the app runs.
+
+    Args:
+        value: what the user wrote.
+        what: what it is, to begin a sentence with: "the bucket of an S3File".
+
+    Raises:
+        ConfigurationError: it is no text, or contains a CDK token.
+    """
+    if not isinstance(value, str):
+        raise ConfigurationError(f"{what} must be text in quotes, got {value!r}, a {type(value).__name__}")
+    refuse_token(value, what)
+    return value
+
+
+def whole_number(value: object, what: str, lowest: int, highest: int) -> int:
+    """A whole number within bounds, both included.
+
+    Raises:
+        ConfigurationError: it is another one, or none.
+    """
+    if isinstance(value, bool) or not isinstance(value, int) or not lowest <= value <= highest:
+        raise ConfigurationError(f"{what} is {value!r} and must be a whole number from {lowest} to {highest}")
+    return value
+
+
+def one_of(value: object, what: str, allowed: Iterable[str]) -> str:
+    """One of a few words.
+
+    Raises:
+        ConfigurationError: it is another one.
+    """
+    words = tuple(allowed)
+    if not isinstance(value, str) or value not in words:
+        raise ConfigurationError(f"{what} is {value!r} and must be one of {', '.join(map(repr, words))}")
+    return value
+
+
+def path_in_model(model: str, path: str, what: str) -> str:
+    """A path in a model's directory, relative to the repository, with `/`.
+
+    Args:
+        model: the directory of the model in the repository; "." where the repository is the model.
+        path: as the user wrote it, relative to that directory.
+        what: what it is, to begin a sentence with: "onnx of TensorRTPlan('bert')".
+
+    Raises:
+        ConfigurationError: it is no text, contains a CDK token, or leads out of the model's directory.
+    """
+    literal(model, "the model of a recipe")
+    if model in ("", "..") or "/" in model or "\\" in model:
+        raise ConfigurationError(
+            f"the model of a recipe is {model!r} and must be the name of a model's directory in the repository, such "
+            "as 'bert'"
+        )
+    literal(path, what)
+    parts = PurePosixPath(path).parts
+    if not parts or path.startswith("/") or ".." in parts or "\\" in path or path.endswith("/"):
+        raise ConfigurationError(
+            f"{what} is {path!r} and must be the path of a file in the directory of the model {model!r}, relative to "
+            "that directory and with /"
+        )
+    return PurePosixPath(model, path).as_posix()
+
+
+def model_of(repository: ModelRepository, model: str, recipe: str) -> Model:
+    """The model that a recipe is for.
+
+    Args:
+        repository: the repository of the recipe.
+        model: the directory of the model; "." where the repository is the model.
+        recipe: what the recipe is called: "TensorRTPlan('bert')".
+
+    Raises:
+        ConfigurationError: the repository has no such model.
+    """
+    found = next((each for each in repository.models if each.directory == PurePosixPath(model)), None)
+    if found is None:
+        known = ", ".join(repr(each.directory.as_posix()) for each in repository.models)
+        raise ConfigurationError(
+            f"{recipe} is for the model {model!r}, and the repository {repository.root} has {known}: write the name of "
+            "one of these directories"
+        )
+    return found
