@@ -10,6 +10,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from cdk_triton.artifacts import Parity, S3File, TensorRTPlan, Tolerance
     from cdk_triton.hosting import TritonArtifactStore, TritonEndpoint, TritonModel, TritonMultiModel, TritonVariant
     from cdk_triton.sagemaker import ServingPlatform
     from cdk_triton.triton import ContainerEnvironment, ModelRepository
@@ -17,7 +18,11 @@ if TYPE_CHECKING:
 __all__ = [
     "ContainerEnvironment",
     "ModelRepository",
+    "Parity",
+    "S3File",
     "ServingPlatform",
+    "TensorRTPlan",
+    "Tolerance",
     "TritonArtifactStore",
     "TritonEndpoint",
     "TritonModel",
@@ -28,7 +33,11 @@ __all__ = [
 _ROOM_OF = {
     "ContainerEnvironment": "triton",
     "ModelRepository": "triton",
+    "Parity": "artifacts",
+    "S3File": "artifacts",
     "ServingPlatform": "sagemaker",
+    "TensorRTPlan": "artifacts",
+    "Tolerance": "artifacts",
     "TritonArtifactStore": "hosting",
     "TritonEndpoint": "hosting",
     "TritonModel": "hosting",

@@ -1,7 +1,27 @@
-"""From sources to archives: keys, digests and the archive writer. Nothing here imports `aws_cdk`."""
+"""From sources to archives: recipes, keys, digests, build plans, the archive writer. Nothing here imports `aws_cdk`."""
 
 from cdk_triton.artifacts.archive import Archive, write_archive
+from cdk_triton.artifacts.build_plan import build_inputs, ensemble_document, estimated_minutes, platform_document
 from cdk_triton.artifacts.contents import PLACEHOLDER
-from cdk_triton.artifacts.keys import BUILDER_VERSION, artifact_key, source_key
+from cdk_triton.artifacts.keys import BUILDER_VERSION, artifact_key, source_key, sources_key
+from cdk_triton.artifacts.recipes import BuildRecipe, Parity, S3File, TensorRTPlan, Tolerance, recipes_of
 
-__all__ = ["BUILDER_VERSION", "PLACEHOLDER", "Archive", "artifact_key", "source_key", "write_archive"]
+__all__ = [
+    "BUILDER_VERSION",
+    "PLACEHOLDER",
+    "Archive",
+    "BuildRecipe",
+    "Parity",
+    "S3File",
+    "TensorRTPlan",
+    "Tolerance",
+    "artifact_key",
+    "build_inputs",
+    "ensemble_document",
+    "estimated_minutes",
+    "platform_document",
+    "recipes_of",
+    "source_key",
+    "sources_key",
+    "write_archive",
+]

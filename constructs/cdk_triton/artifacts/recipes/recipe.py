@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 from cdk_triton.artifacts.canonical import canonical_json
 from cdk_triton.errors import ConfigurationError
+from cdk_triton.triton.repository import PromisedFiles
 
 if TYPE_CHECKING:
     from cdk_triton.artifacts.recipes.s3_file import S3File
@@ -63,15 +64,31 @@ class BuildRecipe(Protocol):
 def recipes_of(repository: ModelRepository) -> tuple[BuildRecipe, ...]:
     """The recipes of a repository in an order of their own, whatever the order in which they were given.
 
+    A repository without any is packed as it is.
+
     Raises:
-        ConfigurationError: one is no recipe that this library can run.
+        ConfigurationError: one is no recipe that this library can run; or `cdk-triton.toml` promises a file that is not
+            there and that no recipe makes.
     """
     recipes = []
     for recipe in repository.recipes:
-        if not isinstance(recipe, BuildRecipe):
+        if isinstance(recipe, PromisedFiles):
+            _check_promises(repository, recipe)
+        elif isinstance(recipe, BuildRecipe):
+            recipes.append(recipe)
+        else:
             raise ConfigurationError(
                 f"{recipe!r} is no recipe that can be built: use TensorRTPlan, DaliPipeline, CondaEnvironment or "
                 "OnnxExport"
             )
-        recipes.append(recipe)
     return tuple(sorted(recipes, key=lambda recipe: canonical_json(recipe.parameters())))
+
+
+def _check_promises(repository: ModelRepository, promised: PromisedFiles) -> None:
+    here = {file.path.as_posix() for file in repository.files}
+    missing = [path for path in promised.produces if path not in here]
+    if missing:
+        raise ConfigurationError(
+            f"the cdk-triton.toml of {repository.root} promises {missing[0]}, which is not there, and no recipe makes "
+            "it: add the recipe, or put the file there"
+        )
