@@ -109,10 +109,10 @@ def platform_document(platform: ServingPlatform) -> dict[str, str | None]:
 
 def estimated_minutes(repositories: Iterable[ModelRepository]) -> float:
     """A rough estimate of a job that builds all of these repositories, its start included; 0 where none has recipes."""
-    built = [repository for repository in repositories if repository.recipes]
+    built = [(repository, recipes) for repository in repositories if (recipes := recipes_of(repository))]
     if not built:
         return 0.0
-    steps = sum(recipe.estimated_minutes(repository) for repository in built for recipe in recipes_of(repository))
+    steps = sum(recipe.estimated_minutes(repository) for repository, recipes in built for recipe in recipes)
     return _JOB_START_MINUTES + _ENSEMBLE_MINUTES * len(built) + steps
 
 

@@ -30,9 +30,10 @@ _FLAGS: Final[dict[str, tuple[str, ...]]] = {
 }
 # The floating-point types of a network that is what a precision says.
 _TYPES: Final = {"fp32": {"FP32"}, "fp16": {"FP16", "FP32"}, "bf16": {"BF16", "FP32"}}
-_AUTOCAST: Final = {
-    "fp16": "python -m modelopt.onnx.autocast --onnx_path …",
-    "bf16": "python -m modelopt.onnx.autocast --low_precision_type bf16 --onnx_path …",
+# https://nvidia.github.io/Model-Optimizer/guides/8_autocast.html and _onnx_quantization.html
+_CONVERTERS: Final = {
+    "fp16": "python -m modelopt.onnx.autocast --keep_io_types --onnx_path …",
+    "bf16": "python -m modelopt.onnx.autocast --keep_io_types --low_precision_type bf16 --onnx_path …",
     "int8": "python -m modelopt.onnx.quantization --onnx_path …",
 }
 
@@ -69,7 +70,7 @@ def check_precision(
         # trtexec sets the same range for every tensor then: sampleEngines.cpp, setTensorDynamicRange.
         raise ConfigurationError(
             f"{recipe} has precision='int8' and its network has no QuantizeLinear or DequantizeLinear, so that trtexec "
-            f"would invent the ranges of all tensors: quantise the network first, with {_AUTOCAST['int8']}"
+            f"would invent the ranges of all tensors: quantise the network first, with {_CONVERTERS['int8']}"
         )
 
 
@@ -82,7 +83,7 @@ def _check_strongly_typed(recipe: str, precision: Precision, release: str, types
             return
         raise ConfigurationError(
             f"{recipe} has precision={precision!r} and {because}, and the app cannot read them before the network is "
-            f"there: write precision='strongly_typed', and convert the network with {_AUTOCAST[precision]}"
+            f"there: write precision='strongly_typed', and convert the network with {_CONVERTERS[precision]}"
         )
     if precision == "int8":
         if types.is_quantized:
@@ -92,7 +93,7 @@ def _check_strongly_typed(recipe: str, precision: Precision, release: str, types
         if (precision == "fp32" or precision.upper() in types.floats) and types.floats <= _TYPES[precision]:
             return
         found = f"has weights of {' and '.join(sorted(types.floats)) or 'no floating-point type'}"
-    mend = f"convert the network with {_AUTOCAST[precision]}, or " if precision in _AUTOCAST else ""
+    mend = f"convert the network with {_CONVERTERS[precision]}, or " if precision in _CONVERTERS else ""
     raise ConfigurationError(
         f"{recipe} has precision={precision!r}, its network {found}, and {because}: {mend}write "
         "precision='strongly_typed' to take it as it is"

@@ -32,6 +32,18 @@ from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Final, Literal, get_args
 
 from cdk_triton.artifacts.recipes.parity import Parity
+from cdk_triton.artifacts.recipes.plan_checks import (
+    PLAN_NAME,
+    check_gpu,
+    check_model,
+    check_options,
+    check_ranges,
+    check_shapes_are_known,
+    file_at,
+    network_size,
+    read_network,
+    required_release,
+)
 from cdk_triton.artifacts.recipes.precision import PRECISIONS, Precision, check_precision, precision_flags
 from cdk_triton.artifacts.recipes.profiles import (
     Shapes,
@@ -41,35 +53,27 @@ from cdk_triton.artifacts.recipes.profiles import (
     shape_flags,
 )
 from cdk_triton.artifacts.recipes.s3_file import S3File
-from cdk_triton.artifacts.recipes.trtexec import (
-    knows,
-    major_version,
-    newest_with,
-    oldest_with,
-    possible_versions,
-)
+from cdk_triton.artifacts.recipes.trtexec import major_version
 from cdk_triton.artifacts.recipes.values import model_of, one_of, path_in_model, whole_number
 from cdk_triton.errors import ConfigurationError
-from cdk_triton.triton.contents import Unreadable
-from cdk_triton.triton.contents.onnx_file import OnnxFile, onnx_file
+from cdk_triton.triton.contents.onnx_file import OnnxFile
 from cdk_triton.triton.contents.onnx_types import NetworkTypes, network_types
-from cdk_triton.triton.plans import Profile, configured_profile, dims_in_plan, open_shape
+from cdk_triton.triton.plans import Profile, configured_profile, open_shape
 from cdk_triton.triton.schema import DataType, ModelConfig, ModelInput, ModelOutput
 from cdk_triton.triton.versions import LARGEST_VERSION
 
 if TYPE_CHECKING:
     from cdk_triton.sagemaker import ServingPlatform
-    from cdk_triton.triton import Model, ModelRepository, RepositoryFile
+    from cdk_triton.triton import ModelRepository
 
 __all__ = ["HardwareCompatibility", "TensorRTPlan"]
 
 HardwareCompatibility = Literal["ampere+", "same_compute_capability"]
 
-PLAN_NAME: Final = "model.plan"
 _S3_NAME: Final = "model.onnx"
 _TRTEXEC_NAMES: Final = {"ampere+": "ampere+", "same_compute_capability": "sameComputeCapability"}
 _LARGEST_WORKSPACE_MIB: Final = 1 << 20
-# A build tries kernels: it takes longer the larger the network is, and once more for each profile.
+# A build tries kernels: it takes longer the larger the network is, and once more for each profile. Guesses, all three.
 _MINUTES_PER_PLAN: Final = 2.0
 _MINUTES_PER_100_MB: Final = 1.0
 _UNKNOWN_NETWORK_MB: Final = 500.0
@@ -191,68 +195,19 @@ class TensorRTPlan:
                 such option; the GPU has no such precision; the network cannot be read; a range is of no integer input.
         """
         model = model_of(repository, self.model, str(self))
-        config = self._check_model(model)
-        release = self._release(platform)
+        config = check_model(str(self), model)
+        if self.profiles is None:
+            check_shapes_are_known(str(self), config)
+        else:
+            check_profiles(self._declared, config, str(self))
+        check_ranges(str(self), model, config, self.parity.ranges if self.parity is not None else ())
+        release = required_release(str(self), platform)
         several = ("--profile",) if len(self._declared) > 1 else ()
-        for option in (*self._options(config, platform, ()), *several):
-            _check_option(option, release, str(self))
-        self._check_gpu(platform)
-        file = _file(repository, self.network)
-        if file is not None and isinstance(read := onnx_file(file.source), Unreadable):
-            raise ConfigurationError(f"the network {self.network} of {self} {read.reason}: export it again")
-        check_precision(str(self), self.precision, platform, release, _types(file))
-
-    def _check_model(self, model: Model) -> ModelConfig:
-        if model.config_error is not None:
-            raise ConfigurationError(f"{self} needs to know its model: {model.config_error}")
-        config = model.config or ModelConfig()
-        if model.backend_name != "tensorrt":
-            backend = f"the backend {model.backend_name!r}" if model.backend_name else "no backend"
-            raise ConfigurationError(
-                f"{self} builds a plan, and {model.config_path} has {backend}, which reads none: write "
-                'platform: "tensorrt_plan"'
-            )
-        if config.default_model_filename not in ("", PLAN_NAME):
-            raise ConfigurationError(
-                f"{self} writes {PLAN_NAME}, and {model.config_path} has default_model_filename: "
-                f'"{config.default_model_filename}": remove that line'
-            )
-        if self.profiles is None and (reason := open_shape(config)):
-            raise ConfigurationError(
-                f"no optimisation profile can be derived for {self}, {reason}: declare the shapes, batch included, as "
-                f"profiles=[{_example(config)}] (smallest, usual, largest)"
-            )
-        check_profiles(self.shape_profiles(config) if self.profiles is not None else (), config, str(self))
-        types = {tensor.name: DataType.Name(tensor.data_type) for tensor in config.input}
-        for name in self.parity.ranges if self.parity is not None else ():
-            if types and "INT" not in types.get(name, ""):
-                raise ConfigurationError(
-                    f"{self} has a range for {name!r}, which is no integer input of {model.config_path} "
-                    f"({', '.join(f'{each} {kind}' for each, kind in types.items())}): remove the range"
-                )
-        return config
-
-    def _release(self, platform: ServingPlatform) -> str:
-        if platform.release is None:
-            raise ConfigurationError(
-                f"the options of trtexec for {self} depend on its TensorRT, and the platform has an image of its own "
-                "without a release: say beside image which release it has, such as release='25.09'"
-            )
-        return platform.release
-
-    def _check_gpu(self, platform: ServingPlatform) -> None:
-        capability = tuple(map(int, platform.compute_capability.split(".")))
-        if self.hardware_compatibility == "ampere+" and capability < (8, 0):  # NvInfer.h, kAMPERE_PLUS
-            raise ConfigurationError(
-                f"{self} has hardware_compatibility='ampere+', which TensorRT builds on Ampere and newer GPUs, and "
-                f"{platform.instance_type} has the {platform.gpu} (compute capability {platform.compute_capability}): "
-                "leave it out, or serve on an instance type such as ml.g5.xlarge"
-            )
-        if self.workspace_mib is not None and self.workspace_mib > platform.gpu_memory_gb * 1024:
-            raise ConfigurationError(
-                f"{self} has workspace_mib={self.workspace_mib} and a {platform.gpu} has {platform.gpu_memory_gb} GB: "
-                "take less, or leave it out for all that there is"
-            )
+        read_network(str(self), repository, self.network)
+        # Before the options: a precision that is none any more has a sentence of its own.
+        check_precision(str(self), self.precision, platform, release, _types(repository, self.network))
+        check_options(str(self), (*self._options(release, ()), *several), release)
+        check_gpu(str(self), platform, self.hardware_compatibility, self.workspace_mib)
 
     def step(self, repository: ModelRepository, platform: ServingPlatform) -> dict[str, object]:
         """What the build program is told; the module's docstring describes it.
@@ -264,10 +219,11 @@ class TensorRTPlan:
         model = model_of(repository, self.model, str(self))
         config = model.config or ModelConfig()
         profiles = self.shape_profiles(config)
-        plain, shaped = (self._options(config, platform, shapes) for shapes in ((), profiles))
-        file = _file(repository, self.network)
-        static = None if file is None else _is_static(file, config)
-        may_be_static = static is None and all(
+        release = required_release(str(self), platform)
+        plain, shaped = self._options(release, ()), self._options(release, profiles)
+        network = read_network(str(self), repository, self.network)
+        is_static = network is not None and _is_static(network, config)
+        may_be_static = network is None and all(
             shapes.minimum == shapes.maximum for profile in profiles for shapes in profile.values()
         )
         return {
@@ -275,21 +231,20 @@ class TensorRTPlan:
             "name": f"the TensorRT plan of {model.name}",
             "onnx": self.network,
             "plan": self.produces[0],
-            "flags": list(plain if static else shaped),
+            "flags": list(plain if is_static else shaped),
             "flags_if_static": list(plain) if may_be_static else None,
-            "tensorrt_major": major_version(self._release(platform)),
+            "tensorrt_major": major_version(release),
             "profiles": profile_documents(profiles),
             "inputs": [_tensor(tensor, config.max_batch_size) for tensor in config.input],
             "outputs": [_tensor(tensor, config.max_batch_size) for tensor in config.output],
             "parity": None if self.parity is None else self.parity.document(self.precision),
         }
 
-    def _options(self, config: ModelConfig, platform: ServingPlatform, profiles: Sequence[Profile]) -> tuple[str, ...]:
-        """The command line for the platform's TensorRT, without files; no shapes without profiles."""
-        major = major_version(self._release(platform))
+    def _options(self, release: str, profiles: Sequence[Profile]) -> tuple[str, ...]:
+        """The command line for the TensorRT of a release, without files; no shapes without profiles."""
+        major = major_version(release)
         # 8.6 knows both words, older ones the first only.
-        options = ["--buildOnly" if major < 10 else "--skipInference"]
-        options += precision_flags(self.precision, major)
+        options = ["--buildOnly" if major < 10 else "--skipInference", *precision_flags(self.precision, major)]
         if self.workspace_mib is not None:
             options.append(f"--memPoolSize=workspace:{self.workspace_mib}")
         if self.optimization_level is not None:
@@ -300,60 +255,27 @@ class TensorRTPlan:
 
     def estimated_minutes(self, repository: ModelRepository) -> float:
         """A rough estimate of the build's duration."""
-        file = _file(repository, self.network)
-        megabytes = _UNKNOWN_NETWORK_MB if file is None else file.size / 1e6
+        size = network_size(repository, self.network)
+        megabytes = _UNKNOWN_NETWORK_MB if size is None else size / 1e6
         return _MINUTES_PER_PLAN + _MINUTES_PER_100_MB * megabytes / 100 * max(1, len(self._declared))
 
 
-def _check_option(option: str, release: str, recipe: str) -> None:
-    possible = possible_versions(release)
-    if any(knows(option, version) for version in possible):
-        return
-    oldest = tuple(map(int, oldest_with(option).split(".")))
-    bound = f"from {oldest_with(option)} on" if oldest > possible[0] else f"up to {newest_with(option)}"
-    version = ".".join(map(str, possible[-1]))
-    raise ConfigurationError(
-        f"{recipe} needs trtexec {option}, which TensorRT has {bound}, and Triton {release} has {version}: leave it "
-        "out, or serve with another release"
-    )
-
-
-def _file(repository: ModelRepository, path: str) -> RepositoryFile | None:
-    return next((file for file in repository.files if file.path == PurePosixPath(path)), None)
-
-
-def _types(file: RepositoryFile | None) -> NetworkTypes | None:
+def _types(repository: ModelRepository, path: str) -> NetworkTypes | None:
+    """What the network says of its types, where it is there to be read."""
+    file = file_at(repository, path)
     read = None if file is None else network_types(file.source)
     return read if isinstance(read, NetworkTypes) else None
 
 
-def _is_static(file: RepositoryFile, config: ModelConfig) -> bool:
+def _is_static(network: OnnxFile, config: ModelConfig) -> bool:
     """Whether trtexec takes no shapes: "Static model does not take explicit shapes" (sampleEngines.cpp)."""
-    read = onnx_file(file.source)
-    if not isinstance(read, OnnxFile) or any(tensor.is_shape_tensor for tensor in config.input):
+    if any(tensor.is_shape_tensor for tensor in config.input):
         return False
-    return all(
-        tensor.shape is not None and all(isinstance(size, int) and size > 0 for size in tensor.shape)
-        for tensor in read.inputs
-    )
+    shapes = [tensor.shape for tensor in network.inputs]
+    return all(shape is not None and all(isinstance(size, int) and size > 0 for size in shape) for shape in shapes)
 
 
 def _tensor(tensor: ModelInput | ModelOutput, max_batch_size: int) -> dict[str, object]:
     dims = list(tensor.reshape.shape if tensor.HasField("reshape") else tensor.dims)
     batch = [-1] if max_batch_size > 0 and not tensor.is_shape_tensor else []
     return {"name": tensor.name, "data_type": DataType.Name(tensor.data_type), "dims": batch + dims}
-
-
-def _example(config: ModelConfig) -> str:
-    """A profile as it would be written, with 1, 128 and 512 for what is open."""
-    if not config.input:
-        return "{'input': ((1, 3, 224, 224), (8, 3, 224, 224), (16, 3, 224, 224))}"
-    most = config.max_batch_size
-    shapes = []
-    for tensor in config.input:
-        each = []
-        for batch, size in ((1, 1), (max(most // 2, 1), 128), (most, 512)):
-            dims = [size if dim == -1 else dim for dim in dims_in_plan(tensor)]
-            each.append(tuple([batch, *dims] if most > 0 else dims))
-        shapes.append(f"{tensor.name!r}: {tuple(each)}")
-    return f"{{{', '.join(shapes)}}}"

@@ -1,0 +1,197 @@
+"""Whether a TensorRT plan can be built for a model, on a platform: the sentences of `TensorRTPlan.validate`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import PurePosixPath
+from posixpath import normpath
+from typing import TYPE_CHECKING, Final
+
+from cdk_triton.artifacts.recipes.trtexec import knows, newest_with, oldest_with, possible_versions
+from cdk_triton.errors import ConfigurationError
+from cdk_triton.triton.contents import Unreadable
+from cdk_triton.triton.contents.onnx_file import OnnxFile, onnx_file
+from cdk_triton.triton.plans import dims_in_plan, open_shape
+from cdk_triton.triton.releases import release as release_facts
+from cdk_triton.triton.schema import DataType, ModelConfig
+
+if TYPE_CHECKING:
+    from cdk_triton.sagemaker import ServingPlatform
+    from cdk_triton.triton import Model, ModelRepository, RepositoryFile
+
+__all__ = [
+    "PLAN_NAME",
+    "check_gpu",
+    "check_model",
+    "check_options",
+    "check_ranges",
+    "check_shapes_are_known",
+    "file_at",
+    "network_size",
+    "read_network",
+    "required_release",
+]
+
+PLAN_NAME: Final = "model.plan"
+"""The file that the TensorRT backend loads unless a configuration names another one."""
+
+
+def check_model(recipe: str, model: Model) -> ModelConfig:
+    """The configuration of a model that can load a plan called `model.plan`.
+
+    Raises:
+        ConfigurationError: it cannot be read, or its model loads something else.
+    """
+    if model.config_error is not None:
+        raise ConfigurationError(f"{recipe} needs to know its model: {model.config_error}")
+    config = model.config or ModelConfig()
+    if model.backend_name != "tensorrt":
+        backend = f"the backend {model.backend_name!r}" if model.backend_name else "no backend"
+        raise ConfigurationError(
+            f"{recipe} builds a plan, and {model.config_path} has {backend}, which reads none: write "
+            'platform: "tensorrt_plan"'
+        )
+    named = [config.default_model_filename, *config.cc_model_filenames.values()]
+    other = next((name for name in named if name not in ("", PLAN_NAME)), None)
+    if other is not None:
+        raise ConfigurationError(
+            f"{recipe} writes {PLAN_NAME}, and {model.config_path} has the server load {other!r}: remove "
+            "default_model_filename and cc_model_filenames"
+        )
+    return config
+
+
+def check_shapes_are_known(recipe: str, config: ModelConfig) -> None:
+    """Refuse a configuration from which no optimisation profile follows.
+
+    Raises:
+        ConfigurationError: it leaves a shape open.
+    """
+    if reason := open_shape(config):
+        raise ConfigurationError(
+            f"no optimisation profile can be derived for {recipe}, because {reason}: declare the smallest, the usual "
+            f"and the largest shape, batch included, such as profiles=[{_example(config)}]"
+        )
+
+
+def _example(config: ModelConfig) -> str:
+    """A profile as it would be written, with 1, 128 and 512 for what is open."""
+    if not config.input:
+        return "{'input': ((1, 3, 224, 224), (8, 3, 224, 224), (16, 3, 224, 224))}"
+    most = config.max_batch_size
+    shapes = []
+    for tensor in config.input:
+        each = []
+        for batch, size in ((1, 1), (max(most // 2, 1), 128), (most, 512)):
+            dims = [size if dim == -1 else dim for dim in dims_in_plan(tensor)]
+            each.append(tuple([batch, *dims] if most > 0 else dims))
+        shapes.append(f"{tensor.name!r}: {tuple(each)}")
+    return f"{{{', '.join(shapes)}}}"
+
+
+def check_ranges(recipe: str, model: Model, config: ModelConfig, names: Iterable[str]) -> None:
+    """Refuse ranges of random numbers for what is no integer input, where the configuration says its inputs.
+
+    Raises:
+        ConfigurationError: a name is of none.
+    """
+    types = {tensor.name: DataType.Name(tensor.data_type) for tensor in config.input}
+    for name in names:
+        if types and "INT" not in types.get(name, ""):
+            listed = ", ".join(f"{each} {kind}" for each, kind in types.items())
+            raise ConfigurationError(
+                f"the parity of {recipe} has a range for {name!r}, which is no integer input of {model.config_path} "
+                f"({listed}): remove the range"
+            )
+
+
+def required_release(recipe: str, platform: ServingPlatform) -> str:
+    """The release whose TensorRT builds.
+
+    Raises:
+        ConfigurationError: the platform does not say it.
+    """
+    if platform.release is None:
+        raise ConfigurationError(
+            f"the options of trtexec for {recipe} depend on its TensorRT, and the platform has an image of its own "
+            "without a release: say beside image which release it has, such as release='25.09'"
+        )
+    return platform.release
+
+
+def check_options(recipe: str, options: Iterable[str], release: str) -> None:
+    """Refuse an option that the trtexec of a release does not have.
+
+    Raises:
+        ConfigurationError: it has none of them.
+    """
+    possible = possible_versions(release)
+    for option in options:
+        if any(knows(option, version) for version in possible):
+            continue
+        oldest = tuple(map(int, oldest_with(option).split(".")))
+        bound = f"from {oldest_with(option)} on" if oldest > possible[0] else f"up to {newest_with(option)}"
+        raise ConfigurationError(
+            f"{recipe} needs trtexec {option}, which TensorRT has {bound}, and Triton {release} has "
+            f"{release_facts(release).tensorrt}: leave out what asks for it, or serve with another release"
+        )
+
+
+def check_gpu(recipe: str, platform: ServingPlatform, compatibility: str | None, workspace_mib: int | None) -> None:
+    """Refuse what the GPU cannot do.
+
+    Raises:
+        ConfigurationError: it is too old for a plan of that compatibility, or has less memory.
+    """
+    capability = tuple(map(int, platform.compute_capability.split(".")))
+    if compatibility == "ampere+" and capability < (8, 0):  # NvInfer.h, HardwareCompatibilityLevel::kAMPERE_PLUS
+        raise ConfigurationError(
+            f"{recipe} has hardware_compatibility='ampere+', which TensorRT builds on Ampere and newer GPUs only, and "
+            f"{platform.instance_type} has the {platform.gpu} (compute capability {platform.compute_capability}): "
+            "leave it out, or serve on an instance type such as ml.g5.xlarge"
+        )
+    if workspace_mib is not None and workspace_mib > platform.gpu_memory_gb * 1024:
+        raise ConfigurationError(
+            f"{recipe} has workspace_mib={workspace_mib} and the {platform.gpu} has {platform.gpu_memory_gb} GB: take "
+            "less, or leave it out for all that there is"
+        )
+
+
+def file_at(repository: ModelRepository, path: str | PurePosixPath) -> RepositoryFile | None:
+    """A file of the repository, or None."""
+    return next((file for file in repository.files if file.path == PurePosixPath(path)), None)
+
+
+def read_network(recipe: str, repository: ModelRepository, path: str) -> OnnxFile | None:
+    """What the network says of itself; None where the app cannot read it, because it is not in the repository.
+
+    Raises:
+        ConfigurationError: it is no ONNX file, or its external data is missing.
+    """
+    file = file_at(repository, path)
+    if file is None:
+        return None
+    read = onnx_file(file.source)
+    if isinstance(read, Unreadable):
+        raise ConfigurationError(f"the network {path} of {recipe} {read.reason}: export it again")
+    for place in _external_files(file, read):
+        if file_at(repository, place) is None:
+            raise ConfigurationError(
+                f"the network {path} of {recipe} has weights in {place}, which is not in the repository: put that file "
+                "there"
+            )
+    return read
+
+
+def network_size(repository: ModelRepository, path: str) -> int | None:
+    """The bytes of a network and its external data, or None where it is not in the repository."""
+    file = file_at(repository, path)
+    if file is None:
+        return None
+    read = onnx_file(file.source)
+    places = _external_files(file, read) if isinstance(read, OnnxFile) else []
+    return file.size + sum(beside.size for place in places if (beside := file_at(repository, place)) is not None)
+
+
+def _external_files(file: RepositoryFile, network: OnnxFile) -> list[PurePosixPath]:
+    return sorted({PurePosixPath(normpath(file.path.parent / data.location)) for data in network.external_data})
