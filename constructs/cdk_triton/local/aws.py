@@ -1,7 +1,7 @@
 """An AWS on this machine, on one loopback port.
 
-moto keeps the state; CloudFormation, Lambda functions and endpoints are real enough to deploy to: see the modules
-that this one puts together.
+moto keeps the state; CloudFormation, Lambda functions, endpoints and build jobs are real enough to deploy to: see the
+modules that this one puts together.
 """
 
 from __future__ import annotations
@@ -196,6 +196,9 @@ class LocalAws:
         # moto, Flask and the service models take a second to import: a process that only asks for a status has no use
         # for them.
         from cdk_triton.local.cloudformation import CloudFormationApi, Engine
+        from cdk_triton.local.jobs.codebuild import CodeBuild
+        from cdk_triton.local.jobs.machine import Place
+        from cdk_triton.local.jobs.processing import Processing
         from cdk_triton.local.lambdas import LambdaRuntime
         from cdk_triton.local.moto_state import MotoState
         from cdk_triton.local.sagemaker_endpoints import EndpointOperations
@@ -209,15 +212,17 @@ class LocalAws:
         server = Server(self._routes, self._port)
         self._close.append(server.stop)
         self.url = server.url
-        self._lambdas = LambdaRuntime(
-            self.directory, leading(self.url, self.region, self.account), state.function, self._keep_log
-        )
+        variables = leading(self.url, self.region, self.account)
+        self._lambdas = LambdaRuntime(self.directory, variables, state.function, self._keep_log)
+        place = Place(self.directory.absolute(), self.region, self.account, variables, self.client, self.log)
+        builds, jobs = CodeBuild(place), Processing(place)
+        self._routes.codebuild, self._routes.processing = builds.api, jobs.api
         engine = Engine(self, region=self.region, account=self.account, log=self.log)
         self._routes.cloudformation = CloudFormationApi(engine, self)
         self._routes.lambdas = self._lambdas
         self._routes.host = host = self._host_factory(self)
         self._routes.endpoints = EndpointOperations(host, self.client("sagemaker"), state.endpoints, self.log)
         # Last in, first out: what an operation may wait for ends before the operation is waited for.
-        self._close += [self._clients.clear, engine.close, host.close, self._lambdas.close]
+        self._close += [self._clients.clear, engine.close, host.close, self._lambdas.close, builds.close, jobs.close]
         server.start()
         self.log(f"the local AWS answers at {self.url}")

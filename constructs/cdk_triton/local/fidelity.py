@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from cdk_triton.local.cloudformation.api import OPERATIONS
 from cdk_triton.local.cloudformation.resource_types import is_custom, registered
+from cdk_triton.local.jobs import codebuild, processing
 
 __all__ = ["DIFFERENCES", "markdown"]
 
@@ -25,6 +26,15 @@ DIFFERENCES = (
     "The configuration of an ONNX model is not completed from its file: inputs and outputs must be written out.",
     "A variant's timeouts for the container's start-up health check and the model download are recorded only.",
     "Models get no AWS credentials; in SageMaker they have those of the execution role.",
+    "The first command of a build or a processing job starts at once: there is no queue, no image to pull and no limit "
+    "on how many run.",
+    "A build or a processing job is bash on this machine, without a container: it can read this machine's files, and "
+    "its image only lends it a name. Its `python3` is the one that runs the local AWS, and its PATH is this machine's.",
+    "In a build, variables that are not exported, functions and background processes end with their phase; on AWS they "
+    "live as long as the build.",
+    "`/opt/ml` leads into a processing job's own directory where its entrypoint, arguments and environment name it; a "
+    "program that has the path in its code finds this machine's.",
+    "A processing job that fails or is stopped uploads its outputs of mode `Continuous`, and none of mode `EndOfJob`.",
     "Auto scaling, alarms, schedules and lifecycle rules are recorded and never act.",
     "IAM, bucket, queue and key policies are recorded and never enforced; nothing is encrypted.",
     "State is in memory and ends with the process; S3 objects above 5 MB are in unnamed temporary files.",
@@ -39,6 +49,7 @@ def markdown() -> str:
         f"{', '.join(f'`{recorded}`' for recorded in sorted(each.recorded))} |"
         for name, each in registered().items()
     ]
+    jobs = {"CodeBuild": codebuild.OPERATIONS, "SageMaker Processing": processing.OPERATIONS}
     lines = [
         "## Resource types",
         "",
@@ -54,6 +65,12 @@ def markdown() -> str:
         "Every other operation is refused by its name.",
         "",
         *(f"* `{name}`" for name in sorted(OPERATIONS)),
+        "",
+        "## CodeBuild and SageMaker Processing operations",
+        "",
+        "Every other operation of CodeBuild is refused by its name, and so is what of a request is not modelled.",
+        "",
+        *(f"* {service}: {', '.join(f'`{name}`' for name in names)}" for service, names in jobs.items()),
         "",
         "## Where it goes another way than AWS",
         "",

@@ -28,6 +28,7 @@ from werkzeug.wrappers import Request, Response
 from cdk_triton.errors import LocalError
 from cdk_triton.local.cloudformation import Reply
 from cdk_triton.local.endpoints import EndpointHost, Invocation
+from cdk_triton.local.jobs.wire import JsonApi
 from cdk_triton.local.lambdas import FunctionError
 from cdk_triton.local.sagemaker_endpoints import EndpointOperations, SageMakerError
 
@@ -90,13 +91,16 @@ class Routes:
         moto: the application behind everything that is not answered here.
 
     Attributes:
-        cloudformation, endpoints, host, lambdas: set before the server is started; they need its URL.
+        cloudformation, codebuild, endpoints, host, lambdas, processing: set before the server is started; they need
+            its URL.
     """
 
     cloudformation: CloudFormation
+    codebuild: JsonApi
     endpoints: EndpointOperations
     host: EndpointHost
     lambdas: Lambdas
+    processing: JsonApi
 
     def __init__(self, moto: Callable[[dict[str, Any], StartResponse], Iterable[bytes]]) -> None:
         self._moto = moto
@@ -118,20 +122,24 @@ class Routes:
         service = _service(environ.get("HTTP_AUTHORIZATION", ""))
         if path.startswith(_MAILBOX):
             return self._deliver(Request(environ))(environ, start_response)
+        operation = environ.get("HTTP_X_AMZ_TARGET", "").rpartition(".")[2]
         if service == "cloudformation":
-            reply = self.cloudformation.answer(Request(environ).get_data())
-            return Response(reply.body, reply.status, dict(reply.headers))(environ, start_response)
+            return _sent(self.cloudformation.answer(Request(environ).get_data()))(environ, start_response)
+        if service == "codebuild":
+            return _sent(self.codebuild.answer(operation, Request(environ).get_data()))(environ, start_response)
+        if service == "sagemaker" and operation in self.processing:
+            return _sent(self.processing.answer(operation, Request(environ).get_data()))(environ, start_response)
         if runtime := _RUNTIME.match(path):
             message = f"{runtime['operation']} is not modelled by the local AWS, which answers InvokeEndpoint"
             return _rest_error("ValidationError", message)(environ, start_response)
         if service == "lambda" and environ["REQUEST_METHOD"] == "POST" and (function := _LAMBDA.match(path)):
             return self._invoke(unquote(function["function"]), Request(environ))(environ, start_response)
-        if service == "cloudtrail" and environ.get("HTTP_X_AMZ_TARGET", "").endswith(".LookupEvents"):
+        if service == "cloudtrail" and operation == "LookupEvents":
             # The CLI looks for the cause of a failed deployment here, for a long time where it gets errors: there is no
             # trail.
             return _json({"Events": []})(environ, start_response)
-        if service == "sagemaker" and (target := environ.get("HTTP_X_AMZ_TARGET", "")):
-            return self._sagemaker(target.rpartition(".")[2], environ, start_response)
+        if service == "sagemaker" and operation:
+            return self._sagemaker(operation, environ, start_response)
         return self._moto(environ, start_response)
 
     def _deliver(self, request: Request) -> Response:
@@ -309,6 +317,10 @@ def _rewound(environ: dict[str, Any], body: bytes) -> dict[str, Any]:
         "wsgi.input": io.BytesIO(body),
         "CONTENT_LENGTH": str(len(body)),
     }
+
+
+def _sent(reply: Reply) -> Response:
+    return Response(reply.body, reply.status, dict(reply.headers))
 
 
 def _json(members: Mapping[str, Any], status: int = 200) -> Response:

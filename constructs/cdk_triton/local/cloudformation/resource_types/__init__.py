@@ -2,6 +2,7 @@
 
 from cdk_triton.local.cloudformation.resource_types import (
     autoscaling,
+    codebuild,
     custom,
     iam,
     lambda_functions,
@@ -32,6 +33,7 @@ __all__ = [
     "ResourceType",
     "Services",
     "autoscaling",
+    "codebuild",
     "custom",
     "find",
     "iam",

@@ -1,0 +1,80 @@
+"""What a job prints: into a file of the state directory, and to CloudWatch Logs, where AWS has it."""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from pathlib import Path
+from types import TracebackType
+from typing import IO, Any
+
+from botocore.exceptions import ClientError
+
+__all__ = ["JobLog"]
+
+_MAX_EVENT_BYTES = 256 * 1024 - 26
+"""Longest log event here, in bytes; the API takes 26 more as overhead (PutLogEvents)."""
+_MAX_BATCH = 10_000
+"""Most events of one PutLogEvents."""
+
+
+class JobLog:
+    """The log of one job.
+
+    Args:
+        logs: a boto3 client of CloudWatch Logs.
+        group: the log group, made if it does not exist.
+        stream: the log stream, made.
+        file: the same once more, for `cdk-triton local logs`.
+    """
+
+    def __init__(self, logs: Any, group: str, stream: str, file: Path) -> None:
+        self.group = group
+        self.stream = stream
+        self._logs = logs
+        self._partial = b""
+        file.parent.mkdir(parents=True, exist_ok=True)
+        self._file: IO[bytes] = file.open("ab")
+        with contextlib.suppress(logs.exceptions.ResourceAlreadyExistsException):
+            logs.create_log_group(logGroupName=group)
+        with contextlib.suppress(logs.exceptions.ResourceAlreadyExistsException):
+            logs.create_log_stream(logGroupName=group, logStreamName=stream)
+
+    def __enter__(self) -> JobLog:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._tell([self._partial] if self._partial else [])
+        self._file.close()
+
+    def line(self, text: str) -> None:
+        """Say something about the job."""
+        start = b"\n" if self._partial else b""
+        self.output(start + text.encode() + b"\n")
+
+    def output(self, data: bytes) -> None:
+        """The job has printed something; a line that goes on is kept until it ends."""
+        *lines, self._partial = (self._partial + data).split(b"\n")
+        if len(self._partial) > _MAX_EVENT_BYTES:
+            lines, self._partial = [*lines, self._partial], b""
+        self._tell(lines)
+
+    def _tell(self, lines: list[bytes]) -> None:
+        if not lines:
+            return
+        self._file.write(b"".join(line + b"\n" for line in lines))
+        self._file.flush()
+        stamp = int(time.time() * 1000)
+        events = [
+            {"timestamp": stamp, "message": line[:_MAX_EVENT_BYTES].decode(errors="replace")}
+            for line in lines
+            if line.strip()
+        ]
+        # A log group that is deleted under a running job loses what comes, as it does on AWS; the file has it.
+        with contextlib.suppress(ClientError):
+            for first in range(0, len(events), _MAX_BATCH):
+                self._logs.put_log_events(
+                    logGroupName=self.group, logStreamName=self.stream, logEvents=events[first : first + _MAX_BATCH]
+                )

@@ -1,0 +1,99 @@
+"""The machine that AWS would give a job, as far as stand-ins can play it: its GPU, and what is on its PATH."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import sys
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from cdk_triton.local.process import child_environment
+from cdk_triton.sagemaker import codebuild_gpu, gpu_instances
+
+__all__ = ["CODEBUILD_MACHINES", "Machine", "Place", "processing_machine"]
+
+
+@dataclass(frozen=True)
+class Place:
+    """The local AWS that jobs run in.
+
+    Attributes:
+        directory: where jobs work and logs are written.
+        environment: the variables that lead AWS clients to it.
+        client: gives a boto3 client of it.
+        log: called with one line per thing that happens.
+    """
+
+    directory: Path
+    region: str
+    account: str
+    environment: Mapping[str, str]
+    client: Callable[[str], Any]
+    log: Callable[[str], None]
+
+    def arn(self, service: str, resource: str) -> str:
+        """An ARN in this account and region."""
+        return f"arn:aws:{service}:{self.region}:{self.account}:{resource}"
+
+
+@dataclass(frozen=True)
+class Machine:
+    """A machine of AWS.
+
+    Attributes:
+        gpu: as NVIDIA sells it, such as "NVIDIA A10G"; None for a machine without one.
+        compute_capability: of the GPU, such as "8.6".
+    """
+
+    gpu: str | None = None
+    compute_capability: str | None = None
+
+    def environment(self, work: Path, extra: Mapping[str, str]) -> dict[str, str]:
+        """The environment of a job's commands: nothing of the user's but what every child process here gets.
+
+        Args:
+            work: a directory of the job's own; what must be on its PATH is put there.
+            extra: the job's variables.
+        """
+        found = child_environment()
+        path = [_python(work / "bin"), found.get("PATH", os.defpath)]
+        return found | {"PATH": os.pathsep.join(path)} | dict(extra)
+
+    def __str__(self) -> str:
+        return f"{self.gpu} (compute capability {self.compute_capability})" if self.gpu else "no GPU"
+
+
+def _python(directory: Path) -> str:
+    """A directory whose `python3` is the interpreter that runs the local AWS."""
+    directory.mkdir(parents=True, exist_ok=True)
+    program = directory / "python3"
+    # A link would lead a virtual environment's interpreter out of its environment.
+    program.write_text(f'#!/bin/sh\nexec {shlex.quote(sys.executable)} "$@"\n', encoding="utf-8")
+    program.chmod(0o755)
+    return str(directory)
+
+
+def _with_gpu(gpu: str) -> Machine:
+    capability = next(each.compute_capability for each in gpu_instances().values() if each.gpu == gpu)
+    return Machine(gpu, capability)
+
+
+CODEBUILD_MACHINES: Mapping[tuple[str, str], Machine] = {
+    ("LINUX_GPU_CONTAINER", "BUILD_GENERAL1_SMALL"): _with_gpu(codebuild_gpu()),
+    ("LINUX_CONTAINER", "BUILD_GENERAL1_SMALL"): Machine(),
+    ("LINUX_CONTAINER", "BUILD_GENERAL1_MEDIUM"): Machine(),
+    ("LINUX_CONTAINER", "BUILD_GENERAL1_LARGE"): Machine(),
+}
+"""The machines of CodeBuild that are played, by environment type and compute type.
+
+Its large machine with GPUs is not: TensorRT has left its V100 behind ("Build environment compute modes and types").
+"""
+
+
+def processing_machine(instance_type: str) -> Machine:
+    """The machine behind an instance type of SageMaker."""
+    instance = gpu_instances().get(instance_type)
+    return Machine() if instance is None else Machine(instance.gpu, instance.compute_capability)
