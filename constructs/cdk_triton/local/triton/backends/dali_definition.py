@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cdk_triton.local.triton.backends.dali_recorder import UnsupportedError, recording_modules
+from cdk_triton.local.triton.backends.dali_serialized import read_stand_in
 
 __all__ = ["BatchPipeline", "definition_file", "has_dali", "numpy_pipeline", "real_pipeline"]
 
@@ -39,6 +40,8 @@ def has_dali() -> bool:
 def definition_file(directory: Path, configured: str) -> Path:
     """The file that Triton's DALI backend would autoserialise (dali_backend: src/dali_model.h).
 
+    Or what the stand-in for DALI wrote in the build step, which holds the definition.
+
     Args:
         directory: the version directory.
         configured: `default_model_filename`, or nothing.
@@ -48,6 +51,8 @@ def definition_file(directory: Path, configured: str) -> Path:
     """
     model = directory / (configured or "model.dali")
     if model.exists() and model.suffix == ".py":
+        return model
+    if model.exists() and read_stand_in(model) is not None:
         return model
     if model.exists():
         raise ValueError(
@@ -68,7 +73,7 @@ def numpy_pipeline(path: Path, sources: Sequence[str]) -> BatchPipeline:
             or its external sources are not `sources`.
     """
     with _in_place(recording_modules()):
-        definition = _autoserialized(_import(path))
+        definition = _definition(path)
         try:
             pipeline = definition()
         except UnsupportedError:
@@ -96,7 +101,7 @@ def real_pipeline(path: Path, *, batch_size: int, threads: int) -> BatchPipeline
         ValueError: it is no pipeline definition, or DALI cannot build it for the CPU.
     """
     _move_operators_to_cpu()
-    definition = _autoserialized(_import(path))
+    definition = _definition(path)
     try:
         # No device id: with one, DALI insists on a CUDA driver.
         pipeline = definition(batch_size=batch_size, num_threads=threads, device_id=None)
@@ -150,13 +155,21 @@ def _in_place(modules: Mapping[str, ModuleType]) -> Iterator[None]:
                 sys.modules[name] = module
 
 
-def _import(path: Path) -> ModuleType:
-    spec = importlib.util.spec_from_file_location("dali_model_definition", path)
-    if spec is None or spec.loader is None:
-        raise ValueError(f"{path.name} is no Python file")
-    module = importlib.util.module_from_spec(spec)
+def _definition(path: Path) -> Callable[..., Any]:
+    stored = read_stand_in(path)
+    source = path.read_text(encoding="utf-8") if stored is None else stored.source
+    module = _module(path, source)
+    if stored is None:
+        return _autoserialized(module)
+    function: Callable[..., Any] = getattr(module, stored.function)
+    return function
+
+
+def _module(path: Path, source: str) -> ModuleType:
+    module = ModuleType("dali_model_definition")
+    module.__file__ = str(path)
     try:
-        spec.loader.exec_module(module)
+        exec(compile(source, str(path), "exec"), vars(module))  # noqa: S102 - the user's own pipeline
     except UnsupportedError:
         raise
     except ModuleNotFoundError as error:

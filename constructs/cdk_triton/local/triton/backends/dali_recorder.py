@@ -10,6 +10,7 @@ import functools
 import inspect
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from types import ModuleType
 from typing import Any, Final
 
@@ -17,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cdk_triton.local.triton.backends import dali_images
+from cdk_triton.local.triton.backends.dali_serialized import read_stand_in, write_stand_in
 
 __all__ = ["Pipeline", "UnsupportedError", "recording_modules"]
 
@@ -24,6 +26,8 @@ _EXTRA: Final = "install DALI for it: pip install 'cdk-triton[dali]'"
 _MODULES: Final = (
     "nvidia",
     "nvidia.dali",
+    "nvidia.dali._utils",
+    "nvidia.dali._utils.autoserialize",
     "nvidia.dali.fn",
     "nvidia.dali.fn.decoders",
     "nvidia.dali.pipeline",
@@ -77,10 +81,23 @@ class Pipeline:
     Attributes:
         outputs: what the definition returned.
         sources: the names of its external sources.
+        definition: the function that defines it, or None.
     """
 
     outputs: tuple[_Node, ...]
     sources: frozenset[str] = field(default_factory=frozenset)
+    definition: Callable[..., Any] | None = None
+
+    def serialize(self, *, filename: str) -> None:
+        """Write a file that only the local backend can serve."""
+        assert self.definition is not None  # noqa: S101  (_pipeline_def gives it)
+        write_stand_in(self.definition, Path(filename))
+
+    @staticmethod
+    def deserialize(*, filename: str, num_threads: int, device_id: int, batch_size: int = 1) -> None:
+        """Nothing can be loaded on a GPU that is not there; at least the file has to be one of `serialize`."""
+        if read_stand_in(Path(filename)) is None:
+            raise UnsupportedError(f"the serialised pipeline {filename}")
 
     def run(self, sample: Sample) -> list[NDArray[Any]]:
         """The outputs for one sample, given by the names of the external sources."""
@@ -110,7 +127,9 @@ def recording_modules() -> dict[str, ModuleType]:
         setattr(modules["nvidia.dali.types"], name, name)
     for name in ("nvidia.dali", "nvidia.dali.pipeline"):
         setattr(modules[name], "pipeline_def", _pipeline_def)  # noqa: B010 a module is no class that mypy knows
+    setattr(modules["nvidia.dali.pipeline"], "Pipeline", Pipeline)  # noqa: B010
     setattr(modules["nvidia.dali.plugin.triton"], "autoserialize", _autoserialize)  # noqa: B010
+    setattr(modules["nvidia.dali._utils.autoserialize"], "invoke_autoserialize", _invoke_autoserialize)  # noqa: B010
     return modules
 
 
@@ -217,7 +236,7 @@ def _pipeline_def(definition: Callable[..., Any] | None = None, **arguments: Any
         outputs = tuple(returned) if isinstance(returned, tuple | list) else (returned,)
         if not all(isinstance(node, _Node) for node in outputs):
             raise UnsupportedError("a pipeline that returns anything but results of operators")
-        return Pipeline(outputs, frozenset(_source_names(outputs)))
+        return Pipeline(outputs, frozenset(_source_names(outputs)), definition)
 
     build.is_pipeline_def = True  # type: ignore[attr-defined]  # as DALI marks its own
     return build
@@ -233,3 +252,11 @@ def _autoserialize(pipeline: Any) -> Any:
         raise TypeError("Only `@pipeline_def` can be decorated with `@triton.autoserialize`.")
     pipeline._is_autoserialize = True  # DALI's own mark, for which its Triton backend looks too
     return pipeline
+
+
+def _invoke_autoserialize(head_module: ModuleType, filename: str) -> None:
+    functions = filter(inspect.isfunction, vars(head_module).values())
+    marked = [function for function in functions if getattr(function, "_is_autoserialize", False)]
+    if len(marked) != 1:
+        raise RuntimeError(f"Precisely one autoserialize function must exist in the module. Found {len(marked)}.")
+    marked[0]().serialize(filename=filename)

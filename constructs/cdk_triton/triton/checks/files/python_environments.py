@@ -60,21 +60,34 @@ class Environment:
 def environments(check: Check) -> Iterator[Environment]:
     """The environments that the models which the server would load name."""
     for model in check.loaded_models:
-        config = model.config
-        if config is None or model.backend_name != "python" or _PARAMETER not in config.parameters:
-            continue
-        written = config.parameters[_PARAMETER].string_value
-        if not written:
-            continue
-        path: PurePosixPath | None = None
-        root = "/opt/ml/model/" if check.mode == "single" else None
-        if written.startswith(_VARIABLE):
-            path = PurePosixPath(normpath(f"{model.directory}/{written.removeprefix(_VARIABLE)}"))
-        elif root is not None and written.startswith(root):
-            path = PurePosixPath(normpath(written.removeprefix(root)))
-        if path is not None and path.parts[:1] == ("..",):
-            path = None
-        yield Environment(model, written, path, repository_files(check))
+        written = written_environment(model)
+        if written:
+            path = environment_path(model, "/opt/ml/model" if check.mode == "single" else None)
+            yield Environment(model, written, path, repository_files(check))
+
+
+def written_environment(model: Model) -> str:
+    """The environment of a Python model as its configuration writes it; nothing where it names none."""
+    config = model.config
+    if config is None or model.backend_name != "python" or _PARAMETER not in config.parameters:
+        return ""
+    return config.parameters[_PARAMETER].string_value
+
+
+def environment_path(model: Model, root: str | None) -> PurePosixPath | None:
+    """Where the environment of a Python model is in the repository; None where it names none, or one outside.
+
+    Args:
+        model: the model.
+        root: where the server finds the repository; None where that is not known.
+    """
+    written = written_environment(model)
+    path: PurePosixPath | None = None
+    if written.startswith(_VARIABLE):
+        path = PurePosixPath(normpath(f"{model.directory}/{written.removeprefix(_VARIABLE)}"))
+    elif root is not None and written.startswith(f"{root}/"):
+        path = PurePosixPath(normpath(written.removeprefix(f"{root}/")))
+    return None if path is None or path.parts[:1] == ("..",) else path
 
 
 @rule("CT153", Severity.ERROR, "the environment of a Python model is missing", source=_UNPACK)

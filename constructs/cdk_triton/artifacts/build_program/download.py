@@ -1,0 +1,63 @@
+"""Fetches a file that is pinned by its SHA-256."""
+
+from __future__ import annotations
+
+import hashlib
+import time
+import urllib.error
+import urllib.request
+from pathlib import Path
+
+from .step import BuildError
+
+__all__ = ["download"]
+
+_ATTEMPTS = 3
+_TIMEOUT_SECONDS = 60.0
+_WAIT_SECONDS = 2.0
+_BLOCK_BYTES = 1 << 20
+
+
+def download(url: str, target: Path, *, sha256: str, most_bytes: int, what: str) -> None:
+    """Fetch a file and compare its hash; nothing is left behind if it is another one.
+
+    Args:
+        url: where it is.
+        target: where it goes.
+        sha256: its hash, in hexadecimal.
+        most_bytes: more than that is not read.
+        what: what it is, to begin a sentence with.
+
+    Raises:
+        BuildError: it cannot be fetched, or has another hash.
+    """
+    for attempt in range(1, _ATTEMPTS + 1):
+        try:
+            found = _fetch(url, target, most_bytes)
+            break
+        except (OSError, urllib.error.URLError) as error:
+            reason = getattr(error, "reason", None) or error
+            if attempt == _ATTEMPTS:
+                raise BuildError(
+                    f"{what} cannot be fetched from {url}: {reason}; give the build access to this address"
+                ) from error
+            time.sleep(_WAIT_SECONDS * attempt)
+    if found != sha256:
+        target.unlink()
+        raise BuildError(
+            f"{what} from {url} has the SHA-256 {found} and not {sha256}: it is another file, and is not used"
+        )
+
+
+def _fetch(url: str, target: Path, most_bytes: int) -> str:
+    digest = hashlib.sha256()
+    read = 0
+    # Whatever scheme a redirect may lead to: the hash decides.
+    with urllib.request.urlopen(url, timeout=_TIMEOUT_SECONDS) as answer, target.open("wb") as file:  # noqa: S310
+        for block in iter(lambda: answer.read(_BLOCK_BYTES), b""):
+            read += len(block)
+            if read > most_bytes:
+                raise OSError(f"it has more than {most_bytes} bytes")
+            digest.update(block)
+            file.write(block)
+    return digest.hexdigest()

@@ -1,0 +1,168 @@
+"""Runs an export and looks at what it wrote; runs in the Python of the export, with nothing else of this package.
+
+The first argument is a JSON file with the question, the second one the JSON file for the answer.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from importlib.util import module_from_spec, spec_from_file_location
+from pathlib import Path
+from typing import Any, Iterator
+
+_INT32, _INT64 = 6, 7  # onnx.TensorProto.DataType
+_MOST_BYTES = (1 << 31) - 1  # protobuf's largest message
+
+
+def answer(question: dict[str, Any]) -> dict[str, Any]:
+    """What was asked for: `export` or `finish`; a fault of the user's is an `error`."""
+    try:
+        if question["action"] == "export":
+            export(question)
+        else:
+            finish(question)
+    except ValueError as error:
+        return {"error": str(error)}
+    return {}
+
+
+def export(question: dict[str, Any]) -> None:
+    """Call the function with the path to write to."""
+    source = Path(question["source"])
+    sys.path.insert(0, str(source.parent))  # for files beside it
+    spec = spec_from_file_location(source.stem, str(source))
+    if spec is None or spec.loader is None:
+        raise ValueError(f"{question['shown']} is no Python file")
+    module = module_from_spec(spec)
+    sys.modules[source.stem] = module
+    spec.loader.exec_module(module)
+    function = getattr(module, question["function"], None)
+    if not callable(function):
+        raise ValueError(f"{question['shown']} has no function {question['function']!r}: correct entry of the recipe")
+    function(question["exported"])
+    if not Path(question["exported"]).is_file():
+        raise ValueError(
+            f"{question['function']} of {question['shown']} wrote no file to the path that it was called with: write "
+            "the network there"
+        )
+
+
+def finish(question: dict[str, Any]) -> None:
+    """Compare the outputs, change the inputs, and write everything into one file."""
+    import onnx
+
+    exported = Path(question["exported"])
+    try:
+        model = onnx.load(str(exported), load_external_data=False)
+    except Exception as error:  # whatever protobuf raises
+        raise ValueError(f"{question['shown']} wrote no ONNX file: {error}") from error
+    _compare_outputs(model.graph, question["outputs"], question["shown"])
+    if question["integer_inputs"] == "int32":
+        _make_inputs_int32(model.graph, onnx, question["shown"])
+    size = sum(path.stat().st_size for path in (exported, *_weight_files(model, exported.parent)))
+    if size > _MOST_BYTES:
+        raise ValueError(
+            f"{question['shown']} wrote {size / 2**30:.1f} GiB, and an ONNX file holds up to 2 GiB: export with "
+            "half precision, or export the network in parts"
+        )
+    onnx.load_external_data_for_model(model, str(exported.parent))
+    onnx.save(model, question["target"])
+    onnx.checker.check_model(question["target"])
+
+
+def _compare_outputs(graph: Any, declared: list[str], shown: str) -> None:
+    """The names that a server and a plan ask for; exporters make up others (`1234`, `/Add_output_0`) for the rest."""
+    found = [output.name for output in graph.output]
+    missing = [name for name in declared if name not in found]
+    unknown = [name for name in found if name not in declared]
+    if missing or unknown:
+        words = []
+        if missing:
+            words.append(f"lack {', '.join(map(repr, missing))}")
+        if unknown:
+            words.append(f"have {', '.join(map(repr, unknown))} besides")
+        raise ValueError(
+            f"the outputs that {shown} exported are {', '.join(map(repr, found))}, and {' and '.join(words)}: name "
+            "them in the export (output_names of torch.onnx.export), or correct outputs of the recipe"
+        )
+
+
+def _make_inputs_int32(graph: Any, onnx: Any, shown: str) -> None:
+    """Make every INT64 input an INT32 one, cast back at the beginning of the graph."""
+    weights = {weight.name for weight in graph.initializer}
+    inputs = [each for each in graph.input if each.name not in weights and each.type.tensor_type.elem_type == _INT64]
+    taken = set(_names(graph))
+    casts = []
+    for each in inputs:
+        if any(output.name == each.name for output in graph.output):
+            raise ValueError(f"the input {each.name!r} that {shown} exported is an output as well: export a copy")
+        wide = f"{each.name}_int64"
+        while wide in taken:
+            wide += "_"
+        taken.add(wide)
+        _rename_uses(graph, each.name, wide)
+        each.type.tensor_type.elem_type = _INT32
+        casts.append(onnx.helper.make_node("Cast", [each.name], [wide], name=f"{wide}_cast", to=_INT64))
+    for node in reversed(casts):
+        graph.node.insert(0, node)
+
+
+def _rename_uses(graph: Any, old: str, new: str) -> None:
+    """Let every node read another value, in graphs inside of nodes too; those that give the name anew keep theirs."""
+    for node in graph.node:
+        for index, name in enumerate(node.input):
+            if name == old:
+                node.input[index] = new
+        for inner in _inner_graphs(node):
+            if old not in {each.name for each in inner.input}:
+                _rename_uses(inner, old, new)
+                for output in inner.output:
+                    if output.name == old:
+                        output.name = new
+
+
+def _inner_graphs(node: Any) -> Iterator[Any]:
+    for attribute in node.attribute:
+        if attribute.HasField("g"):
+            yield attribute.g
+        yield from attribute.graphs
+
+
+def _names(graph: Any) -> Iterator[str]:
+    for values in (graph.input, graph.output, graph.initializer, graph.value_info):
+        yield from (value.name for value in values)
+    for node in graph.node:
+        yield from node.input
+        yield from node.output
+        for inner in _inner_graphs(node):
+            yield from _names(inner)
+
+
+def _weight_files(model: Any, directory: Path) -> set[Path]:
+    """The files that weights are in; a path that leads out of the export's own directory is not followed."""
+    files = set()
+    for tensor in _tensors(model.graph):
+        for entry in tensor.external_data:
+            if entry.key == "location":
+                path = (directory / entry.value).resolve()
+                if directory.resolve() not in path.parents or not path.is_file():
+                    raise ValueError(f"the weights {tensor.name!r} are in {entry.value!r}, no file beside the network")
+                files.add(path)
+    return files
+
+
+def _tensors(graph: Any) -> Iterator[Any]:
+    yield from graph.initializer
+    for node in graph.node:
+        for attribute in node.attribute:
+            if attribute.HasField("t"):
+                yield attribute.t
+            yield from attribute.tensors
+        for inner in _inner_graphs(node):
+            yield from _tensors(inner)
+
+
+if __name__ == "__main__":
+    _asked = json.loads(Path(sys.argv[1]).read_text(encoding="utf-8"))
+    Path(sys.argv[2]).write_text(json.dumps(answer(_asked)), encoding="utf-8")

@@ -1,0 +1,96 @@
+"""Runs programs that are not ours: a user's code, and what pip or micromamba brought."""
+
+from __future__ import annotations
+
+import json
+import os
+import pkgutil
+from pathlib import Path
+from typing import Any, Mapping, Sequence
+
+from .step import BuildError, Work
+
+__all__ = ["isolated", "run_driver", "written"]
+
+# What a program needs of the image to find its libraries and the GPU. Everything else stays out: CODEBUILD_ and
+# SageMaker variables, tokens of package indices, whatever a job's definition adds.
+_KEPT = (
+    "CUDA_HOME",
+    "CUDA_VISIBLE_DEVICES",
+    "LANG",
+    "LC_ALL",
+    "LD_LIBRARY_PATH",
+    "NVIDIA_DRIVER_CAPABILITIES",
+    "NVIDIA_VISIBLE_DEVICES",
+    "PATH",
+    "SSL_CERT_DIR",
+    "SSL_CERT_FILE",
+)
+
+
+def isolated(command: Sequence[str], work: Work, *, keep: Sequence[str] = (), **variables: str) -> list[str]:
+    """The command with an environment of its own: some variables of the image, and a home directory in `scratch`.
+
+    It keeps credentials and tokens from code that does not look for them; it is no sandbox, for the program runs as the
+    same user as the build.
+
+    Args:
+        command: the program and its arguments.
+        work: the step's.
+        keep: further variables to keep.
+        variables: variables to set.
+    """
+    home = work.scratch / "home"
+    temporary = work.scratch / "tmp"
+    for directory in (home, temporary):
+        directory.mkdir(exist_ok=True)
+    environment = {name: os.environ[name] for name in (*_KEPT, *keep) if name in os.environ}
+    # The seed: sets of text have another order in every process otherwise, and with them what is built.
+    environment.update(
+        HOME=str(home),
+        TMPDIR=str(temporary),
+        PYTHONDONTWRITEBYTECODE="1",
+        PYTHONHASHSEED="0",
+        PYTHONNOUSERSITE="1",
+        PYTHONUNBUFFERED="1",
+    )
+    environment.update(variables)
+    return ["env", "-i", *(f"{name}={value}" for name, value in sorted(environment.items())), *command]
+
+
+def written(name: str, work: Work) -> Path:
+    """A file of this package, written into `scratch`: a program in a zip archive cannot be run by another Python."""
+    content = pkgutil.get_data(__package__ or "", name)
+    if content is None:
+        raise BuildError(f"the build program lacks its file {name}: it was packed by another version of cdk-triton")
+    path = work.scratch / name
+    path.write_bytes(content)
+    return path
+
+
+def run_driver(
+    python: Sequence[str],
+    name: str,
+    question: Mapping[str, Any],
+    work: Work,
+    *,
+    what: str,
+    keep: Sequence[str] = (),
+    directory: Path | None = None,
+    **variables: str,
+) -> dict[str, Any]:
+    """Ask a program of this package that runs in another Python: JSON in, JSON out.
+
+    Raises:
+        BuildError: it failed, or answered with an `error`.
+    """
+    asked, answered = work.scratch / "question.json", work.scratch / "answer.json"
+    asked.write_text(json.dumps(question), encoding="utf-8")
+    if answered.exists():
+        answered.unlink()
+    command = [*python, str(written(name, work)), str(asked), str(answered)]
+    work.run(isolated(command, work, keep=keep, **variables), what=what, directory=directory)
+    answer: dict[str, Any] = json.loads(answered.read_text(encoding="utf-8"))
+    if "error" in answer:
+        raise BuildError(answer["error"])
+    return answer

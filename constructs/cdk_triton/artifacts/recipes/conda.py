@@ -1,0 +1,197 @@
+"""`CondaEnvironment`: a locked environment, packed for the Python backend."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from pathlib import PurePosixPath
+from typing import TYPE_CHECKING, Final
+
+from cdk_triton.artifacts.recipes.conda_lock import EXPLICIT, LockedPackage, read_explicit_lock
+from cdk_triton.artifacts.recipes.sources import required_text
+from cdk_triton.artifacts.recipes.values import model_of, path_in_model
+from cdk_triton.errors import ConfigurationError
+from cdk_triton.triton.checks.files.python_environments import environment_path
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from cdk_triton.artifacts.recipes.s3_file import S3File
+    from cdk_triton.sagemaker import ServingPlatform
+    from cdk_triton.triton import Model, ModelRepository
+
+__all__ = ["CondaEnvironment"]
+
+_MODEL_DATA: Final = "/opt/ml/model"  # where a single-model endpoint finds the repository
+_SHOWN_PROBLEMS: Final = 5
+_YAML = re.compile(r"^(?:name|channels|dependencies|version|metadata|package):", re.MULTILINE)
+_CONDA_LOCK_YAML = re.compile(r"^package:", re.MULTILINE)
+
+
+@dataclass(frozen=True)
+class CondaEnvironment:
+    """A locked conda environment, packed for the Python models that name it in `EXECUTION_ENV_PATH`.
+
+    The lock file is an explicit one: a line `@EXPLICIT`, then the URL of each package with its MD5 or SHA-256, for
+    linux-64. `conda-lock --kind explicit --platform linux-64 --file environment.yml` writes it, as do
+    `conda list --explicit --sha256` and `micromamba env export --explicit` in an environment. It has the container's
+    Python, because the process that runs a model is linked to that one.
+
+    The build downloads micromamba, pinned by version and SHA-256, creates the environment, looks at every package's
+    hash once more, and packs it with a pinned conda-pack. Compiled files (`*.pyc`) are left out: they hold times.
+
+    One packed environment per repository is enough for several models: the others name
+    `$$TRITON_MODEL_DIRECTORY/../preprocess/env.tar.gz`.
+
+    Attributes:
+        model: the directory of the model that holds the environment.
+        lock: the lock file, relative to the model's directory. It is left out of the archive.
+        archive: the packed environment, relative to the model's directory.
+
+    Raises:
+        ConfigurationError: a path leaves the model's directory, or the archive is no `.tar.gz`.
+    """
+
+    model: str
+    lock: str
+    archive: str = "env.tar.gz"
+
+    def __post_init__(self) -> None:
+        """Refuse values that no repository could mend."""
+        path_in_model(self.model, self.lock, f"lock of {self}")
+        if not path_in_model(self.model, self.archive, f"archive of {self}").endswith(".tar.gz"):
+            raise ConfigurationError(
+                f"archive of {self} is {self.archive!r} and must end with .tar.gz, which is what is packed"
+            )
+
+    def __str__(self) -> str:
+        return f"CondaEnvironment({self.model!r})"
+
+    @property
+    def source(self) -> str:
+        """The lock file, relative to the repository."""
+        return path_in_model(self.model, self.lock, f"lock of {self}")
+
+    @property
+    def target(self) -> str:
+        """The packed environment, relative to the repository."""
+        return path_in_model(self.model, self.archive, f"archive of {self}")
+
+    @property
+    def produces(self) -> tuple[str, ...]:
+        """See `BuildRecipe.produces`."""
+        return (self.target,)
+
+    @property
+    def consumes(self) -> tuple[str, ...]:
+        """See `BuildRecipe.consumes`."""
+        return (self.source,)
+
+    @property
+    def s3_files(self) -> Mapping[str, S3File]:
+        """See `BuildRecipe.s3_files`."""
+        return {}
+
+    def parameters(self) -> dict[str, object]:
+        """See `BuildRecipe.parameters`."""
+        return {"recipe": "conda_environment", "lock": self.source, "archive": self.target}
+
+    def validate(self, repository: ModelRepository, platform: ServingPlatform) -> None:
+        """See `BuildRecipe.validate`."""
+        model = model_of(repository, self.model, str(self))
+        if platform.instance.host != "x86_64":
+            raise ConfigurationError(
+                f"{self} makes an environment for linux-64 and {platform.instance_type} has an Arm host: use an "
+                "instance type with an x86-64 host"
+            )
+        packages = self.packages(repository)
+        self._check_python(packages, None if platform.versions is None else platform.versions.python, platform)
+        self._check_is_only_copy(repository)
+        if not any(self.target in _environment_paths(each) for each in repository.models):
+            raise ConfigurationError(
+                f"{self} packs {self.target}, and no Python model of the repository uses it: write parameters "
+                f'{{ key: "EXECUTION_ENV_PATH" value {{ string_value: "$$TRITON_MODEL_DIRECTORY/{self.archive}" }} }} '
+                f"into {model.config_path}, or leave the recipe out"
+            )
+
+    def packages(self, repository: ModelRepository) -> tuple[LockedPackage, ...]:
+        """What is locked, in the order of the file.
+
+        Raises:
+            ConfigurationError: the lock file is missing, or is not locked; every line that is wrong is named, up to
+                five of them.
+        """
+        text = required_text(repository, self.source, f"the lock file of {self}")
+        _refuse_other_forms(self.source, text)
+        packages, problems = read_explicit_lock(text)
+        if problems:
+            shown = "; ".join(map(str, problems[:_SHOWN_PROBLEMS]))
+            more = f"; and {len(problems) - _SHOWN_PROBLEMS} more" if len(problems) > _SHOWN_PROBLEMS else ""
+            raise ConfigurationError(f"the lock file {self.source} of {self} cannot be used: {shown}{more}")
+        return packages
+
+    def step(self, repository: ModelRepository, platform: ServingPlatform) -> dict[str, object]:
+        """See `BuildRecipe.step`."""
+        return {
+            "recipe": "conda_environment",
+            "name": f"the conda environment of {self.model}",
+            "target": self.target,
+            "packages": [
+                {"url": package.url, "algorithm": package.algorithm, "digest": package.digest}
+                for package in self.packages(repository)
+            ],
+        }
+
+    def estimated_minutes(self, repository: ModelRepository) -> float:
+        """See `BuildRecipe.estimated_minutes`: to download, link and compress, about two seconds for a package."""
+        return 1 + len(self.packages(repository)) / 30
+
+    def _check_python(self, packages: tuple[LockedPackage, ...], needed: str | None, platform: ServingPlatform) -> None:
+        python = next((package for package in packages if package.name == "python"), None)
+        if python is None:
+            raise ConfigurationError(
+                f"the lock file {self.source} of {self} has no python, which the Python backend needs: "
+                f"add python={needed or '3.12'} to what is locked"
+            )
+        found = ".".join(python.version.split(".")[:2])
+        if needed is not None and found != needed:
+            raise ConfigurationError(
+                f"the lock file {self.source} of {self} has Python {found} in line {python.line} and the container of "
+                f"{platform.release} has {needed}, which would find none of its packages: lock python={needed}"
+            )
+
+    def _check_is_only_copy(self, repository: ModelRepository) -> None:
+        """Environments weigh gigabytes, and the server unpacks each archive for itself (python_backend: pb_env.cc)."""
+        own = {(package.url, package.digest) for package in self.packages(repository)}
+        for other in repository.recipes:
+            if other == self:
+                return  # the first of several copies is right, the later ones are not
+            if isinstance(other, CondaEnvironment):
+                theirs = {(package.url, package.digest) for package in other.packages(repository)}
+                if own == theirs:
+                    raise ConfigurationError(
+                        f"{self} and {other} lock the same packages, and one archive is enough: leave {self} out, and "
+                        f'let {self.model} name "$$TRITON_MODEL_DIRECTORY/../{other.target}" as EXECUTION_ENV_PATH'
+                    )
+
+
+def _environment_paths(model: Model) -> set[str]:
+    """The environment that a Python model names, relative to the repository, if it is in there."""
+    path = environment_path(model, _MODEL_DATA)
+    return set() if path is None else {path.as_posix()}
+
+
+def _refuse_other_forms(path: str, text: str) -> None:
+    if EXPLICIT in text:
+        return
+    if _CONDA_LOCK_YAML.search(text) and PurePosixPath(path).suffix in (".yml", ".yaml"):
+        raise ConfigurationError(
+            f"{path} is a lock file of conda-lock's own form: write the explicit one with `conda-lock render --kind "
+            f"explicit --platform linux-64 {PurePosixPath(path).name}`, and name that"
+        )
+    if _YAML.search(text) or PurePosixPath(path).suffix in (".yml", ".yaml"):
+        raise ConfigurationError(
+            f"{path} is not locked, and would give another environment tomorrow: lock it with `conda-lock --kind "
+            f"explicit --platform linux-64 --file {PurePosixPath(path).name}`, which writes conda-linux-64.lock, and "
+            "name that"
+        )

@@ -1,0 +1,165 @@
+"""Explicit lock files of conda: one URL with its hash per package, after a line `@EXPLICIT`.
+
+`conda-lock --kind explicit` and `micromamba env export --explicit` write `URL#md5`, `conda list --explicit --sha256`
+writes `URL#sha256` (conda: cli/main_list.py, print_explicit). micromamba reads `URL#md5`, `URL#sha256` and
+`URL#sha256:…`, and *ignores* any other hash (mamba: libmamba/src/specs/package_info.cpp, from_url).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Final, Literal
+from urllib.parse import urlsplit
+
+__all__ = ["EXPLICIT", "LockedPackage", "Problem", "read_explicit_lock"]
+
+EXPLICIT: Final = "@EXPLICIT"
+
+_SUBDIRS: Final = ("linux-64", "noarch")
+_FILE = re.compile(r"(?P<name>[a-z0-9_.+-]+)-(?P<version>[^-/]+)-(?P<build>[^-/]+)\.(?:conda|tar\.bz2)", re.IGNORECASE)
+_MD5 = re.compile(r"[0-9a-f]{32}")
+_SHA256 = re.compile(r"(?:sha256:)?(?P<digest>[0-9a-f]{64})")
+_TOKEN = re.compile(r"/t/[^/]+/")
+
+
+@dataclass(frozen=True)
+class LockedPackage:
+    """One package of a lock file.
+
+    Attributes:
+        line: the line that names it, counted from 1.
+        url: where its file is, without the hash.
+        name: its name.
+        version: its version.
+        algorithm: what its hash is.
+        digest: the hash of its file, in hexadecimal.
+    """
+
+    line: int
+    url: str
+    name: str
+    version: str
+    algorithm: Literal["md5", "sha256"]
+    digest: str
+
+    @property
+    def file_name(self) -> str:
+        """The name of its file."""
+        return self.url.rpartition("/")[2]
+
+
+@dataclass(frozen=True)
+class Problem:
+    """What is wrong with a line.
+
+    Attributes:
+        line: counted from 1.
+        reason: what is wrong, and the mend.
+    """
+
+    line: int
+    reason: str
+
+    def __str__(self) -> str:
+        return f"line {self.line}: {self.reason}"
+
+
+def read_explicit_lock(text: str) -> tuple[tuple[LockedPackage, ...], tuple[Problem, ...]]:
+    """The packages of a lock file, and what is wrong with its other lines.
+
+    Args:
+        text: the file; without `@EXPLICIT` the first line that says anything is a problem.
+    """
+    packages: dict[str, LockedPackage] = {}
+    problems: list[Problem] = []
+    has_started = False
+    for number, line in _lines(text):
+        if line.startswith("#"):
+            problems.extend(_wrong_comment(number, line))
+        elif line == EXPLICIT:
+            has_started = True
+        elif not has_started:
+            problems.append(
+                Problem(number, f"{line!r} comes before the line {EXPLICIT}: this is no explicit lock file")
+            )
+            break
+        else:
+            found = _package(number, line)
+            if isinstance(found, LockedPackage) and found.name in packages:
+                found = Problem(
+                    number, f"{found.name} is in line {packages[found.name].line} already: keep one of them"
+                )
+            if isinstance(found, LockedPackage):
+                packages[found.name] = found
+            else:
+                problems.append(found)
+    if not packages and not problems:
+        problems.append(Problem(1, f"there is no package after a line {EXPLICIT}"))
+    return tuple(packages.values()), tuple(problems)
+
+
+def _lines(text: str) -> Iterator[tuple[int, str]]:
+    for number, line in enumerate(text.split("\n"), start=1):
+        if line.strip():
+            yield number, line.strip()
+
+
+def _wrong_comment(number: int, line: str) -> Iterator[Problem]:
+    words = line.removeprefix("#").split()
+    if words[:1] == ["platform:"] and words[1:] != ["linux-64"]:
+        yield Problem(
+            number, f"the file is for {' '.join(words[1:])!r} and the images are linux-64: lock it for linux-64"
+        )
+    elif words[:1] == ["pip"]:  # conda-lock's own; everybody else takes it for a comment
+        what = words[1] if len(words) > 1 else "a package"
+        yield Problem(
+            number,
+            f"{what} comes from pip, which nothing but conda-lock installs: take it from a conda channel, or put its "
+            "files into the model's directory",
+        )
+    elif words[:3] == ["no", "URL", "for:"]:
+        yield Problem(number, f"{' '.join(words[3:])} has no URL: install it from a channel and lock again")
+
+
+def _package(number: int, line: str) -> LockedPackage | Problem:
+    url, separator, fragment = line.partition("#")
+    try:
+        parts = urlsplit(url)
+        host = parts.hostname
+    except ValueError:
+        return Problem(number, f"{url!r} is no URL")
+    reason = _wrong_url(url, parts.scheme, host, parts.netloc)
+    if reason is not None:
+        return Problem(number, reason)
+    subdir, _, file_name = parts.path.rpartition("/")
+    subdir = subdir.rpartition("/")[2]
+    match = _FILE.fullmatch(file_name)
+    if match is None or parts.query:
+        return Problem(number, f"{url!r} is not the URL of a conda package (….conda or ….tar.bz2)")
+    if subdir not in _SUBDIRS:
+        return Problem(number, f"{file_name} is for {subdir!r} and the images are linux-64: lock it for linux-64")
+    if not separator:
+        return Problem(number, f"{file_name} has no hash: lock with conda-lock, or conda list --explicit --sha256")
+    name, version = match["name"].lower(), match["version"]
+    if _MD5.fullmatch(fragment):
+        return LockedPackage(number, url, name, version, "md5", fragment)
+    sha256 = _SHA256.fullmatch(fragment)
+    if sha256:
+        return LockedPackage(number, url, name, version, "sha256", sha256["digest"])
+    return Problem(
+        number,
+        f"the hash {fragment!r} of {file_name} is neither MD5 (32 hexadecimal digits) nor SHA-256 (64): lock again",
+    )
+
+
+def _wrong_url(url: str, scheme: str, host: str | None, location: str) -> str | None:
+    if "@" in location or _TOKEN.search(url):
+        # Never shown: it is a secret.
+        return "the URL has a user or a token in it, which does not belong into a repository: leave it out"
+    if scheme != "https" or not host:
+        return f"{url!r} is no https URL, and only https is fetched: lock from channels with https"
+    if any(character.isspace() or not character.isprintable() for character in url) or "\\" in url:
+        return f"{url!r} has a character that no conda package's URL has"
+    return None

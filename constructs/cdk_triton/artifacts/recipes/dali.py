@@ -1,0 +1,181 @@
+"""`DaliPipeline`: a Python file with a DALI pipeline, serialised by the DALI of the image that serves it."""
+
+from __future__ import annotations
+
+import ast
+from dataclasses import dataclass
+from pathlib import PurePosixPath
+from typing import TYPE_CHECKING, Final
+
+from cdk_triton.artifacts.recipes.sources import required_text
+from cdk_triton.artifacts.recipes.values import model_of, path_in_model, whole_number
+from cdk_triton.errors import ConfigurationError
+from cdk_triton.triton.releases import is_at_least
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from cdk_triton.artifacts.recipes.s3_file import S3File
+    from cdk_triton.sagemaker import ServingPlatform
+    from cdk_triton.triton import Model, ModelRepository
+
+__all__ = ["DaliPipeline"]
+
+_AUTOSERIALIZED_SINCE: Final = "24.05"
+"""The first release whose `python3` finds DALI, which the backend needs to serialise a file by itself (server: build.py
+of each release branch)."""
+
+_SERIALIZED: Final = "model.dali"
+_FALLBACK: Final = "dali.py"
+
+
+@dataclass(frozen=True)
+class DaliPipeline:
+    """A Python file with one `@pipeline_def`, for a model of the DALI backend.
+
+    By default Triton itself serialises the pipeline whenever it loads the model (`@autoserialize`), with the very DALI
+    that then runs it. The build does the same beforehand, in the image that serves and on its GPU, so that a pipeline
+    that cannot be serialised or loaded fails before the deployment. `DaliPipeline("preprocess")` checks
+    `preprocess/1/dali.py` in this way and adds no file. A file elsewhere in the model's directory becomes `1/dali.py`,
+    marked with `@autoserialize` where it is not, and is itself left out of the archive.
+
+    With `serialize=True` the build writes `1/model.dali` instead, and the Python file is left out of the archive: any
+    release can load that, and an instance starts without running Python. The bytes are compared between two processes,
+    and a difference is a warning of the build.
+
+    Attributes:
+        model: the directory of the model in the repository.
+        pipeline: the Python file, relative to the model's directory; `<version>/dali.py` unless given.
+        version: the version that it is for.
+        serialize: whether to write a serialised pipeline. Releases before 24.05 need it.
+
+    Raises:
+        ConfigurationError: a path leaves the model's directory, or a value is of another type.
+    """
+
+    model: str
+    pipeline: str | None = None
+    version: int = 1
+    serialize: bool = False
+
+    def __post_init__(self) -> None:
+        """Refuse values that no repository could mend."""
+        whole_number(self.version, f"version of {self}", 1, 2**63 - 1)
+        if not isinstance(self.serialize, bool):
+            raise ConfigurationError(f"serialize of {self} is {self.serialize!r} and must be True or False")
+        path = path_in_model(self.model, self._pipeline, f"pipeline of {self}")
+        if PurePosixPath(path).suffix != ".py":
+            raise ConfigurationError(
+                f"pipeline of {self} is {self.pipeline!r} and must be a Python file, such as '1/dali.py'"
+            )
+
+    def __str__(self) -> str:
+        return f"DaliPipeline({self.model!r})"
+
+    @property
+    def source(self) -> str:
+        """The Python file, relative to the repository."""
+        return path_in_model(self.model, self._pipeline, f"pipeline of {self}")
+
+    @property
+    def target(self) -> str | None:
+        """The file that the build writes, relative to the repository; None where the source itself is served."""
+        if self.serialize:
+            return self._in_version(_SERIALIZED)
+        return None if self._is_served else self._in_version(_FALLBACK)
+
+    @property
+    def produces(self) -> tuple[str, ...]:
+        """See `BuildRecipe.produces`."""
+        return () if self.target is None else (self.target,)
+
+    @property
+    def consumes(self) -> tuple[str, ...]:
+        """See `BuildRecipe.consumes`."""
+        return () if self.target is None else (self.source,)
+
+    @property
+    def s3_files(self) -> Mapping[str, S3File]:
+        """See `BuildRecipe.s3_files`."""
+        return {}
+
+    def parameters(self) -> dict[str, object]:
+        """See `BuildRecipe.parameters`."""
+        return {"recipe": "dali_pipeline", "source": self.source, "target": self.target, "serialize": self.serialize}
+
+    def validate(self, repository: ModelRepository, platform: ServingPlatform) -> None:
+        """See `BuildRecipe.validate`."""
+        model = model_of(repository, self.model, str(self))
+        if model.backend_name != "dali":
+            raise ConfigurationError(
+                f'{self} is for a model of the backend {model.backend_name!r}: write backend: "dali" into '
+                f"{model.config_path}, or leave the recipe out"
+            )
+        release = platform.release
+        if not self.serialize and release is not None and not is_at_least(release, _AUTOSERIALIZED_SINCE):
+            raise ConfigurationError(
+                f"{self} leaves it to Triton to serialise the pipeline, and {release} cannot: its python3 finds DALI "
+                f"from {_AUTOSERIALIZED_SINCE} on only: write serialize=True"
+            )
+        self._check_file(repository, model)
+        self._check_definition(required_text(repository, self.source, f"the pipeline of {self}"))
+
+    def step(self, repository: ModelRepository, platform: ServingPlatform) -> dict[str, object]:
+        """See `BuildRecipe.step`."""
+        config = model_of(repository, self.model, str(self)).config
+        return {
+            "recipe": "dali_pipeline",
+            "name": f"the DALI pipeline of {self.model}",
+            "source": self.source,
+            "target": self.target,
+            "serialize": self.serialize,
+            "max_batch_size": 0 if config is None else config.max_batch_size,
+        }
+
+    def estimated_minutes(self, repository: ModelRepository) -> float:
+        """See `BuildRecipe.estimated_minutes`: four starts of Python with DALI."""
+        return 0.5
+
+    @property
+    def _pipeline(self) -> str:
+        return f"{self.version}/{_FALLBACK}" if self.pipeline is None else self.pipeline
+
+    @property
+    def _is_served(self) -> bool:
+        return PurePosixPath(self.source).parent == PurePosixPath(self._in_version("_")).parent
+
+    def _in_version(self, name: str) -> str:
+        return PurePosixPath(self.model, str(self.version), name).as_posix()
+
+    def _check_file(self, repository: ModelRepository, model: Model) -> None:
+        """Whether the backend takes the file: it tries the default one, then `dali.py` (dali_backend: dali_model.h)."""
+        default = (model.config.default_model_filename if model.config is not None else "") or _SERIALIZED
+        served = PurePosixPath(self.target or self.source).name
+        if served not in (default, _FALLBACK):
+            raise ConfigurationError(
+                f"{self} would be served from {served}, and the backend looks for {default} and {_FALLBACK} only: call "
+                f"it {_FALLBACK}, or write default_model_filename into {model.config_path}"
+            )
+        if served != default and any(file.path.as_posix() == self._in_version(default) for file in repository.files):
+            raise ConfigurationError(
+                f"{self} would not be served, because the backend takes {self._in_version(default)} first: remove "
+                "that file"
+            )
+
+    def _check_definition(self, text: str) -> None:
+        try:
+            tree = ast.parse(text)
+        except (SyntaxError, ValueError) as error:
+            at = f", line {error.lineno}" if isinstance(error, SyntaxError) else ""
+            raise ConfigurationError(f"{self.source}{at}, is no Python: {error}; mend it") from None
+        # By its words: how a decorator comes to its name is open. What is wrong beyond that the build finds.
+        words = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}
+        words |= {node.attr for node in ast.walk(tree) if isinstance(node, ast.Attribute)}
+        words |= {each.name for node in ast.walk(tree) if isinstance(node, ast.ImportFrom) for each in node.names}
+        needed = "autoserialize" if self.target is None else "pipeline_def"
+        if needed not in words and "*" not in words:
+            hint = " of nvidia.dali.plugin.triton" if needed == "autoserialize" else " of nvidia.dali"
+            raise ConfigurationError(
+                f"{self.source} has no function with @{needed}: decorate the one that defines the pipeline with "
+                f"@{needed}{hint}" + (", or write serialize=True" if self.target is None else "")
+            )

@@ -1,0 +1,220 @@
+"""`OnnxExport`: a Python function of the user's writes the network that is served or built into a plan."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import PurePosixPath
+from typing import TYPE_CHECKING, Final, Literal
+
+from cdk_triton.artifacts.recipes.requirements_lock import read_requirements
+from cdk_triton.artifacts.recipes.sources import required_file, required_text
+from cdk_triton.artifacts.recipes.values import literal, model_of, path_in_model
+from cdk_triton.errors import ConfigurationError
+from cdk_triton.triton.schema import DataType
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from cdk_triton.artifacts.recipes.s3_file import S3File
+    from cdk_triton.sagemaker import ServingPlatform
+    from cdk_triton.triton import Model, ModelRepository
+
+__all__ = ["OnnxExport"]
+
+_SHOWN_PROBLEMS: Final = 5
+
+
+@dataclass(frozen=True)
+class OnnxExport:
+    """Runs a Python function of the user's that writes an ONNX file.
+
+    The function is called with the path to write to (a `str`), in a process of its own: in a Python of the container's
+    version that has the packages of `requirements` and no others, with neither credentials nor tokens in its
+    environment. That keeps secrets from code that does not look for them; it is no sandbox. Files of the repository it
+    finds beside itself (`Path(__file__).parent`); those that only the export reads are named in `reads`, and are left
+    out of the archive like the function's file and the requirements.
+
+    Afterwards the file is read with the `onnx` of `requirements`: the names of its outputs are compared, integer inputs
+    are changed if that is asked for, the network is checked, and weights that the export put into files of their own
+    become part of the one file (up to 2 GiB, which is as much as an ONNX file holds).
+
+    `OnnxExport("bert", entry="export.py:export", onnx="bert.onnx", requirements="requirements.txt")` writes what
+    `TensorRTPlan("bert", onnx="bert.onnx")` reads.
+
+    Attributes:
+        model: the directory of the model in the repository.
+        entry: the function, as `<file relative to the model's directory>:<function>`.
+        onnx: the file to write, relative to the model's directory; `1/model.onnx` is what ONNX Runtime serves.
+        requirements: the pinned packages with their hashes, relative to the model's directory. Only wheels are
+            installed. `onnx` has to be among them.
+        outputs: the names of all outputs; those of `config.pbtxt` unless given.
+        integer_inputs: "int32" makes every INT64 input an INT32 one, which the network casts back. None changes
+            nothing.
+        reads: other files that only the export reads, relative to the model's directory.
+
+    Raises:
+        ConfigurationError: a path leaves the model's directory, or a value is of another type.
+    """
+
+    model: str
+    entry: str
+    onnx: str
+    requirements: str
+    outputs: Sequence[str] | None = None
+    integer_inputs: Literal["int32"] | None = None
+    reads: Sequence[str] = ()
+
+    def __post_init__(self) -> None:
+        """Refuse values that no repository could mend, and keep lists from changing."""
+        literal(self.entry, f"entry of {self}")
+        file, separator, function = self.entry.rpartition(":")
+        if not separator or not function.isidentifier() or not file.endswith(".py"):
+            raise ConfigurationError(
+                f"entry of {self} is {self.entry!r} and must name a file and a function of it, such as "
+                "'export.py:export'"
+            )
+        if self.integer_inputs not in (None, "int32"):
+            raise ConfigurationError(f"integer_inputs of {self} is {self.integer_inputs!r} and must be 'int32' or None")
+        for name in ("outputs", "reads"):
+            values = getattr(self, name)
+            if values is None:
+                continue
+            if isinstance(values, str) or not all(isinstance(value, str) and value for value in values):
+                raise ConfigurationError(
+                    f"{name} of {self} is {values!r} and must be a list of texts, none of them empty"
+                )
+            object.__setattr__(self, name, tuple(values))
+        if self.outputs is not None and (not self.outputs or len(set(self.outputs)) < len(self.outputs)):
+            raise ConfigurationError(f"outputs of {self} is {list(self.outputs)!r} and must name each output once")
+        if self.target in self.consumes:
+            raise ConfigurationError(f"{self} would write {self.target}, which it reads: give onnx another name")
+
+    def __str__(self) -> str:
+        return f"OnnxExport({self.model!r})"
+
+    @property
+    def function(self) -> str:
+        """The name of the function."""
+        return self.entry.rpartition(":")[2]
+
+    @property
+    def source(self) -> str:
+        """The file of the function, relative to the repository."""
+        return path_in_model(self.model, self.entry.rpartition(":")[0], f"entry of {self}")
+
+    @property
+    def target(self) -> str:
+        """The file that it writes, relative to the repository."""
+        return path_in_model(self.model, self.onnx, f"onnx of {self}")
+
+    @property
+    def produces(self) -> tuple[str, ...]:
+        """See `BuildRecipe.produces`."""
+        return (self.target,)
+
+    @property
+    def consumes(self) -> tuple[str, ...]:
+        """See `BuildRecipe.consumes`."""
+        others = (path_in_model(self.model, path, f"reads of {self}") for path in self.reads)
+        return tuple(dict.fromkeys((self.source, self._requirements, *others)))
+
+    @property
+    def s3_files(self) -> Mapping[str, S3File]:
+        """See `BuildRecipe.s3_files`."""
+        return {}
+
+    def parameters(self) -> dict[str, object]:
+        """See `BuildRecipe.parameters`."""
+        return {
+            "recipe": "onnx_export",
+            "source": self.source,
+            "function": self.function,
+            "onnx": self.target,
+            "requirements": self._requirements,
+            "outputs": None if self.outputs is None else list(self.outputs),
+            "integer_inputs": self.integer_inputs,
+            "reads": sorted(self.consumes),
+        }
+
+    def validate(self, repository: ModelRepository, platform: ServingPlatform) -> None:
+        """See `BuildRecipe.validate`."""
+        model = model_of(repository, self.model, str(self))
+        self._check_function(required_text(repository, self.source, f"the file of {self}"))
+        self._check_requirements(required_text(repository, self._requirements, f"the requirements file of {self}"))
+        made = {path for recipe in repository.recipes for path in recipe.produces}
+        for path in self.consumes:
+            if path not in made:
+                required_file(repository, path, f"a file of {self}")
+        self._output_names(model)
+        if self.integer_inputs == "int32" and model.config is not None:
+            for given in model.config.input:
+                if given.data_type == DataType.Value("TYPE_INT64"):
+                    raise ConfigurationError(
+                        f"{self} makes every INT64 input an INT32 one, and {model.config_path} has the input "
+                        f"{given.name!r} of TYPE_INT64: write TYPE_INT32 there, or leave integer_inputs out"
+                    )
+
+    def step(self, repository: ModelRepository, platform: ServingPlatform) -> dict[str, object]:
+        """See `BuildRecipe.step`."""
+        return {
+            "recipe": "onnx_export",
+            "name": f"the ONNX export of {self.model}",
+            "source": self.source,
+            "function": self.function,
+            "target": self.target,
+            "requirements": self._requirements,
+            "outputs": list(self._output_names(model_of(repository, self.model, str(self)))),
+            "integer_inputs": self.integer_inputs,
+        }
+
+    def estimated_minutes(self, repository: ModelRepository) -> float:
+        """See `BuildRecipe.estimated_minutes`: to install a framework and to trace a network."""
+        return 5.0
+
+    @property
+    def _requirements(self) -> str:
+        return path_in_model(self.model, self.requirements, f"requirements of {self}")
+
+    def _output_names(self, model: Model) -> tuple[str, ...]:
+        if self.outputs is not None:
+            return tuple(self.outputs)
+        names = () if model.config is None else tuple(output.name for output in model.config.output)
+        if not names:
+            raise ConfigurationError(
+                f"{self} does not say what the outputs are called, and {model.config_path} names none: write "
+                "outputs=['…'], which the export is compared with"
+            )
+        return names
+
+    def _check_function(self, text: str) -> None:
+        try:
+            body = ast.parse(text).body
+        except (SyntaxError, ValueError) as error:
+            at = f", line {error.lineno}" if isinstance(error, SyntaxError) else ""
+            raise ConfigurationError(f"{self.source}{at}, is no Python: {error}; mend it") from None
+        functions = [each.name for each in body if isinstance(each, ast.FunctionDef)]
+        # A name can also come from an import, an assignment or a condition; the build finds out.
+        if self.function not in functions and self.function not in text:
+            known = f"it has {', '.join(functions)}" if functions else "it has none"
+            raise ConfigurationError(
+                f"{self.source} has no function {self.function!r}, {known}: correct entry of {self}"
+            )
+
+    def _check_requirements(self, text: str) -> None:
+        packages, problems = read_requirements(text)
+        name = PurePosixPath(self._requirements)
+        command = f"`uv pip compile --generate-hashes {name.with_suffix('.in').name} -o {name.name}`"
+        if problems:
+            shown = "; ".join(map(str, problems[:_SHOWN_PROBLEMS]))
+            more = f"; and {len(problems) - _SHOWN_PROBLEMS} more" if len(problems) > _SHOWN_PROBLEMS else ""
+            raise ConfigurationError(
+                f"the requirements file {name} of {self} does not pin every package with its hash: {shown}{more}; "
+                f"write it with {command} (or pip-compile --generate-hashes)"
+            )
+        if not any(package.name == "onnx" for package in packages):
+            raise ConfigurationError(
+                f"the requirements file {name} of {self} has no onnx, with which the export is compared: add onnx to "
+                f"{name.with_suffix('.in').name} and run {command}"
+            )

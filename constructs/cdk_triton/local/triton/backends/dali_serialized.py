@@ -1,0 +1,48 @@
+"""What the stand-in for DALI writes where DALI would write a serialised pipeline: the definition's source, in JSON."""
+
+from __future__ import annotations
+
+import inspect
+import json
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+__all__ = ["SerializedStandIn", "read_stand_in", "write_stand_in"]
+
+_MARK: Final = "cdk-triton stand-in for nvidia.dali: no DALI can read this file, only the local backend"
+
+
+@dataclass(frozen=True)
+class SerializedStandIn:
+    """A pipeline definition that stands in for a serialised pipeline.
+
+    Attributes:
+        function: the name of the definition.
+        source: the Python file that defines it.
+    """
+
+    function: str
+    source: str
+
+
+def write_stand_in(definition: Callable[..., Any], path: Path) -> None:
+    """Write the file for a function with `@pipeline_def`, whose source file has to be there still."""
+    written = inspect.unwrap(definition)
+    source = Path(written.__code__.co_filename).read_text(encoding="utf-8")
+    document = {"stand_in": _MARK, "function": written.__name__, "source": source}
+    path.write_text(json.dumps(document, indent=1, sort_keys=True) + "\n", encoding="utf-8")
+
+
+def read_stand_in(path: Path) -> SerializedStandIn | None:
+    """What such a file holds; None for any other one, a real serialised pipeline above all."""
+    if path.suffix == ".py":
+        return None
+    try:
+        document = json.loads(path.read_text(encoding="utf-8"))
+    except ValueError:
+        return None
+    if not isinstance(document, dict) or document.get("stand_in") != _MARK:
+        return None
+    return SerializedStandIn(document["function"], document["source"])
