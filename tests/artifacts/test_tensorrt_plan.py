@@ -1,0 +1,401 @@
+"""`TensorRTPlan`: what it tells the build program, and what it refuses for a repository and a platform."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.artifacts.plans import A10G, CONFIG, FP32_WEIGHTS, NETWORK, OPEN_CONFIG, bert, onnx_bytes, written
+
+from cdk_triton import Parity, S3File, ServingPlatform, TensorRTPlan, Tolerance
+from cdk_triton.errors import ConfigurationError
+from cdk_triton.triton import ModelRepository
+
+SHA256 = "0123456789abcdef" * 4
+ON_S3 = S3File("models", "bert/model.onnx", SHA256)
+DIGEST = f"registry/triton@sha256:{SHA256}"
+TENSORRT_11 = ServingPlatform(release="26.06", image=DIGEST, instance_type="ml.g5.xlarge")
+TENSORRT_8 = ServingPlatform(release="24.03", instance_type="ml.g5.xlarge")
+TURING = ServingPlatform(release="25.09", instance_type="ml.g4dn.xlarge")
+TWO_PROFILES = [{"ids": ((1, 128), (1, 128), (1, 128))}, {"ids": ((2, 128), (8, 128), (16, 128))}]
+
+NODE_TYPES = {
+    "FP16": NETWORK.replace("<float[1] w = {2.0}", "<float16[1] w = {16384}")
+    .replace("to = 1", "to = 10")
+    .replace("(float[", "(float16["),
+    "FP32": NETWORK,
+    "quantised": f"network (float[b, 128] i) => (uint8[b, 128] o) {FP32_WEIGHTS} {{ o = QuantizeLinear (i, w) }}",
+}
+
+
+def step(recipe: TensorRTPlan, repository: ModelRepository, platform: ServingPlatform = A10G) -> Mapping[str, Any]:
+    return recipe.step(repository, platform)
+
+
+def refusal(recipe: TensorRTPlan, repository: ModelRepository, platform: ServingPlatform = A10G) -> str:
+    with pytest.raises(ConfigurationError) as error:
+        recipe.validate(repository, platform)
+    return str(error.value)
+
+
+def test_a_plan_is_built_for_what_the_configuration_asks_for(tmp_path: Path) -> None:
+    recipe = TensorRTPlan("bert", onnx="bert.onnx", precision="fp16", parity=Parity(ranges={"ids": (0, 30521)}))
+    assert step(recipe, bert(tmp_path, recipe, name="bert.onnx")) == {
+        "recipe": "tensorrt_plan",
+        "name": "the TensorRT plan of bert",
+        "onnx": "bert/bert.onnx",
+        "plan": "bert/1/model.plan",
+        "flags": [
+            "--skipInference",
+            "--fp16",
+            "--minShapes=ids:1x128",
+            "--optShapes=ids:16x128",
+            "--maxShapes=ids:16x128",
+        ],
+        "flags_if_static": None,
+        "tensorrt_major": 10,
+        "profiles": [{"ids": {"min": [1, 128], "opt": [16, 128], "max": [16, 128]}}],
+        "inputs": [{"name": "ids", "data_type": "TYPE_INT32", "dims": [-1, 128]}],
+        "outputs": [{"name": "out", "data_type": "TYPE_FP32", "dims": [-1, 128]}],
+        "parity": {"tolerance": {"absolute": 0.01, "relative": 0.02}, "ranges": {"ids": [0, 30521]}, "seed": 0},
+    }
+
+
+def test_everything_can_be_asked_for(tmp_path: Path) -> None:
+    recipe = TensorRTPlan(
+        "bert",
+        version=3,
+        profiles=TWO_PROFILES,
+        precision="strongly_typed",
+        workspace_mib=2000,
+        optimization_level=0,
+        hardware_compatibility="same_compute_capability",
+        parity=None,
+    )
+    told = step(recipe, bert(tmp_path, recipe))
+    assert told["plan"] == "bert/3/model.plan"
+    assert told["flags"] == [
+        "--skipInference",
+        "--stronglyTyped",
+        "--memPoolSize=workspace:2000",
+        "--builderOptimizationLevel=0",
+        "--hardwareCompatibilityLevel=sameComputeCapability",
+        "--profile=0",
+        "--minShapes=ids:1x128",
+        "--optShapes=ids:1x128",
+        "--maxShapes=ids:1x128",
+        "--profile=1",
+        "--minShapes=ids:2x128",
+        "--optShapes=ids:8x128",
+        "--maxShapes=ids:16x128",
+    ]
+    assert told["parity"] is None
+
+
+@pytest.mark.parametrize(
+    ("precision", "major_8", "major_10"),
+    [
+        ("fp32", [], []),
+        ("fp16", ["--fp16"], ["--fp16"]),
+        ("int8", ["--int8", "--fp16"], ["--int8", "--fp16"]),
+        ("bf16", None, ["--bf16"]),
+        ("strongly_typed", None, ["--stronglyTyped"]),
+    ],
+)
+def test_precision_is_a_flag_up_to_tensorrt_10(
+    tmp_path: Path, precision: Any, major_8: list[str] | None, major_10: list[str]
+) -> None:
+    recipe = TensorRTPlan("bert", onnx=ON_S3, precision=precision)
+    repository = bert(tmp_path, recipe, network=None)
+
+    def flags(platform: ServingPlatform) -> list[str]:
+        return [flag for flag in step(recipe, repository, platform)["flags"] if "Shapes" not in flag]
+
+    assert flags(A10G) == ["--skipInference", *major_10]
+    if major_8 is not None:
+        assert flags(TENSORRT_8) == ["--buildOnly", *major_8]
+    else:
+        assert refusal(recipe, repository, TENSORRT_8) == (
+            f"TensorRTPlan('bert') needs trtexec {major_10[0]}, which TensorRT has from 10.0.0 on, and Triton 24.03 "
+            "has 8.6.3: leave out what asks for it, or serve with another release"
+        )
+
+
+@pytest.mark.parametrize(
+    ("precision", "network"),
+    [("fp32", "FP32"), ("fp16", "FP16"), ("int8", "quantised"), *(("strongly_typed", name) for name in NODE_TYPES)],
+)
+def test_from_tensorrt_11_on_precision_is_what_the_network_has(tmp_path: Path, precision: Any, network: str) -> None:
+    recipe = TensorRTPlan("bert", precision=precision)
+    told = step(recipe, bert(tmp_path, recipe, network=NODE_TYPES[network]), TENSORRT_11)
+    assert [flag for flag in told["flags"] if "Shapes" not in flag] == ["--skipInference"]
+    assert told["tensorrt_major"] == 11
+
+
+@pytest.mark.parametrize(
+    ("precision", "network", "words"),
+    [
+        (
+            "fp16",
+            "FP32",
+            "TensorRTPlan('bert') has precision='fp16', its network has weights of FP32, and Triton 26.06 has TensorRT "
+            "11, which builds a network in its own types only: convert the network with python -m "
+            "modelopt.onnx.autocast --keep_io_types --onnx_path …, or write precision='strongly_typed' to take it as "
+            "it is",
+        ),
+        ("fp32", "FP16", "has precision='fp32', its network has weights of FP16, and Triton 26.06 has TensorRT 11, "),
+        (
+            "bf16",
+            "FP16",
+            "--keep_io_types --low_precision_type bf16 --onnx_path …, or write precision='strongly_typed'",
+        ),
+        ("int8", "FP32", "its network has no QuantizeLinear or DequantizeLinear, and Triton 26.06 has TensorRT 11"),
+        (
+            "fp16",
+            None,
+            "TensorRTPlan('bert') has precision='fp16' and Triton 26.06 has TensorRT 11, which builds a network in its "
+            "own types only, and the app cannot read them before the network is there: write "
+            "precision='strongly_typed', and convert the network with python -m modelopt.onnx.autocast --keep_io_types "
+            "--onnx_path …",
+        ),
+    ],
+)
+def test_from_tensorrt_11_on_another_precision_is_refused(
+    tmp_path: Path, precision: Any, network: str | None, words: str
+) -> None:
+    recipe = TensorRTPlan("bert", onnx="model.onnx" if network else ON_S3, precision=precision)
+    repository = bert(tmp_path, recipe, network=network and NODE_TYPES[network])
+    assert words in refusal(recipe, repository, TENSORRT_11)
+
+
+def test_int8_needs_a_quantised_network(tmp_path: Path) -> None:
+    recipe = TensorRTPlan("bert", precision="int8")
+    assert refusal(recipe, bert(tmp_path / "a", recipe)) == (
+        "TensorRTPlan('bert') has precision='int8' and its network has no QuantizeLinear or DequantizeLinear, so that "
+        "trtexec would invent the ranges of all tensors: quantise the network first, with python -m "
+        "modelopt.onnx.quantization --onnx_path …"
+    )
+    recipe.validate(bert(tmp_path / "b", recipe, network=NODE_TYPES["quantised"]), A10G)
+
+
+@pytest.mark.parametrize(
+    ("recipe", "platform", "words"),
+    [
+        (
+            TensorRTPlan("bert", precision="bf16"),
+            TURING,
+            "TensorRTPlan('bert') has precision='bf16' and the GPU NVIDIA T4 of ml.g4dn.xlarge (compute capability "
+            "7.5) has no BF16, which Ampere and newer have: use precision='fp16'",
+        ),
+        (
+            TensorRTPlan("bert", hardware_compatibility="ampere+"),
+            TURING,
+            "TensorRTPlan('bert') has hardware_compatibility='ampere+', which TensorRT builds on Ampere and newer GPUs "
+            "only, and ml.g4dn.xlarge has the NVIDIA T4 (compute capability 7.5): leave it out, or serve on an "
+            "instance type such as ml.g5.xlarge",
+        ),
+        (
+            TensorRTPlan("bert", workspace_mib=25_000),
+            A10G,
+            "TensorRTPlan('bert') has workspace_mib=25000 and the NVIDIA A10G has 24 GB: take less, or leave it out "
+            "for all that there is",
+        ),
+        (
+            TensorRTPlan("bert", hardware_compatibility="same_compute_capability"),
+            ServingPlatform(release="24.09", instance_type="ml.g5.xlarge"),
+            "TensorRTPlan('bert') needs trtexec --hardwareCompatibilityLevel=sameComputeCapability, which TensorRT has "
+            "from 10.9.0 on, and Triton 24.09 has 10.4.0.26: leave out what asks for it, or serve with another release",
+        ),
+        (
+            TensorRTPlan("bert", profiles=TWO_PROFILES),
+            TENSORRT_8,
+            "TensorRTPlan('bert') needs trtexec --profile, which TensorRT has from 10.0.0 on, and Triton 24.03 "
+            "has 8.6.3: leave out what asks for it, or serve with another release",
+        ),
+        (
+            TensorRTPlan("bert"),
+            ServingPlatform(image=DIGEST, instance_type="ml.g5.xlarge"),
+            "the options of trtexec for TensorRTPlan('bert') depend on its TensorRT, and the platform has an image of "
+            "its own without a release: say beside image which release it has, such as release='25.09'",
+        ),
+        (
+            TensorRTPlan("bert", parity=Parity(ranges={"out": (0, 1)})),
+            A10G,
+            "the parity of TensorRTPlan('bert') has a range for 'out', which is no integer input of bert/config.pbtxt "
+            "(ids TYPE_INT32): remove the range",
+        ),
+        (
+            TensorRTPlan("bart"),
+            A10G,
+            "TensorRTPlan('bart') is for the model 'bart', and the repository ",
+        ),
+    ],
+)
+def test_what_the_platform_or_the_model_does_not_have_is_refused(
+    tmp_path: Path, recipe: TensorRTPlan, platform: ServingPlatform, words: str
+) -> None:
+    assert words in refusal(recipe, bert(tmp_path, recipe), platform)
+
+
+def test_nothing_is_refused_because_of_a_version_that_nobody_read(tmp_path: Path) -> None:
+    # 25.05: TensorRT 10.10, recalled; between releases with 10.9 and 10.11, which both know the option.
+    recipe = TensorRTPlan("bert", hardware_compatibility="same_compute_capability", optimization_level=5)
+    repository = bert(tmp_path, recipe)
+    recipe.validate(repository, ServingPlatform(release="25.05", image=DIGEST, instance_type="ml.g5.xlarge"))
+    # 23.03: TensorRT 8.5, recalled; it may as well be 8.6, which knows optimisation levels.
+    recipe = TensorRTPlan("bert", optimization_level=5)
+    recipe.validate(repository, ServingPlatform(release="23.03", instance_type="ml.g5.xlarge"))
+
+
+@pytest.mark.parametrize(
+    ("config", "words"),
+    [
+        (
+            OPEN_CONFIG,
+            "no optimisation profile can be derived for TensorRTPlan('bert'), because the input 'ids' has a dimension "
+            "of any size (dims: [-1]): declare the smallest, the usual and the largest shape, batch included, such as "
+            "profiles=[{'ids': ((1, 1), (8, 128), (16, 512))}]",
+        ),
+        ('platform: "tensorrt_plan"', "because config.pbtxt names no input: declare the smallest, the usual and the"),
+        (CONFIG.replace("dims: [ 128 ] }", "dims: [ 128 ] allow_ragged_batch: true }", 1), "takes ragged batches"),
+        (CONFIG.replace("dims: [ 128 ] }", "dims: [ 128 ] is_shape_tensor: true }", 1), "is a shape tensor, whose"),
+        (
+            CONFIG + "sequence_batching { control_input { name: 'START' control { int32_false_true: [ 0, 1 ] } } }",
+            "because config.pbtxt has controls or states of sequences, which are inputs as well",
+        ),
+        (CONFIG + "batch_input { target_name: 'n' data_type: TYPE_INT32 }", "because config.pbtxt has a batch_input"),
+        (
+            CONFIG.replace("tensorrt_plan", "onnxruntime_onnx"),
+            "TensorRTPlan('bert') builds a plan, and bert/config.pbtxt has the backend 'onnxruntime', which reads "
+            'none: write platform: "tensorrt_plan"',
+        ),
+        (
+            CONFIG + 'default_model_filename: "bert.plan"',
+            "TensorRTPlan('bert') writes model.plan, and bert/config.pbtxt has the server load 'bert.plan': remove "
+            "default_model_filename and cc_model_filenames",
+        ),
+        (
+            "nonsense: 1",
+            "TensorRTPlan('bert') needs to know its model: bert/config.pbtxt:1:1: ModelConfig has no field",
+        ),
+    ],
+)
+def test_a_configuration_that_says_too_little_or_something_else_is_refused(
+    tmp_path: Path, config: str, words: str
+) -> None:
+    recipe = TensorRTPlan("bert", onnx=ON_S3)
+    assert words in refusal(recipe, bert(tmp_path, recipe, config=config, network=None))
+
+
+@pytest.mark.parametrize(
+    ("config", "profiles", "words"),
+    [
+        (OPEN_CONFIG, [{"other": ((1, 1), (8, 8), (16, 16))}], "profile 0 of TensorRTPlan('bert') says nothing of the"),
+        (
+            OPEN_CONFIG,
+            [{"ids": ((1,), (8,), (16,))}],
+            "has 1 dimensions for the input 'ids' and config.pbtxt has dims: ",
+        ),
+        (CONFIG, [{"ids": ((1, 1), (8, 8), (16, 64))}], "goes from 1 to 64 where the input 'ids' has 128 in config"),
+        (
+            OPEN_CONFIG,
+            [{"ids": ((1, 1), (4, 8), (8, 64))}],
+            "the largest batch of the profiles of TensorRTPlan('bert') is 8 and config.pbtxt has max_batch_size: 16, "
+            "so that the server would not load the plan: raise the one or lower the other",
+        ),
+    ],
+)
+def test_profiles_fit_the_configuration(tmp_path: Path, config: str, profiles: Any, words: str) -> None:
+    recipe = TensorRTPlan("bert", onnx=ON_S3, profiles=profiles)
+    assert words in refusal(recipe, bert(tmp_path, recipe, config=config, network=None))
+
+
+def test_declared_profiles_serve_a_configuration_with_open_dimensions(tmp_path: Path) -> None:
+    recipe = TensorRTPlan("bert", onnx=ON_S3, profiles=[{"ids": ((1, 1), (8, 128), (16, 512))}])
+    told = step(recipe, bert(tmp_path, recipe, config=OPEN_CONFIG, network=None))
+    assert told["flags"][1:] == ["--minShapes=ids:1x1", "--optShapes=ids:8x128", "--maxShapes=ids:16x512"]
+    assert told["inputs"] == [{"name": "ids", "data_type": "TYPE_INT32", "dims": [-1, -1]}]
+
+
+def test_a_reshaped_input_has_in_the_plan_what_the_reshape_says(tmp_path: Path) -> None:
+    recipe = TensorRTPlan("bert", onnx=ON_S3)
+    config = CONFIG.replace("dims: [ 128 ] }", "dims: [ 128 ] reshape { shape: [ 2, 64 ] } }", 1)
+    told = step(recipe, bert(tmp_path, recipe, config=config, network=None))
+    assert "--maxShapes=ids:16x2x64" in told["flags"]
+    assert told["inputs"][0]["dims"] == [-1, 2, 64]
+
+
+STATIC = NETWORK.replace("batch", "1")
+STATIC_CONFIG = CONFIG.replace("16", "1")
+
+
+def test_a_network_without_open_dimensions_gets_no_shapes(tmp_path: Path) -> None:
+    # trtexec ends with "Static model does not take explicit shapes" otherwise.
+    recipe = TensorRTPlan("bert")
+    told = step(recipe, bert(tmp_path, recipe, config=STATIC_CONFIG, network=STATIC))
+    assert told["flags"] == ["--skipInference"]
+    assert told["flags_if_static"] is None
+    assert told["profiles"] == [{"ids": {"min": [1, 128], "opt": [1, 128], "max": [1, 128]}}]
+
+
+@pytest.mark.parametrize("config", [STATIC_CONFIG, CONFIG.replace("max_batch_size: 16", "")])
+def test_a_network_that_may_have_no_open_dimensions_gets_both_command_lines(tmp_path: Path, config: str) -> None:
+    recipe = TensorRTPlan("bert", onnx=ON_S3)
+    told = step(recipe, bert(tmp_path, recipe, config=config, network=None))
+    assert any("Shapes" in flag for flag in told["flags"])
+    assert told["flags_if_static"] == ["--skipInference"]
+
+
+def test_a_network_in_s3_has_a_place_in_the_model(tmp_path: Path) -> None:
+    recipe = TensorRTPlan("bert", onnx=ON_S3)
+    assert recipe.s3_files == {"bert/model.onnx": ON_S3}
+    assert step(recipe, bert(tmp_path, recipe, network=None))["onnx"] == "bert/model.onnx"
+
+
+def test_a_repository_that_is_one_model_is_called_by_a_point(tmp_path: Path) -> None:
+    recipe = TensorRTPlan(".", onnx="net.onnx")
+    files = {"config.pbtxt": CONFIG.encode(), "net.onnx": onnx_bytes()}
+    told = step(recipe, written(tmp_path / "bert", files, [recipe]))
+    assert (told["name"], told["onnx"], told["plan"]) == ("the TensorRT plan of bert", "net.onnx", "1/model.plan")
+
+
+def test_a_file_that_is_no_network_is_refused(tmp_path: Path) -> None:
+    recipe = TensorRTPlan("bert")
+    repository = written(tmp_path, {"bert/config.pbtxt": CONFIG.encode(), "bert/model.onnx": b"<html>"}, [recipe])
+    assert refusal(recipe, repository) == (
+        "the network bert/model.onnx of TensorRTPlan('bert') is no ONNX file: Protobuf parsing failed: export it again"
+    )
+
+
+@pytest.mark.parametrize(
+    ("precision", "tolerance"),
+    [("fp32", (1e-3, 5e-3)), ("fp16", (1e-2, 2e-2)), ("bf16", (5e-2, 1e-1)), ("int8", (1e-1, 2e-1))],
+)
+def test_each_precision_has_a_tolerance(tmp_path: Path, precision: Any, tolerance: tuple[float, float]) -> None:
+    repository = bert(tmp_path, network=None)
+    told = step(TensorRTPlan("bert", onnx=ON_S3, precision=precision), repository)
+    assert told["parity"]["tolerance"] == {"absolute": tolerance[0], "relative": tolerance[1]}
+    own = TensorRTPlan("bert", onnx=ON_S3, precision=precision, parity=Parity(Tolerance(1, 2), seed=7))
+    assert step(own, repository)["parity"] == {
+        "tolerance": {"absolute": 1.0, "relative": 2.0},
+        "ranges": {},
+        "seed": 7,
+    }
+
+
+def test_the_rules_know_the_profile_that_follows_from_the_configuration(tmp_path: Path) -> None:
+    recipe = TensorRTPlan("bert")
+    repository = bert(tmp_path, recipe, network=NETWORK.replace("batch", "8"))
+    (finding,) = (finding for finding in repository.check(platform=A10G) if finding.code == "CT702")
+    assert "ids: the network takes 8 only, and the profile asks for 1 to 16" in finding.message
+
+
+def test_larger_networks_and_more_profiles_take_longer(tmp_path: Path) -> None:
+    recipe = TensorRTPlan("bert")
+    small = bert(tmp_path / "small", recipe)
+    weights = bytes(20_000_000)
+    large = written(tmp_path / "large", {"bert/config.pbtxt": CONFIG.encode(), "bert/model.onnx": weights}, [recipe])
+    two = TensorRTPlan("bert", profiles=TWO_PROFILES)
+    assert 0 < recipe.estimated_minutes(small) < recipe.estimated_minutes(large) < two.estimated_minutes(large)
