@@ -10,14 +10,17 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from cdk_triton.artifacts import Parity, S3File, TensorRTPlan, Tolerance
+    from cdk_triton.artifacts import CondaEnvironment, DaliPipeline, OnnxExport, Parity, S3File, TensorRTPlan, Tolerance
     from cdk_triton.hosting import TritonArtifactStore, TritonEndpoint, TritonModel, TritonMultiModel, TritonVariant
     from cdk_triton.sagemaker import ServingPlatform
     from cdk_triton.triton import ContainerEnvironment, ModelRepository
 
 __all__ = [
+    "CondaEnvironment",
     "ContainerEnvironment",
+    "DaliPipeline",
     "ModelRepository",
+    "OnnxExport",
     "Parity",
     "S3File",
     "ServingPlatform",
@@ -31,8 +34,11 @@ __all__ = [
 ]
 
 _ROOM_OF = {
+    "CondaEnvironment": "artifacts",
     "ContainerEnvironment": "triton",
+    "DaliPipeline": "artifacts",
     "ModelRepository": "triton",
+    "OnnxExport": "artifacts",
     "Parity": "artifacts",
     "S3File": "artifacts",
     "ServingPlatform": "sagemaker",

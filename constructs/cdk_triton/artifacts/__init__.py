@@ -4,13 +4,26 @@ from cdk_triton.artifacts.archive import Archive, write_archive
 from cdk_triton.artifacts.build_plan import build_inputs, ensemble_document, estimated_minutes, platform_document
 from cdk_triton.artifacts.contents import PLACEHOLDER
 from cdk_triton.artifacts.keys import BUILDER_VERSION, artifact_key, source_key, sources_key
-from cdk_triton.artifacts.recipes import BuildRecipe, Parity, S3File, TensorRTPlan, Tolerance, recipes_of
+from cdk_triton.artifacts.recipes import (
+    BuildRecipe,
+    CondaEnvironment,
+    DaliPipeline,
+    OnnxExport,
+    Parity,
+    S3File,
+    TensorRTPlan,
+    Tolerance,
+    recipes_of,
+)
 
 __all__ = [
     "BUILDER_VERSION",
     "PLACEHOLDER",
     "Archive",
     "BuildRecipe",
+    "CondaEnvironment",
+    "DaliPipeline",
+    "OnnxExport",
     "Parity",
     "S3File",
     "TensorRTPlan",

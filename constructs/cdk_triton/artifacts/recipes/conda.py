@@ -11,7 +11,7 @@ from cdk_triton.artifacts.recipes.conda_lock import EXPLICIT, LockedPackage, rea
 from cdk_triton.artifacts.recipes.sources import required_text
 from cdk_triton.artifacts.recipes.values import model_of, path_in_model
 from cdk_triton.errors import ConfigurationError
-from cdk_triton.triton.checks.files.python_environments import environment_path
+from cdk_triton.triton.execution_environment import environment_path
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

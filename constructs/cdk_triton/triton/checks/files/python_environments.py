@@ -6,7 +6,6 @@ import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import PurePosixPath
-from posixpath import normpath
 
 from cdk_triton.triton.checks.derived.artifacts import Files, is_at_least, known_release, repository_files
 from cdk_triton.triton.checks.engine import Check, Problem, rule
@@ -16,6 +15,7 @@ from cdk_triton.triton.contents import Unreadable
 from cdk_triton.triton.contents.beginning import is_git_lfs_pointer
 from cdk_triton.triton.contents.packed_environment import PackedEnvironment, environment_python, packed_environment
 from cdk_triton.triton.contents.python_source import PythonSource
+from cdk_triton.triton.execution_environment import PARAMETER, VARIABLE, environment_path, written_environment
 from cdk_triton.triton.findings import Severity
 from cdk_triton.triton.releases import Release
 from cdk_triton.triton.repository import Model, RepositoryFile
@@ -23,9 +23,7 @@ from cdk_triton.triton.repository import Model, RepositoryFile
 # What every image brings besides Python's standard library.
 _PROVIDED = frozenset({"numpy", "triton_python_backend_utils", "c_python_backend_utils"})
 
-_PARAMETER = "EXECUTION_ENV_PATH"
-_FIELD = f'parameters["{_PARAMETER}"].string_value'
-_VARIABLE = "$$TRITON_MODEL_DIRECTORY"
+_FIELD = f'parameters["{PARAMETER}"].string_value'
 _CUSTOM = "https://github.com/triton-inference-server/python_backend#using-custom-python-execution-environments"
 _UNPACK = backend("python_backend", "src/pb_env.cc", 109, 200)
 
@@ -64,30 +62,6 @@ def environments(check: Check) -> Iterator[Environment]:
         if written:
             path = environment_path(model, "/opt/ml/model" if check.mode == "single" else None)
             yield Environment(model, written, path, repository_files(check))
-
-
-def written_environment(model: Model) -> str:
-    """The environment of a Python model as its configuration writes it; nothing where it names none."""
-    config = model.config
-    if config is None or model.backend_name != "python" or _PARAMETER not in config.parameters:
-        return ""
-    return config.parameters[_PARAMETER].string_value
-
-
-def environment_path(model: Model, root: str | None) -> PurePosixPath | None:
-    """Where the environment of a Python model is in the repository; None where it names none, or one outside.
-
-    Args:
-        model: the model.
-        root: where the server finds the repository; None where that is not known.
-    """
-    written = written_environment(model)
-    path: PurePosixPath | None = None
-    if written.startswith(_VARIABLE):
-        path = PurePosixPath(normpath(f"{model.directory}/{written.removeprefix(_VARIABLE)}"))
-    elif root is not None and written.startswith(f"{root}/"):
-        path = PurePosixPath(normpath(written.removeprefix(f"{root}/")))
-    return None if path is None or path.parts[:1] == ("..",) else path
 
 
 @rule("CT153", Severity.ERROR, "the environment of a Python model is missing", source=_UNPACK)
@@ -410,6 +384,6 @@ def environment_elsewhere(check: Check) -> Iterator[Problem]:
                 each.model.config_path,
                 f"the environment is {each.written!r}, outside the repository; where it is missing, the server would "
                 f"not load {each.model.name!r}: Failed to get the canonical path for {each.written}.",
-                f'write "{_VARIABLE}/…" and put it into the repository, or acknowledge CT158 with who puts it there',
+                f'write "{VARIABLE}/…" and put it into the repository, or acknowledge CT158 with who puts it there',
                 _FIELD,
             )
