@@ -14,10 +14,10 @@ from typing import Any
 
 from .ensure import ensure
 from .failure import judge
+from .invocation import Invocation, running
 from .request import Request
-from .storage import Storage
 
-__all__ = ["is_complete", "on_event"]
+__all__ = ["Invocation", "is_complete", "on_event", "poll"]
 
 logging.getLogger(__name__).setLevel(logging.INFO)
 
@@ -29,12 +29,20 @@ def on_event(event: Mapping[str, Any], _context: object) -> dict[str, Any]:
 
 def is_complete(event: Mapping[str, Any], context: Any) -> dict[str, bool]:
     """Do what is left of the plan while this invocation has time; True when nothing is left."""
-    request = Request.parse(event, now=time.time())
+    if Request.parse(event, now=time.time()).is_delete:
+        return {"IsComplete": True}
+    with running(context) as invocation:
+        return poll(event, invocation)
+
+
+def poll(event: Mapping[str, Any], invocation: Invocation) -> dict[str, bool]:
+    """`is_complete` with everything that it works with given."""
+    request = Request.parse(event, now=invocation.now())
     if request.is_delete:
         return {"IsComplete": True}
     try:
-        ensure(request, Storage.of_environment(), context.get_remaining_time_in_millis)
+        ensure(request, invocation)
     except Exception as error:
-        judge(error, waited=time.time() - request.started_at)
+        judge(error, waited=invocation.now() - request.started_at)
         return {"IsComplete": False}
     return {"IsComplete": True}

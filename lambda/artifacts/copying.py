@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 
 from .failure import ArtifactError, NotYetError
 from .storage import LostRaceError, Storage, StoredObject
@@ -20,8 +20,17 @@ RESERVE_MILLIS = 60_000
 log = logging.getLogger(__name__)
 
 
+Check = Callable[[StoredObject, int, int], None]
+"""Looks at one part of the source before it is copied: its first byte and its size."""
+
+
 def copy_if_absent(
-    source: StoredObject, key: str, artifact_key: str, storage: Storage, remaining_millis: Callable[[], int]
+    source: StoredObject,
+    key: str,
+    metadata: Mapping[str, str],
+    storage: Storage,
+    remaining_millis: Callable[[], int],
+    check: Check | None = None,
 ) -> StoredObject:
     """Copy `source` to `key` if there is nothing, and return what is there then: this copy or another committer's.
 
@@ -32,9 +41,11 @@ def copy_if_absent(
     Args:
         source: the object to copy.
         key: where to, in the store's bucket.
-        artifact_key: kept with the copy, so that whoever finds it can tell whose it is.
+        metadata: kept with the copy, so that whoever finds it can tell whose it is.
         storage: the store's bucket.
         remaining_millis: how long this invocation may still run, in milliseconds.
+        check: called before each part is copied; what it raises ends the copy. The copy is made on the condition that
+            the source is still the one that was checked.
 
     Raises:
         NotYetError: the time is up; the parts so far are kept.
@@ -43,7 +54,7 @@ def copy_if_absent(
     if source.size == 0:
         raise ArtifactError(f"{source} is empty; delete it and deploy again to publish it anew")
     try:
-        _copy(source, key, artifact_key, storage, remaining_millis)
+        _copy(source, key, metadata, storage, remaining_millis, check)
         log.info("copied %s to %s, %d bytes", source, key, source.size)
     except LostRaceError as error:
         log.info("another deployment was faster: %s", error)
@@ -54,26 +65,32 @@ def copy_if_absent(
 
 
 def _copy(
-    source: StoredObject, key: str, artifact_key: str, storage: Storage, remaining_millis: Callable[[], int]
+    source: StoredObject,
+    key: str,
+    metadata: Mapping[str, str],
+    storage: Storage,
+    remaining_millis: Callable[[], int],
+    check: Check | None,
 ) -> None:
     upload = storage.oldest_upload(key, since=source.modified) if source.size > PART_BYTES else None
     parts = {} if upload is None else storage.parts(key, upload)
-    for number, span in _spans(source.size):
+    for number, first, size in _parts(source.size):
         if number in parts:
             continue
         if remaining_millis() < RESERVE_MILLIS:
             raise NotYetError(f"{len(parts)} of {-(-source.size // PART_BYTES)} parts of {source} are copied")
+        if check is not None:
+            check(source, first, size)
         if upload is None:
-            upload = storage.begin_upload(key, {"artifact-key": artifact_key})
+            upload = storage.begin_upload(key, metadata)
+        # A single part has no range, which S3 refuses below 5 MB.
+        span = f"bytes={first}-{first + size - 1}" if size < source.size else None
         parts[number] = storage.copy_part(source, key, upload, number, span)
     if upload is not None:
         storage.complete_upload(key, upload, parts)
 
 
-def _spans(size: int) -> Iterator[tuple[int, str | None]]:
-    """Number and range of each part; a single part has no range, which S3 refuses below 5 MB."""
-    if size <= PART_BYTES:
-        yield 1, None
-        return
-    for number, first in enumerate(range(0, size, PART_BYTES), start=1):
-        yield number, f"bytes={first}-{min(first + PART_BYTES, size) - 1}"
+def _parts(total: int) -> Iterator[tuple[int, int, int]]:
+    """Number, first byte and size of each part."""
+    for number, first in enumerate(range(0, total, PART_BYTES), start=1):
+        yield number, first, min(PART_BYTES, total - first)

@@ -4,10 +4,20 @@ from __future__ import annotations
 
 import logging
 import os
+from collections.abc import Sequence
 
 from botocore.exceptions import ClientError, ConnectionError, HTTPClientError, IncompleteReadError  # noqa: A004 - botocore's
 
-__all__ = ["ArtifactError", "NotYetError", "judge", "printable"]
+__all__ = [
+    "ArtifactError",
+    "NotYetError",
+    "error_code",
+    "illustrated",
+    "is_refusal",
+    "is_transient",
+    "judge",
+    "printable",
+]
 
 PROPAGATION_SECONDS = 180
 """How long a refusal may be the echo of a policy that was made a moment ago. IAM is eventually consistent, as a rule
@@ -21,17 +31,29 @@ REASON_LIMIT = 1000
 """Characters of a reason. CloudFormation takes 4096 bytes for the whole answer, and breaks on non-printing characters
 (aws-cloudformation/cloudformation-coverage-roadmap#1601)."""
 
+# Services with JSON protocols answer 400 for throttling and missing permissions, S3 answers 503 and 403.
 _TRANSIENT_CODES = frozenset(
     {
         "ConditionalRequestConflict",
         "OperationAborted",
+        "RequestLimitExceeded",
         "RequestTimeout",
         "RequestTimeTooSkewed",
+        "ServiceUnavailable",
         "SlowDown",
+        "ThrottledException",
         "Throttling",
+        "ThrottlingException",
+        "TooManyRequestsException",
     }
 )
-_REFUSED_STATUS = 403
+_FORBIDDEN_CODES = frozenset({"AccessDenied", "AccessDeniedException"})
+_FORBIDDEN_STATUS = 403
+_FORBIDDEN_ROLES = ("not authorized to perform: sts:AssumeRole", "Could not assume role")
+"""CodeBuild and SageMaker answer InvalidInputException and ValidationException for a role that is not there yet."""
+
+_LINK_LIMIT = 400
+_LOG_GROUP_ROOM = 100
 
 log = logging.getLogger(__name__)
 
@@ -44,13 +66,49 @@ class ArtifactError(Exception):
 
 
 class NotYetError(Exception):
-    """The next poll takes it up again: the time of this one is up, or another deployment was faster."""
+    """The next poll takes it up again: the time of this one is up, another deployment was faster, or a build runs.
+
+    Args:
+        reason: what is waited for.
+        afterwards: what becomes of it if nobody polls any more.
+    """
+
+    def __init__(
+        self,
+        reason: str,
+        afterwards: str = "what is copied stays, and the next deployment of this stack goes on from there",
+    ) -> None:
+        super().__init__(reason)
+        self.afterwards = afterwards
 
 
 def printable(text: str) -> str:
     """The text as CloudFormation can carry it: printable ASCII on one line, at most `REASON_LIMIT` characters."""
     line = " ".join("".join(c if " " <= c <= "~" else " " if c.isspace() else "?" for c in text).split())
     return line if len(line) <= REASON_LIMIT else f"{line[: REASON_LIMIT - 3]}..."
+
+
+def illustrated(reason: str, log: Sequence[str], link: str) -> str:
+    """A reason with the end of a log and its address, in one text that `printable` does not have to cut."""
+    reason, log_end = printable(reason), printable(" | ".join(log))
+    address = f" ({link})" if 0 < len(link) <= _LINK_LIMIT else ""
+    room = REASON_LIMIT - _LOG_GROUP_ROOM - len(address)
+    if len(reason) > room:
+        reason = f"{reason[: room - 3]}..."
+    room -= len(reason) + len(" [log: ...]")
+    if log_end and room > 0:
+        reason += f" [log: {log_end if len(log_end) <= room else f'...{log_end[-room:]}'}]"
+    return reason + address
+
+
+def error_code(error: ClientError) -> str:
+    """The service's code of an error, as in `AccessDenied`."""
+    return str(error.response.get("Error", {}).get("Code", ""))
+
+
+def is_refusal(error: Exception) -> bool:
+    """Whether the service has certainly not done what it was asked."""
+    return isinstance(error, ClientError) and 400 <= _status(error) < 500
 
 
 def judge(error: Exception, *, waited: float) -> None:
@@ -64,12 +122,12 @@ def judge(error: Exception, *, waited: float) -> None:
         ArtifactError: the request has failed.
     """
     reason = _reason(error)
-    if not _is_transient(error, waited):
+    if not is_transient(error, waited):
         raise ArtifactError(reason + _log_group()) from error
     if waited > PATIENCE_SECONDS:
+        afterwards = (error if isinstance(error, NotYetError) else NotYetError("")).afterwards
         raise ArtifactError(
-            f"not finished after {PATIENCE_SECONDS // 60} minutes ({reason}); what is copied stays, and the next "
-            f"deployment of this stack goes on from there{_log_group()}"
+            f"not finished after {PATIENCE_SECONDS // 60} minutes ({reason}); {afterwards}{_log_group()}"
         ) from error
     log.info("waiting for the next poll: %s", printable(reason))
 
@@ -86,12 +144,24 @@ def _reason(error: Exception) -> str:
     return " ".join([f"{type(error).__name__}: {error}", *getattr(error, "__notes__", [])])
 
 
-def _is_transient(error: Exception, waited: float) -> bool:
+def is_transient(error: Exception, waited: float) -> bool:
+    """Whether the next poll may succeed where this one met an error; `waited` as in `judge`."""
     if not isinstance(error, ClientError):
         # botocore has no common base for the network's faults: a host that cannot be reached is a ConnectionError, an
         # answer that breaks off an HTTPClientError, and one that ends early an IncompleteReadError.
         return isinstance(error, NotYetError | ConnectionError | HTTPClientError | IncompleteReadError)
-    status = error.response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0)
-    if status == _REFUSED_STATUS and waited < PROPAGATION_SECONDS:
+    if _is_forbidden(error) and waited < PROPAGATION_SECONDS:
         return True
-    return status == 429 or status >= 500 or error.response.get("Error", {}).get("Code") in _TRANSIENT_CODES
+    return _status(error) == 429 or _status(error) >= 500 or error_code(error) in _TRANSIENT_CODES
+
+
+def _is_forbidden(error: ClientError) -> bool:
+    return (
+        _status(error) == _FORBIDDEN_STATUS
+        or error_code(error) in _FORBIDDEN_CODES
+        or any(words in str(error) for words in _FORBIDDEN_ROLES)
+    )
+
+
+def _status(error: ClientError) -> int:
+    return error.response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0)

@@ -1,4 +1,7 @@
-"""The plan: what shall exist in the store, written at synth and read here."""
+"""The plan: what shall exist in the store, written at synth and read here.
+
+Schema 1 knows archives that the synthesis packed; schema 2 adds what has to be built first.
+"""
 
 from __future__ import annotations
 
@@ -10,30 +13,80 @@ from typing import Any
 
 from .failure import ArtifactError
 
-__all__ = ["Commit", "Fleet", "FleetCopy", "Plan"]
+__all__ = ["Build", "Builder", "Commit", "Fleet", "FleetCopy", "Input", "Plan"]
 
-SCHEMA = 1
+SCHEMAS = (1, 2)
+
+
+@dataclass(frozen=True)
+class Input:
+    """One file that a build reads.
+
+    Attributes:
+        bucket: where it lies; None for the plan's bucket.
+        key: its object key there.
+        version: its version there; None for the current one.
+        path: where the build finds it, relative to its input folder.
+        sha256: its SHA-256, where somebody vouches for it: the key of an asset is a hash already.
+    """
+
+    bucket: str | None
+    key: str
+    version: str | None
+    path: str
+    sha256: str | None
+
+
+@dataclass(frozen=True)
+class Build:
+    """How one archive is built: the files to bring, and the build program's own description of the ensemble."""
+
+    inputs: tuple[Input, ...]
+    ensemble: Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Builder:
+    """The machine that builds.
+
+    Attributes:
+        kind: `codebuild` or `processing`.
+        timeout_minutes: after how long the service ends a job.
+        platform: what the build program expects to find, as it is written into the build plan.
+        program: the build program's place among the assets, and its path in the input folder.
+        instance_type: of a Processing job, else None.
+        volume_gb: of a Processing job, else None.
+    """
+
+    kind: str
+    timeout_minutes: int
+    platform: Mapping[str, Any]
+    program: Input
+    instance_type: str | None
+    volume_gb: int | None
 
 
 @dataclass(frozen=True)
 class Commit:
-    """One archive that goes from the assets into the store, and the manifest that commits it.
+    """One archive that goes into the store, and the manifest that commits it.
 
     Attributes:
         repository: its name, that of the repository's directory.
         artifact_key: SHA-256 over everything that determines the archive.
         platform: release and GPU, as in `25.09-a10g`.
-        asset: the archive's object key in the plan's bucket.
+        asset: the archive's object key in the plan's bucket; None where it is built.
         archive: its object key in the store.
         manifest: the manifest's object key in the store.
+        build: how it is built; None where it is an asset.
     """
 
     repository: str
     artifact_key: str
     platform: str
-    asset: str
+    asset: str | None
     archive: str
     manifest: str
+    build: Build | None = None
 
 
 @dataclass(frozen=True)
@@ -68,10 +121,11 @@ class Fleet:
 
 @dataclass(frozen=True)
 class Plan:
-    """The archives to commit and, for a multi-model endpoint, its fleet."""
+    """The archives to commit, who builds them and, for a multi-model endpoint, its fleet."""
 
     commits: tuple[Commit, ...]
     fleet: Fleet | None
+    builder: Builder | None = None
 
     @classmethod
     def parse(cls, text: bytes, *, sha256: str) -> Plan:
@@ -86,16 +140,30 @@ class Plan:
                 f"the plan's SHA-256 is {found}, not {sha256}: the asset was changed after the synthesis"
             )
         document = json.loads(text)
-        if document.get("schema") != SCHEMA:
+        if document.get("schema") not in SCHEMAS:
             raise ArtifactError(
-                f"the plan has schema {document.get('schema')!r} and this store reads {SCHEMA}; deploy the stack of "
-                "the artifact store with the same version of cdk-triton first"
+                f"the plan has schema {document.get('schema')!r} and this store reads {SCHEMAS[0]} and {SCHEMAS[1]}; "
+                "deploy the stack of the artifact store with the same version of cdk-triton first"
             )
-        fleet = document["fleet"]
+        fleet, builder = document["fleet"], document.get("builder")
         return cls(
-            commits=tuple(Commit(**commit) for commit in document["commits"]),
+            commits=tuple(_commit(commit) for commit in document["commits"]),
             fleet=None if fleet is None else _fleet(fleet),
+            builder=None if builder is None else _builder(builder),
         )
+
+
+def _commit(document: Mapping[str, Any]) -> Commit:
+    build = document.get("build")
+    if build is not None:
+        inputs = tuple(Input(**source) for source in build["inputs"])
+        build = Build(inputs=inputs, ensemble=build["ensemble"])
+    return Commit(**{**document, "build": build})
+
+
+def _builder(document: Mapping[str, Any]) -> Builder:
+    program = Input(bucket=None, version=None, sha256=None, **document["program"])
+    return Builder(**{**document, "program": program})
 
 
 def _fleet(document: Mapping[str, Any]) -> Fleet:

@@ -23,6 +23,7 @@ class Request:
         physical_id: the plan's SHA-256; for a Delete what CloudFormation sent, which it may have invented.
         plan_bucket: the bucket of the plan and of the archives that it names.
         plan_key: the plan's object key.
+        build_image: the image that a build of this plan runs in; None where the stack builds nothing.
         started_at: when `on_event` accepted the request, in seconds since 1970.
     """
 
@@ -31,6 +32,7 @@ class Request:
     plan_bucket: str = ""
     plan_key: str = ""
     started_at: float = 0.0
+    build_image: str | None = None
 
     @classmethod
     def parse(cls, event: Mapping[str, Any], *, now: float) -> Request:
@@ -52,6 +54,7 @@ class Request:
             plan_bucket=_text(properties, "PlanBucket"),
             plan_key=_text(properties, "PlanKey"),
             started_at=float(event.get("StartedAt", now)),
+            build_image=_text(properties, "BuildImage") if "BuildImage" in properties else None,
         )
 
     def accepted(self) -> dict[str, Any]:

@@ -14,6 +14,8 @@ import boto3
 from botocore.config import Config
 from botocore.exceptions import ClientError
 
+from .failure import error_code
+
 if TYPE_CHECKING:
     from mypy_boto3_s3 import S3Client
 
@@ -21,6 +23,8 @@ __all__ = ["CONNECTIONS", "LostRaceError", "Storage", "StoredObject"]
 
 CONNECTIONS = 16
 """Calls in flight at once; a thousand small archives are copied in minutes instead of half an hour."""
+
+CHUNK_BYTES = 1024 * 1024
 
 _MISSING = frozenset({"404", "NoSuchKey"})
 _LOST = frozenset({"412", "PreconditionFailed", "NoSuchUpload"})
@@ -32,7 +36,7 @@ class LostRaceError(Exception):
 
 @dataclass(frozen=True)
 class StoredObject:
-    """An object as S3 describes it; `modified` is S3's own clock."""
+    """An object as S3 describes it; `modified` is S3's own clock, `version` is set where one was asked for."""
 
     bucket: str
     key: str
@@ -40,6 +44,7 @@ class StoredObject:
     etag: str
     modified: datetime
     metadata: Mapping[str, str] = field(default_factory=dict)
+    version: str | None = None
 
     def __str__(self) -> str:
         return f"s3://{self.bucket}/{self.key}"
@@ -57,18 +62,18 @@ class Storage:
         """The storage of this function, from its environment variable `STORE_BUCKET`."""
         return cls(_client(), os.environ["STORE_BUCKET"])
 
-    def head(self, key: str, *, bucket: str | None = None) -> StoredObject | None:
+    def head(self, key: str, *, bucket: str | None = None, version: str | None = None) -> StoredObject | None:
         """The object's description, or None where there is none."""
         where = self.bucket if bucket is None else bucket
         with _translated(where, key):
             try:
-                found = self.s3.head_object(Bucket=where, Key=key)
+                found = self.s3.head_object(Bucket=where, Key=key, **_version(version))
             except ClientError as error:
-                if _code(error) in _MISSING:
+                if error_code(error) in _MISSING:
                     return None
                 raise
         size, etag, modified = found["ContentLength"], found["ETag"], found["LastModified"]
-        return StoredObject(where, key, size, etag, modified, found.get("Metadata", {}))
+        return StoredObject(where, key, size, etag, modified, found.get("Metadata", {}), version)
 
     def read(self, key: str, *, bucket: str | None = None) -> tuple[bytes, str] | None:
         """The object's content and ETag, or None where there is none."""
@@ -77,20 +82,39 @@ class Storage:
             try:
                 found = self.s3.get_object(Bucket=where, Key=key)
             except ClientError as error:
-                if _code(error) in _MISSING:
+                if error_code(error) in _MISSING:
                     return None
                 raise
             return found["Body"].read(), found["ETag"]
 
-    def write(self, key: str, body: bytes, *, replacing: str | None = None) -> None:
-        """Write a JSON object if it is absent, or if it still has the ETag `replacing`.
+    def chunks(self, source: StoredObject, first: int, size: int) -> Iterator[bytes]:
+        """The bytes of an object from `first` on, in pieces of 1 MiB.
+
+        Raises:
+            LostRaceError: the object has changed since it was described.
+        """
+        with _translated(source.bucket, source.key):
+            found = self.s3.get_object(
+                Bucket=source.bucket,
+                Key=source.key,
+                Range=f"bytes={first}-{first + size - 1}",
+                IfMatch=source.etag,
+                **_version(source.version),
+            )
+            yield from found["Body"].iter_chunks(CHUNK_BYTES)
+
+    def write(self, key: str, body: bytes, *, replacing: str | None = None) -> str:
+        """Write a JSON object if it is absent, or if it still has the ETag `replacing`; return its new ETag.
 
         Raises:
             LostRaceError: it is not so.
         """
         condition: dict[str, Any] = {"IfNoneMatch": "*"} if replacing is None else {"IfMatch": replacing}
         with _translated(self.bucket, key):
-            self.s3.put_object(Bucket=self.bucket, Key=key, Body=body, ContentType="application/json", **condition)
+            answer = self.s3.put_object(
+                Bucket=self.bucket, Key=key, Body=body, ContentType="application/json", **condition
+            )
+        return answer["ETag"]
 
     def begin_upload(self, key: str, metadata: Mapping[str, str]) -> str:
         """Begin a multipart upload. One that is never completed expires by the bucket's lifecycle rule."""
@@ -130,13 +154,14 @@ class Storage:
             LostRaceError: the upload has been completed or has expired, or the source has changed.
         """
         copied: dict[str, Any] = {} if span is None else {"CopySourceRange": span}
+        place: Any = {"Bucket": source.bucket, "Key": source.key, **_version(source.version)}
         with _translated(source.bucket, source.key):
             answer = self.s3.upload_part_copy(
                 Bucket=self.bucket,
                 Key=key,
                 UploadId=upload,
                 PartNumber=number,
-                CopySource={"Bucket": source.bucket, "Key": source.key},
+                CopySource=place,
                 CopySourceIfMatch=source.etag,
                 **copied,
             )
@@ -165,8 +190,8 @@ def _client() -> S3Client:
     return boto3.client("s3", config=retries)
 
 
-def _code(error: ClientError) -> str:
-    return error.response.get("Error", {}).get("Code", "")
+def _version(version: str | None) -> Any:
+    return {} if version is None else {"VersionId": version}
 
 
 @contextmanager
@@ -175,7 +200,7 @@ def _translated(bucket: str, key: str) -> Iterator[None]:
     try:
         yield
     except ClientError as error:
-        if _code(error) in _LOST:
+        if error_code(error) in _LOST:
             raise LostRaceError(f"s3://{bucket}/{key}") from error
         error.add_note(f"(s3://{bucket}/{key})")
         raise

@@ -1,0 +1,59 @@
+"""The services that run builds, behind one interface."""
+
+from __future__ import annotations
+
+import functools
+import json
+import os
+from collections.abc import Mapping
+from typing import Any
+
+import boto3
+from botocore.config import Config
+
+from ..failure import ArtifactError
+from .builder import Builder, Job, Progress
+from .codebuild import CodeBuildBuilder
+from .processing import ProcessingBuilder
+
+__all__ = ["Builder", "Builders", "Job", "Progress"]
+
+
+class Builders:
+    """The builders of this store, by kind; each is made when it is first asked for.
+
+    Args:
+        settings: the content of the environment variable `BUILDERS`.
+        bucket: the store's bucket.
+    """
+
+    def __init__(self, settings: Mapping[str, Any], bucket: str) -> None:
+        self._settings = settings
+        self._bucket = bucket
+
+    @classmethod
+    def of_environment(cls) -> Builders:
+        """The builders of this function, from its environment variables `BUILDERS` and `STORE_BUCKET`."""
+        return cls(json.loads(os.environ.get("BUILDERS") or "{}"), os.environ["STORE_BUCKET"])
+
+    def __getitem__(self, kind: str) -> Builder:
+        """The builder of a kind.
+
+        Raises:
+            ArtifactError: the store has none.
+        """
+        settings = self._settings.get(kind)
+        if settings is None:
+            raise ArtifactError(
+                f"this artifact store has no builder {kind!r}; deploy the stack of the artifact store first, with the "
+                "builder that the model's stack names"
+            )
+        if kind == "codebuild":
+            return CodeBuildBuilder(client("codebuild"), client("logs"), self._bucket, **settings)
+        return ProcessingBuilder(client("sagemaker"), client("logs"), self._bucket, **settings)
+
+
+@functools.cache
+def client(service: str) -> Any:
+    """The boto3 client of a service."""
+    return boto3.client(service, config=Config(retries={"mode": "standard", "max_attempts": 5}))  # type: ignore[call-overload]

@@ -1,0 +1,77 @@
+"""What a builder is asked, and what it answers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+__all__ = ["LOG_LINES", "Builder", "Job", "Progress"]
+
+LOG_LINES = 8
+"""How many lines of a log may stand in a reason of at most 1000 characters."""
+
+
+@dataclass(frozen=True)
+class Job:
+    """What shall run.
+
+    Attributes:
+        build: the build's id; by it the service knows a repeated request.
+        image: the image's URI.
+        timeout_minutes: after how long the service ends it.
+        instance_type: of a Processing job, else None.
+        volume_gb: of a Processing job, else None.
+    """
+
+    build: str
+    image: str
+    timeout_minutes: int
+    instance_type: str | None = None
+    volume_gb: int | None = None
+
+
+@dataclass(frozen=True)
+class Progress:
+    """How far a job is.
+
+    Attributes:
+        job: the service's id of it.
+        status: the service's word.
+        over: whether it has ended, whatever the status.
+        at: when it ended, in seconds since 1970; None while it runs, or where the service does not say.
+        message: what the service says about a failure; may be empty.
+        link: the address of its log.
+        log: log group and stream, if there is one.
+        again: whether it failed by the service's own fault.
+    """
+
+    job: str
+    status: str
+    over: bool
+    at: float | None
+    message: str
+    link: str
+    log: tuple[str, str] | None
+    again: bool
+
+
+class Builder(Protocol):
+    """A service that runs builds: it reads `staging/<build id>/in/` and writes `staging/<build id>/out/`."""
+
+    def start(self, job: Job) -> str:
+        """Start a job and return its id; that of the one that is there already if it was started before.
+
+        Raises:
+            ArtifactError: refused, for a reason that this builder knows how to mend.
+            ClientError: refused.
+        """
+
+    def find(self, build: str, since: float) -> str | None:
+        """The id of the job of a build that was started at `since` (seconds since 1970) or later, if there is one."""
+
+    def describe(self, jobs: Sequence[str]) -> dict[str, Progress]:
+        """How far these jobs are; without those that the service does not know."""
+
+    def log_tail(self, progress: Progress) -> list[str]:
+        """The last lines of a job's log; none where it cannot be read."""

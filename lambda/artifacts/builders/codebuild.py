@@ -1,0 +1,137 @@
+"""Builds on CodeBuild: the project is the store's, each build overrides its source, artifacts, image and timeout."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from botocore.exceptions import ClientError
+
+from ..failure import ArtifactError, error_code
+from .builder import Job, Progress
+from .cloudwatch import last_lines
+
+__all__ = ["CodeBuildBuilder"]
+
+MAX_IDS = 100
+"""Of BatchGetBuilds (API reference)."""
+
+CLOCKS_DIFFER_SECONDS = 10 * 60
+"""How far the service's clock may be behind ours when a build is looked for by its age."""
+
+
+class CodeBuildBuilder:
+    """A CodeBuild project as a builder.
+
+    Args:
+        client: a boto3 client of CodeBuild.
+        logs: a boto3 client of CloudWatch Logs.
+        bucket: the store's bucket.
+        project: the project's name.
+        log_group: where it logs.
+    """
+
+    def __init__(self, client: Any, logs: Any, bucket: str, *, project: str, log_group: str) -> None:
+        self._client = client
+        self._logs = logs
+        self._bucket = bucket
+        self._project = project
+        self._log_group = log_group
+
+    def start(self, job: Job) -> str:
+        """See `Builder`. The token makes a repeated request the same build for 5 minutes (API reference)."""
+        try:
+            answer = self._client.start_build(
+                projectName=self._project,
+                idempotencyToken=job.build,
+                sourceTypeOverride="S3",
+                sourceLocationOverride=self._source(job.build),
+                artifactsOverride={
+                    "type": "S3",
+                    "location": self._bucket,
+                    "path": f"staging/{job.build}",
+                    "name": "out",
+                    "namespaceType": "NONE",
+                    "packaging": "NONE",
+                },
+                imageOverride=job.image,
+                imagePullCredentialsTypeOverride="SERVICE_ROLE",
+                timeoutInMinutesOverride=job.timeout_minutes,
+            )
+        except ClientError as error:
+            _explain(error, self._project)
+            raise
+        return str(answer["build"]["id"])
+
+    def find(self, build: str, since: float) -> str | None:
+        """See `Builder`. CodeBuild does not keep the token; the source's location is the build's own."""
+        for ids in self._newest_first():
+            builds = self._get(ids)
+            for found in builds:
+                if found["source"].get("location") == self._source(build):
+                    return str(found["id"])
+            if any(found["startTime"].timestamp() < since - CLOCKS_DIFFER_SECONDS for found in builds):
+                return None
+        return None
+
+    def describe(self, jobs: Sequence[str]) -> dict[str, Progress]:
+        """See `Builder`."""
+        pages = (jobs[first : first + MAX_IDS] for first in range(0, len(jobs), MAX_IDS))
+        return {found["id"]: _progress(found) for ids in pages for found in self._get(ids)}
+
+    def log_tail(self, progress: Progress) -> list[str]:
+        """See `Builder`."""
+        return [] if progress.log is None else last_lines(self._logs, *progress.log)
+
+    def _source(self, build: str) -> str:
+        return f"{self._bucket}/staging/{build}/in/"
+
+    def _newest_first(self) -> Iterator[Sequence[str]]:
+        more: dict[str, str] = {}
+        while True:
+            page = self._client.list_builds_for_project(projectName=self._project, sortOrder="DESCENDING", **more)
+            if page.get("ids"):
+                yield page["ids"]
+            if not page.get("nextToken"):
+                return
+            more = {"nextToken": page["nextToken"]}
+
+    def _get(self, ids: Sequence[str]) -> list[dict[str, Any]]:
+        return list(self._client.batch_get_builds(ids=list(ids)).get("builds", []))
+
+
+def _progress(build: Mapping[str, Any]) -> Progress:
+    # FAILED, FAULT, STOPPED, SUCCEEDED and TIMED_OUT are ends, IN_PROGRESS is not (API reference, Build.buildStatus).
+    status, ended = build["buildStatus"], build.get("endTime")
+    logs = build.get("logs", {})
+    group, stream = logs.get("groupName"), logs.get("streamName")
+    messages = [
+        context["message"]
+        for phase in build.get("phases", [])
+        if phase.get("phaseStatus", "SUCCEEDED") != "SUCCEEDED"
+        for context in phase.get("contexts", [])
+        if context.get("message")
+    ]
+    return Progress(
+        job=build["id"],
+        status=status,
+        over=status != "IN_PROGRESS",
+        at=None if ended is None else ended.timestamp(),
+        message="; ".join(messages),
+        link=logs.get("deepLink", ""),
+        log=(group, stream) if group and stream else None,
+        again=status == "FAULT",
+    )
+
+
+def _explain(error: ClientError, project: str) -> None:
+    if error_code(error) == "AccountLimitExceededException":
+        raise ArtifactError(
+            f"CodeBuild refuses to start a build: {error}. The quota is 'Concurrently running builds for Linux GPU "
+            "Small environment' of CodeBuild (L-F1FE1B52), which is 0 in many accounts; have it raised in Service "
+            "Quotas, or wait for other builds, and deploy again"
+        ) from error
+    if error_code(error) == "ResourceNotFoundException":
+        raise ArtifactError(
+            f"CodeBuild cannot find the project {project} ({error}); update the stack of the artifact store"
+        ) from error

@@ -1,0 +1,162 @@
+"""Builds on SageMaker: one Processing job per build, named after it, on the endpoint's own kind of machine."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from botocore.exceptions import BotoCoreError, ClientError
+
+from ..failure import ArtifactError, error_code
+from .builder import Job, Progress
+from .cloudwatch import last_lines
+
+__all__ = ["ProcessingBuilder"]
+
+LOG_GROUP = "/aws/sagemaker/ProcessingJobs"
+"""Where every Processing job logs, in streams `<job name>/…` (SageMaker developer guide, "CloudWatch Logs")."""
+
+INPUT, OUTPUT = "/opt/ml/processing/input", "/opt/ml/processing/output"
+DEFAULT_VOLUME_GB = 100
+
+
+class ProcessingBuilder:
+    """SageMaker Processing as a builder.
+
+    Args:
+        client: a boto3 client of SageMaker.
+        logs: a boto3 client of CloudWatch Logs.
+        bucket: the store's bucket.
+        role: the ARN of the jobs' role.
+        subnets: their subnets; none for SageMaker's own network.
+        security_groups: their security groups.
+        kms_key: what their output is encrypted with; None for the bucket's own default. Their volumes are encrypted by
+            hardware: instances with local storage refuse a key (API reference, `ProcessingClusterConfig`).
+    """
+
+    def __init__(
+        self,
+        client: Any,
+        logs: Any,
+        bucket: str,
+        *,
+        role: str,
+        subnets: Sequence[str],
+        security_groups: Sequence[str],
+        kms_key: str | None,
+    ) -> None:
+        self._client = client
+        self._logs = logs
+        self._bucket = bucket
+        self._role = role
+        self._network = {"Subnets": list(subnets), "SecurityGroupIds": list(security_groups)} if subnets else None
+        self._kms_key = kms_key
+
+    def start(self, job: Job) -> str:
+        """See `Builder`. Names of jobs are unique, so a repeated request is refused and means the first one."""
+        try:
+            self._client.create_processing_job(**self._request(job))
+        except ClientError as error:
+            if error_code(error) == "ResourceLimitExceeded":
+                raise ArtifactError(
+                    f"SageMaker refuses to start a Processing job: {error}. The quota is '{job.instance_type} for "
+                    "processing job usage' of Amazon SageMaker, another one than that of endpoints; have it raised in "
+                    "Service Quotas, and deploy again"
+                ) from error
+            if error_code(error) != "ResourceInUse":
+                raise
+        return job.build
+
+    def find(self, build: str, since: float) -> str | None:
+        """See `Builder`."""
+        return build if build in self.describe([build]) else None
+
+    def describe(self, jobs: Sequence[str]) -> dict[str, Progress]:
+        """See `Builder`."""
+        found = {job: self._describe(job) for job in jobs}
+        return {job: progress for job, progress in found.items() if progress is not None}
+
+    def log_tail(self, progress: Progress) -> list[str]:
+        """See `Builder`. The stream's name ends in the name of an instance."""
+        try:
+            found = self._logs.describe_log_streams(
+                logGroupName=LOG_GROUP, logStreamNamePrefix=f"{progress.job}/", limit=1
+            )
+        except (ClientError, BotoCoreError):
+            return []
+        streams = [stream["logStreamName"] for stream in found.get("logStreams", [])]
+        return [line for stream in streams for line in last_lines(self._logs, LOG_GROUP, stream)]
+
+    def _request(self, job: Job) -> dict[str, Any]:
+        folder = f"s3://{self._bucket}/staging/{job.build}"
+        output: dict[str, Any] = {
+            "Outputs": [
+                {
+                    "OutputName": "out",
+                    "S3Output": {"S3Uri": f"{folder}/out", "LocalPath": OUTPUT, "S3UploadMode": "Continuous"},
+                }
+            ]
+        }
+        if self._kms_key is not None:
+            output["KmsKeyId"] = self._kms_key
+        request = {
+            "ProcessingJobName": job.build,
+            "RoleArn": self._role,
+            "AppSpecification": {
+                "ImageUri": job.image,
+                "ContainerEntrypoint": ["python3", f"{INPUT}/program.pyz", INPUT, OUTPUT],
+            },
+            "ProcessingInputs": [
+                {
+                    "InputName": "in",
+                    "S3Input": {
+                        "S3Uri": f"{folder}/in",
+                        "LocalPath": INPUT,
+                        "S3DataType": "S3Prefix",
+                        "S3InputMode": "File",
+                        "S3DataDistributionType": "FullyReplicated",
+                    },
+                }
+            ],
+            "ProcessingOutputConfig": output,
+            "ProcessingResources": {
+                "ClusterConfig": {
+                    "InstanceCount": 1,
+                    "InstanceType": job.instance_type,
+                    "VolumeSizeInGB": DEFAULT_VOLUME_GB if job.volume_gb is None else job.volume_gb,
+                }
+            },
+            "StoppingCondition": {"MaxRuntimeInSeconds": job.timeout_minutes * 60},
+        }
+        return request if self._network is None else request | {"NetworkConfig": {"VpcConfig": self._network}}
+
+    def _describe(self, job: str) -> Progress | None:
+        try:
+            found = self._client.describe_processing_job(ProcessingJobName=job)
+        except ClientError as error:
+            # The model names ResourceNotFound; the service answers ValidationException, "Could not find requested job".
+            if error_code(error) == "ResourceNotFound" or "Could not find" in str(error):
+                return None
+            raise
+        # InProgress and Stopping run on; Completed, Failed and Stopped are ends (API reference, ProcessingJobStatus).
+        status, ended = found["ProcessingJobStatus"], found.get("ProcessingEndTime")
+        message = "; ".join(found[name] for name in ("FailureReason", "ExitMessage") if found.get(name))
+        return Progress(
+            job=job,
+            status=status,
+            over=status not in {"InProgress", "Stopping"},
+            at=None if ended is None else ended.timestamp(),
+            message=message,
+            link=_console(self._client.meta.region_name, job),
+            log=None,
+            again=message.startswith(("InternalServerError", "CapacityError")),
+        )
+
+
+def _console(region: str, job: str) -> str:
+    domain = "console.amazonaws.cn" if region.startswith("cn-") else "console.aws.amazon.com"
+    group = LOG_GROUP.replace("/", "$252F")
+    return (
+        f"https://{region}.{domain}/cloudwatch/home?region={region}#logsV2:log-groups/log-group/{group}"
+        f"$3FlogStreamNameFilter$3D{job}"
+    )

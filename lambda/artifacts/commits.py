@@ -1,0 +1,139 @@
+"""Commits archives: the archive is written only where there is none, then its manifest, which is the commit."""
+
+from __future__ import annotations
+
+import json
+import logging
+from typing import Any
+
+from .copying import copy_if_absent
+from .failure import ArtifactError
+from .invocation import Invocation
+from .locks import staging
+from .plan import Commit
+from .reports import BrokenBuildError, Report, read_report
+from .storage import LostRaceError, Storage, StoredObject
+
+__all__ = ["check_owner", "commit_asset", "commit_built", "committed"]
+
+MANIFEST_SCHEMA = 1
+
+log = logging.getLogger(__name__)
+
+
+def committed(commit: Commit, storage: Storage) -> StoredObject | None:
+    """The archive, if it is there: verified if it is committed, else committed now, whoever brought it.
+
+    Raises:
+        ArtifactError: what is there is not what was committed, or not ours.
+    """
+    manifest = storage.read(commit.manifest)
+    archive = storage.head(commit.archive)
+    if manifest is not None:
+        return _verified(commit, archive, manifest[0])
+    return None if archive is None else _commit(commit, archive, storage)
+
+
+def commit_asset(commit: Commit, assets: str, invocation: Invocation) -> StoredObject:
+    """Bring an archive that the synthesis packed, and commit it.
+
+    Raises:
+        NotYetError: the time is up.
+        ArtifactError: it is missing.
+    """
+    storage = invocation.storage
+    source = storage.head(str(commit.asset), bucket=assets)
+    if source is None:
+        raise ArtifactError(f"the archive s3://{assets}/{commit.asset} is missing; deploy again to publish it")
+    metadata = {"artifact-key": commit.artifact_key}
+    archive = copy_if_absent(source, commit.archive, metadata, storage, invocation.remaining_millis)
+    return _commit(commit, archive, storage)
+
+
+def commit_built(commit: Commit, build: str, invocation: Invocation) -> StoredObject | None:
+    """Verify the archive that an ended build has left, and commit it; None where the build has not finished it.
+
+    Raises:
+        NotYetError: the time is up; what is verified and copied is kept.
+        BrokenBuildError: it is not what the build's own report says.
+    """
+    storage = invocation.storage
+    report = read_report(build, commit, storage)
+    if report is None:
+        return None
+    source = storage.head(f"{staging(build)}out/{commit.artifact_key}/model.tar.gz")
+    if source is None or source.size != report.size:
+        found = "is missing" if source is None else f"has {source.size} bytes"
+        raise BrokenBuildError(f"model.tar.gz of the build {build} {found}, its build.json says {report.size} bytes")
+
+    def check(source: StoredObject, first: int, size: int) -> None:
+        report.check_part(source, first, size, storage)
+
+    metadata = {"artifact-key": commit.artifact_key, "build": build}
+    archive = copy_if_absent(source, commit.archive, metadata, storage, invocation.remaining_millis, check)
+    return _commit(commit, archive, storage)
+
+
+def check_owner(found: StoredObject, artifact_key: str) -> None:
+    """Refuse an object that somebody else has put where ours belongs.
+
+    Raises:
+        ArtifactError: it is so.
+    """
+    owner = found.metadata.get("artifact-key")
+    if owner != artifact_key:
+        raise ArtifactError(
+            f"{found} belongs to artifact {owner}, not to {artifact_key}: cdk-triton did not write it, or its name is "
+            "used twice; delete it if nothing uses it, and deploy again"
+        )
+
+
+def _commit(commit: Commit, archive: StoredObject, storage: Storage) -> StoredObject:
+    check_owner(archive, commit.artifact_key)
+    try:
+        storage.write(commit.manifest, _manifest(commit, archive, storage))
+    except LostRaceError:
+        found = storage.read(commit.manifest)
+        return archive if found is None else _verified(commit, storage.head(commit.archive), found[0])
+    log.info("committed %s, %d bytes", archive, archive.size)
+    return archive
+
+
+def _manifest(commit: Commit, archive: StoredObject, storage: Storage) -> bytes:
+    document: dict[str, Any] = {
+        "schema": MANIFEST_SCHEMA,
+        "repository": commit.repository,
+        "artifact_key": commit.artifact_key,
+        "platform": commit.platform,
+        "archive": {"key": archive.key, "size": archive.size, "etag": archive.etag},
+    }
+    if commit.build is not None:
+        document["build"] = _report_of(commit, archive, storage)
+    return json.dumps(document, indent=2).encode()
+
+
+def _report_of(commit: Commit, archive: StoredObject, storage: Storage) -> dict[str, Any]:
+    """The report of the build that made the archive, which may be another one than that which was looked at."""
+    build = archive.metadata.get("build", "")
+    report: Report | None = read_report(build, commit, storage) if build else None
+    if report is None:  # expired; the archive was verified before it was copied
+        return {"build": build}
+    if report.size != archive.size:
+        raise ArtifactError(
+            f"{archive} has {archive.size} bytes, the build {build} made {report.size}; delete it, deploy again"
+        )
+    return report.document
+
+
+def _verified(commit: Commit, archive: StoredObject | None, manifest: bytes) -> StoredObject:
+    mend = "restore the version of the archive that was committed, or delete both to have them written anew"
+    if archive is None:
+        raise ArtifactError(f"{commit.manifest} is there, {commit.archive} is not; {mend}")
+    try:
+        written = json.loads(manifest)["archive"]
+        same = (written["size"], written["etag"]) == (archive.size, archive.etag)
+    except (ValueError, LookupError, TypeError) as error:
+        raise ArtifactError(f"{commit.manifest} is not a manifest of cdk-triton ({error!r}); {mend}") from error
+    if not same:
+        raise ArtifactError(f"{archive} is not the archive that {commit.manifest} commits; {mend}")
+    return archive

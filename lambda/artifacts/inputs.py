@@ -1,0 +1,105 @@
+"""Brings what a build reads into its folder of the store's bucket; the build plan is written last."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable
+from functools import partial
+from typing import Any
+
+from .copying import RESERVE_MILLIS, copy_if_absent
+from .failure import ArtifactError, NotYetError
+from .invocation import Invocation
+from .locks import staging
+from .plan import Builder, Commit, Input
+from .storage import LostRaceError, StoredObject
+
+__all__ = ["bring", "write_build_plan"]
+
+SCHEMA = 1
+
+SPARE_MINUTES = 5
+"""The build program ends itself this long before the service ends the job: CodeBuild uploads nothing of a build that
+it timed out."""
+
+HASHED_HERE_BYTES = 4 * 1024**3
+"""What one invocation can read, at 75 MB/s. The build program looks at the hash of every input in any case; doing so
+here as well saves the minutes until a machine has started."""
+
+
+def bring(build: str, builder: Builder, commits: Iterable[Commit], assets: str, invocation: Invocation) -> None:
+    """Copy the build program and the inputs of these commits into the build's input folder, each once.
+
+    Args:
+        build: the build's id.
+        builder: who builds; it names the build program.
+        commits: what is built.
+        assets: the plan's bucket.
+        invocation: what this invocation works with.
+
+    Raises:
+        NotYetError: the time is up; what is there is kept.
+        ArtifactError: an input is missing, or not what it should be.
+    """
+    needed = {builder.program.path: builder.program}
+    for commit in commits:
+        needed |= {source.path: source for source in (commit.build.inputs if commit.build else ())}
+    list(invocation.each(partial(_bring, build, assets, invocation), needed.values()))
+
+
+def write_build_plan(build: str, builder: Builder, commits: Iterable[Commit], invocation: Invocation) -> list[str]:
+    """Write the build plan if there is none, and return the keys that the plan names that is there then."""
+    ensembles = [dict(commit.build.ensemble) for commit in commits if commit.build is not None]
+    document = {
+        "schema": SCHEMA,
+        "build": build,
+        "deadline_seconds": (builder.timeout_minutes - SPARE_MINUTES) * 60,
+        "platform": builder.platform,
+        "ensembles": ensembles,
+    }
+    key = f"{staging(build)}in/plan.json"
+    try:
+        invocation.storage.write(key, json.dumps(document, indent=2).encode())
+    except LostRaceError:
+        found = invocation.storage.read(key)
+        if found is None:
+            raise NotYetError(f"s3://{invocation.storage.bucket}/{key} vanished") from None
+        ensembles = json.loads(found[0])["ensembles"]
+    return sorted(ensemble["artifact_key"] for ensemble in ensembles)
+
+
+def _bring(build: str, assets: str, invocation: Invocation, wanted: Input) -> None:
+    storage, key = invocation.storage, f"{staging(build)}in/{wanted.path}"
+    bucket = assets if wanted.bucket is None else wanted.bucket
+    there = storage.head(key)
+    if there is not None:
+        return
+    source = storage.head(wanted.key, bucket=bucket, version=wanted.version)
+    if source is None:
+        raise ArtifactError(
+            f"the input s3://{bucket}/{wanted.key}{_of(wanted)} of the build is missing; restore it, and deploy again"
+        )
+    if wanted.sha256 is not None and source.size <= HASHED_HERE_BYTES:
+        _check_hash(source, wanted, invocation)
+    copy_if_absent(source, key, {}, storage, invocation.remaining_millis)
+
+
+def _check_hash(source: StoredObject, wanted: Input, invocation: Invocation) -> None:
+    found: Any = hashlib.sha256()
+    try:
+        for chunk in invocation.storage.chunks(source, 0, source.size) if source.size else ():
+            found.update(chunk)
+            if invocation.remaining_millis() < RESERVE_MILLIS:
+                raise NotYetError(f"the time for reading {source} is up")
+    except LostRaceError as error:
+        raise NotYetError(f"{source} changed while it was read") from error
+    if found.hexdigest() != wanted.sha256:
+        raise ArtifactError(
+            f"the SHA-256 of {source}{_of(wanted)} is {found.hexdigest()}, not {wanted.sha256} as the recipe says: "
+            "correct the recipe's S3File or restore the object, and deploy again"
+        )
+
+
+def _of(wanted: Input) -> str:
+    return "" if wanted.version is None else f" (version {wanted.version})"

@@ -1,0 +1,57 @@
+"""What one invocation of a handler works with."""
+
+from __future__ import annotations
+
+import secrets
+import time
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from .builders import Builder, Builders
+from .storage import CONNECTIONS, Storage
+
+__all__ = ["Each", "Invocation", "running"]
+
+
+class Each(Protocol):
+    """`map`, or a pool's own."""
+
+    def __call__(self, function: Callable[[Any], Any], items: Iterable[Any], /) -> Iterable[Any]:
+        """The results in the order of the items; the first exception of any ends it."""
+
+
+class _Kinds(Protocol):
+    def __getitem__(self, kind: str) -> Builder: ...
+
+
+@dataclass(frozen=True)
+class Invocation:
+    """What one invocation works with.
+
+    Attributes:
+        storage: the store's bucket.
+        builders: by kind.
+        remaining_millis: how long it may still run, in milliseconds.
+        each: applies a function to items, some at once.
+        now: the time, in seconds since 1970.
+        token: makes 16 hexadecimal digits that nobody else has.
+    """
+
+    storage: Storage
+    builders: _Kinds
+    remaining_millis: Callable[[], int]
+    each: Each = map
+    now: Callable[[], float] = time.time
+    token: Callable[[], str] = lambda: secrets.token_hex(8)
+
+
+@contextmanager
+def running(context: Any) -> Iterator[Invocation]:
+    """The invocation that Lambda describes in `context`, with as many calls at once as there are connections."""
+    with ThreadPoolExecutor(CONNECTIONS) as pool:
+        yield Invocation(
+            Storage.of_environment(), Builders.of_environment(), context.get_remaining_time_in_millis, pool.map
+        )

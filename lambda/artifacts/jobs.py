@@ -1,0 +1,106 @@
+"""What has become of builds: asks the services, and writes down what they say."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterable, Mapping, Sequence
+
+from .builders import Progress
+from .failure import NotYetError, illustrated
+from .invocation import Invocation
+from .locks import ABANDONED_SECONDS, LEASE_SECONDS, BuildState, Ended, Lease, Ledger
+from .reports import read_failure
+from .request import Request
+from .storage import LostRaceError
+
+__all__ = ["refreshed"]
+
+VISIBLE_SECONDS = 5 * 60
+"""A job that is unknown so long after its start is lost; before that the service may not list it yet."""
+
+QUEUE_SECONDS = 8 * 60 * 60
+"""The longest time in CodeBuild's queue (API reference, `queuedTimeoutInMinutes`)."""
+
+LATE_SECONDS = 60 * 60
+"""No service takes so long to end a job whose time is up."""
+
+
+def refreshed(
+    ids: Sequence[str], request: Request, ledger: Ledger, invocation: Invocation
+) -> dict[str, BuildState | None]:
+    """The builds of these ids, each as far as it is now.
+
+    Raises:
+        NotYetError: another poll wrote at the same time.
+    """
+    builds = dict(zip(ids, invocation.each(ledger.build, ids), strict=True))
+    try:
+        for kind in sorted({state.kind for state in builds.values() if state is not None and _runs(state)}):
+            running = [state for state in builds.values() if state is not None and _runs(state) and state.kind == kind]
+            builds |= _asked(
+                running, invocation.builders[kind].describe([str(s.job) for s in running]), ledger, invocation
+            )
+        for build, state in builds.items():
+            if state is not None and _is_abandoned(state, request, invocation.now()):
+                builds[build] = _taken_over(state, ledger, invocation)
+    except LostRaceError as error:
+        raise NotYetError(f"another poll has written {error}") from error
+    return builds
+
+
+def _runs(state: BuildState) -> bool:
+    return state.job is not None and state.ended is None
+
+
+def _asked(
+    running: Iterable[BuildState], found: Mapping[str, Progress], ledger: Ledger, invocation: Invocation
+) -> dict[str, BuildState]:
+    return {state.build: _after(state, found.get(str(state.job)), ledger, invocation) for state in running}
+
+
+def _after(state: BuildState, progress: Progress | None, ledger: Ledger, invocation: Invocation) -> BuildState:
+    now, started = invocation.now(), state.started_at or state.created_at
+    if progress is None:
+        if now - started < VISIBLE_SECONDS:
+            return state
+        reason = f"the job {state.job} does not exist any more"
+        return ledger.write(state, ended=Ended("VANISHED", now, reason, state.link, again=True))
+    if progress.over:
+        return ledger.write(state, link=progress.link, ended=_ended(state, progress, invocation))
+    if now - started > state.timeout_minutes * 60 + QUEUE_SECONDS + LATE_SECONDS:
+        reason = f"the job {state.job} still says {progress.status}, long after its time limit"
+        return ledger.write(state, ended=Ended("EXPIRED", now, reason, progress.link, again=True))
+    return dataclasses.replace(state, link=progress.link)
+
+
+def _ended(state: BuildState, progress: Progress, invocation: Invocation) -> Ended:
+    # The clocks differ: a build never ends before it was made.
+    at = max(invocation.now() if progress.at is None else progress.at, state.created_at)
+    own = read_failure(state.build, None, invocation.storage)
+    said = f": {progress.message}" if progress.message else ""
+    ends = f"the job {state.job} ended with status {progress.status}{said} and left no archive"
+    reason, lines = (ends, []) if own is None else own
+    if not lines and progress.status not in {"SUCCEEDED", "Completed"}:
+        lines = invocation.builders[state.kind].log_tail(progress)
+    return Ended(progress.status, at, illustrated(reason, lines, ""), progress.link, progress.again)
+
+
+def _is_abandoned(state: BuildState, request: Request, now: float) -> bool:
+    return (
+        state.job is None
+        and state.ended is None
+        and state.holder != request.physical_id
+        and now - state.worked_at > ABANDONED_SECONDS
+    )
+
+
+def _taken_over(state: BuildState, ledger: Ledger, invocation: Invocation) -> BuildState:
+    """End a build that nobody works on, unless its job exists."""
+    now = invocation.now()
+    state = ledger.write(state, worked_at=now, lease=Lease(invocation.token(), now + LEASE_SECONDS))
+    job = None
+    if state.sent_at is not None:
+        job = invocation.builders[state.kind].find(state.build, state.created_at)
+    if job is not None:
+        return ledger.write(state, lease=None, job=job, started_at=now)
+    return ledger.write(state, lease=None, ended=Ended("ABANDONED", now, "nobody worked on it", "", again=True))

@@ -1,0 +1,262 @@
+"""Who builds what: the locks, the builds, and the rules that keep it to one live build per artifact key.
+
+Everything lies in the store's bucket, is written on a condition, and expires with `staging/` after 7 days, which is
+longer than any job. There are two kinds of documents:
+
+* `staging/locks/<artifact key>.json`, the lock of a key: it points to a build. It is written if absent, or in place of
+  exactly the lock that was read (If-Match), and only when that one is *spent*.
+* `staging/<build id>/state.json`, a build: whose it is, how far it is, how it ended. Every change is made in place of
+  exactly what was read. It goes `preparing` → `starting` → `running` → `ended`, may skip states, and never goes back.
+
+The rules:
+
+1. A build has one job, ever; its name is the build's id. To build again is a new build with a new id.
+2. A lock is spent when its build has ended without the key's archive, has expired, or has fixed its members without
+   the key. Each of these stays true once it is true, so whoever saw it may replace the lock.
+3. Until its job runs, a build is worked on by one invocation at a time, which holds the lease: a random token and a
+   time, written into the build. The lease is longer than an invocation can live (`LEASE_SECONDS`), so that one that
+   was killed is surely gone when its lease has passed. An invocation that ends otherwise gives it back.
+4. The holder of a build is the plan that made it, by its hash. Every request for that plan goes on where the last one
+   stopped: a deployment that timed out, was rolled back and is repeated finds its build again. Other requests wait; a
+   build that nobody has worked on for `ABANDONED_SECONDS` is ended by whoever meets it, unless its job is found.
+5. The holder locks the free keys of its plan in sorted order, brings the inputs, writes the build plan, then fixes the
+   members and says that it is about to start (`sent_at`), and only then starts the job. Whoever finds `sent_at` looks
+   for the job before it starts one: an answer may have been lost. Starting twice within minutes is no harm, because
+   both services take the build's id as the name of the request.
+6. "It could not be started" is written down only if the service refused, and if no earlier attempt is young enough
+   (`UNSURE_SECONDS`) to be still on its way.
+7. When the service says that the job has ended, whatever its status, or does not know it any more, or it is past any
+   time limit, the build ends. What is complete in its output is then committed; for everything else the lock is spent.
+8. A key whose build failed during a request fails that request, with the reason. One that failed before the request
+   began is built again, and so is, once, one whose job was lost or failed by the service's own fault.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+from .failure import ArtifactError
+from .storage import LostRaceError, Storage
+
+__all__ = [
+    "ABANDONED_SECONDS",
+    "LEASE_SECONDS",
+    "UNSURE_SECONDS",
+    "BuildState",
+    "Ended",
+    "Lease",
+    "Ledger",
+    "Lock",
+    "staging",
+]
+
+SCHEMA = 1
+
+T = TypeVar("T")
+
+LEASE_SECONDS = 6 * 60
+"""An invocation lives 5 minutes (the store's stack sets it), and its last call some seconds more."""
+
+UNSURE_SECONDS = 6 * 60
+"""After this long a job that was asked for is listed, or was never made. CodeBuild takes a repeated StartBuild for the
+same one during 5 minutes (API reference, `idempotencyToken`)."""
+
+ABANDONED_SECONDS = 10 * 60
+"""After this long without a poll the request behind a build is gone: its polls come every 30 seconds."""
+
+
+@dataclass(frozen=True)
+class Lock:
+    """A key's lock.
+
+    Attributes:
+        artifact_key: the key.
+        repository: the name of its repository.
+        build: the build that it points to.
+        attempt: 1, or 2 where the build before was lost by the service's own fault.
+        previous: why the build before failed; None if there was none.
+        etag: of the document that this was read from.
+    """
+
+    artifact_key: str
+    repository: str
+    build: str
+    attempt: int
+    previous: str | None
+    etag: str
+
+
+@dataclass(frozen=True)
+class Lease:
+    """Who works on a build, and until when (seconds since 1970)."""
+
+    token: str
+    until: float
+
+
+@dataclass(frozen=True)
+class Ended:
+    """How a build ended.
+
+    Attributes:
+        status: the service's word, or NOT_STARTED, ABANDONED, VANISHED, EXPIRED.
+        at: when, in seconds since 1970.
+        reason: why its archives are incomplete, if they are.
+        link: the log's address; empty if there was no job.
+        again: whether it is worth one more attempt without anybody's doing.
+    """
+
+    status: str
+    at: float
+    reason: str
+    link: str
+    again: bool
+
+
+@dataclass(frozen=True)
+class BuildState:
+    """A build.
+
+    Attributes:
+        build: its id.
+        holder: the SHA-256 of the plan that made it.
+        kind: of its builder.
+        image: what it runs in.
+        timeout_minutes: after how long the service ends the job.
+        instance_type: of a Processing job, else None.
+        volume_gb: of a Processing job, else None.
+        created_at: seconds since 1970, as all times here.
+        worked_at: when somebody last worked on it, before its job ran.
+        lease: who works on it.
+        members: the keys that it builds, once they are fixed.
+        sent_at: when the service was last asked to start the job.
+        job: the service's id of the job.
+        started_at: when the job was known to exist.
+        link: the job's log.
+        ended: how it ended.
+        etag: of the document that this was read from.
+    """
+
+    build: str
+    holder: str
+    kind: str
+    image: str
+    timeout_minutes: int
+    instance_type: str | None
+    volume_gb: int | None
+    created_at: float
+    worked_at: float
+    lease: Lease | None = None
+    members: tuple[str, ...] | None = None
+    sent_at: float | None = None
+    job: str | None = None
+    started_at: float | None = None
+    link: str = ""
+    ended: Ended | None = None
+    etag: str = ""
+
+    @property
+    def state(self) -> str:
+        """One word for people who read the document."""
+        if self.ended is not None:
+            return "ended"
+        if self.job is not None:
+            return "running"
+        return "preparing" if self.sent_at is None else "starting"
+
+    def excludes(self, key: str) -> bool:
+        """Whether the members are fixed, and the key is none of them."""
+        return self.members is not None and key not in self.members
+
+
+@dataclass(frozen=True)
+class Ledger:
+    """Locks and builds in the store's bucket."""
+
+    storage: Storage
+
+    def lock(self, key: str) -> Lock | None:
+        """The lock of a key."""
+        found = self._read(_lock_key(key))
+        return None if found is None else _made(Lock, _lock_key(key), found)
+
+    def build(self, build: str) -> BuildState | None:
+        """A build."""
+        name = f"{staging(build)}state.json"
+        found = self._read(name)
+        if found is None:
+            return None
+        lease, members, ended = found.get("lease"), found.get("members"), found.get("ended")
+        found["lease"] = lease and _made(Lease, name, lease)
+        found["members"] = members if members is None else tuple(members)
+        found["ended"] = ended and _made(Ended, name, ended)
+        return _made(BuildState, name, found)
+
+    def take(self, lock: Lock) -> bool:
+        """Write a lock in place of the one that was read with `lock.etag`, or of none; whether that succeeded."""
+        try:
+            self._write(_lock_key(lock.artifact_key), lock)
+        except LostRaceError:
+            return False
+        return True
+
+    def write(self, state: BuildState, **changes: Any) -> BuildState:
+        """Write a build, changed, in place of the one that was read with `state.etag`, or of none.
+
+        Raises:
+            LostRaceError: somebody else has changed it.
+        """
+        changed = dataclasses.replace(state, **changes)
+        etag = self._write(f"{staging(state.build)}state.json", changed, state=changed.state)
+        return dataclasses.replace(changed, etag=etag)
+
+    def _read(self, key: str) -> dict[str, Any] | None:
+        found = self.storage.read(key)
+        if found is None:
+            return None
+        try:
+            document = json.loads(found[0])
+            schema = document["schema"]
+        except (ValueError, LookupError, TypeError) as error:
+            raise ArtifactError(
+                f"s3://{self.storage.bucket}/{key} was not written by cdk-triton ({error!r}); delete it, deploy again"
+            ) from error
+        if schema != SCHEMA:
+            raise ArtifactError(
+                f"s3://{self.storage.bucket}/{key} has schema {schema!r} and this store writes {SCHEMA}; update the "
+                "artifact store's stack"
+            )
+        return {**document, "etag": found[1]}
+
+    def _write(self, key: str, document: Lock | BuildState, **more: str) -> str:
+        fields = {"schema": SCHEMA, **more, **dataclasses.asdict(document)}
+        del fields["etag"]
+        body = json.dumps(fields, indent=2).encode()
+        try:
+            return self.storage.write(key, body, replacing=document.etag or None)
+        except LostRaceError:
+            # An answer that was lost is asked for again within boto3, and then our own document is in the way.
+            found = self.storage.read(key)
+            if found is None or found[0] != body:
+                raise
+            return found[1]
+
+
+def staging(build: str) -> str:
+    """Where the objects of a build lie."""
+    return f"staging/{build}/"
+
+
+def _lock_key(key: str) -> str:
+    return f"staging/locks/{key}.json"
+
+
+def _made(kind: type[T], name: str, document: dict[str, Any]) -> T:
+    names = [field.name for field in dataclasses.fields(kind)]  # type: ignore[arg-type]
+    try:
+        return kind(**{name: document[name] for name in names})
+    except (LookupError, TypeError) as error:
+        raise ArtifactError(f"{name} was not written by cdk-triton ({error!r}); delete it, deploy again") from error

@@ -1,0 +1,90 @@
+"""What a build says about an ensemble: `build.json` of a finished one, `failure.json` of one that failed."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from . import copying
+from .locks import staging
+from .plan import Commit
+from .storage import Storage, StoredObject
+
+__all__ = ["BrokenBuildError", "Report", "read_failure", "read_report"]
+
+SCHEMA = 1
+
+
+class BrokenBuildError(Exception):
+    """What a build has left is not what its own report says; to build again mends it."""
+
+
+@dataclass(frozen=True)
+class Report:
+    """The report of a finished ensemble.
+
+    Attributes:
+        document: all of it; becomes part of the manifest.
+        size: of the archive, in bytes.
+        parts: the SHA-256 of each part of it, in parts of `copying.PART_BYTES`.
+    """
+
+    document: dict[str, Any]
+    size: int
+    parts: tuple[str, ...]
+
+    def check_part(self, archive: StoredObject, first: int, size: int, storage: Storage) -> None:
+        """Read a part of the archive, in bounded memory, and compare its hash.
+
+        Raises:
+            BrokenBuildError: it is another one.
+            LostRaceError: the archive has changed since it was described.
+        """
+        found = hashlib.sha256()
+        for chunk in storage.chunks(archive, first, size):
+            found.update(chunk)
+        number = first // copying.PART_BYTES
+        if found.hexdigest() != self.parts[number]:
+            raise BrokenBuildError(
+                f"part {number + 1} of {archive} has the SHA-256 {found.hexdigest()}, its build.json says "
+                f"{self.parts[number]}"
+            )
+
+
+def read_report(build: str, commit: Commit, storage: Storage) -> Report | None:
+    """The report of an ensemble; None where the build has not finished it.
+
+    Raises:
+        BrokenBuildError: it is not a report of this ensemble.
+    """
+    name = f"{staging(build)}out/{commit.artifact_key}/build.json"
+    found = storage.read(name)
+    if found is None:
+        return None
+    try:
+        document = json.loads(found[0])
+        archive = document["archive"]
+        report = Report(document, int(archive["size"]), tuple(archive["parts"]))
+        said = (document["schema"], document["artifact_key"], archive["part_bytes"], len(report.parts))
+    except (ValueError, LookupError, TypeError) as error:
+        raise BrokenBuildError(f"{name} is not a report of cdk-triton's build program ({error!r})") from error
+    wanted = (SCHEMA, commit.artifact_key, copying.PART_BYTES, -(-report.size // copying.PART_BYTES))
+    if said != wanted:
+        raise BrokenBuildError(f"{name} has schema, key, part size and number of parts {said}, wanted are {wanted}")
+    return report
+
+
+def read_failure(build: str, artifact_key: str | None, storage: Storage) -> tuple[str, list[str]] | None:
+    """Reason and last lines of an ensemble that failed, or with None of a job that ended before any work."""
+    folder = "" if artifact_key is None else f"{artifact_key}/"
+    found = storage.read(f"{staging(build)}out/{folder}failure.json")
+    if found is None:
+        return None
+    try:
+        document: Mapping[str, Any] = json.loads(found[0])
+        return str(document["reason"]), [str(line) for line in document.get("log", [])]
+    except (ValueError, LookupError, TypeError, AttributeError) as error:
+        return f"its failure.json cannot be read ({error!r})", []

@@ -1,0 +1,148 @@
+"""Starts builds: locks, brings the inputs, fixes the members, starts the job; each poll goes on where one stopped."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from typing import Any
+
+from botocore.exceptions import ClientError, ParamValidationError
+
+from .builders import Job
+from .failure import ArtifactError, NotYetError, is_refusal, is_transient
+from .inputs import bring, write_build_plan
+from .invocation import Invocation
+from .locks import LEASE_SECONDS, UNSURE_SECONDS, BuildState, Ended, Lease, Ledger, Lock
+from .plan import Builder, Commit
+from .request import Request
+from .storage import LostRaceError
+
+__all__ = ["begin", "go_on"]
+
+log = logging.getLogger(__name__)
+
+Wanted = Sequence[tuple[Commit, Lock]]
+"""What may be locked, each with the lock that was read: of this build, or spent."""
+
+
+def begin(wanted: Wanted, builder: Builder, request: Request, invocation: Invocation) -> None:
+    """Make a build for these commits and start it.
+
+    Raises:
+        NotYetError: the next poll goes on.
+        ArtifactError: it cannot be started.
+    """
+    if request.build_image is None:
+        raise ArtifactError(
+            "the property BuildImage is missing, but the plan has ensembles to build; synthesise it again"
+        )
+    invocation.builders[builder.kind]  # before anything is written: does the store have it?
+    now = invocation.now()
+    state = BuildState(
+        build=f"cdk-triton-{invocation.token()}",
+        holder=request.physical_id,
+        kind=builder.kind,
+        image=request.build_image,
+        timeout_minutes=builder.timeout_minutes,
+        instance_type=builder.instance_type,
+        volume_gb=builder.volume_gb,
+        created_at=now,
+        worked_at=now,
+    )
+    go_on(state, wanted, builder, request, invocation)
+
+
+def go_on(state: BuildState, wanted: Wanted, builder: Builder, request: Request, invocation: Invocation) -> None:
+    """Take the lease of a build that has no job yet, and do what is left until it has one.
+
+    Raises:
+        NotYetError: the next poll goes on.
+        ArtifactError: it cannot be started; the build has ended.
+    """
+    now = invocation.now()
+    if state.lease is not None and state.lease.until > now:
+        raise NotYetError(f"another poll is starting the build {state.build}")
+    lease = Lease(invocation.token(), now + LEASE_SECONDS)
+    work = _Work(Ledger(invocation.storage), state, request, invocation)
+    try:
+        work.change(lease=lease, worked_at=now)
+        try:
+            if work.state.members is None:
+                work.prepare(wanted, builder)
+            work.send()
+        except ArtifactError as error:
+            work.change(lease=None, ended=Ended("NOT_STARTED", invocation.now(), str(error), "", again=False))
+            raise
+        except Exception:
+            work.change(lease=None)
+            raise
+    except LostRaceError as error:
+        raise NotYetError(f"another deployment was faster: {error}") from error
+
+
+class _Work:
+    """A build that this invocation holds the lease of."""
+
+    def __init__(self, ledger: Ledger, state: BuildState, request: Request, invocation: Invocation) -> None:
+        self.ledger = ledger
+        self.state = state
+        self.request = request
+        self.invocation = invocation
+
+    def change(self, **changes: Any) -> None:
+        """Write the build, changed.
+
+        Raises:
+            LostRaceError: somebody else has the lease now.
+        """
+        self.state = self.ledger.write(self.state, **changes)
+
+    def prepare(self, wanted: Wanted, builder: Builder) -> None:
+        """Lock, bring the inputs, write the build plan, fix the members."""
+        build = self.state.build
+        # Two directories may have the same content, thus one key: it is built once, and committed under both names.
+        by_key = {commit.artifact_key: (commit, lock) for commit, lock in wanted}
+        for _, (commit, lock) in sorted(by_key.items()):
+            mine = Lock(lock.artifact_key, lock.repository, build, lock.attempt, lock.previous, lock.etag)
+            if lock.build != build and not self.ledger.take(mine):
+                raise NotYetError(f"another deployment builds {commit.repository}")
+        commits = [commit for commit, _ in by_key.values()]
+        bring(build, builder, commits, self.request.plan_bucket, self.invocation)
+        members = write_build_plan(build, builder, commits, self.invocation)
+        self.change(members=members)
+
+    def send(self) -> None:
+        """Start the job, unless an earlier attempt did."""
+        state, now = self.state, self.invocation.now()
+        builder = self.invocation.builders[state.kind]
+        earlier = state.sent_at
+        job = None if earlier is None else builder.find(state.build, state.created_at)
+        if job is None:
+            self.change(sent_at=now)
+            try:
+                job = builder.start(
+                    Job(state.build, state.image, state.timeout_minutes, state.instance_type, state.volume_gb)
+                )
+            except (ArtifactError, ClientError, ParamValidationError) as error:
+                self._refused(error, earlier)
+                raise
+        self.change(lease=None, job=job, started_at=now)
+        log.info("the build %s of %s runs as %s", state.build, ", ".join(state.members or ()), job)
+
+    def _refused(self, error: Exception, earlier: float | None) -> None:
+        """Raise what a refusal means, if the error is one.
+
+        Raises:
+            ArtifactError: the job does not exist, and never will.
+            NotYetError: it may exist all the same, because an earlier answer was lost.
+        """
+        if isinstance(error, ClientError) and not is_refusal(error):
+            return
+        now = self.invocation.now()
+        self.change(sent_at=earlier)
+        if is_transient(error, now - self.request.started_at):
+            return
+        if earlier is not None and now - earlier <= UNSURE_SECONDS:
+            raise NotYetError(f"an earlier answer about the job was lost; now: {error}") from error
+        if not isinstance(error, ArtifactError):
+            raise ArtifactError(f"the build could not be started: {type(error).__name__}: {error}") from error
