@@ -17,6 +17,7 @@ __all__ = ["knows", "major_version", "newest_with", "oldest_with", "possible_ver
 Version = tuple[int, ...]
 
 
+@cache
 def trtexec_versions() -> tuple[Version, ...]:
     """The versions of TensorRT whose trtexec is in the table, oldest first."""
     return tuple(_numbers(name) for name in _table()["releases"])
@@ -48,6 +49,7 @@ def major_version(name: str) -> int:
     return int(release(name).tensorrt.partition(".")[0])
 
 
+@cache
 def possible_versions(name: str) -> tuple[Version, ...]:
     """The versions of the table that stand for what a release of Triton may have.
 
