@@ -49,10 +49,10 @@ def ensemble_document(repository: ModelRepository, platform: ServingPlatform) ->
         ArchiveError: a file is missing, cannot be read, or is written to at this moment.
     """
     recipes = recipes_of(repository)
-    s3_files = _s3_files(recipes)
-    _check_files(repository, recipes, s3_files)
     for recipe in recipes:
         recipe.validate(repository, platform)
+    s3_files = _s3_files(recipes)
+    _check_files(repository, recipes, s3_files)
     return {
         "repository": repository.name,
         "artifact_key": artifact_key(repository, platform),

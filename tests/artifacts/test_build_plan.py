@@ -1,0 +1,260 @@
+"""What the build of a repository is told: order, inputs, what is refused."""
+
+from __future__ import annotations
+
+import json
+import random
+import tarfile
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+import onnx.numpy_helper
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tests.artifacts.plans import A10G, CONFIG, NETWORK, bert, onnx_bytes, written
+
+from cdk_triton import S3File, ServingPlatform, TensorRTPlan
+from cdk_triton.artifacts import (
+    artifact_key,
+    build_inputs,
+    ensemble_document,
+    estimated_minutes,
+    platform_document,
+    sources_key,
+    write_archive,
+)
+from cdk_triton.artifacts.build_plan import in_order
+from cdk_triton.errors import ConfigurationError
+from cdk_triton.triton import ModelRepository
+
+SHA256 = "0123456789abcdef" * 4
+ON_S3 = S3File("models", "bert/model.onnx", SHA256)
+
+
+@dataclass(frozen=True)
+class Makes:
+    """A recipe that exists for these tests only."""
+
+    name: str
+    produces: tuple[str, ...] = ()
+    consumes: tuple[str, ...] = ()
+    s3_files: Mapping[str, S3File] = field(default_factory=dict)
+
+    def __str__(self) -> str:
+        return f"Makes({self.name!r})"
+
+    def parameters(self) -> dict[str, object]:
+        return {"recipe": "makes", "name": self.name}
+
+    def validate(self, repository: ModelRepository, platform: ServingPlatform) -> None:
+        if self.name == "refused":
+            raise ConfigurationError("it does not fit")
+
+    def step(self, repository: ModelRepository, platform: ServingPlatform) -> dict[str, object]:
+        return {"recipe": "makes", "name": self.name}
+
+    def estimated_minutes(self, repository: ModelRepository) -> float:
+        return 3.0
+
+
+def document(repository: ModelRepository) -> dict[str, Any]:
+    return ensemble_document(repository, A10G)
+
+
+def refusal(root: Path, *recipes: Makes | TensorRTPlan) -> str:
+    with pytest.raises(ConfigurationError) as error:
+        document(bert(root / "repository", *recipes))
+    return str(error.value).replace(str(root), "…")
+
+
+def test_an_ensemble_is_described_by_its_files_and_steps(tmp_path: Path) -> None:
+    recipe = TensorRTPlan("bert")
+    repository = bert(tmp_path / "sentences", recipe)
+    told = document(repository)
+    assert told["steps"] == [recipe.step(repository, A10G)]
+    assert {name: value for name, value in told.items() if name not in ("files", "steps")} == {
+        "repository": "sentences",
+        "artifact_key": artifact_key(repository, A10G),
+        "sources": f"sources/{sources_key(repository)}.tar.gz",
+        "inputs": [],
+        "remove": ["bert/model.onnx"],
+    }
+    assert sorted(told["files"]) == ["bert/config.pbtxt", "bert/model.onnx"]
+    assert json.loads(json.dumps(told)) == told
+
+
+def test_the_files_are_those_of_the_archive_of_the_sources(tmp_path: Path) -> None:
+    ensemble = {"pipeline/config.pbtxt": b'platform: "ensemble"', "bert/config.pbtxt": CONFIG.encode()}
+    repository = written(tmp_path / "r", {**ensemble, "bert/model.onnx": onnx_bytes()}, [TensorRTPlan("bert")])
+    target = write_archive(repository, tmp_path / "sources.tar.gz").path
+    with tarfile.open(target) as archive:
+        packed = sorted(member.name for member in archive if member.isfile())
+    assert packed == sorted(document(repository)["files"])
+    assert packed == ["bert/config.pbtxt", "bert/model.onnx", "pipeline/1/.keep", "pipeline/config.pbtxt"]
+
+
+def test_a_file_in_s3_is_an_input_of_its_own(tmp_path: Path) -> None:
+    repository = bert(tmp_path, TensorRTPlan("bert", onnx=ON_S3), network=None)
+    told = document(repository)
+    assert told["inputs"] == [{"path": f"inputs/{SHA256}", "sha256": SHA256, "to": "bert/model.onnx"}]
+    assert told["remove"] == ["bert/model.onnx"]
+    assert build_inputs(repository, "asset.tar.gz") == [
+        {"bucket": None, "key": "asset.tar.gz", "version": None, "path": told["sources"], "sha256": None},
+        {"bucket": "models", "key": ON_S3.key, "version": None, "path": f"inputs/{SHA256}", "sha256": SHA256},
+    ]
+
+
+def test_one_file_in_s3_for_two_plans_is_copied_once(tmp_path: Path) -> None:
+    two = (TensorRTPlan("bert", onnx=ON_S3), TensorRTPlan("bert", onnx=ON_S3, version=2))
+    repository = bert(tmp_path, *two, network=None)
+    assert len(build_inputs(repository, "asset.tar.gz")) == 2
+    assert len(document(repository)["inputs"]) == 1
+
+
+def test_external_data_is_left_out_with_its_network(tmp_path: Path) -> None:
+    model = onnx.load_model_from_string(onnx_bytes(NETWORK))
+    model.graph.initializer[0].CopyFrom(onnx.numpy_helper.from_array(np.ones(300, np.float32), "w"))
+    path = tmp_path / "r" / "bert" / "model.onnx"
+    path.parent.mkdir(parents=True)
+    onnx.save_model(model, path, save_as_external_data=True, location="model.onnx.data", size_threshold=0)
+    repository = written(tmp_path / "r", {"bert/config.pbtxt": CONFIG.encode()}, [TensorRTPlan("bert")])
+    assert document(repository)["remove"] == ["bert/model.onnx", "bert/model.onnx.data"]
+    path.with_name("model.onnx.data").unlink()
+    repository = ModelRepository.from_directory(tmp_path / "r", recipes=[TensorRTPlan("bert")])
+    with pytest.raises(
+        ConfigurationError, match=r"has weights in bert/model\.onnx\.data, which is not in the repository"
+    ):
+        document(repository)
+
+
+def test_recipes_run_after_those_that_make_what_they_read(tmp_path: Path) -> None:
+    export = Makes("z export", ("bert/exported.onnx",), ("bert/model.onnx",))
+    plan = TensorRTPlan("bert", onnx="exported.onnx")
+    for recipes in ((plan, export), (export, plan)):
+        told = document(bert(tmp_path, *recipes))
+        assert [step["name"] for step in told["steps"]] == ["z export", "the TensorRT plan of bert"]
+        assert told["remove"] == ["bert/exported.onnx", "bert/model.onnx"]
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.integers(1, 6), st.sets(st.tuples(st.integers(0, 5), st.integers(0, 5))), st.randoms(use_true_random=False))
+def test_any_order_is_one_that_works(count: int, pairs: set[tuple[int, int]], order: random.Random) -> None:
+    recipes = [
+        Makes(str(n), (f"m/{n}",), tuple(f"m/{first}" for first, after in sorted(pairs) if first < after == n))
+        for n in range(count)
+    ]
+    order.shuffle(recipes)
+    done: set[str] = set()
+    for recipe in in_order(recipes):
+        assert done >= set(recipe.consumes)
+        done |= set(recipe.produces)
+    assert len(done) == count
+
+
+def test_the_order_of_the_recipes_is_in_nothing(tmp_path: Path) -> None:
+    recipes = [Makes("a", ("bert/a",)), TensorRTPlan("bert"), Makes("b", ("bert/b",))]
+    one, other = (bert(tmp_path, *each) for each in (recipes, reversed(recipes)))
+    assert json.dumps(document(one)) == json.dumps(document(other))
+
+
+def test_recipes_that_wait_for_each_other_are_refused(tmp_path: Path) -> None:
+    assert refusal(tmp_path, Makes("a", ("bert/a",), ("bert/b",)), Makes("b", ("bert/b",), ("bert/a",))) == (
+        "no order of the recipes lets each have what it reads, because they wait for each other: Makes('a') reads "
+        "bert/b and Makes('b') reads bert/a; let one of them read another file"
+    )
+
+
+def test_a_file_is_written_once(tmp_path: Path) -> None:
+    assert refusal(tmp_path, Makes("a", ("bert/x",)), Makes("b", ("bert/x",))) == (
+        "bert/x is written by Makes('a') and Makes('b'): leave one of them out"
+    )
+
+
+def test_a_file_that_is_there_is_not_written(tmp_path: Path) -> None:
+    assert refusal(tmp_path, Makes("a", ("bert/config.pbtxt",))) == (
+        "Makes('a') writes bert/config.pbtxt, which the repository has already: remove that file"
+    )
+
+
+def test_a_file_from_s3_takes_nobodys_place(tmp_path: Path) -> None:
+    assert refusal(tmp_path, Makes("a", s3_files={"bert/model.onnx": ON_S3})) == (
+        "Makes('a') puts a file from S3 at bert/model.onnx, where the repository has one: remove either of them"
+    )
+    other = S3File("models", "other.onnx", SHA256[::-1])
+    assert refusal(tmp_path, Makes("a", s3_files={"bert/x": ON_S3}), Makes("b", s3_files={"bert/x": other})) == (
+        "Makes('b') puts other.onnx at bert/x, where another recipe puts bert/model.onnx: give both the same file"
+    )
+
+
+def test_a_file_that_nobody_has_is_not_read(tmp_path: Path) -> None:
+    assert refusal(tmp_path, TensorRTPlan("bert", onnx="bert.onnx")) == (
+        "TensorRTPlan('bert') reads bert/bert.onnx, which …/repository does not have and no recipe makes: put the file "
+        "there, or name another one"
+    )
+
+
+def test_a_recipe_has_the_last_word_on_its_model(tmp_path: Path) -> None:
+    assert refusal(tmp_path, Makes("refused")) == "it does not fit"
+    assert refusal(tmp_path, TensorRTPlan("bart")).startswith("TensorRTPlan('bart') is for the model 'bart', and the ")
+
+
+def test_what_cannot_be_built_is_no_recipe(tmp_path: Path) -> None:
+    @dataclass(frozen=True)
+    class Promise:
+        produces: tuple[str, ...] = ("bert/1/model.plan",)
+
+    repository = written(tmp_path, {"bert/config.pbtxt": b""})
+    repository = ModelRepository.from_directory(tmp_path, recipes=[Promise()])
+    with pytest.raises(ConfigurationError, match="is no recipe that can be built: use TensorRTPlan, DaliPipeline, "):
+        artifact_key(repository, A10G)
+
+
+def test_a_promise_that_nobody_keeps_is_refused(tmp_path: Path) -> None:
+    promise = {"cdk-triton.toml": b'produced = ["bert/1/model.plan"]\n'}
+    repository = written(tmp_path, {"bert/config.pbtxt": CONFIG.encode(), **promise})
+    with pytest.raises(ConfigurationError) as error:
+        artifact_key(repository, A10G)
+    assert str(error.value) == (
+        f"the cdk-triton.toml of {tmp_path} promises bert/1/model.plan, which is not there, and no recipe makes it: "
+        "add the recipe, or put the file there"
+    )
+    assert document(bert(tmp_path, TensorRTPlan("bert")))["steps"]
+    kept = written(tmp_path / "kept", {"bert/config.pbtxt": CONFIG.encode(), "bert/1/model.plan": b"plan", **promise})
+    alone = written(tmp_path / "alone", {"bert/config.pbtxt": CONFIG.encode(), "bert/1/model.plan": b"plan"})
+    assert artifact_key(kept, A10G) == artifact_key(alone, A10G)
+
+
+def test_a_platform_is_what_the_tables_know(tmp_path: Path) -> None:
+    assert platform_document(A10G) == {
+        "image": "sagemaker-tritonserver:25.09-py3",
+        "release": "25.09",
+        "gpu": "NVIDIA A10G",
+        "compute_capability": "8.6",
+        "tensorrt": "10.13.3.9",
+        "dali": "1.51.2",
+        "python": "3.12",
+    }
+    own = ServingPlatform(image=f"registry/triton@sha256:{SHA256}", instance_type="ml.g6.xlarge")
+    assert platform_document(own) == {
+        "image": f"sha256:{SHA256}",
+        "release": None,
+        "gpu": "NVIDIA L4",
+        "compute_capability": "8.9",
+        "tensorrt": None,
+        "dali": None,
+        "python": None,
+    }
+    newest = ServingPlatform(release="26.08", image=own.image, instance_type="ml.g6.xlarge")
+    assert platform_document(newest)["tensorrt"] is None  # the table has "11.x"
+
+
+def test_a_job_takes_as_long_as_its_start_and_all_of_its_steps(tmp_path: Path) -> None:
+    packed, one = bert(tmp_path), bert(tmp_path, Makes("a"))
+    assert estimated_minutes([]) == estimated_minutes([packed]) == 0
+    assert estimated_minutes([one, packed]) == estimated_minutes([one])
+    assert 3 < estimated_minutes([one]) < estimated_minutes([one, one]) < 2 * estimated_minutes([one])
