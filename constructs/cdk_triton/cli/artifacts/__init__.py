@@ -1,0 +1,11 @@
+"""`cdk-triton artifacts`: what an artifact store holds, what uses it, what may go; and builds before a deployment.
+
+Nothing here starts Node or imports the CDK: the store is found through the CloudFormation stack that holds it, and a
+cloud assembly is read as the files that `cdk synth` wrote.
+"""
+
+from __future__ import annotations
+
+from cdk_triton.cli.artifacts.commands import app
+
+__all__ = ["app"]

@@ -1,0 +1,216 @@
+"""Reads from a cloud assembly what a deployment of one stack would ask of the artifact store.
+
+The files are those of aws-cdk-lib's cloud-assembly-schema: `manifest.json` with stacks, asset manifests and nested
+assemblies (stages), a template for each stack, an asset manifest for each stack.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from cdk_triton.cli.artifacts.intrinsics import resolve
+from cdk_triton.errors import ConfigurationError
+
+__all__ = ["Asset", "Planned", "StackAssembly", "read_stack"]
+
+RESOURCE_TYPE = "Custom::TritonArtifacts"
+
+
+@dataclass(frozen=True)
+class Asset:
+    """A file that a deployment publishes.
+
+    Attributes:
+        path: the file.
+        bucket: where to.
+        key: its object key there.
+        role: the role that publishes it, if the bootstrap has one.
+        external_id: what that role asks for besides.
+    """
+
+    path: Path
+    bucket: str
+    key: str
+    role: str | None
+    external_id: str | None
+
+
+@dataclass(frozen=True)
+class Planned:
+    """What one `Custom::TritonArtifacts` resource asks for, without its fleet.
+
+    The fleet's index says what is deployed, and nothing is deployed here: the copies for its endpoint are left to the
+    deployment.
+
+    Attributes:
+        name: the resource's logical id.
+        asset: the plan's own asset, as the synthesis wrote it.
+        plan: the plan.
+        text: the plan as it is sent.
+        properties: the resource's properties, with the place of this plan.
+    """
+
+    name: str
+    asset: Asset
+    plan: Mapping[str, Any]
+    text: bytes
+    properties: Mapping[str, Any]
+
+    def needs(self, committed: Collection[str]) -> frozenset[str]:
+        """The object keys that it reads from the plan's bucket, where the archives of these keys are committed."""
+        commits = [each for each in self.plan["commits"] if each["artifact_key"] not in committed]
+        found = {commit["asset"] for commit in commits if commit.get("asset")}
+        builds = [commit["build"] for commit in commits if commit.get("build")]
+        found |= {each["key"] for build in builds for each in build["inputs"] if each["bucket"] is None}
+        if builds:
+            found.add(self.plan["builder"]["program"]["key"])
+        return frozenset(found)
+
+
+@dataclass(frozen=True)
+class StackAssembly:
+    """One stack of a cloud assembly.
+
+    Attributes:
+        name: its name in CloudFormation.
+        planned: what it asks of the store.
+        assets: what it publishes, by object key.
+    """
+
+    name: str
+    planned: tuple[Planned, ...]
+    assets: Mapping[str, Asset]
+
+
+def read_stack(app: Path, stack: str, pseudo: Mapping[str, str]) -> StackAssembly:
+    """Read one stack.
+
+    Args:
+        app: the cloud assembly's directory, as `cdk synth` wrote it.
+        stack: the stack's name in CloudFormation, or its id or path in the app, as `cdk deploy` takes it.
+        pseudo: the pseudo parameters of the account and region that it is for.
+
+    Raises:
+        ConfigurationError: there is no cloud assembly or no such stack, it is for another account or region, or a
+            property needs something that only the deployment knows.
+    """
+    if not (app / "manifest.json").is_file():
+        raise ConfigurationError(f"{app} is no cloud assembly, for it has no manifest.json: run `cdk synth` first")
+    stacks = list(_stacks(app))
+    chosen = [each for each in stacks if stack in (each.name, each.id, each.path)]
+    if len(chosen) != 1:
+        known = ", ".join(sorted(each.path for each in stacks)) or "no stack at all"
+        what = "no stack" if not chosen else "several stacks"
+        raise ConfigurationError(f"the cloud assembly {app} has {what} called {stack!r}; it has {known}")
+    (found,) = chosen
+    _check_environment(found, pseudo)
+    assets = {asset.key: asset for manifest in found.asset_manifests for asset in _assets(manifest, pseudo)}
+    template = _json(found.directory / found.properties["templateFile"])
+    resources = list(_artifact_resources(found.directory, template))
+    return StackAssembly(found.name, tuple(_planned(name, each, assets, pseudo) for name, each in resources), assets)
+
+
+@dataclass(frozen=True)
+class _Stack:
+    directory: Path
+    id: str
+    path: str
+    name: str
+    environment: str
+    properties: Mapping[str, Any]
+    asset_manifests: tuple[Path, ...]
+
+
+def _stacks(directory: Path) -> Iterator[_Stack]:
+    artifacts = _json(directory / "manifest.json").get("artifacts", {})
+    for id_, artifact in artifacts.items():
+        properties = artifact.get("properties", {})
+        if artifact["type"] == "cdk:cloud-assembly":
+            yield from _stacks(directory / properties["directoryName"])
+        elif artifact["type"] == "aws:cloudformation:stack":
+            needed = [artifacts[name] for name in artifact.get("dependencies", []) if name in artifacts]
+            manifests = [
+                directory / each["properties"]["file"] for each in needed if each["type"] == "cdk:asset-manifest"
+            ]
+            path = artifact.get("displayName", id_).partition(" ")[0]  # "Stage/Stack (Stage-Stack)"
+            name = properties.get("stackName", id_)
+            yield _Stack(directory, id_, path, name, artifact.get("environment", ""), properties, tuple(manifests))
+
+
+def _check_environment(stack: _Stack, pseudo: Mapping[str, str]) -> None:
+    account, _, region = stack.environment.removeprefix("aws://").partition("/")
+    wanted = {"AWS::AccountId": account, "AWS::Region": region}
+    for name, value in wanted.items():
+        if value and not value.startswith("unknown-") and value != pseudo[name]:
+            raise ConfigurationError(
+                f"the stack {stack.path} is for {account}/{region}, and the credentials and settings here lead to "
+                f"{pseudo['AWS::AccountId']}/{pseudo['AWS::Region']}: choose the profile and region of the stack"
+            )
+
+
+def _assets(manifest: Path, pseudo: Mapping[str, str]) -> Iterator[Asset]:
+    for file in _json(manifest).get("files", {}).values():
+        if file["source"].get("packaging", "file") != "file" or "path" not in file["source"]:
+            continue  # directories that the CDK zips are none of ours
+        path = manifest.parent / file["source"]["path"]
+        for place in file["destinations"].values():
+            role = place.get("assumeRoleArn")
+            yield Asset(
+                path,
+                _filled(place["bucketName"], pseudo),
+                _filled(place["objectKey"], pseudo),
+                None if role is None else _filled(role, pseudo),
+                place.get("assumeRoleExternalId"),
+            )
+
+
+def _filled(text: str, pseudo: Mapping[str, str]) -> str:
+    """An asset manifest's text with its placeholders filled in."""
+    for name, value in pseudo.items():
+        text = text.replace(f"${{{name}}}", value)
+    return text
+
+
+def _artifact_resources(directory: Path, template: Mapping[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Name and properties, with what needs the template resolved; nested stacks have templates of their own."""
+    for name, resource in template.get("Resources", {}).items():
+        if resource["Type"] == RESOURCE_TYPE:
+            yield name, {**resource, "Mappings": template.get("Mappings", {})}
+        elif resource["Type"] == "AWS::CloudFormation::Stack":
+            nested = resource.get("Metadata", {}).get("aws:asset:path")
+            if nested is not None:
+                yield from _artifact_resources(directory, _json(directory / nested))
+
+
+def _planned(name: str, resource: Mapping[str, Any], assets: Mapping[str, Asset], pseudo: Mapping[str, str]) -> Planned:
+    wanted = {
+        key: value for key, value in resource["Properties"].items() if key not in ("ServiceToken", "ServiceTimeout")
+    }
+    properties = {key: resolve(value, pseudo, resource["Mappings"], f"{name}.{key}") for key, value in wanted.items()}
+    asset = assets.get(properties["PlanKey"])
+    if asset is None:
+        raise ConfigurationError(
+            f"the plan {properties['PlanKey']} of {name} is not among the stack's assets: run `cdk synth` again"
+        )
+    document = {**_json(asset.path), "fleet": None}
+    text = json.dumps(document, sort_keys=True, indent=1).encode()
+    sha256 = hashlib.sha256(text).hexdigest()
+    directory = properties["PlanKey"].rpartition("/")
+    # The handler may read what begins as the assets of this library do.
+    key = f"{directory[0]}{directory[1]}triton-plan-{sha256}.json"
+    return Planned(name, asset, document, text, {**properties, "PlanKey": key, "PlanSha256": sha256})
+
+
+def _json(file: Path) -> dict[str, Any]:
+    try:
+        document: dict[str, Any] = json.loads(file.read_bytes())
+    except OSError as error:
+        raise ConfigurationError(f"{file} cannot be read ({error.strerror}): run `cdk synth` again") from error
+    except ValueError as error:
+        raise ConfigurationError(f"{file} is not JSON ({error}): run `cdk synth` again") from error
+    return document

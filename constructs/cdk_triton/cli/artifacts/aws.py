@@ -1,0 +1,125 @@
+"""AWS as the commands call it, and the one place where its errors become sentences."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from typing import Any, TypeVar
+from urllib.parse import urlsplit
+
+import boto3
+from botocore.config import Config
+from botocore.exceptions import BotoCoreError, ClientError
+
+from cdk_triton.errors import StoreError
+
+__all__ = ["Aws", "code_of", "in_parallel", "sentences"]
+
+CONNECTIONS = 16
+"""Calls in flight at once: a thousand manifests are read in seconds instead of minutes."""
+
+_ATTEMPTS = 10
+"""SageMaker's list and describe calls are throttled early; boto3 waits up to 20 s between attempts."""
+
+_INVOCATION_SECONDS = 330
+"""The store's handler works for five minutes at a time. A call that is cut off is asked again: polls are idempotent."""
+
+_SUFFIXES = {"aws-cn": "amazonaws.com.cn"}
+
+_In = TypeVar("_In")
+_Out = TypeVar("_Out")
+
+
+class Aws:
+    """An account and region through boto3's usual settings: profile, environment variables, AWS_ENDPOINT_URL."""
+
+    def __init__(self) -> None:
+        self._session = boto3.Session()
+        self._clients: dict[str, Any] = {}
+        self._lock = threading.Lock()
+
+    def client(self, service: str) -> Any:
+        """A client of a service, made once; safe to use from several threads."""
+        with self._lock:
+            if service not in self._clients:
+                config = Config(
+                    retries={"mode": "standard", "max_attempts": _ATTEMPTS},
+                    max_pool_connections=CONNECTIONS,
+                    read_timeout=_INVOCATION_SECONDS if service == "lambda" else 60,
+                )
+                self._clients[service] = self._session.client(service, config=config)  # type: ignore[call-overload]  # the stubs know only names written out
+            return self._clients[service]
+
+    def client_as(self, service: str, role: str, external_id: str | None) -> Any:
+        """A client that acts as a role."""
+        extra = {} if external_id is None else {"ExternalId": external_id}
+        assumed = self.client("sts").assume_role(RoleArn=role, RoleSessionName="cdk-triton", **extra)["Credentials"]
+        return self._session.client(  # type: ignore[call-overload]  # as above
+            service,
+            aws_access_key_id=assumed["AccessKeyId"],
+            aws_secret_access_key=assumed["SecretAccessKey"],
+            aws_session_token=assumed["SessionToken"],
+            config=Config(max_pool_connections=CONNECTIONS),
+        )
+
+    def pages(self, service: str, operation: str, member: str, **arguments: Any) -> Iterator[Any]:
+        """Every item of a listing, over all its pages; a page that fails ends it with an error, never early."""
+        for page in self.client(service).get_paginator(operation).paginate(**arguments):
+            yield from page.get(member, [])
+
+    def pseudo_parameters(self) -> Mapping[str, str]:
+        """What CloudFormation puts for account, region, partition and domain."""
+        region = self.region
+        partition = self._session.get_partition_for_region(region)
+        return {
+            "AWS::AccountId": self.client("sts").get_caller_identity()["Account"],
+            "AWS::Region": region,
+            "AWS::Partition": partition,
+            "AWS::URLSuffix": _SUFFIXES.get(partition, "amazonaws.com"),
+        }
+
+    @property
+    def region(self) -> str:
+        """The region of all calls."""
+        return str(self.client("s3").meta.region_name)
+
+    @property
+    def is_local(self) -> bool:
+        """Whether the calls go to this machine."""
+        return urlsplit(self.client("s3").meta.endpoint_url).hostname in ("127.0.0.1", "localhost")
+
+
+def in_parallel(work: Callable[[_In], _Out], items: Iterable[_In]) -> list[_Out]:
+    """The results in the order of the items; the first error is raised."""
+    with ThreadPoolExecutor(CONNECTIONS) as pool:
+        return list(pool.map(work, items))
+
+
+def code_of(error: ClientError) -> str:
+    """AWS's code of an error."""
+    return str(error.response.get("Error", {}).get("Code", ""))
+
+
+@contextmanager
+def sentences() -> Iterator[None]:
+    """Turn what boto3 raises into a sentence that names the call and AWS's own reason.
+
+    Raises:
+        StoreError: a call was refused or could not be sent.
+    """
+    try:
+        yield
+    except ClientError as error:
+        reason = error.response.get("Error", {}).get("Message") or "no reason given"
+        raise StoreError(f"AWS refused {error.operation_name} ({code_of(error)}): {reason}{_mend(error)}") from error
+    except BotoCoreError as error:
+        raise StoreError(
+            f"{str(error).rstrip('.')}; check the credentials, the region, the network and AWS_ENDPOINT_URL"
+        ) from error
+
+
+def _mend(error: ClientError) -> str:
+    refused = error.response.get("ResponseMetadata", {}).get("HTTPStatusCode") == 403
+    return "; the permissions that the command needs are in docs/security.md" if refused else ""

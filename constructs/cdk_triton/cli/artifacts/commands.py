@@ -1,0 +1,153 @@
+"""The commands `list`, `show`, `build` and `gc`.
+
+What another program may read stands on stdout, what a person reads while it goes on, on stderr. boto3 is imported when
+a command runs: `--help` has no use for it.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import timedelta
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from cdk_triton.errors import ConfigurationError
+
+if TYPE_CHECKING:
+    from cdk_triton.cli.artifacts.garbage import Candidate
+    from cdk_triton.cli.artifacts.store import Store
+
+__all__ = ["app"]
+
+_POLL_SECONDS = 30.0
+_LOCAL_POLL_SECONDS = 1.0
+
+app = typer.Typer(help="What an artifact store holds; builds before a deployment.", no_args_is_help=True)
+
+
+class Format(StrEnum):
+    """How an answer is printed."""
+
+    TEXT = "text"
+    JSON = "json"
+
+
+StoreOption = Annotated[
+    str,
+    typer.Option("--store", metavar="STACK", help="The CloudFormation stack that holds the store.", show_default=False),
+]
+FormatOption = Annotated[Format, typer.Option("--format", help="How to print the answer.")]
+
+
+@app.command("list")
+def list_(store: StoreOption, output: FormatOption = Format.TEXT) -> None:
+    """List the committed artifacts, who uses them, and the builds that run."""
+    with _opened(store) as found:
+        from cdk_triton.cli.artifacts import listing
+
+        answer = listing.read(found)
+    _print(output, listing.as_json(answer), listing.as_text(answer))
+
+
+@app.command()
+def show(
+    key: Annotated[
+        str, typer.Argument(metavar="KEY", help="The artifact key, or as much of its beginning as is unique.")
+    ],
+    store: StoreOption,
+    output: FormatOption = Format.TEXT,
+) -> None:
+    """Show what is known of one artifact: what it was built from, with what, how long it took, what was compared."""
+    with _opened(store) as found:
+        from cdk_triton.cli.artifacts import listing, text
+
+        manifest = listing.manifest_of(found, key)
+    _print(output, manifest, text.tree(manifest))
+
+
+@app.command()
+def build(
+    stack: Annotated[
+        str, typer.Argument(metavar="STACK", help="The stack that is going to be deployed.", show_default=False)
+    ],
+    store: StoreOption,
+    application: Annotated[
+        Path, typer.Option("--app", "-a", metavar="DIR", help="The cloud assembly that `cdk synth` wrote.")
+    ] = Path("cdk.out"),
+) -> None:
+    """Build what a stack needs before it is deployed, with all the time that it takes."""
+    with _opened(store) as found:
+        from cdk_triton.cli.artifacts import running
+        from cdk_triton.cli.artifacts.assembly import read_stack
+
+        pseudo = found.aws.pseudo_parameters()
+        assembly = read_stack(application, stack, pseudo)
+        seconds = _LOCAL_POLL_SECONDS if found.aws.is_local else _POLL_SECONDS
+        with _explained_interruption(stack):
+            count = running.run(found, assembly, pseudo["AWS::AccountId"], wait=lambda: time.sleep(seconds), say=_say)
+    typer.echo(f"{assembly.name}: all artifacts are in the store ({count})")
+
+
+@app.command()
+def gc(
+    store: StoreOption,
+    older_than: Annotated[
+        int, typer.Option(metavar="DAYS", min=0, help="Keep what was stored within that many days.")
+    ] = 30,
+    yes: Annotated[bool, typer.Option("--yes", help="Delete; otherwise only say what would be deleted.")] = False,
+    output: FormatOption = Format.TEXT,
+) -> None:
+    """Find the archives that no model, endpoint configuration or fleet uses, and delete them if told so."""
+    with _opened(store) as found:
+        from cdk_triton.cli.artifacts import listing, sweep
+
+        grace = timedelta(days=older_than)
+        seen = sweep.survey(found, grace)
+        gone: tuple[Candidate, ...] = ()
+        if yes:
+            gone = sweep.delete(found, seen.free, lambda going, keys: sweep.survey(found, grace, going, keys))
+        answer = listing.Collection(found.bucket, seen, older_than, gone if yes else None)
+    _print(output, listing.collection_as_json(answer), listing.collection_as_text(answer))
+
+
+@contextmanager
+def _opened(stack: str) -> Iterator[Store]:
+    """The store; whatever AWS refuses within is a sentence, and a wrong argument a usage error."""
+    from cdk_triton.cli.artifacts.aws import sentences
+    from cdk_triton.cli.artifacts.store import open_store
+
+    try:
+        with sentences():
+            yield open_store(stack)
+    except ConfigurationError as error:
+        raise typer.BadParameter(str(error)) from error
+
+
+@contextmanager
+def _explained_interruption(stack: str) -> Iterator[None]:
+    try:
+        yield
+    except KeyboardInterrupt:
+        _say(
+            "interrupted; a build that was started goes on. To wait for it again, run this command again or deploy "
+            f"{stack}: both attach to it, and neither starts another one"
+        )
+        raise
+
+
+def _say(line: str) -> None:
+    typer.echo(line, err=True)
+
+
+def _print(output: Format, document: object, lines: Iterator[str]) -> None:
+    if output is Format.JSON:
+        typer.echo(json.dumps(document, indent=2, ensure_ascii=False))
+    else:
+        for line in lines:
+            typer.echo(line)

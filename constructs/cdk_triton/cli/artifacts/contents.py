@@ -1,0 +1,242 @@
+"""What a store's bucket holds, read from listings; the layout is that of `cdk_triton.hosting.layout`."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from botocore.exceptions import ClientError
+
+from cdk_triton.cli.artifacts.aws import code_of, in_parallel
+from cdk_triton.cli.artifacts.store import Store
+from cdk_triton.errors import StoreError
+
+__all__ = [
+    "Artifact",
+    "Contents",
+    "FleetCopy",
+    "FleetIndex",
+    "Lock",
+    "StoredFile",
+    "find",
+    "read_artifacts",
+    "read_contents",
+    "read_locks",
+    "read_manifest",
+]
+
+_ARTIFACT = re.compile(r"artifacts/(?P<repository>[^/]+)/(?P<key>[0-9a-f]{64})/(?P<file>model\.tar\.gz|manifest\.json)")
+_FLEET = re.compile(r"(?P<directory>fleets/(?P<fleet>[^/]+)/(?P<platform>[^/]+)/)(?P<file>[^/]+)")
+_LOCK = re.compile(r"staging/locks/(?P<key>[0-9a-f]{64})\.json")
+_INDEX = "index.json"
+
+
+@dataclass(frozen=True)
+class StoredFile:
+    """An object of the bucket; `modified` is S3's clock, with its zone, `etag` what a condition compares."""
+
+    key: str
+    size: int
+    modified: datetime
+    etag: str
+
+
+@dataclass(frozen=True)
+class Artifact:
+    """The archive of a repository and the manifest that commits it; a crash may have left only one of them.
+
+    Attributes:
+        repository: the name of the repository's directory.
+        key: the artifact key, 64 hexadecimal digits.
+        archive: the archive.
+        manifest: what was written last, or is deleted first.
+    """
+
+    repository: str
+    key: str
+    archive: StoredFile | None
+    manifest: StoredFile | None
+
+    @property
+    def files(self) -> tuple[StoredFile, ...]:
+        """What there is of it."""
+        return tuple(file for file in (self.manifest, self.archive) if file is not None)
+
+
+@dataclass(frozen=True)
+class FleetCopy:
+    """An archive below the prefix that a multi-model endpoint serves from.
+
+    Attributes:
+        directory: the prefix, as in `fleets/<fleet>/<platform>/`.
+        target_model: its name below the prefix.
+        file: the object.
+        artifact_key: the artifact that it was copied from; None where the object does not say.
+    """
+
+    directory: str
+    target_model: str
+    file: StoredFile
+    artifact_key: str | None
+
+
+@dataclass(frozen=True)
+class FleetIndex:
+    """The list of current and previous target models of a fleet on a platform."""
+
+    fleet: str
+    directory: str
+    current: frozenset[str]
+    previous: frozenset[str]
+
+
+@dataclass(frozen=True)
+class Lock:
+    """The lock of an artifact that is built, or was when its builder died; `document` is the handler's own."""
+
+    artifact_key: str
+    document: Mapping[str, Any]
+    modified: datetime
+
+
+@dataclass(frozen=True)
+class Contents:
+    """Everything of the bucket that these commands know about; other objects are nobody's business here."""
+
+    artifacts: tuple[Artifact, ...]
+    copies: tuple[FleetCopy, ...]
+    indexes: tuple[FleetIndex, ...]
+    locks: tuple[Lock, ...]
+
+    @property
+    def keys(self) -> tuple[str, ...]:
+        """The object keys of archives, manifests and fleet copies."""
+        files = [file.key for artifact in self.artifacts for file in artifact.files]
+        return (*files, *(copy.file.key for copy in self.copies))
+
+
+def read_contents(store: Store) -> Contents:
+    """List the bucket.
+
+    Raises:
+        StoreError: an index or a lock is not what the handler writes: what it protects cannot be known.
+        ClientError, BotoCoreError: a call failed.
+    """
+    fleets = [(file, found) for file in _files(store, "fleets/") if (found := _FLEET.fullmatch(file.key))]
+    copies = [(file, found) for file, found in fleets if found["file"] != _INDEX]
+    keys = in_parallel(lambda each: _artifact_key(store, each[0]), copies)
+    return Contents(
+        artifacts=read_artifacts(store),
+        copies=tuple(
+            FleetCopy(found["directory"], found["file"], file, key)
+            for (file, found), key in zip(copies, keys, strict=True)
+        ),
+        indexes=tuple(_index(store, file, found) for file, found in fleets if found["file"] == _INDEX),
+        locks=read_locks(store),
+    )
+
+
+def read_artifacts(store: Store) -> tuple[Artifact, ...]:
+    """What is below `artifacts/`, by repository and key."""
+    return tuple(_artifacts(_files(store, "artifacts/")))
+
+
+def read_locks(store: Store) -> tuple[Lock, ...]:
+    """The locks of builds.
+
+    Raises:
+        StoreError: one is not what the handler writes.
+    """
+    return tuple(lock for file in _files(store, "staging/locks/") if (lock := _lock(store, file)))
+
+
+def find(store: Store, key: str) -> StoredFile | None:
+    """One object, or None where there is none."""
+    try:
+        head = store.aws.client("s3").head_object(Bucket=store.bucket, Key=key)
+    except ClientError as error:
+        if code_of(error) == "404":
+            return None
+        raise
+    return StoredFile(key, head["ContentLength"], head["LastModified"], head["ETag"])
+
+
+def read_manifest(store: Store, artifact: Artifact) -> dict[str, Any]:
+    """An artifact's manifest.
+
+    Raises:
+        StoreError: it is gone meanwhile, or no manifest.
+    """
+    if artifact.manifest is None:
+        raise StoreError(f"the artifact {artifact.key} of {artifact.repository} is not committed: it has no manifest")
+    document = _json(store, artifact.manifest.key)
+    if document is None:
+        raise StoreError(f"s3://{store.bucket}/{artifact.manifest.key} was deleted a moment ago; run this again")
+    return document
+
+
+def _files(store: Store, prefix: str) -> Iterator[StoredFile]:
+    for each in store.aws.pages("s3", "list_objects_v2", "Contents", Bucket=store.bucket, Prefix=prefix):
+        yield StoredFile(each["Key"], each["Size"], each["LastModified"], each["ETag"])
+
+
+def _artifacts(files: Iterator[StoredFile]) -> Iterator[Artifact]:
+    found: dict[tuple[str, str], dict[str, StoredFile]] = {}
+    for file in files:
+        if match := _ARTIFACT.fullmatch(file.key):
+            found.setdefault((match["repository"], match["key"]), {})[match["file"]] = file
+    for (repository, key), parts in sorted(found.items()):
+        yield Artifact(repository, key, parts.get("model.tar.gz"), parts.get("manifest.json"))
+
+
+def _artifact_key(store: Store, file: StoredFile) -> str | None:
+    try:
+        head = store.aws.client("s3").head_object(Bucket=store.bucket, Key=file.key)
+    except ClientError as error:
+        if code_of(error) == "404":  # deleted since it was listed
+            return None
+        raise
+    key = head.get("Metadata", {}).get("artifact-key")
+    return None if key is None else str(key)
+
+
+def _index(store: Store, file: StoredFile, found: re.Match[str]) -> FleetIndex:
+    document = _json(store, file.key)
+    try:
+        names = [document[part] for part in ("current", "previous")]  # type: ignore[index]  # None is a TypeError, too
+        current, previous = (frozenset(map(str, part.values())) for part in names)
+    except (LookupError, TypeError, AttributeError) as error:
+        raise StoreError(
+            f"s3://{store.bucket}/{file.key} is not an index of this version of cdk-triton ({error!r}), so that what "
+            "the fleet serves is not known; deploy the fleet again, or delete the index if the fleet is gone"
+        ) from error
+    return FleetIndex(found["fleet"], found["directory"], current, previous)
+
+
+def _lock(store: Store, file: StoredFile) -> Lock | None:
+    match = _LOCK.fullmatch(file.key)
+    document = None if match is None else _json(store, file.key)
+    if match is None or document is None:  # not a lock, or gone meanwhile
+        return None
+    return Lock(match["key"], document, file.modified)
+
+
+def _json(store: Store, key: str) -> dict[str, Any] | None:
+    """A JSON object of the bucket, or None if it is gone."""
+    try:
+        text = store.aws.client("s3").get_object(Bucket=store.bucket, Key=key)["Body"].read()
+    except ClientError as error:
+        if code_of(error) == "NoSuchKey":
+            return None
+        raise
+    try:
+        document = json.loads(text)
+    except ValueError as error:
+        raise StoreError(f"s3://{store.bucket}/{key} is not JSON ({error}); cdk-triton did not write it") from error
+    if not isinstance(document, dict):
+        raise StoreError(f"s3://{store.bucket}/{key} is no JSON object; cdk-triton did not write it")
+    return document

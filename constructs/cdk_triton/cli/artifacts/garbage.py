@@ -1,0 +1,126 @@
+"""What may go, as a pure rule over what was read; nothing here calls AWS.
+
+Kept is whatever one of these holds:
+
+* a model refers to it: by its very key, or by a prefix of it;
+* a fleet's index lists it as current or previous. Where a multi-model endpoint's prefix has an index, the index decides
+  what of the prefix is used; a prefix without one is used as a whole;
+* it is the artifact that a kept fleet copy was made from: a fleet that is deployed again would have to build it anew;
+* it has a lock: a build of it runs, or was given up and not taken over yet;
+* a part of it is younger than the grace period.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from cdk_triton.cli.artifacts.contents import Artifact, Contents, FleetCopy, StoredFile
+from cdk_triton.cli.artifacts.users import Reference
+
+__all__ = ["DEFAULT_GRACE", "Candidate", "candidates", "uses"]
+
+DEFAULT_GRACE = timedelta(days=30)
+"""As long as the bucket keeps deleted versions. An artifact that was built before its deployment, or that an older
+commit of an app needs, has no user yet or any more, and is not worth a second build."""
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """What goes together: an artifact with its manifest, or one fleet copy."""
+
+    item: Artifact | FleetCopy
+
+    @property
+    def name(self) -> str:
+        """Its name, for a person."""
+        if isinstance(self.item, Artifact):
+            return f"artifacts/{self.item.repository}/{self.item.key}"
+        return self.item.file.key
+
+    @property
+    def manifest(self) -> StoredFile | None:
+        """What goes first, by itself."""
+        return self.item.manifest if isinstance(self.item, Artifact) else None
+
+    @property
+    def archive(self) -> StoredFile | None:
+        """What goes next."""
+        return self.item.archive if isinstance(self.item, Artifact) else self.item.file
+
+    @property
+    def files(self) -> tuple[StoredFile, ...]:
+        """Its objects."""
+        return tuple(file for file in (self.manifest, self.archive) if file is not None)
+
+    @property
+    def size(self) -> int:
+        """Its bytes."""
+        return sum(file.size for file in self.files)
+
+
+def uses(contents: Contents, references: tuple[Reference, ...], bucket: str) -> Mapping[str, tuple[str, ...]]:
+    """Who uses each object of the store: by object key, the users in words; unused ones are left out.
+
+    The users of an artifact stand at all its objects.
+
+    Args:
+        contents: what the bucket holds.
+        references: what the region's models refer to.
+        bucket: the bucket's name.
+    """
+    found: dict[str, list[str]] = {}
+    indexes = {index.directory: index for index in contents.indexes}
+    ours = [each for each in references if each.bucket in (None, bucket)]
+    whole = [each for each in ours if not (each.multi_model and _with_slash(each.path) in indexes)]
+    for copy in contents.copies:
+        users = [each.user for each in whole if each.covers(bucket, copy.file.key)]
+        if (index := indexes.get(copy.directory)) is not None:
+            parts = (("current", index.current), ("previous", index.previous))
+            users += [f"fleet {index.fleet} ({part})" for part, names in parts if copy.target_model in names]
+        found[copy.file.key] = users
+    sources = _sources(contents.copies, found)
+    locked = {lock.artifact_key for lock in contents.locks}
+    for artifact in contents.artifacts:
+        users = [each.user for each in whole if any(each.covers(bucket, file.key) for file in artifact.files)]
+        users += sources.get(artifact.key, [])
+        users += ["a build"] if artifact.key in locked else []
+        found.update({file.key: users for file in artifact.files})
+    return {key: tuple(dict.fromkeys(users)) for key, users in found.items() if users}
+
+
+def candidates(
+    contents: Contents, used: Mapping[str, tuple[str, ...]], *, now: datetime, grace: timedelta
+) -> tuple[Candidate, ...]:
+    """What nothing uses and what is older than the grace period, in the order of its names.
+
+    Args:
+        contents: what the bucket holds.
+        used: who uses what.
+        now: the present.
+        grace: how old the youngest part has to be.
+    """
+    return tuple(
+        each
+        for each in _all(contents)
+        if not any(file.key in used for file in each.files) and all(now - file.modified > grace for file in each.files)
+    )
+
+
+def _all(contents: Contents) -> Iterator[Candidate]:
+    yield from map(Candidate, contents.artifacts)
+    yield from map(Candidate, contents.copies)
+
+
+def _with_slash(path: str) -> str:
+    return path if path.endswith("/") else f"{path}/"
+
+
+def _sources(copies: tuple[FleetCopy, ...], found: Mapping[str, list[str]]) -> dict[str, list[str]]:
+    """Artifact key to the users of the copies that were made from it."""
+    sources: dict[str, list[str]] = {}
+    for copy in copies:
+        if copy.artifact_key is not None and found[copy.file.key]:
+            sources.setdefault(copy.artifact_key, []).extend(found[copy.file.key])
+    return sources

@@ -1,0 +1,192 @@
+"""What `list`, `show` and `gc` answer, as JSON and as text. The names in JSON are a contract with other programs."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from cdk_triton.cli.artifacts.aws import in_parallel
+from cdk_triton.cli.artifacts.contents import Artifact, Lock, read_artifacts, read_contents, read_manifest
+from cdk_triton.cli.artifacts.garbage import Candidate, uses
+from cdk_triton.cli.artifacts.store import Store
+from cdk_triton.cli.artifacts.sweep import Survey
+from cdk_triton.cli.artifacts.text import SHORT, counted, size_of, table, time_of
+from cdk_triton.cli.artifacts.users import read_users
+from cdk_triton.errors import ConfigurationError
+
+__all__ = [
+    "Collection",
+    "Listing",
+    "as_json",
+    "as_text",
+    "collection_as_json",
+    "collection_as_text",
+    "manifest_of",
+    "read",
+]
+
+_KEY = re.compile(r"[0-9a-f]{1,64}")
+
+
+@dataclass(frozen=True)
+class Listing:
+    """What `list` answers.
+
+    Attributes:
+        bucket: the store's bucket.
+        rows: each committed artifact with its manifest and its users.
+        locks: the locks of builds.
+        unknown: sentences about uses that nobody can know.
+    """
+
+    bucket: str
+    rows: tuple[tuple[Artifact, Mapping[str, Any], tuple[str, ...]], ...]
+    locks: tuple[Lock, ...]
+    unknown: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Collection:
+    """What `gc` answers; `deleted` is None where nothing was to be deleted."""
+
+    bucket: str
+    seen: Survey
+    days: int
+    deleted: tuple[Candidate, ...] | None
+
+
+def read(store: Store) -> Listing:
+    """Read the bucket, its manifests and the region's models."""
+    contents = read_contents(store)
+    users = read_users(store.aws)
+    used = uses(contents, users.references, store.bucket)
+    committed = [each for each in contents.artifacts if each.manifest is not None]
+    manifests = in_parallel(lambda artifact: read_manifest(store, artifact), committed)
+    rows = [
+        (artifact, manifest, used.get(artifact.files[0].key, ()))
+        for artifact, manifest in zip(committed, manifests, strict=True)
+    ]
+    return Listing(store.bucket, tuple(rows), contents.locks, users.unknown)
+
+
+def as_json(listing: Listing) -> dict[str, Any]:
+    """The listing for a program."""
+    return {
+        "bucket": listing.bucket,
+        "artifacts": [
+            {
+                "repository": artifact.repository,
+                "key": artifact.key,
+                "platform": manifest.get("platform"),
+                "size": 0 if artifact.archive is None else artifact.archive.size,
+                "committed": None if artifact.manifest is None else artifact.manifest.modified.isoformat(),
+                "built": manifest.get("build") is not None,
+                "in_use_by": list(users),
+            }
+            for artifact, manifest, users in listing.rows
+        ],
+        "builds": [
+            {"key": lock.artifact_key, "since": lock.modified.isoformat(), "lock": dict(lock.document)}
+            for lock in listing.locks
+        ],
+        "unknown": list(listing.unknown),
+    }
+
+
+def as_text(listing: Listing) -> Iterator[str]:
+    """The listing for a person."""
+    rows = [
+        (
+            artifact.repository,
+            artifact.key[:SHORT],
+            str(manifest.get("platform")),
+            "missing" if artifact.archive is None else size_of(artifact.archive.size),
+            "" if artifact.manifest is None else time_of(artifact.manifest.modified),
+            "packed" if manifest.get("build") is None else "built",
+            ", ".join(users) or "nobody",
+        )
+        for artifact, manifest, users in listing.rows
+    ]
+    if rows:
+        yield from table(("REPOSITORY", "KEY", "PLATFORM", "SIZE", "COMMITTED (UTC)", "MADE", "IN USE BY"), rows)
+    if listing.locks:
+        builds = [
+            (lock.artifact_key[:SHORT], time_of(lock.modified), str(lock.document.get("build", "")))
+            for lock in listing.locks
+        ]
+        yield ""
+        yield from table(("BUILDING", "SINCE (UTC)", "BUILD"), builds)
+    size = sum(artifact.archive.size for artifact, _, _ in listing.rows if artifact.archive is not None)
+    yield f"s3://{listing.bucket}: {counted(len(rows), 'artifact')}, {size_of(size)}"
+    yield from listing.unknown
+
+
+def manifest_of(store: Store, prefix: str) -> dict[str, Any]:
+    """The manifest of the one artifact whose key begins so.
+
+    Raises:
+        ConfigurationError: there is none, or there are several.
+    """
+    if not _KEY.fullmatch(prefix.lower()):
+        raise ConfigurationError(f"{prefix!r} is not the beginning of an artifact key, which has hexadecimal digits")
+    found = [each for each in read_artifacts(store) if each.key.startswith(prefix.lower())]
+    if not found:
+        raise ConfigurationError(
+            f"no artifact in s3://{store.bucket} has a key that begins with {prefix}; `cdk-triton artifacts list` "
+            "shows those that there are"
+        )
+    if len(found) > 1:
+        names = ", ".join(f"{each.repository}/{each.key[: SHORT + len(prefix)]}" for each in found[:5])
+        raise ConfigurationError(
+            f"{len(found)} artifacts have a key that begins with {prefix}: {names}; say more of it"
+        )
+    return read_manifest(store, found[0])
+
+
+def collection_as_json(answer: Collection) -> dict[str, Any]:
+    """What `gc` found, for a program."""
+    chosen = answer.seen.free if answer.deleted is None else answer.deleted
+    return {
+        "bucket": answer.bucket,
+        "older_than_days": answer.days,
+        "deleted": answer.deleted is not None,
+        "garbage": [
+            {"name": each.name, "size": each.size, "objects": [file.key for file in each.files]} for each in chosen
+        ],
+        "kept": _kept(answer),
+        "obstacles": list(answer.seen.obstacles),
+    }
+
+
+def collection_as_text(answer: Collection) -> Iterator[str]:
+    """What `gc` found, for a person."""
+    chosen = answer.seen.free if answer.deleted is None else answer.deleted
+    if chosen:
+        rows = [(each.name, size_of(each.size), time_of(max(file.modified for file in each.files))) for each in chosen]
+        yield from table(("DELETED" if answer.deleted else "GARBAGE", "SIZE", "STORED (UTC)"), rows)
+    size = size_of(sum(each.size for each in chosen))
+    what = f"{counted(len(chosen), 'archive')} ({size}) that nothing uses and that {_age(answer.days)}"
+    kept = f"{_kept(answer)} are kept"
+    if answer.deleted is None:
+        yield f"s3://{answer.bucket}: {what}; {kept}"
+        yield from (f"nothing could be deleted now: {reason}" for reason in answer.seen.obstacles)
+        if chosen:
+            yield "nothing was deleted; to delete, say --yes"
+        return
+    yield f"s3://{answer.bucket}: deleted {what}; {kept}"
+    if chosen:
+        yield (
+            "The bucket is versioned: a deletion is a marker on top of the last version, which expires 30 days later, "
+            "is paid for until then, and comes back when the marker is removed."
+        )
+
+
+def _kept(answer: Collection) -> int:
+    chosen = answer.seen.free if answer.deleted is None else answer.deleted
+    return len(answer.seen.contents.artifacts) + len(answer.seen.contents.copies) - len(chosen)
+
+
+def _age(days: int) -> str:
+    return f"was stored more than {counted(days, 'day')} ago"

@@ -1,0 +1,118 @@
+"""Runs a plan by asking the store's handler again and again, as CloudFormation's custom resources are polled.
+
+All state is in the bucket, and every poll derives it anew: whoever asks, and however often, the same build goes on. So
+this has no hour to fit into, may be interrupted, and may run beside a deployment of the same plan.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable
+from typing import Any, Final
+
+from cdk_triton.cli.artifacts.assembly import Planned, StackAssembly
+from cdk_triton.cli.artifacts.aws import in_parallel
+from cdk_triton.cli.artifacts.contents import find, read_locks
+from cdk_triton.cli.artifacts.publishing import Publisher
+from cdk_triton.cli.artifacts.store import Store
+from cdk_triton.errors import ConfigurationError, StoreError
+
+__all__ = ["WAITED_SECONDS", "run"]
+
+WAITED_SECONDS: Final = 600
+"""How long the handler is told at most that a request has waited. It gives a request up after 50 minutes, because
+CloudFormation would; nobody does here. And within the first 3 minutes it takes a refused permission for one that has
+not spread yet, so that a request that always seemed new would never hear of it."""
+
+_TOLD_SECONDS: Final = 300
+"""A line at least this often, for a person and for a CI that ends what is silent."""
+
+
+def run(
+    store: Store,
+    stack: StackAssembly,
+    account: str,
+    *,
+    wait: Callable[[], object],
+    say: Callable[[str], None],
+) -> int:
+    """Make every artifact of a stack exist.
+
+    Args:
+        store: where.
+        stack: what.
+        account: the account's id.
+        wait: is called between two polls.
+        say: is told what happens.
+
+    Returns:
+        The number of artifacts.
+
+    Raises:
+        ConfigurationError: the stack's assets lack what its plan reads.
+        StoreError: a build has failed, or the handler refuses the plan.
+        ClientError, BotoCoreError: AWS refused a call.
+    """
+    publisher = Publisher(store.aws, account, say)
+    for planned in stack.planned:
+        _publish(store, stack, planned, publisher)
+        _poll(store, planned, wait, say)
+    return len({commit["artifact_key"] for planned in stack.planned for commit in planned.plan["commits"]})
+
+
+def _publish(store: Store, stack: StackAssembly, planned: Planned, publisher: Publisher) -> None:
+    for key in sorted(planned.needs(_committed(store, planned))):
+        if key not in stack.assets:
+            raise ConfigurationError(
+                f"{stack.name} publishes no asset {key}, which its plan reads: run `cdk synth` again"
+            )
+        publisher.publish(stack.assets[key])
+    publisher.publish_text(planned.asset, planned.properties["PlanKey"], planned.text)
+
+
+def _poll(store: Store, planned: Planned, wait: Callable[[], object], say: Callable[[str], None]) -> None:
+    began = time.time()
+    told, told_at = "", 0.0
+    while not _is_complete(store, planned, began):
+        line = _progress(store, planned)
+        if line != told or time.time() - told_at >= _TOLD_SECONDS:
+            told, told_at = line, time.time()
+            say(f"{line}, after {(told_at - began) / 60:.0f} min")
+        wait()
+
+
+def _is_complete(store: Store, planned: Planned, began: float) -> bool:
+    """One poll, with the event that the CDK's provider framework sends.
+
+    Raises:
+        StoreError: the function failed; its text is the handler's sentence.
+    """
+    event = {
+        "RequestType": "Create",
+        "ResourceType": "Custom::TritonArtifacts",
+        "LogicalResourceId": planned.name,
+        "PhysicalResourceId": planned.properties["PlanSha256"],
+        "ResourceProperties": planned.properties,
+        "StartedAt": max(began, time.time() - WAITED_SECONDS),
+    }
+    answer = store.aws.client("lambda").invoke(FunctionName=store.function, Payload=json.dumps(event).encode())
+    payload: Any = json.loads(answer["Payload"].read() or b"null")
+    if answer.get("FunctionError"):
+        reason = payload.get("errorMessage") if isinstance(payload, dict) else None
+        raise StoreError(str(reason or f"the function {store.function} failed and gave no reason"))
+    return bool(payload["IsComplete"])
+
+
+def _progress(store: Store, planned: Planned) -> str:
+    commits = planned.plan["commits"]
+    committed = _committed(store, planned)
+    keys = {commit["artifact_key"] for commit in commits}
+    building = sum(lock.artifact_key in keys - committed for lock in read_locks(store))
+    return f"{planned.name}: {len(committed)} of {len(keys)} artifacts are committed, {building} are being built"
+
+
+def _committed(store: Store, planned: Planned) -> set[str]:
+    commits = planned.plan["commits"]
+    found = in_parallel(lambda commit: find(store, commit["manifest"]), commits)
+    return {commit["artifact_key"] for commit, manifest in zip(commits, found, strict=True) if manifest is not None}

@@ -1,0 +1,75 @@
+"""Finds the artifact store that a CloudFormation stack holds."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from botocore.exceptions import ClientError
+
+from cdk_triton.cli.artifacts.aws import Aws, code_of
+from cdk_triton.errors import ConfigurationError, StoreError
+
+__all__ = ["Store", "open_store"]
+
+_HANDLER = "artifacts.is_complete"
+"""What a function of a store's stack is known by; logical ids belong to the user's app."""
+
+
+@dataclass(frozen=True)
+class Store:
+    """A `TritonArtifactStore` as it is deployed.
+
+    Attributes:
+        aws: the account and region.
+        bucket: its bucket's name.
+        function: the name of the function that makes plans exist.
+    """
+
+    aws: Aws
+    bucket: str
+    function: str
+
+
+def open_store(stack: str) -> Store:
+    """The store in a stack, whether it has the stack to itself or shares it with models.
+
+    Args:
+        stack: the stack's name or ARN, in the account and region of boto3's usual settings.
+
+    Raises:
+        ConfigurationError: there is no such stack, or no artifact store in it.
+        StoreError: the stack holds several.
+        ClientError, BotoCoreError: AWS refused a call, or could not be asked.
+    """
+    aws = Aws()
+    found = [
+        configuration
+        for name in _functions(aws, stack)
+        if (configuration := aws.client("lambda").get_function_configuration(FunctionName=name))["Handler"] == _HANDLER
+    ]
+    if not found:
+        raise ConfigurationError(
+            f"the stack {stack} in {aws.region} holds no TritonArtifactStore: none of its functions has the handler "
+            f"{_HANDLER}; name the stack that the store is in"
+        )
+    if len(found) > 1:
+        raise StoreError(
+            f"the stack {stack} holds {len(found)} artifact stores, and which of them is meant cannot be said: put "
+            "them into stacks of their own"
+        )
+    return Store(aws, found[0]["Environment"]["Variables"]["STORE_BUCKET"], found[0]["FunctionName"])
+
+
+def _functions(aws: Aws, stack: str) -> list[str]:
+    try:
+        resources = list(aws.pages("cloudformation", "list_stack_resources", "StackResourceSummaries", StackName=stack))
+    except ClientError as error:
+        if code_of(error) == "ValidationError":  # "Stack with id … does not exist", or a name that cannot be one
+            reason = error.response["Error"]["Message"]
+            raise ConfigurationError(f"{reason} (looked for in {aws.region})") from error
+        raise
+    return [
+        each["PhysicalResourceId"]
+        for each in resources
+        if each["ResourceType"] == "AWS::Lambda::Function" and each.get("PhysicalResourceId")
+    ]

@@ -1,0 +1,231 @@
+"""Deletes what may go, while other deployments may begin at any moment.
+
+Reading and deleting are many calls, and a deployment may come between any two of them. What makes it safe:
+
+1. Nothing is deleted while a stack with artifacts is being deployed. Such a deployment may have verified an artifact
+   for a model that it has not created yet, so that no listing shows the use.
+2. *Manifests go first.* From then on no deployment takes the artifact for done, and one that comes now makes it
+   complete again: it finds the archive, which is what was committed, and writes its manifest. A crash of this program
+   leaves archives without manifests, which is what a crash of a commit leaves, and the next `gc` takes them.
+   The other order would leave a manifest without its archive, which is an error to every later deployment.
+3. *Then everything is read again.* A deployment that had verified manifest and archive before they went had begun
+   before, so that its stack is seen in progress now, or it has ended, and its model or index is seen. If anything of
+   the kind is seen, the manifests come back. Only then archives and fleet copies go.
+4. *Then everything is read once more.* A deployment that found an archive between the reading and its deletion is
+   seen in progress, or by its use, and everything comes back.
+5. Each object goes only if it is still the one that was judged (its ETag).
+
+It comes back by removing the delete markers that were set: the bucket is versioned, which is checked first, and keeps
+deleted versions for 30 days, so that a person can do the same by hand as long. A listing that fails ends the command
+before anything is deleted, or makes everything come back: there is no partial knowledge.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
+from typing import TypeVar
+
+from cdk_triton.cli.artifacts.aws import Aws, in_parallel
+from cdk_triton.cli.artifacts.contents import Artifact, Contents, FleetCopy, StoredFile, find, read_contents
+from cdk_triton.cli.artifacts.garbage import Candidate, candidates, uses
+from cdk_triton.cli.artifacts.store import Store
+from cdk_triton.cli.artifacts.users import read_users
+from cdk_triton.errors import StoreError
+
+__all__ = ["Survey", "delete", "survey"]
+
+_Item = TypeVar("_Item")
+
+_RESOURCE_TYPE = "Custom::TritonArtifacts"
+_BATCH = 1000  # keys of one DeleteObjects call
+_IN_PROGRESS = (
+    "CREATE_IN_PROGRESS",
+    "ROLLBACK_IN_PROGRESS",
+    "UPDATE_IN_PROGRESS",
+    "UPDATE_COMPLETE_CLEANUP_IN_PROGRESS",
+    "UPDATE_ROLLBACK_IN_PROGRESS",
+    "UPDATE_ROLLBACK_COMPLETE_CLEANUP_IN_PROGRESS",
+)
+"""What may create a model: all but deletions, imports and change sets that nobody has executed."""
+
+
+@dataclass(frozen=True)
+class Survey:
+    """What was read at one time.
+
+    Attributes:
+        contents: what the bucket holds.
+        used: who uses which object.
+        free: what may go.
+        obstacles: why nothing may be deleted now; empty if it may.
+    """
+
+    contents: Contents
+    used: Mapping[str, tuple[str, ...]]
+    free: tuple[Candidate, ...]
+    obstacles: tuple[str, ...]
+
+
+Look = Callable[[Sequence[Candidate], Collection[str]], Survey]
+"""Reads everything anew, given what is being deleted and which object keys are deleted already."""
+
+
+def survey(
+    store: Store, grace: timedelta, going: Sequence[Candidate] = (), gone: Collection[str] = frozenset()
+) -> Survey:
+    """Read everything that the decision needs.
+
+    Deployments are looked for first and uses afterwards: one that is missing among the deployments has ended, so that
+    its models and indexes are seen, or has not begun, so that it will see what is deleted.
+
+    Args:
+        store: the store.
+        grace: how old the youngest part of what goes has to be.
+        going: what is being deleted: its users are looked for as if all of it were there, and are obstacles.
+        gone: the object keys of it that are deleted: they are an obstacle if they are there again.
+
+    Raises:
+        StoreError: an object does not say what it has to.
+        ClientError, BotoCoreError: a listing failed.
+    """
+    obstacles = [f"the stack {name} is being deployed" for name in _deployments(store.aws)]
+    contents = read_contents(store)
+    obstacles += [f"a deployment has written {key} anew" for key in contents.keys if key in gone]
+    users = read_users(store.aws)
+    used = uses(_with(contents, going), users.references, store.bucket)
+    obstacles += [f"{used[f.key][0]} refers to {each.name}" for each in going for f in each.files if f.key in used]
+    free = candidates(contents, used, now=datetime.now(UTC), grace=grace)
+    return Survey(contents, used, free, (*obstacles, *users.unknown))
+
+
+def delete(store: Store, chosen: Collection[Candidate], look: Look) -> tuple[Candidate, ...]:
+    """Delete what was chosen, and take it back if meanwhile somebody has come to use it.
+
+    Args:
+        store: the store.
+        chosen: what to delete.
+        look: `survey` of the store with a grace period.
+
+    Returns:
+        What is deleted now.
+
+    Raises:
+        StoreError: there is an obstacle; then everything is as it was.
+        ClientError, BotoCoreError: as for `survey`.
+    """
+    _require_versions(store)
+    before = look((), ())
+    _refuse(before)
+    still = frozenset(before.free)
+    going = tuple(each for each in chosen if each in still)
+    removed = _Removed(store)
+    try:
+        removed.delete([each.manifest for each in going if each.manifest is not None])
+        _refuse(look(going, removed.keys))
+        removed.delete([each.archive for each in going if each.archive is not None])
+        _refuse(look(going, removed.keys))
+    except BaseException:  # an interruption too
+        removed.restore(going)
+        raise
+    return going
+
+
+class _Removed:
+    """The delete markers that were set, by object key."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._s3 = store.aws.client("s3")
+        self._markers: dict[str, str] = {}
+
+    @property
+    def keys(self) -> frozenset[str]:
+        """The object keys that are deleted."""
+        return frozenset(self._markers)
+
+    def delete(self, files: Sequence[StoredFile]) -> None:
+        """Set delete markers on objects that are still what was judged.
+
+        Raises:
+            StoreError: S3 refused one.
+        """
+        for batch in _batches(files):
+            objects = [{"Key": file.key, "ETag": file.etag} for file in batch]
+            answer = self._s3.delete_objects(Bucket=self._store.bucket, Delete={"Objects": objects})
+            for each in answer.get("Deleted", []):
+                if marker := each.get("DeleteMarkerVersionId"):
+                    self._markers[each["Key"]] = marker
+            for error in answer.get("Errors", []):
+                raise StoreError(
+                    f"S3 refused to delete s3://{self._store.bucket}/{error['Key']} ({error.get('Code')}: "
+                    f"{error.get('Message')}); what was deleted before it is back"
+                )
+
+    def restore(self, going: Sequence[Candidate]) -> None:
+        """Remove the markers, archives first.
+
+        A manifest stays away where a deployment has written another archive meanwhile, which it does not describe.
+        """
+        manifests = {each.manifest.key: each for each in going if each.manifest is not None}
+        self._remove([key for key in self._markers if key not in manifests])
+        mine = [key for key in self._markers if key in manifests]
+        fits = in_parallel(lambda key: self._describes_what_is_there(manifests[key]), mine)
+        self._remove([key for key, does in zip(mine, fits, strict=True) if does])
+
+    def _describes_what_is_there(self, candidate: Candidate) -> bool:
+        if candidate.archive is None:
+            return True
+        found = find(self._store, candidate.archive.key)
+        return found is None or found.etag == candidate.archive.etag
+
+    def _remove(self, keys: Sequence[str]) -> None:
+        for batch in _batches(keys):
+            objects = [{"Key": key, "VersionId": self._markers[key]} for key in batch]
+            answer = self._s3.delete_objects(Bucket=self._store.bucket, Delete={"Objects": objects})
+            for error in answer.get("Errors", []):
+                raise StoreError(
+                    f"S3 refused to bring s3://{self._store.bucket}/{error['Key']} back ({error.get('Code')}: "
+                    f"{error.get('Message')}); remove its delete marker {self._markers[error['Key']]}"
+                )
+
+
+def _refuse(found: Survey) -> None:
+    if found.obstacles:
+        first, *others = found.obstacles
+        more = f" (and {len(others)} more such reasons)" if others else ""
+        raise StoreError(f"nothing is deleted, because {first}{more}; run this again when that has ended")
+
+
+def _require_versions(store: Store) -> None:
+    status = store.aws.client("s3").get_bucket_versioning(Bucket=store.bucket).get("Status")
+    if status != "Enabled":
+        raise StoreError(
+            f"the versioning of the bucket {store.bucket} is {status or 'off'}, so that a deletion could not be taken "
+            "back: deploy the store's stack again, which turns it on"
+        )
+
+
+def _with(contents: Contents, going: Sequence[Candidate]) -> Contents:
+    """The contents as they were before the deletion."""
+    items = {(each.repository, each.key): each for each in contents.artifacts}
+    items |= {(each.item.repository, each.item.key): each.item for each in going if isinstance(each.item, Artifact)}
+    copies = {each.file.key: each for each in contents.copies}
+    copies |= {each.item.file.key: each.item for each in going if isinstance(each.item, FleetCopy)}
+    return replace(contents, artifacts=tuple(items.values()), copies=tuple(copies.values()))
+
+
+def _deployments(aws: Aws) -> Iterator[str]:
+    """The stacks with artifacts that are being deployed or rolled back."""
+    listed = aws.pages("cloudformation", "list_stacks", "StackSummaries", StackStatusFilter=list(_IN_PROGRESS))
+    for stack in listed:
+        body = aws.client("cloudformation").get_template(StackName=stack["StackId"])["TemplateBody"]
+        if _RESOURCE_TYPE in (body if isinstance(body, str) else json.dumps(body)):
+            yield stack["StackName"]
+
+
+def _batches(items: Sequence[_Item]) -> Iterator[Sequence[_Item]]:
+    for first in range(0, len(items), _BATCH):
+        yield items[first : first + _BATCH]

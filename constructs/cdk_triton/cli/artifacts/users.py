@@ -1,0 +1,139 @@
+"""Who in the region refers to objects of a store: SageMaker models, and endpoint configurations through them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from botocore.exceptions import ClientError
+
+from cdk_triton.cli.artifacts.aws import Aws, in_parallel
+
+__all__ = ["Reference", "Users", "read_users"]
+
+_TOPS = ("artifacts/", "fleets/")
+_PLAIN_S3 = re.compile(r"s3://(?P<bucket>[a-z0-9][a-z0-9.-]+)(?:/(?P<path>.*))?")
+
+
+@dataclass(frozen=True)
+class Reference:
+    """What a model reads: everything that begins with `path`, as S3 prefixes do.
+
+    Attributes:
+        user: who refers, for a person.
+        bucket: in which bucket; None where the address does not say it plainly (an access point, https).
+        path: an object key or a prefix.
+        multi_model: a multi-model endpoint's prefix, of which it loads what callers ask for.
+    """
+
+    user: str
+    bucket: str | None
+    path: str
+    multi_model: bool = False
+
+    def covers(self, bucket: str, key: str) -> bool:
+        """Whether an object is among what is referred to."""
+        return self.bucket in (None, bucket) and key.startswith(self.path)
+
+
+@dataclass(frozen=True)
+class Users:
+    """What the region's models refer to.
+
+    Attributes:
+        references: one or more for each model that has its data in S3.
+        unknown: sentences about live endpoints whose model is deleted, so that nobody can say what they refer to.
+    """
+
+    references: tuple[Reference, ...]
+    unknown: tuple[str, ...]
+
+
+def read_users(aws: Aws) -> Users:
+    """List the region.
+
+    Raises:
+        ClientError, BotoCoreError: a listing failed. There is no partial answer.
+    """
+    names = [each["ModelName"] for each in aws.pages("sagemaker", "list_models", "Models")]
+    described = in_parallel(lambda name: _described(aws, name), names)
+    models = {model["ModelName"]: model for model in described if model is not None}
+    references = [reference for model in models.values() for reference in _references(aws, model)]
+    return Users(tuple(sorted(references, key=lambda each: each.user)), tuple(_unknown(aws, frozenset(models))))
+
+
+def _described(aws: Aws, name: str) -> Mapping[str, Any] | None:
+    try:
+        model: Mapping[str, Any] = aws.client("sagemaker").describe_model(ModelName=name)
+    except ClientError as error:
+        if "Could not find model" in str(error):  # deleted since it was listed
+            return None
+        raise
+    return model
+
+
+def _references(aws: Aws, model: Mapping[str, Any]) -> Iterator[Reference]:
+    containers = [model[name] for name in ("PrimaryContainer",) if model.get(name)] + list(model.get("Containers", []))
+    for container in containers:
+        packaged = [] if "ModelPackageName" not in container else _package(aws, container["ModelPackageName"])
+        for each in (container, *packaged):
+            multi_model = container.get("Mode") == "MultiModel"
+            for url in _urls(each):
+                yield from addressed(f"model {model['ModelName']}", url, multi_model=multi_model)
+
+
+def _package(aws: Aws, name: str) -> list[Mapping[str, Any]]:
+    """The containers of a model package, by which a model may name its data."""
+    package = aws.client("sagemaker").describe_model_package(ModelPackageName=name)
+    return list(package.get("InferenceSpecification", {}).get("Containers", []))
+
+
+def _urls(container: Mapping[str, Any]) -> Iterator[str]:
+    if url := container.get("ModelDataUrl"):
+        yield url
+    sources = [container.get("ModelDataSource") or {}, *container.get("AdditionalModelDataSources", [])]
+    for source in sources:
+        place = source.get("S3DataSource") or {}
+        yield from (place[name] for name in ("S3Uri", "ManifestS3Uri") if place.get(name))
+
+
+def addressed(user: str, url: str, *, multi_model: bool = False) -> Iterator[Reference]:
+    """What an address refers to; one that does not name a bucket plainly is taken for every store's."""
+    plain = _PLAIN_S3.fullmatch(url)
+    if plain is not None and not plain["bucket"].endswith("-s3alias"):
+        yield Reference(user, plain["bucket"], plain["path"] or "", multi_model)
+        return
+    tails = [url[match.start() :] for top in _TOPS for match in re.finditer(re.escape(top), url)]
+    # Nothing of a store's layout in it: then it names a whole bucket or something else altogether, and only a bucket
+    # without any path can hold what is ours.
+    for tail in tails or ([""] if url.rstrip("/").count("/") <= len("//") else []):
+        yield Reference(user, None, tail)
+
+
+def _unknown(aws: Aws, models: frozenset[str]) -> Iterator[str]:
+    """Endpoints that are left with the configuration of a deleted model: SageMaker allows that, and they still run."""
+    names = [each["EndpointConfigName"] for each in aws.pages("sagemaker", "list_endpoint_configs", "EndpointConfigs")]
+    missing = {name: gone for name, gone in in_parallel(lambda name: (name, _gone(aws, name, models)), names) if gone}
+    if not missing:
+        return
+    for each in aws.pages("sagemaker", "list_endpoints", "Endpoints"):
+        endpoint = aws.client("sagemaker").describe_endpoint(EndpointName=each["EndpointName"])
+        if gone := missing.get(endpoint["EndpointConfigName"]):
+            yield (
+                f"the endpoint {each['EndpointName']} runs on the deleted model {', '.join(sorted(gone))}, so that "
+                "what it reads is not known: deploy or delete the endpoint"
+            )
+
+
+def _gone(aws: Aws, configuration: str, models: frozenset[str]) -> frozenset[str]:
+    try:
+        found = aws.client("sagemaker").describe_endpoint_config(EndpointConfigName=configuration)
+    except ClientError as error:
+        if "Could not find" in str(error):
+            return frozenset()
+        raise
+    variants = [*found.get("ProductionVariants", []), *found.get("ShadowProductionVariants", [])]
+    # A variant of inference components names no model.
+    return frozenset(each["ModelName"] for each in variants if each.get("ModelName")) - models

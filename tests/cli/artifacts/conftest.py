@@ -1,0 +1,280 @@
+"""A local AWS with an artifact store in it, and cloud assemblies as `cdk synth` writes them, made by hand."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import json
+import threading
+import uuid
+import zipfile
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import boto3
+import pytest
+from moto.s3.models import s3_backends
+
+from cdk_triton.local.aws import LocalAws
+from cdk_triton.local.endpoints import Endpoint, Invocation, Response
+
+HANDLERS = Path(__file__).parents[3] / "lambda"
+ACCOUNT, REGION = "123456789012", "us-east-1"
+ASSETS = f"cdk-hnb659fds-assets-{ACCOUNT}-{REGION}"
+
+
+_SESSION = boto3.Session()
+
+
+class EndpointDouble:
+    """Stands in for Triton: nothing is served."""
+
+    def deploy(self, endpoint: Endpoint) -> None:
+        pass
+
+    def remove(self, name: str) -> None:
+        pass
+
+    def invoke(self, invocation: Invocation) -> Response:
+        return Response(200, {}, b"")
+
+    def close(self) -> None:
+        pass
+
+
+def key_of(text: str) -> str:
+    """An artifact key."""
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+@dataclass
+class World:
+    """The local AWS with a store, and what deployments leave in it."""
+
+    aws: LocalAws
+    stack: str
+    bucket: str
+    function: str
+
+    def __post_init__(self) -> None:
+        self.s3 = self.aws.client("s3")
+        self.sagemaker = self.aws.client("sagemaker")
+
+    def commit(self, repository: str, name: str, *, build: dict[str, Any] | None = None) -> str:
+        """A committed artifact; returns its key."""
+        key = key_of(name)
+        prefix = f"artifacts/{repository}/{key}"
+        etag = self.put(f"{prefix}/model.tar.gz", f"archive {name}".encode(), {"artifact-key": key})
+        manifest = {
+            "schema": 1,
+            "repository": repository,
+            "artifact_key": key,
+            "platform": "25.09-a10g",
+            "archive": {"key": f"{prefix}/model.tar.gz", "size": 8 + len(name), "etag": etag},
+        }
+        self.put(f"{prefix}/manifest.json", json.dumps(manifest | ({"build": build} if build else {})).encode())
+        return key
+
+    def serve(self, fleet: str, target_model: str, artifact_key: str) -> str:
+        """A copy for a fleet; returns its object key."""
+        key = f"fleets/{fleet}/25.09-a10g/{target_model}"
+        self.put(key, b"copy", {"artifact-key": artifact_key})
+        return key
+
+    def index(self, fleet: str, current: dict[str, str], previous: dict[str, str] | None = None) -> None:
+        document = {"schema": 1, "fleet": fleet, "current": current, "previous": previous or {}}
+        self.put(f"fleets/{fleet}/25.09-a10g/index.json", json.dumps(document).encode())
+
+    def lock(self, artifact_key: str) -> None:
+        self.put(f"staging/locks/{artifact_key}.json", json.dumps({"build": "cdk-triton-0123456789abcdef"}).encode())
+
+    def put(self, key: str, body: bytes, metadata: dict[str, str] | None = None) -> str:
+        """Write an object, past HTTP: the local AWS runs in this process."""
+        stored = s3_backends[ACCOUNT]["aws"].put_object(self.bucket, key, body)
+        stored.set_metadata({f"x-amz-meta-{name}": value for name, value in (metadata or {}).items()})
+        etag: str = stored.etag
+        return etag
+
+    def model(self, name: str, **container: Any) -> None:
+        self.sagemaker.create_model(
+            ModelName=name,
+            ExecutionRoleArn=f"arn:aws:iam::{ACCOUNT}:role/role",
+            PrimaryContainer={"Image": "image", **container},
+        )
+
+    def archive(self, repository: str, key: str) -> str:
+        """The address of an archive."""
+        return f"s3://{self.bucket}/artifacts/{repository}/{key}/model.tar.gz"
+
+    def stored(self) -> set[str]:
+        return {each["Key"] for each in self.s3.list_objects_v2(Bucket=self.bucket).get("Contents", [])}
+
+    def clear(self) -> None:
+        for bucket in (self.bucket, ASSETS):
+            objects = s3_backends[ACCOUNT]["aws"].get_bucket(bucket).keys
+            for key in [each for each in objects if each != "code.zip"]:
+                for version in dict.pop(objects, key):
+                    if hasattr(version, "dispose"):  # a delete marker holds nothing
+                        version.dispose()
+        for endpoint in self.sagemaker.list_endpoints()["Endpoints"]:
+            self.sagemaker.delete_endpoint(EndpointName=endpoint["EndpointName"])
+        for configuration in self.sagemaker.list_endpoint_configs()["EndpointConfigs"]:
+            self.sagemaker.delete_endpoint_config(EndpointConfigName=configuration["EndpointConfigName"])
+        for model in self.sagemaker.list_models()["Models"]:
+            self.sagemaker.delete_model(ModelName=model["ModelName"])
+
+    def deploy(self, template: dict[str, Any], name: str) -> str:
+        """Create a stack and wait for it; returns its last status."""
+        client = self.aws.client("cloudformation")
+        client.create_stack(StackName=name, TemplateBody=json.dumps(template), Capabilities=["CAPABILITY_NAMED_IAM"])
+        while True:
+            status: str = client.describe_stacks(StackName=name)["Stacks"][0]["StackStatus"]
+            if not status.endswith("_IN_PROGRESS"):
+                return status
+            threading.Event().wait(0.02)
+
+
+@pytest.fixture(scope="package")
+def _deployed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
+    with LocalAws(tmp_path_factory.mktemp("aws"), host_factory=lambda _: EndpointDouble()) as aws:
+        aws.client("s3").create_bucket(Bucket=ASSETS)
+        aws.client("s3").put_object(Bucket=ASSETS, Key="code.zip", Body=_handlers())
+        world = World(aws, "the-store", "", "")
+        assert world.deploy(store_template(), "the-store") == "CREATE_COMPLETE"
+        resources = aws.client("cloudformation").list_stack_resources(StackName="the-store")["StackResourceSummaries"]
+        names = {each["LogicalResourceId"]: each["PhysicalResourceId"] for each in resources}
+        yield World(aws, "the-store", names["Bucket"], names["IsComplete"])
+
+
+@pytest.fixture
+def world(_deployed: World, monkeypatch: pytest.MonkeyPatch) -> Iterator[World]:
+    """An empty store, to which the environment of this process leads."""
+    for name, value in _deployed.aws.environment().items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.delenv("AWS_PROFILE", raising=False)
+    monkeypatch.delenv("AWS_SESSION_TOKEN", raising=False)
+    # Reading the service models takes most of a command's time; the tests do it once.
+    monkeypatch.setattr(boto3, "Session", lambda: _SESSION)
+    yield _deployed
+    _deployed.clear()
+
+
+def store_template() -> dict[str, Any]:
+    """A store's stack as far as the command looks at it: a bucket, the handler and another function."""
+    role = {"Fn::GetAtt": ["Role", "Arn"]}
+    return {
+        "Resources": {
+            "Bucket": {
+                "Type": "AWS::S3::Bucket",
+                "Properties": {"VersioningConfiguration": {"Status": "Enabled"}},
+            },
+            "Role": {"Type": "AWS::IAM::Role", "Properties": {"AssumeRolePolicyDocument": _ASSUMED}},
+            "OnEvent": _function("artifacts.on_event", role),
+            "IsComplete": _function("artifacts.is_complete", role),
+        }
+    }
+
+
+_ASSUMED = {
+    "Version": "2012-10-17",
+    "Statement": [
+        {"Effect": "Allow", "Principal": {"Service": "lambda.amazonaws.com"}, "Action": "sts:AssumeRole"},
+    ],
+}
+
+
+def _function(handler: str, role: object) -> dict[str, Any]:
+    return {
+        "Type": "AWS::Lambda::Function",
+        "Properties": {
+            "Code": {"S3Bucket": ASSETS, "S3Key": "code.zip"},
+            "Handler": handler,
+            "Role": role,
+            "Runtime": "python3.13",
+            "Timeout": 300,
+            "Environment": {"Variables": {"STORE_BUCKET": {"Ref": "Bucket"}}},
+        },
+    }
+
+
+def _handlers() -> bytes:
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w") as archive:
+        for file in sorted(HANDLERS.rglob("*.py")):
+            archive.write(file, file.relative_to(HANDLERS))
+    return buffer.getvalue()
+
+
+@pytest.fixture
+def synthesise(tmp_path: Path) -> Callable[..., Path]:
+    """Write a cloud assembly with the stack `Models`, whose plan commits archives; returns its directory."""
+
+    def write(*contents: bytes, fleet: Any = None, environment: str = "aws://unknown-account/unknown-region") -> Path:
+        directory = tmp_path / f"cdk-{uuid.uuid4().hex}.out"
+        directory.mkdir()
+        keys = {hashlib.sha256(content).hexdigest(): content for content in contents}
+        commits = [
+            {
+                "repository": "text",
+                "artifact_key": key,
+                "platform": "25.09-a10g",
+                "asset": f"triton-{key}.gz",
+                "archive": f"artifacts/text/{key}/model.tar.gz",
+                "manifest": f"artifacts/text/{key}/manifest.json",
+            }
+            for key in keys
+        ]
+        plan = json.dumps({"schema": 1, "commits": commits, "fleet": fleet}).encode()
+        sha256 = hashlib.sha256(plan).hexdigest()
+        files = {f"triton-{key}.gz": content for key, content in keys.items()}
+        files[f"triton-plan-{sha256}.json"] = plan
+        for name, content in files.items():
+            (directory / f"asset.{name}").write_bytes(content)
+        _write(directory / "Models.assets.json", {"files": {name: _published(name) for name in files}})
+        _write(directory / "Models.template.json", _models(sha256))
+        _write(directory / "manifest.json", _manifest(environment))
+        return directory
+
+    return write
+
+
+def _published(name: str) -> dict[str, Any]:
+    destination = {"bucketName": "cdk-hnb659fds-assets-${AWS::AccountId}-${AWS::Region}", "objectKey": name}
+    return {
+        "source": {"path": f"asset.{name}", "packaging": "file"},
+        "destinations": {"current_account-current_region": destination},
+    }
+
+
+def _models(sha256: str) -> dict[str, Any]:
+    bucket = {"Fn::Sub": "cdk-hnb659fds-assets-${AWS::AccountId}-${AWS::Region}"}
+    properties = {
+        "ServiceToken": {"Fn::ImportValue": "the-store:Provider"},
+        "ServiceTimeout": "3480",
+        "PlanBucket": bucket,
+        "PlanKey": f"triton-plan-{sha256}.json",
+        "PlanSha256": sha256,
+    }
+    return {"Resources": {"Artifacts": {"Type": "Custom::TritonArtifacts", "Properties": properties}}}
+
+
+def _manifest(environment: str) -> dict[str, Any]:
+    return {
+        "version": "48.0.0",
+        "artifacts": {
+            "Models.assets": {"type": "cdk:asset-manifest", "properties": {"file": "Models.assets.json"}},
+            "Models": {
+                "type": "aws:cloudformation:stack",
+                "environment": environment,
+                "properties": {"templateFile": "Models.template.json"},
+                "dependencies": ["Models.assets"],
+                "displayName": "Models",
+            },
+        },
+    }
+
+
+def _write(file: Path, document: object) -> None:
+    file.write_text(json.dumps(document), encoding="utf-8")

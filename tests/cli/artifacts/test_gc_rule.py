@@ -1,0 +1,99 @@
+"""What `gc` may delete, whatever a store holds and whoever refers to it: nothing that is referred to."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from cdk_triton.cli.artifacts.contents import Artifact, Contents, FleetCopy, FleetIndex, Lock, StoredFile
+from cdk_triton.cli.artifacts.garbage import DEFAULT_GRACE, Candidate, candidates, uses
+from cdk_triton.cli.artifacts.users import Reference
+from cdk_triton.hosting import layout
+
+NOW = datetime(2026, 11, 21, tzinfo=UTC)
+BUCKET = "the-bucket"
+KEYS = [f"{number:064x}" for number in range(4)]
+REPOSITORIES = ["text", "text-large"]
+TARGETS = [f"text-{number:010x}.tar.gz" for number in range(3)]
+DIRECTORIES = [layout.fleet_prefix(fleet, "25.09-a10g") for fleet in ("fleet", "fleet-two")]
+
+ages = st.integers(0, 60).map(lambda days: NOW - timedelta(days=days))
+maybe = st.booleans()
+
+
+@st.composite
+def artifacts(draw: st.DrawFn) -> tuple[Artifact, ...]:
+    names = draw(st.lists(st.tuples(st.sampled_from(REPOSITORIES), st.sampled_from(KEYS)), unique=True))
+    found = []
+    for repository, key in names:
+        archive = StoredFile(layout.archive_key(repository, key), 1, draw(ages), "etag") if draw(maybe) else None
+        manifest = StoredFile(layout.manifest_key(repository, key), 1, draw(ages), "etag")
+        found.append(Artifact(repository, key, archive, manifest if archive is None or draw(maybe) else None))
+    return tuple(found)
+
+
+@st.composite
+def stores(draw: st.DrawFn) -> Contents:
+    places = draw(st.lists(st.tuples(st.sampled_from(DIRECTORIES), st.sampled_from(TARGETS)), unique=True))
+    copies = tuple(
+        FleetCopy(place, name, StoredFile(place + name, 1, draw(ages), "etag"), draw(st.sampled_from([None, *KEYS])))
+        for place, name in places
+    )
+    listed = st.frozensets(st.sampled_from(TARGETS))
+    indexed = draw(st.lists(st.sampled_from(DIRECTORIES), unique=True))
+    indexes = tuple(FleetIndex("fleet", place, draw(listed), draw(listed)) for place in indexed)
+    locks = tuple(Lock(key, {}, NOW) for key in draw(st.lists(st.sampled_from(KEYS), unique=True, max_size=1)))
+    return Contents(draw(artifacts()), copies, indexes, locks)
+
+
+addresses = st.one_of(
+    st.builds(layout.archive_key, st.sampled_from(REPOSITORIES), st.sampled_from(KEYS)),
+    st.builds(lambda place, name: place + name, st.sampled_from(DIRECTORIES), st.sampled_from(TARGETS)),
+    st.sampled_from([*DIRECTORIES, *(each.rstrip("/") for each in DIRECTORIES), "artifacts/text/", "artifacts/", ""]),
+)
+references = st.lists(
+    st.builds(Reference, st.just("model"), st.sampled_from([BUCKET, BUCKET, None, "another"]), addresses, maybe),
+    max_size=3,
+).map(tuple)
+
+
+def collected(contents: Contents, who: tuple[Reference, ...], grace: timedelta) -> tuple[Candidate, ...]:
+    return candidates(contents, uses(contents, who, BUCKET), now=NOW, grace=grace)
+
+
+@given(stores(), references, st.integers(0, 40).map(lambda days: timedelta(days=days)))
+def test_whatever_is_referred_to_is_never_deleted(
+    contents: Contents, who: tuple[Reference, ...], grace: timedelta
+) -> None:
+    gone = collected(contents, who, grace)
+
+    keys = {file.key for each in gone for file in each.files}
+    listed = {index.directory + name for index in contents.indexes for name in index.current | index.previous}
+    assert not keys & listed
+    indexed = {index.directory for index in contents.indexes}
+    for reference in (each for each in who if each.bucket in (None, BUCKET)):
+        by_index = reference.multi_model and f"{reference.path.rstrip('/')}/" in indexed
+        if by_index:  # then the index says what of the prefix is used
+            continue
+        assert not [key for key in keys if key.startswith(reference.path)]
+    for artifact in (each.item for each in gone if isinstance(each.item, Artifact)):
+        assert artifact.key not in {lock.artifact_key for lock in contents.locks}
+        served = {copy.artifact_key for copy in contents.copies if copy.file.key in listed}
+        assert artifact.key not in served
+    assert all(NOW - file.modified > grace for each in gone for file in each.files)
+
+
+@given(stores())
+def test_what_nothing_refers_to_goes_when_it_is_old(contents: Contents) -> None:
+    alone = Contents(contents.artifacts, contents.copies, (), ())
+
+    gone = {file.key for each in collected(alone, (), DEFAULT_GRACE) for file in each.files}
+
+    young = [
+        {file.key for file in files}
+        for files in [*(each.files for each in alone.artifacts), *((each.file,) for each in alone.copies)]
+        if any(NOW - file.modified <= DEFAULT_GRACE for file in files)
+    ]
+    assert gone == set(alone.keys) - set().union(*young)

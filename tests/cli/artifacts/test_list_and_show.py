@@ -1,0 +1,180 @@
+"""`cdk-triton artifacts list` and `show`: what is in a store, and who uses it."""
+
+from __future__ import annotations
+
+import itertools
+import json
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+if TYPE_CHECKING:
+    from tests.cli.artifacts.conftest import World
+
+BUILD = {
+    "schema": 1,
+    "build": "cdk-triton-0123456789abcdef",
+    "seconds": 812.5,
+    "probed": {"gpu": "NVIDIA A10G", "tensorrt": "10.13.3.9"},
+    "warnings": ["DALI is 1.51.1, and the release has 1.51.2"],
+    "stand_ins": ["trtexec"],
+    "steps": [
+        {
+            "name": "the TensorRT plan of bert",
+            "commands": [["trtexec", "--onnx=model.onnx", "--fp16"]],
+            "parity": {"y": {"largest_difference": 0.002, "tolerance": 0.01}},
+        }
+    ],
+}
+
+
+def listed(run: Any, world: World) -> dict[str, Any]:
+    outcome = run("artifacts", "list", "--store", world.stack, "--format", "json")
+    assert (outcome.status, outcome.err) == (0, "")
+    document: dict[str, Any] = json.loads(outcome.out)
+    return document
+
+
+def test_each_artifact_is_listed_with_its_users(run: Any, world: World) -> None:
+    image, text = world.commit("image", "1"), world.commit("text", "1", build=BUILD)
+    world.model("the-model", ModelDataUrl=world.archive("text", text))
+
+    found = listed(run, world)
+
+    assert found["bucket"] == world.bucket
+    rows = {each["repository"]: each for each in found["artifacts"]}
+    assert list(rows) == ["image", "text"]
+    assert {name: rows["image"][name] for name in ("key", "platform", "size", "built", "in_use_by")} == {
+        "key": image,
+        "platform": "25.09-a10g",
+        "size": 9,
+        "built": False,
+        "in_use_by": [],
+    }
+    assert (rows["text"]["built"], rows["text"]["in_use_by"]) == (True, ["model the-model"])
+
+
+def test_an_artifact_is_used_by_the_fleets_that_serve_a_copy_of_it(run: Any, world: World) -> None:
+    now, before, old = (world.commit("text", name) for name in ("3", "2", "1"))
+    for name, key in (("3", now), ("2", before), ("1", old)):
+        world.serve("fleet", f"text-{name}.tar.gz", key)
+    world.index("fleet", {"text": "text-3.tar.gz"}, {"text": "text-2.tar.gz"})
+    world.model("fleet-model", Mode="MultiModel", ModelDataUrl=f"s3://{world.bucket}/fleets/fleet/25.09-a10g/")
+
+    users = {each["key"]: each["in_use_by"] for each in listed(run, world)["artifacts"]}
+
+    assert users == {now: ["fleet fleet (current)"], before: ["fleet fleet (previous)"], old: []}
+
+
+def test_a_build_that_runs_is_listed(run: Any, world: World) -> None:
+    world.lock("ab" * 32)
+
+    outcome = run("artifacts", "list", "--store", world.stack)
+
+    assert outcome.status == 0
+    assert "abababababab" in outcome.out
+    assert "cdk-triton-0123456789abcdef" in outcome.out
+
+
+def test_the_table_is_for_a_person(run: Any, world: World) -> None:
+    key = world.commit("text", "1", build=BUILD)
+
+    lines = run("artifacts", "list", "--store", world.stack).out.splitlines()
+
+    assert lines[0].split()[:4] == ["REPOSITORY", "KEY", "PLATFORM", "SIZE"]
+    assert lines[1].split()[:5] == ["text", key[:12], "25.09-a10g", "9", "B"]
+    assert lines[1].endswith("built  nobody")
+    assert lines[2] == f"s3://{world.bucket}: 1 artifact, 9 B"
+
+
+def test_show_says_what_was_built_and_how(run: Any, world: World) -> None:
+    key = world.commit("text", "1", build=BUILD)
+
+    outcome = run("artifacts", "show", key[:8], "--store", world.stack)
+
+    assert outcome.status == 0
+    for line in (
+        "repository: text",
+        "    tensorrt: 10.13.3.9",
+        "  warnings: DALI is 1.51.1, and the release has 1.51.2",
+        "  stand_ins: trtexec",
+        "    - name: the TensorRT plan of bert",
+        "        - trtexec --onnx=model.onnx --fp16",
+        "          tolerance: 0.01",
+    ):
+        assert line in outcome.out.splitlines()
+    as_json = run("artifacts", "show", key, "--store", world.stack, "--format", "json")
+    assert json.loads(as_json.out)["build"] == BUILD
+
+
+@pytest.mark.parametrize(
+    ("key", "message"),
+    [
+        ("xyz", "'xyz' is not the beginning of an artifact key"),
+        ("0000", "has a key that begins with 0000"),
+        ("", "is not the beginning of an artifact key"),
+    ],
+)
+def test_a_key_that_means_nothing_is_a_usage_error(run: Any, world: World, key: str, message: str) -> None:
+    outcome = run("artifacts", "show", key, "--store", world.stack)
+    assert (outcome.status, outcome.out) == (2, "")
+    assert message in outcome.said
+
+
+def test_a_key_that_means_several_is_a_usage_error_with_their_names(run: Any, world: World) -> None:
+    for number in range(17):  # there are 16 digits
+        world.commit("text", str(number))
+    starts = sorted(each["key"] for each in listed(run, world)["artifacts"])
+    shared = next(a[0] for a, b in itertools.pairwise(starts) if a[0] == b[0])
+
+    outcome = run("artifacts", "show", shared, "--store", world.stack)
+
+    assert outcome.status == 2
+    assert f"artifacts have a key that begins with {shared}: text/{shared}" in outcome.said
+
+
+def test_a_stack_that_does_not_exist_is_a_usage_error(run: Any, world: World) -> None:
+    outcome = run("artifacts", "list", "--store", "nothing")
+    assert (outcome.status, outcome.out) == (2, "")
+    assert "nothing" in outcome.said
+    assert "us-east-1" in outcome.said
+
+
+def test_a_stack_without_a_store_is_a_usage_error(run: Any, world: World) -> None:
+    world.deploy({"Resources": {"Topic": {"Type": "AWS::SNS::Topic"}}}, "another")
+    outcome = run("artifacts", "list", "--store", "another")
+    assert outcome.status == 2
+    assert "holds no TritonArtifactStore" in outcome.said
+
+
+def test_an_aws_that_does_not_answer_is_a_sentence(run: Any, world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("AWS_REGION")
+    monkeypatch.delenv("AWS_DEFAULT_REGION")
+    outcome = run("artifacts", "list", "--store", world.stack)
+    assert (outcome.status, outcome.out) == (1, "")
+    assert outcome.err.startswith("error: You must specify a region")
+
+
+def test_a_refusal_of_aws_is_a_sentence(run: Any, world: World) -> None:
+    world.put("fleets/fleet/25.09-a10g/index.json", b"[]")
+    outcome = run("artifacts", "list", "--store", world.stack)
+    assert (outcome.status, outcome.out) == (1, "")
+    assert "fleets/fleet/25.09-a10g/index.json is no JSON object" in outcome.err
+
+
+def test_an_endpoint_on_a_deleted_model_is_said(run: Any, world: World) -> None:
+    world.model("gone", ModelDataUrl=world.archive("text", "ab" * 32))
+    variant = {
+        "VariantName": "v",
+        "ModelName": "gone",
+        "InitialInstanceCount": 1,
+        "InitialVariantWeight": 1.0,
+        "InstanceType": "ml.g5.xlarge",
+    }
+    world.sagemaker.create_endpoint_config(EndpointConfigName="configuration", ProductionVariants=[variant])
+    world.sagemaker.create_endpoint(EndpointName="endpoint", EndpointConfigName="configuration")
+    world.sagemaker.delete_model(ModelName="gone")
+
+    (unknown,) = listed(run, world)["unknown"]
+
+    assert unknown.startswith("the endpoint endpoint runs on the deleted model gone")
