@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, Mapping
 
 from .programs import run_driver
-from .step import BuildError, Report, Work
+from .step import Report, Work
 
 __all__ = ["build"]
 
@@ -16,16 +16,12 @@ __all__ = ["build"]
 _WHEEL = "/opt/tritonserver/backends/dali/wheel/dali"
 _CONDA_PYTHON = "/opt/tritonserver/backends/dali/conda/envs/dalienv/bin/python"
 
-_MARK = """
-
-from nvidia.dali.plugin.triton import autoserialize as _cdk_triton_autoserialize
-
-_cdk_triton_autoserialize({name})
-"""
-
 
 def build(step: Mapping[str, Any], work: Work) -> Report:
     """Write `model.dali`, or `dali.py`, which Triton serialises when it loads the model.
+
+    Either way the pipeline is serialised in two processes, because what differs between them would differ between
+    builds, and loaded by the second one.
 
     Args:
         step: `source` (the Python file) and `target` (what is written; None where the source itself is served), both
@@ -35,90 +31,52 @@ def build(step: Mapping[str, Any], work: Work) -> Report:
     Raises:
         BuildError: the file has not exactly one pipeline, or DALI cannot serialise or load it.
     """
-    asking = _Dali(step["source"], work, is_own_python=not step["serialize"])
-    found = asking.ask("reading the pipeline definition", action="find")
-    name = _pipeline_in(step["source"], found)
-    source, target = step["source"], step["target"]
-    if target is not None and not step["serialize"]:
-        _write_marked(work.repository / source, work.repository / target, name, is_marked=bool(found["marked"]))
-        asking.source = target
-    serialized = asking.serialized(name if step["serialize"] else None)
-    asking.ask(
-        "loading the pipeline",
-        action="load",
-        serialized=str(serialized),
-        max_batch_size=step["max_batch_size"],
-    )
-    if target is None:
-        return {"outputs": [], "parity": None}
-    if step["serialize"]:
-        (work.repository / target).parent.mkdir(parents=True, exist_ok=True)
-        shutil.copyfile(str(serialized), str(work.repository / target))
-    return {"outputs": [target], "parity": None}
-
-
-class _Dali:
-    """A Python with DALI, asked about one file."""
-
-    def __init__(self, source: str, work: Work, *, is_own_python: bool) -> None:
-        self.source = source
-        self._work = work
-        self._python = sys.executable
-        self._variables: dict[str, str] = {}
-        # A file that Triton will serialise has to work with the very Python that Triton will start.
-        if not is_own_python and Path(_WHEEL).is_dir():
-            self._variables["PYTHONPATH"] = _WHEEL
-        elif not is_own_python and Path(_CONDA_PYTHON).exists():
-            self._python = _CONDA_PYTHON
-
-    def ask(self, what: str, **question: Any) -> dict[str, Any]:
-        return run_driver(
-            [self._python],
+    files = [work.scratch / name for name in ("first.dali", "second.dali")]
+    python, variables = _python_with_dali(is_own=not step["serialize"])
+    for file in files:
+        run_driver(
+            [python],
             "dali_driver.py",
-            {"source": self.source, **question},
-            self._work,
-            what=what,
+            {
+                "source": step["source"],
+                "marked": None if step["serialize"] else step["target"],
+                "by_name": step["serialize"],
+                "serialized": str(file),
+                "load": file is files[-1],
+                "max_batch_size": step["max_batch_size"],
+            },
+            work,
+            what="serialising the pipeline" if file is files[0] else "serialising the pipeline again and loading it",
             keep=("PYTHONPATH",),
-            directory=self._work.repository,
-            **self._variables,
+            directory=work.repository,
+            **variables,
         )
-
-    def serialized(self, function: str | None) -> Path:
-        """Serialise in two processes, because what differs between them would differ between builds."""
-        files = [self._work.scratch / name for name in ("first.dali", "second.dali")]
-        for file in files:
-            self.ask("serialising the pipeline", action="serialize", function=function, target=str(file))
-        first, second = (file.read_bytes() for file in files)
-        if first != second:
-            at = next((i for i, (a, b) in enumerate(zip(first, second)) if a != b), min(len(first), len(second)))
-            self._work.warn(
-                f"the pipeline of {self.source} is serialised to other bytes each time (from byte {at} on), so that "
-                "another build of the same sources gives another archive: it depends on the time, on random numbers or "
-                "on the order of a set; give random operators a seed"
-            )
-        return files[0]
+    _compare(files[0].read_bytes(), files[1].read_bytes(), step["source"], work)
+    if step["serialize"]:
+        target = work.repository / step["target"]
+        target.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(str(files[0]), str(target))
+    return {"outputs": [] if step["target"] is None else [step["target"]], "parity": None}
 
 
-def _pipeline_in(source: str, found: Mapping[str, Any]) -> str:
-    marked, defined = found["marked"], found["pipelines"]
-    if len(marked) > 1:
-        raise BuildError(
-            f"{source} has {len(marked)} functions with @autoserialize ({', '.join(marked)}) and Triton serialises "
-            "exactly one: take the decorator from the others"
+def _python_with_dali(*, is_own: bool) -> tuple[str, dict[str, str]]:
+    """The Python that has DALI, and the variables that it needs.
+
+    Args:
+        is_own: whether Triton serialises the file, which has to work with the very Python that Triton starts.
+    """
+    if not is_own and Path(_WHEEL).is_dir():
+        return sys.executable, {"PYTHONPATH": _WHEEL}
+    if not is_own and Path(_CONDA_PYTHON).exists():
+        return _CONDA_PYTHON, {}
+    return sys.executable, {}
+
+
+def _compare(first: bytes, second: bytes, source: str, work: Work) -> None:
+    if first != second:
+        at = next((i for i, (a, b) in enumerate(zip(first, second)) if a != b), min(len(first), len(second)))
+        work.warn(
+            f"the pipeline of {source} is serialised to other bytes each time (from byte {at} on), so that another "
+            "build of the same sources gives another archive: it depends on the time, on random numbers or on the "
+            "order of a set; give random operators a seed"
         )
-    if marked:
-        return str(marked[0])
-    if len(defined) != 1:
-        names = f" ({', '.join(defined)})" if defined else ""
-        raise BuildError(
-            f"{source} has {len(defined)} functions with @pipeline_def{names} and none with @autoserialize: keep one, "
-            "or mark the one to serve with @autoserialize of nvidia.dali.plugin.triton"
-        )
-    return str(defined[0])
-
-
-def _write_marked(source: Path, target: Path, name: str, *, is_marked: bool) -> None:
-    """Write the file that Triton serialises: the source, marked with `@autoserialize` unless it is already."""
-    text = source.read_bytes()
-    target.parent.mkdir(parents=True, exist_ok=True)
-    target.write_bytes(text if is_marked else text + _MARK.format(name=name).encode("utf-8"))

@@ -10,56 +10,69 @@ import json
 import sys
 from pathlib import Path
 from types import ModuleType
-from typing import Any, Callable
+from typing import Any
 
 _MODULE = "autoserialize_mod"  # as Triton's DALI backend calls it (dali_backend: src/model_provider/model_provider.h)
+_MARK = """
+
+from nvidia.dali.plugin.triton import autoserialize as _cdk_triton_autoserialize
+
+_cdk_triton_autoserialize({name})
+"""
 
 
 def answer(question: dict[str, Any]) -> dict[str, Any]:
-    """What was asked for: `find`, `serialize` or `load`."""
-    actions: dict[str, Callable[[dict[str, Any]], dict[str, Any]]] = {
-        "find": find,
-        "serialize": serialize,
-        "load": load,
-    }
-    return actions[question["action"]](question)
+    """Serialise the one pipeline of a file, and load it if that is asked for.
 
-
-def find(question: dict[str, Any]) -> dict[str, Any]:
-    """The pipeline definitions of a file, and those that are marked with `@autoserialize`."""
-    import nvidia.dali
-
-    functions = [each for _, each in inspect.getmembers(_imported(question["source"]), inspect.isfunction)]
-    return {
-        "dali": getattr(nvidia.dali, "__version__", None),
-        "pipelines": [each.__name__ for each in functions if _is_pipeline(each) and each.__module__ == _MODULE],
-        "marked": [each.__name__ for each in functions if getattr(each, "_is_autoserialize", False)],
-    }
-
-
-def serialize(question: dict[str, Any]) -> dict[str, Any]:
-    """Write the serialised pipeline; without a `function`, as the backend does it while it loads a model."""
-    module = _imported(question["source"])
-    if question["function"] is None:
+    Args:
+        question: `source`, relative to the working directory; `marked`, where to write what Triton serialises (None:
+            the source is that already, or `model.dali` is served); `by_name`, whether the pipeline needs no mark;
+            `serialized`, where the pipeline goes; `load` and `max_batch_size`.
+    """
+    source = question["source"]
+    try:
+        name, is_marked = _pipeline_in(source)
+    except ValueError as error:
+        return {"error": str(error)}
+    if question["marked"] is not None:
+        _write_marked(Path(source), Path(question["marked"]), None if is_marked else name)
+        source = question["marked"]
+    if question["by_name"]:
+        getattr(_imported(source), name)().serialize(filename=question["serialized"])
+    else:
         from nvidia.dali._utils.autoserialize import invoke_autoserialize
 
-        invoke_autoserialize(module, question["target"])
-    else:
-        getattr(module, question["function"])().serialize(filename=question["target"])
+        invoke_autoserialize(_imported(source), question["serialized"])
+    if question["load"]:
+        _load(question["serialized"], question["max_batch_size"])
     return {}
 
 
-def load(question: dict[str, Any]) -> dict[str, Any]:
-    """Make a pipeline of the serialised one, on the GPU, as the backend does it while it loads a model."""
-    from nvidia.dali.pipeline import Pipeline
+def _pipeline_in(source: str) -> tuple[str, bool]:
+    """The name of the pipeline to serve, and whether it is marked with `@autoserialize`."""
+    functions = [each for _, each in inspect.getmembers(_imported(source), inspect.isfunction)]
+    marked = [each.__name__ for each in functions if getattr(each, "_is_autoserialize", False)]
+    defined = [
+        each.__name__ for each in functions if getattr(each, "_is_pipeline_def", False) and each.__module__ == _MODULE
+    ]
+    if len(marked) > 1:
+        raise ValueError(
+            f"{source} has {len(marked)} functions with @autoserialize ({', '.join(marked)}) and Triton serialises "
+            "exactly one: take the decorator from the others"
+        )
+    if not marked and len(defined) != 1:
+        names = f" ({', '.join(defined)})" if defined else ""
+        raise ValueError(
+            f"{source} has {len(defined)} functions with @pipeline_def{names} and none with @autoserialize: keep one, "
+            "or mark the one to serve with @autoserialize of nvidia.dali.plugin.triton"
+        )
+    return (marked or defined)[0], bool(marked)
 
-    batch_size = {"batch_size": question["max_batch_size"]} if question["max_batch_size"] else {}
-    Pipeline.deserialize(filename=question["serialized"], num_threads=1, device_id=0, **batch_size)
-    return {}
 
-
-def _is_pipeline(function: object) -> bool:
-    return bool(getattr(function, "_is_pipeline_def", False) or getattr(function, "is_pipeline_def", False))
+def _write_marked(source: Path, target: Path, name: str | None) -> None:
+    text = source.read_bytes()
+    target.parent.mkdir(parents=True, exist_ok=True)
+    target.write_bytes(text if name is None else text + _MARK.format(name=name).encode("utf-8"))
 
 
 def _imported(source: str) -> ModuleType:
@@ -74,6 +87,14 @@ def _imported(source: str) -> ModuleType:
     code = compile(Path(source).read_bytes(), source, "exec")
     exec(code, vars(module))  # noqa: S102 - the user's own pipeline
     return module
+
+
+def _load(serialized: str, max_batch_size: int) -> None:
+    """Make a pipeline of the serialised one, on the GPU, as the backend does it while it loads a model."""
+    from nvidia.dali.pipeline import Pipeline
+
+    batch_size = {"batch_size": max_batch_size} if max_batch_size else {}
+    Pipeline.deserialize(filename=serialized, num_threads=1, device_id=0, **batch_size)
 
 
 if __name__ == "__main__":

@@ -9,7 +9,7 @@ from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Final, Literal
 
 from cdk_triton.artifacts.recipes.requirements_lock import read_requirements
-from cdk_triton.artifacts.recipes.sources import required_file, required_text
+from cdk_triton.artifacts.recipes.sources import required_text
 from cdk_triton.artifacts.recipes.values import literal, model_of, path_in_model
 from cdk_triton.errors import ConfigurationError
 from cdk_triton.triton.schema import DataType
@@ -143,10 +143,6 @@ class OnnxExport:
         model = model_of(repository, self.model, str(self))
         self._check_function(required_text(repository, self.source, f"the file of {self}"))
         self._check_requirements(required_text(repository, self._requirements, f"the requirements file of {self}"))
-        made = {path for recipe in repository.recipes for path in recipe.produces}
-        for path in self.consumes:
-            if path not in made:
-                required_file(repository, path, f"a file of {self}")
         self._output_names(model)
         if self.integer_inputs == "int32" and model.config is not None:
             for given in model.config.input:

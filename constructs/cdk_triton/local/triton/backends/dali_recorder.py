@@ -238,7 +238,7 @@ def _pipeline_def(definition: Callable[..., Any] | None = None, **arguments: Any
             raise UnsupportedError("a pipeline that returns anything but results of operators")
         return Pipeline(outputs, frozenset(_source_names(outputs)), definition)
 
-    build.is_pipeline_def = True  # type: ignore[attr-defined]  # as DALI marks its own
+    build._is_pipeline_def = True  # type: ignore[attr-defined]  # as DALI marks its own
     return build
 
 
@@ -248,7 +248,7 @@ def _source_names(nodes: Sequence[_Node]) -> set[str]:
 
 
 def _autoserialize(pipeline: Any) -> Any:
-    if not getattr(pipeline, "is_pipeline_def", False):
+    if not getattr(pipeline, "_is_pipeline_def", False):
         raise TypeError("Only `@pipeline_def` can be decorated with `@triton.autoserialize`.")
     pipeline._is_autoserialize = True  # DALI's own mark, for which its Triton backend looks too
     return pipeline
