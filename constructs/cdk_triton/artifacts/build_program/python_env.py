@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import sys
+from importlib import metadata
 from pathlib import Path
 
 from .step import BuildError, Work
@@ -31,7 +32,7 @@ def pinned_python(work: Work, requirements: str, *, name: str, own: str | None =
     Raises:
         BuildError: it cannot be installed, for instance without network access.
     """
-    if own is not None and _has(work, own, _pinned_version(requirements, own)):
+    if own is not None and _has(own, _pinned_version(requirements, own)):
         return Path(sys.executable)
     directory = work.scratch / f"python-{re.sub('[^a-z0-9]+', '-', name.lower())}"
     work.run([sys.executable, "-m", "venv", "--without-pip", str(directory)], what=f"making an environment for {name}")
@@ -57,14 +58,8 @@ def _pinned_version(requirements: str, module: str) -> str:
     return pins[module]
 
 
-def _has(work: Work, module: str, version: str) -> bool:
+def _has(module: str, version: str) -> bool:
     try:
-        lines = work.run(
-            [sys.executable, "-c", f"import {module}; print('version', {module}.__version__)"],
-            what=f"looking for {module}",
-        )
-    except BuildError as error:
-        if type(error) is not BuildError:
-            raise
+        return metadata.version(module) == version
+    except metadata.PackageNotFoundError:
         return False
-    return f"version {version}" in lines

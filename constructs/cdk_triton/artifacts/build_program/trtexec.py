@@ -11,7 +11,7 @@ import shutil
 from pathlib import Path
 from typing import Iterable, NamedTuple
 
-__all__ = ["Binding", "bindings_in", "data_dependent_outputs_in", "find_trtexec", "version_in"]
+__all__ = ["Binding", "bindings_in", "data_dependent_outputs_in", "find_trtexec", "shapes_in", "version_in"]
 
 _PLACES = ("/usr/src/tensorrt/bin/trtexec", "/opt/tensorrt/bin/trtexec")
 
@@ -27,6 +27,9 @@ _WRITTEN = re.compile(
 # `Output binding for y is dynamic and will be created during execution using OutputAllocator.`: same file.
 _DATA_DEPENDENT = re.compile(r"Output binding for (.+) is dynamic and will be created during execution")
 
+# `Created Input binding for x with dimensions 2x3`: all that versions before 8.6 tell of a tensor.
+_CREATED = re.compile(r"Created (input|output) binding for (.+) with dimensions ([\dx-]*)$", re.IGNORECASE)
+
 
 class Binding(NamedTuple):
     """An input or output of an engine in one run.
@@ -34,16 +37,16 @@ class Binding(NamedTuple):
     Attributes:
         name: its name.
         is_input: whether it goes in.
-        data_type: trtexec's word: fp32, fp16, bf16, int8, int32, int64, bool, uint8, fp8, …
         dims: its dimensions in this run.
-        file: its raw content, in the directory that trtexec ran in.
+        data_type: trtexec's word: fp32, fp16, bf16, int8, int32, int64, bool, uint8, fp8, …; None: it did not tell.
+        file: its raw content, in the directory that trtexec ran in; None: it wrote none.
     """
 
     name: str
     is_input: bool
-    data_type: str
     dims: tuple[int, ...]
-    file: str
+    data_type: str | None = None
+    file: str | None = None
 
 
 def find_trtexec() -> str | None:
@@ -68,11 +71,23 @@ def bindings_in(lines: Iterable[str]) -> list[Binding]:
         Binding(
             name=found.group(2),
             is_input=found.group(1) == "input",
-            data_type=found.group(3),
             dims=tuple(int(dim) for dim in found.group(4).split(".") if dim),
+            data_type=found.group(3),
             file=found.group(5),
         )
         for found in filter(None, map(_WRITTEN.search, lines))
+    ]
+
+
+def shapes_in(lines: Iterable[str]) -> list[Binding]:
+    """The inputs and outputs as versions before 8.6 tell them: without types and files."""
+    return [
+        Binding(
+            name=found.group(2),
+            is_input=found.group(1).lower() == "input",
+            dims=tuple(int(dim) for dim in found.group(3).split("x") if dim),
+        )
+        for found in filter(None, map(_CREATED.search, lines))
     ]
 
 

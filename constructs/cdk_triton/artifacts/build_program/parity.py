@@ -1,0 +1,137 @@
+"""Compares a plan's answers with ONNX Runtime's for the same inputs."""
+
+from __future__ import annotations
+
+import pkgutil
+import sys
+from pathlib import Path
+from typing import Any, Mapping, Sequence
+
+from .engine_run import EngineRun, exported_values
+from .programs import run_driver
+from .python_env import pinned_python
+from .step import BuildError, Work
+from .tensors import Tensor
+from .trtexec import Binding
+
+__all__ = ["Reference"]
+
+_DRIVER = "parity_driver.py"
+
+
+class Reference:
+    """ONNX Runtime with a network, in a Python of its own.
+
+    Its version is pinned for each Python that Triton's images have (`onnxruntime-3.12.txt` …, with hashes); that very
+    version installed already is used as it is.
+
+    Args:
+        work: the step's.
+        name: the step's name.
+        onnx: the network.
+
+    Raises:
+        BuildError: ONNX Runtime cannot be installed.
+    """
+
+    def __init__(self, work: Work, name: str, onnx: Path) -> None:
+        self._work = work
+        self._name = name
+        self._onnx = onnx
+        self._python = pinned_python(work, _requirements(name), name="ONNX Runtime", own="onnxruntime")
+
+    def inputs(self) -> list[dict[str, Any]]:
+        """The inputs of the network: `name`, `data_type` (Triton's word) and `dims` (-1: any size)."""
+        described: list[dict[str, Any]] = self._ask("describe", "looking into the network")["inputs"]
+        return described
+
+    def compare(self, run: EngineRun, inputs: Sequence[Tensor], tolerance: Mapping[str, float]) -> dict[str, Any]:
+        """The version of ONNX Runtime, and the figures of each output in `outputs`.
+
+        An output holds if its largest difference is at most `absolute + relative * largest magnitude` and no NaN or
+        infinity is in one of the two only.
+
+        Raises:
+            BuildError: one does not hold.
+        """
+        bindings = [
+            binding for binding in run.bindings if not binding.is_input and binding.name not in run.data_dependent
+        ]
+        for name in run.data_dependent:
+            self._work.warn(f"{self._name}: the shape of the output {name} depends on values, it was not compared")
+        compared = self._ask(
+            "compare",
+            "comparing the plan with ONNX Runtime",
+            inputs=[_input(tensor) for tensor in inputs],
+            outputs=_outputs(bindings, run),
+        )
+        outputs = [self._judged(figures, tolerance) for figures in compared["outputs"]]
+        return {"onnxruntime": compared["onnxruntime"], "outputs": outputs}
+
+    def _ask(self, action: str, what: str, **more: Any) -> dict[str, Any]:
+        question = {"action": action, "onnx": str(self._onnx), **more}
+        try:
+            # Its wheel reports usage to its maker otherwise.
+            return run_driver([str(self._python)], _DRIVER, question, self._work, what=what, ORT_DISABLE_TELEMETRY="1")
+        except BuildError as error:
+            if type(error) is not BuildError or error.log:
+                raise
+            raise BuildError(
+                f"{self._name}: {error.reason}; mend the network, or switch the comparison off (parity=None)"
+            ) from error
+
+    def _judged(self, figures: Mapping[str, Any], tolerance: Mapping[str, float]) -> dict[str, Any]:
+        output = f"{self._name}: the output {figures['name']} of the plan"
+        if "reference_shape" in figures:
+            raise BuildError(
+                f"{output} has the shape {figures['shape']} and ONNX Runtime's has {figures['reference_shape']}"
+            )
+        magnitude, error = figures["largest_magnitude"], figures["max_absolute_error"]
+        allowed = tolerance["absolute"] + tolerance["relative"] * magnitude
+        if figures["special_values_differ"]:
+            raise BuildError(
+                f"{output} has a NaN or an infinity where ONNX Runtime's has none, or the reverse, in "
+                f"{figures['special_values_differ']} of {figures['elements']} places: the precision is too low for the "
+                "network, choose a higher one"
+            )
+        if error > allowed:
+            raise BuildError(
+                f"{output} differs from ONNX Runtime's by up to {error:.3g}, and {allowed:.3g} is allowed (absolute "
+                f"{tolerance['absolute']:g}, relative {tolerance['relative']:g} of the largest magnitude "
+                f"{magnitude:.3g}): choose a higher precision, declare the range of integer inputs, or a wider "
+                "tolerance (Parity)"
+            )
+        relative = error / magnitude if magnitude else 0.0
+        return {**figures, "max_relative_error": relative, "allowed_absolute_error": allowed}
+
+
+def _requirements(name: str) -> str:
+    version = f"{sys.version_info.major}.{sys.version_info.minor}"
+    try:
+        content = pkgutil.get_data(__package__ or "", f"requirements/onnxruntime-{version}.txt")
+    except OSError:
+        content = None
+    if content is None:
+        raise BuildError(
+            f"{name}: there is no pinned ONNX Runtime for Python {version}: switch the comparison off (parity=None)"
+        )
+    return content.decode("utf-8")
+
+
+def _input(tensor: Tensor) -> dict[str, Any]:
+    return {"name": tensor.name, "data_type": tensor.data_type, "dims": list(tensor.dims), "file": str(tensor.file)}
+
+
+def _outputs(bindings: Sequence[Binding], run: EngineRun) -> list[dict[str, Any]]:
+    if run.exported is not None:
+        values = exported_values(run.exported)
+        return [{"name": each.name, "dims": list(each.dims), "values": values[each.name]} for each in bindings]
+    return [
+        {
+            "name": each.name,
+            "dims": list(each.dims),
+            "data_type": each.data_type,
+            "file": str(run.directory / str(each.file)),
+        }
+        for each in bindings
+    ]

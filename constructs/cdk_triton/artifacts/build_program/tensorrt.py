@@ -1,0 +1,127 @@
+"""Builds a TensorRT plan with trtexec, runs it once, and compares it with `config.pbtxt` and with ONNX Runtime.
+
+The step is described where it is written, `cdk_triton.artifacts.recipes.tensorrt`.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, Mapping, Sequence
+
+from .engine_run import EngineRun, check_tensors, run_engine
+from .parity import Reference
+from .step import BuildError, Report, Work
+from .tensors import Tensor, write_random, write_shape
+from .trtexec import find_trtexec
+
+__all__ = ["build"]
+
+_STATIC = "Static model does not take explicit shapes"  # sampleEngines.cpp, setupNetworkAndConfig
+_NO_PARITY = {"checked": False, "reason": "switched off in the recipe (parity=None)"}
+_FIRST_WITH_64_BITS = 10
+
+
+def build(step: Mapping[str, Any], work: Work) -> Report:
+    """Build the plan of a step."""
+    trtexec = find_trtexec()
+    if trtexec is None:
+        raise BuildError(f"{step['name']}: there is no trtexec")
+    onnx, plan = work.repository / step["onnx"], work.repository / step["plan"]
+    plan.parent.mkdir(parents=True, exist_ok=True)
+    _compile(step, work, trtexec, onnx, plan)
+    reference = None if step["parity"] is None else Reference(work, step["name"], onnx)
+    declared = step["inputs"] or _described(reference, step["tensorrt_major"])
+    compared = []
+    profiles = step["profiles"] or [{}]
+    for index, profile in enumerate(profiles):
+        directory = work.scratch / f"profile{index}"
+        directory.mkdir()
+        inputs = _inputs(step, declared, profile, index, directory)
+        run = run_engine(
+            work,
+            step["name"],
+            trtexec,
+            plan,
+            version=_version(work),
+            inputs=inputs,
+            directory=directory,
+            profile=index if len(profiles) > 1 else None,
+        )
+        _check(step, run, inputs)
+        if reference is not None:
+            figures = reference.compare(run, inputs, step["parity"]["tolerance"])
+            shapes = {tensor.name: list(tensor.dims) for tensor in inputs}
+            compared.append({"profile": index, "inputs": shapes, **figures})
+    if reference is None:
+        return {"outputs": [step["plan"]], "parity": _NO_PARITY}
+    parity = {"checked": True, "tolerance": step["parity"]["tolerance"], "seed": step["parity"]["seed"]}
+    return {"outputs": [step["plan"]], "parity": {**parity, "profiles": compared}}
+
+
+def _compile(step: Mapping[str, Any], work: Work, trtexec: str, onnx: Path, plan: Path) -> None:
+    def run(flags: Sequence[str]) -> None:
+        work.run([trtexec, f"--onnx={onnx}", f"--saveEngine={plan}", *flags], what="building the plan")
+
+    try:
+        run(step["flags"])
+    except BuildError as error:
+        is_static = any(_STATIC in line for line in error.log)
+        if type(error) is not BuildError or step["flags_if_static"] is None or not is_static:
+            raise
+        run(step["flags_if_static"])
+    if not plan.is_file() or plan.stat().st_size == 0:
+        raise BuildError(f"{step['name']}: trtexec ended well and wrote no plan")
+
+
+def _described(reference: Reference | None, major: int) -> list[dict[str, Any]]:
+    """The inputs of the network where `config.pbtxt` names none; without a reference trtexec's own values must do."""
+    tensors = [] if reference is None else reference.inputs()
+    for tensor in tensors:
+        # TensorRT has no 64 bits before 10 and no FP64 ever: its parser narrows them.
+        if tensor["data_type"] == "TYPE_INT64" and major < _FIRST_WITH_64_BITS:
+            tensor["data_type"] = "TYPE_INT32"
+        elif tensor["data_type"] == "TYPE_FP64":
+            tensor["data_type"] = "TYPE_FP32"
+    return tensors
+
+
+def _inputs(
+    step: Mapping[str, Any],
+    declared: Sequence[Mapping[str, Any]],
+    profile: Mapping[str, Any],
+    index: int,
+    directory: Path,
+) -> list[Tensor]:
+    """The inputs of one run, each in a file, in the usual shape of its profile."""
+    parity = step["parity"] or {"ranges": {}, "seed": 0}
+    inputs = []
+    for number, entry in enumerate(declared):
+        name, file = entry["name"], directory / f"input{number}.raw"
+        usual = profile[name]["opt"] if name in profile else None
+        # A profile bounds the values of a shape tensor, not its dimensions.
+        if usual is not None and not _fits(usual, entry["dims"]):
+            tensor = Tensor(name, entry["data_type"], (len(usual),), file, tuple(usual))
+            write_shape(tensor)
+        else:
+            dims = [max(size, 1) for size in entry["dims"]] if usual is None else usual
+            tensor = Tensor(name, entry["data_type"], tuple(dims), file)
+            write_random(tensor, seed=f"{parity['seed']}/{index}/{name}", bounds=parity["ranges"].get(name))
+        inputs.append(tensor)
+    return inputs
+
+
+def _fits(shape: Sequence[int], dims: Sequence[int]) -> bool:
+    return len(shape) == len(dims) and all(size in (-1, found) for size, found in zip(dims, shape))
+
+
+def _check(step: Mapping[str, Any], run: EngineRun, inputs: Sequence[Tensor]) -> None:
+    shape_tensors = {tensor.name for tensor in inputs if tensor.shape_values is not None}
+    expected = [tensor for tensor in step["inputs"] if tensor["name"] not in shape_tensors]
+    ins = [binding for binding in run.bindings if binding.is_input and binding.name not in shape_tensors]
+    outs = [binding for binding in run.bindings if not binding.is_input]
+    check_tensors(step["name"], expected, ins, side="input", complete=True)
+    check_tensors(step["name"], step["outputs"], outs, side="output", complete=False)
+
+
+def _version(work: Work) -> tuple[int, ...]:
+    return tuple(int(part) for part in str(work.probed["tensorrt"]).split(".") if part.isdigit())

@@ -1,0 +1,49 @@
+"""Stand-ins for the tools of a GPU image, for builds on this machine: executables for a build's PATH.
+
+Each says on a line of its own that it is one: `cdk-triton stand-in for NAME: …`; the build program records that in
+`build.json`. They take the options of the real ones and print what the build program reads of them; a plan of the
+`trtexec` here is an ONNX network that the local backend `tensorrt` runs on the CPU. They never tell how fast or how
+exact a GPU is.
+
+| variable | what it sets |
+|---|---|
+| `CDK_TRITON_STAND_IN_PYTHON` | the interpreter that runs them |
+| `CDK_TRITON_STAND_IN_GPU` | the GPU's name as `nvidia-smi` tells it |
+| `CDK_TRITON_STAND_IN_COMPUTE_CAPABILITY` | its compute capability |
+| `CDK_TRITON_STAND_IN_TENSORRT` | the version of TensorRT, which decides about the options of `trtexec` |
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+
+__all__ = ["environment", "tools_directory"]
+
+
+def tools_directory() -> Path:
+    """The directory with the executables `trtexec` and `nvidia-smi`."""
+    return Path(__file__).with_name("bin")
+
+
+def environment(
+    *, gpu: str, compute_capability: str, tensorrt: str, base: Mapping[str, str] | None = None
+) -> dict[str, str]:
+    """The variables of a build that runs with the stand-ins, `PATH` among them.
+
+    Args:
+        gpu: the GPU's name, in the words of our tables or of `nvidia-smi`.
+        compute_capability: "8.6".
+        tensorrt: the version, with or without build: "10.13.3.9".
+        base: the environment that they are added to; this process's `PATH` is extended if it has none.
+    """
+    path = (base or {}).get("PATH") or os.environ.get("PATH", os.defpath)
+    return {
+        "PATH": f"{tools_directory()}{os.pathsep}{path}",
+        "CDK_TRITON_STAND_IN_PYTHON": sys.executable,
+        "CDK_TRITON_STAND_IN_GPU": gpu,
+        "CDK_TRITON_STAND_IN_COMPUTE_CAPABILITY": compute_capability,
+        "CDK_TRITON_STAND_IN_TENSORRT": tensorrt,
+    }

@@ -1,0 +1,210 @@
+"""A whole build: a plan goes in, finished ensembles and the reasons of failed ones come out."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import tarfile
+from typing import Any
+
+import pytest
+
+from cdk_triton.local.triton.backends.plan import onnx_in_plan
+
+
+def outputs(build: Any) -> list[str]:
+    """What is in the output folder."""
+    return sorted(path.relative_to(build.out).as_posix() for path in build.out.rglob("*"))
+
+
+def test_an_ensemble_is_built_and_what_only_the_build_reads_is_left_out(build: Any) -> None:
+    key = build.add("text")
+
+    code, log = build.run()
+
+    assert code == 0, log
+    assert outputs(build) == [key, f"{key}/build.json", f"{key}/model.tar.gz"]
+    with tarfile.open(build.out / key / "model.tar.gz") as archive:
+        plan = archive.extractfile("tiny/1/model.plan")
+        assert plan is not None
+        assert onnx_in_plan(plan.read(), name="model.plan")
+        assert [entry.name for entry in archive if entry.isfile()] == [
+            "ensemble/1/.keep",
+            "ensemble/config.pbtxt",
+            "tiny/1/model.plan",
+            "tiny/config.pbtxt",
+        ]
+    report = build.report(key)
+    assert report["stand_ins"] == ["nvidia-smi", "trtexec"]
+    assert report["probed"]["tensorrt"] == "10.13.3.9"
+    (step,) = report["steps"]
+    (profile,) = step["parity"]["profiles"]
+    assert (profile["inputs"], [figures["name"] for figures in profile["outputs"]]) == (
+        {"x": [2, 4], "ids": [2, 1]},
+        ["y"],
+    )
+    assert [output["path"] for output in step["outputs"]] == ["tiny/1/model.plan"]
+    assert "not for children" not in json.dumps([report, log])
+    assert len({line["event"] for line in log} & {"started", "probed", "step finished", "finished"}) == 4
+
+    again, _ = build.run()
+
+    assert again == 0
+    assert build.report(key)["archive"] == report["archive"]
+    assert outputs(build) == [key, f"{key}/build.json", f"{key}/model.tar.gz"]
+
+
+def test_a_broken_network_fails_its_ensemble_and_no_other(build: Any) -> None:
+    sources = {"tiny/config.pbtxt": b"", "tiny/tiny.onnx": b"\x08\x08no network"}
+    broken, good = build.add("broken", sources), build.add("good", {"tiny/config.pbtxt": b""}, steps=[], remove=[])
+
+    code, _ = build.run()
+
+    assert code == 1
+    assert build.failure(broken)["repository"] == "broken"
+    assert build.failure(broken)["reason"].startswith("the TensorRT plan of tiny: building the plan failed: `"), (
+        build.failure(broken)
+    )
+    assert "ended with exit code 1" in build.failure(broken)["reason"]
+    assert any("Failed to parse onnx file" in line for line in build.failure(broken)["log"])
+    assert build.report(good)["archive"]["size"] > 0
+
+
+def test_inputs_that_config_pbtxt_has_otherwise_fail_the_build(build: Any, tensorrt_step: Any) -> None:
+    wide = {"name": "ids", "data_type": "TYPE_INT64", "dims": [-1, 1]}
+    half = {"name": "y", "data_type": "TYPE_FP16", "dims": [-1, 4]}
+    inputs = tensorrt_step()["inputs"]
+    in_type = build.add("in type", steps=[tensorrt_step(inputs=[inputs[0], wide], parity=None)])
+    out_type = build.add("out type", steps=[tensorrt_step(outputs=[half], parity=None)])
+
+    code, _ = build.run()
+
+    assert code == 1
+    # (trtexec takes a file of twice the size.)
+    assert "the input ids is int32 in the plan and TYPE_INT64 in config.pbtxt" in build.failure(in_type)["reason"]
+    assert "the output y is fp32 in the plan and TYPE_FP16 in config.pbtxt" in build.failure(out_type)["reason"]
+
+
+def test_a_plan_that_computes_something_else_fails_the_build_with_the_figures(build: Any, write_tool: Any) -> None:
+    key = build.add("text")
+    # A double for a trtexec whose plan is wrong: the real stand-in, then zeros in place of the answer.
+    real = build.environment["PATH"].split(":")[0]
+    write_tool("trtexec", f'{real}/trtexec "$@" || exit 1; for f in *.output.*; do head -c 32 /dev/zero > $f; done')
+
+    code, _ = build.run()
+
+    assert code == 1
+    reason = build.failure(key)["reason"]
+    assert reason.startswith(
+        "the TensorRT plan of tiny: the output y of the plan differs from ONNX Runtime's by up to "
+    )
+    assert "(absolute 0.01, relative 0.02 of the largest magnitude" in reason
+
+
+@pytest.mark.parametrize(
+    ("tensorrt", "flags", "option"),
+    [
+        # Without raw files, and with the words of that time.
+        ("8.5.3.1", ["--buildOnly"], "--exportOutput"),
+        # Where nothing is copied back from the GPU unless it is asked for.
+        ("11.1.0.106", ["--skipInference"], "--includeDataTransfers"),
+    ],
+)
+def test_each_generation_of_tensorrt_is_asked_in_its_own_words(
+    build: Any, tensorrt_step: Any, tensorrt: str, flags: list[str], option: str
+) -> None:
+    build.environment["CDK_TRITON_STAND_IN_TENSORRT"] = tensorrt
+    build.plan["platform"]["tensorrt"] = tensorrt
+    shapes = [flag for flag in tensorrt_step()["flags"] if "Shapes" in flag]
+    step = tensorrt_step(flags=flags + shapes, tensorrt_major=int(tensorrt.split(".")[0]))
+    key = build.add("text", steps=[step])
+
+    code, log = build.run()
+
+    assert code == 0, log
+    assert build.report(key)["steps"][0]["parity"]["profiles"][0]["outputs"][0]["max_absolute_error"] < 1e-3
+    assert any(option in argument for command in build.report(key)["steps"][0]["commands"] for argument in command)
+
+
+def test_several_profiles_are_all_tried(build: Any, tensorrt_step: Any, network: Any) -> None:
+    first = tensorrt_step()["profiles"][0]
+    second = {
+        name: {"min": [9, *dims], "opt": [10, *dims], "max": [16, *dims]} for name, dims in [("x", [4]), ("ids", [1])]
+    }
+    flags = ["--skipInference", "--profile=0", *tensorrt_step()["flags"][2:], "--profile=1"]
+    flags += ["--minShapes=ids:9x1,x:9x4", "--optShapes=ids:10x1,x:10x4", "--maxShapes=ids:16x1,x:16x4"]
+    key = build.add("text", steps=[tensorrt_step(flags=flags, profiles=[first, second])])
+
+    code, log = build.run()
+
+    assert code == 0, log
+    tried = [profile["inputs"]["x"] for profile in build.report(key)["steps"][0]["parity"]["profiles"]]
+    assert tried == [[2, 4], [10, 4]]
+
+
+def test_a_network_that_turns_out_to_be_static_is_built_without_shapes(
+    build: Any, tensorrt_step: Any, network: Any
+) -> None:
+    sources = {"tiny/config.pbtxt": b"", "tiny/tiny.onnx": network(dims=(2, 4))}
+    # Inputs as the server takes them from the plan: the network itself is asked.
+    step = tensorrt_step(flags_if_static=["--skipInference"], inputs=[], outputs=[])
+    key = build.add("text", sources, steps=[step])
+
+    code, log = build.run()
+
+    assert code == 0, log
+    commands = build.report(key)["steps"][0]["commands"]
+    assert [sum("Shapes" in argument for argument in command) for command in commands[:2]] == [3, 0]
+
+
+@pytest.mark.parametrize(
+    ("variable", "value", "reason"),
+    [
+        (
+            "CDK_TRITON_STAND_IN_GPU",
+            "NVIDIA L4",
+            "the artifacts are for NVIDIA A10G (compute capability 8.6) and this machine has NVIDIA L4",
+        ),
+        ("CDK_TRITON_STAND_IN_COMPUTE_CAPABILITY", "8.9", "this machine has NVIDIA A10G (compute capability 8.9)"),
+        ("CDK_TRITON_STAND_IN_TENSORRT", "8.6.1.6", "has flags for TensorRT 10 and this image has 8.6.1"),
+    ],
+)
+def test_another_machine_than_the_plan_was_made_for_is_refused_before_any_work(
+    build: Any, variable: str, value: str, reason: str
+) -> None:
+    build.add("text")
+    build.environment[variable] = value
+
+    code, log = build.run()
+
+    assert code == 2
+    assert reason in build.failure()["reason"]
+    assert outputs(build) == ["failure.json"]
+    assert not any(line["event"] == "ensemble started" for line in log)
+
+
+def test_files_from_s3_are_put_into_the_repository(build: Any) -> None:
+    content = b"weights"
+    digest = hashlib.sha256(content).hexdigest()
+    (build.folder / "inputs").mkdir()
+    (build.folder / "inputs" / digest).write_bytes(content)
+    entry = {"path": f"inputs/{digest}", "sha256": digest, "to": "tiny/1/weights.bin"}
+    wrong = {**entry, "sha256": "0" * 64}
+    good = build.add("good", {"tiny/config.pbtxt": b""}, inputs=[entry], steps=[], remove=[])
+    bad = build.add("bad", {"tiny/config.pbtxt": b""}, inputs=[wrong], steps=[], remove=[])
+
+    code, _ = build.run()
+
+    assert code == 1
+    with tarfile.open(build.out / good / "model.tar.gz") as archive:
+        assert "tiny/1/weights.bin" in archive.getnames()
+    assert f"tiny/1/weights.bin has the SHA-256 {digest} and its S3File says 000" in build.failure(bad)["reason"]
+
+
+def test_a_recipe_that_the_program_does_not_know_is_named(build: Any) -> None:
+    key = build.add("text", steps=[{"recipe": "quantum", "name": "the thing of tiny"}])
+
+    code, _ = build.run()
+
+    assert code == 1
+    assert "does not know the recipe 'quantum' of the thing of tiny" in build.failure(key)["reason"]
