@@ -78,7 +78,8 @@ def check_profiles(profiles: Sequence[Profile], config: ModelConfig, recipe: str
             )
         for tensor in config.input:
             _check_shapes(profile[tensor.name], tensor, config.max_batch_size, what)
-    reached = max((min(_largest_batches(profile, names)) for profile in profiles if names), default=None)
+    batched = [tensor.name for tensor in config.input if not _is_special(tensor)]
+    reached = max((min(profile[name].maximum[0] for name in batched) for profile in profiles if batched), default=None)
     if reached is not None and reached < config.max_batch_size:
         raise ConfigurationError(
             f"the largest batch of the profiles of {recipe} is {reached} and config.pbtxt has max_batch_size: "
@@ -86,13 +87,14 @@ def check_profiles(profiles: Sequence[Profile], config: ModelConfig, recipe: str
         )
 
 
-def _largest_batches(profile: Profile, names: set[str]) -> list[int]:
-    return [profile[name].maximum[0] for name in names]
+def _is_special(tensor: ModelInput) -> bool:
+    """Whether the profile has the input's values, or a length that config.pbtxt does not say."""
+    return tensor.is_shape_tensor or tensor.allow_ragged_batch
 
 
 def _check_shapes(shapes: ProfileShapes, tensor: ModelInput, max_batch_size: int, what: str) -> None:
-    if tensor.is_shape_tensor or tensor.allow_ragged_batch:
-        return  # the profile has its values, or a length that config.pbtxt does not say
+    if _is_special(tensor):
+        return
     dims = dims_in_plan(tensor)
     batch = 1 if max_batch_size > 0 else 0
     if len(shapes.maximum) != len(dims) + batch:
