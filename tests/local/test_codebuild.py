@@ -506,3 +506,24 @@ def test_a_property_that_is_not_modelled_fails_loudly(deployer: Any) -> None:
     template = {"Resources": {"P": {"Type": "AWS::CodeBuild::Project", "Properties": properties}}}
     with pytest.raises(ClientError):
         deployer.deploy(template, deployer.new_name())
+
+
+# ------------------------------------------------------------------------------------------------- stand-ins
+
+
+def test_a_build_on_a_gpu_gets_the_stand_ins_of_the_image_that_it_names(
+    local_aws: LocalAws, codebuild: Any, project: Callable[..., str]
+) -> None:
+    dali = "python3 -c 'import nvidia.dali; print(nvidia.dali.__version__)'"
+    name = project(
+        buildspec(build=["nvidia-smi --query-gpu=name,compute_cap --format=csv,noheader", "trtexec --help", dali]),
+        environment={"type": "LINUX_GPU_CONTAINER", "image": "i", "computeType": "BUILD_GENERAL1_SMALL"},
+    )
+    build = run(codebuild, name, imageOverride="1.dkr.ecr.us-east-1.amazonaws.com/sagemaker-tritonserver:25.09-py3")
+    text = log(local_aws, build)
+    assert build["buildStatus"] == "SUCCEEDED", text
+    assert "it is told that there is NVIDIA A10G (compute capability 8.6), TensorRT 10.13.3.9 and DALI 1.51.2" in text
+    assert "NVIDIA A10G, 8.6" in text
+    assert "cdk-triton stand-in for nvidia-smi" in text
+    assert "TensorRT.trtexec [TensorRT v101303]" in text
+    assert "\n1.51.2" in text

@@ -241,3 +241,12 @@ def test_a_request_is_checked(sagemaker: Any, edit: Callable[[dict[str, Any]], N
         sagemaker.create_processing_job(**wanted)
     assert caught.value.response["Error"]["Code"] == "ValidationException"
     assert reason in caught.value.response["Error"]["Message"]
+
+
+def test_a_job_gets_the_gpu_of_its_instance_type(local_aws: LocalAws, sagemaker: Any) -> None:
+    wanted = request("nvidia-smi --query-gpu=name,compute_cap --format=csv,noheader")
+    wanted["ProcessingResources"]["ClusterConfig"]["InstanceType"] = "ml.g6.xlarge"
+    job = run(sagemaker, wanted)
+    text = log(local_aws, wanted["ProcessingJobName"])
+    assert job["ProcessingJobStatus"] == "Completed", text
+    assert "NVIDIA L4, 8.9" in text

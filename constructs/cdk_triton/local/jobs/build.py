@@ -129,6 +129,7 @@ class Build:
         self._succeeding = True
         self._status = "FAULT"
         self._id: str = request.members["id"]
+        self._image: str = request.members["environment"]["image"]
         self._log = JobLog(
             place.client("logs"),
             request.log_group,
@@ -263,10 +264,10 @@ class Build:
     # ------------------------------------------------------------------------------ what it tells and gives
 
     def _introduce(self) -> None:
-        environment = self._request.members["environment"]
+        image = self._image
         self._say(
-            f"stand-in for CodeBuild: this build runs on this machine, not in {environment['image']}; "
-            f"it is told that there is {self._request.machine}"
+            f"stand-in for CodeBuild: this build runs on this machine, not in {image}; it is told that there is "
+            f"{self._request.machine.told(image)}"
         )
 
     def _begin_phase(self, phase: str) -> None:
@@ -289,7 +290,7 @@ class Build:
             "CI": "true",
             "CODEBUILD_BUILD_ARN": members["arn"],
             "CODEBUILD_BUILD_ID": members["id"],
-            "CODEBUILD_BUILD_IMAGE": members["environment"]["image"],
+            "CODEBUILD_BUILD_IMAGE": self._image,
             "CODEBUILD_BUILD_NUMBER": str(members["buildNumber"]),
             "CODEBUILD_INITIATOR": members["initiator"],
             "CODEBUILD_KMS_KEY_ID": members.get("encryptionKey", ""),
@@ -300,7 +301,7 @@ class Build:
             "PWD": str(self._source),
         }
         extra = {**spec.variables, **self._request.variables, **own, **self._place.environment}
-        return self._request.machine.environment(self._work, extra)
+        return self._request.machine.environment(self._work, self._image, extra)
 
 
 def _aborts(name: str, phase: Phase) -> bool:

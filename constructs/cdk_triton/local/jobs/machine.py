@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shlex
 import sys
 from collections.abc import Callable, Mapping
@@ -10,10 +11,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from cdk_triton.local import build_tools
 from cdk_triton.local.process import child_environment
 from cdk_triton.sagemaker import codebuild_gpu, gpu_instances
+from cdk_triton.triton.releases import Release, releases
 
 __all__ = ["CODEBUILD_MACHINES", "Machine", "Place", "processing_machine"]
+
+_INSTALLED = "24.10"
+"""The Triton release that runs endpoints here (`cdk_triton.local.triton.server_files`)."""
 
 
 @dataclass(frozen=True)
@@ -51,19 +57,45 @@ class Machine:
     gpu: str | None = None
     compute_capability: str | None = None
 
-    def environment(self, work: Path, extra: Mapping[str, str]) -> dict[str, str]:
+    def environment(self, work: Path, image: str, extra: Mapping[str, str]) -> dict[str, str]:
         """The environment of a job's commands: nothing of the user's but what every child process here gets.
 
         Args:
             work: a directory of the job's own; what must be on its PATH is put there.
+            image: the URI of the image that the job would run in, whose tools are played where there is a GPU.
             extra: the job's variables.
         """
         found = child_environment()
-        path = [_python(work / "bin"), found.get("PATH", os.defpath)]
-        return found | {"PATH": os.pathsep.join(path)} | dict(extra)
+        if self.gpu is not None and self.compute_capability is not None:
+            found |= _tools(self.gpu, self.compute_capability, _release_in(image), found)
+        path = os.pathsep.join((_python(work / "bin"), found.get("PATH", os.defpath)))
+        return found | {"PATH": path} | dict(extra)
 
-    def __str__(self) -> str:
-        return f"{self.gpu} (compute capability {self.compute_capability})" if self.gpu else "no GPU"
+    def told(self, image: str) -> str:
+        """What a job is told that it has, for its log."""
+        if self.gpu is None:
+            return "no GPU"
+        played = _release_in(image)
+        return (
+            f"{self.gpu} (compute capability {self.compute_capability}), TensorRT {played.tensorrt} and DALI "
+            f"{played.dali} of Triton {played.release}"
+        )
+
+
+def _release_in(image: str) -> Release:
+    """The Triton release that an image has by its tag; the one that is installed here where the tag does not tell."""
+    tag = re.search(r":(\d\d\.\d\d)-", image)
+    rows = {row.release: row for row in releases()}
+    return rows.get(tag[1] if tag else "", rows[_INSTALLED])
+
+
+def _tools(gpu: str, compute_capability: str, played: Release, base: Mapping[str, str]) -> dict[str, str]:
+    """The variables that bring in the stand-ins for what an image with a GPU has."""
+    # Of a release whose exact version nobody has read, the first of its major version.
+    tensorrt = played.tensorrt.replace("x", "0")
+    tools = build_tools.environment(gpu=gpu, compute_capability=compute_capability, tensorrt=tensorrt, base=base)
+    modules = Path(build_tools.__file__).with_name("python")
+    return {**tools, "PYTHONPATH": str(modules), "CDK_TRITON_STAND_IN_DALI": played.dali or "0.0.0"}
 
 
 def _python(directory: Path) -> str:

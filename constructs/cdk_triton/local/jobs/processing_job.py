@@ -81,6 +81,7 @@ class ProcessingJob:
         self._record = record
         self._place = place
         self._name: str = request["ProcessingJobName"]
+        self._image: str = request["AppSpecification"]["ImageUri"]
         self._work: Path = place.directory / "processing" / self._name
         self._log = JobLog(
             place.client("logs"), group, stream, place.directory / "logs" / f"processing-{self._name}.log"
@@ -147,7 +148,7 @@ class ProcessingJob:
             **self._place.environment,
             **{name: self._mapped(value) for name, value in self._request.get("Environment", {}).items()},
         }
-        environment = self._machine().environment(self._work, extra)
+        environment = self._machine().environment(self._work, self._image, extra)
         try:
             return self._runner.run(
                 [self._mapped(part) for part in command], environment=environment, directory=self._work
@@ -160,8 +161,8 @@ class ProcessingJob:
 
     def _introduce(self) -> None:
         self._log.line(
-            f"stand-in for SageMaker Processing: this job runs on this machine, not in "
-            f"{self._request['AppSpecification']['ImageUri']}; it is told that there is {self._machine()}"
+            "stand-in for SageMaker Processing: this job runs on this machine, not in "
+            f"{self._image}; it is told that there is {self._machine().told(self._image)}"
         )
 
     # ------------------------------------------------------------------------------ what goes in and out
