@@ -69,8 +69,10 @@ def build(step: Mapping[str, Any], work: Work) -> Report:
 def _micromamba(work: Work) -> str:
     """The pinned program: the image's own if it has that version, else downloaded."""
     found = shutil.which("micromamba")
-    if found is not None and MICROMAMBA_VERSION in work.run([found, "--version"], what="looking for micromamba"):
-        return found
+    if found is not None:
+        lines = work.run(isolated([found, "--version"], work), what="looking for micromamba")
+        if MICROMAMBA_VERSION in lines:
+            return found
     package = work.scratch / "micromamba.tar.bz2"
     download(MICROMAMBA_URL, package, sha256=MICROMAMBA_SHA256, most_bytes=_MOST_BYTES, what="micromamba")
     program = work.scratch / "micromamba"
