@@ -40,6 +40,11 @@ def test_a_promised_file_is_not_missing(write: Write) -> None:
     assert [recipe.produces for recipe in promised.recipes] == [("bert/1/model.plan",)]
 
 
+def test_a_file_that_is_there_needs_no_promise(write: Write) -> None:
+    files = {**WITHOUT_ITS_PLAN, "bert/1/model.plan": "ftrt", "cdk-triton.toml": 'produced = ["bert/1/model.plan"]'}
+    assert ModelRepository.from_directory(write(files, base={}).root).recipes == ()
+
+
 @pytest.mark.parametrize("promised", [(), ("bert/1/model.plan",)])
 def test_what_a_recipe_produces_needs_no_promise(write: Write, promised: tuple[str, ...]) -> None:
     written = write({**WITHOUT_ITS_PLAN, "cdk-triton.toml": f"produced = {list(promised)}"}, base={})

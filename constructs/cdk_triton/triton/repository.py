@@ -175,13 +175,16 @@ class Recipe(Protocol):
 
 @dataclass(frozen=True)
 class PromisedFiles:
-    """The recipe of files that `cdk-triton.toml` promises and no given recipe produces: it builds nothing."""
+    """The recipe of files that `cdk-triton.toml` promises, that are not there and that no given recipe produces.
+
+    It satisfies the checks and builds nothing.
+    """
 
     produces: tuple[str, ...]
 
 
-def _with_promises(recipes: tuple[Recipe, ...], promised: tuple[str, ...]) -> tuple[Recipe, ...]:
-    kept = {path for recipe in recipes for path in recipe.produces}
+def _with_promises(recipes: tuple[Recipe, ...], promised: tuple[str, ...], tree: Tree) -> tuple[Recipe, ...]:
+    kept = {path for recipe in recipes for path in recipe.produces} | {file.path.as_posix() for file in tree.files}
     rest = tuple(path for path in promised if path not in kept)
     return (*recipes, PromisedFiles(rest)) if rest else recipes
 
@@ -227,7 +230,7 @@ class ModelRepository:
         tree = read_tree(root)
         settings = read_settings(root)
         acknowledgements = acknowledgements_of(settings, acknowledge)
-        builds = _with_promises(tuple(recipes), settings.produced)
+        builds = _with_promises(tuple(recipes), settings.produced, tree)
         produced = tuple(PurePosixPath(path) for each in builds for path in each.produces)
         top_level = {file.path.name for file in tree.files if len(file.path.parts) == 1}
         if CONFIG_NAME in top_level:

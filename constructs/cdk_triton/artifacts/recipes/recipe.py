@@ -73,22 +73,14 @@ def recipes_of(repository: ModelRepository) -> tuple[BuildRecipe, ...]:
     recipes = []
     for recipe in repository.recipes:
         if isinstance(recipe, PromisedFiles):
-            _check_promises(repository, recipe)
-        elif isinstance(recipe, BuildRecipe):
-            recipes.append(recipe)
-        else:
+            raise ConfigurationError(
+                f"the cdk-triton.toml of {repository.root} promises {recipe.produces[0]}, which is not there, and no "
+                "recipe makes it: add the recipe, or put the file there"
+            )
+        if not isinstance(recipe, BuildRecipe):
             raise ConfigurationError(
                 f"{recipe!r} is no recipe that can be built: use TensorRTPlan, DaliPipeline, CondaEnvironment or "
                 "OnnxExport"
             )
+        recipes.append(recipe)
     return tuple(sorted(recipes, key=lambda recipe: canonical_json(recipe.parameters())))
-
-
-def _check_promises(repository: ModelRepository, promised: PromisedFiles) -> None:
-    here = {file.path.as_posix() for file in repository.files}
-    missing = [path for path in promised.produces if path not in here]
-    if missing:
-        raise ConfigurationError(
-            f"the cdk-triton.toml of {repository.root} promises {missing[0]}, which is not there, and no recipe makes "
-            "it: add the recipe, or put the file there"
-        )
