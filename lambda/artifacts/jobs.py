@@ -64,12 +64,14 @@ def _after(state: BuildState, progress: Progress | None, ledger: Ledger, invocat
         if now - started < VISIBLE_SECONDS:
             return state
         reason = f"the job {state.job} does not exist any more"
-        return ledger.write(state, ended=Ended("VANISHED", now, reason, state.link, again=True))
+        # When is unknown; whoever came after its start has not seen it run, and may build again.
+        return ledger.write(state, ended=Ended("VANISHED", started, reason, state.link, again=True))
     if progress.over:
         return ledger.write(state, link=progress.link, ended=_ended(state, progress, invocation))
-    if now - started > state.timeout_minutes * 60 + QUEUE_SECONDS + LATE_SECONDS:
+    limit = started + state.timeout_minutes * 60 + QUEUE_SECONDS + LATE_SECONDS
+    if now > limit:
         reason = f"the job {state.job} still says {progress.status}, long after its time limit"
-        return ledger.write(state, ended=Ended("EXPIRED", now, reason, progress.link, again=True))
+        return ledger.write(state, ended=Ended("EXPIRED", limit, reason, progress.link, again=True))
     return dataclasses.replace(state, link=progress.link)
 
 

@@ -202,6 +202,17 @@ class World:
         assert self.index()["current"] == {e.name: e.target for e in ensembles}
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--sequences", type=int, metavar="N", help="how many generated sequences of events are tried")
+
+
+@pytest.fixture
+def sequences(pytestconfig: pytest.Config) -> int | None:
+    """How many sequences the model-based test tries; None: a fixed few."""
+    count: int | None = pytestconfig.getoption("sequences", default=None)
+    return count
+
+
 @pytest.fixture(name="make_world")
 def _make_world(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[], World]]:
     monkeypatch.setenv("AWS_ACCESS_KEY_ID", "test")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import boto3
@@ -19,17 +19,25 @@ from .processing import ProcessingBuilder
 __all__ = ["Builder", "Builders", "Job", "Progress"]
 
 
+@functools.cache
+def _client(service: str) -> Any:
+    """The boto3 client of a service."""
+    return boto3.client(service, config=Config(retries={"mode": "standard", "max_attempts": 5}))  # type: ignore[call-overload]
+
+
 class Builders:
     """The builders of this store, by kind; each is made when it is first asked for.
 
     Args:
         settings: the content of the environment variable `BUILDERS`.
         bucket: the store's bucket.
+        client: makes the boto3 client of a service.
     """
 
-    def __init__(self, settings: Mapping[str, Any], bucket: str) -> None:
+    def __init__(self, settings: Mapping[str, Any], bucket: str, client: Callable[[str], Any] = _client) -> None:
         self._settings = settings
         self._bucket = bucket
+        self._client = client
 
     @classmethod
     def of_environment(cls) -> Builders:
@@ -49,11 +57,5 @@ class Builders:
                 "builder that the model's stack names"
             )
         if kind == "codebuild":
-            return CodeBuildBuilder(client("codebuild"), client("logs"), self._bucket, **settings)
-        return ProcessingBuilder(client("sagemaker"), client("logs"), self._bucket, **settings)
-
-
-@functools.cache
-def client(service: str) -> Any:
-    """The boto3 client of a service."""
-    return boto3.client(service, config=Config(retries={"mode": "standard", "max_attempts": 5}))  # type: ignore[call-overload]
+            return CodeBuildBuilder(self._client("codebuild"), self._client("logs"), self._bucket, **settings)
+        return ProcessingBuilder(self._client("sagemaker"), self._client("logs"), self._bucket, **settings)

@@ -1,0 +1,200 @@
+"""The AWS in memory, and the handlers in it."""
+
+from __future__ import annotations
+
+import hashlib
+import itertools
+import json
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from typing import Any, cast
+
+from botocore.exceptions import BotoCoreError, ClientError
+
+import artifacts
+from artifacts import copying
+from artifacts.builders import Builders
+from artifacts.failure import ArtifactError, NotYetError
+from artifacts.storage import Storage
+from build_model.faults import Fault, Killed
+from build_model.plans import PLANS, Published, publish
+from memory_aws import S3, Call, Client, Clock, CodeBuild, Logs, Processing, ProgramDouble, Wire
+from memory_aws.turns import Turns
+
+__all__ = ["STORE", "Cloud", "Killed", "Poll"]
+
+STORE = "the-store"
+SETTINGS = {
+    "codebuild": {"project": "the-project", "log_group": "/builds"},
+    "processing": {
+        "role": "arn:aws:iam::123456789012:role/builds",
+        "subnets": ["subnet-1"],
+        "security_groups": ["sg-1"],
+        "kms_key": None,
+    },
+}
+Event = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Poll:
+    """What one call of `is_complete` did: `done`, or the failure's text, or that the process died."""
+
+    done: bool = False
+    failure: str | None = None
+    killed: bool = False
+
+
+class _StoreFolder:
+    def __init__(self, s3: S3) -> None:
+        self._s3 = s3
+
+    def get(self, key: str) -> bytes | None:
+        return self._s3.get(STORE, key)
+
+    def put(self, key: str, body: bytes) -> None:
+        self._s3.put(STORE, key, body)
+
+
+class Cloud:
+    """Services in memory, the store, and the plans among the assets."""
+
+    def __init__(self) -> None:
+        self.clock = Clock()
+        self.s3 = S3(self.clock)
+        self.program = ProgramDouble(_StoreFolder(self.s3), copying.PART_BYTES)
+        self.codebuild = CodeBuild("the-project", self.clock, self.program)
+        self.processing = Processing(self.clock, self.program)
+        self.plans: list[Published] = [publish(self.s3, *plan) for plan in PLANS]
+        self.limbo: list[Callable[[], Any]] = []
+        self.calls: set[tuple[str, str]] = set()
+        self.turns = Turns()
+        self._tokens = itertools.count(1)
+        self._doubles = {"codebuild": self.codebuild, "sagemaker": self.processing, "logs": Logs(), "s3": self.s3}
+
+    # -- the handlers
+
+    def poll(self, event: Event, fault: Fault | None = None) -> Poll:
+        """One call of `is_complete`; anything but a legal answer is an error of the test."""
+        fault = fault or Fault("none", 0)
+        wire = Wire(self.calls, lambda service, _, call: self._meddled(service, call, fault))
+        clients = {name: Client(name, double, wire) for name, double in self._doubles.items()}
+        invocation = artifacts.Invocation(
+            storage=Storage(cast(Any, clients["s3"]), STORE),
+            builders=Builders(SETTINGS, STORE, clients.__getitem__),
+            remaining_millis=lambda: 0 if fault.slow() else 300_000,
+            now=self.clock,
+            token=lambda: f"{next(self._tokens):016x}",
+        )
+        try:
+            answer = artifacts.poll(event, invocation)
+        except Killed:
+            return Poll(killed=True)
+        except ArtifactError as error:
+            text, cause = str(error), error.__cause__
+            assert text.isascii(), text
+            assert text.isprintable(), text
+            assert 0 < len(text) <= 1000, text
+            legal = cause is None or isinstance(cause, ArtifactError | ClientError | BotoCoreError | NotYetError)
+            assert legal, f"a mistake of ours: {cause!r}"
+            return Poll(failure=text)
+        assert answer in ({"IsComplete": True}, {"IsComplete": False}), f"illegal answer {answer}"
+        return Poll(done=answer["IsComplete"])
+
+    def accept(self, event: Event) -> Event:
+        """`on_event`, and what the framework makes of its answer."""
+        accepted = artifacts.on_event(event, None)
+        if "StartedAt" in accepted:
+            accepted["StartedAt"] = self.clock()
+        return {**event, **accepted}
+
+    def together(self, polls: Sequence[Callable[[], Poll]], order: Iterator[int]) -> list[Poll]:
+        """Several polls whose calls interleave."""
+        results = self.turns.run(polls, order)
+        for result in results:
+            if isinstance(result, BaseException):
+                raise result
+        return results
+
+    def _meddled(self, service: str, call: Call, fault: Fault) -> dict[str, Any]:
+        self.turns.pause()
+        try:
+            return fault.around(service, call, self.limbo)
+        finally:
+            self.turns.pause()
+
+    # -- time
+
+    def deliver(self) -> None:
+        """The services see what was on its way when its sender died."""
+        calls, self.limbo[:] = list(self.limbo), []
+        for call in calls:
+            with suppress(ClientError):
+                call()
+
+    def tick(self, seconds: float) -> None:
+        """Time passes; nothing stays on its way for as long as a minute."""
+        self.deliver()
+        self.clock.now += seconds
+        if seconds > 7 * 86_400:
+            self.s3.expire(STORE, "staging/")
+
+    # -- what is there
+
+    def live_jobs(self) -> dict[str, str]:
+        """Every running job to its build."""
+        return {**self.codebuild.live(), **self.processing.live()}
+
+    def end(self, job: str, status: str, outcomes: Any) -> None:
+        """A job ends; its output is there before its status says so."""
+        self.program.finish(self.live_jobs()[job], outcomes)
+        service = self.codebuild if job in self.codebuild.live() else self.processing
+        service.end(job, status, "exit status 1")
+
+    def vanish(self, job: str) -> None:
+        """A job is gone without a trace."""
+        service = self.codebuild if job in self.codebuild.live() else self.processing
+        service.vanish(job)
+
+    def state_of(self, artifact_key: str) -> dict[str, Any] | None:
+        """The build that a key's lock points to."""
+        lock = self.read(f"staging/locks/{artifact_key}.json")
+        return None if lock is None else self.read(f"staging/{lock['build']}/state.json")
+
+    def states(self) -> list[dict[str, Any]]:
+        """Every build."""
+        keys = [key for bucket, key in self.s3.history if bucket == STORE and key.endswith("state.json")]
+        return [found for found in map(self.read, keys) if found is not None]
+
+    def read(self, key: str) -> dict[str, Any] | None:
+        """A JSON document of the store."""
+        text = self.s3.get(STORE, key)
+        return None if text is None else cast(dict[str, Any], json.loads(text))
+
+    def assert_delivered(self, plan: Published) -> None:
+        """Every archive of a plan is there, is what a build made, and its manifest says so."""
+        for commit in plan.document["commits"]:
+            archive, manifest = self.s3.get(STORE, commit["archive"]), self.read(commit["manifest"])
+            assert archive is not None, f"{commit['archive']} is not there"
+            assert manifest is not None, f"{commit['manifest']} is not there"
+            assert manifest["archive"]["size"] == len(archive)
+            if commit["build"] is None:
+                continue
+            assert archive in self.program.built.get(commit["artifact_key"], []), f"no build made {archive!r}"
+            if "archive" in manifest["build"]:  # else its report had expired
+                assert manifest["build"]["archive"]["sha256"] == hashlib.sha256(archive).hexdigest()
+        fleet = plan.document["fleet"]
+        for copy in fleet["copies"] if fleet else ():
+            assert self.s3.get(STORE, copy["target"]) == self.s3.get(STORE, copy["archive"])
+
+
+@contextmanager
+def small_parts() -> Iterator[None]:
+    """Archives of a few bytes have several parts."""
+    before = copying.PART_BYTES
+    copying.PART_BYTES = 16
+    try:
+        yield
+    finally:
+        copying.PART_BYTES = before

@@ -1,0 +1,135 @@
+"""CodeBuild in memory."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from memory_aws.client import refusal
+from memory_aws.clock import Clock
+from memory_aws.jobs import Program
+
+__all__ = ["CodeBuild"]
+
+TOKEN_SECONDS = 5 * 60
+LISTED_SECONDS = 60
+
+
+@dataclass
+class _Build:
+    id: str
+    request: dict[str, Any]
+    started: float
+    status: str = "IN_PROGRESS"
+    ended: float | None = None
+    message: str = ""
+
+
+class CodeBuild:
+    """One project. A build runs until a test ends it or its time is up.
+
+    Attributes:
+        room: how many builds may run.
+        asked: the jobs whose status was asked for.
+        refusals: what the next calls of StartBuild are refused with.
+    """
+
+    def __init__(self, project: str, clock: Clock, program: Program) -> None:
+        self._project = project
+        self._clock = clock
+        self._program = program
+        self._numbers = itertools.count(1)
+        self._builds: dict[str, _Build] = {}
+        self.room = 10
+        self.refusals: list[Exception] = []
+        self.asked: list[str] = []
+
+    # -- what a test does
+
+    def live(self) -> dict[str, str]:
+        """Id of each running job to its build."""
+        self._expire()
+        running = [build for build in self._builds.values() if build.ended is None]
+        return {build.id: build.request["idempotencyToken"] for build in running}
+
+    def end(self, job: str, status: str, message: str = "") -> None:
+        """End a job."""
+        build = self._builds[job]
+        build.status, build.ended, build.message = status, self._clock.now, message
+
+    def vanish(self, job: str) -> None:
+        """Forget a job."""
+        del self._builds[job]
+
+    # -- what the handlers call
+
+    def start_build(self, p: Mapping[str, Any]) -> dict[str, Any]:
+        """One build per token within five minutes."""
+        self._expire()
+        if self.refusals:
+            raise self.refusals.pop(0)
+        if p["projectName"] != self._project:
+            raise refusal("ResourceNotFoundException", f"Project cannot be found: {p['projectName']}")
+        for build in self._builds.values():
+            same = build.request["idempotencyToken"] == p["idempotencyToken"]
+            if same and self._clock.now - build.started < TOKEN_SECONDS:
+                if build.request != dict(p):
+                    raise refusal("InvalidInputException", "Parameter mismatch for the idempotency token")
+                return {"build": self._described(build)}
+        if len(self.live()) >= self.room:
+            raise refusal(
+                "AccountLimitExceededException", f"Cannot have more than {self.room} builds in queue for the account"
+            )
+        build = _Build(f"{self._project}:{next(self._numbers)}", dict(p), self._clock.now)
+        self._builds[build.id] = build
+        self._program.begin(p["idempotencyToken"])
+        return {"build": self._described(build)}
+
+    def batch_get_builds(self, p: Mapping[str, Any]) -> dict[str, Any]:
+        """Those that exist."""
+        self._expire()
+        found = [self._builds[job] for job in p["ids"] if job in self._builds]
+        self.asked += p["ids"]
+        lost = [job for job in p["ids"] if job not in self._builds]
+        answer: dict[str, Any] = {"builds": [self._described(build) for build in found]}
+        return answer | {"buildsNotFound": lost} if lost else answer
+
+    def list_builds_for_project(self, p: Mapping[str, Any]) -> dict[str, Any]:
+        """Newest first, without those of the last minute."""
+        if p["projectName"] != self._project:
+            raise refusal("ResourceNotFoundException", f"Project cannot be found: {p['projectName']}")
+        listed = [b.id for b in self._builds.values() if self._clock.now - b.started >= LISTED_SECONDS]
+        return {"ids": listed[::-1][:100]} if listed else {}
+
+    def _expire(self) -> None:
+        for build in self._builds.values():
+            until = build.started + build.request["timeoutInMinutesOverride"] * 60
+            if build.ended is None and self._clock.now >= until:
+                build.status, build.ended, build.message = "TIMED_OUT", until, "Build has timed out"
+
+    def _described(self, build: _Build) -> dict[str, Any]:
+        clock = Clock()
+        clock.now = build.started
+        described: dict[str, Any] = {
+            "id": build.id,
+            "arn": f"arn:aws:codebuild:us-east-1:123456789012:build/{build.id}",
+            "startTime": clock.date(),
+            "currentPhase": "BUILD" if build.ended is None else "COMPLETED",
+            "buildStatus": build.status,
+            "projectName": self._project,
+            "source": {"type": "S3", "location": build.request["sourceLocationOverride"]},
+            "logs": {"groupName": "/builds", "streamName": build.id, "deepLink": f"https://console/{build.id}"},
+            "buildComplete": build.ended is not None,
+        }
+        if build.ended is not None:
+            clock.now = build.ended
+            described["endTime"] = clock.date()
+            failed = {"statusCode": build.status, "message": build.message}
+            described["phases"] = [
+                {"phaseType": "QUEUED", "phaseStatus": "SUCCEEDED"},
+                {"phaseType": "BUILD", "phaseStatus": build.status, "contexts": [failed] if build.message else []},
+                {"phaseType": "COMPLETED"},
+            ]
+        return described
