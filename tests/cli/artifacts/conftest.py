@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import io
 import json
+import sys
 import threading
 import uuid
 import zipfile
@@ -21,6 +22,7 @@ from cdk_triton.local.aws import LocalAws
 from cdk_triton.local.endpoints import Endpoint, Invocation, Response
 
 HANDLERS = Path(__file__).parents[3] / "lambda"
+sys.path.insert(0, str(HANDLERS))  # as Lambda does with a function's own directory
 ACCOUNT, REGION = "123456789012", "us-east-1"
 ASSETS = f"cdk-hnb659fds-assets-{ACCOUNT}-{REGION}"
 

@@ -122,4 +122,8 @@ def sentences() -> Iterator[None]:
 
 def _mend(error: ClientError) -> str:
     refused = error.response.get("ResponseMetadata", {}).get("HTTPStatusCode") == 403
-    return "; the permissions that the command needs are in docs/security.md" if refused else ""
+    return (
+        "; the permissions that the command needs are listed in the user guide, on the page of the command"
+        if refused
+        else ""
+    )

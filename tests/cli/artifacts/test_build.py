@@ -1,0 +1,313 @@
+"""`cdk-triton artifacts build`: the plan of a stack, run before the stack is deployed."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import shutil
+import signal
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from botocore.exceptions import ClientError
+
+from artifacts import failure
+from cdk_triton.cli.artifacts import publishing, running
+from cdk_triton.cli.artifacts.assembly import Asset, read_stack
+from cdk_triton.cli.artifacts.intrinsics import resolve
+from cdk_triton.cli.artifacts.store import open_store
+from cdk_triton.errors import ConfigurationError
+
+if TYPE_CHECKING:
+    from tests.cli.artifacts.conftest import World
+
+ASSETS = "cdk-hnb659fds-assets-123456789012-us-east-1"
+PSEUDO = {
+    "AWS::AccountId": "123456789012",
+    "AWS::Region": "us-east-1",
+    "AWS::Partition": "aws",
+    "AWS::URLSuffix": "amazonaws.com",
+}
+Synthesise = Callable[..., Path]
+
+
+def assets(world: World) -> set[str]:
+    return {each["Key"] for each in world.s3.list_objects_v2(Bucket=ASSETS).get("Contents", [])} - {"code.zip"}
+
+
+def test_what_the_stack_needs_is_in_the_store_afterwards(run: Any, world: World, synthesise: Synthesise) -> None:
+    app = synthesise(b"one archive", b"another archive")
+
+    outcome = run("artifacts", "build", "Models", "--store", world.stack, "--app", app)
+
+    assert (outcome.status, outcome.out) == (0, "Models: all artifacts are in the store (2)\n")
+    keys = [hashlib.sha256(content).hexdigest() for content in (b"one archive", b"another archive")]
+    assert world.stored() == {f"artifacts/text/{k}/{f}" for k in keys for f in ("manifest.json", "model.tar.gz")}
+    assert all(f"uploading triton-{key}.gz" in outcome.err for key in keys)
+
+
+def test_a_second_time_uploads_and_writes_nothing(run: Any, world: World, synthesise: Synthesise) -> None:
+    app = synthesise(b"one archive")
+    run("artifacts", "build", "Models", "--store", world.stack, "--app", app)
+    before = world.s3.list_object_versions(Bucket=world.bucket)["Versions"]
+
+    outcome = run("artifacts", "build", "Models", "--store", world.stack, "--app", app)
+
+    assert (outcome.status, outcome.err) == (0, "")
+    assert world.s3.list_object_versions(Bucket=world.bucket)["Versions"] == before
+
+
+def test_what_is_in_the_store_need_not_be_uploaded(run: Any, world: World, synthesise: Synthesise) -> None:
+    app = synthesise(b"one archive")
+    run("artifacts", "build", "Models", "--store", world.stack, "--app", app)
+    key = hashlib.sha256(b"one archive").hexdigest()
+    world.s3.delete_object(Bucket=ASSETS, Key=f"triton-{key}.gz")
+    (app / f"asset.triton-{key}.gz").unlink()
+
+    assert run("artifacts", "build", "Models", "--store", world.stack, "--app", app).status == 0
+
+
+def test_a_fleet_is_left_to_its_deployment(run: Any, world: World, synthesise: Synthesise) -> None:
+    """Its index says what is deployed: listing what never was would push out what is."""
+    key = hashlib.sha256(b"one archive").hexdigest()
+    copy = {
+        "ensemble": "text",
+        "artifact_key": key,
+        "archive": f"artifacts/text/{key}/model.tar.gz",
+        "target": "fleets/fleet/25.09-a10g/text-0123456789.tar.gz",
+    }
+    fleet = {"name": "fleet", "index": "fleets/fleet/25.09-a10g/index.json", "copies": [copy]}
+
+    outcome = run(
+        "artifacts", "build", "Models", "--store", world.stack, "--app", synthesise(b"one archive", fleet=fleet)
+    )
+
+    assert outcome.status == 0
+    assert {each.split("/")[0] for each in world.stored()} == {"artifacts"}
+
+
+def test_a_large_file_is_uploaded_in_parts(
+    run: Any, world: World, synthesise: Synthesise, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    content = bytes(range(256)) * 20 * 1024 * 3  # three parts of 5 MiB, which S3 takes at least
+    monkeypatch.setattr(publishing, "_PART_BYTES", 5 << 20)
+
+    outcome = run("artifacts", "build", "Models", "--store", world.stack, "--app", synthesise(content))
+
+    assert outcome.status == 0
+    key = f"triton-{hashlib.sha256(content).hexdigest()}.gz"
+    head = world.s3.head_object(Bucket=ASSETS, Key=key)
+    assert (head["ContentLength"], head["ETag"][-3:]) == (len(content), '-3"')
+    assert world.s3.get_object(Bucket=ASSETS, Key=key)["Body"].read() == content
+
+
+def test_what_the_handler_says_is_the_sentence(run: Any, world: World, synthesise: Synthesise) -> None:
+    outcome = run("artifacts", "build", "Models", "--store", world.stack, "--app", synthesise(b""))
+    assert (outcome.status, outcome.out) == (1, "")
+    last = outcome.err.splitlines()[-1]
+    assert last.startswith("error: ")
+    assert "is empty; delete it and deploy again to publish it anew" in last
+
+
+@pytest.mark.parametrize(
+    ("stack", "message"),
+    [("Nothing", "has no stack called 'Nothing'; it has Models"), ("models", "has no stack called 'models'")],
+)
+def test_an_unknown_stack_is_a_usage_error(
+    run: Any, world: World, synthesise: Synthesise, stack: str, message: str
+) -> None:
+    outcome = run("artifacts", "build", stack, "--store", world.stack, "--app", synthesise(b"one"))
+    assert (outcome.status, outcome.out) == (2, "")
+    assert message in outcome.said
+
+
+def test_a_directory_that_is_no_cloud_assembly_is_a_usage_error(run: Any, world: World, tmp_path: Path) -> None:
+    outcome = run("artifacts", "build", "Models", "--store", world.stack, "--app", tmp_path)
+    assert outcome.status == 2
+    assert "run `cdk synth` first" in outcome.said
+
+
+def test_a_stack_for_another_account_is_a_usage_error(run: Any, world: World, synthesise: Synthesise) -> None:
+    app = synthesise(b"one", environment="aws://999999999999/us-east-1")
+    outcome = run("artifacts", "build", "Models", "--store", world.stack, "--app", app)
+    assert outcome.status == 2
+    assert "is for 999999999999/us-east-1" in outcome.said
+
+
+def test_a_file_that_the_assembly_lost_is_a_sentence(run: Any, world: World, synthesise: Synthesise) -> None:
+    app = synthesise(b"one")
+    next(app.glob("asset.*.gz")).unlink()
+    outcome = run("artifacts", "build", "Models", "--store", world.stack, "--app", app)
+    assert (outcome.status, outcome.out) == (1, "")
+    assert outcome.err.splitlines()[-1].endswith("run `cdk synth` again")
+
+
+def test_ctrl_c_says_that_the_build_goes_on(
+    run: Any, world: World, synthesise: Synthesise, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupt(*_: object) -> None:
+        signal.raise_signal(signal.SIGINT)
+
+    monkeypatch.setattr(running, "_is_complete", interrupt)
+
+    outcome = run("artifacts", "build", "Models", "--store", world.stack, "--app", synthesise(b"one"))
+
+    assert (outcome.status, outcome.out) == (130, "")
+    assert "run this command again or deploy Models" in outcome.err
+
+
+def test_the_handler_never_loses_patience_and_hears_of_refusals() -> None:
+    assert failure.PROPAGATION_SECONDS < running.WAITED_SECONDS < failure.PATIENCE_SECONDS
+
+
+class SlowHandler:
+    """A double of the store's function, which needs a few polls; it keeps the events."""
+
+    def __init__(self, polls: int) -> None:
+        self._left = polls
+        self.events: list[dict[str, Any]] = []
+
+    def invoke(self, *, FunctionName: str, Payload: bytes) -> dict[str, Any]:  # noqa: N803 - boto3's
+        self._left -= 1
+        self.events.append(json.loads(Payload))
+        answer = json.dumps({"IsComplete": self._left == 0}).encode()
+        return {"Payload": Body(answer)}
+
+
+class Body:
+    def __init__(self, content: bytes) -> None:
+        self.read = lambda: content
+
+
+def test_it_asks_until_it_is_done_as_the_provider_framework_does(
+    world: World, synthesise: Synthesise, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = open_store(world.stack)
+    handler = SlowHandler(3)
+    client = store.aws.client
+    monkeypatch.setattr(store.aws, "client", lambda service: handler if service == "lambda" else client(service))
+    now = [1000.0]
+    monkeypatch.setattr(time, "time", lambda: now[0])
+    lines: list[str] = []
+
+    def wait() -> None:
+        world.lock(hashlib.sha256(b"one").hexdigest())
+        now[0] += 2000
+
+    count = running.run(
+        store, read_stack(synthesise(b"one"), "Models", PSEUDO), "123456789012", wait=wait, say=lines.append
+    )
+
+    assert count == 1
+    assert [event["StartedAt"] for event in handler.events] == [1000, 3000 - 600, 5000 - 600]
+    event = handler.events[0]
+    assert (event["RequestType"], event["ResourceType"]) == ("Create", "Custom::TritonArtifacts")
+    properties = event["ResourceProperties"]
+    assert properties["PlanBucket"] == ASSETS
+    assert event["PhysicalResourceId"] == properties["PlanSha256"]
+    plan = world.s3.get_object(Bucket=ASSETS, Key=properties["PlanKey"])["Body"].read()
+    assert hashlib.sha256(plan).hexdigest() == properties["PlanSha256"]
+    assert lines[-2:] == [
+        "Artifacts: 0 of 1 artifacts are committed, 0 are being built, after 0 min",
+        "Artifacts: 0 of 1 artifacts are committed, 1 are being built, after 33 min",
+    ]
+
+
+def test_a_plan_that_builds_needs_its_sources_and_the_program(synthesise: Synthesise) -> None:
+    app = synthesise(b"one")
+    (plan,) = app.glob("asset.triton-plan-*")
+    document = json.loads(plan.read_text())
+    (commit,) = document["commits"]
+    commit["asset"] = None
+    inputs = [
+        {"bucket": None, "key": "triton-sources.gz", "version": None, "path": "sources/a.tar.gz", "sha256": None},
+        {"bucket": "users", "key": "bert.onnx", "version": None, "path": "inputs/b", "sha256": "b"},
+    ]
+    commit["build"] = {"inputs": inputs, "ensemble": {}}
+    document |= {"schema": 2, "builder": {"program": {"key": "triton-program.pyz", "path": "program.pyz"}}}
+    plan.write_text(json.dumps(document))
+
+    (planned,) = read_stack(app, "Models", PSEUDO).planned
+
+    assert planned.needs(committed=()) == {"triton-sources.gz", "triton-program.pyz"}
+    assert planned.needs(committed={commit["artifact_key"]}) == set()
+
+
+def test_stacks_within_stages_and_nested_stacks_are_found(synthesise: Synthesise, tmp_path: Path) -> None:
+    inner = synthesise(b"one")
+    template = json.loads((inner / "Models.template.json").read_text())
+    (inner / "Child.nested.template.json").write_text(json.dumps(template))
+    nested = {"Type": "AWS::CloudFormation::Stack", "Metadata": {"aws:asset:path": "Child.nested.template.json"}}
+    (inner / "Models.template.json").write_text(json.dumps({"Resources": {"Child": nested}}))
+    manifest = json.loads((inner / "manifest.json").read_text())
+    models = manifest["artifacts"].pop("Models")
+    models["displayName"] = "Prod/Models (Prod-Models)"
+    models["properties"]["stackName"] = "Prod-Models"
+    manifest["artifacts"]["ProdModels123"] = models
+    (inner / "manifest.json").write_text(json.dumps(manifest))
+    outer = tmp_path / "outer"
+    shutil.copytree(inner, outer / "assembly-Prod")
+    stage = {"type": "cdk:cloud-assembly", "properties": {"directoryName": "assembly-Prod"}}
+    (outer / "manifest.json").write_text(json.dumps({"artifacts": {"assembly-Prod": stage}}))
+
+    for name in ("Prod/Models", "Prod-Models", "ProdModels123"):
+        found = read_stack(outer, name, PSEUDO)
+        assert (found.name, [each.name for each in found.planned]) == ("Prod-Models", ["Artifacts"])
+
+
+@pytest.mark.parametrize(
+    ("value", "resolved"),
+    [
+        ("literal", "literal"),
+        ({"Ref": "AWS::Region"}, "us-east-1"),
+        ({"Fn::Sub": "a-${AWS::AccountId}-${!Literal}"}, "a-123456789012-${Literal}"),
+        ({"Fn::Sub": ["${A}.${AWS::URLSuffix}", {"A": {"Ref": "AWS::Partition"}}]}, "aws.amazonaws.com"),
+        ({"Fn::Join": ["", ["x", {"Fn::FindInMap": ["Accounts", {"Ref": "AWS::Region"}, "dlc"]}]]}, "x763"),
+        ({"Fn::Select": [1, {"Fn::Split": ["-", {"Ref": "AWS::Region"}]}]}, "east"),
+    ],
+)
+def test_a_property_is_resolved_as_cloudformation_does(value: Any, resolved: str) -> None:
+    assert resolve(value, PSEUDO, {"Accounts": {"us-east-1": {"dlc": "763"}}}, "Artifacts.BuildImage") == resolved
+
+
+@pytest.mark.parametrize(
+    ("value", "message"),
+    [
+        ({"Ref": "Bucket"}, "uses Bucket, whose value only a deployment knows"),
+        ({"Fn::GetAtt": ["Bucket", "Arn"]}, "uses Fn::GetAtt"),
+        ({"Fn::Sub": "${Bucket.Arn}"}, "uses Bucket.Arn"),
+        ({"Fn::FindInMap": ["Accounts", "mars-1", "dlc"]}, "has no entry Accounts/mars-1/dlc"),
+    ],
+)
+def test_what_only_a_deployment_knows_is_refused(value: Any, message: str) -> None:
+    with pytest.raises(ConfigurationError, match=message):
+        resolve(value, PSEUDO, {}, "Artifacts.PlanBucket")
+
+
+class Refusing:
+    """A double of the region: no role may be assumed."""
+
+    def __init__(self, world: World) -> None:
+        self._world = world
+
+    def client(self, service: str) -> Any:
+        return self._world.s3
+
+    def client_as(self, *_: object) -> Any:
+        raise ClientError({"Error": {"Code": "AccessDenied"}}, "AssumeRole")
+
+
+def test_without_the_role_of_the_bootstrap_the_callers_own_rights_serve(
+    world: World, synthesise: Synthesise, tmp_path: Path
+) -> None:
+    (planned,) = read_stack(synthesise(b"one"), "Models", PSEUDO).planned
+    asset = Asset(planned.asset.path, ASSETS, "triton-x.json", "arn:aws:iam::1:role/publishing", None)
+    lines: list[str] = []
+
+    publishing.Publisher(Refusing(world), "123456789012", lines.append).publish(asset)  # type: ignore[arg-type]
+
+    assert lines[0] == "going on without the role arn:aws:iam::1:role/publishing (AccessDenied)"
+    assert "triton-x.json" in assets(world)
