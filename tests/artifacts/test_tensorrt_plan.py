@@ -170,6 +170,18 @@ def test_from_tensorrt_11_on_another_precision_is_refused(
     assert words in refusal(recipe, repository, TENSORRT_11)
 
 
+@pytest.mark.parametrize("precision", ["fp32", "bf16"])
+def test_up_to_tensorrt_10_a_network_in_fp16_needs_the_flag(tmp_path: Path, precision: Any) -> None:
+    recipe = TensorRTPlan("bert", precision=precision)
+    repository = bert(tmp_path, recipe, network=NODE_TYPES["FP16"])
+    assert refusal(recipe, repository) == (
+        f"TensorRTPlan('bert') has precision={precision!r} and its network has weights of FP16, which TensorRT builds "
+        "with --fp16 only: write precision='fp16', or 'strongly_typed' from TensorRT 10 on"
+    )
+    for allowed in ("fp16", "strongly_typed"):
+        TensorRTPlan("bert", precision=allowed).validate(repository, A10G)
+
+
 def test_int8_needs_a_quantised_network(tmp_path: Path) -> None:
     recipe = TensorRTPlan("bert", precision="int8")
     assert refusal(recipe, bert(tmp_path / "a", recipe)) == (

@@ -58,20 +58,35 @@ def check_precision(
     Raises:
         ConfigurationError: it cannot.
     """
-    major = major_version(release)
-    if major >= _FIRST_STRONGLY_TYPED:
+    if major_version(release) >= _FIRST_STRONGLY_TYPED:
         _check_strongly_typed(recipe, precision, release, types)
-    elif precision == "bf16" and tuple(map(int, platform.compute_capability.split("."))) < (8, 0):
+        return
+    _check_has_flags(recipe, precision, types)
+    if precision == "bf16" and tuple(map(int, platform.compute_capability.split("."))) < (8, 0):
         raise ConfigurationError(
             f"{recipe} has precision='bf16' and the GPU {platform.gpu} of {platform.instance_type} (compute capability "
             f"{platform.compute_capability}) has no BF16, which Ampere and newer have: use precision='fp16'"
         )
-    elif precision == "int8" and types is not None and not types.is_quantized:
+    if precision == "int8" and types is not None and not types.is_quantized:
         # trtexec sets the same range for every tensor then: sampleEngines.cpp, setTensorDynamicRange.
         raise ConfigurationError(
             f"{recipe} has precision='int8' and its network has no QuantizeLinear or DequantizeLinear, so that trtexec "
             f"would invent the ranges of all tensors: quantise the network first, with {_CONVERTERS['int8']}"
         )
+
+
+def _check_has_flags(recipe: str, precision: Precision, types: NetworkTypes | None) -> None:
+    """A weakly typed network may have no tensor of a type that no flag allows.
+
+    "fp16 precision has been set for a layer or layer output, but fp16 is not configured in the builder", TensorRT says:
+    https://github.com/NVIDIA/TensorRT/issues/3277.
+    """
+    for type_, flag in (("FP16", "--fp16"), ("BF16", "--bf16")):
+        if types is not None and type_ in types.floats and not {flag, "--stronglyTyped"} & set(_FLAGS[precision]):
+            raise ConfigurationError(
+                f"{recipe} has precision={precision!r} and its network has weights of {type_}, which TensorRT builds "
+                f"with {flag} only: write precision={type_.lower()!r}, or 'strongly_typed' from TensorRT 10 on"
+            )
 
 
 def _check_strongly_typed(recipe: str, precision: Precision, release: str, types: NetworkTypes | None) -> None:
