@@ -29,6 +29,7 @@ from cdk_triton.artifacts import (
     write_archive,
 )
 from cdk_triton.artifacts.build_plan import in_order
+from cdk_triton.artifacts.build_program.plan import read_plan
 from cdk_triton.errors import ConfigurationError
 from cdk_triton.triton import ModelRepository
 
@@ -86,6 +87,19 @@ def test_an_ensemble_is_described_by_its_files_and_steps(tmp_path: Path) -> None
     }
     assert sorted(told["files"]) == ["bert/config.pbtxt", "bert/model.onnx"]
     assert json.loads(json.dumps(told)) == told
+
+
+def test_the_build_program_reads_what_is_written(tmp_path: Path) -> None:
+    recipes = TensorRTPlan("bert", onnx=ON_S3), Makes("a", ("bert/a",))
+    repository = bert(tmp_path / "sentences", *recipes, network=None)
+    plan = {"schema": 1, "build": "cdk-triton-0123456789abcdef", "deadline_seconds": 6900}
+    told = {**plan, "platform": platform_document(A10G), "ensembles": [document(repository)]}
+    (tmp_path / "plan.json").write_text(json.dumps(told))
+    read = read_plan(tmp_path / "plan.json")
+    (ensemble,) = read.ensembles
+    assert ensemble.artifact_key == artifact_key(repository, A10G)
+    assert [each.to for each in ensemble.inputs] == list(ensemble.remove) == ["bert/model.onnx"]
+    assert [step["name"] for step in ensemble.steps] == ["a", "the TensorRT plan of bert"]
 
 
 def test_the_files_are_those_of_the_archive_of_the_sources(tmp_path: Path) -> None:
