@@ -105,7 +105,7 @@ def _requirement(number: int, line: str) -> PinnedPackage | str:
     if match is None:
         name = _NAME.match(rest)
         if "--hash" in rest:
-            return f"a hash of {name[0] if name else rest!r} cannot be read: write --hash=sha256:<64 digits>"
+            return f"a hash of {name[0] if name else repr(rest)} cannot be read: write --hash=sha256:<64 digits>"
         if name is None or "/" in rest.split(";")[0]:
             return f"{rest.split('@')[-1]!r} is no package with a version"
         return f"{name[0]} has no pinned version"

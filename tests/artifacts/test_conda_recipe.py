@@ -1,0 +1,188 @@
+"""CondaEnvironment: what it makes, and what it refuses before anything is built."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+
+import pytest
+
+from cdk_triton import CondaEnvironment, ModelRepository, ServingPlatform
+from cdk_triton.artifacts import ensemble_document, estimated_minutes
+from cdk_triton.errors import ConfigurationError
+
+WriteFiles = Callable[[Path, Mapping[str, bytes]], Path]
+Read = Callable[..., ModelRepository]
+
+PLATFORM = ServingPlatform(release="25.09", instance_type="ml.g5.xlarge")
+OLD = ServingPlatform(release="24.09", instance_type="ml.g5.xlarge")
+UNKNOWN = ServingPlatform(image=f"example/triton@sha256:{'0' * 64}", instance_type="ml.g5.xlarge")
+
+MD5 = "0123456789abcdef" * 2
+PYTHON = f"https://conda.anaconda.org/conda-forge/linux-64/python-3.12.4-0.conda#{MD5}\n"
+NUMPY = f"https://conda.anaconda.org/conda-forge/linux-64/numpy-2.0.0-0.conda#{MD5}\n"
+LOCK = f"@EXPLICIT\n{PYTHON}{NUMPY}"
+RECIPE = CondaEnvironment("preprocess", lock="environment.lock")
+
+
+def config(path: str = "$$TRITON_MODEL_DIRECTORY/env.tar.gz") -> bytes:
+    return f'backend: "python"\nparameters {{ key: "EXECUTION_ENV_PATH" value {{ string_value: "{path}" }} }}'.encode()
+
+
+@pytest.fixture
+def read(tmp_path: Path, write_files: WriteFiles) -> Read:
+    """Reads a repository of Python models with recipes."""
+
+    def make(
+        lock: str = LOCK,
+        *,
+        recipes: Iterable[CondaEnvironment] = (RECIPE,),
+        files: Mapping[str, bytes] | None = None,
+    ) -> ModelRepository:
+        standard = {
+            "preprocess/config.pbtxt": config(),
+            "preprocess/environment.lock": lock.encode(),
+            "preprocess/1/model.py": b"class TritonPythonModel: ...\n",
+        }
+        root = write_files(tmp_path / "repository", {**standard, **(files or {})})
+        return ModelRepository.from_directory(root, recipes=recipes)
+
+    return make
+
+
+def test_a_lock_file_becomes_an_archive(read: Read) -> None:
+    repository = read()
+    RECIPE.validate(repository, PLATFORM)
+    document = ensemble_document(repository, PLATFORM)
+    assert document["remove"] == ["preprocess/environment.lock"]
+    assert document["steps"] == [RECIPE.step(repository, PLATFORM)]
+    assert RECIPE.step(repository, PLATFORM) == {
+        "recipe": "conda_environment",
+        "name": "the conda environment of preprocess",
+        "target": "preprocess/env.tar.gz",
+        "packages": [
+            {"url": line.partition("#")[0], "algorithm": "md5", "digest": MD5}
+            for line in (PYTHON.strip(), NUMPY.strip())
+        ],
+    }
+    assert RECIPE.produces == ("preprocess/env.tar.gz",)
+    assert RECIPE.parameters() == {
+        "recipe": "conda_environment",
+        "lock": "preprocess/environment.lock",
+        "archive": "preprocess/env.tar.gz",
+    }
+
+
+def test_a_produced_environment_is_no_missing_one(read: Read) -> None:
+    codes = {finding.code for finding in read().check("single", PLATFORM)}
+    assert "CT153" not in codes
+    assert "CT153" in {finding.code for finding in read(recipes=()).check("single", PLATFORM)}
+
+
+def test_a_larger_environment_takes_longer(read: Read) -> None:
+    small = estimated_minutes([read()])
+    packages = [NUMPY.replace("numpy", f"package{number}") for number in range(300)]
+    assert estimated_minutes([read(LOCK + "".join(packages))]) > small + 5
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "$$TRITON_MODEL_DIRECTORY/../preprocess/env.tar.gz",
+        "/opt/ml/model/preprocess/env.tar.gz",
+    ],
+)
+def test_another_model_may_be_the_one_that_uses_it(read: Read, path: str) -> None:
+    files = {
+        "preprocess/config.pbtxt": b'backend: "python"\n',
+        "other/config.pbtxt": config(path),
+        "other/1/model.py": b"class TritonPythonModel: ...\n",
+    }
+    RECIPE.validate(read(files=files), PLATFORM)
+
+
+def test_an_environment_that_nobody_uses_is_refused(read: Read) -> None:
+    said = (
+        "CondaEnvironment('preprocess') packs preprocess/env.tar.gz, and no Python model of the repository uses it: "
+        'write parameters { key: "EXECUTION_ENV_PATH" value { string_value: "$$TRITON_MODEL_DIRECTORY/env.tar.gz" } } '
+        "into preprocess/config.pbtxt, or leave the recipe out"
+    )
+    with pytest.raises(ConfigurationError, match=re.escape(said)):
+        RECIPE.validate(
+            read(files={"preprocess/config.pbtxt": config("$$TRITON_MODEL_DIRECTORY/other.tar.gz")}), PLATFORM
+        )
+
+
+def test_every_wrong_line_is_named(read: Read) -> None:
+    lock = LOCK + "numpy\n" + PYTHON.replace("https", "http") + NUMPY.partition("#")[0].replace("numpy", "scipy")
+    with pytest.raises(ConfigurationError) as caught:
+        RECIPE.validate(read(lock), PLATFORM)
+    said = str(caught.value)
+    assert said.startswith(
+        "the lock file preprocess/environment.lock of CondaEnvironment('preprocess') cannot be used: "
+    )
+    assert re.findall(r"line \d+", said) == ["line 4", "line 5", "line 6"]
+
+
+def test_many_wrong_lines_are_counted(read: Read) -> None:
+    with pytest.raises(ConfigurationError, match=r"line 8: .*; and 3 more$"):
+        RECIPE.validate(read(LOCK + "numpy\n" * 8), PLATFORM)
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "said"),
+    [
+        (
+            "environment.yml",
+            "name: x\ndependencies:\n  - python=3.12\n",
+            "preprocess/environment.yml is not locked, and would give another environment tomorrow: lock it with "
+            "`conda-lock --kind explicit --platform linux-64 --file environment.yml`, which writes conda-linux-64.lock",
+        ),
+        (
+            "conda-lock.yml",
+            "version: 1\nmetadata: {}\npackage:\n- name: python\n",
+            "is a lock file of conda-lock's own form: write the explicit one with `conda-lock render --kind explicit "
+            "--platform linux-64 conda-lock.yml`",
+        ),
+    ],
+)
+def test_what_is_not_locked_is_refused_with_the_command_that_locks_it(
+    read: Read, name: str, text: str, said: str
+) -> None:
+    recipe = CondaEnvironment("preprocess", lock=name)
+    with pytest.raises(ConfigurationError, match=re.escape(said)):
+        recipe.validate(read(recipes=[recipe], files={f"preprocess/{name}": text.encode()}), PLATFORM)
+
+
+def test_the_environment_has_the_python_of_the_container(read: Read) -> None:
+    said = r"has Python 3\.12 in line 2 and the container of 24\.09 has 3\.10, .*: lock python=3\.10"
+    with pytest.raises(ConfigurationError, match=said):
+        RECIPE.validate(read(), OLD)
+    RECIPE.validate(read(LOCK.replace("3.12.4", "3.10.14")), OLD)
+    RECIPE.validate(read(LOCK.replace("3.12.4", "3.9.1")), UNKNOWN)  # the build asks the image
+    with pytest.raises(ConfigurationError, match=r"has no python, which the Python backend needs: add python=3\.12"):
+        RECIPE.validate(read(f"@EXPLICIT\n{NUMPY}"), PLATFORM)
+
+
+def test_one_copy_is_enough(read: Read) -> None:
+    second = CondaEnvironment("other", lock="other.lock")
+    files = {
+        "other/config.pbtxt": config(),
+        "other/other.lock": f"# the same\n@EXPLICIT\n{NUMPY}{PYTHON}".encode(),
+        "other/1/model.py": b"class TritonPythonModel: ...\n",
+    }
+    repository = read(recipes=[RECIPE, second], files=files)
+    RECIPE.validate(repository, PLATFORM)
+    said = 'let other name "$$TRITON_MODEL_DIRECTORY/../preprocess/env.tar.gz" as EXECUTION_ENV_PATH'
+    with pytest.raises(ConfigurationError, match=re.escape(said)):
+        second.validate(repository, PLATFORM)
+    different = read(recipes=[RECIPE, second], files={**files, "other/other.lock": f"@EXPLICIT\n{PYTHON}".encode()})
+    second.validate(different, PLATFORM)
+
+
+def test_values_that_no_repository_could_mend() -> None:
+    with pytest.raises(ConfigurationError, match=r"archive of .* is 'env\.zip' and must end with \.tar\.gz"):
+        CondaEnvironment("preprocess", lock="environment.lock", archive="env.zip")
+    with pytest.raises(ConfigurationError, match=r"lock of CondaEnvironment.'preprocess'. is '/etc/lock' and must be"):
+        CondaEnvironment("preprocess", lock="/etc/lock")
