@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cdk_triton.artifacts.recipes.conda_lock import LockedPackage, read_explicit_lock
@@ -26,10 +26,11 @@ def packages(draw: st.DrawFn) -> tuple[str, str, str, str, str]:
     name, version = draw(names), draw(versions)
     subdir, ending = draw(st.sampled_from(["linux-64", "noarch"])), draw(st.sampled_from(["conda", "tar.bz2"]))
     algorithm, digits = draw(st.sampled_from([("md5", 32), ("sha256", 64)]))
-    digest = draw(st.text("0123456789abcdef", min_size=digits, max_size=digits))
+    digest = f"{draw(st.integers(0, 16**digits - 1)):0{digits}x}"
     return name, version, f"{CHANNEL}/{subdir}/{name}-{version}-{draw(builds)}.{ending}", algorithm, digest
 
 
+@settings(max_examples=50)
 @given(
     st.lists(packages(), min_size=1, max_size=6, unique_by=lambda package: package[0]),
     st.lists(st.sampled_from(["", "# a comment", "# platform: linux-64", "  "]), max_size=4),
