@@ -11,6 +11,7 @@ import uuid
 import zipfile
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -59,6 +60,7 @@ class World:
     stack: str
     bucket: str
     function: str
+    age: timedelta = timedelta(days=40)
 
     def __post_init__(self) -> None:
         self.s3 = self.aws.client("s3")
@@ -89,12 +91,18 @@ class World:
         document = {"schema": 1, "fleet": fleet, "current": current, "previous": previous or {}}
         self.put(f"fleets/{fleet}/25.09-a10g/index.json", json.dumps(document).encode())
 
-    def lock(self, artifact_key: str) -> None:
-        self.put(f"staging/locks/{artifact_key}.json", json.dumps({"build": "cdk-triton-0123456789abcdef"}).encode())
+    def lock(self, artifact_key: str, state: str = "running", members: list[str] | None = None) -> None:
+        """The lock of a build, as `lambda/artifacts/locks.py` writes it."""
+        build = "cdk-triton-0123456789abcdef"
+        lock = {"schema": 1, "artifact_key": artifact_key, "repository": "text", "build": build, "attempt": 1}
+        built = {"schema": 1, "state": state, "build": build, "kind": "codebuild", "created_at": 1.8e9, "link": "log"}
+        self.put(f"staging/locks/{artifact_key}.json", json.dumps(lock).encode())
+        self.put(f"staging/{build}/state.json", json.dumps({**built, "members": members}).encode())
 
     def put(self, key: str, body: bytes, metadata: dict[str, str] | None = None) -> str:
         """Write an object, past HTTP: the local AWS runs in this process."""
         stored = s3_backends[ACCOUNT]["aws"].put_object(self.bucket, key, body)
+        stored.last_modified = datetime.now(UTC).replace(tzinfo=None) - self.age
         stored.set_metadata({f"x-amz-meta-{name}": value for name, value in (metadata or {}).items()})
         etag: str = stored.etag
         return etag

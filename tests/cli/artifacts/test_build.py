@@ -202,7 +202,7 @@ def test_it_asks_until_it_is_done_as_the_provider_framework_does(
     )
 
     assert count == 1
-    assert [event["StartedAt"] for event in handler.events] == [1000, 3000 - 600, 5000 - 600]
+    assert [event["StartedAt"] for event in handler.events] == [1000, 3000 - 2000, 5000 - 2400]
     event = handler.events[0]
     assert (event["RequestType"], event["ResourceType"]) == ("Create", "Custom::TritonArtifacts")
     properties = event["ResourceProperties"]

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def collected(run: Any, world: World, *more: str) -> dict[str, Any]:
-    outcome = run("artifacts", "gc", "--store", world.stack, "--older-than", "0", "--format", "json", *more)
+    outcome = run("artifacts", "gc", "--store", world.stack, "--format", "json", *more)
     assert (outcome.status, outcome.err) == (0, "")
     document: dict[str, Any] = json.loads(outcome.out)
     return document
@@ -37,11 +37,12 @@ def test_nothing_is_deleted_without_yes(run: Any, world: World) -> None:
 
     assert (names(found), found["deleted"], found["kept"]) == ([f"artifacts/text/{key}"], False, 0)
     assert world.stored() == before
-    outcome = run("artifacts", "gc", "--store", world.stack, "--older-than", "0")
+    outcome = run("artifacts", "gc", "--store", world.stack)
     assert outcome.out.splitlines()[-1] == "nothing was deleted; to delete, say --yes"
 
 
-def test_what_is_young_stays_by_default(run: Any, world: World) -> None:
+def test_what_is_young_stays_by_default(run: Any, world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(world, "age", timedelta(days=29))
     world.commit("text", "1")
     outcome = run("artifacts", "gc", "--store", world.stack, "--yes")
     assert outcome.status == 0
@@ -49,6 +50,7 @@ def test_what_is_young_stays_by_default(run: Any, world: World) -> None:
         f"s3://{world.bucket}: deleted 0 archives (0 B) that nothing uses and that was stored"
     )
     assert len(world.stored()) == 2
+    assert len(names(collected(run, world, "--older-than", "28"))) == 1
 
 
 def test_with_yes_only_what_nothing_uses_is_deleted(run: Any, world: World) -> None:
@@ -128,9 +130,21 @@ def test_a_prefix_without_an_index_is_kept_as_a_whole(run: Any, world: World) ->
     assert names(collected(run, world)) == []
 
 
-def test_a_build_keeps_its_artifact(run: Any, world: World) -> None:
-    world.lock(world.commit("text", "1"))
-    assert names(collected(run, world)) == []
+@pytest.mark.parametrize(
+    ("state", "members", "kept"),
+    [
+        ("running", None, True),
+        ("running", ["the key"], True),
+        ("running", ["another"], False),
+        ("ended", ["the key"], False),
+    ],
+)
+def test_a_build_that_has_not_ended_keeps_its_artifact(
+    run: Any, world: World, state: str, members: list[str] | None, kept: bool
+) -> None:
+    key = world.commit("text", "1")
+    world.lock(key, state, members and [key if each == "the key" else each for each in members])
+    assert (names(collected(run, world)) == []) is kept
 
 
 def test_more_objects_than_one_page_and_one_call_takes(run: Any, world: World) -> None:
@@ -144,7 +158,7 @@ def test_an_index_that_cannot_be_read_stops_it(run: Any, world: World) -> None:
     world.commit("text", "1")
     world.put("fleets/fleet/25.09-a10g/index.json", b'{"current": ["text"]}')
 
-    outcome = run("artifacts", "gc", "--store", world.stack, "--older-than", "0", "--yes")
+    outcome = run("artifacts", "gc", "--store", world.stack, "--yes")
 
     assert (outcome.status, outcome.out) == (1, "")
     assert "is not an index of this version of cdk-triton" in outcome.err
@@ -156,7 +170,7 @@ def test_a_bucket_that_keeps_no_versions_stops_it(run: Any, world: World) -> Non
     status = {"Status": "Suspended"}
     world.s3.put_bucket_versioning(Bucket=world.bucket, VersioningConfiguration=status)
     try:
-        outcome = run("artifacts", "gc", "--store", world.stack, "--older-than", "0", "--yes")
+        outcome = run("artifacts", "gc", "--store", world.stack, "--yes")
     finally:
         world.s3.put_bucket_versioning(Bucket=world.bucket, VersioningConfiguration={"Status": "Enabled"})
     assert (outcome.status, outcome.out) == (1, "")
@@ -177,7 +191,7 @@ class Interrupting:
         self.count += 1
         if self.count == self._number:
             self._act()
-        return sweep.survey(self._store, timedelta(0), going, gone)
+        return sweep.survey(self._store, timedelta(days=30), going, gone)
 
 
 READINGS = (1, 2, 3)  # before anything, after the manifests, after the archives
@@ -188,7 +202,7 @@ def test_a_model_that_comes_in_between_gets_everything_back(world: World, number
     key = world.commit("text", "1")
     before = world.stored()
     store = open_store(world.stack)
-    chosen = sweep.survey(store, timedelta(0)).free
+    chosen = sweep.survey(store, timedelta(days=30)).free
     look = Interrupting(store, number, lambda: world.model("late", ModelDataUrl=world.archive("text", key)))
 
     if number == 1:
@@ -205,7 +219,7 @@ def test_an_index_that_comes_in_between_gets_everything_back(world: World, numbe
     world.serve("fleet", "text-1.tar.gz", world.commit("text", "1"))
     before = world.stored()
     store = open_store(world.stack)
-    chosen = sweep.survey(store, timedelta(0)).free
+    chosen = sweep.survey(store, timedelta(days=30)).free
     look = Interrupting(store, number, lambda: world.index("fleet", {"text": "text-1.tar.gz"}))
 
     if number == 1:
@@ -223,7 +237,7 @@ def test_a_reading_that_fails_leaves_everything_as_it_was(world: World, number: 
     world.commit("text", "1")
     before = world.stored()
     store = open_store(world.stack)
-    chosen = sweep.survey(store, timedelta(0)).free
+    chosen = sweep.survey(store, timedelta(days=30)).free
 
     def fail() -> None:
         raise fault
@@ -239,7 +253,7 @@ def test_a_deployment_in_progress_stops_it(world: World, number: int, monkeypatc
     world.commit("text", "1")
     before = world.stored()
     store = open_store(world.stack)
-    chosen = sweep.survey(store, timedelta(0)).free
+    chosen = sweep.survey(store, timedelta(days=30)).free
     # The stack of the local AWS is finished before one can look; the double says that it still goes on.
     look = Interrupting(store, number, lambda: monkeypatch.setattr(sweep, "_deployments", lambda aws: iter(["Models"])))
 
@@ -254,7 +268,7 @@ def test_a_commit_in_between_leaves_archive_and_manifest(world: World, number: i
     world.commit("text", "1")
     before = world.stored()
     store = open_store(world.stack)
-    chosen = sweep.survey(store, timedelta(0)).free
+    chosen = sweep.survey(store, timedelta(days=30)).free
 
     def commit_again() -> None:
         if number == 3:  # a deployment that found neither writes both
@@ -275,7 +289,7 @@ def test_a_commit_in_between_leaves_archive_and_manifest(world: World, number: i
 def test_a_manifest_does_not_come_back_over_another_archive(world: World) -> None:
     key = world.commit("text", "1")
     store = open_store(world.stack)
-    chosen = sweep.survey(store, timedelta(0)).free
+    chosen = sweep.survey(store, timedelta(days=30)).free
     look = Interrupting(store, 3, lambda: world.put(f"artifacts/text/{key}/model.tar.gz", b"built again"))
 
     with pytest.raises(StoreError, match="anew"):

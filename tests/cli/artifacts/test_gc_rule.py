@@ -44,7 +44,7 @@ def stores(draw: st.DrawFn) -> Contents:
     listed = st.frozensets(st.sampled_from(TARGETS))
     indexed = draw(st.lists(st.sampled_from(DIRECTORIES), unique=True))
     indexes = tuple(FleetIndex("fleet", place, draw(listed), draw(listed)) for place in indexed)
-    locks = tuple(Lock(key, {}, NOW) for key in draw(st.lists(st.sampled_from(KEYS), unique=True, max_size=1)))
+    locks = tuple(Lock(key, {}, None) for key in draw(st.lists(st.sampled_from(KEYS), unique=True, max_size=1)))
     return Contents(draw(artifacts()), copies, indexes, locks)
 
 

@@ -72,8 +72,19 @@ def test_a_build_that_runs_is_listed(run: Any, world: World) -> None:
     outcome = run("artifacts", "list", "--store", world.stack)
 
     assert outcome.status == 0
-    assert "abababababab" in outcome.out
-    assert "cdk-triton-0123456789abcdef" in outcome.out
+    (row,) = [line for line in outcome.out.splitlines() if line.startswith("text")]
+    assert " ".join(row.split()) == ("text abababababab running 2027-01-15 08:00 codebuild cdk-triton-0123456789abcdef")
+    assert listed(run, world)["builds"] == [
+        {
+            "key": "ab" * 32,
+            "repository": "text",
+            "build": "cdk-triton-0123456789abcdef",
+            "state": "running",
+            "kind": "codebuild",
+            "link": "log",
+            "since": 1.8e9,
+        }
+    ]
 
 
 def test_the_table_is_for_a_person(run: Any, world: World) -> None:

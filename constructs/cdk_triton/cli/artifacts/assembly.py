@@ -45,7 +45,7 @@ class Planned:
     """What one `Custom::TritonArtifacts` resource asks for, without its fleet.
 
     The fleet's index says what is deployed, and nothing is deployed here: the copies for its endpoint are left to the
-    deployment.
+    deployment. A plan without a fleet is sent as it is; the same plan goes on at once with a build that it has begun.
 
     Attributes:
         name: the resource's logical id.
@@ -197,7 +197,10 @@ def _planned(name: str, resource: Mapping[str, Any], assets: Mapping[str, Asset]
         raise ConfigurationError(
             f"the plan {properties['PlanKey']} of {name} is not among the stack's assets: run `cdk synth` again"
         )
-    document = {**_json(asset.path), "fleet": None}
+    document = _json(asset.path)
+    if document["fleet"] is None:
+        return Planned(name, asset, document, asset.path.read_bytes(), properties)
+    document["fleet"] = None
     text = json.dumps(document, sort_keys=True, indent=1).encode()
     sha256 = hashlib.sha256(text).hexdigest()
     directory = properties["PlanKey"].rpartition("/")

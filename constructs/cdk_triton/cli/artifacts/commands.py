@@ -98,7 +98,7 @@ def build(
 def gc(
     store: StoreOption,
     older_than: Annotated[
-        int, typer.Option(metavar="DAYS", min=0, help="Keep what was stored within that many days.")
+        int, typer.Option(metavar="DAYS", min=1, help="Keep what was stored within that many days.")
     ] = 30,
     yes: Annotated[bool, typer.Option("--yes", help="Delete; otherwise only say what would be deleted.")] = False,
     output: FormatOption = Format.TEXT,

@@ -96,11 +96,25 @@ class FleetIndex:
 
 @dataclass(frozen=True)
 class Lock:
-    """The lock of an artifact that is built, or was when its builder died; `document` is the handler's own."""
+    """The lock of an artifact key; it outlives its build, and expires after 7 days.
+
+    Attributes:
+        artifact_key: the key.
+        document: the lock: `repository`, `build`, …
+        state: the build that it points to: `state`, `kind`, `created_at`, `members`, `link`, …; None if there is none.
+    """
 
     artifact_key: str
     document: Mapping[str, Any]
-    modified: datetime
+    state: Mapping[str, Any] | None
+
+    @property
+    def is_live(self) -> bool:
+        """Whether the key may still come of it; a build that is not there yet, or any more, counts as live."""
+        if self.state is None:
+            return True
+        members = self.state.get("members")
+        return self.state.get("state") != "ended" and (members is None or self.artifact_key in members)
 
 
 @dataclass(frozen=True)
@@ -222,7 +236,7 @@ def _lock(store: Store, file: StoredFile) -> Lock | None:
     document = None if match is None else _json(store, file.key)
     if match is None or document is None:  # not a lock, or gone meanwhile
         return None
-    return Lock(match["key"], document, file.modified)
+    return Lock(match["key"], document, _json(store, f"staging/{document.get('build')}/state.json"))
 
 
 def _json(store: Store, key: str) -> dict[str, Any] | None:

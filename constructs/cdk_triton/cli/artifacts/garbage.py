@@ -6,7 +6,7 @@ Kept is whatever one of these holds:
 * a fleet's index lists it as current or previous. Where a multi-model endpoint's prefix has an index, the index decides
   what of the prefix is used; a prefix without one is used as a whole;
 * it is the artifact that a kept fleet copy was made from: a fleet that is deployed again would have to build it anew;
-* it has a lock: a build of it runs, or was given up and not taken over yet;
+* it has the lock of a build that has not ended;
 * a part of it is younger than the grace period.
 """
 
@@ -81,7 +81,7 @@ def uses(contents: Contents, references: tuple[Reference, ...], bucket: str) -> 
             users += [f"fleet {index.fleet} ({part})" for part, names in parts if copy.target_model in names]
         found[copy.file.key] = users
     sources = _sources(contents.copies, found)
-    locked = {lock.artifact_key for lock in contents.locks}
+    locked = {lock.artifact_key for lock in contents.locks if lock.is_live}
     for artifact in contents.artifacts:
         users = [each.user for each in whole if any(each.covers(bucket, file.key) for file in artifact.files)]
         users += sources.get(artifact.key, [])

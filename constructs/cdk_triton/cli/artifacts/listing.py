@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import Any
 
 from cdk_triton.cli.artifacts.aws import in_parallel
@@ -37,7 +38,7 @@ class Listing:
     Attributes:
         bucket: the store's bucket.
         rows: each committed artifact with its manifest and its users.
-        locks: the locks of builds.
+        locks: those of builds that have not ended.
         unknown: sentences about uses that nobody can know.
     """
 
@@ -68,7 +69,8 @@ def read(store: Store) -> Listing:
         (artifact, manifest, used.get(artifact.files[0].key, ()))
         for artifact, manifest in zip(committed, manifests, strict=True)
     ]
-    return Listing(store.bucket, tuple(rows), contents.locks, users.unknown)
+    live = tuple(lock for lock in contents.locks if lock.is_live)
+    return Listing(store.bucket, tuple(rows), live, users.unknown)
 
 
 def as_json(listing: Listing) -> dict[str, Any]:
@@ -88,7 +90,13 @@ def as_json(listing: Listing) -> dict[str, Any]:
             for artifact, manifest, users in listing.rows
         ],
         "builds": [
-            {"key": lock.artifact_key, "since": lock.modified.isoformat(), "lock": dict(lock.document)}
+            {
+                "key": lock.artifact_key,
+                "repository": lock.document.get("repository"),
+                "build": lock.document.get("build"),
+                **{name: (lock.state or {}).get(name) for name in ("state", "kind", "link")},
+                "since": (lock.state or {}).get("created_at"),
+            }
             for lock in listing.locks
         ],
         "unknown": list(listing.unknown),
@@ -113,14 +121,27 @@ def as_text(listing: Listing) -> Iterator[str]:
         yield from table(("REPOSITORY", "KEY", "PLATFORM", "SIZE", "COMMITTED (UTC)", "MADE", "IN USE BY"), rows)
     if listing.locks:
         builds = [
-            (lock.artifact_key[:SHORT], time_of(lock.modified), str(lock.document.get("build", "")))
+            (
+                str(lock.document.get("repository")),
+                lock.artifact_key[:SHORT],
+                str((lock.state or {}).get("state", "unknown")),
+                "" if (since := _since(lock)) is None else time_of(since),
+                str((lock.state or {}).get("kind", "")),
+                str(lock.document.get("build")),
+            )
             for lock in listing.locks
         ]
         yield ""
-        yield from table(("BUILDING", "SINCE (UTC)", "BUILD"), builds)
+        yield from table(("BUILDING", "KEY", "STATE", "SINCE (UTC)", "BUILDER", "BUILD"), builds)
+        yield ""
     size = sum(artifact.archive.size for artifact, _, _ in listing.rows if artifact.archive is not None)
     yield f"s3://{listing.bucket}: {counted(len(rows), 'artifact')}, {size_of(size)}"
     yield from listing.unknown
+
+
+def _since(lock: Lock) -> datetime | None:
+    created = (lock.state or {}).get("created_at")
+    return datetime.fromtimestamp(created, UTC) if isinstance(created, int | float) else None
 
 
 def manifest_of(store: Store, prefix: str) -> dict[str, Any]:

@@ -20,10 +20,11 @@ from cdk_triton.errors import ConfigurationError, StoreError
 
 __all__ = ["WAITED_SECONDS", "run"]
 
-WAITED_SECONDS: Final = 600
+WAITED_SECONDS: Final = 40 * 60
 """How long the handler is told at most that a request has waited. It gives a request up after 50 minutes, because
-CloudFormation would; nobody does here. And within the first 3 minutes it takes a refused permission for one that has
-not spread yet, so that a request that always seemed new would never hear of it."""
+CloudFormation would; nobody does here. A request that always seemed new would never hear of a refused permission, which
+in the first 3 minutes counts as one that has not spread yet, nor of a failed build: one that failed before the request
+began is built again. So it began 40 minutes ago at most, which is far more than lies between two polls."""
 
 _TOLD_SECONDS: Final = 300
 """A line at least this often, for a person and for a CI that ends what is silent."""
@@ -108,7 +109,7 @@ def _progress(store: Store, planned: Planned) -> str:
     commits = planned.plan["commits"]
     committed = _committed(store, planned)
     keys = {commit["artifact_key"] for commit in commits}
-    building = sum(lock.artifact_key in keys - committed for lock in read_locks(store))
+    building = sum(lock.is_live and lock.artifact_key in keys - committed for lock in read_locks(store))
     return f"{planned.name}: {len(committed)} of {len(keys)} artifacts are committed, {building} are being built"
 
 
