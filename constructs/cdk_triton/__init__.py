@@ -11,11 +11,20 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from cdk_triton.artifacts import CondaEnvironment, DaliPipeline, OnnxExport, Parity, S3File, TensorRTPlan, Tolerance
-    from cdk_triton.hosting import TritonArtifactStore, TritonEndpoint, TritonModel, TritonMultiModel, TritonVariant
+    from cdk_triton.hosting import (
+        CodeBuildGpuBuilder,
+        SageMakerProcessingBuilder,
+        TritonArtifactStore,
+        TritonEndpoint,
+        TritonModel,
+        TritonMultiModel,
+        TritonVariant,
+    )
     from cdk_triton.sagemaker import ServingPlatform
     from cdk_triton.triton import ContainerEnvironment, ModelRepository
 
 __all__ = [
+    "CodeBuildGpuBuilder",
     "CondaEnvironment",
     "ContainerEnvironment",
     "DaliPipeline",
@@ -23,6 +32,7 @@ __all__ = [
     "OnnxExport",
     "Parity",
     "S3File",
+    "SageMakerProcessingBuilder",
     "ServingPlatform",
     "TensorRTPlan",
     "Tolerance",
@@ -34,6 +44,7 @@ __all__ = [
 ]
 
 _ROOM_OF = {
+    "CodeBuildGpuBuilder": "hosting",
     "CondaEnvironment": "artifacts",
     "ContainerEnvironment": "triton",
     "DaliPipeline": "artifacts",
@@ -41,6 +52,7 @@ _ROOM_OF = {
     "OnnxExport": "artifacts",
     "Parity": "artifacts",
     "S3File": "artifacts",
+    "SageMakerProcessingBuilder": "hosting",
     "ServingPlatform": "sagemaker",
     "TensorRTPlan": "artifacts",
     "Tolerance": "artifacts",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +12,7 @@ import onnx.parser
 import pytest
 from aws_cdk.assertions import Template
 
-from cdk_triton import ModelRepository, ServingPlatform
+from cdk_triton import ModelRepository, ServingPlatform, TensorRTPlan
 
 ROOT = Path(__file__).parents[2]
 
@@ -50,6 +50,17 @@ ONNX_MODEL = """
 graph (int32[N, L] IDS) => (float[N, 4] VECTOR) { VECTOR = Cast<to = 1>(IDS) }
 """
 
+PLAN_NETWORK = """
+platform: "tensorrt_plan"
+max_batch_size: 8
+input [ { name: "IDS" data_type: TYPE_INT32 dims: [ 4 ] } ]
+output [ { name: "VECTOR" data_type: TYPE_FP32 dims: [ 4 ] } ]
+"""
+PLAN_SOURCE = """
+<ir_version: 8, opset_import: ["" : 17]>
+graph (int32[N, 4] IDS) => (float[N, 4] VECTOR) { VECTOR = Cast<to = 1>(IDS) }
+"""
+
 
 class World:
     """What the tests share: names, and ways to look at a synthesised app."""
@@ -81,6 +92,16 @@ class World:
             (root / path).parent.mkdir(parents=True, exist_ok=True)
             (root / path).write_bytes(content if isinstance(content, bytes) else content.encode())
         return ModelRepository.from_directory(root)
+
+    def repository_with_plan(
+        self, name: str = "text", *, recipes: Iterable[TensorRTPlan] = (TensorRTPlan("network", onnx="network.onnx"),)
+    ) -> ModelRepository:
+        """The repository with a TensorRT model, whose plan is built of `network/network.onnx` by default."""
+        root = self.repository(name, network=PLAN_NETWORK).root
+        (root / "preprocess/config.pbtxt").write_text(PREPROCESS.replace("-1", "4"))
+        (root / "network/1/model.onnx").unlink()
+        (root / "network/network.onnx").write_bytes(onnx.parser.parse_model(PLAN_SOURCE).SerializeToString())
+        return ModelRepository.from_directory(root, recipes=recipes)
 
     def repository_again(self, name: str, below: str = "repositories") -> ModelRepository:
         """The repository as it stands."""

@@ -108,6 +108,8 @@ def test_the_acknowledged_findings_are_these_and_each_has_a_reason(app: cdk.App)
     )
     assets = "cdk-hnb659fds-assets-<AWS::AccountId>-<AWS::Region>"
     log_groups = "arn:<AWS::Partition>:logs:<AWS::Region>:<AWS::AccountId>:log-group:/aws/sagemaker/Endpoints/*"
+    job_logs = "arn:<AWS::Partition>:logs:<AWS::Region>:<AWS::AccountId>:log-group:/aws/sagemaker/ProcessingJobs"
+    jobs = "arn:<AWS::Partition>:sagemaker:<AWS::Region>:<AWS::AccountId>:processing-job/cdk-triton-*"
     (fleet,) = (rule for rule in rules if rule.startswith(f"IAM5[Resource::{imported}/fleets/twoensembles-fleet-"))
     assert rules == {
         "S1",
@@ -116,6 +118,12 @@ def test_the_acknowledged_findings_are_these_and_each_has_a_reason(app: cdk.App)
         f"IAM5[Resource::arn:<AWS::Partition>:s3:::{assets}/triton-*]",
         f"IAM5[Resource::{bucket}/artifacts/*]",
         f"IAM5[Resource::{bucket}/fleets/*]",
+        f"IAM5[Resource::{bucket}/staging/*]",
+        f"IAM5[Resource::{bucket}/staging/*/in/*]",
+        f"IAM5[Resource::{bucket}/staging/*/out/*]",
+        f"IAM5[Resource::{jobs}]",
+        f"IAM5[Resource::{job_logs}:*]",
+        f"IAM5[Resource::{job_logs}:log-stream:cdk-triton-*]",
         "IAM5[Resource::<StoreOnEvent4A3AAEE4.Arn>:*]",
         "IAM5[Resource::<StoreIsComplete2988A74C.Arn>:*]",
         "IAM5[Resource::<StoreProviderframeworkisCompleteB9E98A29.Arn>:*]",

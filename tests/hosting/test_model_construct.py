@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import shutil
 from collections.abc import Callable
-from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import aws_cdk as cdk
@@ -327,18 +326,3 @@ def test_the_construct_paths_are_a_contract(world: World, stack: cdk.Stack) -> N
         "Stack/Model/Resource",
     }
     assert [child.node.id for child in stack.node.children] == ["Model", "TritonImages2509", "TritonArtifacts"]
-
-
-@dataclass(frozen=True)
-class Build:
-    produces: tuple[str, ...]
-
-
-def test_a_repository_that_needs_a_build_is_refused(world: World, stack: cdk.Stack) -> None:
-    repository = replace(world.repository(), recipes=(Build(produces=("network/1/model.plan",)),))
-    with pytest.raises(ConfigurationError) as caught:
-        TritonModel(stack, "Model", repository=repository, platform=world.platform)
-    assert str(caught.value) == (
-        f"the repository {repository.root} needs a build that deployments cannot run yet; put "
-        "network/1/model.plan into it and leave its recipes out"
-    )

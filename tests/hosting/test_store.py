@@ -62,7 +62,7 @@ def test_the_bucket_is_closed_kept_and_answers_tls_only(store: TritonArtifactSto
     )
 
 
-def test_only_unfinished_uploads_and_replaced_versions_expire(
+def test_only_unfinished_uploads_replaced_versions_and_what_is_staged_expire(
     store: TritonArtifactStore, stack: cdk.Stack, world: World
 ) -> None:
     bucket = world.only(stack, "AWS::S3::Bucket")
@@ -73,7 +73,14 @@ def test_only_unfinished_uploads_and_replaced_versions_expire(
             "Status": "Enabled",
             "AbortIncompleteMultipartUpload": {"DaysAfterInitiation": 1},
             "NoncurrentVersionExpiration": {"NoncurrentDays": 30},
-        }
+        },
+        {
+            "Id": "ExpireWhatBuildsReadAndWrite",
+            "Status": "Enabled",
+            "Prefix": "staging/",
+            "ExpirationInDays": 7,
+            "NoncurrentVersionExpiration": {"NoncurrentDays": 1},
+        },
     ]
 
 
@@ -83,9 +90,10 @@ def statements(world: World, stack: cdk.Stack, logical_id_prefix: str) -> list[d
     return list(policy["Properties"]["PolicyDocument"]["Statement"])
 
 
-def test_the_copying_handler_may_do_exactly_this(
-    store: TritonArtifactStore, stack: cdk.Stack, world: World, flattened: Callable[[Any], str]
+def test_a_handler_without_builders_may_do_exactly_this(
+    stack: cdk.Stack, world: World, flattened: Callable[[Any], str]
 ) -> None:
+    TritonArtifactStore(stack, "Store", builders=[])
     found = {
         (action, flattened(resource))
         for statement in statements(world, stack, "StoreIsCompleteRole")
@@ -94,7 +102,7 @@ def test_the_copying_handler_may_do_exactly_this(
     }
     bucket = next(iter(world.resources(stack, "AWS::S3::Bucket")))
     logs = next(iter(world.resources(stack, "AWS::Logs::LogGroup")))
-    objects = [f"<{bucket}.Arn>/artifacts/*", f"<{bucket}.Arn>/fleets/*"]
+    objects = [f"<{bucket}.Arn>/{top}/*" for top in ("artifacts", "fleets", "staging")]
 
     assert found == {
         ("logs:CreateLogStream", f"<{logs}.Arn>"),

@@ -1,15 +1,19 @@
-"""The CDK constructs: `TritonArtifactStore`, `TritonModel`, `TritonMultiModel`, `TritonEndpoint`, `TritonVariant`."""
+"""The CDK constructs: `TritonArtifactStore` and its builders, models, fleets and endpoints with their variants."""
 
 from __future__ import annotations
 
+from cdk_triton.hosting.codebuild_gpu_builder import CodeBuildGpuBuilder
 from cdk_triton.hosting.endpoint import TritonEndpoint, TritonVariant
 from cdk_triton.hosting.model import ITritonModel, TritonModel
 from cdk_triton.hosting.multi_model import TritonMultiModel
+from cdk_triton.hosting.processing_builder import SageMakerProcessingBuilder
 from cdk_triton.hosting.store import ITritonArtifactStore, TritonArtifactStore
 
 __all__ = [
+    "CodeBuildGpuBuilder",
     "ITritonArtifactStore",
     "ITritonModel",
+    "SageMakerProcessingBuilder",
     "TritonArtifactStore",
     "TritonEndpoint",
     "TritonModel",

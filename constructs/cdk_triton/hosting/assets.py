@@ -2,7 +2,7 @@
 
 An archive goes straight to its place as a file asset. `aws_s3_assets.Asset` would read it again to hash it, hash the
 key that names it once more, and copy it: three times the size of the weights for nothing. The name is the artifact key,
-so that what is in the assembly already is not packed again.
+or that of its sources where it is built from them, so that what is in the assembly already is not packed again.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from weakref import WeakKeyDictionary
@@ -17,7 +18,8 @@ from weakref import WeakKeyDictionary
 from aws_cdk import FileAssetPackaging, IStackSynthesizer, NestedStack, Stack, Stage, Token
 from constructs import Construct
 
-from cdk_triton.artifacts import artifact_key, write_archive
+from cdk_triton.artifacts import artifact_key, sources_key, write_archive
+from cdk_triton.artifacts.program import write_program
 from cdk_triton.errors import ArchiveError, ConfigurationError
 from cdk_triton.sagemaker import ServingPlatform
 from cdk_triton.triton import ModelRepository
@@ -72,23 +74,55 @@ class CloudAssembly:
             The artifact key and the object key among the assets.
 
         Raises:
-            ConfigurationError: the repository has recipes, which nothing builds yet.
             ArchiveError: a file cannot be read or is written to at this moment, or the archive cannot be written.
         """
-        if repository.recipes:
-            files = ", ".join(path for recipe in repository.recipes for path in recipe.produces)
-            raise ConfigurationError(
-                f"the repository {repository.root} needs a build that deployments cannot run yet; "
-                f"put {files} into it and leave its recipes out"
-            )
         key = artifact_key(repository, platform)
-        target = self._assets / f"asset.{ASSET_PREFIX}{key}.tar.gz"
+        asset = self._add_packed(
+            repository, key, lambda: artifact_key(repository, platform), f"Triton repository {repository.name}", pack
+        )
+        return key, asset
+
+    def add_sources(self, repository: ModelRepository, *, pack: bool) -> str:
+        """Publish what a repository is built from, named by the content of its files.
+
+        Returns:
+            The object key among the assets.
+
+        Raises:
+            ArchiveError: a file cannot be read or is written to at this moment, or the archive cannot be written.
+        """
+
+        def name() -> str:
+            return f"sources-{sources_key(repository)}"
+
+        return self._add_packed(repository, name(), name, f"Sources of Triton repository {repository.name}", pack)
+
+    def add_program(self) -> str:
+        """Publish the program that builds, named by its content.
+
+        Returns:
+            The object key among the assets.
+        """
+        draft = self._assets / f"asset.{ASSET_PREFIX}program.{os.getpid()}.tmp"
+        try:
+            write_program(draft)
+            name = f"program-{hashlib.sha256(draft.read_bytes()).hexdigest()}"
+            target = self._assets / f"asset.{ASSET_PREFIX}{name}.pyz"
+            draft.replace(target)
+        finally:
+            draft.unlink(missing_ok=True)
+        return self._add(target, name, "The program that builds Triton artifacts")[1]
+
+    def _add_packed(
+        self, repository: ModelRepository, name: str, name_again: Callable[[], str], display_name: str, pack: bool
+    ) -> str:
+        target = self._assets / f"asset.{ASSET_PREFIX}{name}.tar.gz"
         if pack and not target.exists():
             draft = target.with_suffix(f".{os.getpid()}.tmp")
             try:
                 write_archive(repository, draft)
-                # The archive has the key of what was there before: it takes its place only if that is still so.
-                if artifact_key(repository, platform) != key:
+                # The archive has the name of what was there before: it takes its place only if that is still so.
+                if name_again() != name:
                     raise ArchiveError(
                         f"a file of {repository.root} was written to while it was packed: run this again when nothing "
                         "writes to it any more"
@@ -96,7 +130,7 @@ class CloudAssembly:
                 draft.replace(target)
             finally:
                 draft.unlink(missing_ok=True)
-        return key, self._add(target, key, f"Triton repository {repository.name}")[1]
+        return self._add(target, name, display_name)[1]
 
     def add_plan(self, plan: object) -> PublishedPlan:
         """Publish a plan for the store's handler.

@@ -1,28 +1,34 @@
 """Brings archives into the artifact store while a stack is deployed: one custom resource per model or fleet.
 
+An archive is packed at synth, or built during the deployment from sources that are. A plan that builds nothing is the
+same as before there were builds.
+
 Its properties are the plan's place and hash and nothing that grows, because a thousand ensembles would not fit into the
 events of Lambda and Step Functions. URLs and target models are composed at synth; the resource returns no data.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from aws_cdk import CustomResource, Duration
 from constructs import Construct
 
-from cdk_triton.artifacts import source_key
+from cdk_triton.artifacts import S3File, build_inputs, ensemble_document, recipes_of, source_key
 from cdk_triton.hosting import layout
 from cdk_triton.hosting.assets import CloudAssembly
+from cdk_triton.hosting.building import builder_document, warn_about_duration
+from cdk_triton.hosting.images import ContainerImage
 from cdk_triton.hosting.store import ITritonArtifactStore
 from cdk_triton.sagemaker import ServingPlatform
 from cdk_triton.triton import ModelRepository
 
 __all__ = ["Artifact", "deliver", "prepare"]
 
-PLAN_SCHEMA = 1
-"""Raised together with `lambda/artifacts/plan.py` when a plan says something that older handlers would misread."""
+PLAN_SCHEMA, BUILD_PLAN_SCHEMA = 1, 2
+"""Of a plan that only commits, and of one that also builds. Raised together with `lambda/artifacts/plan.py` when a plan
+says something that older handlers would misread."""
 
 SERVICE_TIMEOUT = Duration.minutes(58)
 """A backstop: should the provider framework's own timeout handler fail, CloudFormation would wait an hour in vain."""
@@ -30,21 +36,25 @@ SERVICE_TIMEOUT = Duration.minutes(58)
 
 @dataclass(frozen=True)
 class Artifact:
-    """A packed repository on its way into the store.
+    """A repository on its way into the store.
 
     Attributes:
+        repository: the repository.
         name: the repository's name.
         key: SHA-256 over everything that determines the archive.
         source: the same without the platform.
         platform: the platform's label.
-        asset: the archive's object key among the assets.
+        asset: the archive's object key among the assets; None where it is built.
+        build: how it is built: the inputs of a build and its ensemble, as plans say them.
     """
 
+    repository: ModelRepository
     name: str
     key: str
     source: str
     platform: str
-    asset: str
+    asset: str | None
+    build: Mapping[str, object] | None = None
 
     @property
     def archive(self) -> str:
@@ -53,15 +63,28 @@ class Artifact:
 
 
 def prepare(assembly: CloudAssembly, repository: ModelRepository, platform: ServingPlatform, *, pack: bool) -> Artifact:
-    """Key a repository and pack it into the cloud assembly; `pack=False` where the synthesis is known to fail.
+    """Key a repository and pack it, or what it is built from, into the cloud assembly.
+
+    Args:
+        assembly: where the assets go.
+        repository: the repository.
+        platform: what serves it.
+        pack: False where the synthesis is known to fail: then nothing is packed and nothing built.
 
     Raises:
-        ConfigurationError: the directory's name cannot be part of an object key.
+        ConfigurationError: the directory's name cannot be part of an object key, or a recipe does not fit.
         ArchiveError: a file cannot be read, or the archive cannot be written.
     """
     name = layout.check_name(repository.name, "the repository's directory")
-    key, asset = assembly.add_archive(repository, platform, pack=pack)
-    return Artifact(name, key, source_key(repository), platform.label, asset)
+    if not (repository.recipes and pack):
+        key, asset = assembly.add_archive(repository, platform, pack=pack)
+        return Artifact(repository, name, key, source_key(repository), platform.label, asset)
+    ensemble = ensemble_document(repository, platform)
+    inputs = build_inputs(repository, assembly.add_sources(repository, pack=pack))
+    build = {"inputs": inputs, "ensemble": ensemble}
+    return Artifact(
+        repository, name, str(ensemble["artifact_key"]), source_key(repository), platform.label, None, build
+    )
 
 
 def deliver(
@@ -70,6 +93,8 @@ def deliver(
     store: ITritonArtifactStore,
     artifacts: Mapping[str, Artifact],
     *,
+    platform: ServingPlatform,
+    image: ContainerImage,
     fleet: str | None = None,
 ) -> CustomResource:
     """Have the store's handler commit the artifacts and, for a fleet, copy them to where its endpoint finds them.
@@ -79,34 +104,56 @@ def deliver(
         assembly: where its assets go.
         store: where the artifacts go.
         artifacts: by ensemble; the names matter for a fleet only.
+        platform: what serves them, and what they are built for.
+        image: the image that serves them, and that they are built in.
         fleet: the fleet's name.
 
     Raises:
-        ConfigurationError: the store cannot read the stack's assets.
+        ConfigurationError: the store cannot read the stack's assets, or has no builder for the platform.
     """
-    plan = {
+    # One repository may serve under several names; it is committed once.
+    distinct = list({a.archive: a for a in artifacts.values()}.values())
+    built = [artifact for artifact in distinct if artifact.build is not None]
+    plan: dict[str, object] = {
         "schema": PLAN_SCHEMA,
-        # One repository may serve under several names; it is committed once.
-        "commits": [_commit(artifact) for artifact in {a.archive: a for a in artifacts.values()}.values()],
+        "commits": [_commit(artifact) for artifact in distinct],
         "fleet": None if fleet is None else _fleet(fleet, artifacts),
     }
+    if built:
+        builder = store.builder_for(scope, platform, _s3_files(built))
+        warn_about_duration(scope, builder, [artifact.repository for artifact in built])
+        plan |= {
+            "schema": BUILD_PLAN_SCHEMA,
+            "commits": [{**_commit(artifact), "build": artifact.build} for artifact in distinct],
+            "builder": builder_document(builder, platform, assembly.add_program()),
+        }
     published = assembly.add_plan(plan)
     store.require_assets_of(scope, published.bucket_name)
+    properties = {
+        "PlanBucket": published.bucket_name,
+        "PlanKey": published.object_key,
+        "PlanSha256": published.sha256,
+    }
     return CustomResource(
         scope,
         "Artifacts",
         resource_type="Custom::TritonArtifacts",
         service_token=store.service_token,
         service_timeout=SERVICE_TIMEOUT,
-        properties={
-            "PlanBucket": published.bucket_name,
-            "PlanKey": published.object_key,
-            "PlanSha256": published.sha256,
-        },
+        properties=properties | ({"BuildImage": image.uri} if built else {}),
     )
 
 
-def _commit(artifact: Artifact) -> dict[str, str]:
+def _s3_files(artifacts: Iterable[Artifact]) -> list[S3File]:
+    return [
+        file
+        for artifact in artifacts
+        for recipe in recipes_of(artifact.repository)
+        for _, file in sorted(recipe.s3_files.items())
+    ]
+
+
+def _commit(artifact: Artifact) -> dict[str, object]:
     return {
         "repository": artifact.name,
         "artifact_key": artifact.key,

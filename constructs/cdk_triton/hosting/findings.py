@@ -9,7 +9,7 @@ get here.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 import jsii
 from aws_cdk import Annotations, Stage, Validations
@@ -18,7 +18,7 @@ from constructs import IConstruct, IValidation
 from cdk_triton.triton import Finding, Severity
 from cdk_triton.triton.findings import printable
 
-__all__ = ["report"]
+__all__ = ["report", "report_errors"]
 
 
 def report(construct: IConstruct, findings: Iterable[Finding], *, what: str) -> bool:
@@ -35,12 +35,18 @@ def report(construct: IConstruct, findings: Iterable[Finding], *, what: str) -> 
     errors = []
     for finding in findings:
         if finding.severity is Severity.ERROR:
-            errors.append(finding)
-            Validations.of(construct).add_error(finding.code, _sentence(finding, what))
+            errors.append((finding.code, _sentence(finding, what)))
         else:
             Annotations.of(construct).add_warning_v2(finding.code, _sentence(finding, what))
+    return report_errors(construct, errors)
+
+
+def report_errors(construct: IConstruct, errors: Sequence[tuple[str, str]]) -> bool:
+    """Attach errors to a construct, each a code and a sentence; True where there are none."""
+    for code, sentence in errors:
+        Validations.of(construct).add_error(code, sentence)
     if errors and Stage.of(construct) is not construct.node.root:
-        construct.node.add_validation(_Errors([f"{f.code}: {_sentence(f, what)}" for f in errors]))
+        construct.node.add_validation(_Errors([f"{code}: {sentence}" for code, sentence in errors]))
     return not errors
 
 

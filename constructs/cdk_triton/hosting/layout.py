@@ -6,6 +6,9 @@
     artifacts/<repository>/<artifact key>/manifest.json       written last: the commit
     fleets/<fleet>/<release>-<gpu>/<ensemble>-<source10>.tar.gz
     fleets/<fleet>/<release>-<gpu>/index.json                 current and previous target models
+    staging/<build id>/in/                                    what a build reads; expires after 7 days
+    staging/<build id>/out/                                   what it writes; expires too
+    staging/locks/<artifact key>.json                         who builds an archive at the moment
 
 An archive lies below the name of its repository's directory and not below an ensemble's, because it is the repository
 that is packed: a fleet may serve one archive as several ensembles, under names of its own. Repositories whose
@@ -26,6 +29,7 @@ from cdk_triton.sagemaker.limits import MAX_TARGET_MODEL_LENGTH
 
 __all__ = [
     "SOURCE_DIGITS",
+    "STAGING_PREFIX",
     "archive_key",
     "archive_prefix",
     "check_name",
@@ -38,6 +42,9 @@ __all__ = [
 
 SOURCE_DIGITS = 10
 """Digits of the source key in a target model's name: two versions of one ensemble meet with a chance of 1 in 10^12."""
+
+STAGING_PREFIX = "staging/"
+"""Below it lies what builds read and write, and their locks. Everything else about it is the handler's business."""
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 _MAX_NAME_LENGTH = 200  # leaves room for the rest of a target model's name and of a URL of 1024 characters

@@ -12,6 +12,7 @@ from constructs import Construct, Node
 
 from cdk_triton.hosting import layout
 from cdk_triton.hosting.assets import CloudAssembly
+from cdk_triton.hosting.building import check_recipes
 from cdk_triton.hosting.checked import check
 from cdk_triton.hosting.delivery import deliver, prepare
 from cdk_triton.hosting.execution_role import execution_role, grant_execution
@@ -93,6 +94,7 @@ class TritonModel(Resource):
         self.platform = platform
         settings = ContainerEnvironment() if environment is None else environment
         sound = report(self, check(repository, "single", platform, settings), what=str(repository.root))
+        sound &= check_recipes(self, repository, platform, what=str(repository.root))
         warn_about_host(self, platform)
         entry = repository.entry_model()
         variables = settings.variables(multi_model=False, default_model=None if entry is None else entry.name)
@@ -101,7 +103,7 @@ class TritonModel(Resource):
         assembly = CloudAssembly(self)
         artifact = prepare(assembly, repository, platform, pack=sound)
         home = store_of(self, store)
-        delivery = deliver(self, assembly, home, {repository.name: artifact})
+        delivery = deliver(self, assembly, home, {repository.name: artifact}, platform=platform, image=image)
         self.role = execution_role(self, role)
         policy = grant_execution(self.role, self, home.bucket, layout.archive_prefix(artifact.name), image)
 

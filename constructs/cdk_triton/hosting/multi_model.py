@@ -13,6 +13,7 @@ from constructs import Construct
 from cdk_triton.errors import ConfigurationError
 from cdk_triton.hosting import layout
 from cdk_triton.hosting.assets import CloudAssembly
+from cdk_triton.hosting.building import check_recipes
 from cdk_triton.hosting.checked import check
 from cdk_triton.hosting.delivery import deliver, prepare
 from cdk_triton.hosting.execution_role import execution_role, grant_execution
@@ -87,8 +88,13 @@ class TritonMultiModel(Resource):
         variables = settings.variables(multi_model=True)
         # Every repository is checked before any is packed.
         reports = [
-            report(self, check(repository, "multi", platform, settings), what=f"{name} ({repository.root})")
+            sound
             for name, repository in ensembles.items()
+            for what in (f"{name} ({repository.root})",)
+            for sound in (
+                report(self, check(repository, "multi", platform, settings), what=what),
+                check_recipes(self, repository, platform, what=what),
+            )
         ]
         warn_about_host(self, platform)
         warn_about_fleet(self, settings, ensembles)
@@ -100,7 +106,7 @@ class TritonMultiModel(Resource):
             {name: layout.target_model(name, artifact.source) for name, artifact in artifacts.items()}
         )
         home = store_of(self, store)
-        delivery = deliver(self, assembly, home, artifacts, fleet=self.fleet_name)
+        delivery = deliver(self, assembly, home, artifacts, platform=platform, image=image, fleet=self.fleet_name)
         self.role = execution_role(self, role)
         policy = grant_execution(self.role, self, home.bucket, layout.fleet_prefix(self.fleet_name), image)
 

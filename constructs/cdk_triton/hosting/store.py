@@ -1,9 +1,9 @@
-"""`TritonArtifactStore`: the bucket that keeps archives, and the handler that brings them there."""
+"""`TritonArtifactStore`: the bucket that keeps archives, and the handlers and builders that bring them there."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Protocol
 
@@ -15,9 +15,14 @@ from aws_cdk import aws_s3 as s3
 from aws_cdk import custom_resources as cr
 from constructs import Construct, IConstruct
 
+from cdk_triton.artifacts import S3File
 from cdk_triton.errors import ConfigurationError
 from cdk_triton.hosting.acknowledgements import acknowledge, acknowledge_wildcard
 from cdk_triton.hosting.assets import ASSET_PREFIX
+from cdk_triton.hosting.build_services import BuildServices
+from cdk_triton.hosting.builders import Builder
+from cdk_triton.hosting.layout import STAGING_PREFIX
+from cdk_triton.sagemaker import ServingPlatform
 
 __all__ = ["ITritonArtifactStore", "TritonArtifactStore", "store_of"]
 
@@ -50,6 +55,13 @@ class ITritonArtifactStore(Protocol):
             ConfigurationError: they go to another bucket.
         """
 
+    def builder_for(self, scope: Construct, platform: ServingPlatform, inputs: Iterable[S3File]) -> Builder:
+        """Choose what builds for a platform, and allow it the image and the handler the inputs.
+
+        Raises:
+            ConfigurationError: no builder of the store has the platform's GPU.
+        """
+
 
 class TritonArtifactStore(Construct):
     """Keeps archives for every stack of an account and region; outlives the stacks that use it.
@@ -59,7 +71,12 @@ class TritonArtifactStore(Construct):
 
     The bucket is retained, versioned, encrypted by S3, closed to the public, and answers TLS only. Archives and their
     manifests are written once and never changed; nothing here deletes them, because a rollback needs the old ones.
-    Uploads that were begun and never completed expire after a day, versions that somebody replaced or deleted after 30.
+    Uploads that were begun and never completed expire after a day, versions that somebody replaced or deleted after 30,
+    what builds read and write after 7.
+
+    Repositories with recipes are built by one of the builders, the first that has the GPU of the model's platform. By
+    default they are `CodeBuildGpuBuilder`, where the region of the store's stack is known and has CodeBuild's GPU, and
+    `SageMakerProcessingBuilder`. A builder that you name is taken at your word where the region is not known.
 
     The handler may read every object whose name begins with `triton-` in the bucket of the CDK's bootstrap, rather than
     the exact archives: about a hundred exact names overflow the 10 KB that AWS allows a role's policies, and they would
@@ -68,16 +85,26 @@ class TritonArtifactStore(Construct):
     Attributes:
         bucket: the bucket.
         service_token: the provider of `Custom::TritonArtifacts`.
+        handler_role: reads what builds need from S3: where a bucket in another account or an encryption key of your own
+            has to allow that, allow it to this role.
+        build_roles: of the builders' jobs, by the builder's kind, for what no image name tells: who may pull it.
 
     Args:
         scope: a stack of its own, where possible.
         id: the construct's id.
+        builders: what runs builds, in order of preference, at most one of each kind.
 
     Raises:
-        ConfigurationError: the stack's synthesizer does not say where assets go.
+        ConfigurationError: the stack's synthesizer does not say where assets go, or two builders are of one kind.
     """
 
-    def __init__(self, scope: Construct, id: str) -> None:  # noqa: A002 - CDK's name
+    def __init__(
+        self,
+        scope: Construct,
+        id: str,  # noqa: A002 - CDK's name
+        *,
+        builders: Sequence[Builder] | None = None,
+    ) -> None:
         super().__init__(scope, id)
         self.bucket: s3.IBucket = _bucket(self)
         log_group = logs.LogGroup(
@@ -85,9 +112,15 @@ class TritonArtifactStore(Construct):
         )
         code = lambda_.Code.from_asset(_handlers(), exclude=["__pycache__", "*.pyc"], ignore_mode=IgnoreMode.GIT)
         self._asset_bucket, directory = _place_of_assets(self, code)
-        on_event = self._handler("OnEvent", "artifacts.on_event", code, Duration.seconds(30), log_group)
-        is_complete = self._handler("IsComplete", "artifacts.is_complete", code, SLICE, log_group)
+        self.handler_role = _lambda_role(self, "IsCompleteRole", log_group)
+        role = _lambda_role(self, "OnEventRole", log_group)
+        on_event = self._handler("OnEvent", "artifacts.on_event", code, Duration.seconds(30), log_group, role)
+        is_complete = self._handler("IsComplete", "artifacts.is_complete", code, SLICE, log_group, self.handler_role)
         self._allow_copies(is_complete, f"{directory}{ASSET_PREFIX}")
+        self._builds = BuildServices(self, builders, self.bucket, self.handler_role)
+        self.build_roles = self._builds.roles
+        for function in (on_event, is_complete):
+            function.add_environment("BUILDERS", self._builds.settings)
         provider = cr.Provider(
             self,
             "Provider",
@@ -119,6 +152,14 @@ class TritonArtifactStore(Construct):
                 "or give the stack a store of its own"
             )
 
+    def builder_for(self, scope: Construct, platform: ServingPlatform, inputs: Iterable[S3File]) -> Builder:
+        """Choose what builds for a platform, and allow it the image and the handler the inputs.
+
+        Raises:
+            ConfigurationError: no builder of the store has the platform's GPU.
+        """
+        return self._builds.builder_for(scope, platform, inputs)
+
     def _handler(
         self,
         id: str,  # noqa: A002
@@ -126,6 +167,7 @@ class TritonArtifactStore(Construct):
         code: lambda_.Code,
         timeout: Duration,
         log_group: logs.ILogGroup,
+        role: iam.IRole,
     ) -> lambda_.Function:
         return lambda_.Function(
             self,
@@ -135,7 +177,7 @@ class TritonArtifactStore(Construct):
             handler=handler,
             timeout=timeout,
             memory_size=512,
-            role=_lambda_role(self, f"{id}Role", log_group),
+            role=role,
             environment={"STORE_BUCKET": self.bucket.bucket_name},
             log_group=log_group,
             logging_format=lambda_.LoggingFormat.JSON,
@@ -198,7 +240,14 @@ def _bucket(scope: Construct) -> s3.Bucket:
                 id="ExpireWhatNobodyRefersTo",
                 abort_incomplete_multipart_upload_after=Duration.days(1),
                 noncurrent_version_expiration=Duration.days(30),
-            )
+            ),
+            # Longer than any job may wait and run: 8 and 36 hours.
+            s3.LifecycleRule(
+                id="ExpireWhatBuildsReadAndWrite",
+                prefix=STAGING_PREFIX,
+                expiration=Duration.days(7),
+                noncurrent_version_expiration=Duration.days(1),
+            ),
         ],
     )
     acknowledge(bucket, "S1", "Access logs need a bucket of the user's choice; CloudTrail's data events tell more.")

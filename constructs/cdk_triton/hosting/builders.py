@@ -1,0 +1,212 @@
+"""What runs builds: one interface, and what its implementations share.
+
+A builder is a value: which service, which machine, for how long. The artifact store makes its resources, because a
+build outlives the stack that asked for it. Whichever service runs it, a job reads a folder of the store's bucket and
+writes another, in the very image that serves.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal, Protocol
+
+from aws_cdk import Duration, Stack
+from aws_cdk import aws_ec2 as ec2
+from aws_cdk import aws_iam as iam
+from aws_cdk import aws_s3 as s3
+from constructs import Construct
+
+from cdk_triton.errors import ConfigurationError
+from cdk_triton.hosting import layout
+from cdk_triton.hosting.acknowledgements import acknowledge_wildcard
+from cdk_triton.sagemaker import ServingPlatform
+
+__all__ = [
+    "DEFAULT_TIMEOUT",
+    "BuildService",
+    "Builder",
+    "Network",
+    "allow_network",
+    "allow_staging",
+    "build_role",
+    "check_network",
+    "minutes",
+    "network",
+]
+
+DEFAULT_TIMEOUT = Duration.hours(2)
+
+MIN_TIMEOUT_MINUTES = 10
+MAX_TIMEOUT_MINUTES = 36 * 60
+"""CodeBuild takes 5 minutes to 36 hours (BuildTimeOut in botocore's model). The last 5 minutes are kept for the upload
+of what is finished, and what a job reads and writes expires after 7 days, so that the same holds for Processing."""
+
+DESCRIBE_NETWORK = (
+    "ec2:DescribeDhcpOptions",
+    "ec2:DescribeNetworkInterfaces",
+    "ec2:DescribeSecurityGroups",
+    "ec2:DescribeSubnets",
+    "ec2:DescribeVpcs",
+)
+
+
+@dataclass(frozen=True)
+class BuildService:
+    """What a builder made in the store.
+
+    Attributes:
+        settings: what the handler has to know to start a job; contains tokens.
+        role: what the job may do.
+    """
+
+    settings: Mapping[str, object]
+    role: iam.Role
+
+
+class Builder(Protocol):
+    """Runs builds for the platforms whose GPU it has."""
+
+    @property
+    def kind(self) -> Literal["codebuild", "processing"]:
+        """The service, as plans and handlers call it."""
+
+    @property
+    def timeout_minutes(self) -> int:
+        """When the service ends a job; the build program ends itself 5 minutes earlier."""
+
+    def refusal(self, platform: ServingPlatform, region: str | None) -> str | None:
+        """Why it cannot build for a platform in a region, None: that only the deployment knows; None if it can."""
+
+    def machine(self, platform: ServingPlatform) -> dict[str, object]:
+        """`instance_type` and `volume_gb` of a job, None where the service has no such choice."""
+
+    def provide(self, scope: Construct, bucket: s3.IBucket, handler: iam.Role) -> BuildService:
+        """Make what its jobs need below `scope`, and allow the store's handler to run them."""
+
+
+@dataclass(frozen=True)
+class Network:
+    """Where in a VPC jobs run, as ids."""
+
+    vpc: ec2.IVpc
+    subnets: Sequence[str]
+    security_groups: Sequence[str]
+
+
+def minutes(value: Duration, what: str, *, least: int = MIN_TIMEOUT_MINUTES, most: int = MAX_TIMEOUT_MINUTES) -> int:
+    """A duration in whole minutes.
+
+    Raises:
+        ConfigurationError: it is a token, has a fraction of a minute, or is out of bounds.
+    """
+    if value.is_unresolved():
+        raise ConfigurationError(f"{what} is a CDK token, but plans say how long a job may take: write it out")
+    seconds = value.to_seconds()
+    if seconds % 60 or not least <= seconds / 60 <= most:
+        raise ConfigurationError(f"{what} is {value.to_human_string()}: use whole minutes, from {least} to {most}")
+    return int(seconds // 60)
+
+
+def network(
+    scope: Construct,
+    vpc: ec2.IVpc | None,
+    subnets: Sequence[ec2.ISubnet],
+    security_groups: Sequence[ec2.ISecurityGroup],
+) -> Network | None:
+    """Where jobs run; without a security group they get one of their own, which lets everything out and nothing in."""
+    if vpc is None:
+        return None
+    groups = list(security_groups) or [
+        ec2.SecurityGroup(scope, "SecurityGroup", vpc=vpc, description=f"cdk-triton: builds of {scope.node.path}"[:255])
+    ]
+    chosen = list(subnets) or vpc.select_subnets().subnets
+    return Network(vpc, [subnet.subnet_id for subnet in chosen], [group.security_group_id for group in groups])
+
+
+def check_network(
+    vpc: ec2.IVpc | None, subnets: Sequence[ec2.ISubnet], security_groups: Sequence[ec2.ISecurityGroup]
+) -> None:
+    """Refuse subnets and security groups without their VPC.
+
+    Raises:
+        ConfigurationError: there is no VPC.
+    """
+    if vpc is None and (subnets or security_groups):
+        raise ConfigurationError("subnets and security_groups need their vpc: give it, or leave them out")
+
+
+def build_role(scope: Construct, service: str) -> iam.Role:
+    """The role of a builder's jobs, with what every job needs to pull an image of Amazon ECR."""
+    role = iam.Role(
+        scope,
+        "Role",
+        assumed_by=iam.ServicePrincipal(service),
+        description=f"cdk-triton: what the builds of {scope.node.path} may do",
+    )
+    role.add_to_policy(iam.PolicyStatement(actions=["ecr:GetAuthorizationToken"], resources=["*"]))
+    acknowledge_wildcard(
+        role,
+        "*",
+        "ecr:GetAuthorizationToken, cloudwatch:PutMetricData and the ec2:Describe actions know no resources.",
+    )
+    return role
+
+
+def allow_staging(role: iam.Role, bucket: s3.IBucket, *, read: Sequence[str], of_bucket: Sequence[str] = ()) -> None:
+    """Allow a job to read what was staged for builds and to write their results, and nothing else of the store.
+
+    Args:
+        role: the job's role.
+        bucket: the store's bucket.
+        read: the actions that the service needs to read an object.
+        of_bucket: those that it needs on the bucket itself.
+    """
+    inputs, outputs = (f"{layout.STAGING_PREFIX}*/{part}/*" for part in ("in", "out"))
+    role.add_to_policy(iam.PolicyStatement(actions=list(read), resources=[bucket.arn_for_objects(inputs)]))
+    role.add_to_policy(
+        iam.PolicyStatement(
+            actions=["s3:AbortMultipartUpload", "s3:PutObject"], resources=[bucket.arn_for_objects(outputs)]
+        )
+    )
+    role.add_to_policy(
+        iam.PolicyStatement(
+            actions=["s3:ListBucket"],
+            resources=[bucket.bucket_arn],
+            # Processing lists `…/in`, CodeBuild `…/in/`.
+            conditions={"StringLike": {"s3:prefix": f"{layout.STAGING_PREFIX}*/in*"}},
+        )
+    )
+    if of_bucket:
+        role.add_to_policy(iam.PolicyStatement(actions=list(of_bucket), resources=[bucket.bucket_arn]))
+    for keys in (inputs, outputs):
+        acknowledge_wildcard(role, bucket.arn_for_objects(keys), "Builds are named when they start.")
+
+
+def allow_network(role: iam.Role, place: Network, *, permission: Sequence[str], authorized: str | None = None) -> None:
+    """Allow a service to put its jobs into a VPC: network interfaces in these subnets and security groups only.
+
+    Args:
+        role: the job's role.
+        place: the subnets and security groups.
+        permission: the actions by which the service gives an interface to its own account.
+        authorized: the service that may get one, where the service says so (`ec2:AuthorizedService`).
+    """
+    stack = Stack.of(role)
+
+    def arn(resource: str, name: str) -> str:
+        return stack.format_arn(service="ec2", resource=resource, resource_name=name)
+
+    interfaces = arn("network-interface", "*")
+    subnets = [arn("subnet", subnet) for subnet in place.subnets]
+    groups = [arn("security-group", group) for group in place.security_groups]
+    of_subnets = {"ArnEquals": {"ec2:Subnet": subnets}}
+    service = {} if authorized is None else {"StringEquals": {"ec2:AuthorizedService": authorized}}
+    for actions, resources, conditions in (
+        (DESCRIBE_NETWORK, ["*"], {}),
+        (("ec2:CreateNetworkInterface",), [interfaces, *subnets, *groups], {}),
+        (("ec2:DeleteNetworkInterface",), [interfaces], of_subnets),
+        (permission, [interfaces], of_subnets | service),
+    ):
+        role.add_to_policy(iam.PolicyStatement(actions=list(actions), resources=resources, conditions=conditions))
+    acknowledge_wildcard(role, interfaces, "A network interface has no name before it is made; its subnets are given.")
