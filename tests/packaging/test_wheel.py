@@ -15,6 +15,7 @@ import pytest
 # What the library reads at run time beside Python files; a missing one shows only on a user's machine.
 REQUIRED = [
     "cdk_triton/py.typed",
+    "cdk_triton/artifacts/recipes/data/trtexec_flags.json",
     "cdk_triton/triton/data/releases.json",
     "cdk_triton/triton/schema.pyi",
     "cdk_triton/sagemaker/data/gpu_instances.json",
