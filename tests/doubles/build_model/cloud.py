@@ -157,6 +157,10 @@ class Cloud:
         service = self.codebuild if job in self.codebuild.live() else self.processing
         service.vanish(job)
 
+    def is_lost(self, job: str | None) -> bool:
+        """Whether a job has vanished."""
+        return job is not None and not self.codebuild.knows(job) and not self.processing.knows(job)
+
     def state_of(self, artifact_key: str) -> dict[str, Any] | None:
         """The build that a key's lock points to."""
         lock = self.read(f"staging/locks/{artifact_key}.json")

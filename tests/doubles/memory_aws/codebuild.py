@@ -32,7 +32,7 @@ class CodeBuild:
 
     Attributes:
         room: how many builds may run.
-        asked: the jobs whose status was asked for.
+        asked: the jobs whose status was asked for, but not by looking through a page of the list.
         refusals: what the next calls of StartBuild are refused with.
     """
 
@@ -45,6 +45,7 @@ class CodeBuild:
         self.room = 10
         self.refusals: list[Exception] = []
         self.asked: list[str] = []
+        self._page: list[str] = []
 
     # -- what a test does
 
@@ -62,6 +63,10 @@ class CodeBuild:
     def vanish(self, job: str) -> None:
         """Forget a job."""
         del self._builds[job]
+
+    def knows(self, job: str) -> bool:
+        """Whether there is or was such a job."""
+        return job in self._builds
 
     # -- what the handlers call
 
@@ -91,7 +96,8 @@ class CodeBuild:
         """Those that exist."""
         self._expire()
         found = [self._builds[job] for job in p["ids"] if job in self._builds]
-        self.asked += p["ids"]
+        if p["ids"] != self._page:
+            self.asked += p["ids"]
         lost = [job for job in p["ids"] if job not in self._builds]
         answer: dict[str, Any] = {"builds": [self._described(build) for build in found]}
         return answer | {"buildsNotFound": lost} if lost else answer
@@ -101,7 +107,8 @@ class CodeBuild:
         if p["projectName"] != self._project:
             raise refusal("ResourceNotFoundException", f"Project cannot be found: {p['projectName']}")
         listed = [b.id for b in self._builds.values() if self._clock.now - b.started >= LISTED_SECONDS]
-        return {"ids": listed[::-1][:100]} if listed else {}
+        self._page = listed[::-1][:100]
+        return {"ids": self._page} if listed else {}
 
     def _expire(self) -> None:
         for build in self._builds.values():

@@ -58,6 +58,10 @@ class Processing:
         """Forget a job."""
         del self._jobs[job]
 
+    def knows(self, job: str) -> bool:
+        """Whether there is or was such a job."""
+        return job in self._jobs
+
     # -- what the handlers call
 
     def create_processing_job(self, p: Mapping[str, Any]) -> dict[str, Any]:
