@@ -47,11 +47,22 @@ def test_an_ensemble_is_built_and_what_only_the_build_reads_is_left_out(build: A
     assert "not for children" not in json.dumps([report, log])
     assert len({line["event"] for line in log} & {"started", "probed", "step finished", "finished"}) == 4
 
-    again, _ = build.run()
 
-    assert again == 0
-    assert build.report(key)["archive"] == report["archive"]
-    assert outputs(build) == [key, f"{key}/build.json", f"{key}/model.tar.gz"]
+def test_the_same_plan_gives_the_same_archive_again(build: Any, tensorrt_step: Any) -> None:
+    key = build.add("text", steps=[tensorrt_step(parity=None)])
+
+    archives = []
+    for _ in range(2):
+        code, _ = build.run()
+        assert code == 0
+        archives.append(build.report(key)["archive"])
+        assert outputs(build) == [key, f"{key}/build.json", f"{key}/model.tar.gz"]
+
+    assert archives[0] == archives[1]
+    assert build.report(key)["steps"][0]["parity"] == {
+        "checked": False,
+        "reason": "switched off in the recipe (parity=None)",
+    }
 
 
 def test_a_broken_network_fails_its_ensemble_and_no_other(build: Any) -> None:

@@ -11,7 +11,7 @@ from .step import BuildError, Work
 from .tensors import Tensor
 from .trtexec import Binding, bindings_in, data_dependent_outputs_in, shapes_in
 
-__all__ = ["EngineRun", "check_tensors", "run_engine"]
+__all__ = ["EngineRun", "check_tensors", "exported_values", "run_engine"]
 
 # The words of trtexec for types (sampleOptions.cpp, operator<< of DataType) and Triton's.
 _TYPES = {
@@ -103,8 +103,8 @@ def run_engine(
 
 def exported_values(file: Path) -> dict[str, list[float]]:
     """The values of `--exportOutput`, by output; it prints NaN and infinities as C++ does, which is no JSON."""
-    text = re.sub(r"-?\bnan\b", "NaN", file.read_text(encoding="utf-8"))
-    text = re.sub(r"\binf\b", "Infinity", text)
+    text = re.sub(r"(?<=[\[,] )-?nan(?=,| \])", "NaN", file.read_text(encoding="utf-8"))
+    text = re.sub(r"(?<=[\[,] )(-?)inf(?=,| \])", r"\1Infinity", text)
     return {entry["name"]: entry["values"] for entry in json.loads(text)}
 
 

@@ -42,6 +42,8 @@ def main(arguments: Sequence[str]) -> int:
         return _REFUSED
     folder, out = (Path(argument).resolve() for argument in arguments)
     out.mkdir(parents=True, exist_ok=True)
+    if (out / "failure.json").exists():  # of an earlier run
+        (out / "failure.json").unlink()
     try:
         plan = read_plan(folder / "plan.json")
     except PlanError as error:

@@ -11,10 +11,11 @@ from .engine_run import EngineRun, exported_values
 from .programs import run_driver
 from .python_env import pinned_python
 from .step import BuildError, Work
+from .stop import StoppedError
 from .tensors import Tensor
 from .trtexec import Binding
 
-__all__ = ["Reference"]
+__all__ = ["Reference", "judged"]
 
 _DRIVER = "parity_driver.py"
 
@@ -65,7 +66,7 @@ class Reference:
             inputs=[_input(tensor) for tensor in inputs],
             outputs=_outputs(bindings, run),
         )
-        outputs = [self._judged(figures, tolerance) for figures in compared["outputs"]]
+        outputs = [judged(self._name, figures, tolerance) for figures in compared["outputs"]]
         return {"onnxruntime": compared["onnxruntime"], "outputs": outputs}
 
     def _ask(self, action: str, what: str, **more: Any) -> dict[str, Any]:
@@ -73,36 +74,44 @@ class Reference:
         try:
             # Its wheel reports usage to its maker otherwise.
             return run_driver([str(self._python)], _DRIVER, question, self._work, what=what, ORT_DISABLE_TELEMETRY="1")
+        except StoppedError:
+            raise
         except BuildError as error:
-            if type(error) is not BuildError or error.log:
+            if error.log:
                 raise
             raise BuildError(
                 f"{self._name}: {error.reason}; mend the network, or switch the comparison off (parity=None)"
             ) from error
 
-    def _judged(self, figures: Mapping[str, Any], tolerance: Mapping[str, float]) -> dict[str, Any]:
-        output = f"{self._name}: the output {figures['name']} of the plan"
-        if "reference_shape" in figures:
-            raise BuildError(
-                f"{output} has the shape {figures['shape']} and ONNX Runtime's has {figures['reference_shape']}"
-            )
-        magnitude, error = figures["largest_magnitude"], figures["max_absolute_error"]
-        allowed = tolerance["absolute"] + tolerance["relative"] * magnitude
-        if figures["special_values_differ"]:
-            raise BuildError(
-                f"{output} has a NaN or an infinity where ONNX Runtime's has none, or the reverse, in "
-                f"{figures['special_values_differ']} of {figures['elements']} places: the precision is too low for the "
-                "network, choose a higher one"
-            )
-        if error > allowed:
-            raise BuildError(
-                f"{output} differs from ONNX Runtime's by up to {error:.3g}, and {allowed:.3g} is allowed (absolute "
-                f"{tolerance['absolute']:g}, relative {tolerance['relative']:g} of the largest magnitude "
-                f"{magnitude:.3g}): choose a higher precision, declare the range of integer inputs, or a wider "
-                "tolerance (Parity)"
-            )
-        relative = error / magnitude if magnitude else 0.0
-        return {**figures, "max_relative_error": relative, "allowed_absolute_error": allowed}
+
+def judged(name: str, figures: Mapping[str, Any], tolerance: Mapping[str, float]) -> dict[str, Any]:
+    """The figures of an output that holds, with what was allowed.
+
+    Raises:
+        BuildError: it does not hold.
+    """
+    output = f"{name}: the output {figures['name']} of the plan"
+    if "reference_shape" in figures:
+        raise BuildError(
+            f"{output} has the shape {figures['shape']} and ONNX Runtime's has {figures['reference_shape']}"
+        )
+    magnitude, error = figures["largest_magnitude"], figures["max_absolute_error"]
+    allowed = tolerance["absolute"] + tolerance["relative"] * magnitude
+    if figures["special_values_differ"]:
+        raise BuildError(
+            f"{output} has a NaN or an infinity where ONNX Runtime's has none, or the reverse, in "
+            f"{figures['special_values_differ']} of {figures['elements']} places: the precision is too low for the "
+            "network, choose a higher one"
+        )
+    if error > allowed:
+        raise BuildError(
+            f"{output} differs from ONNX Runtime's by up to {error:.3g}, and {allowed:.3g} is allowed (absolute "
+            f"{tolerance['absolute']:g}, relative {tolerance['relative']:g} of the largest magnitude "
+            f"{magnitude:.3g}): choose a higher precision, declare the range of integer inputs, or a wider "
+            "tolerance (Parity)"
+        )
+    relative = error / magnitude if magnitude else 0.0
+    return {**figures, "max_relative_error": relative, "allowed_absolute_error": allowed}
 
 
 def _requirements(name: str) -> str:

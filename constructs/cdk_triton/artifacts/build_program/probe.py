@@ -9,6 +9,7 @@ from typing import Any, Iterable, Mapping, Sequence
 from .gpu_names import compare_gpu_names
 from .plan import Plan
 from .step import BuildError, Work
+from .stop import StoppedError
 from .trtexec import find_trtexec, version_in
 
 __all__ = ["check", "probe"]
@@ -83,9 +84,9 @@ def _tensorrt(work: Work) -> str | None:
 def _try(work: Work, command: list[str], what: str) -> Sequence[str]:
     try:
         return work.run(command, what=f"looking for {what}")
-    except BuildError as error:
-        if type(error) is not BuildError:
-            raise
+    except StoppedError:
+        raise
+    except BuildError:
         return []
 
 

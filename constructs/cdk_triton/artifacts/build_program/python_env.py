@@ -8,6 +8,7 @@ from importlib import metadata
 from pathlib import Path
 
 from .step import BuildError, Work
+from .stop import StoppedError
 
 __all__ = ["pinned_python"]
 
@@ -44,9 +45,9 @@ def pinned_python(work: Work, requirements: str, *, name: str, own: str | None =
     exact = ["--only-binary", ":all:", "--no-deps", "--require-hashes", "--requirement", str(listing)]
     try:
         work.run([*pip, *where, *exact], what=f"installing {name}")
+    except StoppedError:
+        raise
     except BuildError as error:
-        if type(error) is not BuildError:
-            raise
         raise BuildError(
             f"{error.reason}; the build needs a Python package index for this, give it network access", error.log
         ) from error

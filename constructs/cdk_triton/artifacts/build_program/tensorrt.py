@@ -66,7 +66,7 @@ def _compile(step: Mapping[str, Any], work: Work, trtexec: str, onnx: Path, plan
         run(step["flags"])
     except BuildError as error:
         is_static = any(_STATIC in line for line in error.log)
-        if type(error) is not BuildError or step["flags_if_static"] is None or not is_static:
+        if step["flags_if_static"] is None or not is_static:
             raise
         run(step["flags_if_static"])
     if not plan.is_file() or plan.stat().st_size == 0:

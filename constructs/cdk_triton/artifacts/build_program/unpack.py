@@ -13,7 +13,7 @@ import tarfile
 from pathlib import Path
 from typing import IO, Mapping
 
-from .files import BLOCK_BYTES, is_safe_path, sha256_of
+from .files import BLOCK_BYTES, is_safe_path
 from .plan import Ensemble, Input
 from .step import BuildError
 from .stop import Stop
@@ -105,11 +105,9 @@ def _place(entry: Input, folder: Path, repository: Path, stop: Stop) -> None:
         raise BuildError(f"{entry.to} is missing: there is no {entry.path} in the build's input")
     if target.exists():
         raise BuildError(f"{entry.to} comes from the repository and from S3: remove one of them")
-    target.parent.mkdir(parents=True, exist_ok=True)
-    _check_space(source.stat().st_size, target)
     # A copy, because a step may write to it, and the input folder may be read-only or shared by ensembles.
-    shutil.copyfile(source, target)
-    sha256 = sha256_of(target, stop)
+    with source.open("rb") as content:
+        sha256 = _write(content, source.stat().st_size, target, stop)
     if sha256 != entry.sha256:
         raise BuildError(
             f"{entry.to} has the SHA-256 {sha256} and its S3File says {entry.sha256}: the object was changed, correct "

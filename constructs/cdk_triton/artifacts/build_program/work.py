@@ -11,7 +11,7 @@ from typing import Any, Mapping, NamedTuple, Sequence
 from .commands import run_command, without_credentials
 from .log import Log
 from .step import BuildError
-from .stop import Stop
+from .stop import Stop, StoppedError
 
 __all__ = ["BuildWork", "Journal", "stand_in_in"]
 
@@ -82,10 +82,10 @@ class BuildWork:
                 log=self._log,
                 stop=self._stop,
             )
-        except BuildError as error:
-            if type(error) is BuildError:
-                raise BuildError(f"{self.name}: {what} failed: {error.reason}") from error
+        except StoppedError:
             raise
+        except BuildError as error:
+            raise BuildError(f"{self.name}: {what} failed: {error.reason}") from error
         for name in filter(None, map(stand_in_in, done.lines)):
             self.stand_in(name)
         if done.exit_code != 0:

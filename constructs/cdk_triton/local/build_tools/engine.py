@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
-import onnx
 import onnxruntime
 from numpy.typing import NDArray
 
@@ -50,10 +49,10 @@ class Binding:
 class Engine:
     """A network and its profiles."""
 
-    def __init__(self, network: onnx.ModelProto, session: onnxruntime.InferenceSession) -> None:
-        self._network = network
-        self._session = session
-        text = next((entry.value for entry in network.metadata_props if entry.key == _PROFILES), "[]")
+    def __init__(self, graph: bytes) -> None:
+        self._graph = graph
+        self._session = _session(graph)
+        text = self._session.get_modelmeta().custom_metadata_map.get(_PROFILES, "[]")
         self._profiles = [{name: Shapes(**bounds) for name, bounds in each.items()} for each in json.loads(text)]
 
     @classmethod
@@ -61,13 +60,15 @@ class Engine:
         """Check a network as the parser would, and take the profiles.
 
         Raises:
-            EngineError: it cannot be read, or does not fit the profiles.
+            EngineError: it cannot be read, does not fit the profiles, or is larger than the 2 GB of a message.
         """
+        import onnx  # which a plan is run without, and half a second sooner
+
         say("[I] Start parsing network model.")
         try:
             onnx.checker.check_model(str(file))
             network = onnx.load(str(file))  # with its external data
-            session = _session(str(file))
+            inputs = _session(str(file)).get_inputs()
         except Exception as error:  # three libraries' exceptions without a common base
             failed = (
                 "Failed to parse onnx file",
@@ -76,10 +77,13 @@ class Engine:
             )
             raise EngineError(_one_line(error), *failed, "Engine set up failed") from error
         say("[I] Finished parsing network model. Parse time: 0")
-        _check_profiles(session.get_inputs(), profiles, say)
+        _check_profiles(inputs, profiles, say)
         documents = [{name: asdict(shapes) for name, shapes in profile.items()} for profile in profiles]
         network.metadata_props.add(key=_PROFILES, value=json.dumps(documents, sort_keys=True))
-        return cls(network, session)
+        try:
+            return cls(network.SerializeToString(deterministic=True))
+        except Exception as error:  # protobuf has another one for it in every implementation
+            raise EngineError(f"the stand-in cannot hold this network in one file: {_one_line(error)}") from error
 
     @classmethod
     def load(cls, file: Path) -> Engine:
@@ -89,24 +93,15 @@ class Engine:
             EngineError: it is none.
         """
         try:
-            graph = onnx_in_plan(file.read_bytes(), name=file.name)
-            return cls(onnx.load_from_string(graph), _session(graph))
+            return cls(onnx_in_plan(file.read_bytes(), name=file.name))
         except OSError as error:
             raise EngineError(f"Error opening engine file: {file}", "Engine set up failed") from error
         except Exception as error:
             raise EngineError(_one_line(error), "Engine deserialization failed", "Engine set up failed") from error
 
     def save(self, file: Path) -> None:
-        """Write the plan.
-
-        Raises:
-            EngineError: the network is larger than 2 GB, which one protobuf message cannot be.
-        """
-        try:
-            graph = self._network.SerializeToString(deterministic=True)
-        except Exception as error:  # protobuf has another one for it in every implementation
-            raise EngineError(f"the stand-in cannot hold this network in one file: {_one_line(error)}") from error
-        file.write_bytes(stand_in_plan(graph))
+        """Write the plan."""
+        file.write_bytes(stand_in_plan(self._graph))
 
     def run(
         self,

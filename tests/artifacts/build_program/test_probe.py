@@ -1,0 +1,174 @@
+"""What the machine is, and when it is another one than the plan was made for."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from cdk_triton.artifacts.build_program.gpu_names import MODELS, compare_gpu_names
+from cdk_triton.artifacts.build_program.plan import Ensemble, Plan
+from cdk_triton.artifacts.build_program.probe import check, probe
+from cdk_triton.artifacts.build_program.step import BuildError
+from cdk_triton.sagemaker import gpu_instances
+
+PLATFORM: dict[str, str | None] = {
+    "image": "sagemaker-tritonserver:25.09-py3",
+    "release": "25.09",
+    "gpu": "NVIDIA A10G",
+    "compute_capability": "8.6",
+    "tensorrt": "10.13.3.9",
+    "dali": "1.51.2",
+    "python": "3.12",
+}
+PROBED = {
+    "gpu": "NVIDIA A10G",
+    "compute_capability": "8.6",
+    "driver": "580.82.07",
+    "tensorrt": "10.13.3.9",
+    "dali": "1.51.2",
+    "python": "3.12",
+}
+
+
+def plan(*steps: dict[str, Any]) -> Plan:
+    ensemble = Ensemble("text", "0" * 64, "sources.tar.gz", {}, (), steps, ())
+    return Plan("cdk-triton-0123456789abcdef", 60, PLATFORM, (ensemble,))
+
+
+@pytest.mark.parametrize(
+    ("expected", "probed", "comparison"),
+    [
+        # As nvidia-smi calls the GPUs of SageMaker's instances.
+        ("NVIDIA A10G", "NVIDIA A10G", "same"),
+        ("NVIDIA T4", "Tesla T4", "same"),
+        ("NVIDIA V100 16GB", "Tesla V100-SXM2-16GB", "same"),
+        ("NVIDIA A100 40GB", "NVIDIA A100-SXM4-40GB", "same"),
+        ("NVIDIA A100 80GB", "NVIDIA A100-SXM4-80GB", "same"),
+        ("NVIDIA H100 80GB", "NVIDIA H100 80GB HBM3", "same"),
+        ("NVIDIA H200 141GB", "NVIDIA H200", "same"),
+        ("NVIDIA L40S", "NVIDIA L40S", "same"),
+        ("NVIDIA K80", "Tesla K80", "same"),
+        (
+            "NVIDIA RTX PRO 6000 Blackwell Server Edition",
+            "NVIDIA RTX PRO 6000 Blackwell Server Edition",
+            "same",
+        ),
+        ("NVIDIA A100 40GB", "NVIDIA A100-SXM4-80GB", "other"),
+        ("NVIDIA L4", "NVIDIA L40S", "other"),
+        ("NVIDIA A10G", "NVIDIA A10", "unknown"),
+        ("NVIDIA A10G", "NVIDIA GeForce RTX 3090", "unknown"),
+    ],
+)
+def test_names_of_gpus_are_compared_as_products(expected: str, probed: str, comparison: str) -> None:
+    assert compare_gpu_names(expected, probed) == comparison
+
+
+def test_the_models_are_those_of_sagemakers_instances() -> None:
+    names = {instance.gpu for instance in gpu_instances().values()}
+
+    assert all(compare_gpu_names(name, name) == "same" for name in names)
+    assert {name for name in names if compare_gpu_names("NVIDIA other", name) == "unknown"} == set()
+    assert {model for model in MODELS if not any(compare_gpu_names(name, model) == "same" for name in names)} == set()
+
+
+@pytest.mark.parametrize(
+    ("probed", "reason"),
+    [
+        ({"gpu": None}, "this machine shows no GPU: nvidia-smi is missing or failed"),
+        ({"gpu": "Tesla T4", "compute_capability": "7.5"}, "this machine has Tesla T4 (compute capability 7.5)"),
+        ({"gpu": "NVIDIA L4"}, "this machine has NVIDIA L4 (compute capability 8.6)"),
+        (
+            {"gpu": "NVIDIA A10", "compute_capability": None},
+            "whose compute capability its driver 580.82.07 does not tell",
+        ),
+        ({"compute_capability": "8.9"}, "this machine has NVIDIA A10G (compute capability 8.9)"),
+    ],
+)
+def test_another_gpu_is_refused(probed: Mapping[str, str | None], reason: str) -> None:
+    with pytest.raises(BuildError) as raised:
+        check(plan(), {**PROBED, **probed})
+
+    assert raised.value.reason.startswith("the artifacts are for NVIDIA A10G (compute capability 8.6) and this machine")
+    assert reason in raised.value.reason
+
+
+def test_what_a_step_needs_of_tensorrt_is_refused_too(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    step = {"recipe": "tensorrt_plan", "name": "the TensorRT plan of bert", "tensorrt_major": 10}
+    (tmp_path / "trtexec").write_text("")
+    (tmp_path / "trtexec").chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path))
+
+    assert check(plan(step), PROBED) == []
+    with pytest.raises(BuildError, match="the TensorRT plan of bert has flags for TensorRT 10 and this image has 11"):
+        check(plan(step), {**PROBED, "tensorrt": "11.0.0.114"})
+
+    monkeypatch.setenv("PATH", str(tmp_path / "nothing"))
+    with pytest.raises(BuildError, match="the TensorRT plan of bert needs trtexec, and this image has none on PATH"):
+        check(plan(step), PROBED)
+
+
+def test_smaller_differences_are_warnings() -> None:
+    assert check(plan(), PROBED) == []
+    assert check(plan(), {**PROBED, "tensorrt": "10.13.3", "dali": None}) == []
+    assert check(plan(), {**PROBED, "tensorrt": "10.9.0.34", "dali": "1.47.0", "python": "3.10"}) == [
+        f"the image has {name} {found} and the table of releases says {expected}: what is built is for the image; "
+        "report the table"
+        for name, found, expected in [
+            ("TensorRT", "10.9.0.34", "10.13.3.9"),
+            ("DALI", "1.47.0", "1.51.2"),
+            ("Python", "3.10", "3.12"),
+        ]
+    ]
+    assert check(plan(), {**PROBED, "gpu": "NVIDIA A10"}) == [
+        "the GPU calls itself NVIDIA A10 and NVIDIA A10G was expected; the compute capability 8.6 agrees"
+    ]
+    assert check(plan(), {**PROBED, "compute_capability": None}) == [
+        "the driver 580.82.07 does not tell the compute capability of NVIDIA A10G; its name agrees"
+    ]
+
+
+class Recorded:
+    """A work whose commands answer what is written down here."""
+
+    def __init__(self, answers: Mapping[str, list[str]]) -> None:
+        self._answers = answers
+
+    def run(self, command: list[str], **_: object) -> list[str]:
+        shown = " ".join(command)
+        for part, lines in self._answers.items():
+            if part in shown:
+                return lines
+        raise BuildError("it is not there")
+
+
+def test_a_driver_that_does_not_know_the_compute_capability_is_asked_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", "/nowhere")
+    work: Any = Recorded(
+        {
+            "compute_cap": ['Field "compute_cap" is not a valid field to query.'],
+            "--query-gpu=name,driver_version": ["Tesla T4, 470.256.02"],
+            "dpkg-query": ["libnvinfer10 10.13.3.9-1+cuda13.0", "libnvinfer-bin 10.13.3.9-1+cuda13.0"],
+            "nvidia.dali": ["a warning", "DALI 1.51.2"],
+        }
+    )
+
+    probed = probe(work)
+
+    assert {**probed, "python": "…"} == {
+        "gpu": "Tesla T4",
+        "compute_capability": None,
+        "driver": "470.256.02",
+        "tensorrt": "10.13.3.9",
+        "dali": "1.51.2",
+        "python": "…",
+    }
+
+
+def test_what_is_not_there_is_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", "/nowhere")
+    work: Any = Recorded({})
+
+    assert {name for name, value in probe(work).items() if value is not None} == {"python"}

@@ -1,0 +1,79 @@
+"""A Python with pinned packages: this one if it has them, else an environment of its own."""
+
+from __future__ import annotations
+
+import re
+import sys
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import cdk_triton.artifacts.build_program as build_program
+from cdk_triton.artifacts.build_program.python_env import pinned_python
+from cdk_triton.artifacts.build_program.step import BuildError
+
+REQUIREMENTS = Path(build_program.__file__).parent / "requirements"
+HASH = f"--hash=sha256:{'0' * 64}"
+
+
+class Recorded:
+    """A work that runs nothing."""
+
+    def __init__(self, scratch: Path, *, fails: str = "nothing") -> None:
+        self.scratch = scratch
+        self.commands: list[list[str]] = []
+        self._fails = fails
+
+    def run(self, command: list[str], *, what: str) -> list[str]:
+        self.commands.append(command)
+        if what.startswith(self._fails):
+            raise BuildError(f"the step: {what} failed", ["last line"])
+        for directory in command[4:]:
+            Path(directory).mkdir(parents=True, exist_ok=True)
+        return []
+
+
+def test_an_interpreter_that_has_the_pinned_version_is_used_as_it_is(tmp_path: Path) -> None:
+    work: Any = Recorded(tmp_path)
+    requirements = f"numpy=={metadata.version('numpy')} \\\n    {HASH}\n"
+
+    assert pinned_python(work, requirements, name="numpy", own="numpy") == Path(sys.executable)
+    assert work.commands == []
+
+
+def test_another_one_gets_exactly_what_is_pinned(tmp_path: Path) -> None:
+    work: Any = Recorded(tmp_path, fails="installing")
+
+    with pytest.raises(
+        BuildError, match="the step: installing ONNX Runtime failed; the build needs a Python package"
+    ) as raised:
+        pinned_python(work, f"numpy==0.1 \\\n    {HASH}\n", name="ONNX Runtime", own="numpy")
+
+    assert raised.value.log == ("last line",)
+    venv, pip = work.commands
+    assert venv == [sys.executable, "-m", "venv", "--without-pip", str(tmp_path / "python-onnx-runtime")]
+    assert {"--require-hashes", "--no-deps", "--only-binary", "--target"} <= set(pip)
+
+
+@pytest.mark.parametrize("file", sorted(REQUIREMENTS.glob("*.txt")), ids=lambda file: file.stem)
+def test_pinned_sets_are_complete_and_name_no_registry(file: Path) -> None:
+    text = file.read_text()
+    packages = re.split(r"(?m)^(?=\w)", text)[1:]
+
+    assert "://" not in text
+    for package in packages:
+        assert re.match(r"[\w.-]+==[\w.]+ (; .*)?\\\n", package), package
+        assert package.count("--hash=sha256:") >= 1
+    assert {"onnxruntime", "numpy"} <= {package.partition("==")[0] for package in packages}
+
+
+def test_there_is_a_set_for_each_python_of_tritons_images_and_for_this_one() -> None:
+    # 3.8 up to 23.04, 3.10 up to 24.10, 3.12 since (server: build.py); 3.11 runs builds here.
+    assert {file.stem.partition("-")[2] for file in REQUIREMENTS.glob("onnxruntime-*")} == {
+        "3.8",
+        "3.10",
+        "3.11",
+        "3.12",
+    }
