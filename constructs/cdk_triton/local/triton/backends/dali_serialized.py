@@ -30,8 +30,10 @@ class SerializedStandIn:
 def write_stand_in(definition: Callable[..., Any], path: Path) -> None:
     """Write the file for a function with `@pipeline_def`, whose source file has to be there still."""
     written = inspect.unwrap(definition)
-    source = Path(written.__code__.co_filename).read_text(encoding="utf-8")
-    document = {"stand_in": _MARK, "function": written.__name__, "source": source}
+    origin = written.__code__.co_filename
+    source = Path(origin).read_text(encoding="utf-8")
+    # DALI too writes where the code of an operator stands (`_origin_stack_filename`).
+    document = {"stand_in": _MARK, "function": written.__name__, "origin": origin, "source": source}
     path.write_text(json.dumps(document, indent=1, sort_keys=True) + "\n", encoding="utf-8")
 
 

@@ -1,0 +1,52 @@
+"""Files that are pinned by their hash; from the disk, because tests ask no network."""
+
+from __future__ import annotations
+
+import hashlib
+from pathlib import Path
+
+import pytest
+
+from cdk_triton.artifacts.build_program.download import download
+from cdk_triton.artifacts.build_program.step import BuildError
+
+CONTENT = b"a program\n"
+SHA256 = hashlib.sha256(CONTENT).hexdigest()
+
+
+@pytest.fixture
+def source(tmp_path: Path) -> Path:
+    file = tmp_path / "source"
+    file.write_bytes(CONTENT)
+    return file
+
+
+def test_a_file_with_its_hash_arrives(source: Path, tmp_path: Path) -> None:
+    download(source.as_uri(), tmp_path / "target", sha256=SHA256, most_bytes=100, what="the program")
+    assert (tmp_path / "target").read_bytes() == CONTENT
+
+
+def test_another_file_is_not_kept(source: Path, tmp_path: Path) -> None:
+    with pytest.raises(
+        BuildError, match=f"the program from file:.*/source has the SHA-256 {SHA256} and not 0{{64}}: it is"
+    ):
+        download(source.as_uri(), tmp_path / "target", sha256="0" * 64, most_bytes=100, what="the program")
+    assert not (tmp_path / "target").exists()
+
+
+@pytest.mark.parametrize(
+    ("name", "most_bytes", "said"),
+    [("nowhere", 100, "No such file or directory"), ("source", 5, "it has more than 5 bytes")],
+)
+@pytest.mark.usefixtures("source")
+def test_what_cannot_be_fetched_is_tried_again_and_then_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, most_bytes: int, said: str
+) -> None:
+    waits: list[float] = []
+    monkeypatch.setattr("cdk_triton.artifacts.build_program.download.time.sleep", waits.append)
+    url = (tmp_path / name).as_uri()
+    with pytest.raises(
+        BuildError, match=rf"the program cannot be fetched from {url}: .*{said}.*; give the build access"
+    ):
+        download(url, tmp_path / "target", sha256=SHA256, most_bytes=most_bytes, what="the program")
+    assert len(waits) == 2
