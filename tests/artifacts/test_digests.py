@@ -256,3 +256,18 @@ def test_a_name_that_is_not_utf8_is_remembered_too(
     digest(file)
     opened()
     assert digest(file) == true_digest(file)
+
+
+def test_without_the_cache_every_file_is_read(
+    weights: Path, opened: Callable[[], list[str]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    digest(weights)
+    opened()
+    assert digest(weights) == true_digest(weights)
+    assert opened().count(weights.name) == 1  # by this test alone
+
+    monkeypatch.setenv("CDK_TRITON_NO_CACHE", "1")
+    found = digest(weights)
+
+    assert opened() == [weights.name]
+    assert found == true_digest(weights)

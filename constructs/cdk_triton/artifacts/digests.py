@@ -6,6 +6,10 @@ inode say that it may have changed.
 
 Times have a grain (up to 2 s on some file systems), so a file written again right after it was hashed can look the
 same. As git does for its index, a digest is kept only if the file had been left alone for 2 s when it was hashed.
+
+Where times and inodes tell nothing (a network file system that hands out both anew, a tool that sets them back), the
+environment variable CDK_TRITON_NO_CACHE, with any value, has every file read. It is a variable and no option, because
+the key is computed within an app that `cdk` starts.
 """
 
 from __future__ import annotations
@@ -21,7 +25,9 @@ from pathlib import Path
 from cdk_triton.artifacts.cache import cache_directory
 from cdk_triton.artifacts.reading import BLOCK_BYTES, Progress, file_state, fingerprint, read_blocks
 
-__all__ = ["file_digests"]
+__all__ = ["NO_CACHE", "file_digests"]
+
+NO_CACHE = "CDK_TRITON_NO_CACHE"
 
 _SHA256 = re.compile(r"[0-9a-f]{64}")
 _TABLE = """
@@ -44,7 +50,8 @@ def file_digests(files: Iterable[Path], *, progress: Progress | None = None) -> 
     """
     states = {file: file_state(file) for file in files}
     with _Memory(cache_directory() / "digests-1.sqlite") as memory:
-        digests = {file: memory.recall(file, state) for file, state in states.items()}
+        all_anew = bool(os.environ.get(NO_CACHE))
+        digests = {file: None if all_anew else memory.recall(file, state) for file, state in states.items()}
         unknown = [file for file, digest in digests.items() if digest is None]
         done, total = 0, sum(states[file].st_size for file in unknown)
         for file in unknown:
