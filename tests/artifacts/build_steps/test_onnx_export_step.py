@@ -26,10 +26,14 @@ import numpy as np
 
 def export(path):
     table = numpy_helper.from_array(np.arange(12, dtype=np.float32).reshape(4, 3), "table")
+    zero = numpy_helper.from_array(np.array(0, dtype=np.int64), "zero")
     yes = numpy_helper.from_array(np.array(True), "yes")
     def branch(name):
-        gather = helper.make_node("Gather", ["table", "ids"], [name])
-        return helper.make_graph([gather], name, [], [helper.make_tensor_value_info(name, TensorProto.FLOAT, None)])
+        nodes = [  # Sub wants both of one type
+            helper.make_node("Sub", ["ids", "zero"], [name + "_ids"]),
+            helper.make_node("Gather", ["table", name + "_ids"], [name]),
+        ]
+        return helper.make_graph(nodes, name, [], [helper.make_tensor_value_info(name, TensorProto.FLOAT, None)])
     nodes = [
         helper.make_node("If", ["yes"], ["rows"], then_branch=branch("then"), else_branch=branch("else")),
         helper.make_node("Identity", ["ids"], ["same"]),
@@ -40,7 +44,7 @@ def export(path):
         [helper.make_tensor_value_info("ids", TensorProto.INT64, ["n"])],
         [helper.make_tensor_value_info("rows", TensorProto.FLOAT, ["n", 3]),
          helper.make_tensor_value_info("wide", TensorProto.FLOAT, ["n"])],
-        [table, yes],
+        [table, zero, yes],
     )
     model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
     onnx.save(model, path)
