@@ -6,8 +6,10 @@ runs; it is copied under every backend's name. The server here is Triton 2.51 (2
 
 from __future__ import annotations
 
+import os
 import re
 import shutil
+import signal
 import subprocess
 import sys
 import threading
@@ -16,7 +18,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from cdk_triton.local import process
 from cdk_triton.local.triton.server_files import ServerFiles
 from cdk_triton.triton import serve_arguments
 
@@ -104,21 +105,26 @@ class Judge:
             if not argument.startswith("--allow-sagemaker")  # no port at all: the question is whether it loads
         ]
         arguments += [f"--load-model={model}" for model in models[1:]]
-        child = process.start(
+        child = subprocess.Popen(
             [
+                # A guardian (see `cdk_triton.local.process`) would take longer than the server's whole answer.
+                *("setpriv", "--pdeathsig", "KILL"),
                 self.files.program,
                 *arguments,
                 f"--backend-directory={self.files.backends}",
                 "--exit-timeout-secs=1",
             ],
-            environment={
+            env={
                 "PATH": f"{self.files.python}:/usr/bin:/bin",
                 **({"LD_LIBRARY_PATH": str(self.files.libraries)} if self.files.libraries else {}),
             },
-            output=subprocess.PIPE,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,  # what a real backend starts is in its group
         )
         assert child.stdout is not None
-        watchdog = threading.Timer(PATIENCE, child.kill)
+        watchdog = threading.Timer(PATIENCE, os.killpg, (child.pid, signal.SIGKILL))
         watchdog.start()
         said: list[str] = []
         missing = set(models)
@@ -134,6 +140,7 @@ class Judge:
                     break  # it has said why it gives up, and only takes its time to leave
         finally:
             watchdog.cancel()
-            child.kill()
+            os.killpg(child.pid, signal.SIGKILL)
+            child.wait()
             child.stdout.close()
         return Verdict(not missing, "".join(said))
