@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import pkgutil
+import shlex
 from pathlib import Path
 from typing import Any, Mapping, Sequence
 
@@ -55,7 +56,12 @@ def isolated(command: Sequence[str], work: Work, *, keep: Sequence[str] = (), **
         PYTHONUNBUFFERED="1",
     )
     environment.update(variables)
-    return ["env", "-i", *(f"{name}={value}" for name, value in sorted(environment.items())), *command]
+    # A program of its own, so that errors and build.json show the command and not the variables.
+    program = work.scratch / "isolated"
+    settings = " ".join(shlex.quote(f"{name}={value}") for name, value in sorted(environment.items()))
+    program.write_text(f'#!/bin/sh\nexec env -i {settings} "$@"\n', encoding="utf-8")
+    program.chmod(0o755)
+    return [str(program), *command]
 
 
 def written(name: str, work: Work) -> Path:
