@@ -44,11 +44,6 @@ class LockedPackage:
     algorithm: Literal["md5", "sha256"]
     digest: str
 
-    @property
-    def file_name(self) -> str:
-        """The name of its file."""
-        return self.url.rpartition("/")[2]
-
 
 @dataclass(frozen=True)
 class Problem:

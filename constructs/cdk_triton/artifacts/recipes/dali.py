@@ -11,6 +11,7 @@ from cdk_triton.artifacts.recipes.sources import required_text
 from cdk_triton.artifacts.recipes.values import model_of, path_in_model, whole_number
 from cdk_triton.errors import ConfigurationError
 from cdk_triton.triton.releases import is_at_least
+from cdk_triton.triton.versions import LARGEST_VERSION
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -60,7 +61,7 @@ class DaliPipeline:
 
     def __post_init__(self) -> None:
         """Refuse values that no repository could mend."""
-        whole_number(self.version, f"version of {self}", 1, 2**63 - 1)
+        whole_number(self.version, f"version of {self}", 1, LARGEST_VERSION)
         if not isinstance(self.serialize, bool):
             raise ConfigurationError(f"serialize of {self} is {self.serialize!r} and must be True or False")
         path = path_in_model(self.model, self._pipeline, f"pipeline of {self}")
