@@ -34,6 +34,7 @@ class CodeBuild:
         room: how many builds may run.
         asked: the jobs whose status was asked for, but not by looking through a page of the list.
         refusals: what the next calls of StartBuild are refused with.
+        after_start: what comes instead of the answer of the next builds that are started.
     """
 
     def __init__(self, project: str, clock: Clock, program: Program) -> None:
@@ -44,6 +45,7 @@ class CodeBuild:
         self._builds: dict[str, _Build] = {}
         self.room = 10
         self.refusals: list[Exception] = []
+        self.after_start: list[Exception] = []
         self.asked: list[str] = []
         self._page: list[str] = []
 
@@ -68,6 +70,10 @@ class CodeBuild:
         """Whether there is or was such a job."""
         return job in self._builds
 
+    def requests(self) -> list[dict[str, Any]]:
+        """What each job was asked for with."""
+        return [found.request for found in self._builds.values()]
+
     # -- what the handlers call
 
     def start_build(self, p: Mapping[str, Any]) -> dict[str, Any]:
@@ -90,6 +96,8 @@ class CodeBuild:
         build = _Build(f"{self._project}:{next(self._numbers)}", dict(p), self._clock.now)
         self._builds[build.id] = build
         self._program.begin(p["idempotencyToken"])
+        if self.after_start:
+            raise self.after_start.pop(0)
         return {"build": self._described(build)}
 
     def batch_get_builds(self, p: Mapping[str, Any]) -> dict[str, Any]:
@@ -127,7 +135,11 @@ class CodeBuild:
             "buildStatus": build.status,
             "projectName": self._project,
             "source": {"type": "S3", "location": build.request["sourceLocationOverride"]},
-            "logs": {"groupName": "/builds", "streamName": build.id, "deepLink": f"https://console/{build.id}"},
+            "logs": {
+                "groupName": "/builds",
+                "streamName": build.id.partition(":")[2],
+                "deepLink": f"https://console/{build.id}",
+            },
             "buildComplete": build.ended is not None,
         }
         if build.ended is not None:

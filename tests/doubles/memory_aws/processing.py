@@ -31,6 +31,7 @@ class Processing:
         room: how many jobs may run.
         asked: the jobs whose status was asked for.
         refusals: what the next calls of CreateProcessingJob are refused with.
+        after_start: what comes instead of the answer of the next jobs that are created.
     """
 
     def __init__(self, clock: Clock, program: Program) -> None:
@@ -39,6 +40,7 @@ class Processing:
         self._jobs: dict[str, _Job] = {}
         self.room = 10
         self.refusals: list[Exception] = []
+        self.after_start: list[Exception] = []
         self.asked: list[str] = []
 
     # -- what a test does
@@ -62,6 +64,10 @@ class Processing:
         """Whether there is or was such a job."""
         return job in self._jobs
 
+    def requests(self) -> list[dict[str, Any]]:
+        """What each job was asked for with."""
+        return [found.request for found in self._jobs.values()]
+
     # -- what the handlers call
 
     def create_processing_job(self, p: Mapping[str, Any]) -> dict[str, Any]:
@@ -80,6 +86,8 @@ class Processing:
             )
         self._jobs[name] = _Job(dict(p), self._clock.now)
         self._program.begin(name)
+        if self.after_start:
+            raise self.after_start.pop(0)
         return {"ProcessingJobArn": _arn(name)}
 
     def describe_processing_job(self, p: Mapping[str, Any]) -> dict[str, Any]:

@@ -1,0 +1,76 @@
+"""Which calls the handlers make: the list that the policies of the store have to allow, and nothing else.
+
+`calls.json` is read by the tests of the policies. To write it anew: delete it, run this test twice.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from botocore.exceptions import ReadTimeoutError
+
+from build_model import Cloud, Fault, Stack
+from build_model.cloud import small_parts
+
+CALLS = Path(__file__).with_name("calls.json")
+
+ACTIONS = {
+    ("codebuild", "BatchGetBuilds"): ["codebuild:BatchGetBuilds"],
+    ("codebuild", "ListBuildsForProject"): ["codebuild:ListBuildsForProject"],
+    ("codebuild", "StartBuild"): ["codebuild:StartBuild"],
+    ("logs", "DescribeLogStreams"): ["logs:DescribeLogStreams"],
+    ("logs", "GetLogEvents"): ["logs:GetLogEvents"],
+    ("s3", "CompleteMultipartUpload"): ["s3:PutObject"],
+    ("s3", "CreateMultipartUpload"): ["s3:PutObject"],
+    ("s3", "GetObject"): ["s3:GetObject", "s3:ListBucket"],  # ListBucket makes a missing object a 404
+    ("s3", "HeadObject"): ["s3:GetObject", "s3:ListBucket"],
+    ("s3", "ListMultipartUploads"): ["s3:ListBucketMultipartUploads"],
+    ("s3", "ListParts"): ["s3:ListMultipartUploadParts"],
+    ("s3", "PutObject"): ["s3:PutObject"],
+    ("s3", "UploadPartCopy"): ["s3:GetObject", "s3:PutObject"],
+    ("sagemaker", "CreateProcessingJob"): ["sagemaker:CreateProcessingJob", "iam:PassRole"],
+    ("sagemaker", "DescribeProcessingJob"): ["sagemaker:DescribeProcessingJob"],
+}
+"""What IAM asks for (service authorization reference). An S3File's `version` needs s3:GetObjectVersion as well."""
+
+
+def recorded() -> set[tuple[str, str]]:
+    """Every call of: builds by both builders, of which one fails, a lost answer, a commit in slices, a fleet."""
+    calls = set()
+    for plan in (1, 4):
+        cloud = Cloud()
+        stack = Stack(cloud)
+        stack.deploy(cloud.plans[plan])
+        assert stack.operation is not None
+        event = stack.operation.event
+        cloud.codebuild.after_start = cloud.processing.after_start = [ReadTimeoutError(endpoint_url="service")]
+        cloud.poll(event)
+        cloud.tick(400)
+        cloud.poll(event)
+        (job,) = cloud.live_jobs()
+        cloud.end(job, "FAILED", {"text": "missing"})
+        for number in range(30):
+            cloud.poll(event, Fault("slow", number))
+        cloud.tick(30)
+        stack.deploy(cloud.plans[plan])
+        cloud.poll(stack.operation.event)
+        (job,) = cloud.live_jobs()
+        cloud.end(job, "SUCCEEDED", {})
+        assert cloud.poll(stack.operation.event).done
+        calls |= cloud.calls
+    return calls
+
+
+def test_the_recorded_calls_are_the_listed_ones() -> None:
+    with small_parts():
+        calls = recorded()
+    found = [
+        {"service": service, "operation": operation, "actions": ACTIONS[service, operation]}
+        for service, operation in sorted(calls)
+    ]
+    if not CALLS.exists():
+        CALLS.write_text(json.dumps(found, indent=2) + "\n", encoding="utf-8")
+        raise AssertionError(f"wrote {CALLS.name}: look at it, and run this again")
+    assert json.loads(CALLS.read_text(encoding="utf-8")) == found
+    assert {(call["service"], call["operation"]) for call in found} == set(ACTIONS)
