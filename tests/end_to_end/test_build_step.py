@@ -179,6 +179,15 @@ def test_one_changed_recipe_builds_one_artifact(deployment: Deployment) -> None:
     deployment.answers()
 
 
+def test_another_gpu_is_built_for_by_a_processing_job(deployment: Deployment) -> None:
+    deployment.deploy("other GPU")
+    (job,) = deployment.aws.client("sagemaker").list_processing_jobs()["ProcessingJobSummaries"]
+    assert job["ProcessingJobStatus"] == "Completed"
+    assert len(deployment.artifacts()) == 5
+    assert len(deployment.builds()) == 2
+    deployment.answers()
+
+
 def test_a_network_that_cannot_be_built_fails_with_a_sentence_and_the_endpoint_answers_on(
     deployment: Deployment,
 ) -> None:

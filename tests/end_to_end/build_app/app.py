@@ -34,18 +34,21 @@ class Variant:
         patience: how long CloudFormation waits for the artifacts, in seconds; None: as long as the library lets it.
         level: of the recipe of the model alpha.
         beta: which of the two repositories of the model beta.
+        instance_type: of the endpoint; CodeBuild has the GPU of ml.g5, SageMaker Processing that of ml.g6.
     """
 
     patience: int | None = None
     level: int = 1
     beta: str = "sound"
+    instance_type: str = "ml.g5.xlarge"
 
 
 VARIANTS = {
     "impatient": Variant(patience=2),
     "patient": Variant(),
     "one recipe": Variant(level=2),
-    "broken": Variant(level=2, beta="broken"),
+    "other GPU": Variant(level=2, instance_type="ml.g6.xlarge"),
+    "broken": Variant(level=2, instance_type="ml.g6.xlarge", beta="broken"),
 }
 
 
@@ -77,7 +80,7 @@ def fleet_stack(app: cdk.App, store: TritonArtifactStore, repositories: Path, va
         stack,
         "Fleet",
         store=store,
-        platform=ServingPlatform(release="25.09", instance_type="ml.g5.xlarge"),
+        platform=ServingPlatform(release="25.09", instance_type=variant.instance_type),
         ensembles={
             name: ModelRepository.from_directory(repositories / directories[name] / name, recipes=[recipe])
             for name, recipe in recipes.items()
