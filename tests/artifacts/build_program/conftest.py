@@ -10,7 +10,7 @@ import os
 import subprocess
 import sys
 import tarfile
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -21,6 +21,8 @@ from onnx import TensorProto, helper
 
 from cdk_triton.artifacts.program import write_program
 from cdk_triton.local.build_tools import environment
+
+LONGEST_SECONDS = 240
 
 PLATFORM = {
     "image": "sagemaker-tritonserver:25.09-py3",
@@ -117,7 +119,8 @@ class Build:
     out: Path
     program: Path
     plan: dict[str, Any]
-    environment: dict[str, str] = field(default_factory=dict)
+    environment: dict[str, str]
+    started: list[subprocess.Popen[str]] = field(default_factory=list)
 
     def add(self, name: str, files: Mapping[str, bytes] = SOURCES, **changes: Any) -> str:
         """Add an ensemble with a TensorRT plan to the plan; returns its artifact key."""
@@ -137,18 +140,20 @@ class Build:
         self.plan["ensembles"].append({**ensemble, **changes})
         return key_of(name)
 
-    def start(self, **popen: Any) -> subprocess.Popen[str]:
+    def start(self) -> subprocess.Popen[str]:
         """Write the plan and start the program."""
         (self.folder / "plan.json").write_text(json.dumps(self.plan))
         command = [sys.executable, str(self.program), str(self.folder), str(self.out)]
-        return subprocess.Popen(
-            command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env=self.environment, **popen
+        process = subprocess.Popen(
+            command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env=self.environment
         )
+        self.started.append(process)
+        return process
 
     def run(self) -> tuple[int, list[dict[str, Any]]]:
         """Run the program to its end: exit code and log lines."""
         process = self.start()
-        output, _ = process.communicate()
+        output, _ = process.communicate(timeout=LONGEST_SECONDS)
         return process.returncode, [json.loads(line) for line in output.splitlines()]
 
     def report(self, key: str) -> dict[str, Any]:
@@ -183,7 +188,7 @@ def tensorrt_step() -> Callable[..., dict[str, Any]]:
 
 
 @pytest.fixture
-def build(tmp_path: Path, program: Path) -> Build:
+def build(tmp_path: Path, program: Path) -> Iterator[Build]:
     """A build without ensembles."""
     folder = tmp_path / "in"
     folder.mkdir()
@@ -197,7 +202,12 @@ def build(tmp_path: Path, program: Path) -> Build:
     tools = environment(gpu="NVIDIA A10G", compute_capability="8.6", tensorrt="10.13.3.9")
     # Little else: what the program needs of its environment should be seen here.
     variables = {**tools, "AWS_SECRET_ACCESS_KEY": "not for children", "HOME": str(tmp_path)}
-    return Build(folder, tmp_path / "out", program, plan, variables)
+    build = Build(folder, tmp_path / "out", program, plan, variables)
+    yield build
+    for process in build.started:
+        if process.poll() is None:
+            process.kill()
+        process.communicate()
 
 
 WriteTool = Callable[[str, str], None]

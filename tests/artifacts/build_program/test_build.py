@@ -8,6 +8,7 @@ import tarfile
 from typing import Any
 
 import pytest
+from inotify_simple import INotify, flags
 
 from cdk_triton.local.triton.backends.plan import onnx_in_plan
 
@@ -210,6 +211,21 @@ def test_files_from_s3_are_put_into_the_repository(build: Any) -> None:
     with tarfile.open(build.out / good / "model.tar.gz") as archive:
         assert "tiny/1/weights.bin" in archive.getnames()
     assert f"tiny/1/weights.bin has the SHA-256 {digest} and its S3File says 000" in build.failure(bad)["reason"]
+
+
+def test_a_directory_appears_in_the_output_with_all_that_is_in_it(build: Any) -> None:
+    done = build.add("done", {"tiny/config.pbtxt": b""}, steps=[], remove=[])
+    failed = build.add("failed", {"tiny/config.pbtxt": b""}, steps=[], remove=["missing"])
+    build.out.mkdir()
+    with INotify() as inotify:
+        inotify.add_watch(build.out, flags.CREATE | flags.MOVED_TO)
+
+        build.run()
+
+        appeared = [(event.name, event.mask & flags.MOVED_TO) for event in inotify.read(timeout=0)]
+    assert {name for name, _ in appeared} >= {done, failed}
+    assert all(moved for _, moved in appeared)
+    assert "the plan removes missing, which is neither" in build.failure(failed)["reason"]
 
 
 def test_a_recipe_that_the_program_does_not_know_is_named(build: Any) -> None:

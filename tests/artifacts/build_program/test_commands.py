@@ -138,7 +138,12 @@ def test_what_a_command_leaves_behind_is_ended(work: BuildWork) -> None:
     (pid,) = work.run(shell("sleep 600 & echo $!"), what="leaving something")
 
     with suppress(psutil.NoSuchProcess):
-        psutil.Process(int(pid)).wait(10)  # raises if it runs on
+        left = psutil.Process(int(pid))
+        try:
+            left.wait(10)
+        except psutil.TimeoutExpired:
+            left.kill()
+            raise
 
 
 def test_a_command_without_output_is_waited_for(work: BuildWork, tmp_path: Path) -> None:

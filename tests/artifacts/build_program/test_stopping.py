@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 import signal
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -22,11 +23,14 @@ echo 'for ever'; wait
 
 
 @pytest.fixture
-def endless(tmp_path: Path, write_tool: Callable[[str, str], None]) -> Path:
+def endless(tmp_path: Path, write_tool: Callable[[str, str], None]) -> Iterator[Path]:
     """The file that gets the numbers of the processes that would not end."""
     pids = tmp_path / "pids"
     write_tool("trtexec", ENDLESS.format(pids=pids))
-    return pids
+    yield pids
+    for pid in pids.read_text().split() if pids.exists() else ():
+        with suppress(psutil.NoSuchProcess):
+            psutil.Process(int(pid)).kill()
 
 
 def is_gone(pids: Path) -> bool:
@@ -55,7 +59,7 @@ def test_a_stopped_job_keeps_what_is_finished(build: Any, endless: Path) -> None
     assert any(json.loads(line).get("text") == "for ever" for line in process.stdout)
 
     process.send_signal(signal.SIGTERM)
-    process.communicate()
+    process.communicate(timeout=60)
 
     assert process.returncode == 1
     assert build.report(done)["archive"]["size"] > 0

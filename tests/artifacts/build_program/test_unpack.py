@@ -125,6 +125,11 @@ def test_a_damaged_archive_is_noticed(position: int, value: int, cut: bool) -> N
             {"a": sha256(b"")},
             "the sources hold 'a', which is a link or another special file",
         ),
+        (
+            [("b", tarfile.REGTYPE, b""), ("a", tarfile.LNKTYPE, b"b")],
+            {"a": sha256(b""), "b": sha256(b"")},
+            "the sources hold 'a', which is a link or another special file",
+        ),
         ([("a", tarfile.REGTYPE, b"")], {}, "the sources hold 'a' and the plan does not name it"),
         (
             [("a", tarfile.REGTYPE, b""), ("a", tarfile.REGTYPE, b"")],
