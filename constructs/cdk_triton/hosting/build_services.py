@@ -155,4 +155,4 @@ def _allow_staging(role: iam.Role, bucket: s3.IBucket) -> None:
             actions=["s3:GetObject", "s3:ListMultipartUploadParts", "s3:PutObject"], resources=[objects]
         )
     )
-    acknowledge_wildcard(role, objects, "The ids of builds follow from models that come later.")
+    acknowledge_wildcard(role, objects, "A build gets its id when it starts, so that its folder is not known before.")

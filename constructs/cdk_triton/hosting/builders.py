@@ -180,7 +180,11 @@ def allow_staging(role: iam.Role, bucket: s3.IBucket, *, read: Sequence[str], of
     if of_bucket:
         role.add_to_policy(iam.PolicyStatement(actions=list(of_bucket), resources=[bucket.bucket_arn]))
     for keys in (inputs, outputs):
-        acknowledge_wildcard(role, bucket.arn_for_objects(keys), "Builds are named when they start.")
+        acknowledge_wildcard(
+            role,
+            bucket.arn_for_objects(keys),
+            "A build gets its id when it starts, so that its folder is not known before.",
+        )
 
 
 def allow_network(role: iam.Role, place: Network, *, permission: Sequence[str], authorized: str | None = None) -> None:
