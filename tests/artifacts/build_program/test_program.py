@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import hashlib
 import sys
 import zipfile
 from pathlib import Path
@@ -10,7 +11,7 @@ from pathlib import Path
 import pytest
 
 import cdk_triton.artifacts.build_program as build_program
-from cdk_triton.artifacts.program import write_program
+from cdk_triton.artifacts.program import PROGRAM_VERSION, write_program
 
 PACKAGE = Path(build_program.__file__).parent
 SOURCES = sorted(PACKAGE.glob("*.py"))
@@ -45,3 +46,15 @@ def test_a_source_is_python_3_8_and_needs_the_standard_library_only(source: Path
             assert str(node.module).split(".")[0] in sys.stdlib_module_names
         if isinstance(node, ast.ImportFrom) and node.level > 0:
             assert node.level == 1, "the package has no parent in the program's file"
+
+
+def test_somebody_decided_about_the_version_when_the_program_changed(tmp_path: Path) -> None:
+    write_program(tmp_path / "program.pyz")
+    digest = hashlib.sha256((tmp_path / "program.pyz").read_bytes()).hexdigest()
+
+    decided = (1, "1551d1087ee32f5128132bec80c29bbcaf317ec771a2a03435f87b2220cc2ca3")
+    assert (PROGRAM_VERSION, digest) == decided, (
+        "The build program changed. If it gives other artifacts from the same plan, raise PROGRAM_VERSION: that builds "
+        "every artifact of every user again. If it does not (a better message, a faster way to the same bytes), leave "
+        "it. In both cases write the new version and digest here."
+    )
