@@ -5,9 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from dataclasses import dataclass
-from typing import Any
-
-from memory_aws import S3
+from typing import Any, Protocol
 
 __all__ = ["ASSETS", "ENSEMBLES", "OTHER", "PLANS", "Published", "publish"]
 
@@ -25,6 +23,13 @@ PLANS = (
     ("processing", ("text-2", "audio-1"), True),
 )
 """Builder, ensembles and whether a fleet serves them."""
+
+
+class Buckets(Protocol):
+    """What the CDK CLI and the user write to."""
+
+    def put(self, bucket: str, key: str, body: bytes, /) -> object:
+        """Write an object."""
 
 
 @dataclass(frozen=True)
@@ -45,7 +50,7 @@ class Published:
         return [commit for commit in self.document["commits"] if commit["build"] is not None]
 
 
-def publish(s3: S3, kind: str, names: tuple[str, ...], fleet: bool) -> Published:
+def publish(s3: Buckets, kind: str, names: tuple[str, ...], fleet: bool) -> Published:
     """Put a plan and everything that it names among the assets, as the CDK CLI does."""
     sha256 = hashlib.sha256(ONNX).hexdigest()
     s3.put(ASSETS, "triton-program.pyz", b"the build program")
@@ -87,7 +92,7 @@ def publish(s3: S3, kind: str, names: tuple[str, ...], fleet: bool) -> Published
     )
 
 
-def _commit(s3: S3, name: str, sha256: str) -> dict[str, Any]:
+def _commit(s3: Buckets, name: str, sha256: str) -> dict[str, Any]:
     key = hashlib.sha256(name.encode()).hexdigest()
     repository = name.partition("-")[0]
     s3.put(ASSETS, f"triton-{key}.gz", f"{repository} {key[:6]} sources".encode())
