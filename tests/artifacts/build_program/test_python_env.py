@@ -22,7 +22,7 @@ class Recorded:
     """A work that runs nothing."""
 
     def __init__(self, scratch: Path, *, fails: str = "nothing") -> None:
-        self.scratch = scratch
+        self.shared = scratch
         self.commands: list[list[str]] = []
         self._fails = fails
 
@@ -30,8 +30,8 @@ class Recorded:
         self.commands.append(command)
         if what.startswith(self._fails):
             raise BuildError(f"the step: {what} failed", ["last line"])
-        for directory in command[4:]:
-            Path(directory).mkdir(parents=True, exist_ok=True)
+        if "venv" in command:
+            Path(command[-1]).mkdir()
         return []
 
 
@@ -53,8 +53,21 @@ def test_another_one_gets_exactly_what_is_pinned(tmp_path: Path) -> None:
 
     assert raised.value.log == ("last line",)
     venv, pip = work.commands
-    assert venv == [sys.executable, "-m", "venv", "--without-pip", str(tmp_path / "python-onnx-runtime")]
+    assert venv[:4] == [sys.executable, "-m", "venv", "--without-pip"]
+    assert Path(venv[4]).name.startswith("python-onnx-runtime-")
     assert {"--require-hashes", "--no-deps", "--only-binary", "--target"} <= set(pip)
+
+
+def test_an_environment_is_made_once_in_a_job(tmp_path: Path) -> None:
+    work: Any = Recorded(tmp_path)
+    requirements = f"numpy==0.1 \\\n    {HASH}\n"
+
+    first = pinned_python(work, requirements, name="ONNX Runtime")
+    made = len(work.commands)
+
+    assert pinned_python(work, requirements, name="ONNX Runtime") == first
+    assert len(work.commands) == made
+    assert pinned_python(work, requirements.replace("0.1", "0.2"), name="ONNX Runtime") != first
 
 
 @pytest.mark.parametrize("file", sorted(REQUIREMENTS.glob("*.txt")), ids=lambda file: file.stem)

@@ -140,7 +140,9 @@ def _step(
         log=log,
         stop=machine.stop,
         journal=journal,
+        shared=machine.workspace / "shared",
     )
+    work.shared.mkdir(exist_ok=True)
     report = build_step(step, work)
     outputs = [_output(path, step["name"], repository, machine.stop) for path in _output_paths(report)]
     shutil.rmtree(scratch, ignore_errors=True)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import hashlib
 import re
+import shutil
 import sys
 from importlib import metadata
 from pathlib import Path
@@ -18,8 +20,8 @@ _PIN = re.compile(r"^(?P<name>[A-Za-z0-9][A-Za-z0-9._-]*)==(?P<version>[^\s;\\]+
 def pinned_python(work: Work, requirements: str, *, name: str, own: str | None = None) -> Path:
     """The path of a Python that has exactly the pinned packages.
 
-    A virtual environment in the step's scratch directory, filled by the pip of this interpreter: wheels only, no
-    dependency that is not listed, and each file's hash checked. Triton's images have `pip` for their Python backend
+    A virtual environment, made once in a job, filled by the pip of this interpreter: wheels only, no dependency that is
+    not listed, and each file's hash checked. Triton's images have `pip` for their Python backend
     (triton-inference-server/server build.py, "python3-pip"), but neither `ensurepip` nor `virtualenv` for certain, so
     the environment is made without pip and filled from outside.
 
@@ -35,7 +37,12 @@ def pinned_python(work: Work, requirements: str, *, name: str, own: str | None =
     """
     if own is not None and _has(own, _pinned_version(requirements, own)):
         return Path(sys.executable)
-    directory = work.scratch / f"python-{re.sub('[^a-z0-9]+', '-', name.lower())}"
+    digest = hashlib.sha256(requirements.encode()).hexdigest()[:16]
+    directory = work.shared / f"python-{re.sub('[^a-z0-9]+', '-', name.lower())}-{digest}"
+    complete = directory / "complete"
+    if complete.exists():
+        return directory / "bin" / "python"
+    shutil.rmtree(directory, ignore_errors=True)  # half of one, of a step that failed
     work.run([sys.executable, "-m", "venv", "--without-pip", str(directory)], what=f"making an environment for {name}")
     listing = directory / "requirements.txt"
     listing.write_text(requirements, encoding="utf-8")
@@ -51,6 +58,7 @@ def pinned_python(work: Work, requirements: str, *, name: str, own: str | None =
         raise BuildError(
             f"{error.reason}; the build needs a Python package index for this, give it network access", error.log
         ) from error
+    complete.touch()
     return directory / "bin" / "python"
 
 

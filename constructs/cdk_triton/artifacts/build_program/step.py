@@ -28,12 +28,14 @@ class Work(Protocol):
     Attributes:
         repository: the unpacked repository; steps read and write files here.
         scratch: an empty directory of this step's own, removed afterwards.
+        shared: a directory of all steps of the job, for what is worth making once.
         platform: what the plan expects (`platform` of the plan).
         probed: what the machine has: gpu, compute_capability, driver, tensorrt, dali, python; None where not found.
     """
 
     repository: Path
     scratch: Path
+    shared: Path
     platform: Mapping[str, Any]
     probed: Mapping[str, str | None]
 

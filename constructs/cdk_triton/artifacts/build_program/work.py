@@ -34,6 +34,7 @@ class BuildWork:
         name: the step's name, which begins its errors.
         repository: the unpacked repository.
         scratch: an empty directory.
+        shared: a directory of all steps of the job; the scratch directory if not given.
         platform: what the plan expects.
         probed: what the machine has.
         log: gets the lines of commands.
@@ -52,10 +53,12 @@ class BuildWork:
         log: Log,
         stop: Stop,
         journal: Journal,
+        shared: Path | None = None,
     ) -> None:
         self.name = name
         self.repository = repository
         self.scratch = scratch
+        self.shared = shared or scratch
         self.platform = platform
         self.probed = probed
         self.commands: list[list[str]] = []
