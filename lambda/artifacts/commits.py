@@ -6,7 +6,7 @@ import json
 import logging
 from typing import Any
 
-from .copying import copy_if_absent
+from .copying import copy_if_absent, reading
 from .failure import ArtifactError
 from .invocation import Invocation
 from .locks import staging
@@ -67,7 +67,8 @@ def commit_built(commit: Commit, build: str, invocation: Invocation) -> StoredOb
         raise BrokenBuildError(f"model.tar.gz of the build {build} {found}, its build.json says {report.size} bytes")
 
     def check(source: StoredObject, first: int, size: int) -> None:
-        report.check_part(source, first, size, storage)
+        with reading(source, invocation.remaining_millis):
+            report.check_part(source, first, size, storage)
 
     metadata = {"artifact-key": commit.artifact_key, "build": build}
     archive = copy_if_absent(source, commit.archive, metadata, storage, invocation.remaining_millis, check)

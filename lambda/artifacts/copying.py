@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import logging
+import threading
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 
 from .failure import ArtifactError, NotYetError
 from .storage import LostRaceError, Storage, StoredObject
 
-__all__ = ["copy_if_absent"]
+__all__ = ["copy_if_absent", "reading"]
 
 PART_BYTES = 512 * 1024 * 1024
 """S3 takes parts of 5 MiB to 5 GiB and at most 10,000 of them, which makes 4.9 TiB here. A part is copied within
@@ -17,11 +19,30 @@ seconds, far within `RESERVE_MILLIS`."""
 RESERVE_MILLIS = 60_000
 """No part is begun with less time than this left in the invocation."""
 
+READERS = 2
+"""How many objects are read at once. A Lambda reads about 75 MB/s: two parts take 15 seconds, 16 would take longer than
+`RESERVE_MILLIS`, and an invocation that is killed fails the deployment."""
+
+_readers = threading.BoundedSemaphore(READERS)
+
 log = logging.getLogger(__name__)
 
 
 Check = Callable[[StoredObject, int, int], None]
 """Looks at one part of the source before it is copied: its first byte and its size."""
+
+
+@contextmanager
+def reading(what: object, remaining_millis: Callable[[], int]) -> Iterator[None]:
+    """Wait for the turn to read an object.
+
+    Raises:
+        NotYetError: the time is up.
+    """
+    with _readers:
+        if remaining_millis() < RESERVE_MILLIS:
+            raise NotYetError(f"the time for reading {what} is up")
+        yield
 
 
 def copy_if_absent(

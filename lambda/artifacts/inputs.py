@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from functools import partial
 from typing import Any
 
-from .copying import RESERVE_MILLIS, copy_if_absent
+from .copying import RESERVE_MILLIS, copy_if_absent, reading
 from .failure import ArtifactError, NotYetError
 from .invocation import Invocation
 from .locks import staging
@@ -81,7 +81,8 @@ def _bring(build: str, assets: str, invocation: Invocation, wanted: Input) -> No
             f"the input s3://{bucket}/{wanted.key}{_of(wanted)} of the build is missing; restore it, and deploy again"
         )
     if wanted.sha256 is not None and source.size <= HASHED_HERE_BYTES:
-        _check_hash(source, wanted, invocation)
+        with reading(source, invocation.remaining_millis):
+            _check_hash(source, wanted, invocation)
     copy_if_absent(source, key, {}, storage, invocation.remaining_millis)
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Iterable, Mapping, Sequence
 
 from .builders import Progress
@@ -72,7 +71,8 @@ def _after(state: BuildState, progress: Progress | None, ledger: Ledger, invocat
     if now > limit:
         reason = f"the job {state.job} still says {progress.status}, long after its time limit"
         return ledger.write(state, ended=Ended("EXPIRED", limit, reason, progress.link, again=True))
-    return dataclasses.replace(state, link=progress.link)
+    # Once: the address of a log is known some time after the start.
+    return state if state.link or not progress.link else ledger.write(state, link=progress.link)
 
 
 def _ended(state: BuildState, progress: Progress, invocation: Invocation) -> Ended:

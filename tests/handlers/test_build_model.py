@@ -245,7 +245,7 @@ def test_whatever_happens_each_key_is_built_once_and_the_next_deployment_converg
         run_state_machine_as_test(
             Deployments,
             settings=settings(
-                max_examples=sequences or 150,
+                max_examples=sequences or 100,
                 stateful_step_count=40,
                 derandomize=sequences is None,
                 database=None,

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import hashlib
 import json
+import random
 from collections.abc import Iterator
+from functools import partial
 from typing import Any
 
 import pytest
@@ -301,6 +303,40 @@ def test_the_archive_of_another_committer_is_adopted_with_its_report(cloud: Clou
     manifest = cloud.read(commit["manifest"])
     assert manifest is not None
     assert manifest["build"]["build"] == cloud.states()[0]["build"]
+
+
+class TestTakingOver:
+    """The request behind a build that was about to start is gone; another one wants a key of it."""
+
+    @pytest.mark.parametrize("kind", ["crash before", "crash after"])
+    def test_what_was_not_started_is_built_by_others_and_what_was_is_found(self, cloud: Cloud, kind: str) -> None:
+        poll(deploy(cloud, ONE), Fault(kind, 0, jobs=True))
+        other = deploy(cloud, PROCESSING)
+        assert poll(other) == Poll()
+        cloud.tick(700)
+
+        for _ in range(4):
+            assert poll(other) == Poll()
+
+        jobs = cloud.live_jobs()
+        keys = [key for build in jobs.values() for key in cloud.program.members(build)]
+        assert len(keys) == len(set(keys)) == 2
+        assert ("the-project:1" in jobs) == (kind == "crash after")
+        for live in list(jobs):
+            cloud.end(live, "SUCCEEDED", {})
+        assert poll(other).done
+
+    @pytest.mark.parametrize("seed", range(6))
+    def test_two_polls_of_one_event_start_one_job(self, cloud: Cloud, seed: int) -> None:
+        stack = deploy(cloud, TWO)
+        assert stack.operation is not None
+        ask = partial(cloud.poll, stack.operation.event)
+        order = random.Random(seed)
+
+        cloud.together([ask, ask], iter(lambda: order.randint(0, 1), None))
+        poll(stack)
+
+        assert len(cloud.live_jobs()) == 1
 
 
 class TestStarting:

@@ -118,7 +118,7 @@ def _progress(build: Mapping[str, Any]) -> Progress:
         over=status != "IN_PROGRESS",
         at=None if ended is None else ended.timestamp(),
         message="; ".join(messages),
-        link=logs.get("deepLink", ""),
+        link=logs.get("deepLink", "") if group and stream else "",  # before, it names the group "null"
         log=(group, stream) if group and stream else None,
         again=status == "FAULT",
     )
