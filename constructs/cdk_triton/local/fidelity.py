@@ -30,6 +30,8 @@ DIFFERENCES = (
     "on how many run.",
     "A build or a processing job is bash on this machine, without a container: it can read this machine's files, and "
     "its image only lends it a name. Its `python3` is the one that runs the local AWS, and its PATH is this machine's.",
+    "The stand-ins for the tools of an image play the Triton release that its tag names; of another image, those of "
+    "24.10.",
     "In a build, variables that are not exported, functions and background processes end with their phase; on AWS they "
     "live as long as the build.",
     "`/opt/ml` leads into a processing job's own directory where its entrypoint, arguments and environment name it; a "

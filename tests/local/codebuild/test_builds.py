@@ -142,6 +142,14 @@ def test_a_source_that_is_not_there_fails_the_download(builds: Builds) -> None:
     assert builds.contexts(build) == {"DOWNLOAD_SOURCE": ("CLIENT_ERROR", message)}
 
 
+def test_a_key_cannot_lead_out_of_the_source(builds: Builds) -> None:
+    folders = builds.folders("escape", {"../../outside": "x"})
+    build = builds.run(builds.project(build=["true"]), **folders)
+    code, message = builds.contexts(build)["DOWNLOAD_SOURCE"]
+    assert code == "CLIENT_ERROR"
+    assert "leads out of the folder" in message
+
+
 def test_missing_artifacts_fail_the_upload(builds: Builds) -> None:
     build = builds.run(builds.project(out=True, build=["true"]), **builds.folders("empty", {"x": ""}))
     assert build["buildStatus"] == "FAILED"
