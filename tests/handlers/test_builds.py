@@ -13,6 +13,7 @@ import pytest
 from botocore.exceptions import ReadTimeoutError
 
 from artifacts.failure import PATIENCE_SECONDS, PROPAGATION_SECONDS
+from artifacts.locks import LEASE_SECONDS
 from build_model import Cloud, Fault, Poll, Published, Stack
 from build_model.cloud import STORE, small_parts
 from build_model.plans import ASSETS, OTHER
@@ -325,6 +326,18 @@ class TestTakingOver:
         for live in list(jobs):
             cloud.end(live, "SUCCEEDED", {})
         assert poll(other).done
+
+    def test_a_poll_that_died_holds_its_build_until_it_is_surely_gone(self, cloud: Cloud) -> None:
+        stack = deploy(cloud, ONE)
+        poll(stack, Fault("crash before", 0, jobs=True))
+        cloud.calls.clear()
+        assert poll(stack) == Poll()
+        assert ("codebuild", "StartBuild") not in cloud.calls
+
+        cloud.tick(LEASE_SECONDS)
+
+        assert poll(stack) == Poll()
+        assert len(cloud.live_jobs()) == 1
 
     @pytest.mark.parametrize("seed", range(6))
     def test_two_polls_of_one_event_start_one_job(self, cloud: Cloud, seed: int) -> None:
