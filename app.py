@@ -19,9 +19,12 @@ except ImportError as error:
     )
 
 from cdk_triton import (
+    CodeBuildGpuBuilder,
     ContainerEnvironment,
     ModelRepository,
+    Parity,
     ServingPlatform,
+    TensorRTPlan,
     TritonArtifactStore,
     TritonEndpoint,
     TritonModel,
@@ -33,17 +36,40 @@ ASSETS = Path(__file__).parent / "model_assets"
 PREPARED = (
     "sentence_embedding/preprocess/1/tokenizer.json",
     "sentence_embedding/preprocess/1/vendor",
-    "sentence_embedding/bert/1/model.onnx",
+    "sentence_embedding/bert/bert.onnx",
     "image_classification/inception/1/model.onnx",
 )
 
 PLATFORM = ServingPlatform(release="25.09", instance_type="ml.g5.2xlarge")
 
+# A plan takes the shapes that it was built for: smallest, usual and largest, each as texts and tokens. The tokenizer
+# makes 256 tokens of a text at most. With real token ids and no padding the comparison with ONNX Runtime means most.
+SHAPES = ((1, 1), (8, 64), (16, 256))
+BERT = TensorRTPlan(
+    "bert",
+    onnx="bert.onnx",
+    precision="fp16",
+    profiles=[{"token_ids": SHAPES, "attn_mask": SHAPES}],
+    parity=Parity(ranges={"token_ids": (0, 30521), "attn_mask": (1, 1)}),
+)
+
+
+def text_repository(directory: Path = ASSETS / "sentence_embedding", bert: TensorRTPlan = BERT) -> ModelRepository:
+    """The text ensemble, whose network becomes a TensorRT plan during the deployment."""
+    return ModelRepository.from_directory(directory, recipes=[bert])
+
 
 class TwoEnsembles(cdk.Stack):
     """Both ensembles on one multi-model endpoint: text in, embedding out; JPEG in, classes out."""
 
-    def __init__(self, scope: Construct, id: str, *, store: TritonArtifactStore) -> None:  # noqa: A002 - CDK's name
+    def __init__(
+        self,
+        scope: Construct,
+        id: str,  # noqa: A002 - CDK's name
+        *,
+        store: TritonArtifactStore,
+        text: ModelRepository,
+    ) -> None:
         super().__init__(scope, id)
         fleet = TritonMultiModel(
             self,
@@ -51,7 +77,7 @@ class TwoEnsembles(cdk.Stack):
             store=store,
             platform=PLATFORM,
             ensembles={
-                "text": ModelRepository.from_directory(ASSETS / "sentence_embedding"),
+                "text": text,
                 "image": ModelRepository.from_directory(ASSETS / "image_classification"),
             },
             # Otherwise DALI keeps its memory when SageMaker unloads the image ensemble to make room for others.
@@ -79,10 +105,12 @@ class ImageClassification(cdk.Stack):
         cdk.CfnOutput(self, "EndpointName", value=endpoint.endpoint_name)
 
 
-def add_stacks(app: cdk.App) -> None:
-    """The store in a stack of its own, which outlives the two that use it."""
-    store = TritonArtifactStore(cdk.Stack(app, "TritonArtifacts"), "Store")
-    TwoEnsembles(app, "TwoEnsembles", store=store)
+def add_stacks(app: cdk.App, *, text: ModelRepository | None = None) -> None:
+    """The store in a stack of its own, which outlives the two that use it; `text` in place of the text ensemble."""
+    # The stacks name no region, so that nobody knows here whether CodeBuild has GPUs there. With no builder named, a
+    # SageMaker Processing job would build: it has GPUs in more regions, and most accounts have no quota for it.
+    store = TritonArtifactStore(cdk.Stack(app, "TritonArtifacts"), "Store", builders=[CodeBuildGpuBuilder()])
+    TwoEnsembles(app, "TwoEnsembles", store=store, text=text_repository() if text is None else text)
     ImageClassification(app, "ImageClassification", store=store)
 
 

@@ -1,28 +1,32 @@
 """Two ensembles on one multi-model endpoint, deployed onto this machine by the unmodified `cdk` CLI.
 
-What `make demo` runs: prepare the weights, start the local AWS, `cdk bootstrap`, `cdk deploy`, invoke the endpoint with
-plain boto3, print a report, and take everything down again, also on Ctrl-C.
+What `make demo` runs: prepare the weights, start the local AWS, `cdk bootstrap`, `cdk deploy`, which builds a TensorRT
+plan, invoke the endpoint with plain boto3, print a report, deploy again to show what is built then, and take everything
+down again, also on Ctrl-C.
 """
 
 from __future__ import annotations
 
 import json
 import os
+import shlex
 import signal
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from rich.markup import escape
 
+from builds import Builds
 from cdk_triton.errors import CdkTritonError, LocalError
 from cdk_triton.local import LocalAws, process
-from report import console, report, step
+from report import ask_again, console, report, step
 
 CHECKOUT = Path(__file__).resolve().parents[2]
+VARIANTS = Path(__file__).with_name("variants.py")
 
 
 def main() -> int:
@@ -36,8 +40,7 @@ def main() -> int:
         with tempfile.TemporaryDirectory(prefix="cdk-triton-demo-") as work:
             step("Starting the local AWS")
             with LocalAws(Path(work) / "local") as aws:
-                outputs = deploy(aws.process_environment(), Path(work))
-                report(aws.environment(), outputs)
+                demo(aws, Path(work))
                 step("Taking everything down")
     except KeyboardInterrupt:
         console.print("\nInterrupted. Everything that the demo started has been stopped.")
@@ -49,20 +52,46 @@ def main() -> int:
     return 0
 
 
-def deploy(environment: Mapping[str, str], work: Path) -> dict[str, str]:
-    """`cdk bootstrap` and `cdk deploy`; the outputs of the stack with the endpoint."""
-    options = ["--no-notices", f"--output={work / 'cdk.out'}"]
+def demo(aws: LocalAws, work: Path) -> None:
+    """Everything between the local AWS's start and its end."""
     # The version check recommends aws-cdk 3.0.0, the accidental publish that package.json speaks of.
     quiet = {"NODE_NO_WARNINGS": "1", "CDK_DISABLE_VERSION_CHECK": "1", "CDK_DISABLE_CLI_TELEMETRY": "1"}
-    environment = {**environment, **quiet}
+    environment = {**aws.process_environment(), **quiet}
+    options = ["--no-notices", f"--output={work / 'cdk.out'}"]
+    builds = Builds(aws.client)
+
+    def deploy(stacks: Sequence[str], *variant: str) -> dict[str, str]:
+        """`cdk deploy` of the example app, or of a variant of it; the outputs of the stack with the endpoint."""
+        outputs = work / "outputs.json"
+        command = ["cdk", "deploy", *stacks, "--exclusively", *options, "--require-approval=never"]
+        command.append(f"--outputs-file={outputs}")
+        if variant:
+            command.append(f"--app={shlex.join([sys.executable, str(VARIANTS), *variant])}")
+        run(command, environment)
+        endpoint_stack: dict[str, str] = json.loads(outputs.read_text())["TwoEnsembles"]
+        return endpoint_stack
+
     step("cdk bootstrap")
     run(["cdk", "bootstrap", *options], environment)
     step("cdk deploy TritonArtifacts TwoEnsembles")
-    outputs = work / "outputs.json"
-    stacks = ["TritonArtifacts", "TwoEnsembles"]
-    run(["cdk", "deploy", *stacks, *options, "--require-approval=never", f"--outputs-file={outputs}"], environment)
-    endpoint_stack: dict[str, str] = json.loads(outputs.read_text())["TwoEnsembles"]
-    return endpoint_stack
+    outputs = deploy(["TritonArtifacts", "TwoEnsembles"])
+    builds.tell()
+    report(aws.environment(), outputs)
+    step("cdk deploy TwoEnsembles: the same again")
+    deploy(["TwoEnsembles"])
+    builds.tell()
+    step("cdk deploy TwoEnsembles: one recipe changed, the plan of bert is built with more effort")
+    outputs = deploy(["TwoEnsembles"], "level")
+    builds.tell()
+    step("cdk deploy TwoEnsembles: bert gets a network that TensorRT cannot build")
+    try:
+        deploy(["TwoEnsembles"], "broken", str(work))
+    except LocalError:
+        console.print("  It failed, as it should; the sentence above is the stack's.")
+    else:
+        raise LocalError("the network that cannot be built was deployed; please report this")
+    builds.tell()
+    ask_again(aws.environment(), outputs)
 
 
 def run(command: list[str], environment: Mapping[str, str]) -> None:

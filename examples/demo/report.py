@@ -30,11 +30,9 @@ def step(title: str) -> None:
     console.print(f"\n[bold]==> {title}[/]")
 
 
-def report(environment: Mapping[str, str], outputs: Mapping[str, str]) -> None:
-    """Invoke both ensembles in both payload forms and print what came back."""
-    endpoint = outputs["EndpointName"]
-    step(f"Invoking {endpoint} with boto3")
-    runtime = boto3.client(
+def client(environment: Mapping[str, str]) -> Any:
+    """A client of the local endpoint runtime that asks once."""
+    return boto3.client(
         "sagemaker-runtime",
         endpoint_url=environment["AWS_ENDPOINT_URL"],
         region_name=environment["AWS_REGION"],
@@ -42,6 +40,13 @@ def report(environment: Mapping[str, str], outputs: Mapping[str, str]) -> None:
         aws_secret_access_key=environment["AWS_SECRET_ACCESS_KEY"],
         config=Config(retries={"total_max_attempts": 1}),
     )
+
+
+def report(environment: Mapping[str, str], outputs: Mapping[str, str]) -> None:
+    """Invoke both ensembles in both payload forms and print what came back."""
+    endpoint = outputs["EndpointName"]
+    step(f"Invoking {endpoint} with boto3")
+    runtime = client(environment)
     calls = {
         "text": text_calls(outputs["TextModel"], SENTENCES),
         "image": image_calls(outputs["ImageModel"], draw_jpeg()),
@@ -62,6 +67,13 @@ def report(environment: Mapping[str, str], outputs: Mapping[str, str]) -> None:
     print_embeddings(answers["text", "binary"], answers["text", "JSON"])
     print_classes(answers["image", "binary"], answers["image", "JSON"])
     print_what_was_real()
+
+
+def ask_again(environment: Mapping[str, str], outputs: Mapping[str, str]) -> None:
+    """Print that the text ensemble answers as before."""
+    (call, _) = text_calls(outputs["TextModel"], SENTENCES).values()
+    embeddings = call.send(client(environment), outputs["EndpointName"])
+    console.print(f"  The endpoint goes on: {call.target_model} answers, cosine {embeddings[0] @ embeddings[1]:.4f}.")
 
 
 def timed(call: Call, runtime: Any, endpoint: str) -> tuple[float, npt.NDArray[Any]]:
@@ -92,13 +104,14 @@ def print_classes(binary: npt.NDArray[Any], as_json: npt.NDArray[Any]) -> None:
 def print_what_was_real() -> None:
     """What was real and what stood in for it, a line each."""
     console.print("\n[bold]Real[/]")
-    console.print("  the cdk CLI, its cloud assembly, the handlers of the artifact store, boto3")
+    console.print("  the cdk CLI, its cloud assembly, the handlers of the artifact store, the build program, boto3")
     console.print("  tritonserver 2.51 (release 24.10): SageMaker front end, ensembles, Python backend")
     console.print("  the weights and the tokenizer of all-MiniLM-L6-v2; the architecture of Inception v3")
     console.print("[bold]Stand-ins[/]")
     console.print("  AWS: a local CloudFormation, moto for the other services' state, a gateway for sagemaker-runtime")
+    console.print("  trtexec: it checked its arguments and the network, and wrote a plan that only this machine serves")
     console.print(
-        "  GPU: the `onnxruntime` models ran in ONNX Runtime on the CPU, so the latencies say nothing of a GPU"
+        "  GPU: `tensorrt` and `onnxruntime` models ran in ONNX Runtime on the CPU: no latency here is that of a GPU"
     )
     console.print(f"  DALI: {dali_line()}")
     console.print("  Inception v3: weights generated from a fixed seed, untrained")

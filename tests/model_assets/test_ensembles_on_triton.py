@@ -3,6 +3,7 @@
 import contextlib
 import io
 import json
+import shutil
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -21,6 +22,7 @@ from cdk_triton.client import TritonClient
 from cdk_triton.errors import ModelError
 from cdk_triton.local.endpoints import Container, Endpoint, Invocation, Variant
 from cdk_triton.local.triton import TritonHost
+from cdk_triton.local.triton.backends.plan import stand_in_plan
 
 Embed = Callable[[list[str]], npt.NDArray[np.float64]]
 
@@ -67,7 +69,7 @@ def directory(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def client(model_assets: Path, directory: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[TritonClient]:
     bucket = tmp_path_factory.mktemp("bucket")
     (bucket / "fleet").mkdir()
-    write_archive(model_assets / "sentence_embedding", bucket / "fleet" / TEXT)
+    write_archive(with_plan(model_assets / "sentence_embedding", bucket), bucket / "fleet" / TEXT)
     write_archive(model_assets / "image_classification", bucket / "fleet" / IMAGE)
     container = Container(
         image="sagemaker-tritonserver:25.09-py3",
@@ -81,6 +83,15 @@ def client(model_assets: Path, directory: Path, tmp_path_factory: pytest.TempPat
         yield TritonClient("references", runtime=Runtime(host))
     finally:
         host.close()
+
+
+def with_plan(repository: Path, directory: Path) -> Path:
+    """A copy of the text ensemble as a build on this machine leaves it: with a stand-in plan instead of the network."""
+    built = Path(shutil.copytree(repository, directory / repository.name, ignore=shutil.ignore_patterns("*.onnx")))
+    (built / "bert" / "1").mkdir()
+    plan = stand_in_plan((repository / "bert" / "bert.onnx").read_bytes())
+    (built / "bert" / "1" / "model.plan").write_bytes(plan)
+    return built
 
 
 def embeddings(client: TritonClient, texts: list[str]) -> npt.NDArray[np.float32]:

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-WEIGHTS = "sentence_embedding/bert/1/model.onnx"
+WEIGHTS = "sentence_embedding/bert/bert.onnx"
 TOKENIZER = "sentence_embedding/preprocess/1/tokenizer.json"
 VENDOR = "sentence_embedding/preprocess/1/vendor"
 UNTRAINED = "image_classification/inception/1/model.onnx"

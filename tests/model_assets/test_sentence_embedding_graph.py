@@ -34,7 +34,7 @@ BATCHES = {
 
 @pytest.fixture(scope="module")
 def session(model_assets: Path) -> onnxruntime.InferenceSession:
-    return onnxruntime.InferenceSession(model_assets / "sentence_embedding/bert/1/model.onnx")
+    return onnxruntime.InferenceSession(model_assets / "sentence_embedding/bert/bert.onnx")
 
 
 @pytest.fixture(scope="module")

@@ -1,0 +1,52 @@
+"""The example app with one thing changed: what the demo deploys to show when something is built, and when not.
+
+`python variants.py level` builds the plan of `bert` with more effort; `python variants.py broken DIRECTORY` takes its
+network from a repository in DIRECTORY that no TensorRT can build.
+"""
+
+from __future__ import annotations
+
+import shutil
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import aws_cdk as cdk
+import onnx
+from onnx import TensorProto, helper
+
+CHECKOUT = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(CHECKOUT))
+
+import app as example  # noqa: E402 - after the path
+
+
+def write_broken_repository(directory: Path) -> Path:
+    """A copy of the text ensemble whose network has the right inputs and outputs, and an operator nobody knows."""
+    copy = directory / "sentence_embedding"
+    if not copy.exists():
+        shutil.copytree(example.ASSETS / "sentence_embedding", copy, ignore=shutil.ignore_patterns("bert.onnx"))
+    ids, mask = (
+        helper.make_tensor_value_info(name, TensorProto.INT32, ["batch", "tokens"])
+        for name in ("token_ids", "attn_mask")
+    )
+    output = helper.make_tensor_value_info("output", TensorProto.FLOAT, ["batch", 384])
+    node = helper.make_node("Unheard", ["token_ids", "attn_mask"], ["output"], name="pooler", domain="example.com")
+    versions = [helper.make_opsetid("", 17), helper.make_opsetid("example.com", 1)]
+    graph = helper.make_graph([node], "broken", [ids, mask], [output])
+    onnx.save(helper.make_model(graph, opset_imports=versions, ir_version=8), copy / "bert" / "bert.onnx")
+    return copy
+
+
+def main(variant: str, directory: str = "") -> None:
+    """Synthesise the example app, changed."""
+    app = cdk.App()
+    if variant == "broken":
+        example.add_stacks(app, text=example.text_repository(write_broken_repository(Path(directory))))
+    else:
+        example.add_stacks(app, text=example.text_repository(bert=replace(example.BERT, optimization_level=4)))
+    app.synth()
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
