@@ -21,6 +21,7 @@ sys.path.insert(0, str(Path(__file__).parents[2] / "lambda"))  # as Lambda does 
 
 import artifacts
 from artifacts import storage
+from build_model.cloud import Cloud, small_parts
 
 STORE, ASSETS, OTHER_ASSETS = "the-store", "the-assets", "the-assets-of-another-machine"
 
@@ -204,6 +205,13 @@ class World:
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--sequences", type=int, metavar="N", help="how many generated sequences of events are tried")
+
+
+@pytest.fixture
+def cloud() -> Iterator[Cloud]:
+    """An AWS in memory, where archives of a few bytes have several parts."""
+    with small_parts():
+        yield Cloud()
 
 
 @pytest.fixture

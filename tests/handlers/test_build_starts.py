@@ -1,0 +1,264 @@
+"""How builds are started and taken over, and what they are given; the services are in memory (`build_model`)."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import random
+from functools import partial
+from typing import Any
+
+import pytest
+from botocore.exceptions import ReadTimeoutError
+
+from artifacts.failure import PATIENCE_SECONDS, PROPAGATION_SECONDS
+from artifacts.locks import LEASE_SECONDS
+from build_model import Cloud, Fault, Poll, Published, Stack
+from build_model.plans import ASSETS, OTHER
+from build_model.steps import ONE, PROCESSING, TWO, WITH_AN_ASSET, deploy, job, poll
+from memory_aws import refusal
+
+
+class TestTakingOver:
+    """The request behind a build that was about to start is gone; another one wants a key of it."""
+
+    @pytest.mark.parametrize("kind", ["crash before", "crash after"])
+    def test_what_was_not_started_is_built_by_others_and_what_was_is_found(self, cloud: Cloud, kind: str) -> None:
+        poll(deploy(cloud, ONE), Fault(kind, 0, jobs=True))
+        other = deploy(cloud, PROCESSING)
+        assert poll(other) == Poll()
+        cloud.tick(700)
+
+        for _ in range(4):
+            assert poll(other) == Poll()
+
+        jobs = cloud.live_jobs()
+        keys = [key for build in jobs.values() for key in cloud.program.members(build)]
+        assert len(keys) == len(set(keys)) == 2
+        assert ("the-project:1" in jobs) == (kind == "crash after")
+        for live in list(jobs):
+            cloud.end(live, "SUCCEEDED", {})
+        assert poll(other).done
+
+    def test_a_poll_that_died_holds_its_build_until_it_is_surely_gone(self, cloud: Cloud) -> None:
+        stack = deploy(cloud, ONE)
+        poll(stack, Fault("crash before", 0, jobs=True))
+        cloud.calls.clear()
+        assert poll(stack) == Poll()
+        assert ("codebuild", "StartBuild") not in cloud.calls
+
+        cloud.tick(LEASE_SECONDS)
+
+        assert poll(stack) == Poll()
+        assert len(cloud.live_jobs()) == 1
+
+    @pytest.mark.parametrize("seed", range(6))
+    def test_two_polls_of_one_event_start_one_job(self, cloud: Cloud, seed: int) -> None:
+        stack = deploy(cloud, TWO)
+        assert stack.operation is not None
+        ask = partial(cloud.poll, stack.operation.event)
+        order = random.Random(seed)
+
+        cloud.together([ask, ask], iter(lambda: order.randint(0, 1), None))
+        poll(stack)
+
+        assert len(cloud.live_jobs()) == 1
+
+
+class TestStarting:
+    def test_codebuild_is_asked_for_exactly_this(self, cloud: Cloud) -> None:
+        poll(deploy(cloud, ONE))
+
+        (build,) = cloud.codebuild.requests()
+        name = build["idempotencyToken"]
+        assert build == {
+            "projectName": "the-project",
+            "idempotencyToken": name,
+            "sourceTypeOverride": "S3",
+            "sourceLocationOverride": f"the-store/staging/{name}/in/",
+            "artifactsOverride": {
+                "type": "S3",
+                "location": "the-store",
+                "path": f"staging/{name}",
+                "name": "out",
+                "namespaceType": "NONE",
+                "packaging": "NONE",
+            },
+            "imageOverride": cloud.plans[ONE].properties["BuildImage"],
+            "imagePullCredentialsTypeOverride": "SERVICE_ROLE",
+            "timeoutInMinutesOverride": 120,
+        }
+
+    def test_processing_is_asked_for_exactly_this(self, cloud: Cloud) -> None:
+        poll(deploy(cloud, PROCESSING))
+
+        (request,) = cloud.processing.requests()
+        name = request["ProcessingJobName"]
+        assert request["AppSpecification"] == {
+            "ImageUri": cloud.plans[PROCESSING].properties["BuildImage"],
+            "ContainerEntrypoint": [
+                "python3",
+                "/opt/ml/processing/input/program.pyz",
+                "/opt/ml/processing/input",
+                "/opt/ml/processing/output",
+            ],
+        }
+        assert request["ProcessingInputs"][0]["S3Input"]["S3Uri"] == f"s3://the-store/staging/{name}/in"
+        assert request["ProcessingOutputConfig"]["Outputs"][0]["S3Output"] == {
+            "S3Uri": f"s3://the-store/staging/{name}/out",
+            "LocalPath": "/opt/ml/processing/output",
+            "S3UploadMode": "Continuous",
+        }
+        assert request["ProcessingResources"]["ClusterConfig"] == {
+            "InstanceCount": 1,
+            "InstanceType": "ml.g5.2xlarge",
+            "VolumeSizeInGB": 100,
+        }
+        assert request["StoppingCondition"] == {"MaxRuntimeInSeconds": 7200}
+        assert request["NetworkConfig"] == {"VpcConfig": {"Subnets": ["subnet-1"], "SecurityGroupIds": ["sg-1"]}}
+
+    @pytest.mark.parametrize(
+        ("plan", "quota"),
+        [
+            (TWO, "(L-F1FE1B52), which is 0 in many accounts; have it raised in Service Quotas"),
+            (PROCESSING, "The quota is 'ml.g5.2xlarge for processing job usage' of Amazon SageMaker"),
+        ],
+        ids=["codebuild", "processing"],
+    )
+    def test_a_quota_is_named_and_the_next_deployment_starts(self, cloud: Cloud, plan: int, quota: str) -> None:
+        cloud.codebuild.room = cloud.processing.room = 0
+        failure = poll(deploy(cloud, plan)).failure
+        assert failure is not None
+        assert quota in failure
+
+        cloud.codebuild.room = cloud.processing.room = 1
+        assert poll(deploy(cloud, plan)) == Poll()
+        assert len(cloud.live_jobs()) == 1
+
+    @pytest.mark.parametrize(
+        "error",
+        [
+            refusal("AccessDeniedException", "not authorized to perform: codebuild:StartBuild"),
+            refusal("InvalidInputException", "CodeBuild is not authorized to perform: sts:AssumeRole on the role"),
+        ],
+        ids=["call", "role"],
+    )
+    def test_a_policy_that_is_not_there_yet_is_waited_for_but_not_for_ever(
+        self, cloud: Cloud, error: Exception
+    ) -> None:
+        cloud.codebuild.refusals = [error] * 100
+        stack = deploy(cloud, ONE)
+        for _ in range(PROPAGATION_SECONDS // 30):
+            assert poll(stack) == Poll()
+
+        failure = poll(stack).failure
+
+        assert failure is not None
+        assert "the build could not be started: ClientError" in failure
+
+    def test_throttling_ends_with_the_patience(self, cloud: Cloud) -> None:
+        cloud.codebuild.refusals = [refusal("ThrottlingException", "Rate exceeded")] * 200
+        stack = deploy(cloud, ONE)
+        results = [poll(stack) for _ in range(PATIENCE_SECONDS // 30 + 2)]
+
+        assert results[:-1] == [Poll()] * (len(results) - 1)
+        failure = results[-1].failure
+        assert failure is not None
+        assert "not finished after 50 minutes (ClientError: " in failure
+        assert "Rate exceeded" in failure
+
+    def test_a_lost_answer_finds_the_job_and_starts_no_other(self, cloud: Cloud) -> None:
+        stack = deploy(cloud, ONE)
+        cloud.codebuild.after_start = [ReadTimeoutError(endpoint_url="codebuild")]
+
+        assert poll(stack) == Poll()
+        cloud.tick(400)  # the token is forgotten by now
+        assert poll(stack) == Poll()
+
+        assert len(cloud.live_jobs()) == 1
+        cloud.end(job(cloud), "SUCCEEDED", {})
+        assert poll(stack).done
+
+    def test_a_project_that_is_gone_says_which_stack_to_update(self, cloud: Cloud) -> None:
+        cloud.codebuild.refusals = [refusal("ResourceNotFoundException", "Project cannot be found")]
+
+        failure = poll(deploy(cloud, ONE)).failure
+
+        assert failure is not None
+        assert "cannot find the project the-project" in failure
+        assert "update the stack of the artifact store" in failure
+
+
+class TestInputs:
+    def test_a_missing_input_is_named(self, cloud: Cloud) -> None:
+        cloud.s3.expire(OTHER, "bert.onnx")
+
+        assert poll(deploy(cloud, ONE)).failure == (
+            f"the input s3://{OTHER}/bert.onnx of the build is missing; restore it, and deploy again"
+        )
+
+    def test_another_content_than_the_recipe_says_is_refused_and_mended_by_restoring_it(self, cloud: Cloud) -> None:
+        onnx = cloud.s3.get(OTHER, "bert.onnx")
+        assert onnx is not None
+        cloud.s3.put(OTHER, "bert.onnx", b"another one")
+        failure = poll(deploy(cloud, ONE)).failure
+        assert failure is not None
+        assert "as the recipe says: correct the recipe's S3File or restore the object, and deploy again" in failure
+        assert cloud.live_jobs() == {}
+
+        cloud.s3.put(OTHER, "bert.onnx", onnx)
+        assert poll(deploy(cloud, ONE)) == Poll()
+        assert len(cloud.live_jobs()) == 1
+
+    def test_a_job_starts_only_when_everything_is_there(self, cloud: Cloud) -> None:
+        stack = deploy(cloud, WITH_AN_ASSET)
+        for number in range(4, 12):
+            poll(stack, Fault("slow", number))
+        poll(stack)
+        assert cloud.program.incomplete == []
+
+    def test_one_content_under_two_names_is_built_once(self, cloud: Cloud) -> None:
+        document = json.loads(json.dumps(cloud.plans[ONE].document))
+        twin = json.loads(json.dumps(document["commits"][0]))
+        for name in ("archive", "manifest"):
+            twin[name] = twin[name].replace("/text/", "/twin/")
+        document["commits"].append(twin | {"repository": "twin"})
+        stack = Stack(cloud)
+        stack.deploy(published(cloud, document))
+
+        assert poll(stack) == Poll()
+        cloud.end(job(cloud), "SUCCEEDED", {})
+
+        assert poll(stack).done
+        cloud.assert_delivered(stack.past[0].plan)
+
+
+def published(cloud: Cloud, document: Any) -> Published:
+    """A plan that was changed by hand."""
+    text = json.dumps(document).encode()
+    sha256 = hashlib.sha256(text).hexdigest()
+    cloud.s3.put(ASSETS, "plan.json", text)
+    image = cloud.plans[ONE].properties["BuildImage"]
+    return Published(
+        {"PlanBucket": ASSETS, "PlanKey": "plan.json", "PlanSha256": sha256, "BuildImage": image}, document
+    )
+
+
+def test_a_plan_without_an_image_says_so(cloud: Cloud) -> None:
+    stack = deploy(cloud, ONE)
+    assert stack.operation is not None
+    del stack.operation.event["ResourceProperties"]["BuildImage"]
+
+    failure = poll(stack).failure
+
+    assert failure is not None
+    assert "the property BuildImage is missing" in failure
+
+
+def test_a_store_without_the_builder_says_which_stack_to_deploy(cloud: Cloud, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("build_model.cloud.SETTINGS", {"codebuild": None, "processing": None})
+
+    assert poll(deploy(cloud, ONE)).failure == (
+        "this artifact store has no builder 'codebuild'; deploy the stack of the artifact store first, with the "
+        "builder that the model's stack names"
+    )
