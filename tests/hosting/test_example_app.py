@@ -221,3 +221,13 @@ def test_a_repository_that_cannot_be_read_is_a_sentence(checkout: Path) -> None:
     assert done.returncode == 1
     assert done.stderr.startswith("app.py: ")
     assert "Traceback" not in done.stderr
+
+
+def test_the_stack_in_the_readme_can_be_synthesised(world: World) -> None:
+    write_repositories(world)
+    (stack,) = re.findall(r"```python\n(from aws_cdk .*?)```", (world.root / "README.md").read_text(), re.DOTALL)
+    (world.directory / "app.py").write_text(stack)
+
+    done = run(world.directory)
+
+    assert (done.returncode, done.stderr) == (0, "")
