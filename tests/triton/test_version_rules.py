@@ -117,3 +117,14 @@ def test_versions(
 ) -> None:
     repository = write(change)
     assert [str(finding) for finding in repository.check(mode)] == findings
+
+
+def test_repositories_in_a_directory_are_no_models(write: Write) -> None:
+    """Somebody named the directory above."""
+    files = {"bert/config.pbtxt": 'backend: "python"', "bert/1/model.py": "class TritonPythonModel: ..."}
+    repository = write({f"{name}/{path}": text for name in ("text", "image") for path, text in files.items()}, base={})
+    found = {finding.path: (finding.code, finding.mend) for finding in repository.check() if finding.path != "."}
+    assert found == {
+        name: ("CT110", f"name the directory {name} itself as the repository, or move its models up")
+        for name in ("text", "image")
+    }

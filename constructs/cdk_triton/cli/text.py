@@ -108,6 +108,8 @@ def _summary(repository: ModelRepository, report: Report) -> Iterator[str]:
         reason = printable(repository.acknowledgements[code].strip())
         yield fold(f"{code} is acknowledged: {reason}", width(), indent=_INDENT, hanging=_INDENT)
     left_out = Counter(each.needs for each in report.left_out)
+    if not any(model.backend_name == "tensorrt" for model in repository.models):
+        left_out.pop("preflight", None)  # there is nothing to ask the parser
     for need, mend in _MENDS.items():
         if left_out[need]:
             yield fold(f"{_counted(left_out[need], 'rule')} left out{mend}", width(), indent=_INDENT, hanging=_INDENT)

@@ -151,6 +151,14 @@ class Model:
         """Bytes of all files."""
         return sum(file.size for file in self.files)
 
+    @property
+    def looks_like_a_repository(self) -> bool:
+        """Whether models lie in it, and nothing of a model itself: somebody named the directory above."""
+        if self.config_text is not None or self.versions:
+            return False
+        depth = len(self.directory.parts) + 2
+        return any(file.path.name == CONFIG_NAME and len(file.path.parts) == depth for file in self.files)
+
     @cached_property
     def first_version_entries(self) -> Mapping[str, bool]:
         """What is in the first directory of the model's own, by name, and whether each is a directory."""

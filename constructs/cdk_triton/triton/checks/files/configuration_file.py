@@ -223,6 +223,8 @@ def no_backend(check: Check) -> Iterator[Problem]:
             continue  # meant as an ensemble: reported by CT311
         if config is not None and (config.platform or config.default_model_filename):
             continue  # reported by CT283
+        if model.looks_like_a_repository:
+            continue  # reported by CT110
         yield Problem(
             model.directory if model.config_text is None else model.config_path,
             f"the configuration names no backend and the files of {model.name!r} tell none, so the server would not "

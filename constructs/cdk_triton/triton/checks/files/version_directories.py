@@ -53,6 +53,12 @@ def no_version(check: Check) -> Iterator[Problem]:
                 f"the ensemble {model.name!r} has no version directory (git does not keep an empty one), {consequence}",
                 f"create the empty file 1/.gitkeep in the directory of {model.name!r}",
             )
+        elif model.looks_like_a_repository:
+            yield Problem(
+                model.directory,
+                f"{model.name!r} is no model but holds models, {consequence}",
+                f"name the directory {model.name} itself as the repository, or move its models up",
+            )
         else:
             meant = next((name for name in model.subdirectories if re.fullmatch(r"v?0*[1-9]\d*", name)), None)
             yield Problem(
