@@ -45,6 +45,8 @@ def test_an_ensemble_is_built_and_what_only_the_build_reads_is_left_out(build: A
         ["y"],
     )
     assert [output["path"] for output in step["outputs"]] == ["tiny/1/model.plan"]
+    assert step["commands"][0][:2] == ["trtexec", "--onnx=tiny/tiny.onnx"]
+    assert str(build.out.parent) not in json.dumps(report)
     assert "not for children" not in json.dumps([report, log])
     assert len({line["event"] for line in log} & {"started", "probed", "step finished", "finished"}) == 4
 
@@ -74,9 +76,10 @@ def test_a_broken_network_fails_its_ensemble_and_no_other(build: Any) -> None:
 
     assert code == 1
     assert build.failure(broken)["repository"] == "broken"
-    assert build.failure(broken)["reason"].startswith("the TensorRT plan of tiny: building the plan failed: `"), (
-        build.failure(broken)
-    )
+    assert build.failure(broken)["reason"].startswith(
+        "the TensorRT plan of tiny: building the plan failed: `trtexec --onnx=tiny/tiny.onnx "
+        "--saveEngine=tiny/1/model.plan "
+    ), build.failure(broken)
     assert "ended with exit code 1" in build.failure(broken)["reason"]
     assert any("Failed to parse onnx file" in line for line in build.failure(broken)["log"])
     assert build.report(good)["archive"]["size"] > 0

@@ -14,7 +14,7 @@ import psutil
 import pytest
 
 from cdk_triton.artifacts.build_program.commands import run_command
-from cdk_triton.artifacts.build_program.log import Log
+from cdk_triton.artifacts.build_program.log import Log, signs_of_life
 from cdk_triton.artifacts.build_program.step import BuildError
 from cdk_triton.artifacts.build_program.stop import Stop
 from cdk_triton.artifacts.build_program.work import BuildWork, Journal
@@ -49,18 +49,56 @@ def test_both_streams_come_as_lines_and_are_logged(work: BuildWork, stream: io.S
     assert lines == ["one", "two", "three", "four", "\ufffd five"]
     events = [json.loads(line) for line in stream.getvalue().splitlines()]
     assert [event["text"] for event in events if event["event"] == "output"] == lines
-    assert work.commands == [shell("echo one; echo two >&2; printf 'three\\rfour\\r\\n\\377 five'")]
+    assert work.commands == [["sh", "-c", "echo one; echo two >&2; printf 'three\\rfour\\r\\n\\377 five'"]]
 
 
 def test_a_failure_names_step_command_exit_code_and_the_telling_line(work: BuildWork) -> None:
-    script = "echo '[E] Failed to parse onnx file'; echo '&&&& FAILED TensorRT.trtexec'; exit 3"
+    with pytest.raises(BuildError) as raised:
+        work.run(shell("echo 'ValueError: no'; echo bye; exit 3"), what="building the plan")
+
+    assert raised.value.reason == (
+        "the plan of tiny: building the plan failed: `sh -c 'echo '\"'\"'ValueError: no'\"'\"'; echo bye; exit 3'` "
+        "ended with exit code 3: ValueError: no"
+    )
+    assert raised.value.log == ("ValueError: no", "bye")
+
+
+# As trtexec 10.13 prints it (NVIDIA/TensorRT: parsers/onnx/ModelImporter.cpp and samples/trtexec/trtexec.cpp).
+UNREADABLE = """
+[11/21/2026-17:23:47] [I] Start parsing network model.
+[11/21/2026-17:23:47] [E] [TRT] ModelImporter.cpp:948: While parsing node number 0 [Unheard -> "y"]:
+[11/21/2026-17:23:47] [E] [TRT] ModelImporter.cpp:950: --- Begin node ---
+input: "x"
+op_type: "Unheard"
+[11/21/2026-17:23:47] [E] [TRT] ModelImporter.cpp:952: --- End node ---
+[11/21/2026-17:23:47] [E] [TRT] ModelImporter.cpp:954: ERROR: No importer registered for op: Unheard
+[11/21/2026-17:23:47] [E] Failed to parse onnx file
+[11/21/2026-17:23:47] [E] Parsing model failed
+&&&& FAILED TensorRT.trtexec [TensorRT v101303] [b9] # trtexec --onnx=tiny/tiny.onnx
+"""
+
+
+def test_trtexec_is_quoted_with_what_it_said_first_and_short_paths(work: BuildWork, tmp_path: Path) -> None:
+    (tmp_path / "said").write_text(UNREADABLE)
+    trtexec = tmp_path / "bin" / "trtexec"
+    trtexec.parent.mkdir()
+    trtexec.write_text('#!/bin/sh\ncat "${0%/*}/../said"; exit 1\n')
+    trtexec.chmod(0o755)
+    command = [str(trtexec), f"--onnx={tmp_path}/tiny/tiny.onnx", f"--saveEngine={tmp_path}/tiny/1/model.plan"]
 
     with pytest.raises(BuildError) as raised:
-        work.run(shell(script), what="building the plan")
+        work.run([*command, "--fp16", f"--optShapes={'x' * 300}"], what="building the plan")
 
-    assert raised.value.reason.startswith("the plan of tiny: building the plan failed: `/bin/sh -c ")
-    assert raised.value.reason.endswith("` ended with exit code 3: [E] Failed to parse onnx file")
-    assert raised.value.log == ("[E] Failed to parse onnx file", "&&&& FAILED TensorRT.trtexec")
+    assert raised.value.reason.startswith(
+        "the plan of tiny: building the plan failed: `trtexec --onnx=tiny/tiny.onnx --saveEngine=tiny/1/model.plan "
+        "--fp16 --optShapes=x"
+    )
+    assert (
+        'x …` ended with exit code 1: [TRT] ModelImporter.cpp:948: While parsing node number 0 [Unheard -> "y"]:; '
+        "[TRT] ModelImporter.cpp:954: ERROR: No importer registered for op: Unheard; Failed to parse onnx file"
+    ) in raised.value.reason
+    assert len(raised.value.reason) < 750
+    assert work.commands[0][:2] == ["trtexec", "--onnx=tiny/tiny.onnx"]
 
 
 def test_a_killed_command_says_what_killed_it(work: BuildWork) -> None:
@@ -79,10 +117,11 @@ def test_a_command_sees_no_credentials(work: BuildWork, monkeypatch: pytest.Monk
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "a secret")
     monkeypatch.setenv("HARMLESS", "seen")
 
-    lines = work.run(["env"], what="looking around", environment={"MORE": "added"})
+    lines = work.run(["env"], what="looking around")
 
-    assert {"HARMLESS=seen", "MORE=added"} <= set(lines)
+    assert "HARMLESS=seen" in lines
     assert not any(line.startswith("AWS_") for line in lines)
+    assert work.run(["/usr/bin/env"], what="looking around", environment={"ALL": "there is"}) == ["ALL=there is"]
 
 
 def test_a_stand_in_that_says_so_is_recorded(work: BuildWork, tmp_path: Path) -> None:
@@ -103,34 +142,39 @@ def test_a_stand_in_that_says_so_is_recorded(work: BuildWork, tmp_path: Path) ->
     assert journal.stand_ins == ["trtexec"]
 
 
-def test_a_silent_command_gives_a_sign_of_life(tmp_path: Path) -> None:
-    stream = io.StringIO()
-    # The command ends when it has been said twice that it still runs.
+def test_silence_gives_a_sign_of_life(tmp_path: Path) -> None:
+    # The command ends when it has been said twice that the program still runs.
     fifo = tmp_path / "end"
     os.mkfifo(fifo)
 
-    class Ending(Log):
+    class Ending(io.StringIO):
         said = 0
 
-        def event(self, event: str, **fields: object) -> None:
-            super().event(event, **fields)
-            if event == "still running":
+        def write(self, line: str) -> int:
+            self.said += '"still running"' in line
+            if self.said == 2:
                 self.said += 1
-                if self.said == 2:
-                    fifo.write_text("go on\n")
+                fifo.write_text("go on\n")
+            return super().write(line)
 
-    done = run_command(
-        shell(f"cat {fifo}"),
-        environment=os.environ,
-        directory=tmp_path,
-        log=Ending(stream),
-        stop=Stop(time.monotonic() + 60),
-        progress_seconds=0.1,
-    )
+    stream = Ending()
+    log = Log(stream)
+    log.about(step="the plan of tiny").event("command")
 
-    events = [json.loads(line) for line in stream.getvalue().splitlines()]
+    with signs_of_life(log, 0.1):
+        done = run_command(
+            shell(f"cat {fifo}"),
+            environment=os.environ,
+            directory=tmp_path,
+            log=log,
+            stop=Stop(time.monotonic() + 60),
+        )
+
     assert done.lines == ["go on"]
-    assert [(event["event"], event.get("command")) for event in events[:2]] == [("still running", "sh")] * 2
+    events = [json.loads(line) for line in stream.getvalue().splitlines()][1:3]
+    assert [(event["event"], event["step"], event["after"]) for event in events] == [
+        ("still running", "the plan of tiny", "command")
+    ] * 2
 
 
 def test_what_a_command_leaves_behind_is_ended(work: BuildWork) -> None:

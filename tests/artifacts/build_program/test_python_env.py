@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 import cdk_triton.artifacts.build_program as build_program
+from cdk_triton.artifacts.build_program.parity import Reference
 from cdk_triton.artifacts.build_program.python_env import pinned_python
 from cdk_triton.artifacts.build_program.step import BuildError
 
@@ -56,6 +57,21 @@ def test_another_one_gets_exactly_what_is_pinned(tmp_path: Path) -> None:
     assert venv[:4] == [sys.executable, "-m", "venv", "--without-pip"]
     assert Path(venv[4]).name.startswith("python-onnx-runtime-")
     assert {"--require-hashes", "--no-deps", "--only-binary", "--target"} <= set(pip)
+
+
+def test_a_comparison_that_cannot_be_installed_can_be_switched_off(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(metadata, "version", lambda name: "0.1")
+    work: Any = Recorded(tmp_path, fails="installing")
+
+    with pytest.raises(BuildError) as raised:
+        Reference(work, "the plan of tiny", tmp_path / "tiny.onnx")
+
+    assert raised.value.reason == (
+        "the step: installing ONNX Runtime failed; the build needs a Python package index for this, give it network "
+        "access, or switch the comparison off (parity=None)"
+    )
 
 
 def test_an_environment_is_made_once_in_a_job(tmp_path: Path) -> None:

@@ -3,19 +3,24 @@
 from __future__ import annotations
 
 import hashlib
+import math
+import time
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from cdk_triton.artifacts.build_program.step import BuildError
+from cdk_triton.artifacts.build_program.stop import Stop, StoppedError
 from cdk_triton.artifacts.build_program.tensors import Tensor, write_random, write_shape
+
+NEVER = Stop(math.inf)
 
 
 def test_floats_are_standard_normal(tmp_path: Path) -> None:
     tensor = Tensor("x", "TYPE_FP32", (100, 1000), tmp_path / "x")
 
-    write_random(tensor, seed="0", bounds=None)
+    write_random(tensor, NEVER, seed="0", bounds=None)
 
     values = np.fromfile(tensor.file, "<f4")
     assert values.size == 100_000
@@ -30,18 +35,18 @@ def test_floats_are_standard_normal(tmp_path: Path) -> None:
 def test_integers_are_zeros_and_ones_unless_a_range_is_declared(tmp_path: Path, data_type: str, dtype: str) -> None:
     tensor = Tensor("ids", data_type, (500,), tmp_path / "ids")
 
-    write_random(tensor, seed="0", bounds=None)
+    write_random(tensor, NEVER, seed="0", bounds=None)
     assert set(np.fromfile(tensor.file, dtype).tolist()) == {0, 1}
 
     if data_type != "TYPE_BOOL":
-        write_random(tensor, seed="0", bounds=[3, 9])
+        write_random(tensor, NEVER, seed="0", bounds=[3, 9])
         assert set(np.fromfile(tensor.file, dtype).tolist()) == set(range(3, 10))
 
 
 def test_half_precisions_are_roundings_of_the_same_numbers(tmp_path: Path) -> None:
     full, half, brain = (Tensor("x", f"TYPE_{name}", (64,), tmp_path / name) for name in ("FP32", "FP16", "BF16"))
     for tensor in (full, half, brain):
-        write_random(tensor, seed="0", bounds=None)
+        write_random(tensor, NEVER, seed="0", bounds=None)
 
     expected = np.fromfile(full.file, "<f4")
     assert np.allclose(np.fromfile(half.file, "<f2"), expected, rtol=1e-3, atol=1e-4)
@@ -52,7 +57,7 @@ def test_half_precisions_are_roundings_of_the_same_numbers(tmp_path: Path) -> No
 def test_the_same_seed_gives_the_same_file_with_every_python(tmp_path: Path) -> None:
     tensor = Tensor("x", "TYPE_FP32", (3,), tmp_path / "x")
 
-    write_random(tensor, seed="0/0/x", bounds=None)
+    write_random(tensor, NEVER, seed="0/0/x", bounds=None)
 
     # Seen with Python 3.8 and 3.12 as well.
     assert (
@@ -71,4 +76,11 @@ def test_a_shape_tensor_gets_its_values(tmp_path: Path) -> None:
 
 def test_text_cannot_be_tried(tmp_path: Path) -> None:
     with pytest.raises(BuildError, match="the input text has the type TYPE_STRING"):
-        write_random(Tensor("text", "TYPE_STRING", (1,), tmp_path / "x"), seed="0", bounds=None)
+        write_random(Tensor("text", "TYPE_STRING", (1,), tmp_path / "x"), NEVER, seed="0", bounds=None)
+
+
+def test_the_deadline_ends_a_large_one(tmp_path: Path) -> None:
+    with pytest.raises(StoppedError):
+        write_random(
+            Tensor("x", "TYPE_FP32", (1 << 40,), tmp_path / "x"), Stop(time.monotonic()), seed="0", bounds=None
+        )

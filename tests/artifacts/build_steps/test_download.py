@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import hashlib
+import time
 from pathlib import Path
 
 import pytest
 
 from cdk_triton.artifacts.build_program.download import download
 from cdk_triton.artifacts.build_program.step import BuildError
+from cdk_triton.artifacts.build_program.stop import Stop
 
 CONTENT = b"a program\n"
 SHA256 = hashlib.sha256(CONTENT).hexdigest()
@@ -22,7 +24,14 @@ def source(tmp_path: Path) -> Path:
 
 
 def test_a_file_with_its_hash_arrives(source: Path, tmp_path: Path) -> None:
-    download(source.as_uri(), tmp_path / "target", sha256=SHA256, most_bytes=100, what="the program")
+    download(
+        source.as_uri(),
+        tmp_path / "target",
+        Stop(time.monotonic() + 60),
+        sha256=SHA256,
+        most_bytes=100,
+        what="the program",
+    )
     assert (tmp_path / "target").read_bytes() == CONTENT
 
 
@@ -30,7 +39,14 @@ def test_another_file_is_not_kept(source: Path, tmp_path: Path) -> None:
     with pytest.raises(
         BuildError, match=f"the program from file:.*/source has the SHA-256 {SHA256} and not 0{{64}}: it is"
     ):
-        download(source.as_uri(), tmp_path / "target", sha256="0" * 64, most_bytes=100, what="the program")
+        download(
+            source.as_uri(),
+            tmp_path / "target",
+            Stop(time.monotonic() + 60),
+            sha256="0" * 64,
+            most_bytes=100,
+            what="the program",
+        )
     assert not (tmp_path / "target").exists()
 
 
@@ -48,5 +64,12 @@ def test_what_cannot_be_fetched_is_tried_again_and_then_named(
     with pytest.raises(
         BuildError, match=rf"the program cannot be fetched from {url}: .*{said}.*; give the build access"
     ):
-        download(url, tmp_path / "target", sha256=SHA256, most_bytes=most_bytes, what="the program")
+        download(
+            url,
+            tmp_path / "target",
+            Stop(time.monotonic() + 60),
+            sha256=SHA256,
+            most_bytes=most_bytes,
+            what="the program",
+        )
     assert len(waits) == 2

@@ -1,4 +1,4 @@
-"""Runs a command: its lines as they come, a sign of life when it is silent, and an end to all of it."""
+"""Runs a command: its lines as they come, and an end to all of it."""
 
 from __future__ import annotations
 
@@ -15,10 +15,7 @@ from .log import Log
 from .step import BuildError
 from .stop import Stop
 
-__all__ = ["PROGRESS_SECONDS", "Finished", "run_command", "without_credentials"]
-
-PROGRESS_SECONDS = 30.0
-"""How long a command may be silent before a line says that it still runs."""
+__all__ = ["Finished", "run_command", "without_credentials"]
 
 _KEPT_LINES = 100_000
 _LOOK_SECONDS = 0.5
@@ -45,7 +42,6 @@ def run_command(
     directory: Path,
     log: Log,
     stop: Stop,
-    progress_seconds: float = PROGRESS_SECONDS,
 ) -> Finished:
     """Run a command to its end.
 
@@ -71,7 +67,7 @@ def run_command(
         raise BuildError(f"{command[0]} cannot be started: {error.strerror}") from error
     lines: deque[str] = deque(maxlen=_KEPT_LINES)
     try:
-        for line in _lines(process, log, stop, progress_seconds):
+        for line in _lines(process, stop):
             log.event("output", text=line)
             lines.append(line)
         pause = _LOOK_SECONDS / 50
@@ -84,10 +80,9 @@ def run_command(
     return Finished(list(lines), process.returncode)
 
 
-def _lines(process: subprocess.Popen[bytes], log: Log, stop: Stop, progress_seconds: float) -> Iterator[str]:
+def _lines(process: subprocess.Popen[bytes], stop: Stop) -> Iterator[str]:
     """Lines until the end of the output, or until the process has ended and whoever it left behind is silent."""
     assert process.stdout is not None  # noqa: S101 - for the type checker: it is a pipe
-    started = heard = time.monotonic()
     rest = b""
     with selectors.DefaultSelector() as selector:
         selector.register(process.stdout, selectors.EVENT_READ)
@@ -99,14 +94,10 @@ def _lines(process: subprocess.Popen[bytes], log: Log, stop: Stop, progress_seco
                 block = os.read(process.stdout.fileno(), _BLOCK_BYTES)
                 if not block:
                     break
-                heard = time.monotonic()
                 *complete, rest = (rest + block).replace(b"\r\n", b"\n").replace(b"\r", b"\n").split(b"\n")
                 yield from (line.decode("utf-8", "replace") for line in complete)
             elif ended:
                 break
-            elif time.monotonic() - heard >= progress_seconds:
-                heard = time.monotonic()
-                log.event("still running", command=Path(process.args[0]).name, seconds=round(heard - started))  # type: ignore[index,arg-type]  # our list
     if rest:
         yield rest.decode("utf-8", "replace")
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
 import shutil
 import sys
@@ -12,6 +11,7 @@ from typing import Any, Iterator, Mapping
 from urllib.parse import unquote
 
 from .download import download
+from .files import digest_of
 from .programs import isolated, run_driver
 from .python_env import pinned_python
 from .step import BuildError, Report, Work
@@ -70,11 +70,11 @@ def _micromamba(work: Work) -> str:
     """The pinned program: the image's own if it has that version, else downloaded."""
     found = shutil.which("micromamba")
     if found is not None:
-        lines = work.run(isolated([found, "--version"], work), what="looking for micromamba")
+        lines = work.run([found, "--version"], what="looking for micromamba", environment=isolated(work))
         if MICROMAMBA_VERSION in lines:
             return found
     package = work.scratch / "micromamba.tar.bz2"
-    download(MICROMAMBA_URL, package, sha256=MICROMAMBA_SHA256, most_bytes=_MOST_BYTES, what="micromamba")
+    download(MICROMAMBA_URL, package, work.stop, sha256=MICROMAMBA_SHA256, most_bytes=_MOST_BYTES, what="micromamba")
     program = work.scratch / "micromamba"
     # Only this one member is read, and nothing is unpacked to a path that the archive names.
     with tarfile.open(str(package), "r:bz2") as archive:
@@ -96,7 +96,8 @@ def _create(micromamba: str, packages: list[dict[str, str]], root: Path, prefix:
     # would be one file under two names for the packer.
     command = [micromamba, "create", "--yes", "--no-rc", "--no-env", "--platform", "linux-64", "--no-pyc"]
     command += ["--always-copy", "--safety-checks", "enabled", "--root-prefix", str(root), "--prefix", str(prefix)]
-    work.run(isolated([*command, "--file", str(listing)], work), what="creating the environment")
+    command += ["--file", str(listing)]
+    work.run(command, what="creating the environment", environment=isolated(work))
 
 
 def _compare_hashes(packages: list[dict[str, str]], cache: Path, work: Work) -> None:
@@ -108,13 +109,10 @@ def _compare_hashes(packages: list[dict[str, str]], cache: Path, work: Work) -> 
         if path is None:
             work.warn(f"micromamba left no file of {name}, so that its hash was compared by micromamba alone")
             continue
-        digest = hashlib.new(package["algorithm"])
-        with path.open("rb") as file:
-            for block in iter(lambda: file.read(1 << 20), b""):
-                digest.update(block)
-        if digest.hexdigest() != package["digest"]:
+        found = digest_of(path, work.stop, package["algorithm"])
+        if found != package["digest"]:
             raise BuildError(
-                f"{name} has the {package['algorithm']} {digest.hexdigest()} and the lock file says "
+                f"{name} has the {package['algorithm']} {found} and the lock file says "
                 f"{package['digest']}: the channel serves another file, lock again and look at what changed"
             )
 
@@ -133,8 +131,9 @@ def _compare_python(prefix: Path, work: Work) -> None:
     if not python.exists():
         raise BuildError("the environment has no bin/python: lock python with it")
     lines = work.run(
-        isolated([str(python), "-c", "import sys; print('Python %d.%d' % sys.version_info[:2])"], work),
+        [str(python), "-c", "import sys; print('Python %d.%d' % sys.version_info[:2])"],
         what="asking the environment for its Python",
+        environment=isolated(work),
     )
     needed = work.probed.get("python") or work.platform.get("python")
     if needed is not None and f"Python {needed}" not in lines:

@@ -8,22 +8,24 @@ import urllib.error
 import urllib.request
 from pathlib import Path
 
+from .files import blocks
 from .step import BuildError
+from .stop import Stop
 
 __all__ = ["download"]
 
 _ATTEMPTS = 3
 _TIMEOUT_SECONDS = 60.0
 _WAIT_SECONDS = 2.0
-_BLOCK_BYTES = 1 << 20
 
 
-def download(url: str, target: Path, *, sha256: str, most_bytes: int, what: str) -> None:
+def download(url: str, target: Path, stop: Stop, *, sha256: str, most_bytes: int, what: str) -> None:
     """Fetch a file and compare its hash; nothing is left behind if it is another one.
 
     Args:
         url: where it is.
         target: where it goes.
+        stop: may end it.
         sha256: its hash, in hexadecimal.
         most_bytes: more than that is not read.
         what: what it is, to begin a sentence with.
@@ -33,7 +35,7 @@ def download(url: str, target: Path, *, sha256: str, most_bytes: int, what: str)
     """
     for attempt in range(1, _ATTEMPTS + 1):
         try:
-            found = _fetch(url, target, most_bytes)
+            found = _fetch(url, target, most_bytes, stop)
             break
         except (OSError, urllib.error.URLError) as error:
             reason = getattr(error, "reason", None) or error
@@ -49,12 +51,12 @@ def download(url: str, target: Path, *, sha256: str, most_bytes: int, what: str)
         )
 
 
-def _fetch(url: str, target: Path, most_bytes: int) -> str:
+def _fetch(url: str, target: Path, most_bytes: int, stop: Stop) -> str:
     digest = hashlib.sha256()
     read = 0
     # Whatever scheme a redirect may lead to: the hash decides.
     with urllib.request.urlopen(url, timeout=_TIMEOUT_SECONDS) as answer, target.open("wb") as file:  # noqa: S310
-        for block in iter(lambda: answer.read(_BLOCK_BYTES), b""):
+        for block in blocks(answer, stop):
             read += len(block)
             if read > most_bytes:
                 raise OSError(f"it has more than {most_bytes} bytes")

@@ -92,7 +92,10 @@ def run_engine(
     try:
         lines = work.run(command, what="loading and running the plan once", directory=directory)
     except BuildError as error:
-        raise _explained(name, error, inputs) or error from error
+        explained = _explained(name, error, inputs)
+        if explained is None:
+            raise
+        raise explained from error
     return EngineRun(
         directory=directory,
         bindings=tuple(bindings_in(lines) if raw else shapes_in(lines)),

@@ -8,7 +8,7 @@ import traceback
 from pathlib import Path
 from typing import Any, Mapping, NamedTuple, Sequence
 
-from .files import is_safe_path, sha256_of, write_json
+from .files import digest_of, is_safe_path, write_json
 from .log import Log, utc_time
 from .pack import pack
 from .plan import Ensemble, Plan
@@ -18,7 +18,7 @@ from .stop import Stop
 from .unpack import unpack
 from .work import BuildWork, Journal
 
-__all__ = ["Machine", "build_ensemble", "write_failure"]
+__all__ = ["Machine", "build_ensemble"]
 
 _SCHEMA = 1
 
@@ -56,6 +56,7 @@ def build_ensemble(ensemble: Ensemble, plan: Plan, machine: Machine) -> bool:
     log = machine.log.about(repository=ensemble.repository)
     workspace = machine.workspace / ensemble.artifact_key
     started = time.monotonic()
+    failure: BuildError | None
     log.event("ensemble started", artifact_key=ensemble.artifact_key)
     try:
         machine.stop.check()
@@ -63,20 +64,24 @@ def build_ensemble(ensemble: Ensemble, plan: Plan, machine: Machine) -> bool:
         _build(ensemble, plan, machine, log, workspace)
         _publish(workspace / "out", machine.out / ensemble.artifact_key, workspace)
     except BuildError as error:
-        write_failure(ensemble, machine, error.reason, error.log)
-        return False
+        failure = error
     except Exception as error:  # one ensemble's surprise must not cost the others
         reason = f"the build failed in a way nobody foresaw: {type(error).__name__}: {error}"
-        write_failure(ensemble, machine, reason, traceback.format_exc().splitlines())
+        failure = BuildError(reason, traceback.format_exc().splitlines())
+    else:
+        failure = None
+    # First, because the disk may be full of it.
+    shutil.rmtree(workspace, ignore_errors=True)
+    if failure is not None:
+        _write_failure(ensemble, machine, failure)
         return False
-    finally:
-        shutil.rmtree(workspace, ignore_errors=True)
     log.event("ensemble built", seconds=round(time.monotonic() - started, 1))
     return True
 
 
-def write_failure(ensemble: Ensemble, machine: Machine, reason: str, lines: Sequence[str]) -> None:
+def _write_failure(ensemble: Ensemble, machine: Machine, failure: BuildError) -> None:
     """Say in the output that an ensemble failed, and why."""
+    reason, lines = failure.reason, failure.log
     machine.log.event("ensemble failed", repository=ensemble.repository, reason=reason)
     aside = machine.workspace / f"{ensemble.artifact_key}.failed"
     aside.mkdir(parents=True)
@@ -166,7 +171,7 @@ def _output(path: str, name: str, repository: Path, stop: Stop) -> dict[str, Any
     file = repository / path
     if not is_safe_path(path) or file.is_symlink() or not file.is_file():
         raise BuildError(f"{name}: it says that it wrote {path}, which is no regular file of the repository")
-    return {"path": path, "size": file.stat().st_size, "sha256": sha256_of(file, stop)}
+    return {"path": path, "size": file.stat().st_size, "sha256": digest_of(file, stop)}
 
 
 def _packed_paths(ensemble: Ensemble, steps: Sequence[Mapping[str, Any]], repository: Path, log: Log) -> list[str]:

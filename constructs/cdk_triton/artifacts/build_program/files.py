@@ -5,13 +5,13 @@ from __future__ import annotations
 import hashlib
 import json
 from pathlib import Path, PurePosixPath
-from typing import Any
+from typing import IO, Any, Iterator
 
 from .stop import Stop
 
-__all__ = ["BLOCK_BYTES", "is_safe_path", "sha256_of", "write_json"]
+__all__ = ["blocks", "digest_of", "is_safe_path", "write_json"]
 
-BLOCK_BYTES = 1 << 20
+_BLOCK_BYTES = 1 << 20
 
 
 def is_safe_path(text: str) -> bool:
@@ -26,16 +26,24 @@ def is_safe_path(text: str) -> bool:
     )
 
 
-def sha256_of(file: Path, stop: Stop) -> str:
-    """The SHA-256 of a file, in hexadecimal."""
-    digest = hashlib.sha256()
+def blocks(stream: IO[bytes], stop: Stop) -> Iterator[bytes]:
+    """What is left of a stream, block by block, as long as the program may go on."""
+    for block in iter(lambda: stream.read(_BLOCK_BYTES), b""):
+        stop.check()
+        yield block
+
+
+def digest_of(file: Path, stop: Stop, algorithm: str = "sha256") -> str:
+    """The hash of a file, in hexadecimal."""
+    digest = hashlib.new(algorithm)
     with file.open("rb") as stream:
-        for block in iter(lambda: stream.read(BLOCK_BYTES), b""):
-            stop.check()
+        for block in blocks(stream, stop):
             digest.update(block)
     return digest.hexdigest()
 
 
 def write_json(file: Path, document: Any) -> None:
-    """Write a JSON file that a person can read."""
-    file.write_text(json.dumps(document, indent=2, sort_keys=True) + "\n", encoding="utf-8")
+    """Write a JSON file that a person can read; it appears whole."""
+    aside = file.with_name(f".{file.name}")
+    aside.write_text(json.dumps(document, indent=2, sort_keys=True) + "\n", encoding="utf-8")
+    aside.replace(file)

@@ -15,7 +15,7 @@ from typing import Sequence
 
 from .ensemble import Machine, build_ensemble
 from .files import write_json
-from .log import Log
+from .log import Log, signs_of_life
 from .plan import Plan, PlanError, read_plan
 from .probe import check, probe
 from .step import BuildError
@@ -52,7 +52,8 @@ def main(arguments: Sequence[str]) -> int:
     stop.listen()
     workspace = _workspace(out)
     try:
-        return _run(plan, folder, out, workspace, log, stop)
+        with signs_of_life(log):
+            return _run(plan, folder, out, workspace, log, stop)
     finally:
         shutil.rmtree(workspace, ignore_errors=True)
 

@@ -14,7 +14,7 @@ import zlib
 from pathlib import Path, PurePosixPath
 from typing import Any, BinaryIO, Iterable
 
-from .files import BLOCK_BYTES
+from .files import blocks
 from .step import BuildError
 from .stop import Stop
 
@@ -99,9 +99,7 @@ def _tar(repository: Path, paths: list[str], stop: Stop) -> Iterable[bytes]:
         size = file.stat().st_size
         yield _header(path, size)
         with file.open("rb") as stream:
-            for block in iter(lambda stream=stream: stream.read(BLOCK_BYTES), b""):  # type: ignore[misc]
-                stop.check()
-                yield block
+            yield from blocks(stream, stop)
         yield bytes(-size % tarfile.BLOCKSIZE)
     yield bytes(2 * tarfile.BLOCKSIZE)  # the end-of-archive mark
 

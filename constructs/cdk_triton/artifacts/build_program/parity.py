@@ -18,6 +18,7 @@ from .trtexec import Binding
 __all__ = ["Reference", "judged"]
 
 _DRIVER = "parity_driver.py"
+_SWITCH_OFF = "switch the comparison off (parity=None)"
 
 
 class Reference:
@@ -39,7 +40,12 @@ class Reference:
         self._work = work
         self._name = name
         self._onnx = onnx
-        self._python = pinned_python(work, _requirements(name), name="ONNX Runtime", own="onnxruntime")
+        try:
+            self._python = pinned_python(work, _requirements(name), name="ONNX Runtime", own="onnxruntime")
+        except StoppedError:
+            raise
+        except BuildError as error:
+            raise BuildError(f"{error.reason}, or {_SWITCH_OFF}", error.log) from error
 
     def inputs(self) -> list[dict[str, Any]]:
         """The inputs of the network: `name`, `data_type` (Triton's word) and `dims` (-1: any size)."""
@@ -79,9 +85,7 @@ class Reference:
         except BuildError as error:
             if error.log:
                 raise
-            raise BuildError(
-                f"{self._name}: {error.reason}; mend the network, or switch the comparison off (parity=None)"
-            ) from error
+            raise BuildError(f"{self._name}: {error.reason}; mend the network, or {_SWITCH_OFF}") from error
 
 
 def judged(name: str, figures: Mapping[str, Any], tolerance: Mapping[str, float]) -> dict[str, Any]:
@@ -121,9 +125,7 @@ def _requirements(name: str) -> str:
     except OSError:
         content = None
     if content is None:
-        raise BuildError(
-            f"{name}: there is no pinned ONNX Runtime for Python {version}: switch the comparison off (parity=None)"
-        )
+        raise BuildError(f"{name}: there is no pinned ONNX Runtime for Python {version}: serve with another release")
     return content.decode("utf-8")
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import pkgutil
-import shlex
 from pathlib import Path
 from typing import Any, Mapping, Sequence
 
@@ -29,14 +28,13 @@ _KEPT = (
 )
 
 
-def isolated(command: Sequence[str], work: Work, *, keep: Sequence[str] = (), **variables: str) -> list[str]:
-    """The command with an environment of its own: some variables of the image, and a home directory in `scratch`.
+def isolated(work: Work, *, keep: Sequence[str] = (), **variables: str) -> dict[str, str]:
+    """The environment of a program of the user's: some variables of the image, and a home directory in `scratch`.
 
     It keeps credentials and tokens from code that does not look for them; it is no sandbox, for the program runs as the
     same user as the build.
 
     Args:
-        command: the program and its arguments.
         work: the step's.
         keep: further variables to keep.
         variables: variables to set.
@@ -56,12 +54,7 @@ def isolated(command: Sequence[str], work: Work, *, keep: Sequence[str] = (), **
         PYTHONUNBUFFERED="1",
     )
     environment.update(variables)
-    # A program of its own, so that errors and build.json show the command and not the variables.
-    program = work.scratch / "isolated"
-    settings = " ".join(shlex.quote(f"{name}={value}") for name, value in sorted(environment.items()))
-    program.write_text(f'#!/bin/sh\nexec env -i {settings} "$@"\n', encoding="utf-8")
-    program.chmod(0o755)
-    return [str(program), *command]
+    return environment
 
 
 def written(name: str, work: Work) -> Path:
@@ -95,7 +88,7 @@ def run_driver(
     if answered.exists():
         answered.unlink()
     command = [*python, str(written(name, work)), str(asked), str(answered)]
-    work.run(isolated(command, work, keep=keep, **variables), what=what, directory=directory)
+    work.run(command, what=what, environment=isolated(work, keep=keep, **variables), directory=directory)
     answer: dict[str, Any] = json.loads(answered.read_text(encoding="utf-8"))
     if "error" in answer:
         raise BuildError(answer["error"])

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any, Dict, Mapping, Protocol, Sequence
+from typing import TYPE_CHECKING, Any, Dict, Mapping, Protocol, Sequence
+
+if TYPE_CHECKING:
+    from .stop import Stop
 
 __all__ = ["BuildError", "Report", "Work"]
 
@@ -31,6 +34,7 @@ class Work(Protocol):
         shared: a directory of all steps of the job, for what is worth making once.
         platform: what the plan expects (`platform` of the plan).
         probed: what the machine has: gpu, compute_capability, driver, tensorrt, dali, python; None where not found.
+        stop: asked between the blocks of whatever takes long in this process.
     """
 
     repository: Path
@@ -38,6 +42,7 @@ class Work(Protocol):
     shared: Path
     platform: Mapping[str, Any]
     probed: Mapping[str, str | None]
+    stop: Stop
 
     def run(
         self,
@@ -49,13 +54,12 @@ class Work(Protocol):
     ) -> list[str]:
         """Run a command to its end and return the lines that it printed (both streams, merged).
 
-        The command is recorded for `build.json`. It sees this process's environment without the variables that begin
-        with `AWS_`, because a build needs no credentials; then `environment`.
+        The command is recorded for `build.json`, its paths as they are in the repository or in a directory of the step.
 
         Args:
             command: the program and its arguments; no shell is involved.
             what: what it does, for the sentence of an error: "building the plan".
-            environment: variables to add.
+            environment: all variables that it sees; if not given, those of this process that do not begin with `AWS_`.
             directory: where it works; the step's scratch directory if not given.
 
         Raises:

@@ -11,6 +11,7 @@ from typing import Any, Mapping, Sequence
 from .engine_run import EngineRun, check_tensors, run_engine
 from .parity import Reference
 from .step import BuildError, Report, Work
+from .stop import Stop
 from .tensors import Tensor, write_random, write_shape
 from .trtexec import find_trtexec
 
@@ -28,15 +29,16 @@ def build(step: Mapping[str, Any], work: Work) -> Report:
         raise BuildError(f"{step['name']}: there is no trtexec")
     onnx, plan = work.repository / step["onnx"], work.repository / step["plan"]
     plan.parent.mkdir(parents=True, exist_ok=True)
-    _compile(step, work, trtexec, onnx, plan)
+    # First, because it may fail for want of a package index, and a plan may take an hour.
     reference = None if step["parity"] is None else Reference(work, step["name"], onnx)
+    _compile(step, work, trtexec, onnx, plan)
     declared = step["inputs"] or _described(reference, step["tensorrt_major"])
     compared = []
     profiles = step["profiles"] or [{}]
     for index, profile in enumerate(profiles):
         directory = work.scratch / f"profile{index}"
         directory.mkdir()
-        inputs = _inputs(step, declared, profile, index, directory)
+        inputs = _inputs(step, declared, profile, index, directory, work.stop)
         run = run_engine(
             work,
             step["name"],
@@ -91,6 +93,7 @@ def _inputs(
     profile: Mapping[str, Any],
     index: int,
     directory: Path,
+    stop: Stop,
 ) -> list[Tensor]:
     """The inputs of one run, each in a file, in the usual shape of its profile."""
     parity = step["parity"] or {"ranges": {}, "seed": 0}
@@ -105,7 +108,7 @@ def _inputs(
         else:
             dims = [max(size, 1) for size in entry["dims"]] if usual is None else usual
             tensor = Tensor(name, entry["data_type"], tuple(dims), file)
-            write_random(tensor, seed=f"{parity['seed']}/{index}/{name}", bounds=parity["ranges"].get(name))
+            write_random(tensor, stop, seed=f"{parity['seed']}/{index}/{name}", bounds=parity["ranges"].get(name))
         inputs.append(tensor)
     return inputs
 

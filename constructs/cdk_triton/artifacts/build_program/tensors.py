@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Iterator, NamedTuple, Sequence
 
 from .step import BuildError
+from .stop import Stop
 
 __all__ = ["Tensor", "write_random", "write_shape"]
 
@@ -49,7 +50,7 @@ class Tensor(NamedTuple):
     shape_values: tuple[int, ...] | None = None
 
 
-def write_random(tensor: Tensor, *, seed: str, bounds: Sequence[int] | None) -> None:
+def write_random(tensor: Tensor, stop: Stop, *, seed: str, bounds: Sequence[int] | None) -> None:
     """Fill a tensor's file: standard normal numbers for floats; for integers the bounds, both included, or 0 and 1.
 
     The same seed gives the same file with every version of Python.
@@ -66,6 +67,7 @@ def write_random(tensor: Tensor, *, seed: str, bounds: Sequence[int] | None) -> 
     numbers = random.Random(seed)  # noqa: S311 - inputs to compare with, not secrets
     with tensor.file.open("wb") as stream:
         for start in range(0, count, _BLOCK):
+            stop.check()
             block = list(_numbers(numbers, min(_BLOCK, count - start), tensor.data_type, bounds))
             stream.write(_packed(block, tensor.data_type, code))
 

@@ -13,7 +13,7 @@ import tarfile
 from pathlib import Path
 from typing import IO, Mapping
 
-from .files import BLOCK_BYTES, is_safe_path
+from .files import blocks, is_safe_path
 from .plan import Ensemble, Input
 from .step import BuildError
 from .stop import Stop
@@ -92,8 +92,7 @@ def _write(content: IO[bytes], size: int, target: Path, stop: Stop) -> str:
     _check_space(size, target)
     digest = hashlib.sha256()
     with target.open("xb") as stream:
-        for block in iter(lambda: content.read(BLOCK_BYTES), b""):
-            stop.check()
+        for block in blocks(content, stop):
             digest.update(block)
             stream.write(block)
     return digest.hexdigest()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shlex
 import signal
 from pathlib import Path
@@ -17,7 +18,11 @@ __all__ = ["BuildWork", "Journal", "stand_in_in"]
 
 _STAND_IN = "cdk-triton stand-in for "
 _LOG_LINES = 40
-_SHOWN_CHARACTERS = 400
+# A reason is cut at 1000 characters on its way through CloudFormation; so much is left for both.
+_COMMAND_CHARACTERS = 200
+_SAID_CHARACTERS = 400
+# What trtexec begins an error with, and what it puts around the node that it could not read.
+_TRTEXEC_ERROR = re.compile(r"(?:\[[^\]]*\] )?\[E\] (?!.*--- (?:Begin|End) node)(?P<said>.+)")
 
 
 class Journal(NamedTuple):
@@ -62,8 +67,8 @@ class BuildWork:
         self.platform = platform
         self.probed = probed
         self.commands: list[list[str]] = []
+        self.stop = stop
         self._log = log
-        self._stop = stop
         self._journal = journal
 
     def run(
@@ -75,15 +80,15 @@ class BuildWork:
         directory: Path | None = None,
     ) -> list[str]:
         """See `Work.run`."""
-        self.commands.append(list(command))
+        self.commands.append(self._shown(command))
         self._log.event("command", what=what, command=command)
         try:
             done = run_command(
                 command,
-                environment={**without_credentials(os.environ), **(environment or {})},
+                environment=without_credentials(os.environ) if environment is None else environment,
                 directory=directory or self.scratch,
                 log=self._log,
-                stop=self._stop,
+                stop=self.stop,
             )
         except StoppedError:
             raise
@@ -107,11 +112,16 @@ class BuildWork:
             self._journal.stand_ins.append(name)
 
     def _why(self, command: Sequence[str], what: str, exit_code: int, lines: Sequence[str]) -> str:
-        shown = " ".join(shlex.quote(part) for part in command)
-        if len(shown) > _SHOWN_CHARACTERS:
-            shown = f"{shown[:_SHOWN_CHARACTERS]} …"
-        said = _telling_line(lines)
+        shown = _cut(" ".join(map(shlex.quote, self._shown(command))), _COMMAND_CHARACTERS)
+        said = _cut(_telling(lines), _SAID_CHARACTERS)
         return f"{self.name}: {what} failed: `{shown}` {_ended_how(exit_code)}" + (f": {said}" if said else "")
+
+    def _shown(self, command: Sequence[str]) -> list[str]:
+        """A command as it could be anywhere: its program by name, paths without the directories of this run."""
+        shown = [Path(command[0]).name, *command[1:]]
+        for directory in (self.repository, self.scratch, self.shared):
+            shown = [part.replace(f"{directory}{os.sep}", "") for part in shown]
+        return shown
 
 
 def stand_in_in(line: str) -> str | None:
@@ -129,8 +139,19 @@ def _ended_how(exit_code: int) -> str:
     return f"ended with exit code {exit_code}"
 
 
-def _telling_line(lines: Sequence[str]) -> str:
-    """The last line that tells an error, or the last one: trtexec's very last says `FAILED` and its arguments."""
+def _telling(lines: Sequence[str]) -> str:
+    """What the output tells of an error.
+
+    trtexec begins with the cause and ends with what failed because of it; a Python program ends with its error; others
+    end with something that is worth a look.
+    """
+    causes = [found["said"].strip() for found in map(_TRTEXEC_ERROR.match, lines) if found is not None]
+    if causes:
+        return "; ".join(dict.fromkeys(causes))
     said = [line.strip() for line in lines if line.strip() and not line.startswith("&&&&")]
-    errors = [line for line in said if "[E]" in line or "rror" in line]
-    return (errors or said or [""])[-1][:_SHOWN_CHARACTERS]
+    errors = [line for line in said if "rror" in line]
+    return (errors or said or [""])[-1]
+
+
+def _cut(text: str, most: int) -> str:
+    return text if len(text) <= most else f"{text[:most].rstrip()} …"
