@@ -8,10 +8,12 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import aws_cdk as cdk
 import pytest
 from inotify_simple import INotify, flags
 
-from cdk_triton import ModelRepository
+from cdk_triton import ModelRepository, TensorRTPlan, TritonModel
+from cdk_triton.artifacts import artifact_key
 from cdk_triton.hosting.checked import check
 from cdk_triton.triton import ContainerEnvironment
 
@@ -29,6 +31,13 @@ def opened(directory: Path) -> Iterator[list[str]]:
         found += [event.name for event in watch.read(timeout=0) if event.name]
 
 
+def leave_alone(root: Path) -> None:
+    """Make files look as if nobody had written to them for long; those that do stay as they are, change times too."""
+    for file in root.rglob("*"):
+        if file.is_file() and file.stat().st_mtime != LONG_AGO[0]:
+            os.utime(file, LONG_AGO)
+
+
 @pytest.fixture(name="codes")
 def _codes(world: World, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., list[str]]:
     """Check the repository `text` as it stands, with files that have been left alone."""
@@ -37,9 +46,7 @@ def _codes(world: World, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Cal
 
     def ask(mode: str = "single", environment: ContainerEnvironment | None = None, **options: Any) -> list[str]:
         root = world.directory / "repositories" / "text"
-        for file in root.rglob("*"):
-            if file.is_file() and file.stat().st_mtime != LONG_AGO[0]:
-                os.utime(file, LONG_AGO)
+        leave_alone(root)
         repository = ModelRepository.from_directory(root, **options)
         settings = ContainerEnvironment() if environment is None else environment
         return [finding.code for finding in check(repository, mode, world.platform, settings)]  # type: ignore[arg-type]
@@ -88,3 +95,55 @@ def test_a_damaged_memory_is_no_memory(tmp_path: Path, codes: Callable[..., list
     (memory,) = (tmp_path / "cache").rglob("*.json")
     memory.write_text('[{"code": ')
     assert codes() == []
+
+
+class TestOfARepositoryWithRecipes:
+    """Its recipes read the network as well: to be validated, for what is built, and for how long that takes."""
+
+    @pytest.fixture(autouse=True)
+    def _fresh(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+
+    def synthesised(self, world: World, recipe: TensorRTPlan) -> tuple[list[str], dict[str, Any]]:
+        """What is opened beside the network, and the plan."""
+        root = world.repository_with_plan().root if not self.root(world).exists() else self.root(world)
+        leave_alone(root)
+        app = world.app()
+        stack = cdk.Stack(app, "Stack")
+        with opened(root / "network") as files:
+            repository = ModelRepository.from_directory(root, recipes=[recipe])
+            TritonModel(stack, "Model", repository=repository, platform=world.platform)
+        plan = world.plan(app, world.only(stack, "Custom::TritonArtifacts"))
+        assert plan["commits"][0]["artifact_key"] == artifact_key(repository, world.platform)
+        return [name for name in files if name == "network.onnx"], plan
+
+    @staticmethod
+    def root(world: World) -> Path:
+        root: Path = world.directory / "repositories" / "text"
+        return root
+
+    def test_networks_are_looked_into_once(self, world: World) -> None:
+        first, plan = self.synthesised(world, TensorRTPlan("network", onnx="network.onnx"))
+        second, again = self.synthesised(world, TensorRTPlan("network", onnx="network.onnx"))
+        assert first != []
+        assert second == []
+        assert plan == again
+
+    def test_another_recipe_is_another_question(self, world: World) -> None:
+        self.synthesised(world, TensorRTPlan("network", onnx="network.onnx"))
+        opened_again, plan = self.synthesised(world, TensorRTPlan("network", onnx="network.onnx", precision="fp16"))
+        assert opened_again != []
+        (step,) = plan["commits"][0]["build"]["ensemble"]["steps"]
+        assert "--fp16" in step["flags"]
+
+    def test_a_recipe_of_ones_own_is_not_remembered(self, world: World) -> None:
+        class Own(TensorRTPlan):
+            """Its code may change between two runs."""
+
+        self.synthesised(world, Own("network", onnx="network.onnx"))
+        assert self.synthesised(world, Own("network", onnx="network.onnx"))[0] != []
+
+    def test_everything_is_read_where_the_user_wants_it(self, world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.synthesised(world, TensorRTPlan("network", onnx="network.onnx"))
+        monkeypatch.setenv("CDK_TRITON_NO_CACHE", "1")
+        assert self.synthesised(world, TensorRTPlan("network", onnx="network.onnx"))[0] != []

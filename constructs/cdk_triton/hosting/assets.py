@@ -24,7 +24,7 @@ from cdk_triton.errors import ArchiveError, ConfigurationError
 from cdk_triton.sagemaker import ServingPlatform
 from cdk_triton.triton import ModelRepository
 
-__all__ = ["ASSET_PREFIX", "CloudAssembly", "PublishedPlan"]
+__all__ = ["ASSET_PREFIX", "CloudAssembly", "PublishedPlan", "written_to"]
 
 ASSET_PREFIX = "triton-"
 """Begins the name of every object that the store's handler may read in the bucket of the CDK's bootstrap."""
@@ -123,10 +123,7 @@ class CloudAssembly:
                 write_archive(repository, draft)
                 # The archive has the name of what was there before: it takes its place only if that is still so.
                 if name_again() != name:
-                    raise ArchiveError(
-                        f"a file of {repository.root} was written to while it was packed: run this again when nothing "
-                        "writes to it any more"
-                    )
+                    raise written_to(repository, "it was packed")
                 draft.replace(target)
             finally:
                 draft.unlink(missing_ok=True)
@@ -161,6 +158,13 @@ class CloudAssembly:
             display_name=display_name,
         )
         return location.bucket_name, location.object_key
+
+
+def written_to(repository: ModelRepository, when: str) -> ArchiveError:
+    """The error of a repository whose files did not stay the same while something was done."""
+    return ArchiveError(
+        f"a file of {repository.root} was written to while {when}: run this again when nothing writes to it any more"
+    )
 
 
 def _synthesizer(stack: Stack) -> IStackSynthesizer:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
 
 from aws_cdk import Annotations
 from constructs import Construct
@@ -11,10 +13,11 @@ from cdk_triton.artifacts import ensemble_document, estimated_minutes, platform_
 from cdk_triton.errors import ConfigurationError
 from cdk_triton.hosting.builders import Builder
 from cdk_triton.hosting.findings import report_errors
+from cdk_triton.hosting.remembered import remembered
 from cdk_triton.sagemaker import ServingPlatform
 from cdk_triton.triton import ModelRepository
 
-__all__ = ["builder_document", "check_recipes", "warn_about_duration"]
+__all__ = ["CheckedRecipes", "builder_document", "check_recipes", "warn_about_duration"]
 
 RECIPE_ERROR = "cdk-triton:Recipe"
 LONG_BUILD_WARNING = "cdk-triton:LongBuild"
@@ -27,8 +30,23 @@ UPLOAD_MINUTES = 5
 """The build program ends itself so long before the service would, so that what is finished is uploaded."""
 
 
-def check_recipes(construct: Construct, repository: ModelRepository, platform: ServingPlatform, *, what: str) -> bool:
-    """Attach to a construct what is wrong with the recipes of a repository; True where nothing is.
+@dataclass(frozen=True)
+class CheckedRecipes:
+    """What became of the recipes of a repository.
+
+    Attributes:
+        sound: whether nothing is wrong with them.
+        ensemble: what is built, as plans say it; None where nothing is, or where something is wrong.
+    """
+
+    sound: bool
+    ensemble: Mapping[str, object] | None
+
+
+def check_recipes(
+    construct: Construct, repository: ModelRepository, platform: ServingPlatform, *, what: str
+) -> CheckedRecipes:
+    """Attach to a construct what is wrong with the recipes of a repository.
 
     Args:
         construct: the construct that the repository was given to.
@@ -36,23 +54,28 @@ def check_recipes(construct: Construct, repository: ModelRepository, platform: S
         platform: what it is built for.
         what: the repository, as the user knows it; each message begins with it.
     """
-    return report_errors(construct, [(RECIPE_ERROR, f"{what}: {error}") for error in _errors(repository, platform)])
+    if not repository.recipes:
+        return CheckedRecipes(True, None)
+    found = remembered([repository], ["ensemble", platform], lambda: _checked(repository, platform))
+    sound = report_errors(construct, [(RECIPE_ERROR, f"{what}: {error}") for error in found["errors"]])
+    return CheckedRecipes(sound, found["ensemble"])
 
 
-def _errors(repository: ModelRepository, platform: ServingPlatform) -> Iterator[ConfigurationError]:
-    """What each recipe has to say for itself; only if that is nothing, what is wrong between them."""
+def _checked(repository: ModelRepository, platform: ServingPlatform) -> dict[str, Any]:
+    """What each recipe has to say for itself; only if that is nothing, what is wrong between them, or the ensemble."""
     errors = []
     for recipe in recipes_of(repository):
         try:
             recipe.validate(repository, platform)
         except ConfigurationError as error:
-            errors.append(error)
-    yield from errors
-    if repository.recipes and not errors:
+            errors.append(str(error))
+    ensemble = None
+    if not errors:
         try:
-            ensemble_document(repository, platform)
+            ensemble = ensemble_document(repository, platform)
         except ConfigurationError as error:
-            yield error
+            errors.append(str(error))
+    return {"errors": errors, "ensemble": ensemble}
 
 
 def builder_document(builder: Builder, platform: ServingPlatform, program: str) -> dict[str, object]:
@@ -68,7 +91,7 @@ def builder_document(builder: Builder, platform: ServingPlatform, program: str) 
 
 def warn_about_duration(construct: Construct, builder: Builder, repositories: Sequence[ModelRepository]) -> None:
     """Warn where building all of these repositories may take longer than a deployment, or than a job, can wait."""
-    estimate = estimated_minutes(repositories)
+    estimate: float = remembered(repositories, ["minutes"], lambda: estimated_minutes(repositories))
     work = f"building {len(repositories)} ensembles" if len(repositories) > 1 else "the build"
     if estimate > DEPLOYMENT_MINUTES:
         Annotations.of(construct).add_warning_v2(

@@ -15,9 +15,9 @@ from dataclasses import dataclass
 from aws_cdk import CustomResource, Duration
 from constructs import Construct
 
-from cdk_triton.artifacts import S3File, build_inputs, ensemble_document, recipes_of, source_key
+from cdk_triton.artifacts import S3File, build_inputs, recipes_of, source_key
 from cdk_triton.hosting import layout
-from cdk_triton.hosting.assets import CloudAssembly
+from cdk_triton.hosting.assets import CloudAssembly, written_to
 from cdk_triton.hosting.building import builder_document, warn_about_duration
 from cdk_triton.hosting.images import ContainerImage
 from cdk_triton.hosting.store import ITritonArtifactStore
@@ -62,29 +62,37 @@ class Artifact:
         return layout.archive_key(self.name, self.key)
 
 
-def prepare(assembly: CloudAssembly, repository: ModelRepository, platform: ServingPlatform, *, pack: bool) -> Artifact:
+def prepare(
+    assembly: CloudAssembly,
+    repository: ModelRepository,
+    platform: ServingPlatform,
+    ensemble: Mapping[str, object] | None,
+    *,
+    pack: bool,
+) -> Artifact:
     """Key a repository and pack it, or what it is built from, into the cloud assembly.
 
     Args:
         assembly: where the assets go.
         repository: the repository.
         platform: what serves it.
+        ensemble: what is built of it, as plans say it; None where nothing is.
         pack: False where the synthesis is known to fail: then nothing is packed and nothing built.
 
     Raises:
-        ConfigurationError: the directory's name cannot be part of an object key, or a recipe does not fit.
-        ArchiveError: a file cannot be read, or the archive cannot be written.
+        ConfigurationError: the directory's name cannot be part of an object key.
+        ArchiveError: a file cannot be read or is written to at this moment, or the archive cannot be written.
     """
     name = layout.check_name(repository.name, "the repository's directory")
-    if not (repository.recipes and pack):
+    if ensemble is None or not pack:
         key, asset = assembly.add_archive(repository, platform, pack=pack)
         return Artifact(repository, name, key, source_key(repository), platform.label, asset)
-    ensemble = ensemble_document(repository, platform)
     inputs = build_inputs(repository, assembly.add_sources(repository, pack=pack))
+    if inputs[0]["path"] != ensemble["sources"]:
+        raise written_to(repository, "its recipes were checked")
+    key = str(ensemble["artifact_key"])
     build = {"inputs": inputs, "ensemble": ensemble}
-    return Artifact(
-        repository, name, str(ensemble["artifact_key"]), source_key(repository), platform.label, None, build
-    )
+    return Artifact(repository, name, key, source_key(repository), platform.label, None, build)
 
 
 def deliver(

@@ -94,14 +94,14 @@ class TritonModel(Resource):
         self.platform = platform
         settings = ContainerEnvironment() if environment is None else environment
         sound = report(self, check(repository, "single", platform, settings), what=str(repository.root))
-        sound &= check_recipes(self, repository, platform, what=str(repository.root))
+        recipes = check_recipes(self, repository, platform, what=str(repository.root))
         warn_about_host(self, platform)
         entry = repository.entry_model()
         variables = settings.variables(multi_model=False, default_model=None if entry is None else entry.name)
 
         image = container_image(self, platform)
         assembly = CloudAssembly(self)
-        artifact = prepare(assembly, repository, platform, pack=sound)
+        artifact = prepare(assembly, repository, platform, recipes.ensemble, pack=sound and recipes.sound)
         home = store_of(self, store)
         delivery = deliver(self, assembly, home, {repository.name: artifact}, platform=platform, image=image)
         self.role = execution_role(self, role)

@@ -87,21 +87,19 @@ class TritonMultiModel(Resource):
         settings = ContainerEnvironment() if environment is None else environment
         variables = settings.variables(multi_model=True)
         # Every repository is checked before any is packed.
-        reports = [
-            sound
-            for name, repository in ensembles.items()
-            for what in (f"{name} ({repository.root})",)
-            for sound in (
-                report(self, check(repository, "multi", platform, settings), what=what),
-                check_recipes(self, repository, platform, what=what),
-            )
-        ]
+        sound, built = True, {}
+        for name, repository in ensembles.items():
+            what = f"{name} ({repository.root})"
+            sound &= report(self, check(repository, "multi", platform, settings), what=what)
+            recipes = check_recipes(self, repository, platform, what=what)
+            sound &= recipes.sound
+            built[name] = recipes.ensemble
         warn_about_host(self, platform)
         warn_about_fleet(self, settings, ensembles)
 
         image = container_image(self, platform)
         assembly = CloudAssembly(self)
-        artifacts = {name: prepare(assembly, r, platform, pack=all(reports)) for name, r in ensembles.items()}
+        artifacts = {name: prepare(assembly, r, platform, built[name], pack=sound) for name, r in ensembles.items()}
         self.target_models: Mapping[str, str] = MappingProxyType(
             {name: layout.target_model(name, artifact.source) for name, artifact in artifacts.items()}
         )
