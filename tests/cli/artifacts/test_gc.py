@@ -299,13 +299,14 @@ def test_a_manifest_does_not_come_back_over_another_archive(world: World) -> Non
 
 
 def test_only_stacks_with_artifacts_count_as_deployments(world: World) -> None:
-    def stacks(status: str, template: object) -> list[str]:
-        return list(sweep._deployments(OneStack(status, template)))  # type: ignore[arg-type]
+    def stacks(status: str, template: object, *resources: str) -> list[str]:
+        return list(sweep._deployments(OneStack(status, template, resources)))  # type: ignore[arg-type]
 
     ours = {"Resources": {"Artifacts": {"Type": "Custom::TritonArtifacts"}}}
     assert stacks("UPDATE_IN_PROGRESS", ours) == ["Models"]
     assert stacks("UPDATE_IN_PROGRESS", "Resources:\n  Artifacts:\n    Type: Custom::TritonArtifacts\n") == ["Models"]
-    assert stacks("UPDATE_IN_PROGRESS", {"Resources": {}}) == []
+    assert stacks("UPDATE_IN_PROGRESS", {"Resources": {}}, "AWS::S3::Bucket", "Custom::TritonArtifacts") == ["Models"]
+    assert stacks("UPDATE_IN_PROGRESS", {"Resources": {}}, "AWS::S3::Bucket") == []
     assert stacks("UPDATE_COMPLETE", ours) == []
     assert stacks("REVIEW_IN_PROGRESS", ours) == []
 
@@ -313,13 +314,17 @@ def test_only_stacks_with_artifacts_count_as_deployments(world: World) -> None:
 class OneStack:
     """A double of the region's CloudFormation."""
 
-    def __init__(self, status: str, template: object) -> None:
+    def __init__(self, status: str, template: object, resources: tuple[str, ...]) -> None:
         self._status = status
         self._template = template
+        self._resources = resources
 
-    def pages(self, service: str, operation: str, member: str, *, StackStatusFilter: list[str]) -> list[Any]:  # noqa: N803 - boto3's
+    def pages(self, service: str, operation: str, member: str, **arguments: Any) -> list[Any]:
+        if operation == "list_stack_resources":
+            assert (service, member, arguments) == ("cloudformation", "StackResourceSummaries", {"StackName": "arn"})
+            return [{"ResourceType": each} for each in self._resources]
         assert (service, operation, member) == ("cloudformation", "list_stacks", "StackSummaries")
-        found = self._status in StackStatusFilter
+        found = self._status in arguments["StackStatusFilter"]
         return [{"StackId": "arn", "StackName": "Models"}] if found else []
 
     def client(self, service: str) -> OneStack:

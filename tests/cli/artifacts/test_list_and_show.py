@@ -173,7 +173,7 @@ def test_a_refusal_of_aws_is_a_sentence(run: Any, world: World) -> None:
     assert "fleets/fleet/25.09-a10g/index.json is no JSON object" in outcome.err
 
 
-def test_an_endpoint_on_a_deleted_model_is_said(run: Any, world: World) -> None:
+def test_an_endpoint_on_a_deleted_model_or_configuration_is_said(run: Any, world: World) -> None:
     world.model("gone", ModelDataUrl=world.archive("text", "ab" * 32))
     variant = {
         "VariantName": "v",
@@ -187,5 +187,8 @@ def test_an_endpoint_on_a_deleted_model_is_said(run: Any, world: World) -> None:
     world.sagemaker.delete_model(ModelName="gone")
 
     (unknown,) = listed(run, world)["unknown"]
-
     assert unknown.startswith("the endpoint endpoint runs on the deleted model gone")
+
+    world.sagemaker.delete_endpoint_config(EndpointConfigName="configuration")
+    (unknown,) = listed(run, world)["unknown"]
+    assert unknown.startswith("the endpoint endpoint runs on the deleted configuration configuration")

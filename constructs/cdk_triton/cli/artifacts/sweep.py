@@ -221,9 +221,17 @@ def _deployments(aws: Aws) -> Iterator[str]:
     """The stacks with artifacts that are being deployed or rolled back."""
     listed = aws.pages("cloudformation", "list_stacks", "StackSummaries", StackStatusFilter=list(_IN_PROGRESS))
     for stack in listed:
-        body = aws.client("cloudformation").get_template(StackName=stack["StackId"])["TemplateBody"]
-        if _RESOURCE_TYPE in (body if isinstance(body, str) else json.dumps(body)):
+        if _has_artifacts(aws, stack["StackId"]):
             yield stack["StackName"]
+
+
+def _has_artifacts(aws: Aws, stack: str) -> bool:
+    """By its template or by its resources: nothing says which of the two templates an update in progress has."""
+    body = aws.client("cloudformation").get_template(StackName=stack)["TemplateBody"]
+    if _RESOURCE_TYPE in (body if isinstance(body, str) else json.dumps(body)):
+        return True
+    resources = aws.pages("cloudformation", "list_stack_resources", "StackResourceSummaries", StackName=stack)
+    return any(each["ResourceType"] == _RESOURCE_TYPE for each in resources)
 
 
 def _batches(items: Sequence[_Item]) -> Iterator[Sequence[_Item]]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -44,7 +44,8 @@ class Users:
 
     Attributes:
         references: one or more for each model that has its data in S3.
-        unknown: sentences about live endpoints whose model is deleted, so that nobody can say what they refer to.
+        unknown: sentences about live endpoints whose model or configuration is deleted, so that nobody can say what
+            they refer to.
     """
 
     references: tuple[Reference, ...]
@@ -58,20 +59,11 @@ def read_users(aws: Aws) -> Users:
         ClientError, BotoCoreError: a listing failed. There is no partial answer.
     """
     names = [each["ModelName"] for each in aws.pages("sagemaker", "list_models", "Models")]
-    described = in_parallel(lambda name: _described(aws, name), names)
+    sagemaker = aws.client("sagemaker")
+    described = in_parallel(lambda name: _unless_gone(lambda: sagemaker.describe_model(ModelName=name)), names)
     models = {model["ModelName"]: model for model in described if model is not None}
     references = [reference for model in models.values() for reference in _references(aws, model)]
     return Users(tuple(sorted(references, key=lambda each: each.user)), tuple(_unknown(aws, frozenset(models))))
-
-
-def _described(aws: Aws, name: str) -> Mapping[str, Any] | None:
-    try:
-        model: Mapping[str, Any] = aws.client("sagemaker").describe_model(ModelName=name)
-    except ClientError as error:
-        if "Could not find model" in str(error):  # deleted since it was listed
-            return None
-        raise
-    return model
 
 
 def _references(aws: Aws, model: Mapping[str, Any]) -> Iterator[Reference]:
@@ -113,27 +105,48 @@ def addressed(user: str, url: str, *, multi_model: bool = False) -> Iterator[Ref
 
 
 def _unknown(aws: Aws, models: frozenset[str]) -> Iterator[str]:
-    """Endpoints that are left with the configuration of a deleted model: SageMaker allows that, and they still run."""
+    """Endpoints that run on deleted models or a deleted configuration: SageMaker allows that, and they still read."""
     names = [each["EndpointConfigName"] for each in aws.pages("sagemaker", "list_endpoint_configs", "EndpointConfigs")]
-    missing = {name: gone for name, gone in in_parallel(lambda name: (name, _gone(aws, name, models)), names) if gone}
-    if not missing:
-        return
-    for each in aws.pages("sagemaker", "list_endpoints", "Endpoints"):
-        endpoint = aws.client("sagemaker").describe_endpoint(EndpointName=each["EndpointName"])
-        if gone := missing.get(endpoint["EndpointConfigName"]):
-            yield (
-                f"the endpoint {each['EndpointName']} runs on the deleted model {', '.join(sorted(gone))}, so that "
-                "what it reads is not known: deploy or delete the endpoint"
-            )
+    named = dict(zip(names, in_parallel(lambda name: _models_of(aws, name), names), strict=True))
+    live = [each["EndpointName"] for each in aws.pages("sagemaker", "list_endpoints", "Endpoints")]
+    for endpoint, configuration in zip(live, in_parallel(lambda name: _configuration_of(aws, name), live), strict=True):
+        if configuration is None:
+            continue
+        used = named.get(configuration)
+        if used is None:  # deleted, or made since they were listed
+            used = _models_of(aws, configuration)
+        if used is None:
+            runs_on = f"the deleted configuration {configuration}"
+        elif gone := used - models:
+            runs_on = f"the deleted model {', '.join(sorted(gone))}"
+        else:
+            continue
+        yield (
+            f"the endpoint {endpoint} runs on {runs_on}, so that what it reads is not known: deploy or delete the "
+            "endpoint"
+        )
 
 
-def _gone(aws: Aws, configuration: str, models: frozenset[str]) -> frozenset[str]:
-    try:
-        found = aws.client("sagemaker").describe_endpoint_config(EndpointConfigName=configuration)
-    except ClientError as error:
-        if "Could not find" in str(error):
-            return frozenset()
-        raise
+def _configuration_of(aws: Aws, endpoint: str) -> str | None:
+    """The name of its configuration; None where the endpoint was deleted since it was listed."""
+    found = _unless_gone(lambda: aws.client("sagemaker").describe_endpoint(EndpointName=endpoint))
+    return None if found is None else str(found["EndpointConfigName"])
+
+
+def _models_of(aws: Aws, configuration: str) -> frozenset[str] | None:
+    """The models of its variants; None where there is no such configuration any more."""
+    found = _unless_gone(lambda: aws.client("sagemaker").describe_endpoint_config(EndpointConfigName=configuration))
+    if found is None:
+        return None
     variants = [*found.get("ProductionVariants", []), *found.get("ShadowProductionVariants", [])]
     # A variant of inference components names no model.
-    return frozenset(each["ModelName"] for each in variants if each.get("ModelName")) - models
+    return frozenset(each["ModelName"] for each in variants if each.get("ModelName"))
+
+
+def _unless_gone(describe: Callable[[], Mapping[str, Any]]) -> Mapping[str, Any] | None:
+    try:
+        return describe()
+    except ClientError as error:
+        if "Could not find" in str(error):  # the code is that of every faulty argument
+            return None
+        raise
