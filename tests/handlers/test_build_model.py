@@ -209,6 +209,8 @@ class Deployments(RuleBasedStateMachine):
         self.starts_are_refused("none", 0, 10)
         for stack in self.stacks:
             stack.operation = None
+        for job in self.cloud.hang(100 * 60):  # to hang until the service ends it is a fault
+            self.cloud.end(job, "TIMED_OUT", dict.fromkeys(["text", "image", "audio"], "missing"))
         self.cloud.tick(30)
         plans = [self.cloud.plans[1], self.cloud.plans[4]]  # the same ensembles by different builders
         for stack, plan in zip(self.stacks, plans, strict=True):

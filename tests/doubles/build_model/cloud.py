@@ -146,6 +146,15 @@ class Cloud:
         """Every running job to its build."""
         return {**self.codebuild.live(), **self.processing.live()}
 
+    def hang(self, longer_than: float) -> list[str]:
+        """The running jobs that are older than that."""
+        return [
+            job
+            for service in (self.codebuild, self.processing)
+            for job in service.live()
+            if service.age(job) > longer_than
+        ]
+
     def end(self, job: str, status: str, outcomes: Any) -> None:
         """A job ends; its output is there before its status says so."""
         self.program.finish(self.live_jobs()[job], outcomes)

@@ -70,6 +70,10 @@ class CodeBuild:
         """Whether there is or was such a job."""
         return job in self._builds
 
+    def age(self, job: str) -> float:
+        """Seconds since a job was started."""
+        return self._clock.now - self._builds[job].started
+
     def requests(self) -> list[dict[str, Any]]:
         """What each job was asked for with."""
         return [found.request for found in self._builds.values()]

@@ -64,6 +64,10 @@ class Processing:
         """Whether there is or was such a job."""
         return job in self._jobs
 
+    def age(self, job: str) -> float:
+        """Seconds since a job was started."""
+        return self._clock.now - self._jobs[job].started
+
     def requests(self) -> list[dict[str, Any]]:
         """What each job was asked for with."""
         return [found.request for found in self._jobs.values()]
