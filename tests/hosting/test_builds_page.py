@@ -1,4 +1,4 @@
-"""The user guide's page of builds: its tables are those of the library."""
+"""The user guide's page of builds: its tables are those of the library, and its examples run."""
 
 from __future__ import annotations
 
@@ -6,8 +6,14 @@ import json
 import re
 from importlib.resources import files
 from pathlib import Path
+from typing import Any
 
-from cdk_triton import artifacts
+import aws_cdk as cdk
+import onnx.parser
+import pytest
+
+from cdk_triton import ModelRepository, ServingPlatform, artifacts
+from cdk_triton.artifacts.recipes.parity import TOLERANCES
 from cdk_triton.hosting import building
 from cdk_triton.sagemaker import codebuild_gpu, codebuild_gpu_regions, gpu_instance
 
@@ -37,3 +43,83 @@ def test_the_page_names_every_recipe_and_warning() -> None:
         row(name)
     for code in (building.LONG_BUILD_WARNING, building.BUILD_TIMEOUT_WARNING):
         assert f"`{code}`" in PAGE
+
+
+def test_the_page_has_the_tolerance_of_every_precision() -> None:
+    for precision, tolerance in TOLERANCES.items():
+        assert row_of_precision(precision).endswith(f"| {tolerance.absolute:g}, {tolerance.relative:g} |")
+
+
+def row_of_precision(precision: str) -> str:
+    (found,) = re.findall(rf'^\| `"{precision}"`.*$', PAGE, re.MULTILINE)
+    return str(found)
+
+
+TENSORRT = """
+platform: "tensorrt_plan"
+max_batch_size: 32
+input {{ name: "ids" data_type: TYPE_INT32 dims: [ {length} ] }}
+output {{ name: "out" data_type: TYPE_FP32 dims: [ {length} ] }}
+"""
+PYTHON_MODEL = """
+backend: "python"
+parameters { key: "EXECUTION_ENV_PATH" value { string_value: "$$TRITON_MODEL_DIRECTORY/env.tar.gz" } }
+"""
+PIPELINE = """
+from nvidia.dali import fn, pipeline_def
+
+@pipeline_def(batch_size=4, num_threads=1, device_id=0)
+def preprocess():
+    return fn.external_source(name="IN")
+"""
+
+
+def network(length: str) -> bytes:
+    text = (
+        f'<ir_version: 8, opset_import: ["" : 17]>\nnetwork (int32[batch, {length}] ids) => '
+        f"(float[batch, {length}] out) {{ out = Cast <to = 1> (ids) }}"
+    )
+    return bytes(onnx.parser.parse_model(text).SerializeToString())
+
+
+FILES: dict[str, str | bytes] = {
+    "models/bert/config.pbtxt": TENSORRT.format(length=128),
+    "models/bert/bert.onnx": network("128"),
+    "models/encoder/config.pbtxt": TENSORRT.format(length=-1),
+    "models/encoder/encoder.onnx": network("length"),
+    "large/bert/config.pbtxt": TENSORRT.format(length=128),
+    "images/preprocess/config.pbtxt": 'backend: "dali"\nmax_batch_size: 4\n',
+    "images/preprocess/pipeline.py": PIPELINE,
+    "tokens/tokenize/config.pbtxt": PYTHON_MODEL,
+    "tokens/tokenize/conda-linux-64.lock": "@EXPLICIT\n"
+    f"https://conda.anaconda.org/conda-forge/linux-64/python-3.12.4-0.conda#{'0' * 64}\n",
+    "exported/bert/config.pbtxt": TENSORRT.format(length=128),
+    "exported/bert/export.py": "def export(path): ...\n",
+    "exported/bert/requirements.txt": f"onnx==1.19.0 --hash=sha256:{'0' * 64}\n",
+}
+
+
+def test_the_examples_run_and_their_repositories_can_be_built(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, content in FILES.items():
+        file = tmp_path / name
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_bytes(content.encode() if isinstance(content, str) else content)
+    monkeypatch.chdir(tmp_path)
+    names = {"artifacts_stack": cdk.Stack(cdk.App(), "Artifacts")}
+    for example in re.findall(r"^```python\n(.*?)^```", PAGE, re.DOTALL | re.MULTILINE):
+        exec(example, names)
+
+    platform = ServingPlatform(release="25.09", instance_type="ml.g5.xlarge")
+    steps: dict[str, list[str]] = {}
+    for name, found in names.items():
+        if isinstance(found, ModelRepository):
+            document: Any = artifacts.ensemble_document(found, platform)
+            steps[name] = [step["recipe"] for step in document["steps"]]
+    assert steps == {
+        "text": ["tensorrt_plan"],
+        "search": ["tensorrt_plan"],
+        "large": ["tensorrt_plan"],
+        "images": ["dali_pipeline"],
+        "tokens": ["conda_environment"],
+        "exported": ["onnx_export", "tensorrt_plan"],
+    }
