@@ -1,11 +1,9 @@
-"""The options of the stand-in for `trtexec`, and its errors. It imports little: `--help` answers at once."""
+"""The options of the stand-in for `trtexec`, and its errors."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-
-from cdk_triton.artifacts.recipes.trtexec import knows, trtexec_versions
 
 __all__ = ["EngineError", "Options", "Shapes", "pairs", "parsed", "profiles", "shapes"]
 
@@ -35,9 +33,11 @@ def parsed(arguments: Sequence[str], version: tuple[int, ...]) -> Options:
     Raises:
         EngineError: this version has no such option.
     """
+    from cdk_triton.artifacts.recipes.trtexec import knows, trtexec_versions  # half of the library comes with it
+
     nearest = max((each for each in trtexec_versions() if each <= version), default=trtexec_versions()[0])
     options = {name: value for name, _, value in (argument.partition("=") for argument in arguments)}
-    unknown = [name for name in options if name not in ("--help", "-h") and not knows(name, nearest)]
+    unknown = [name for name in options if not knows(name, nearest)]
     if unknown:
         raise EngineError(*(f"Unknown option: {name} {options[name]}" for name in unknown))
     return options

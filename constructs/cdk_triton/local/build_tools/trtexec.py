@@ -32,6 +32,10 @@ def main(arguments: Sequence[str]) -> int:
     test = f"{_test_name(version)} # trtexec {' '.join(arguments)}"
     _say(f"&&&& RUNNING {test}")
     _say(_SAYS)
+    if not arguments or {"--help", "-h"} & set(arguments):  # answered at once: every build asks for the version so
+        _say("=== Model Options ===\n  --onnx=<file>               ONNX model")
+        _say(f"&&&& PASSED {test}")
+        return 0
     try:
         _run(parsed(arguments, version), arguments, version)
     except EngineError as error:
@@ -52,9 +56,6 @@ def _test_name(version: tuple[int, ...]) -> str:
 
 
 def _run(options: Options, arguments: Sequence[str], version: tuple[int, ...]) -> None:
-    if not options or "--help" in options or "-h" in options:
-        _say("=== Model Options ===\n  --onnx=<file>               ONNX model")
-        return
     from cdk_triton.local.build_tools.engine import Engine  # half a second of imports
 
     if "--loadEngine" in options:
