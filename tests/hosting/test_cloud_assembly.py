@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import random
 import tarfile
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -12,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import aws_cdk as cdk
 import pytest
+from constructs import Construct
 from inotify_simple import INotify, flags
 
 from cdk_triton import ModelRepository, TritonArtifactStore, TritonModel, TritonMultiModel
@@ -59,6 +61,25 @@ def test_a_nested_stage_refers_to_the_apps_assets(world: World) -> None:
     paths = [asset["source"]["path"] for name, asset in files.items() if name.startswith("triton-")]
     assert len(paths) == 2
     assert all(path.startswith("../asset.triton-") and (below / path).is_file() for path in paths)
+
+
+def test_a_stage_too_large_for_a_pipeline_is_warned_about_once(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("cdk_triton.hosting.assets.PIPELINE_BYTES", 5000)
+    app = world.app()
+
+    def warnings(scope: Construct, weights: str) -> int:
+        stack = cdk.Stack(scope, "Stack")
+        store = TritonArtifactStore(stack, "Store")
+        for name in ("first", "second"):
+            repository = world.repository(name, weights=weights, below=weights[:1])
+            TritonModel(stack, name, repository=repository, platform=world.platform, store=store)
+        entries = [entry for entry in scope.node.metadata if entry.type == "aws:cdk:warning"]
+        return sum("[ack: cdk-triton:PipelineAssets]" in str(entry.data) for entry in entries)
+
+    noise = random.Random(0).randbytes(5000).hex()
+    assert warnings(cdk.Stage(app, "Small"), "s") == 0
+    assert warnings(cdk.Stage(app, "Large"), noise) == 1
+    assert warnings(app, noise) == 0  # no pipeline deploys it
 
 
 def test_a_nested_stack_publishes_through_its_parent(world: World) -> None:

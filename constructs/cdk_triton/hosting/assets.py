@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from weakref import WeakKeyDictionary
 
-from aws_cdk import FileAssetPackaging, IStackSynthesizer, NestedStack, Stack, Stage, Token
+from aws_cdk import Annotations, FileAssetPackaging, IStackSynthesizer, NestedStack, Stack, Stage, Token
 from constructs import Construct
 
 from cdk_triton.artifacts import artifact_key, sources_key, write_archive
@@ -28,6 +28,12 @@ __all__ = ["ASSET_PREFIX", "CloudAssembly", "PublishedPlan", "written_to"]
 
 ASSET_PREFIX = "triton-"
 """Begins the name of every object that the store's handler may read in the bucket of the CDK's bootstrap."""
+
+PIPELINE_WARNING = "cdk-triton:PipelineAssets"
+
+PIPELINE_BYTES = 200_000_000
+"""CodePipeline gives each CloudFormation action the whole cloud assembly, of 256 MB at most (aws/aws-cdk#9917, #21325);
+the rest is left to the templates and to assets of others."""
 
 
 @dataclass(frozen=True)
@@ -57,6 +63,7 @@ class CloudAssembly:
         if stage is None:
             raise ConfigurationError(f"{scope.node.path} is not within an App, so there is nowhere to put its archives")
         self._path = scope.node.path
+        self._stage = stage
         self._synthesizer = _synthesizer(stack)
         # A nested Stage has a directory of its own, but assets lie in the app's.
         self._assets = Path(stage.asset_outdir)
@@ -151,6 +158,8 @@ class CloudAssembly:
         return PublishedPlan(bucket_name, object_key, sha256)
 
     def _add(self, file: Path, name: str, display_name: str) -> tuple[str, str]:
+        if self._stage is not self._stage.node.root and file.exists():
+            _warn_about_pipelines(self._stage, file)
         location = self._synthesizer.add_file_asset(
             source_hash=f"{ASSET_PREFIX}{name}",
             file_name=os.path.relpath(file, self._manifest),
@@ -165,6 +174,24 @@ def written_to(repository: ModelRepository, when: str) -> ArchiveError:
     return ArchiveError(
         f"a file of {repository.root} was written to while {when}: run this again when nothing writes to it any more"
     )
+
+
+def _warn_about_pipelines(stage: Stage, file: Path) -> None:
+    """Say once for a Stage, which is what CDK Pipelines deploys, that its archives do not fit through a pipeline."""
+    sizes = _STAGE_FILES.setdefault(stage, {})
+    before = sum(sizes.values())
+    sizes[file] = file.stat().st_size
+    if before <= PIPELINE_BYTES < sum(sizes.values()):
+        Annotations.of(stage).add_warning_v2(
+            PIPELINE_WARNING,
+            f"the archives of {stage.node.path} have more than {PIPELINE_BYTES // 10**6} MB together, and a pipeline "
+            "of CDK Pipelines hands each deployment the whole cloud assembly, of 256 MB at most: let large files "
+            "of recipes come as S3File(bucket, key, sha256), or acknowledge this if no pipeline deploys it",
+        )
+
+
+_STAGE_FILES: WeakKeyDictionary[Stage, dict[Path, int]] = WeakKeyDictionary()
+"""What each Stage publishes, and how large that is."""
 
 
 def _synthesizer(stack: Stack) -> IStackSynthesizer:
