@@ -18,7 +18,7 @@ def outputs(build: Any) -> list[str]:
     return sorted(path.relative_to(build.out).as_posix() for path in build.out.rglob("*"))
 
 
-def test_an_ensemble_is_built_and_what_only_the_build_reads_is_left_out(build: Any) -> None:
+def test_an_ensemble_is_built_and_what_only_the_build_reads_is_left_out(build: Any, network: Any) -> None:
     key = build.add("text")
 
     code, log = build.run()
@@ -45,6 +45,7 @@ def test_an_ensemble_is_built_and_what_only_the_build_reads_is_left_out(build: A
         ["y"],
     )
     assert [output["path"] for output in step["outputs"]] == ["tiny/1/model.plan"]
+    assert report["inputs"] == {"tiny/tiny.onnx": hashlib.sha256(network()).hexdigest()}
     assert step["commands"][0][:2] == ["trtexec", "--onnx=tiny/tiny.onnx"]
     assert str(build.out.parent) not in json.dumps(report)
     assert "not for children" not in json.dumps([report, log])
@@ -237,4 +238,15 @@ def test_a_recipe_that_the_program_does_not_know_is_named(build: Any) -> None:
     code, _ = build.run()
 
     assert code == 1
-    assert "does not know the recipe 'quantum' of the thing of tiny" in build.failure(key)["reason"]
+    assert build.failure(key)["reason"].startswith("the thing of tiny: the build program does not know the recipe 'qua")
+
+
+def test_a_surprise_before_any_work_is_told_too(build: Any) -> None:
+    build.add("text")
+    build.plan["platform"]["tensorrt"] = 10  # no text, which nobody checks
+
+    code, _ = build.run()
+
+    assert code == 2
+    assert build.failure()["reason"].startswith("the build program failed in a way nobody foresaw: AttributeError")
+    assert outputs(build) == ["failure.json"]

@@ -63,7 +63,7 @@ def test_a_failure_names_step_command_exit_code_and_the_telling_line(work: Build
     assert raised.value.log == ("ValueError: no", "bye")
 
 
-# As trtexec 10.13 prints it (NVIDIA/TensorRT: parsers/onnx/ModelImporter.cpp and samples/trtexec/trtexec.cpp).
+# In the form of trtexec 10.13 (samples/common/logger.h), with the parser's lines around a node.
 UNREADABLE = """
 [11/21/2026-17:23:47] [I] Start parsing network model.
 [11/21/2026-17:23:47] [E] [TRT] ModelImporter.cpp:948: While parsing node number 0 [Unheard -> "y"]:
@@ -71,7 +71,7 @@ UNREADABLE = """
 input: "x"
 op_type: "Unheard"
 [11/21/2026-17:23:47] [E] [TRT] ModelImporter.cpp:952: --- End node ---
-[11/21/2026-17:23:47] [E] [TRT] ModelImporter.cpp:954: ERROR: No importer registered for op: Unheard
+[11/21/2026-17:23:47] [E] [TRT] ModelImporter.cpp:954: ERROR: {here}/tiny/tiny.onnx: No importer for Unheard
 [11/21/2026-17:23:47] [E] Failed to parse onnx file
 [11/21/2026-17:23:47] [E] Parsing model failed
 &&&& FAILED TensorRT.trtexec [TensorRT v101303] [b9] # trtexec --onnx=tiny/tiny.onnx
@@ -79,7 +79,7 @@ op_type: "Unheard"
 
 
 def test_trtexec_is_quoted_with_what_it_said_first_and_short_paths(work: BuildWork, tmp_path: Path) -> None:
-    (tmp_path / "said").write_text(UNREADABLE)
+    (tmp_path / "said").write_text(UNREADABLE.replace("{here}", str(tmp_path)))
     trtexec = tmp_path / "bin" / "trtexec"
     trtexec.parent.mkdir()
     trtexec.write_text('#!/bin/sh\ncat "${0%/*}/../said"; exit 1\n')
@@ -95,7 +95,7 @@ def test_trtexec_is_quoted_with_what_it_said_first_and_short_paths(work: BuildWo
     )
     assert (
         'x …` ended with exit code 1: [TRT] ModelImporter.cpp:948: While parsing node number 0 [Unheard -> "y"]:; '
-        "[TRT] ModelImporter.cpp:954: ERROR: No importer registered for op: Unheard; Failed to parse onnx file"
+        "[TRT] ModelImporter.cpp:954: ERROR: tiny/tiny.onnx: No importer for Unheard; Failed to parse onnx file"
     ) in raised.value.reason
     assert len(raised.value.reason) < 750
     assert work.commands[0][:2] == ["trtexec", "--onnx=tiny/tiny.onnx"]

@@ -12,9 +12,9 @@ from .files import digest_of, is_safe_path, write_json
 from .log import Log, utc_time
 from .pack import pack
 from .plan import Ensemble, Plan
-from .step import BuildError, Report
+from .step import BuildError
 from .steps import build_step
-from .stop import Stop
+from .stop import Stop, StoppedError
 from .unpack import unpack
 from .work import BuildWork, Journal
 
@@ -113,6 +113,8 @@ def _build(ensemble: Ensemble, plan: Plan, machine: Machine, log: Log, workspace
             "artifact_key": ensemble.artifact_key,
             "started": started,
             "seconds": round(time.monotonic() - begin, 3),
+            "sources": ensemble.sources,
+            "inputs": _inputs(ensemble),
             "expected": plan.platform,
             "probed": dict(machine.probed),
             "warnings": journal.warnings,
@@ -148,8 +150,15 @@ def _step(
         shared=machine.workspace / "shared",
     )
     work.shared.mkdir(exist_ok=True)
-    report = build_step(step, work)
-    outputs = [_output(path, step["name"], repository, machine.stop) for path in _output_paths(report)]
+    try:
+        report = build_step(step, work)
+    except StoppedError:
+        raise
+    except BuildError as error:
+        if error.reason.startswith(f"{step['name']}: "):
+            raise
+        raise BuildError(f"{step['name']}: {error.reason}", error.log) from error
+    outputs = [_output(path, step["name"], repository, machine.stop) for path in sorted(report["outputs"])]
     shutil.rmtree(scratch, ignore_errors=True)
     seconds = round(time.monotonic() - started, 3)
     log.event("step finished", seconds=seconds, outputs=outputs, parity=report.get("parity"))
@@ -163,8 +172,10 @@ def _step(
     }
 
 
-def _output_paths(report: Report) -> list[str]:
-    return sorted(report["outputs"])
+def _inputs(ensemble: Ensemble) -> dict[str, str]:
+    """What the archive cannot show of what it was built from: files that only the build read, and those from S3."""
+    only_read = {path: ensemble.files[path] for path in ensemble.remove if path in ensemble.files}
+    return {**only_read, **{entry.to: entry.sha256 for entry in ensemble.inputs}}
 
 
 def _output(path: str, name: str, repository: Path, stop: Stop) -> dict[str, Any]:

@@ -10,6 +10,7 @@ import shutil
 import sys
 import tempfile
 import time
+import traceback
 from pathlib import Path
 from typing import Sequence
 
@@ -45,15 +46,24 @@ def main(arguments: Sequence[str]) -> int:
     if (out / "failure.json").exists():  # of an earlier run
         (out / "failure.json").unlink()
     try:
-        plan = read_plan(folder / "plan.json")
+        with signs_of_life(log):
+            return _follow(folder, out, log)
     except PlanError as error:
         return _refuse(out, log, str(error), ())
+    except BuildError as error:
+        return _refuse(out, log, error.reason, error.log)
+    except Exception as error:  # ensembles have their own; what is left is the machine: a full or read-only disk
+        reason = f"the build program failed in a way nobody foresaw: {type(error).__name__}: {error}"
+        return _refuse(out, log, reason, traceback.format_exc().splitlines())
+
+
+def _follow(folder: Path, out: Path, log: Log) -> int:
+    plan = read_plan(folder / "plan.json")
     stop = Stop(deadline_from(plan.deadline_seconds))
     stop.listen()
     workspace = _workspace(out)
     try:
-        with signs_of_life(log):
-            return _run(plan, folder, out, workspace, log, stop)
+        return _run(plan, folder, out, workspace, log, stop)
     finally:
         shutil.rmtree(workspace, ignore_errors=True)
 
@@ -73,13 +83,9 @@ def _run(plan: Plan, folder: Path, out: Path, workspace: Path, log: Log, stop: S
         stop=stop,
         journal=journal,
     )
-    try:
-        probed = probe(work)
-        log.event("probed", expected=plan.platform, probed=probed)
-        warnings = check(plan, probed)
-    except BuildError as error:
-        return _refuse(out, log, error.reason, error.log)
-    for text in warnings:
+    probed = probe(work)
+    log.event("probed", expected=plan.platform, probed=probed)
+    for text in check(plan, probed):
         work.warn(text)
     machine = Machine(folder, out, workspace, probed, journal.warnings, journal.stand_ins, log, stop)
     started = time.monotonic()

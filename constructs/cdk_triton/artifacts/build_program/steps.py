@@ -31,7 +31,7 @@ def build_step(step: Mapping[str, Any], work: Work) -> Report:
     if module is None:
         known = ", ".join(sorted(STEPS))
         raise BuildError(
-            f"the build program does not know the recipe {step['recipe']!r} of {step['name']}, only {known}: "
+            f"the build program does not know the recipe {step['recipe']!r}, only {known}: "
             "plan and program are of different versions of cdk-triton, deploy with one"
         )
     build: Callable[[Mapping[str, Any], Work], Report] = import_module(f".{module}", __package__).build

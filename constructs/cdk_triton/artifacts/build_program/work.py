@@ -113,15 +113,18 @@ class BuildWork:
 
     def _why(self, command: Sequence[str], what: str, exit_code: int, lines: Sequence[str]) -> str:
         shown = _cut(" ".join(map(shlex.quote, self._shown(command))), _COMMAND_CHARACTERS)
-        said = _cut(_telling(lines), _SAID_CHARACTERS)
+        said = _cut(self._short(_telling(lines)), _SAID_CHARACTERS)
         return f"{self.name}: {what} failed: `{shown}` {_ended_how(exit_code)}" + (f": {said}" if said else "")
 
     def _shown(self, command: Sequence[str]) -> list[str]:
-        """A command as it could be anywhere: its program by name, paths without the directories of this run."""
-        shown = [Path(command[0]).name, *command[1:]]
+        """A command as it could be anywhere: its program by name, and short paths."""
+        return [Path(command[0]).name, *map(self._short, command[1:])]
+
+    def _short(self, text: str) -> str:
+        """The text without the directories of this run in its paths."""
         for directory in (self.repository, self.scratch, self.shared):
-            shown = [part.replace(f"{directory}{os.sep}", "") for part in shown]
-        return shown
+            text = text.replace(f"{directory}{os.sep}", "")
+        return text
 
 
 def stand_in_in(line: str) -> str | None:

@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING
 from cdk_triton.errors import ConfigurationError
 
 if TYPE_CHECKING:
-    from cdk_triton.triton import ModelRepository, RepositoryFile
+    from cdk_triton.triton import ModelRepository
 
-__all__ = ["required_file", "required_text"]
+__all__ = ["required_text"]
 
 
-def required_file(repository: ModelRepository, path: str, what: str) -> RepositoryFile:
-    """A file of the repository.
+def required_text(repository: ModelRepository, path: str, what: str) -> str:
+    """The text of a file of the repository.
 
     Args:
         repository: the repository.
@@ -22,25 +22,16 @@ def required_file(repository: ModelRepository, path: str, what: str) -> Reposito
         what: what the file is, to begin a sentence with: "the lock file of CondaEnvironment('preprocess')".
 
     Raises:
-        ConfigurationError: it is not there.
+        ConfigurationError: it is not there, cannot be read, or is no UTF-8.
     """
-    files = {file.path.as_posix(): file for file in repository.files}
+    files = {file.path.as_posix(): file.source for file in repository.files}
     if path not in files:
         near = get_close_matches(path, files, n=1)
         raise ConfigurationError(
             f"{what} is missing: there is no {path} in {repository.root}; "
             + (f"did you mean {near[0]}?" if near else "put the file there, or name another one")
         )
-    return files[path]
-
-
-def required_text(repository: ModelRepository, path: str, what: str) -> str:
-    """The text of a file of the repository.
-
-    Raises:
-        ConfigurationError: it is not there, cannot be read, or is no UTF-8.
-    """
-    source = required_file(repository, path, what).source
+    source = files[path]
     try:
         return source.read_text(encoding="utf-8")
     except OSError as error:
