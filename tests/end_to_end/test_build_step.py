@@ -24,6 +24,7 @@ from cdk_triton.local.aws import LocalAws
 HERE = Path(__file__).parent
 CDK = HERE.parents[1] / "node_modules" / ".bin" / "cdk"
 ASSETS = "assets"
+ALONE = "--exclusively"  # the store is as it was
 ADDED = {"alpha": 1.0, "beta": 2.0}
 CONFIG = """
 name: "net"
@@ -54,10 +55,11 @@ class Deployment:
         self._assemblies = assemblies
         self._gate = gate
 
-    def deploy(self, variant: str, stack: str = "Fleet", *, ok: bool = True) -> str:
-        flags = ("--exclusively", "--require-approval", "never", "--progress", "events", "--no-notices", "--ci")
+    def deploy(self, variant: str, *flags: str, ok: bool = True) -> str:
+        """Deploy the fleet; the store, which it depends on, too, unless flags say otherwise."""
+        quiet = ("--require-approval", "never", "--progress", "events", "--no-notices", "--ci")
         done = subprocess.run(
-            [CDK, "deploy", stack, "--app", self._assemblies / variant, *flags],
+            [CDK, "deploy", "Fleet", "--app", self._assemblies / variant, *quiet, *flags],
             env={**self.aws.process_environment(), "NODE_NO_WARNINGS": "1"},
             capture_output=True,
             text=True,
@@ -138,11 +140,6 @@ def failures_before(request: pytest.FixtureRequest) -> None:
     request.module._began_clean = request.session.testsfailed
 
 
-def test_the_store_is_deployed_first(deployment: Deployment) -> None:
-    deployment.deploy("patient", "Home")
-    assert deployment.builds() == []
-
-
 def test_a_first_deployment_that_times_out_is_rolled_back_and_its_build_runs_on(deployment: Deployment) -> None:
     deployment.deploy("impatient", ok=False)
     assert deployment.status() == "ROLLBACK_COMPLETE"
@@ -154,24 +151,23 @@ def test_a_first_deployment_that_times_out_is_rolled_back_and_its_build_runs_on(
 
 def test_the_next_deployment_attaches_to_that_build(deployment: Deployment) -> None:
     deployment.let_builds_go_on()
-    deployment.deploy("patient")
+    deployment.deploy("patient", ALONE)
     (build,) = deployment.builds()
     assert build["buildStatus"] == "SUCCEEDED"
     assert len(deployment.artifacts()) == 2
     deployment.answers()
 
 
-def test_the_same_again_changes_nothing_and_something_else_builds_and_writes_nothing(deployment: Deployment) -> None:
+def test_where_something_else_changed_nothing_is_built_or_written(deployment: Deployment) -> None:
     before = deployment.objects()
-    assert "(no changes)" in deployment.deploy("patient")
-    deployment.deploy("impatient")  # the handler is asked, with another timeout and the same plan
+    deployment.deploy("impatient", ALONE)  # the handler is asked, with another timeout and the same plan
     assert len(deployment.builds()) == 1
     assert deployment.objects() == before
 
 
 def test_one_changed_recipe_builds_one_artifact(deployment: Deployment) -> None:
     before = deployment.artifacts()
-    deployment.deploy("one recipe")
+    deployment.deploy("one recipe", ALONE)
     _, build = deployment.builds()
     assert deployment.built_by(build) == ["alpha"]
     (new,) = set(deployment.artifacts()) - set(before)
@@ -180,7 +176,7 @@ def test_one_changed_recipe_builds_one_artifact(deployment: Deployment) -> None:
 
 
 def test_another_gpu_is_built_for_by_a_processing_job(deployment: Deployment) -> None:
-    deployment.deploy("other GPU")
+    deployment.deploy("other GPU", ALONE)
     (job,) = deployment.aws.client("sagemaker").list_processing_jobs()["ProcessingJobSummaries"]
     assert job["ProcessingJobStatus"] == "Completed"
     assert len(deployment.artifacts()) == 5
@@ -192,7 +188,7 @@ def test_a_network_that_cannot_be_built_fails_with_a_sentence_and_the_endpoint_a
     deployment: Deployment,
 ) -> None:
     before = deployment.artifacts()
-    output = deployment.deploy("broken", ok=False)
+    output = deployment.deploy("broken", ALONE, ok=False)
     sentence = (
         "beta could not be built: the TensorRT plan of net: building the plan failed: `trtexec --onnx=net/model.onnx"
     )

@@ -34,8 +34,6 @@ def test_the_counter_sees_a_large_file(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("command", [("ls",), ("diff", "TwoEnsembles"), ("destroy", "ImageClassification", "--force")])
 def test_command_opens_no_large_file(command: tuple[str, ...], example_app: Any, model_assets: Path) -> None:
-    if command[0] == "destroy":
-        example_app.deploy("ImageClassification")
     with opened_files(model_assets, example_app.directory / "cdk.out") as opened:
         example_app.cdk(*command)
     assert opened == set()
