@@ -205,13 +205,7 @@ class Deployments(RuleBasedStateMachine):
 
     def teardown(self) -> None:
         """After faults stop, one more deployment of each stack converges."""
-        self.cloud.deliver()
-        self.starts_are_refused("none", 0, 10)
-        for stack in self.stacks:
-            stack.operation = None
-        for job in self.cloud.hang(100 * 60):  # to hang until the service ends it is a fault
-            self.cloud.end(job, "TIMED_OUT", dict.fromkeys(["text", "image", "audio"], "missing"))
-        self.cloud.tick(30)
+        self.faults_stop()
         plans = [self.cloud.plans[1], self.cloud.plans[4]]  # the same ensembles by different builders
         for stack, plan in zip(self.stacks, plans, strict=True):
             stack.deploy(plan)
@@ -231,6 +225,15 @@ class Deployments(RuleBasedStateMachine):
         for stack, plan in zip(self.stacks, plans, strict=True):
             assert stack.plan is plan, "it does not converge"
         self.a_committed_artifact_never_changes()
+
+    def faults_stop(self) -> None:
+        self.cloud.deliver()
+        self.starts_are_refused("none", 0, 10)
+        for stack in self.stacks:
+            stack.operation = None
+        for job in self.cloud.hang(100 * 60):  # to hang until the service ends it is a fault
+            self.cloud.end(job, "TIMED_OUT", dict.fromkeys(["text", "image", "audio"], "missing"))
+        self.cloud.tick(30)
 
     # --
 
