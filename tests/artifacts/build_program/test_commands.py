@@ -63,6 +63,13 @@ def test_a_failure_names_step_command_exit_code_and_the_telling_line(work: Build
     assert raised.value.log == ("ValueError: no", "bye")
 
 
+def test_pip_is_quoted_with_its_last_error(work: BuildWork) -> None:
+    said = "echo 'WARNING: after NewConnectionError'; echo 'ERROR: No matching distribution found'; echo; exit 1"
+
+    with pytest.raises(BuildError, match=r"ended with exit code 1: ERROR: No matching distribution found$"):
+        work.run(shell(said), what="installing ONNX Runtime")
+
+
 # In the form of trtexec 10.13 (samples/common/logger.h), with the parser's lines around a node.
 UNREADABLE = """
 [11/21/2026-17:23:47] [I] Start parsing network model.

@@ -152,7 +152,7 @@ def _telling(lines: Sequence[str]) -> str:
     if causes:
         return "; ".join(dict.fromkeys(causes))
     said = [line.strip() for line in lines if line.strip() and not line.startswith("&&&&")]
-    errors = [line for line in said if "rror" in line]
+    errors = [line for line in said if "error" in line.lower()]
     return (errors or said or [""])[-1]
 
 
