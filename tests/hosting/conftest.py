@@ -71,9 +71,13 @@ class World:
     def __init__(self, directory: Path) -> None:
         self.directory = directory
 
-    def app(self, name: str = "cdk.out", **context: object) -> cdk.App:
-        settings = json.loads((ROOT / "cdk.json").read_text())["context"]
-        return cdk.App(outdir=str(self.directory / name), context={**settings, **context})
+    def app(self, name: str = "cdk.out", *, validated: bool = False, **context: object) -> cdk.App:
+        """An app; CDK's validation of templates, which takes most of the time of a synthesis, is for its own tests."""
+        return cdk.App(
+            outdir=str(self.directory / name),
+            context={**json.loads((ROOT / "cdk.json").read_text())["context"], **context},
+            builtin_cloud_formation_validation=validated,
+        )
 
     def repository(
         self, name: str = "text", *, weights: str = "1", network: str = NETWORK, below: str = "repositories"
@@ -133,6 +137,12 @@ class World:
 @pytest.fixture(name="world")
 def _world(tmp_path: Path) -> World:
     return World(tmp_path)
+
+
+@pytest.fixture(name="shared_world", scope="module")
+def _shared_world(tmp_path_factory: pytest.TempPathFactory) -> World:
+    """For what a module's tests only look at."""
+    return World(tmp_path_factory.mktemp("world"))
 
 
 @pytest.fixture(name="stack")

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
+import subprocess
 from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import aws_cdk as cdk
@@ -411,3 +414,31 @@ class TestInAVpc:
         report = AwsSolutionsChecks().validate_scope(ireland)
 
         assert [violation.rule_name for violation in report.violations or []] == []
+
+
+def test_the_template_passes_cfn_lint_and_cdks_own_validation(world: World) -> None:
+    app = world.app(validated=True)
+    stack = cdk.Stack(app, "Stack", env=IRELAND)
+    vpc = ec2.Vpc.from_vpc_attributes(
+        stack,
+        "Vpc",
+        vpc_id="vpc-0123456789abcdef0",
+        availability_zones=["eu-west-1a"],
+        private_subnet_ids=["subnet-0123456789abcdef0"],
+    )
+    of_codebuild = CodeBuildGpuBuilder(vpc=vpc, encryption_key=kms.Key(stack, "Key", enable_key_rotation=True))
+    store = TritonArtifactStore(stack, "Store", builders=[of_codebuild, SageMakerProcessingBuilder(vpc=vpc)])
+    for instance_type in ("ml.g5.xlarge", "ml.g6.xlarge"):
+        store.builder_for(store, replace(world.platform, instance_type=instance_type), [])
+    app.synth()
+
+    # W3005: CDK makes every Lambda function and state machine depend on the role that it refers to.
+    lint = subprocess.run(
+        [world.root / ".venv/bin/cfn-lint", "--ignore-checks", "W3005", "--", Path(app.outdir) / "Stack.template.json"],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    report = json.loads((Path(app.outdir) / "validation-report.json").read_text())
+    assert (lint.returncode, lint.stdout) == (0, "")
+    assert report["pluginReports"] == []
