@@ -74,7 +74,8 @@ class TritonModel(Resource):
 
     Raises:
         ConfigurationError: SageMaker has no image of this release in the stack's region, a field of the environment
-            does not fit, or the directory's name cannot be part of an object key.
+            does not fit, the directory's name cannot be part of an object key, or there are recipes and the store has
+            no builder with the platform's GPU.
         ArchiveError: the archive cannot be written.
     """
 

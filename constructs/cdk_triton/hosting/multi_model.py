@@ -59,7 +59,8 @@ class TritonMultiModel(Resource):
 
     Raises:
         ConfigurationError: there is no ensemble, a name cannot be a `TargetModel`, SageMaker has no image of this
-            release in the stack's region, or a field of the environment does not fit.
+            release in the stack's region, a field of the environment does not fit, or there are recipes and the store
+            has no builder with the platform's GPU.
         ArchiveError: an archive cannot be written.
     """
 
