@@ -26,7 +26,9 @@ from cdk_triton.cli import main
 from cdk_triton.triton import Mode, ModelRepository
 from cdk_triton.triton.checks import rules
 
-SECOND = 1.0
+LIMIT = 3.0
+"""Seconds of processor time. All of these take well under one on a quiet machine; what is quadratic takes minutes."""
+
 MEGABYTE = 1 << 20
 DENSE = 24_000
 """Bytes of a file that is nothing but small tokens; the largest that is published has a tenth of it."""
@@ -104,18 +106,18 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @contextlib.contextmanager
-def within_a_second(what: str) -> Iterator[None]:
+def within_the_limit(what: str) -> Iterator[None]:
     start = time.process_time()
     yield
     took = time.process_time() - start
-    assert took < SECOND, f"{what} took {took:.1f} s"
+    assert took < LIMIT, f"{what} took {took:.1f} s"
 
 
 def check(root: Path, content: bytes) -> None:
     (root / "subject" / "config.pbtxt").write_bytes(content)
     modes: tuple[tuple[Mode, str | None], ...] = (("single", "subject"), ("multi", None))
     for mode, entry in modes:
-        with within_a_second(f"check({mode!r})"):
+        with within_the_limit(f"check({mode!r})"):
             findings = ModelRepository.from_directory(root).check(mode, default_model=entry)
         assert [finding for finding in findings if finding.code == "CT001"] == []
 
@@ -126,7 +128,7 @@ def validate(root: Path, content: bytes) -> None:
         arguments = ["cdk-triton", "validate", str(root), "--default-model", "subject", "--format", form]
         out, err = io.StringIO(), io.StringIO()
         with (
-            within_a_second(form),
+            within_the_limit(form),
             mock.patch.object(sys, "argv", arguments),
             contextlib.redirect_stdout(out),
             contextlib.redirect_stderr(err),

@@ -92,9 +92,11 @@ def _marked(text: str, location: Location) -> Iterator[str]:
 def _cropped(text: str, room: int) -> str:
     if columns_of(text) <= room:
         return text.rstrip()
-    while columns_of(text) > room - 1:
-        text = text[: len(text) - max(1, (columns_of(text) - room) // 2)]
-    return f"{text}…"
+    columns, end = 0, 0
+    while columns + columns_of(text[end]) < room:
+        columns += columns_of(text[end])
+        end += 1
+    return f"{text[:end]}…"
 
 
 def _summary(repository: ModelRepository, report: Report) -> Iterator[str]:
