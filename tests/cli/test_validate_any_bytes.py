@@ -2,8 +2,8 @@
 
     pytest tests/cli/test_validate_any_bytes.py --inputs 5000     more, and other ones each time
 
-A second is the limit that is promised for a file; what is generated here takes at most a quarter of it, so that a slow
-machine passes too, and whatever takes quadratic time does not. It is processor time: other processes do not count.
+A second is the limit that is promised for a file; what is generated here takes at most a quarter of it on a quiet
+machine. The tests allow three, because other work on the same cores counts too, and what is quadratic takes far longer.
 (Protobuf's parser is Python: a megabyte with half a million numbers in it takes two seconds.)
 """
 
