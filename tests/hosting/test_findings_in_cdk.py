@@ -23,7 +23,7 @@ import aws_cdk as cdk
 from cdk_triton import ModelRepository, ServingPlatform, TritonEndpoint, TritonMultiModel
 
 directory, below = sys.argv[1:]
-app = cdk.App()
+app = cdk.App(builtin_cloud_formation_validation=False)  # which takes most of the time
 scope = cdk.Stage(app, "Production") if below == "stage" else app
 stack = cdk.Stack(scope, "Text")
 fleet = TritonMultiModel(
