@@ -214,7 +214,9 @@ def test_a_file_that_nobody_has_is_not_read(tmp_path: Path) -> None:
 
 def test_a_recipe_has_the_last_word_on_its_model(tmp_path: Path) -> None:
     assert refusal(tmp_path, Makes("refused")) == "it does not fit"
-    assert refusal(tmp_path, TensorRTPlan("bart")).startswith("TensorRTPlan('bart') is for the model 'bart', and the ")
+    assert refusal(tmp_path, TensorRTPlan("bart")).startswith(
+        "TensorRTPlan('bart') is for the model 'bart' (did you mean 'bert'?), and the "
+    )
 
 
 def test_what_cannot_be_built_is_no_recipe(tmp_path: Path) -> None:

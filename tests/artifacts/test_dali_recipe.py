@@ -94,7 +94,13 @@ def test_every_choice_is_in_the_key() -> None:
 @pytest.mark.parametrize(
     ("recipe", "files", "config", "platform", "said"),
     [
-        (DaliPipeline("preproces"), None, CONFIG, PLATFORM, "is for the model 'preproces', and the repository"),
+        (
+            DaliPipeline("preproces"),
+            None,
+            CONFIG,
+            PLATFORM,
+            r"'preproces' \(did you mean 'preprocess'\?\), and the repository",
+        ),
         (
             DaliPipeline("preprocess"),
             None,

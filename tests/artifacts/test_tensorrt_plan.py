@@ -241,7 +241,7 @@ def test_int8_needs_a_quantised_network(tmp_path: Path) -> None:
         (
             TensorRTPlan("bart"),
             A10G,
-            "TensorRTPlan('bart') is for the model 'bart', and the repository ",
+            "TensorRTPlan('bart') is for the model 'bart' (did you mean 'bert'?), and the repository ",
         ),
     ],
 )

@@ -7,6 +7,7 @@ from pathlib import PurePosixPath
 from typing import TYPE_CHECKING
 
 from cdk_triton.errors import ConfigurationError
+from cdk_triton.sagemaker._suggest import did_you_mean
 from cdk_triton.sagemaker.tokens import refuse_token
 
 if TYPE_CHECKING:
@@ -94,9 +95,9 @@ def model_of(repository: ModelRepository, model: str, recipe: str) -> Model:
     """
     found = next((each for each in repository.models if each.directory == PurePosixPath(model)), None)
     if found is None:
-        known = ", ".join(repr(each.directory.as_posix()) for each in repository.models)
+        known = [each.directory.as_posix() for each in repository.models]
         raise ConfigurationError(
-            f"{recipe} is for the model {model!r}, and the repository {repository.root} has {known}: write the name of "
-            "one of these directories"
+            f"{recipe} is for the model {model!r}{did_you_mean(model, known)}, and the repository {repository.root} "
+            f"has {', '.join(map(repr, known))}: write the name of one of these directories"
         )
     return found
