@@ -14,7 +14,9 @@ from inotify_simple import INotify, flags
 
 from cdk_triton import ModelRepository, TensorRTPlan, TritonModel
 from cdk_triton.artifacts import artifact_key
+from cdk_triton.errors import ConfigurationError
 from cdk_triton.hosting.checked import check
+from cdk_triton.hosting.remembered import remembered
 from cdk_triton.triton import ContainerEnvironment
 
 LONG_AGO = (1_000_000_000, 1_000_000_000)
@@ -95,6 +97,19 @@ def test_a_damaged_memory_is_no_memory(tmp_path: Path, codes: Callable[..., list
     (memory,) = (tmp_path / "cache").rglob("*.json")
     memory.write_text('[{"code": ')
     assert codes() == []
+
+
+def test_an_error_of_the_question_is_not_told_as_one_of_the_memory(
+    world: World, codes: Callable[..., list[str]]
+) -> None:
+    assert codes() == []  # the files are left alone now
+
+    def answer() -> None:
+        raise ConfigurationError("this cannot be")
+
+    with pytest.raises(ConfigurationError) as caught:
+        remembered([world.repository_again("text")], ["another question"], answer)
+    assert caught.value.__context__ is None
 
 
 class TestOfARepositoryWithRecipes:

@@ -15,6 +15,7 @@ import os
 import sys
 import time
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from dataclasses import is_dataclass
 from functools import cache
 from importlib.metadata import version
@@ -47,12 +48,11 @@ def remembered(repositories: Sequence[ModelRepository], question: Sequence[objec
     memory = _memory(repositories, question)
     if memory is None:
         return answer()
-    try:
+    with suppress(OSError, ValueError):  # nothing is remembered, or it is damaged
         return json.loads(memory.read_bytes())
-    except (OSError, ValueError):  # nothing is remembered, or it is damaged
-        found = answer()
-        _remember(memory, found)
-        return found
+    found = answer()
+    _remember(memory, found)
+    return found
 
 
 def _memory(repositories: Sequence[ModelRepository], question: Sequence[object]) -> Path | None:
