@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cdk_triton.errors import RepositoryError
+from cdk_triton.errors import ConfigurationError, RepositoryError
 from cdk_triton.triton import ModelRepository
 
 if TYPE_CHECKING:
@@ -312,3 +312,24 @@ def test_what_a_recipe_produces_is_as_good_as_there(tmp_path: Path) -> None:
     assert model.produced == (PurePosixPath("bert/2/model.plan"),)
     assert [str(file.path) for file in repository.files] == ["bert/config.pbtxt"]
     assert repository.recipes == (recipe,)
+
+
+@dataclass(frozen=True)
+class _Recipe:
+    produces: tuple[str, ...] = ("bert/1/model.plan",)
+
+
+@pytest.mark.parametrize(
+    ("recipes", "shown"),
+    [
+        ("encoder", "'encoder'"),
+        (["encoder"], r"\['encoder'\]"),
+        (_Recipe(), r"_Recipe\(.*\)"),
+        ([_Recipe], ".*"),
+        (None, "None"),
+    ],
+)
+def test_recipes_have_to_be_a_list_of_recipes(write: Write, recipes: object, shown: str) -> None:
+    root = write({}).root
+    with pytest.raises(ConfigurationError, match=rf"^recipes is {shown}: give a list of recipes, such as recipes=\["):
+        ModelRepository.from_directory(root, recipes=recipes)  # type: ignore[arg-type]

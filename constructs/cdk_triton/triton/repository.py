@@ -191,6 +191,16 @@ class PromisedFiles:
     produces: tuple[str, ...]
 
 
+def _listed(recipes: Iterable[Recipe]) -> tuple[Recipe, ...]:
+    """The recipes as they were given; a Protocol is not looked at while a program runs."""
+    given = tuple(recipes) if isinstance(recipes, Iterable) and not isinstance(recipes, str) else None
+    if given is None or not all(hasattr(each, "produces") and not isinstance(each, type) for each in given):
+        raise ConfigurationError(
+            f"recipes is {recipes!r}: give a list of recipes, such as recipes=[TensorRTPlan('bert', onnx='bert.onnx')]"
+        )
+    return given
+
+
 def _with_promises(recipes: tuple[Recipe, ...], promised: tuple[str, ...], tree: Tree) -> tuple[Recipe, ...]:
     kept = {path for recipe in recipes for path in recipe.produces} | {file.path.as_posix() for file in tree.files}
     rest = tuple(path for path in promised if path not in kept)
@@ -233,12 +243,13 @@ class ModelRepository:
         Raises:
             RepositoryError: the directory is missing, empty or unreadable, or a link leads out of it or nowhere; or an
                 acknowledgement names no rule, an error, or no reason.
+            ConfigurationError: `recipes` is no list of recipes.
         """
         root = Path(path)
         tree = read_tree(root)
         settings = read_settings(root)
         acknowledgements = acknowledgements_of(settings, acknowledge)
-        builds = _with_promises(tuple(recipes), settings.produced, tree)
+        builds = _with_promises(_listed(recipes), settings.produced, tree)
         produced = tuple(PurePosixPath(path) for each in builds for path in each.produces)
         top_level = {file.path.name for file in tree.files if len(file.path.parts) == 1}
         if CONFIG_NAME in top_level:
