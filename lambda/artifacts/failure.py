@@ -52,6 +52,8 @@ _FORBIDDEN_STATUS = 403
 _FORBIDDEN_ROLES = ("not authorized to perform: sts:AssumeRole", "Could not assume role")
 """CodeBuild and SageMaker answer InvalidInputException and ValidationException for a role that is not there yet."""
 
+_TYPOGRAPHY = str.maketrans({"…": "...", "‘": "'", "’": "'", "“": '"', "”": '"'})  # noqa: RUF001 - that is what it is about
+
 _LINK_LIMIT = 400
 _LOG_GROUP_ROOM = 100
 
@@ -83,8 +85,12 @@ class NotYetError(Exception):
 
 
 def printable(text: str) -> str:
-    """The text as CloudFormation can carry it: printable ASCII on one line, at most `REASON_LIMIT` characters."""
-    line = " ".join("".join(c if " " <= c <= "~" else " " if c.isspace() else "?" for c in text).split())
+    """The text as CloudFormation can carry it: printable ASCII on one line, at most `REASON_LIMIT` characters.
+
+    Typographic quotes and dots become plain ones, and whatever else is not ASCII a question mark.
+    """
+    plain = text.translate(_TYPOGRAPHY)
+    line = " ".join("".join(c if " " <= c <= "~" else " " if c.isspace() else "?" for c in plain).split())
     return line if len(line) <= REASON_LIMIT else f"{line[: REASON_LIMIT - 3]}..."
 
 

@@ -111,3 +111,7 @@ def test_a_reason_is_printable_ascii_of_at_most_a_thousand_characters(text: str)
     assert reason.isascii()
     assert reason == "" or reason.isprintable()
     assert len(reason) <= 1000
+
+
+def test_typography_of_a_reason_becomes_plain() -> None:
+    assert printable("trtexec “bert” isn’t ‘there’ … ü") == "trtexec \"bert\" isn't 'there' ... ?"  # noqa: RUF001
