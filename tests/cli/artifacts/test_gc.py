@@ -47,10 +47,29 @@ def test_what_is_young_stays_by_default(run: Any, world: World, monkeypatch: pyt
     outcome = run("artifacts", "gc", "--store", world.stack, "--yes")
     assert outcome.status == 0
     assert outcome.out.startswith(
-        f"s3://{world.bucket}: deleted 0 archives (0 B) that nothing uses and that was stored"
+        f"s3://{world.bucket}: deleted 0 archives (0 B) that nothing uses and that were stored more than 30 days ago; "
+        "kept: 1 artifact and 0 fleet archives\n"
     )
     assert len(world.stored()) == 2
     assert len(names(collected(run, world, "--older-than", "28"))) == 1
+
+
+@pytest.mark.parametrize("days", ["0", "-1", "36501"])
+def test_an_age_that_means_nothing_is_a_usage_error(run: Any, world: World, days: str) -> None:
+    outcome = run("artifacts", "gc", "--store", world.stack, "--older-than", days)
+    assert (outcome.status, outcome.out) == (2, "")
+    assert f"{days} must be a number of days from 1 to 36,500" in outcome.said
+
+
+def test_the_copies_of_fleets_are_counted_by_themselves(run: Any, world: World) -> None:
+    served, _ = world.commit("text", "served"), world.commit("text", "unused")
+    world.serve("fleet", "text-1.tar.gz", served)
+    world.index("fleet", {"text": "text-1.tar.gz"})
+    outcome = run("artifacts", "gc", "--store", world.stack)
+    assert "1 archive (" in outcome.out
+    assert ") that nothing uses and that was stored more than 30 days ago; kept: 1 artifact and 1 fleet archive\n" in (
+        outcome.out
+    )
 
 
 def test_with_yes_only_what_nothing_uses_is_deleted(run: Any, world: World) -> None:

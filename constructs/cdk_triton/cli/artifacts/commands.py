@@ -27,6 +27,7 @@ __all__ = ["app"]
 
 _POLL_SECONDS = 30.0
 _LOCAL_POLL_SECONDS = 1.0
+_MOST_DAYS = 36_500
 
 app = typer.Typer(help="What an artifact store holds; builds before a deployment.", no_args_is_help=True)
 
@@ -94,11 +95,20 @@ def build(
     typer.echo(f"{assembly.name}: all artifacts are in the store ({count})")
 
 
+def _days(days: int) -> int:
+    if not 1 <= days <= _MOST_DAYS:
+        raise typer.BadParameter(
+            f"{days} must be a number of days from 1 to {_MOST_DAYS:,}: what was stored for a deployment that is still "
+            "to come has no user yet."
+        )
+    return days
+
+
 @app.command()
 def gc(
     store: StoreOption,
     older_than: Annotated[
-        int, typer.Option(metavar="DAYS", min=1, help="Keep what was stored within that many days.")
+        int, typer.Option(metavar="DAYS", callback=_days, help="Keep what was stored within that many days.")
     ] = 30,
     yes: Annotated[bool, typer.Option("--yes", help="Delete; otherwise only say what would be deleted.")] = False,
     output: FormatOption = Format.TEXT,

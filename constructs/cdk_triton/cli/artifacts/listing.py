@@ -176,7 +176,7 @@ def collection_as_json(answer: Collection) -> dict[str, Any]:
         "garbage": [
             {"name": each.name, "size": each.size, "objects": [file.key for file in each.files]} for each in chosen
         ],
-        "kept": _kept(answer),
+        "kept": sum(_kept(answer)),
         "obstacles": list(answer.seen.obstacles),
     }
 
@@ -188,8 +188,10 @@ def collection_as_text(answer: Collection) -> Iterator[str]:
         rows = [(each.name, size_of(each.size), time_of(max(file.modified for file in each.files))) for each in chosen]
         yield from table(("DELETED" if answer.deleted else "GARBAGE", "SIZE", "STORED (UTC)"), rows)
     size = size_of(sum(each.size for each in chosen))
-    what = f"{counted(len(chosen), 'archive')} ({size}) that nothing uses and that {_age(answer.days)}"
-    kept = f"{_kept(answer)} are kept"
+    stored = f"{'was' if len(chosen) == 1 else 'were'} stored more than {counted(answer.days, 'day')} ago"
+    what = f"{counted(len(chosen), 'archive')} ({size}) that nothing uses and that {stored}"
+    artifacts, fleets = _kept(answer)
+    kept = f"kept: {counted(artifacts, 'artifact')} and {counted(fleets, 'fleet archive')}"
     if answer.deleted is None:
         yield f"s3://{answer.bucket}: {what}; {kept}"
         yield from (f"nothing could be deleted now: {reason}" for reason in answer.seen.obstacles)
@@ -204,10 +206,9 @@ def collection_as_text(answer: Collection) -> Iterator[str]:
         )
 
 
-def _kept(answer: Collection) -> int:
+def _kept(answer: Collection) -> tuple[int, int]:
+    """How many artifacts are kept, and how many of the copies that fleets serve."""
     chosen = answer.seen.free if answer.deleted is None else answer.deleted
-    return len(answer.seen.contents.artifacts) + len(answer.seen.contents.copies) - len(chosen)
-
-
-def _age(days: int) -> str:
-    return f"was stored more than {counted(days, 'day')} ago"
+    artifacts = sum(isinstance(each.item, Artifact) for each in chosen)
+    contents = answer.seen.contents
+    return len(contents.artifacts) - artifacts, len(contents.copies) - (len(chosen) - artifacts)
