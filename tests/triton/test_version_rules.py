@@ -119,6 +119,16 @@ def test_versions(
     assert [str(finding) for finding in repository.check(mode)] == findings
 
 
+def test_a_plan_that_is_not_there_may_be_meant_to_be_built(write: Write) -> None:
+    config = 'platform: "tensorrt_plan" input { name: "X" data_type: TYPE_FP32 dims: 1 }'
+    repository = write({"bert/config.pbtxt": config, "bert/bert.onnx": "x"}, base={})
+    mends = {finding.path: finding.mend for finding in repository.check() if finding.code == "CT110"}
+    assert mends["bert"].startswith(
+        "put its files into a directory 1 in the directory of 'bert', or let a recipe build"
+    )
+    assert "produced of cdk-triton.toml" in mends["bert"]
+
+
 def test_repositories_in_a_directory_are_no_models(write: Write) -> None:
     """Somebody named the directory above."""
     files = {"bert/config.pbtxt": 'backend: "python"', "bert/1/model.py": "class TritonPythonModel: ..."}

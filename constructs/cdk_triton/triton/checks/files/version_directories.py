@@ -66,8 +66,18 @@ def no_version(check: Check) -> Iterator[Problem]:
                 f"the model {model.name!r} has no version directory, {consequence}",
                 f"rename its directory {meant} to {meant.lstrip('v0')}"
                 if meant is not None
-                else f"put its files into a directory 1 in the directory of {model.name!r}",
+                else f"put its files into a directory 1 in the directory of {model.name!r}{_or_build(model)}",
             )
+
+
+def _or_build(model: Model) -> str:
+    """A plan is seldom in the sources: a recipe of the app makes it, and the directory with it."""
+    if model.backend_name != "tensorrt":
+        return ""
+    return (
+        ", or let a recipe build the plan (recipes=[TensorRTPlan(...)] in the app, and its path in the list produced "
+        "of cdk-triton.toml for those who check without the app)"
+    )
 
 
 @rule(
