@@ -101,7 +101,7 @@ def test_trtexec_is_quoted_with_what_it_said_first_and_short_paths(work: BuildWo
         "--fp16 --optShapes=x"
     )
     assert (
-        'x …` ended with exit code 1: [TRT] ModelImporter.cpp:948: While parsing node number 0 [Unheard -> "y"]:; '
+        'x ...` ended with exit code 1: [TRT] ModelImporter.cpp:948: While parsing node number 0 [Unheard -> "y"]:; '
         "[TRT] ModelImporter.cpp:954: ERROR: tiny/tiny.onnx: No importer for Unheard; Failed to parse onnx file"
     ) in raised.value.reason
     assert len(raised.value.reason) < 750

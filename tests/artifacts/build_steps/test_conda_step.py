@@ -18,7 +18,7 @@ from typing import Any
 import pytest
 
 from cdk_triton.artifacts.build_program import conda
-from cdk_triton.artifacts.build_program.conda_driver import normalise
+from cdk_triton.artifacts.build_program.conda_driver import PackError, normalise
 from cdk_triton.artifacts.build_program.step import BuildError
 from cdk_triton.artifacts.build_program.work import BuildWork, Journal
 from cdk_triton.triton.contents.packed_environment import PackedEnvironment, packed_environment
@@ -231,7 +231,7 @@ def test_nothing_leads_out_of_a_packed_environment(
         member = tarfile.TarInfo(name)
         member.type, member.linkname = kind, link
         archive.addfile(member)
-    with pytest.raises(ValueError, match=said):
+    with pytest.raises(PackError, match=said):
         normalise(tmp_path / "environment.tar", tmp_path / "env.tar.gz")
 
 

@@ -36,7 +36,13 @@ def pipeline(repository: Path, text: str, path: str = "preprocess/1/dali.py") ->
 def step(
     *, source: str = "preprocess/1/dali.py", target: str | None = None, serialize: bool = False
 ) -> dict[str, object]:
-    return {"source": source, "target": target, "serialize": serialize, "max_batch_size": 4}
+    return {
+        "name": "the DALI pipeline of preprocess",
+        "source": source,
+        "target": target,
+        "serialize": serialize,
+        "max_batch_size": 4,
+    }
 
 
 pytestmark = pytest.mark.usefixtures("dali_stand_in")
@@ -121,6 +127,31 @@ def test_a_file_without_exactly_one_good_pipeline_is_refused(
     with pytest.raises(BuildError, match=said):
         build(step(target="preprocess/1/model.dali", serialize=True), work)
     assert not (tmp_path / "preprocess/1/model.dali").exists()
+
+
+@pytest.mark.parametrize(
+    ("text", "said", "line"),
+    [
+        ("raise ValueError('labels.txt is empty')\n", "pipeline.py raised ValueError: labels.txt is empty", 0),
+        (
+            DEFINITION.replace("    return", "    raise ValueError('no labels')\n    return"),
+            "pipeline.py:preprocess raised ValueError: no labels",
+            3,
+        ),
+    ],
+    ids=["while imported", "while defined"],
+)
+@pytest.mark.parametrize("serialize", [True, False])
+def test_what_the_users_code_raises_is_said_with_its_line(
+    make_work: Make, tmp_path: Path, text: str, said: str, line: int, *, serialize: bool
+) -> None:
+    work = make_work(pipeline(tmp_path, text, "preprocess/pipeline.py"))
+    target = "preprocess/1/model.dali" if serialize else "preprocess/1/dali.py"
+    with pytest.raises(BuildError) as raised:
+        build(step(source="preprocess/pipeline.py", target=target, serialize=serialize), work)
+    number = line + len(HEAD.splitlines()) + 1
+    assert raised.value.reason == f"the DALI pipeline of preprocess: {said} (pipeline.py, line {number})"
+    assert not any("driver" in each for each in raised.value.log)
 
 
 def test_the_pipeline_does_not_see_credentials(

@@ -20,12 +20,16 @@ _COMPRESSION = 4
 _LEFT_OUT = ("*.pyc", "conda-meta/history")
 
 
+class PackError(Exception):
+    """What the user has to mend, as a sentence."""
+
+
 def answer(question: dict[str, str]) -> dict[str, Any]:
     """Pack `prefix` into `archive`, by way of `tar`."""
     _pack(question["prefix"], question["tar"])
     try:
         members = normalise(Path(question["tar"]), Path(question["archive"]))
-    except ValueError as error:
+    except PackError as error:
         return {"error": str(error)}
     return {"members": members}
 
@@ -56,7 +60,7 @@ def normalise(tar: Path, target: Path) -> int:
         How many members it has.
 
     Raises:
-        ValueError: a member, or where a link leads to, is outside of the archive, or is no file.
+        PackError: a member, or where a link leads to, is outside of the archive, or is no file.
     """
     with tarfile.open(str(tar), "r:") as source:
         members = sorted(source.getmembers(), key=lambda member: _name(member.name))
@@ -89,7 +93,7 @@ def _add(source: tarfile.TarFile, member: tarfile.TarInfo, archive: tarfile.TarF
         whole = source.getmember(member.linkname) if member.islnk() else member
         entry.size, entry.mode = whole.size, 0o755 if whole.mode & 0o111 else 0o644
     else:
-        raise ValueError(f"the packed environment's member {name!r} is neither file, directory nor link")
+        raise PackError(f"the packed environment's member {name!r} is neither file, directory nor link")
     archive.addfile(entry, content)
 
 
@@ -99,7 +103,7 @@ def _name(name: str) -> str:
 
 def _refuse_outside(name: str, what: str) -> None:
     if name.startswith(("/", "../")) or name == "..":
-        raise ValueError(f"{what} leads out of the environment: leave the package out that brings it")
+        raise PackError(f"{what} leads out of the environment: leave the package out that brings it")
 
 
 if __name__ == "__main__":

@@ -38,6 +38,7 @@ def build(step: Mapping[str, Any], work: Work) -> Report:
             [python],
             "dali_driver.py",
             {
+                "name": step["name"],
                 "source": step["source"],
                 "marked": None if step["serialize"] else step["target"],
                 "by_name": step["serialize"],

@@ -8,6 +8,7 @@ from __future__ import annotations
 import inspect
 import json
 import sys
+import traceback
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -21,6 +22,14 @@ _cdk_triton_autoserialize({name})
 """
 
 
+class PipelineError(Exception):
+    """What the user has to mend, as a sentence."""
+
+
+class UserCodeError(Exception):
+    """The user's code raised the cause; its text is what was run."""
+
+
 def answer(question: dict[str, Any]) -> dict[str, Any]:
     """Serialise the one pipeline of a file, and load it if that is asked for.
 
@@ -29,23 +38,47 @@ def answer(question: dict[str, Any]) -> dict[str, Any]:
             the source is that already, or `model.dali` is served); `by_name`, whether the pipeline needs no mark;
             `serialized`, where the pipeline goes; `load` and `max_batch_size`.
     """
-    source = question["source"]
     try:
-        name, is_marked = _pipeline_in(source)
-    except ValueError as error:
+        _serialize(question)
+    except PipelineError as error:
         return {"error": str(error)}
-    if question["marked"] is not None:
-        _write_marked(Path(source), Path(question["marked"]), None if is_marked else name)
-        source = question["marked"]
-    if question["by_name"]:
-        getattr(_imported(source), name)().serialize(filename=question["serialized"])
-    else:
-        from nvidia.dali._utils.autoserialize import invoke_autoserialize
-
-        invoke_autoserialize(_imported(source), question["serialized"])
+    except UserCodeError as error:
+        return {"raised": _raised(error, question)}
     if question["load"]:
         _load(question["serialized"], question["max_batch_size"])
     return {}
+
+
+def _raised(error: UserCodeError, question: dict[str, Any]) -> dict[str, Any]:
+    cause = error.__cause__ or error
+    traceback.print_exception(type(cause), cause, cause.__traceback__)  # all of it, for the job's log
+    frames = []
+    for file, *rest in traceback.extract_tb(cause.__traceback__):
+        # The marked file has the lines of the user's, and more after them.
+        frames.append([question["source"] if file == question["marked"] else file, *rest])
+    return {"what": str(error), "type": type(cause).__name__, "text": str(cause), "frames": frames}
+
+
+def _serialize(question: dict[str, Any]) -> None:
+    source = question["source"]
+    name, is_marked = _pipeline_in(source)
+    if question["marked"] is not None:
+        _write_marked(Path(source), Path(question["marked"]), None if is_marked else name)
+        source = question["marked"]
+    module = _imported(source)
+    if question["by_name"]:
+        try:
+            pipeline = getattr(module, name)()
+        except (Exception, SystemExit) as error:
+            raise UserCodeError(f"{question['source']}:{name}") from error
+        pipeline.serialize(filename=question["serialized"])
+    else:
+        from nvidia.dali._utils.autoserialize import invoke_autoserialize
+
+        try:
+            invoke_autoserialize(module, question["serialized"])
+        except (Exception, SystemExit) as error:
+            raise UserCodeError(f"{question['source']}:{name}") from error
 
 
 def _pipeline_in(source: str) -> tuple[str, bool]:
@@ -56,13 +89,13 @@ def _pipeline_in(source: str) -> tuple[str, bool]:
         each.__name__ for each in functions if getattr(each, "_is_pipeline_def", False) and each.__module__ == _MODULE
     ]
     if len(marked) > 1:
-        raise ValueError(
+        raise PipelineError(
             f"{source} has {len(marked)} functions with @autoserialize ({', '.join(marked)}) and Triton serialises "
             "exactly one: take the decorator from the others"
         )
     if not marked and len(defined) != 1:
         names = f" ({', '.join(defined)})" if defined else ""
-        raise ValueError(
+        raise PipelineError(
             f"{source} has {len(defined)} functions with @pipeline_def{names} and none with @autoserialize: keep one, "
             "or mark the one to serve with @autoserialize of nvidia.dali.plugin.triton"
         )
@@ -84,8 +117,11 @@ def _imported(source: str) -> ModuleType:
     module = ModuleType(_MODULE)
     module.__file__ = str(Path(source).resolve())
     sys.modules[_MODULE] = module
-    code = compile(Path(source).read_bytes(), source, "exec")
-    exec(code, vars(module))  # noqa: S102 - the user's own pipeline
+    try:
+        code = compile(Path(source).read_bytes(), source, "exec")
+        exec(code, vars(module))  # noqa: S102 - the user's own pipeline
+    except (Exception, SystemExit) as error:
+        raise UserCodeError(source) from error
     return module
 
 

@@ -85,7 +85,7 @@ def _run(plan: Plan, folder: Path, out: Path, workspace: Path, log: Log, stop: S
     )
     probed = probe(work)
     log.event("probed", expected=plan.platform, probed=probed)
-    for text in check(plan, probed):
+    for text in check(plan, probed, journal.stand_ins):
         work.warn(text)
     machine = Machine(folder, out, workspace, probed, journal.warnings, journal.stand_ins, log, stop)
     started = time.monotonic()

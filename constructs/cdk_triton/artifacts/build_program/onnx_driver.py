@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import sys
+import traceback
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 from typing import Any, Iterator
@@ -15,16 +16,33 @@ _INT32, _INT64 = 6, 7  # onnx.TensorProto.DataType
 _MOST_BYTES = (1 << 31) - 1  # protobuf's largest message
 
 
+class ExportError(Exception):
+    """What the user has to mend, as a sentence."""
+
+
+class UserCodeError(Exception):
+    """The user's code raised the cause; its text is what was run."""
+
+
 def answer(question: dict[str, Any]) -> dict[str, Any]:
-    """What was asked for: `export` or `finish`; a fault of the user's is an `error`."""
+    """What was asked for: `export` or `finish`; a fault of the user's is an `error`, their exception `raised`."""
     try:
         if question["action"] == "export":
             export(question)
         else:
             finish(question)
-    except ValueError as error:
+    except ExportError as error:
         return {"error": str(error)}
+    except UserCodeError as error:
+        return {"raised": _raised(error)}
     return {}
+
+
+def _raised(error: UserCodeError) -> dict[str, Any]:
+    cause = error.__cause__ or error
+    traceback.print_exception(type(cause), cause, cause.__traceback__)  # all of it, for the job's log
+    frames = traceback.extract_tb(cause.__traceback__)
+    return {"what": str(error), "type": type(cause).__name__, "text": str(cause), "frames": list(map(list, frames))}
 
 
 def export(question: dict[str, Any]) -> None:
@@ -33,16 +51,22 @@ def export(question: dict[str, Any]) -> None:
     sys.path.insert(0, str(source.parent))  # for files beside it
     spec = spec_from_file_location(source.stem, str(source))
     if spec is None or spec.loader is None:
-        raise ValueError(f"{question['shown']} is no Python file")
+        raise ExportError(f"{question['shown']} is no Python file")
     module = module_from_spec(spec)
     sys.modules[source.stem] = module
-    spec.loader.exec_module(module)
+    try:
+        spec.loader.exec_module(module)
+    except (Exception, SystemExit) as error:
+        raise UserCodeError(question["shown"]) from error
     function = getattr(module, question["function"], None)
     if not callable(function):
-        raise ValueError(f"{question['shown']} has no function {question['function']!r}: correct entry of the recipe")
-    function(question["exported"])
+        raise ExportError(f"{question['shown']} has no function {question['function']!r}: correct entry of the recipe")
+    try:
+        function(question["exported"])
+    except (Exception, SystemExit) as error:
+        raise UserCodeError(f"{question['shown']}:{question['function']}") from error
     if not Path(question["exported"]).is_file():
-        raise ValueError(
+        raise ExportError(
             f"{question['function']} of {question['shown']} wrote no file to the path that it was called with: write "
             "the network there"
         )
@@ -56,13 +80,13 @@ def finish(question: dict[str, Any]) -> None:
     try:
         model = onnx.load(str(exported), load_external_data=False)
     except Exception as error:  # whatever protobuf raises
-        raise ValueError(f"{question['shown']} wrote no ONNX file: {error}") from error
+        raise ExportError(f"{question['shown']} wrote no ONNX file: {error}") from error
     _compare_outputs(model.graph, question["outputs"], question["shown"])
     if question["integer_inputs"] == "int32":
         _make_inputs_int32(model.graph, onnx, question["shown"])
     size = sum(path.stat().st_size for path in (exported, *_weight_files(model, exported.parent)))
     if size > _MOST_BYTES:
-        raise ValueError(
+        raise ExportError(
             f"{question['shown']} wrote {size / 2**30:.1f} GiB, and an ONNX file holds up to 2 GiB: export with "
             "half precision, or export the network in parts"
         )
@@ -82,7 +106,7 @@ def _compare_outputs(graph: Any, declared: list[str], shown: str) -> None:
             words.append(f"lack {', '.join(map(repr, missing))}")
         if unknown:
             words.append(f"have {', '.join(map(repr, unknown))} besides")
-        raise ValueError(
+        raise ExportError(
             f"the outputs that {shown} exported are {', '.join(map(repr, found))}, and {' and '.join(words)}: name "
             "them in the export (output_names of torch.onnx.export), or correct outputs of the recipe"
         )
@@ -96,7 +120,7 @@ def _make_inputs_int32(graph: Any, onnx: Any, shown: str) -> None:
     casts = []
     for each in inputs:
         if any(output.name == each.name for output in graph.output):
-            raise ValueError(f"the input {each.name!r} that {shown} exported is an output as well: export a copy")
+            raise ExportError(f"the input {each.name!r} that {shown} exported is an output as well: export a copy")
         wide = f"{each.name}_int64"
         while wide in taken:
             wide += "_"
@@ -147,7 +171,7 @@ def _weight_files(model: Any, directory: Path) -> set[Path]:
             if entry.key == "location":
                 path = (directory / entry.value).resolve()
                 if directory.resolve() not in path.parents or not path.is_file():
-                    raise ValueError(f"the weights {tensor.name!r} are in {entry.value!r}, no file beside the network")
+                    raise ExportError(f"the weights {tensor.name!r} are in {entry.value!r}, no file beside the network")
                 files.add(path)
     return files
 

@@ -22,8 +22,8 @@ def build(step: Mapping[str, Any], work: Work) -> Report:
     """Call the function, compare the outputs, change the integer inputs, and write one file.
 
     Args:
-        step: `source`, `function`, `requirements` and `target` (paths relative to the repository), `outputs` (all
-            names) and `integer_inputs` ("int32" or None).
+        step: `name`, `source`, `function`, `requirements` and `target` (paths relative to the repository), `outputs`
+            (all names) and `integer_inputs` ("int32" or None).
         work: the step's.
 
     Raises:
@@ -40,6 +40,7 @@ def build(step: Mapping[str, Any], work: Work) -> Report:
         "onnx_driver.py",
         {
             "action": "export",
+            "name": step["name"],
             "source": str(work.repository / step["source"]),
             "shown": step["source"],
             "function": step["function"],

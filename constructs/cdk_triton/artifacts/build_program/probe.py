@@ -39,8 +39,14 @@ def probe(work: Work) -> dict[str, str | None]:
     return probed
 
 
-def check(plan: Plan, probed: Mapping[str, str | None]) -> list[str]:
+def check(plan: Plan, probed: Mapping[str, str | None], stand_ins: Sequence[str] = ()) -> list[str]:
     """Refuse a machine that would build something else than the plan says.
+
+    Args:
+        plan: what it was made for.
+        probed: what the machine has.
+        stand_ins: the stand-ins that probing met: where there are any, no image is run that the table of releases could
+            be wrong about.
 
     Returns:
         Warnings about smaller differences.
@@ -50,7 +56,7 @@ def check(plan: Plan, probed: Mapping[str, str | None]) -> list[str]:
     """
     warnings = _check_gpu(plan.platform, probed)
     _check_tensorrt(plan, probed["tensorrt"])
-    for name in ("tensorrt", "dali", "python"):
+    for name in ("tensorrt", "dali", "python") if not stand_ins else ():
         expected, found = plan.platform[name], probed[name]
         if expected is not None and found is not None and not _agree(expected, found):
             warnings.append(

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, Mapping, Sequence
 
 from .step import BuildError, Work
+from .user_code import raised_error
 
 __all__ = ["isolated", "run_driver", "written"]
 
@@ -81,7 +82,8 @@ def run_driver(
     """Ask a program of this package that runs in another Python: JSON in, JSON out.
 
     Raises:
-        BuildError: it failed, or answered with an `error`.
+        BuildError: it failed, answered with an `error`, or the user's code `raised`; then `question` has the `name` of
+            the step.
     """
     asked, answered = work.scratch / "question.json", work.scratch / "answer.json"
     asked.write_text(json.dumps(question), encoding="utf-8")
@@ -92,4 +94,6 @@ def run_driver(
     answer: dict[str, Any] = json.loads(answered.read_text(encoding="utf-8"))
     if "error" in answer:
         raise BuildError(answer["error"])
+    if "raised" in answer:
+        raise raised_error(answer["raised"], question["name"], work)
     return answer

@@ -157,4 +157,4 @@ def _telling(lines: Sequence[str]) -> str:
 
 
 def _cut(text: str, most: int) -> str:
-    return text if len(text) <= most else f"{text[:most].rstrip()} …"
+    return text if len(text) <= most else f"{text[:most].rstrip()} ..."
