@@ -20,6 +20,7 @@ from constructs import Construct
 
 from cdk_triton import (
     CodeBuildGpuBuilder,
+    ModelRepository,
     S3File,
     SageMakerProcessingBuilder,
     ServingPlatform,
@@ -391,6 +392,18 @@ class TestRecipesThatCannotBeBuilt:
         errors = Annotations.from_stack(stack).find_error("/Stack/Fleet", Match.any_value())
         for name in ensembles:
             assert any(f"{name}.onnx" in str(error.entry.data) for error in errors)
+
+    def test_a_promise_that_none_keeps_is_told_with_the_rest(self, world: World, stack: cdk.Stack) -> None:
+        root = world.repository_with_plan().root
+        (root / "cdk-triton.toml").write_text('produced = ["network/1/a.bin", "network/1/b.bin"]')
+        recipes = [TensorRTPlan("netwrk", onnx="network.onnx")]
+        repository = ModelRepository.from_directory(root, recipes=recipes)
+        TritonModel(stack, "Model", repository=repository, platform=world.platform)
+
+        errors = Annotations.from_stack(stack).find_error("/Stack/Model", Match.any_value())
+        said = [str(error.entry.data) for error in errors]
+        for what in ("promises network/1/a.bin", "promises network/1/b.bin", "did you mean 'network'?"):
+            assert any(what in text for text in said), what
 
     def test_are_refused_if_they_are_none(self, world: World, stack: cdk.Stack) -> None:
         repository = replace(world.repository(), recipes=(object(),))  # type: ignore[arg-type]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from aws_cdk import Annotations
@@ -16,8 +16,9 @@ from cdk_triton.hosting.findings import report_errors
 from cdk_triton.hosting.remembered import remembered
 from cdk_triton.sagemaker import ServingPlatform
 from cdk_triton.triton import ModelRepository
+from cdk_triton.triton.repository import PromisedFiles
 
-__all__ = ["CheckedRecipes", "builder_document", "check_recipes", "warn_about_duration"]
+__all__ = ["CheckedRecipes", "builder_document", "check_recipes", "warn_about_duration", "without_promises"]
 
 RECIPE_ERROR = "cdk-triton:Recipe"
 LONG_BUILD_WARNING = "cdk-triton:LongBuild"
@@ -63,8 +64,8 @@ def check_recipes(
 
 def _checked(repository: ModelRepository, platform: ServingPlatform) -> dict[str, Any]:
     """What each recipe has to say for itself; only if that is nothing, what is wrong between them, or the ensemble."""
-    errors = []
-    for recipe in recipes_of(repository):
+    errors = _broken_promises(repository)
+    for recipe in recipes_of(without_promises(repository)):
         try:
             recipe.validate(repository, platform)
         except ConfigurationError as error:
@@ -76,6 +77,24 @@ def _checked(repository: ModelRepository, platform: ServingPlatform) -> dict[str
         except ConfigurationError as error:
             errors.append(str(error))
     return {"errors": errors, "ensemble": ensemble}
+
+
+def without_promises(repository: ModelRepository) -> ModelRepository:
+    """The repository with the recipes that were given alone."""
+    given = tuple(recipe for recipe in repository.recipes if not isinstance(recipe, PromisedFiles))
+    return replace(repository, recipes=given)
+
+
+def _broken_promises(repository: ModelRepository) -> list[str]:
+    """What there is to say about each file of `produced` that is not there and that no recipe makes."""
+    errors = []
+    promises = (each for each in repository.recipes if isinstance(each, PromisedFiles))
+    for path in (path for promise in promises for path in promise.produces):
+        try:
+            recipes_of(replace(repository, recipes=(PromisedFiles((path,)),)))
+        except ConfigurationError as error:
+            errors.append(str(error))
+    return errors
 
 
 def builder_document(builder: Builder, platform: ServingPlatform, program: str) -> dict[str, object]:

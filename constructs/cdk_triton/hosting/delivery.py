@@ -18,7 +18,7 @@ from constructs import Construct
 from cdk_triton.artifacts import S3File, build_inputs, recipes_of, source_key
 from cdk_triton.hosting import layout
 from cdk_triton.hosting.assets import CloudAssembly, written_to
-from cdk_triton.hosting.building import builder_document, warn_about_duration
+from cdk_triton.hosting.building import builder_document, warn_about_duration, without_promises
 from cdk_triton.hosting.images import ContainerImage
 from cdk_triton.hosting.store import ITritonArtifactStore
 from cdk_triton.sagemaker import ServingPlatform
@@ -84,6 +84,8 @@ def prepare(
         ArchiveError: a file cannot be read or is written to at this moment, or the archive cannot be written.
     """
     name = layout.check_name(repository.name, "the repository's directory")
+    if not pack:
+        repository = without_promises(repository)  # it was said already that nobody keeps them
     if ensemble is None or not pack:
         key, asset = assembly.add_archive(repository, platform, pack=pack)
         return Artifact(repository, name, key, source_key(repository), platform.label, asset)
