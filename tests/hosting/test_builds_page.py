@@ -12,7 +12,8 @@ import aws_cdk as cdk
 import onnx.parser
 import pytest
 
-from cdk_triton import ModelRepository, ServingPlatform, artifacts
+import cdk_triton.cli
+from cdk_triton import ModelRepository, ServingPlatform, TensorRTPlan, artifacts
 from cdk_triton.artifacts.recipes.parity import TOLERANCES
 from cdk_triton.hosting import building
 from cdk_triton.sagemaker import codebuild_gpu, codebuild_gpu_regions, gpu_instance
@@ -74,6 +75,10 @@ def preprocess():
 """
 
 
+def examples(language: str) -> list[str]:
+    return re.findall(rf"^```{language}\n(.*?)^```", PAGE, re.DOTALL | re.MULTILINE)
+
+
 def network(length: str) -> bytes:
     text = (
         f'<ir_version: 8, opset_import: ["" : 17]>\nnetwork (int32[batch, {length}] ids) => '
@@ -99,15 +104,44 @@ FILES: dict[str, str | bytes] = {
 }
 
 
+def test_the_app_of_the_page_prints_the_sentence_of_an_error() -> None:
+    def main() -> None:
+        TensorRTPlan("bert", onnx="bert.onnx", workspace_mib=-1)
+
+    (example,) = (each for each in examples("python") if "main()" in each)
+    with pytest.raises(SystemExit, match=r"^app\.py: .*workspace_mib") as ended:
+        exec(example, {"main": main})
+    assert isinstance(ended.value.code, str)  # which Python prints, and no traceback
+
+
+def test_the_command_takes_what_the_page_says_is_produced(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("models/bert/config.pbtxt", "models/bert/bert.onnx"):
+        file = tmp_path / name
+        file.parent.mkdir(parents=True, exist_ok=True)
+        content = FILES[name]
+        file.write_bytes(content.encode() if isinstance(content, str) else content)
+    codes = {finding.code for finding in ModelRepository.from_directory(tmp_path / "models").check()}
+    (settings,) = examples("toml")
+    (tmp_path / "models" / "cdk-triton.toml").write_text(settings)
+
+    assert codes == {"CT110"}
+    monkeypatch.setattr("sys.argv", ["cdk-triton", "validate", str(tmp_path / "models")])
+    with pytest.raises(SystemExit) as ended:
+        cdk_triton.cli.main()
+    assert not ended.value.code
+
+
 def test_the_examples_run_and_their_repositories_can_be_built(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for name, content in FILES.items():
         file = tmp_path / name
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_bytes(content.encode() if isinstance(content, str) else content)
     monkeypatch.chdir(tmp_path)
-    names = {"artifacts_stack": cdk.Stack(cdk.App(), "Artifacts")}
-    for example in re.findall(r"^```python\n(.*?)^```", PAGE, re.DOTALL | re.MULTILINE):
+    app = cdk.App()
+    names: dict[str, Any] = {"artifacts_stack": cdk.Stack(app, "Artifacts"), "main": app.synth}
+    for example in examples("python"):
         exec(example, names)
+    assert str(names["platform"].versions.tensorrt).startswith("11.")
 
     platform = ServingPlatform(release="25.09", instance_type="ml.g5.xlarge")
     steps: dict[str, list[str]] = {}
