@@ -73,7 +73,7 @@ def demo(aws: LocalAws, work: Path) -> None:
 
     step("cdk bootstrap")
     run(["cdk", "bootstrap", *options], environment)
-    step("cdk deploy TritonArtifacts TwoEnsembles")
+    step("cdk deploy TritonArtifacts TwoEnsembles: a build job makes the TensorRT plan of bert")
     outputs = deploy(["TritonArtifacts", "TwoEnsembles"])
     builds.tell()
     report(aws.environment(), outputs)

@@ -28,7 +28,8 @@ class Builds:
             console.print("  Builds that were started: none.")
         for build in self._codebuild.batch_get_builds(ids=new)["builds"] if new else []:
             names = ", ".join(self._ensembles(build))
-            console.print(f"  Build {build['id']} was started for {names}; it ended with {build['buildStatus']}.")
+            name = build["id"].rpartition(":")[2][:8]
+            console.print(f"  Build {name} was started for {names}; it ended with {build['buildStatus']}.")
 
     def _ensembles(self, build: dict[str, Any]) -> list[str]:
         bucket, _, folder = build["source"]["location"].partition("/")
