@@ -69,7 +69,7 @@ def _serialize(question: dict[str, Any]) -> None:
     if question["by_name"]:
         try:
             pipeline = getattr(module, name)()
-        except (Exception, SystemExit) as error:
+        except BaseException as error:  # of the user's code, which may also exit
             raise UserCodeError(f"{question['source']}:{name}") from error
         pipeline.serialize(filename=question["serialized"])
     else:
@@ -77,7 +77,7 @@ def _serialize(question: dict[str, Any]) -> None:
 
         try:
             invoke_autoserialize(module, question["serialized"])
-        except (Exception, SystemExit) as error:
+        except BaseException as error:  # of the user's code, which may also exit
             raise UserCodeError(f"{question['source']}:{name}") from error
 
 
@@ -120,7 +120,7 @@ def _imported(source: str) -> ModuleType:
     try:
         code = compile(Path(source).read_bytes(), source, "exec")
         exec(code, vars(module))  # noqa: S102 - the user's own pipeline
-    except (Exception, SystemExit) as error:
+    except BaseException as error:  # of the user's code, which may also exit
         raise UserCodeError(source) from error
     return module
 

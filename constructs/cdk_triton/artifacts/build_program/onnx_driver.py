@@ -56,14 +56,14 @@ def export(question: dict[str, Any]) -> None:
     sys.modules[source.stem] = module
     try:
         spec.loader.exec_module(module)
-    except (Exception, SystemExit) as error:
+    except BaseException as error:  # of the user's code, which may also exit
         raise UserCodeError(question["shown"]) from error
     function = getattr(module, question["function"], None)
     if not callable(function):
         raise ExportError(f"{question['shown']} has no function {question['function']!r}: correct entry of the recipe")
     try:
         function(question["exported"])
-    except (Exception, SystemExit) as error:
+    except BaseException as error:  # of the user's code, which may also exit
         raise UserCodeError(f"{question['shown']}:{question['function']}") from error
     if not Path(question["exported"]).is_file():
         raise ExportError(
