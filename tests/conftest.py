@@ -33,6 +33,7 @@ def model_assets() -> Path:
     return CHECKOUT / "model_assets"
 
 
+@pytest.hookimpl(tryfirst=True)  # before xdist looks at the marks
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Where several processes share the work (`make test`), say what belongs into one: a file, or a shared folder."""
     for item in items:
