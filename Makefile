@@ -22,7 +22,7 @@ demo: setup ## two ensembles on one multi-model endpoint, on this machine
 	@python examples/demo
 
 test: setup ## every test, on all cores
-	@pytest --numprocesses=logical --dist=loadgroup
+	@pytest --numprocesses=logical --dist=loadscope
 
 lint: setup ## ruff and mypy --strict
 	@ruff check .

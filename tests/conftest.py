@@ -5,8 +5,10 @@ import signal
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
+from xdist.scheduler import LoadScopeScheduling
 
 CHECKOUT = Path(__file__).parents[1]
 
@@ -33,10 +35,14 @@ def model_assets() -> Path:
     return CHECKOUT / "model_assets"
 
 
-@pytest.hookimpl(tryfirst=True)  # before xdist looks at the marks
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Where several processes share the work (`make test`), say what belongs into one: a file, or a shared folder."""
-    for item in items:
-        place = item.path.relative_to(CHECKOUT / "tests").as_posix()
-        group = next((folder for folder in SHARED if place.startswith(f"{folder}/")), place)
-        item.add_marker(pytest.mark.xdist_group(group))
+class BySharedWork(LoadScopeScheduling):  # type: ignore[misc]  # xdist's classes have no types
+    """Gives a process what shares fixtures that take long: a file, or one of the `SHARED` folders."""
+
+    def _split_scope(self, nodeid: str) -> str:
+        file = nodeid.partition("::")[0]
+        return next((folder for folder in SHARED if f"/{folder}/" in file), file)
+
+
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> BySharedWork:
+    """How several processes share the work (`make test`)."""
+    return BySharedWork(config, log)
