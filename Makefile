@@ -21,8 +21,8 @@ preflight: setup ## add TensorRT's ONNX parser, for the checks of TensorRT model
 demo: setup ## two ensembles on one multi-model endpoint, on this machine
 	@python examples/demo
 
-test: setup ## every test, on all cores
-	@pytest --numprocesses=logical --dist=loadscope
+test: setup ## every test
+	@pytest
 
 lint: setup ## ruff and mypy --strict
 	@ruff check .

