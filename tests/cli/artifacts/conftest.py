@@ -146,7 +146,7 @@ class World:
             threading.Event().wait(0.02)
 
 
-@pytest.fixture(scope="package")
+@pytest.fixture(scope="module")
 def _deployed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
     with LocalAws(tmp_path_factory.mktemp("aws"), host_factory=lambda _: EndpointDouble()) as aws:
         aws.client("s3").create_bucket(Bucket=ASSETS)
