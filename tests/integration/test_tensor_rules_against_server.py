@@ -1,20 +1,16 @@
 """The real tritonserver as judge of CT201 to CT229: inputs, outputs, warm-ups, metrics, parameters.
 
-What it cannot see here, because its backends do nothing or it is too old, is named in `OUT_OF_SIGHT`.
+What it cannot see here, because its backends do nothing or it is too old, is named in `OUT_OF_SIGHT`; what a real
+backend refuses is in `test_model_rules_against_python_backend.py`.
 """
 
 from __future__ import annotations
 
-import subprocess
-import threading
 from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
 
-from cdk_triton.local import process
-from cdk_triton.local.triton.server_files import ServerFiles, arrange_server_files
-from cdk_triton.triton import serve_arguments
 from cdk_triton.triton.checks import rules
 from judging.scheduling import Files, Refusal, write
 
@@ -383,71 +379,3 @@ def test_the_server_loads_what_is_no_error(tmp_path: Path, refusal: Refusal, fil
     errors = errors_of(tmp_path / "repository", files)
     assert [code for code, _ in errors] in ([], ["CT210"])
     assert refusal(write(tmp_path / "repository", {})) is None
-
-
-@pytest.fixture(scope="session")
-def python_server(tmp_path_factory: pytest.TempPathFactory) -> ServerFiles:
-    """A server with a Python backend that works."""
-    return arrange_server_files(tmp_path_factory.mktemp("python"))
-
-
-def how_it_ends(server: ServerFiles, repository: Path) -> tuple[int, str]:
-    """The exit status and the output of a server that cannot load `model`: it does not stay."""
-    variables = {"SAGEMAKER_TRITON_DEFAULT_MODEL_NAME": "model", "SAGEMAKER_TRITON_LOG_VERBOSE": "false"}
-    arguments = [
-        argument.replace("/opt/ml/model", str(repository))
-        for argument in serve_arguments(variables, ["model"])
-        if not argument.startswith("--allow-sagemaker")
-    ]
-    libraries = {"LD_LIBRARY_PATH": str(server.libraries)} if server.libraries else {}
-    child = process.start(
-        [server.program, *arguments, f"--backend-directory={server.backends}", "--exit-timeout-secs=1"],
-        environment={**libraries, "PATH": f"{server.python}:/usr/bin:/bin"},
-        output=subprocess.PIPE,
-    )
-    assert child.stdout is not None
-    watchdog = threading.Timer(60, child.kill)
-    watchdog.start()
-    try:
-        return child.wait(), child.stdout.read().decode(errors="replace")
-    finally:
-        watchdog.cancel()
-        child.stdout.close()
-
-
-OF_THE_PYTHON_BACKEND: Mapping[str, tuple[str, Files, str]] = {
-    "a large warm-up": (
-        "CT225",
-        model(f'{IN} {OUT} model_warmup {{ name: "first" batch_size: 4 {given(ZEROS)} }}'),
-        "failed to run warmup sample 'first': batch size 4",
-    ),
-    "a parameter": (
-        "CT228",
-        model('parameters { key: "FORCE_CPU_ONLY_INPUT_TENSORS" value { string_value: "1" } }'),
-        "Incorrect value for FORCE_CPU_ONLY_INPUT_TENSORS: 1",
-    ),
-}
-
-
-@pytest.mark.parametrize(("code", "files", "words"), OF_THE_PYTHON_BACKEND.values(), ids=OF_THE_PYTHON_BACKEND)
-def test_the_python_backend_refuses_what_the_null_backend_does_not(
-    tmp_path: Path, python_server: ServerFiles, code: str, files: Files, words: str
-) -> None:
-    ((found, message),) = errors_of(tmp_path / "repository", files)
-    assert found == code
-    assert words in message
-    for _ in range(10):  # Triton 24.10 sometimes ends before its log is written
-        status, said = how_it_ends(python_server, tmp_path / "repository")
-        assert status != 0
-        if words in said:
-            return
-    pytest.fail(said)
-
-
-def test_a_batch_output_without_target_ends_the_server(tmp_path: Path, python_server: ServerFiles) -> None:
-    files = model(IN + OUT + SCATTER + 'source_input: "IN" }')
-    ((found, message),) = errors_of(tmp_path / "repository", files)
-    assert found == "CT215"
-    assert "segmentation fault (signal 11)" in message
-    status, _ = how_it_ends(python_server, tmp_path / "repository")
-    assert status == 128 + 11
