@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
-from cdk_triton.triton import ModelRepository
+from cdk_triton.triton import Finding, ModelRepository
+from judging.server import Judge, Verdict
 
-__all__ = ["BATCH", "DECOUPLED", "IN", "OUT", "RUN", "Files", "ensemble", "python", "step", "tensor", "write"]
+__all__ = ["BATCH", "DECOUPLED", "IN", "OUT", "RUN", "Files", "both", "ensemble", "python", "step", "tensor", "write"]
 
 Files = Mapping[str, str]
 
@@ -56,3 +57,9 @@ def write(root: Path, files: Files) -> ModelRepository:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(content)
     return ModelRepository.from_directory(root)
+
+
+def both(directory: Path, judge: Judge, files: Files) -> tuple[tuple[Finding, ...], Verdict]:
+    """What the checks find, and what the server says, of a repository whose entry is `pipeline`."""
+    repository = write(directory / "repository", files)
+    return repository.check(default_model="pipeline"), judge(repository.root, ["pipeline"])
