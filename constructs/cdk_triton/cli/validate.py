@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import gc
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -87,17 +89,29 @@ def validate(
     target = None if platform is None else _platform(platform)
     from cdk_triton.triton import ModelRepository, Severity
 
-    repository = ModelRepository.from_directory(directory)
-    report = repository.report(
-        mode.value,
-        target,
-        default_model=default_model,
-        additional_models=additional_models or (),
-        preflight=preflight,
-    )
+    with _without_collector():
+        repository = ModelRepository.from_directory(directory)
+        report = repository.report(
+            mode.value,
+            target,
+            default_model=default_model,
+            additional_models=additional_models or (),
+            preflight=preflight,
+        )
     _print(output, repository, report)
     if any(finding.severity is Severity.ERROR for finding in report.findings):
         raise typer.Exit(1)
+
+
+@contextmanager
+def _without_collector() -> Iterator[None]:
+    """Keep the garbage collector away: all that is read stays in use, and walking it over and over takes a third of
+    the time of a large repository."""
+    gc.disable()
+    try:
+        yield
+    finally:
+        gc.enable()
 
 
 def _platform(text: str) -> ServingPlatform:
