@@ -36,10 +36,13 @@ from __future__ import annotations
 import dataclasses
 import json
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from .failure import ArtifactError
 from .storage import LostRaceError, Storage
+
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
 
 __all__ = [
     "ABANDONED_SECONDS",
@@ -55,7 +58,7 @@ __all__ = [
 
 SCHEMA = 1
 
-T = TypeVar("T")
+T = TypeVar("T", bound="DataclassInstance")
 
 LEASE_SECONDS = 6 * 60
 """An invocation lives 5 minutes (the store's stack sets it), and its last call some seconds more."""
@@ -255,7 +258,7 @@ def _lock_key(key: str) -> str:
 
 
 def _made(kind: type[T], name: str, document: dict[str, Any]) -> T:
-    names = [field.name for field in dataclasses.fields(kind)]  # type: ignore[arg-type]
+    names = [field.name for field in dataclasses.fields(kind)]
     try:
         return kind(**{name: document[name] for name in names})
     except (LookupError, TypeError) as error:

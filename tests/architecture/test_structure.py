@@ -26,7 +26,7 @@ MAY_IMPORT = {
 CDK = {"aws_cdk", "constructs", "jsii"}
 WITHOUT_CDK = ["triton", "sagemaker", "artifacts", "client"]
 LAMBDA_HAS = {"boto3", "botocore"}
-FOR_TYPE_CHECKING = {"mypy_boto3_s3"}
+FOR_TYPE_CHECKING = {"mypy_boto3_s3", "_typeshed"}
 BUILD_PROGRAM = Path(cdk_triton.__file__).parent / "artifacts" / "build_program"
 MAX_LINES = 450
 

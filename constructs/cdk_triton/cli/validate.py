@@ -105,8 +105,10 @@ def validate(
 
 @contextmanager
 def _without_collector() -> Iterator[None]:
-    """Keep the garbage collector away: all that is read stays in use, and walking it over and over takes a third of
-    the time of a large repository."""
+    """Keep the garbage collector away.
+
+    All that is read stays in use, and walking it over and over takes a third of the time of a large repository.
+    """
     gc.disable()
     try:
         yield

@@ -22,7 +22,8 @@ __all__ = ["Builder", "Builders", "Job", "Progress"]
 @functools.cache
 def _client(service: str) -> Any:
     """The boto3 client of a service."""
-    return boto3.client(service, config=Config(retries={"mode": "standard", "max_attempts": 5}))  # type: ignore[call-overload]
+    config = Config(retries={"mode": "standard", "max_attempts": 5})
+    return boto3.client(service, config=config)  # type: ignore[call-overload]  # the stubs know only names written out
 
 
 class Builders:

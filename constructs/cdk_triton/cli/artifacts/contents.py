@@ -219,9 +219,9 @@ def _artifact_key(store: Store, file: StoredFile) -> str | None:
 
 
 def _index(store: Store, file: StoredFile, found: re.Match[str]) -> FleetIndex:
-    document = _json(store, file.key)
+    document = _json(store, file.key) or {}  # None is no index either
     try:
-        names = [document[part] for part in ("current", "previous")]  # type: ignore[index]  # None is a TypeError, too
+        names = [document[part] for part in ("current", "previous")]
         current, previous = (frozenset(map(str, part.values())) for part in names)
     except (LookupError, TypeError, AttributeError) as error:
         raise StoreError(
