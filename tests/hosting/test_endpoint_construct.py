@@ -147,7 +147,7 @@ def test_it_is_an_endpoint_to_the_cdk(stack: cdk.Stack, model: TritonModel) -> N
     assert stack.resolve(endpoint.endpoint_arn) == {"Ref": "EndpointEEF1FD8F"}
     assert stack.resolve(endpoint.endpoint_ref.endpoint_arn) == {"Ref": "EndpointEEF1FD8F"}
     assert sagemaker.CfnEndpoint.is_cfn_endpoint(endpoint.node.default_child)
-    assert [child.node.id for child in endpoint.node.children] == ["Config", "Resource"]
+    assert [child.node.id for child in endpoint.node.children] == ["Config", "Resource", "VariantAllTraffic"]
 
 
 class TestGrants:

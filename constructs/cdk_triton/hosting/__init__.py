@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from cdk_triton.hosting.codebuild_gpu_builder import CodeBuildGpuBuilder
-from cdk_triton.hosting.endpoint import TritonEndpoint, TritonVariant
+from cdk_triton.hosting.endpoint import TritonEndpoint
+from cdk_triton.hosting.endpoint_variant import EndpointVariant
 from cdk_triton.hosting.model import ITritonModel, TritonModel
 from cdk_triton.hosting.multi_model import TritonMultiModel
 from cdk_triton.hosting.processing_builder import SageMakerProcessingBuilder
 from cdk_triton.hosting.store import ITritonArtifactStore, TritonArtifactStore
+from cdk_triton.hosting.variant import TritonVariant
 
 __all__ = [
     "CodeBuildGpuBuilder",
+    "EndpointVariant",
     "ITritonArtifactStore",
     "ITritonModel",
     "SageMakerProcessingBuilder",

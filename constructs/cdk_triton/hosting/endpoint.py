@@ -1,94 +1,35 @@
-"""`TritonEndpoint`: an endpoint with its configuration, and `TritonVariant`: what it runs."""
+"""`TritonEndpoint`: an endpoint with its configuration."""
 
 from __future__ import annotations
 
-import math
-import re
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
 
 import jsii
-from aws_cdk import Duration, Resource, Token
+from aws_cdk import Resource
 from aws_cdk import aws_iam as iam
 from aws_cdk import aws_sagemaker as sagemaker
 from aws_cdk.interfaces.aws_sagemaker import EndpointReference
 from constructs import Construct
 
 from cdk_triton.errors import ConfigurationError
+from cdk_triton.hosting.endpoint_variant import EndpointVariant
 from cdk_triton.hosting.layout import target_model_pattern
+from cdk_triton.hosting.metrics import VariantMetrics
 from cdk_triton.hosting.model import ITritonModel
-from cdk_triton.sagemaker.limits import (
-    MAX_NAME_LENGTH,
-    MAX_PRODUCTION_VARIANTS,
-    MAX_TIMEOUT_SECONDS,
-    MIN_TIMEOUT_SECONDS,
-    NAME_PATTERN,
-)
+from cdk_triton.hosting.variant import TritonVariant, check_sagemaker_name, is_token, production_variant
+from cdk_triton.sagemaker.limits import MAX_PRODUCTION_VARIANTS
 
-__all__ = ["TritonEndpoint", "TritonVariant"]
-
-
-@dataclass(frozen=True, kw_only=True)
-class TritonVariant:
-    """One production variant: a model on a number of instances, with its share of the requests.
-
-    The instance type and the host AMI are those of the model's platform.
-
-    Attributes:
-        model: a `TritonModel` or `TritonMultiModel`.
-        variant_name: its name, unique within the endpoint; callers may send it as `TargetVariant`.
-        initial_instance_count: instances at first, at least 1.
-        initial_weight: share of the requests that name no variant, relative to the other variants; 0 gets none.
-        container_startup_timeout: how long an instance's container may take until it answers `/ping`, 60 to 3600
-            seconds. None: SageMaker's default.
-        model_download_timeout: how long the download and extraction of one archive may take, 60 to 3600 seconds. None:
-            SageMaker's default.
-
-    Raises:
-        ConfigurationError: a value is out of its range.
-    """
-
-    model: ITritonModel
-    variant_name: str = "AllTraffic"
-    initial_instance_count: int = 1
-    initial_weight: float = 1.0
-    container_startup_timeout: Duration | None = None
-    model_download_timeout: Duration | None = None
-
-    def __post_init__(self) -> None:
-        """Refuse what CreateEndpointConfig would refuse minutes later."""
-        _check_sagemaker_name(self.variant_name, "variant_name")
-        count, weight = self.initial_instance_count, self.initial_weight
-        if not (_is_token(count) or (isinstance(count, int) and not isinstance(count, bool) and count >= 1)):
-            raise ConfigurationError(
-                f"initial_instance_count of variant {self.variant_name} is {count!r}: a real-time variant runs on a "
-                "whole number of instances, at least 1"
-            )
-        if not (_is_token(weight) or (math.isfinite(weight) and weight >= 0)):
-            raise ConfigurationError(
-                f"initial_weight of variant {self.variant_name} is {weight!r}: use 0 for no requests, or a positive "
-                "number"
-            )
-        for name in ("container_startup_timeout", "model_download_timeout"):
-            self._check_timeout(name)
-
-    def _check_timeout(self, name: str) -> None:
-        timeout: Duration | None = getattr(self, name)
-        if timeout is None or timeout.is_unresolved():
-            return
-        seconds = timeout.to_seconds()
-        if not MIN_TIMEOUT_SECONDS <= seconds <= MAX_TIMEOUT_SECONDS:
-            raise ConfigurationError(
-                f"{name} of variant {self.variant_name} is {seconds:g} seconds: SageMaker takes "
-                f"{MIN_TIMEOUT_SECONDS} to {MAX_TIMEOUT_SECONDS}"
-            )
+__all__ = ["TritonEndpoint"]
 
 
 @jsii.implements(sagemaker.IEndpoint)
-class TritonEndpoint(Resource):
+class TritonEndpoint(Resource, VariantMetrics):
     """A real-time SageMaker endpoint that runs Triton.
 
     It owns its endpoint configuration: every change makes a new one, and CloudFormation points the endpoint there.
+
+    Metrics belong to a variant: ask `variant(name)` for them. Where there is one variant only, the endpoint has its
+    metrics too.
 
     Args:
         scope: the stack or construct that it belongs to.
@@ -114,10 +55,10 @@ class TritonEndpoint(Resource):
     ) -> None:
         self._variants = _variants(model, variants)
         if endpoint_name is not None:
-            _check_sagemaker_name(endpoint_name, "endpoint_name")
+            check_sagemaker_name(endpoint_name, "endpoint_name")
         super().__init__(scope, id, physical_name=endpoint_name)
         config = sagemaker.CfnEndpointConfig(
-            self, "Config", production_variants=[_production_variant(variant) for variant in self._variants]
+            self, "Config", production_variants=[production_variant(variant) for variant in self._variants]
         )
         self._endpoint = sagemaker.CfnEndpoint(
             self,
@@ -128,6 +69,7 @@ class TritonEndpoint(Resource):
         # SageMaker uses a model's role until the endpoint is gone, so its policy must go after the endpoint.
         for variant in self._variants:
             self._endpoint.node.add_dependency(variant.model)
+        self._in_service = {v.variant_name: EndpointVariant(self, self._endpoint, v) for v in self._variants}
 
     @property
     @jsii.member(jsii_name="endpointName")
@@ -153,6 +95,35 @@ class TritonEndpoint(Resource):
     def variants(self) -> tuple[TritonVariant, ...]:
         """The production variants."""
         return self._variants
+
+    def variant(self, variant_name: str | None = None) -> EndpointVariant:
+        """A variant with its metrics and its scaling.
+
+        Args:
+            variant_name: its name; may be left out where there is one only.
+
+        Raises:
+            ConfigurationError: there is no such variant, or there are several and none is named.
+        """
+        known = ", ".join(self._in_service)
+        if variant_name is None:
+            if len(self._in_service) > 1:
+                raise ConfigurationError(
+                    f"{self.node.path} has several variants: name one of {known}, as endpoint.variant(name)"
+                )
+            variant_name = next(iter(self._in_service))
+        if variant_name not in self._in_service:
+            raise ConfigurationError(f"{self.node.path} has no variant {variant_name!r}: use one of {known}")
+        return self._in_service[variant_name]
+
+    @property
+    def metric_dimensions(self) -> Mapping[str, str]:
+        """Those of the only variant.
+
+        Raises:
+            ConfigurationError: there are several.
+        """
+        return self.variant().metric_dimensions
 
     @jsii.member(jsii_name="grantInvoke")
     def grant_invoke(self, grantee: iam.IGrantable, *, target_models: Sequence[str] | None = None) -> iam.Grant:
@@ -207,39 +178,6 @@ def _variants(model: ITritonModel | None, variants: Sequence[TritonVariant] | No
             f"the variants are called {', '.join(names)}: give each a variant_name of its own within the endpoint"
         )
     weights = [variant.initial_weight for variant in found]
-    if not any(_is_token(weight) or weight > 0 for weight in weights):
+    if not any(is_token(weight) or weight > 0 for weight in weights):
         raise ConfigurationError("every variant has the weight 0, so that no request would be answered: raise one")
     return found
-
-
-def _production_variant(variant: TritonVariant) -> sagemaker.CfnEndpointConfig.ProductionVariantProperty:
-    platform = variant.model.platform
-    return sagemaker.CfnEndpointConfig.ProductionVariantProperty(
-        variant_name=variant.variant_name,
-        model_name=variant.model.model_name,
-        instance_type=platform.instance_type,
-        inference_ami_version=platform.inference_ami_version,
-        initial_instance_count=variant.initial_instance_count,
-        initial_variant_weight=variant.initial_weight,
-        container_startup_health_check_timeout_in_seconds=_seconds(variant.container_startup_timeout),
-        model_data_download_timeout_in_seconds=_seconds(variant.model_download_timeout),
-    )
-
-
-def _is_token(number: float) -> bool:
-    # Infinity and NaN have no JSON and would end jsii's process.
-    return math.isfinite(number) and Token.is_unresolved(number)
-
-
-def _seconds(duration: Duration | None) -> int | float | None:
-    return None if duration is None else duration.to_seconds()
-
-
-def _check_sagemaker_name(name: str, what: str) -> None:
-    if Token.is_unresolved(name):
-        return
-    if not re.fullmatch(NAME_PATTERN, name) or len(name) > MAX_NAME_LENGTH:
-        raise ConfigurationError(
-            f"{what} {name!r} is no name for SageMaker: use up to {MAX_NAME_LENGTH} letters and digits, with '-' only "
-            "between them"
-        )
