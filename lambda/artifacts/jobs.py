@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from .builders import Progress
 from .failure import NotYetError, illustrated
 from .invocation import Invocation
-from .locks import ABANDONED_SECONDS, LEASE_SECONDS, BuildState, Ended, Lease, Ledger
+from .locks import ABANDONED_SECONDS, BuildState, Ended, Ledger
 from .reports import read_failure
 from .request import Request
 from .storage import LostRaceError
@@ -97,10 +97,8 @@ def _is_abandoned(state: BuildState, request: Request, now: float) -> bool:
 
 
 def _taken_over(state: BuildState, ledger: Ledger, invocation: Invocation) -> BuildState:
-    """End a build that nobody works on, unless its job exists."""
-    now = invocation.now()
-    state = ledger.write(state, worked_at=now, lease=Lease(invocation.token(), now + LEASE_SECONDS))
-    job = None
+    """End a build that nobody works on, unless its job exists; whoever begins to work on it writes it, and is first."""
+    now, job = invocation.now(), None
     if state.sent_at is not None:
         job = invocation.builders[state.kind].find(state.build, state.created_at)
     if job is not None:

@@ -40,6 +40,16 @@ class TestTakingOver:
             cloud.end(live, "SUCCEEDED", {})
         assert poll(other).done
 
+    def test_a_fault_while_its_job_is_looked_for_does_not_hold_it(self, cloud: Cloud) -> None:
+        poll(deploy(cloud, ONE), Fault("crash before", 0, jobs=True))
+        other = deploy(cloud, TWO)
+        cloud.tick(700)
+
+        assert poll(other, Fault("throttled", 0, jobs=True)) == Poll()
+        assert poll(other) == Poll()
+
+        assert len(cloud.live_jobs()) == 1
+
     def test_a_poll_that_died_holds_its_build_until_it_is_surely_gone(self, cloud: Cloud) -> None:
         stack = deploy(cloud, ONE)
         poll(stack, Fault("crash before", 0, jobs=True))
