@@ -317,6 +317,22 @@ def test_a_manifest_does_not_come_back_over_another_archive(world: World) -> Non
     assert world.stored() == {f"artifacts/text/{key}/model.tar.gz"}
 
 
+def test_a_manifest_does_not_come_back_without_its_archive(world: World) -> None:
+    """A deployment builds what is missing altogether, and fails at a manifest whose archive is missing."""
+    key = world.commit("text", "1")
+    store = open_store(world.stack)
+    chosen = sweep.survey(store, timedelta(days=30)).free
+
+    def come_and_go() -> None:
+        world.s3.delete_object(Bucket=world.bucket, Key=f"artifacts/text/{key}/model.tar.gz")
+        world.model("late", ModelDataUrl=world.archive("text", key))
+
+    with pytest.raises(StoreError, match="model late refers to"):
+        sweep.delete(store, chosen, Interrupting(store, 2, come_and_go))
+
+    assert world.stored() == set()
+
+
 def test_only_stacks_with_artifacts_count_as_deployments(world: World) -> None:
     def stacks(status: str, template: object, *resources: str) -> list[str]:
         return list(sweep._deployments(OneStack(status, template, resources)))  # type: ignore[arg-type]

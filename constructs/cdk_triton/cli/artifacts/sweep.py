@@ -167,7 +167,8 @@ class _Removed:
     def restore(self, going: Sequence[Candidate]) -> None:
         """Remove the markers, archives first.
 
-        A manifest stays away where a deployment has written another archive meanwhile, which it does not describe.
+        A manifest stays away where its archive is gone, or where a deployment has written another one meanwhile, which
+        it does not describe.
         """
         manifests = {each.manifest.key: each for each in going if each.manifest is not None}
         self._remove([key for key in self._markers if key not in manifests])
@@ -179,7 +180,7 @@ class _Removed:
         if candidate.archive is None:
             return True
         found = find(self._store, candidate.archive.key)
-        return found is None or found.etag == candidate.archive.etag
+        return found is not None and found.etag == candidate.archive.etag
 
     def _remove(self, keys: Sequence[str]) -> None:
         for batch in _batches(keys):
