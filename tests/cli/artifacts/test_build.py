@@ -8,6 +8,7 @@ import shutil
 import signal
 import time
 from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,6 +18,7 @@ from botocore.exceptions import ClientError
 from artifacts import failure
 from cdk_triton.cli.artifacts import publishing, running
 from cdk_triton.cli.artifacts.assembly import Asset, read_stack
+from cdk_triton.cli.artifacts.aws import Aws
 from cdk_triton.cli.artifacts.intrinsics import resolve
 from cdk_triton.cli.artifacts.store import open_store
 from cdk_triton.errors import ConfigurationError
@@ -285,6 +287,38 @@ def test_a_property_is_resolved_as_cloudformation_does(value: Any, resolved: str
 def test_what_only_a_deployment_knows_is_refused(value: Any, message: str) -> None:
     with pytest.raises(ConfigurationError, match=message):
         resolve(value, PSEUDO, {}, "Artifacts.PlanBucket")
+
+
+class Assumed:
+    """A double of STS: the first credentials are about to expire, as those of an hour are after a long upload."""
+
+    def __init__(self) -> None:
+        self.asked: list[dict[str, str]] = []
+
+    def assume_role(self, **arguments: str) -> dict[str, Any]:
+        self.asked.append(arguments)
+        hours = min(len(self.asked), 2) - 1
+        expiration = datetime.now(UTC) + timedelta(hours=hours, minutes=5)
+        return {
+            "Credentials": {
+                "AccessKeyId": "test",
+                "SecretAccessKey": "test",
+                "SessionToken": "test",
+                "Expiration": expiration,
+            }
+        }
+
+
+def test_a_role_is_assumed_again_when_its_credentials_expire(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    aws, sts = Aws(), Assumed()
+    monkeypatch.setattr(aws, "client", lambda service, client=aws.client: sts if service == "sts" else client(service))
+
+    s3 = aws.client_as("s3", "arn:aws:iam::1:role/publishing", "secret")
+    for _ in range(2):
+        s3.head_object(Bucket=ASSETS, Key="code.zip")
+
+    role = {"RoleArn": "arn:aws:iam::1:role/publishing", "RoleSessionName": "cdk-triton", "ExternalId": "secret"}
+    assert sts.asked == [role, role]
 
 
 class Refusing:

@@ -10,7 +10,9 @@ from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
 import boto3
+import botocore.session
 from botocore.config import Config
+from botocore.credentials import Credentials, RefreshableCredentials, create_assume_role_refresher
 from botocore.exceptions import BotoCoreError, ClientError
 
 from cdk_triton.errors import StoreError
@@ -53,16 +55,15 @@ class Aws:
             return self._clients[service]
 
     def client_as(self, service: str, role: str, external_id: str | None) -> Any:
-        """A client that acts as a role."""
+        """A client that acts as a role, and assumes it again before its credentials expire: uploads may take hours."""
         extra = {} if external_id is None else {"ExternalId": external_id}
-        assumed = self.client("sts").assume_role(RoleArn=role, RoleSessionName="cdk-triton", **extra)["Credentials"]
-        return self._session.client(  # type: ignore[call-overload]  # as above
-            service,
-            aws_access_key_id=assumed["AccessKeyId"],
-            aws_secret_access_key=assumed["SecretAccessKey"],
-            aws_session_token=assumed["SessionToken"],
-            config=Config(max_pool_connections=CONNECTIONS),
-        )
+        assumed = {"RoleArn": role, "RoleSessionName": "cdk-triton", **extra}
+        assume = create_assume_role_refresher(self.client("sts"), assumed)
+        credentials = RefreshableCredentials.create_from_metadata(assume(), assume, method="sts-assume-role")
+        session = botocore.session.get_session()
+        session.register_component("credential_provider", _Known(credentials))
+        config = Config(max_pool_connections=CONNECTIONS)
+        return session.create_client(service, region_name=self.region, config=config)
 
     def pages(self, service: str, operation: str, member: str, **arguments: Any) -> Iterator[Any]:
         """Every item of a listing, over all its pages; a page that fails ends it with an error, never early."""
@@ -89,6 +90,16 @@ class Aws:
     def is_local(self) -> bool:
         """Whether the calls go to this machine."""
         return urlsplit(self.client("s3").meta.endpoint_url).hostname in ("127.0.0.1", "localhost")
+
+
+class _Known:
+    """What botocore asks for credentials, with those that are there."""
+
+    def __init__(self, credentials: Credentials) -> None:
+        self._credentials = credentials
+
+    def load_credentials(self) -> Credentials:
+        return self._credentials
 
 
 def in_parallel(work: Callable[[_In], _Out], items: Iterable[_In]) -> list[_Out]:
