@@ -7,7 +7,7 @@ import logging
 from typing import Any
 
 from .copying import copy_if_absent, reading
-from .failure import ArtifactError
+from .failure import ArtifactError, NotYetError
 from .invocation import Invocation
 from .locks import staging
 from .plan import Commit
@@ -25,6 +25,7 @@ def committed(commit: Commit, storage: Storage) -> StoredObject | None:
     """The archive, if it is there: verified if it is committed, else committed now, whoever brought it.
 
     Raises:
+        NotYetError: the manifest was deleted while it was written.
         ArtifactError: what is there is not what was committed, or not ours.
     """
     manifest = storage.read(commit.manifest)
@@ -95,7 +96,9 @@ def _commit(commit: Commit, archive: StoredObject, storage: Storage) -> StoredOb
         storage.write(commit.manifest, _manifest(commit, archive, storage))
     except LostRaceError:
         found = storage.read(commit.manifest)
-        return archive if found is None else _verified(commit, storage.head(commit.archive), found[0])
+        if found is None:
+            raise NotYetError(f"s3://{storage.bucket}/{commit.manifest} vanished") from None
+        return _verified(commit, storage.head(commit.archive), found[0])
     log.info("committed %s, %d bytes", archive, archive.size)
     return archive
 

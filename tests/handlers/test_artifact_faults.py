@@ -151,6 +151,26 @@ def test_a_lasting_fault_fails_with_its_reason(
     assert "s3://" in str(failed.value)  # it names the object
 
 
+def test_a_manifest_that_went_while_it_was_written_is_written_by_the_next_poll(world: World) -> None:
+    text = world.ensemble("text")
+    event = world.publish(text)
+    assert world.poll(event)
+    manifest = world.versions(text.manifest)[0]
+    world.s3.delete_object(Bucket="the-store", Key=text.manifest)
+
+    def written_by_another() -> None:
+        world.s3.put_object(Bucket="the-store", Key=text.manifest, Body=manifest)
+
+    def deleted() -> None:
+        world.s3.delete_object(Bucket="the-store", Key=text.manifest)
+
+    with world.disturbed("before-call", 3, written_by_another), world.disturbed("after-call", 3, deleted):
+        assert not world.poll(event)
+
+    assert world.poll(event)
+    assert text.manifest in world.stored_keys()
+
+
 def test_a_missing_archive_fails_with_its_name(world: World) -> None:
     text = world.ensemble("text")
     event = world.publish(text)
