@@ -28,6 +28,8 @@ CHUNK_BYTES = 1024 * 1024
 
 _MISSING = frozenset({"404", "NoSuchKey"})
 _LOST = frozenset({"412", "PreconditionFailed", "NoSuchUpload"})
+_FORBIDDEN = frozenset({"403", "AccessDenied"})
+_READS = frozenset({"GetObject", "HeadObject"})
 
 
 class LostRaceError(Exception):
@@ -202,5 +204,7 @@ def _translated(bucket: str, key: str) -> Iterator[None]:
     except ClientError as error:
         if error_code(error) in _LOST:
             raise LostRaceError(f"s3://{bucket}/{key}") from error
+        if error_code(error) in _FORBIDDEN and error.operation_name in _READS:
+            error.add_note("(a missing object looks the same where its bucket may not be listed)")
         error.add_note(f"(s3://{bucket}/{key})")
         raise

@@ -34,9 +34,9 @@ if TYPE_CHECKING:
 SIDES: list[Literal["before-call", "after-call"]] = ["before-call", "after-call"]
 
 
-def refusal(code: str, status: int) -> Callable[[], None]:
+def refusal(code: str, status: int, call: str = "AnyCall") -> Callable[[], None]:
     def act() -> None:
-        raise ClientError({"Error": {"Code": code}, "ResponseMetadata": {"HTTPStatusCode": status}}, "AnyCall")  # type: ignore[typeddict-item]
+        raise ClientError({"Error": {"Code": code}, "ResponseMetadata": {"HTTPStatusCode": status}}, call)  # type: ignore[typeddict-item]
 
     return act
 
@@ -149,6 +149,22 @@ def test_a_lasting_fault_fails_with_its_reason(
         artifacts.is_complete({**event, "PhysicalResourceId": "p"}, world.context())
 
     assert "s3://" in str(failed.value)  # it names the object
+
+
+@pytest.mark.parametrize(
+    ("number", "fault"),
+    [(0, refusal("AccessDenied", 403, "GetObject")), (3, refusal("403", 403, "HeadObject"))],
+    ids=["plan", "archive"],
+)
+def test_what_may_not_be_read_may_also_be_missing(world: World, number: int, fault: Callable[[], None]) -> None:
+    """The handler may not list the bucket of the assets, nor that of a user's file, and S3 tells only who may."""
+    event = {**world.publish(world.ensemble("text")), "StartedAt": time.time() - failure.PROPAGATION_SECONDS - 1}
+
+    with (
+        world.disturbed("before-call", number, fault),
+        pytest.raises(ArtifactError, match=r"\(a missing object looks the same .*\) \(s3://the-assets/triton-"),
+    ):
+        artifacts.is_complete({**event, "PhysicalResourceId": "p"}, world.context())
 
 
 def test_a_manifest_that_went_while_it_was_written_is_written_by_the_next_poll(world: World) -> None:
