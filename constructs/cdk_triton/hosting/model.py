@@ -46,6 +46,17 @@ class ITritonModel(Protocol):
     def target_models(self) -> Mapping[str, str]:
         """Ensemble to `TargetModel`; empty unless the model is a fleet."""
 
+    @property
+    def is_multi_model(self) -> bool:
+        """Whether callers name a target model, which an instance loads when it is first called for."""
+
+    @property
+    def size(self) -> int:
+        """Bytes, before compression, that an instance loads when it starts, as far as synth knows them; 0 of a fleet.
+
+        What is built counts with its sources.
+        """
+
 
 class TritonModel(Resource):
     """Serves one model repository: SageMaker downloads its archive and loads its entry model when an instance starts.
@@ -131,3 +142,13 @@ class TritonModel(Resource):
     def target_models(self) -> Mapping[str, str]:
         """Empty: callers send no `TargetModel`."""
         return {}
+
+    @property
+    def is_multi_model(self) -> bool:
+        """False."""
+        return False
+
+    @property
+    def size(self) -> int:
+        """Bytes of the repository's files."""
+        return self.repository.size

@@ -128,6 +128,16 @@ class TritonMultiModel(Resource):
         """The name of the SageMaker Model, which CloudFormation generates."""
         return self._model.attr_model_name
 
+    @property
+    def is_multi_model(self) -> bool:
+        """True."""
+        return True
+
+    @property
+    def size(self) -> int:
+        """0: an instance starts without a model. So no ensemble changes what the endpoint is configured with."""
+        return 0
+
     def target_model(self, ensemble: str) -> str:
         """What a caller sends as `TargetModel` to reach an ensemble, such as `text-0f3c9a81d2.tar.gz`.
 
