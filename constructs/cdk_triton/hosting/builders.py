@@ -11,8 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, Protocol
 
-from aws_cdk import Duration, Stack
-from aws_cdk import aws_ec2 as ec2
+from aws_cdk import Duration
 from aws_cdk import aws_iam as iam
 from aws_cdk import aws_s3 as s3
 from constructs import Construct
@@ -26,13 +25,9 @@ __all__ = [
     "DEFAULT_TIMEOUT",
     "BuildService",
     "Builder",
-    "Network",
-    "allow_network",
     "allow_staging",
     "build_role",
-    "check_network",
     "minutes",
-    "network",
 ]
 
 DEFAULT_TIMEOUT = Duration.hours(2)
@@ -41,14 +36,6 @@ MIN_TIMEOUT_MINUTES = 10
 MAX_TIMEOUT_MINUTES = 36 * 60
 """CodeBuild takes 5 minutes to 36 hours (BuildTimeOut in botocore's model). The last 5 minutes are kept for the upload
 of what is finished, and what a job reads and writes expires after 7 days, so that the same holds for Processing."""
-
-DESCRIBE_NETWORK = (
-    "ec2:DescribeDhcpOptions",
-    "ec2:DescribeNetworkInterfaces",
-    "ec2:DescribeSecurityGroups",
-    "ec2:DescribeSubnets",
-    "ec2:DescribeVpcs",
-)
 
 
 @dataclass(frozen=True)
@@ -85,15 +72,6 @@ class Builder(Protocol):
         """Make what its jobs need below `scope`, and allow the store's handler to run them."""
 
 
-@dataclass(frozen=True)
-class Network:
-    """Where in a VPC jobs run, as ids."""
-
-    vpc: ec2.IVpc
-    subnets: Sequence[str]
-    security_groups: Sequence[str]
-
-
 def minutes(value: Duration, what: str, *, least: int = MIN_TIMEOUT_MINUTES, most: int = MAX_TIMEOUT_MINUTES) -> int:
     """A duration in whole minutes.
 
@@ -106,34 +84,6 @@ def minutes(value: Duration, what: str, *, least: int = MIN_TIMEOUT_MINUTES, mos
     if seconds % 60 or not least <= seconds / 60 <= most:
         raise ConfigurationError(f"{what} is {value.to_human_string()}: use whole minutes, from {least} to {most}")
     return int(seconds // 60)
-
-
-def network(
-    scope: Construct,
-    vpc: ec2.IVpc | None,
-    subnets: Sequence[ec2.ISubnet],
-    security_groups: Sequence[ec2.ISecurityGroup],
-) -> Network | None:
-    """Where jobs run; without a security group they get one of their own, which lets everything out and nothing in."""
-    if vpc is None:
-        return None
-    groups = list(security_groups) or [
-        ec2.SecurityGroup(scope, "SecurityGroup", vpc=vpc, description=f"cdk-triton: builds of {scope.node.path}"[:255])
-    ]
-    chosen = list(subnets) or vpc.select_subnets().subnets
-    return Network(vpc, [subnet.subnet_id for subnet in chosen], [group.security_group_id for group in groups])
-
-
-def check_network(
-    vpc: ec2.IVpc | None, subnets: Sequence[ec2.ISubnet], security_groups: Sequence[ec2.ISecurityGroup]
-) -> None:
-    """Refuse subnets and security groups without their VPC.
-
-    Raises:
-        ConfigurationError: there is no VPC.
-    """
-    if vpc is None and (subnets or security_groups):
-        raise ConfigurationError("subnets and security_groups need their vpc: give it, or leave them out")
 
 
 def build_role(scope: Construct, service: str) -> iam.Role:
@@ -185,32 +135,3 @@ def allow_staging(role: iam.Role, bucket: s3.IBucket, *, read: Sequence[str], of
             bucket.arn_for_objects(keys),
             "A build gets its id when it starts, so that its folder is not known before.",
         )
-
-
-def allow_network(role: iam.Role, place: Network, *, permission: Sequence[str], authorized: str | None = None) -> None:
-    """Allow a service to put its jobs into a VPC: network interfaces in these subnets and security groups only.
-
-    Args:
-        role: the job's role.
-        place: the subnets and security groups.
-        permission: the actions by which the service gives an interface to its own account.
-        authorized: the service that may get one, where the service says so (`ec2:AuthorizedService`).
-    """
-    stack = Stack.of(role)
-
-    def arn(resource: str, name: str) -> str:
-        return stack.format_arn(service="ec2", resource=resource, resource_name=name)
-
-    interfaces = arn("network-interface", "*")
-    subnets = [arn("subnet", subnet) for subnet in place.subnets]
-    groups = [arn("security-group", group) for group in place.security_groups]
-    of_subnets = {"ArnEquals": {"ec2:Subnet": subnets}}
-    service = {} if authorized is None else {"StringEquals": {"ec2:AuthorizedService": authorized}}
-    for actions, resources, conditions in (
-        (DESCRIBE_NETWORK, ["*"], {}),
-        (("ec2:CreateNetworkInterface",), [interfaces, *subnets, *groups], {}),
-        (("ec2:DeleteNetworkInterface",), [interfaces], of_subnets),
-        (permission, [interfaces], of_subnets | service),
-    ):
-        role.add_to_policy(iam.PolicyStatement(actions=list(actions), resources=resources, conditions=conditions))
-    acknowledge_wildcard(role, interfaces, "A network interface has no name before it is made; its subnets are given.")

@@ -22,15 +22,12 @@ from cdk_triton.hosting.builders import (
     DEFAULT_TIMEOUT,
     Builder,
     BuildService,
-    Network,
-    allow_network,
     allow_staging,
     build_role,
-    check_network,
     minutes,
-    network,
 )
 from cdk_triton.hosting.images import container_image
+from cdk_triton.hosting.network import Network, allow_network, check_network, network
 from cdk_triton.sagemaker import (
     ServingPlatform,
     accounts,

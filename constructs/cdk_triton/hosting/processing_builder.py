@@ -18,13 +18,11 @@ from cdk_triton.hosting.builders import (
     DEFAULT_TIMEOUT,
     Builder,
     BuildService,
-    allow_network,
     allow_staging,
     build_role,
-    check_network,
     minutes,
-    network,
 )
+from cdk_triton.hosting.network import allow_network, check_network, network
 from cdk_triton.sagemaker import GpuInstance, ServingPlatform, gpu_instance, processing_instance
 
 __all__ = ["SageMakerProcessingBuilder"]

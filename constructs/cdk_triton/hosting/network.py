@@ -1,0 +1,279 @@
+"""Where in a VPC models and builds run, what their roles may do there, and the VPC endpoints that they need.
+
+SageMaker puts a network interface of each instance into one of the subnets. A model in a VPC downloads its archive
+through it: without a way to S3 from the subnets, no instance comes up ("Give SageMaker AI Hosted Endpoints Access to
+Resources in Your Amazon VPC" in SageMaker's developer guide, `host-vpc`).
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+
+from aws_cdk import Stack
+from aws_cdk import aws_ec2 as ec2
+from aws_cdk import aws_iam as iam
+from constructs import Construct, IDependable
+
+from cdk_triton.errors import ConfigurationError
+from cdk_triton.hosting.acknowledgements import acknowledge_wildcard
+
+__all__ = [
+    "VPC_ENDPOINTS",
+    "Network",
+    "add_vpc_endpoints",
+    "allow_network",
+    "check_network",
+    "model_network",
+    "network",
+    "network_statements",
+]
+
+MAX_SUBNETS, MAX_SECURITY_GROUPS = 16, 5
+"""Of a SageMaker VpcConfig in botocore's model."""
+
+SAGEMAKER_PERMISSION = ("ec2:CreateNetworkInterfacePermission", "ec2:DeleteNetworkInterfacePermission")
+"""By which SageMaker gives an interface to its own account, and takes it back."""
+
+DESCRIBE_NETWORK = (
+    "ec2:DescribeDhcpOptions",
+    "ec2:DescribeNetworkInterfaces",
+    "ec2:DescribeSecurityGroups",
+    "ec2:DescribeSubnets",
+    "ec2:DescribeVpcs",
+)
+
+VPC_ENDPOINTS: Mapping[str, str] = {
+    "s3": "archives, and what builds read and write",
+    "ecr.api": "who may pull an image",
+    "ecr.dkr": "the images; their layers come from S3",
+    "logs": "what containers and builds say",
+    "monitoring": "the metrics of the instances",
+    "sts": "the credentials of the execution role",
+    "sagemaker.runtime": "callers within the VPC that invoke endpoints",
+}
+"""Each service that a VPC without internet needs a VPC endpoint for, and what for.
+
+Source: "Configure Amazon SageMaker Canvas in a VPC without internet access" (`canvas-vpc`), the fullest list in
+SageMaker's developer guide, without what only Canvas uses. `host-vpc` names S3, `interface-vpc-endpoint` the runtime.
+"""
+
+
+@dataclass(frozen=True)
+class Network:
+    """Where in a VPC something runs.
+
+    Attributes:
+        vpc: the VPC.
+        subnets: the ids of its subnets.
+        security_groups: the ids of the security groups.
+        groups: the security groups themselves.
+        established: what makes the subnets' way out of the VPC, for whoever must not start before.
+    """
+
+    vpc: ec2.IVpc
+    subnets: Sequence[str]
+    security_groups: Sequence[str]
+    groups: Sequence[ec2.ISecurityGroup]
+    established: Sequence[IDependable] = ()
+
+
+def check_network(vpc: ec2.IVpc | None, subnets: object, security_groups: object) -> None:
+    """Refuse subnets and security groups without their VPC.
+
+    Raises:
+        ConfigurationError: there is no VPC.
+    """
+    if vpc is None and (subnets or security_groups):
+        raise ConfigurationError("subnets and security_groups need their vpc: give it, or leave them out")
+
+
+def network(
+    scope: Construct,
+    vpc: ec2.IVpc | None,
+    subnets: Sequence[ec2.ISubnet],
+    security_groups: Sequence[ec2.ISecurityGroup],
+) -> Network | None:
+    """Where builds run; without a security group they get one of their own: everything goes out and nothing in."""
+    if vpc is None:
+        return None
+    chosen = list(subnets) or vpc.select_subnets().subnets
+    return _network(scope, vpc, chosen, list(security_groups) or [_own_group(scope, vpc, "builds")])
+
+
+def model_network(
+    scope: Construct,
+    vpc: ec2.IVpc | None,
+    vpc_subnets: ec2.SubnetSelection | None,
+    security_groups: Sequence[ec2.ISecurityGroup] | None,
+) -> Network | None:
+    """Where the instances of a model run.
+
+    Args:
+        scope: the model's construct.
+        vpc: the VPC; None: SageMaker's own.
+        vpc_subnets: which of its subnets; by default the private ones.
+        security_groups: in the VPC; by default a new one, the child `SecurityGroup`, which lets everything out and
+            nothing in: SageMaker brings the requests to the container, not the network.
+
+    Raises:
+        ConfigurationError: there is no VPC to what is given, or SageMaker would refuse it.
+    """
+    if vpc is None:
+        if vpc_subnets is not None or security_groups is not None:
+            raise ConfigurationError("vpc_subnets and security_groups need their vpc: give it, or leave them out")
+        return None
+    subnets = _selected(vpc, vpc_subnets)
+    _check_subnets(vpc, subnets)
+    if security_groups is not None and not 1 <= len(security_groups) <= MAX_SECURITY_GROUPS:
+        raise ConfigurationError(
+            f"security_groups has {len(security_groups)} groups: SageMaker takes 1 to {MAX_SECURITY_GROUPS}; leave it "
+            "out for a group of the model's own"
+        )
+    groups = [_own_group(scope, vpc, "instances")] if security_groups is None else list(security_groups)
+    return _network(scope, vpc, subnets, groups)
+
+
+def network_statements(
+    scope: Construct, place: Network, *, permission: Sequence[str], authorized: str | None = None
+) -> list[iam.PolicyStatement]:
+    """What lets a service put something into a VPC: network interfaces in these subnets and security groups only.
+
+    The actions are those of "CreateModel API: Execution Role Permissions" and of its like for Processing and CodeBuild;
+    which of them know resources, and the condition keys, stand in the service authorization reference of EC2. The
+    subnets of a shared VPC belong to its owner.
+
+    Args:
+        scope: what needs it.
+        place: the subnets and security groups.
+        permission: the actions by which the service gives an interface to its own account.
+        authorized: the service that may get one, where the service says so (`ec2:AuthorizedService`).
+    """
+    interfaces = _interfaces(scope)
+    subnets = [_arn(scope, "subnet", subnet, account=place.vpc.env.account) for subnet in place.subnets]
+    groups = [_arn(scope, "security-group", group) for group in place.security_groups]
+    of_subnets = {"ArnEquals": {"ec2:Subnet": subnets}}
+    service = {} if authorized is None else {"StringEquals": {"ec2:AuthorizedService": authorized}}
+    return [
+        iam.PolicyStatement(actions=list(actions), resources=resources, conditions=conditions)
+        for actions, resources, conditions in (
+            (DESCRIBE_NETWORK, ["*"], {}),
+            (("ec2:CreateNetworkInterface",), [interfaces, *subnets, *groups], {}),
+            (("ec2:DeleteNetworkInterface",), [interfaces], of_subnets),
+            (permission, [interfaces], of_subnets | service),
+        )
+    ]
+
+
+def acknowledge_network(policies: Construct) -> None:
+    """Acknowledge the wildcard of `network_statements` for the policies below a construct."""
+    acknowledge_wildcard(
+        policies,
+        _interfaces(policies),
+        "A network interface has no name before it is made; its subnets are given.",
+    )
+
+
+def allow_network(role: iam.Role, place: Network, *, permission: Sequence[str], authorized: str | None = None) -> None:
+    """Allow a service to put its jobs into a VPC, by the role's own policy; see `network_statements`."""
+    for statement in network_statements(role, place, permission=permission, authorized=authorized):
+        role.add_to_policy(statement)
+    acknowledge_network(role)
+
+
+def add_vpc_endpoints(
+    vpc: ec2.IVpc, *, subnets: ec2.SubnetSelection | None = None, without: Collection[str] = ()
+) -> Mapping[str, ec2.VpcEndpoint]:
+    """Add to a VPC what endpoints, builds and callers need where it has no way to the internet.
+
+    The one for S3 is a gateway and costs nothing; each of the others costs by the hour and subnet. They are children of
+    the VPC named `Triton<service>`, answer to the names that AWS's SDKs use, and let the whole VPC in on port 443.
+
+    An endpoint of the same stack may come up before them: `model.node.add_dependency(*endpoints.values())`.
+
+    Args:
+        vpc: the VPC; an imported one must know its route tables.
+        subnets: where the interfaces go; by default the private subnets.
+        without: services of `VPC_ENDPOINTS` that the VPC has endpoints for already, which AWS refuses to have twice.
+
+    Returns:
+        The new ones, by service.
+
+    Raises:
+        ConfigurationError: `without` names another service.
+    """
+    if unknown := sorted(set(without) - set(VPC_ENDPOINTS)):
+        raise ConfigurationError(
+            f"without={unknown[0]!r} is no service that gets a VPC endpoint: use any of {', '.join(VPC_ENDPOINTS)}"
+        )
+    added: dict[str, ec2.VpcEndpoint] = {}
+    for service in (service for service in VPC_ENDPOINTS if service not in without):
+        id = f"Triton{''.join(part.capitalize() for part in service.split('.'))}"  # noqa: A001 - CDK's name
+        if service == "s3":
+            added[service] = vpc.add_gateway_endpoint(id, service=ec2.GatewayVpcEndpointAwsService.S3)
+        else:
+            aws = ec2.InterfaceVpcEndpointAwsService(service)
+            added[service] = vpc.add_interface_endpoint(id, service=aws, subnets=subnets)
+    return added
+
+
+def _selected(vpc: ec2.IVpc, selection: ec2.SubnetSelection | None) -> list[ec2.ISubnet]:
+    if selection is None:
+        return list(vpc.select_subnets().subnets)
+    found = vpc.select_subnets(
+        availability_zones=selection.availability_zones,
+        one_per_az=selection.one_per_az,
+        subnet_filters=selection.subnet_filters,
+        subnet_group_name=selection.subnet_group_name,
+        subnets=selection.subnets,
+        subnet_type=selection.subnet_type,
+    )
+    return list(found.subnets)
+
+
+def _check_subnets(vpc: ec2.IVpc, subnets: Sequence[ec2.ISubnet]) -> None:
+    zones = {zone for subnet in subnets if (zone := _zone(subnet)) is not None}
+    known = all(_zone(subnet) is not None for subnet in subnets)
+    if len(subnets) < 2 or (known and len(zones) < 2):
+        raise ConfigurationError(
+            f"vpc_subnets of {vpc.node.path} are {len(subnets)} subnets in {len(zones)} availability zones: SageMaker "
+            "wants at least two, in different zones, even for one instance; give the VPC more, or choose others"
+        )
+    if len(subnets) > MAX_SUBNETS:
+        raise ConfigurationError(
+            f"vpc_subnets of {vpc.node.path} are {len(subnets)} subnets: SageMaker takes up to {MAX_SUBNETS}; choose"
+        )
+
+
+def _zone(subnet: ec2.ISubnet) -> str | None:
+    """The availability zone as a template says it; None where the subnet was imported without."""
+    try:
+        return json.dumps(Stack.of(subnet).resolve(subnet.availability_zone))
+    except RuntimeError:  # jsii's, of the getter
+        return None
+
+
+def _own_group(scope: Construct, vpc: ec2.IVpc, whose: str) -> ec2.SecurityGroup:
+    description = f"cdk-triton: {whose} of {scope.node.path}"[:255]
+    return ec2.SecurityGroup(scope, "SecurityGroup", vpc=vpc, description=description)
+
+
+def _network(
+    scope: Construct, vpc: ec2.IVpc, subnets: Sequence[ec2.ISubnet], groups: Sequence[ec2.ISecurityGroup]
+) -> Network:
+    return Network(
+        vpc=vpc,
+        subnets=[subnet.subnet_id for subnet in subnets],
+        security_groups=[group.security_group_id for group in groups],
+        groups=groups,
+        established=[subnet.internet_connectivity_established for subnet in subnets],
+    )
+
+
+def _interfaces(scope: Construct) -> str:
+    return _arn(scope, "network-interface", "*")
+
+
+def _arn(scope: Construct, resource: str, name: str, *, account: str | None = None) -> str:
+    return Stack.of(scope).format_arn(service="ec2", resource=resource, resource_name=name, account=account)
