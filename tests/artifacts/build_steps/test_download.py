@@ -1,9 +1,12 @@
-"""Files that are pinned by their hash; from the disk, because tests ask no network."""
+"""Files that are pinned by their hash; from the disk, or from a server of this process that breaks off."""
 
 from __future__ import annotations
 
 import hashlib
+import threading
 import time
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 
 import pytest
@@ -73,3 +76,58 @@ def test_what_cannot_be_fetched_is_tried_again_and_then_named(
             what="the program",
         )
     assert len(waits) == 2
+
+
+WHOLE = b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n%s" % (len(CONTENT), CONTENT)
+
+
+class Answers(HTTPServer):
+    """A server that gives each request the next of its answers, byte by byte as they are, and closes."""
+
+    def __init__(self) -> None:
+        super().__init__(("127.0.0.1", 0), _Answer)
+        self.answers: list[bytes] = []
+
+
+class _Answer(BaseHTTPRequestHandler):
+    server: Answers
+
+    def do_GET(self) -> None:
+        self.wfile.write(self.server.answers.pop(0))
+        self.close_connection = True
+
+    def log_message(self, *_: object) -> None:
+        pass
+
+
+@pytest.fixture
+def server() -> Iterator[Answers]:
+    with Answers() as server:
+        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
+        thread.start()
+        yield server
+        server.shutdown()
+        thread.join()
+
+
+@pytest.mark.parametrize(
+    "broken",
+    [WHOLE[:-3], b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n9\r\na pro", b"nonsense\r\n\r\n"],
+    ids=["too short", "half a chunk", "no HTTP"],
+)
+def test_an_answer_that_breaks_off_is_asked_for_again(
+    server: Answers, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, broken: bytes
+) -> None:
+    waits: list[float] = []
+    monkeypatch.setattr("cdk_triton.artifacts.build_program.download.time.sleep", waits.append)
+    server.answers = [broken, WHOLE]
+    download(
+        f"http://127.0.0.1:{server.server_port}/program",
+        tmp_path / "target",
+        Stop(time.monotonic() + 60),
+        sha256=SHA256,
+        most_bytes=100,
+        what="the program",
+    )
+    assert (tmp_path / "target").read_bytes() == CONTENT
+    assert len(waits) == 1

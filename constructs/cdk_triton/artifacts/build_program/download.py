@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import time
-import urllib.error
 import urllib.request
+from http.client import HTTPException
 from pathlib import Path
 
 from .files import blocks
@@ -37,7 +37,7 @@ def download(url: str, target: Path, stop: Stop, *, sha256: str, most_bytes: int
         try:
             found = _fetch(url, target, most_bytes, stop)
             break
-        except (OSError, urllib.error.URLError) as error:
+        except (OSError, HTTPException) as error:  # also urllib's own, which is an OSError
             reason = getattr(error, "reason", None) or error
             if attempt == _ATTEMPTS:
                 raise BuildError(
@@ -62,4 +62,7 @@ def _fetch(url: str, target: Path, most_bytes: int, stop: Stop) -> str:
                 raise OSError(f"it has more than {most_bytes} bytes")
             digest.update(block)
             file.write(block)
+        size = answer.headers["Content-Length"]
+        if size is not None and read < int(size):
+            raise OSError(f"it ended after {read} of {size} bytes")
     return digest.hexdigest()
