@@ -72,6 +72,24 @@ def test_what_is_in_the_store_need_not_be_uploaded(run: Any, world: World, synth
     assert run("artifacts", "build", "Models", "--store", world.stack, "--app", app).status == 0
 
 
+def test_what_is_in_the_store_under_another_name_is_uploaded(run: Any, world: World, synthesise: Synthesise) -> None:
+    """Two directories of the same content have one key, and an archive each."""
+    run("artifacts", "build", "Models", "--store", world.stack, "--app", synthesise(b"one archive"))
+    key = hashlib.sha256(b"one archive").hexdigest()
+    world.s3.delete_object(Bucket=ASSETS, Key=f"triton-{key}.gz")
+    app = synthesise(b"one archive", fleet={})
+    (plan,) = app.glob("asset.triton-plan-*")
+    document = json.loads(plan.read_text())
+    (commit,) = document["commits"]
+    document["commits"].append(json.loads(json.dumps({**commit, "repository": "copy"}).replace("/text/", "/copy/")))
+    plan.write_text(json.dumps(document))
+
+    assert run("artifacts", "build", "Models", "--store", world.stack, "--app", app).status == 0
+
+    files = ("manifest.json", "model.tar.gz")
+    assert world.stored() == {f"artifacts/{name}/{key}/{file}" for name in ("copy", "text") for file in files}
+
+
 def test_a_fleet_is_left_to_its_deployment(run: Any, world: World, synthesise: Synthesise) -> None:
     """Its index says what is deployed: listing what never was would push out what is."""
     key = hashlib.sha256(b"one archive").hexdigest()

@@ -114,6 +114,8 @@ def _progress(store: Store, planned: Planned) -> str:
 
 
 def _committed(store: Store, planned: Planned) -> set[str]:
+    """The keys whose archives are committed, under each name that the plan has for them."""
     commits = planned.plan["commits"]
     found = in_parallel(lambda commit: find(store, commit["manifest"]), commits)
-    return {commit["artifact_key"] for commit, manifest in zip(commits, found, strict=True) if manifest is not None}
+    missing = {commit["artifact_key"] for commit, manifest in zip(commits, found, strict=True) if manifest is None}
+    return {commit["artifact_key"] for commit in commits} - missing
