@@ -71,6 +71,17 @@ def test_any_end_without_archives_fails_the_deployment_at_once(cloud: Cloud, pla
     assert "ended with status" in failure
 
 
+def test_a_job_with_a_status_is_waited_for_until_its_output_is_there(cloud: Cloud) -> None:
+    stack = deploy(cloud, ONE)
+    poll(stack)
+    cloud.codebuild.decide(job(cloud), "FAILED")
+    assert poll(stack) == Poll()
+
+    cloud.end(job(cloud), "FAILED", {})
+
+    assert poll(stack).done
+
+
 @BOTH
 def test_a_fault_of_the_service_is_tried_once_more(cloud: Cloud, plan: int) -> None:
     stack = deploy(cloud, plan)

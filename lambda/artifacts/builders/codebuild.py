@@ -102,6 +102,7 @@ class CodeBuildBuilder:
 
 def _progress(build: Mapping[str, Any]) -> Progress:
     # FAILED, FAULT, STOPPED, SUCCEEDED and TIMED_OUT are ends, IN_PROGRESS is not (API reference, Build.buildStatus).
+    # What a failed build wrote is uploaded in a later phase, so the end of all phases is asked for as well.
     status, ended = build["buildStatus"], build.get("endTime")
     logs = build.get("logs", {})
     group, stream = logs.get("groupName"), logs.get("streamName")
@@ -115,7 +116,7 @@ def _progress(build: Mapping[str, Any]) -> Progress:
     return Progress(
         job=build["id"],
         status=status,
-        over=status != "IN_PROGRESS",
+        over=status != "IN_PROGRESS" and build.get("buildComplete", True),
         at=None if ended is None else ended.timestamp(),
         message="; ".join(messages),
         link=logs.get("deepLink", "") if group and stream else "",  # before, it names the group "null"
