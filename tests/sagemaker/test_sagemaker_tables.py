@@ -13,7 +13,7 @@ from botocore.model import Shape, StructureShape
 from cdk_triton.sagemaker import HOST_AMIS, host_ami_for_cuda, limits
 from cdk_triton.triton import environment
 
-TABLES = ("build_machines.json", "images.json", "gpu_instances.json")
+TABLES = ("build_machines.json", "images.json", "gpu_instances.json", "instance_storage.json")
 
 
 @pytest.fixture(scope="module", params=TABLES)
@@ -58,6 +58,8 @@ def shape(service: str, name: str) -> Shape:
             "ProductionVariantContainerStartupHealthCheckTimeoutInSeconds",
             "max",
         ),
+        (limits.MIN_VOLUME_GB, "sagemaker", "ProductionVariantVolumeSizeInGB", "min"),
+        (limits.MAX_VOLUME_GB, "sagemaker", "ProductionVariantVolumeSizeInGB", "max"),
         (limits.MAX_PRODUCTION_VARIANTS, "sagemaker", "ProductionVariantList", "max"),
         (environment.MAX_VARIABLES, "sagemaker", "EnvironmentMap", "max"),
         (environment.MAX_TEXT_BYTES, "sagemaker", "EnvironmentKey", "max"),

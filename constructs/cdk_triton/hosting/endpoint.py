@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 import jsii
 from aws_cdk import Resource
 from aws_cdk import aws_iam as iam
+from aws_cdk import aws_kms as kms
 from aws_cdk import aws_sagemaker as sagemaker
 from aws_cdk.interfaces.aws_sagemaker import EndpointReference
 from constructs import Construct
@@ -16,8 +17,9 @@ from cdk_triton.hosting.endpoint_variant import EndpointVariant
 from cdk_triton.hosting.layout import target_model_pattern
 from cdk_triton.hosting.metrics import VariantMetrics
 from cdk_triton.hosting.model import ITritonModel
-from cdk_triton.hosting.variant import TritonVariant, check_sagemaker_name, is_token, production_variant
-from cdk_triton.sagemaker.limits import MAX_PRODUCTION_VARIANTS
+from cdk_triton.hosting.scaling import ScalableInstanceCount
+from cdk_triton.hosting.variant import TritonVariant, check_sagemaker_name, production_variant
+from cdk_triton.hosting.variant_set import check_shadow, production_variants, warn_about_storage
 
 __all__ = ["TritonEndpoint"]
 
@@ -36,12 +38,16 @@ class TritonEndpoint(Resource, VariantMetrics):
         id: the construct's id.
         model: what to serve, short for one variant with the defaults.
         variants: what to serve, where it is more than that. Either this or `model`.
+        shadow: gets copies of requests, whose answers nobody sees; its weight divided by that of the production variant
+            is the share that is copied. One beside one production variant, and no multi-model one.
         endpoint_name: a name of your own; by default CloudFormation makes one. An endpoint with a name of its own
             cannot be replaced by CloudFormation.
+        encryption_key: encrypts the EBS volumes of the instances; who deploys needs `kms:CreateGrant` on it. Instance
+            types with disks of their own have no such volume. Without it, SageMaker makes a key and discards it.
 
     Raises:
         ConfigurationError: both or neither of `model` and `variants`, two variants of one name, more of them than
-            SageMaker takes, no variant with a weight, or a bad name.
+            SageMaker takes, no variant with a weight, a shadow that SageMaker does not take, or a bad name.
     """
 
     def __init__(
@@ -51,14 +57,25 @@ class TritonEndpoint(Resource, VariantMetrics):
         *,
         model: ITritonModel | None = None,
         variants: Sequence[TritonVariant] | None = None,
+        shadow: TritonVariant | None = None,
         endpoint_name: str | None = None,
+        encryption_key: kms.IKey | None = None,
     ) -> None:
-        self._variants = _variants(model, variants)
+        self._variants = production_variants(model, variants)
+        self._shadow = shadow
+        if shadow is not None:
+            check_shadow(shadow, self._variants)
+        served = self._variants if shadow is None else (*self._variants, shadow)
         if endpoint_name is not None:
             check_sagemaker_name(endpoint_name, "endpoint_name")
         super().__init__(scope, id, physical_name=endpoint_name)
+        warn_about_storage(self, served, encryption_key)
         config = sagemaker.CfnEndpointConfig(
-            self, "Config", production_variants=[production_variant(variant) for variant in self._variants]
+            self,
+            "Config",
+            production_variants=[production_variant(variant) for variant in self._variants],
+            shadow_production_variants=None if shadow is None else [production_variant(shadow)],
+            kms_key_id=None if encryption_key is None else encryption_key.key_arn,
         )
         self._endpoint = sagemaker.CfnEndpoint(
             self,
@@ -67,9 +84,11 @@ class TritonEndpoint(Resource, VariantMetrics):
             endpoint_name=self._physical_name if endpoint_name is not None else None,
         )
         # SageMaker uses a model's role until the endpoint is gone, so its policy must go after the endpoint.
-        for variant in self._variants:
+        for variant in served:
             self._endpoint.node.add_dependency(variant.model)
-        self._in_service = {v.variant_name: EndpointVariant(self, self._endpoint, v) for v in self._variants}
+        self._in_service = {
+            v.variant_name: EndpointVariant(self, self._endpoint, v, self._keep_instance_counts) for v in served
+        }
 
     @property
     @jsii.member(jsii_name="endpointName")
@@ -96,22 +115,27 @@ class TritonEndpoint(Resource, VariantMetrics):
         """The production variants."""
         return self._variants
 
+    @property
+    def shadow(self) -> TritonVariant | None:
+        """The shadow."""
+        return self._shadow
+
     def variant(self, variant_name: str | None = None) -> EndpointVariant:
         """A variant with its metrics and its scaling.
 
         Args:
-            variant_name: its name; may be left out where there is one only.
+            variant_name: its name, a shadow's as well; may be left out where there is one production variant.
 
         Raises:
             ConfigurationError: there is no such variant, or there are several and none is named.
         """
         known = ", ".join(self._in_service)
         if variant_name is None:
-            if len(self._in_service) > 1:
+            if len(self._variants) > 1:
                 raise ConfigurationError(
                     f"{self.node.path} has several variants: name one of {known}, as endpoint.variant(name)"
                 )
-            variant_name = next(iter(self._in_service))
+            variant_name = self._variants[0].variant_name
         if variant_name not in self._in_service:
             raise ConfigurationError(f"{self.node.path} has no variant {variant_name!r}: use one of {known}")
         return self._in_service[variant_name]
@@ -124,6 +148,29 @@ class TritonEndpoint(Resource, VariantMetrics):
             ConfigurationError: there are several.
         """
         return self.variant().metric_dimensions
+
+    def auto_scale_instance_count(self, *, min_capacity: int, max_capacity: int) -> ScalableInstanceCount:
+        """Let the number of instances of the only variant follow the load.
+
+        Args:
+            min_capacity: instances at least, 1 or more.
+            max_capacity: instances at most.
+
+        Returns:
+            What policies are added to, such as `.scale_on_invocations(...)`.
+
+        Raises:
+            ConfigurationError: there are several variants, the limits contradict each other or the initial count, or
+                the variant is scaled already.
+        """
+        return self.variant().auto_scale_instance_count(min_capacity=min_capacity, max_capacity=max_capacity)
+
+    def _keep_instance_counts(self) -> None:
+        """Let updates keep the instance counts that scaling has found; weights are taken from the new configuration."""
+        self._endpoint.retain_all_variant_properties = True
+        self._endpoint.exclude_retained_variant_properties = [
+            sagemaker.CfnEndpoint.VariantPropertyProperty(variant_property_type="DesiredWeight")
+        ]
 
     @jsii.member(jsii_name="grantInvoke")
     def grant_invoke(self, grantee: iam.IGrantable, *, target_models: Sequence[str] | None = None) -> iam.Grant:
@@ -162,22 +209,3 @@ class TritonEndpoint(Resource, VariantMetrics):
                 )
             )
         return name
-
-
-def _variants(model: ITritonModel | None, variants: Sequence[TritonVariant] | None) -> tuple[TritonVariant, ...]:
-    if (model is None) == (variants is None):
-        raise ConfigurationError("a TritonEndpoint takes either model= or variants=, and exactly one of them")
-    found = (TritonVariant(model=model),) if model is not None else tuple(variants or ())
-    if not 1 <= len(found) <= MAX_PRODUCTION_VARIANTS:
-        raise ConfigurationError(
-            f"an endpoint has {len(found)} variants: SageMaker takes 1 to {MAX_PRODUCTION_VARIANTS}"
-        )
-    names = [variant.variant_name for variant in found]
-    if len(set(names)) < len(names):
-        raise ConfigurationError(
-            f"the variants are called {', '.join(names)}: give each a variant_name of its own within the endpoint"
-        )
-    weights = [variant.initial_weight for variant in found]
-    if not any(is_token(weight) or weight > 0 for weight in weights):
-        raise ConfigurationError("every variant has the weight 0, so that no request would be answered: raise one")
-    return found

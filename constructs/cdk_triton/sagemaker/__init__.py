@@ -7,6 +7,7 @@ from cdk_triton.sagemaker import limits
 from cdk_triton.sagemaker.build_machines import codebuild_gpu, codebuild_gpu_regions, processing_instance
 from cdk_triton.sagemaker.host_amis import HOST_AMIS, HostAmi, host_ami_for_cuda
 from cdk_triton.sagemaker.images import REPOSITORY, accounts, image_name, image_releases, image_uri, url_suffix
+from cdk_triton.sagemaker.instance_storage import InstanceStorage, instance_storage
 from cdk_triton.sagemaker.instances import GpuInstance, gpu_instance, gpu_instances
 from cdk_triton.sagemaker.platform import DERIVED, ServingPlatform
 
@@ -16,6 +17,7 @@ __all__ = [
     "REPOSITORY",
     "GpuInstance",
     "HostAmi",
+    "InstanceStorage",
     "ServingPlatform",
     "accounts",
     "codebuild_gpu",
@@ -26,6 +28,7 @@ __all__ = [
     "image_name",
     "image_releases",
     "image_uri",
+    "instance_storage",
     "limits",
     "processing_instance",
     "url_suffix",

@@ -17,9 +17,15 @@ __all__ = [
     "MAX_INVOCATION_SECONDS",
     "MAX_NAME_LENGTH",
     "MAX_PRODUCTION_VARIANTS",
+    "MAX_ROLLBACK_ALARMS",
     "MAX_TARGET_MODEL_LENGTH",
     "MAX_TIMEOUT_SECONDS",
+    "MAX_UPDATE_SECONDS",
+    "MAX_UPDATE_WAIT_SECONDS",
+    "MAX_VOLUME_GB",
     "MIN_TIMEOUT_SECONDS",
+    "MIN_UPDATE_SECONDS",
+    "MIN_VOLUME_GB",
     "NAME_PATTERN",
 ]
 
@@ -34,8 +40,22 @@ MAX_TIMEOUT_SECONDS: Final = 3600
 """Both timeouts of a variant: the container's start and the download of the model data
 (ProductionVariantContainerStartupHealthCheckTimeoutInSeconds, ProductionVariantModelDataDownloadTimeoutInSeconds)."""
 
+MIN_VOLUME_GB: Final = 1
+MAX_VOLUME_GB: Final = 512
+"""The EBS volume of an instance (ProductionVariantVolumeSizeInGB)."""
+
 MAX_PRODUCTION_VARIANTS: Final = 10
 """Variants of one endpoint configuration (ProductionVariantList)."""
+
+MAX_ROLLBACK_ALARMS: Final = 10
+"""Alarms that may roll an update back (AlarmList)."""
+
+MIN_UPDATE_SECONDS: Final = 600
+MAX_UPDATE_SECONDS: Final = 28_800
+"""How long an update of an endpoint may take (MaximumExecutionTimeoutInSeconds)."""
+
+MAX_UPDATE_WAIT_SECONDS: Final = 3600
+"""Each waiting time of an update (WaitIntervalInSeconds, TerminationWaitInSeconds)."""
 
 MAX_IMAGE_LENGTH: Final = 255
 """Characters in an image URI (ContainerImage)."""

@@ -1,0 +1,111 @@
+"""Which variants an endpoint may have together, and what its configuration says of them all."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from aws_cdk import Annotations
+from aws_cdk import aws_kms as kms
+from constructs import IConstruct
+
+from cdk_triton.errors import ConfigurationError
+from cdk_triton.hosting.model import ITritonModel
+from cdk_triton.hosting.variant import TritonVariant, is_token
+from cdk_triton.sagemaker import instance_storage
+from cdk_triton.sagemaker.limits import MAX_PRODUCTION_VARIANTS
+
+__all__ = ["check_shadow", "production_variants", "warn_about_storage"]
+
+VOLUME_SIZE_WARNING = "cdk-triton:VolumeSize"
+KEY_WARNING = "cdk-triton:EncryptionKeyOfLocalDisks"
+
+
+def production_variants(
+    model: ITritonModel | None, variants: Sequence[TritonVariant] | None
+) -> tuple[TritonVariant, ...]:
+    """The production variants that an endpoint was given, in either of the two ways.
+
+    Raises:
+        ConfigurationError: both or neither of the two, two variants of one name, more of them than SageMaker takes, or
+            no variant with a weight.
+    """
+    if (model is None) == (variants is None):
+        raise ConfigurationError("a TritonEndpoint takes either model= or variants=, and exactly one of them")
+    found = (TritonVariant(model=model),) if model is not None else tuple(variants or ())
+    if not 1 <= len(found) <= MAX_PRODUCTION_VARIANTS:
+        raise ConfigurationError(
+            f"an endpoint has {len(found)} variants: SageMaker takes 1 to {MAX_PRODUCTION_VARIANTS}"
+        )
+    _check_names(found)
+    weights = [variant.initial_weight for variant in found]
+    if not any(is_token(weight) or weight > 0 for weight in weights):
+        raise ConfigurationError("every variant has the weight 0, so that no request would be answered: raise one")
+    return found
+
+
+def check_shadow(shadow: TritonVariant, production: Sequence[TritonVariant]) -> None:
+    """Refuse a shadow that SageMaker would refuse.
+
+    One production variant and one shadow: API reference, CreateEndpointConfig, `ShadowProductionVariants`. No
+    multi-model endpoints: "Exclusions" of shadow tests in SageMaker's developer guide.
+
+    Raises:
+        ConfigurationError: it would.
+    """
+    if len(production) > 1:
+        raise ConfigurationError(
+            f"the endpoint has the shadow {shadow.variant_name} beside {len(production)} production variants: "
+            "SageMaker takes one production variant and one shadow, so leave one variant or move the others to an "
+            "endpoint of their own"
+        )
+    fleets = [variant.variant_name for variant in (*production, shadow) if variant.model.is_multi_model]
+    if fleets:
+        raise ConfigurationError(
+            f"the endpoint has the shadow {shadow.variant_name}, and the model of {' and '.join(fleets)} is a "
+            "multi-model one: SageMaker copies requests between single models only, so shadow one ensemble as a "
+            "TritonModel on an endpoint of its own"
+        )
+    _check_names((*production, shadow))
+    weights = (shadow.initial_weight, production[0].initial_weight)
+    if not any(map(is_token, weights)) and weights[0] > weights[1]:
+        raise ConfigurationError(
+            f"initial_weight of the shadow {shadow.variant_name} is {weights[0]:g} and that of "
+            f"{production[0].variant_name} {weights[1]:g}: their ratio is the share of the requests that are copied, so"
+            f" use at most {weights[1]:g}, which copies all"
+        )
+
+
+def warn_about_storage(
+    construct: IConstruct, variants: Sequence[TritonVariant], encryption_key: kms.IKey | None
+) -> None:
+    """Warn of a volume's size and of its key where an instance type has disks of its own instead of a volume.
+
+    A key cannot be refused: CloudFormation's reference of `KmsKeyId` says that CreateEndpointConfig fails with such an
+    instance type, the newer one of the API that the key does not encrypt its disks; and there are organisations that
+    allow no endpoint configuration without a key (aws/sagemaker-python-sdk#3677).
+    """
+    local = [variant for variant in variants if instance_storage(variant.model.platform.instance).is_local]
+    for variant in local:
+        if variant.volume_size is not None:
+            Annotations.of(construct).add_warning_v2(
+                VOLUME_SIZE_WARNING,
+                f"variant {variant.variant_name} has a volume_size, and {variant.model.platform.instance_type} has "
+                "NVMe disks of its own: SageMaker refuses the size of a volume for such types, as far as is known. "
+                "Leave it out, or try it in your account, then acknowledge this",
+            )
+    if local and encryption_key is not None:
+        types = dict.fromkeys(variant.model.platform.instance_type for variant in local)
+        Annotations.of(construct).add_warning_v2(
+            KEY_WARNING,
+            f"encryption_key does not encrypt the NVMe disks of {', '.join(types)}, which the instance encrypts with a "
+            "key of its own, and SageMaker may refuse the endpoint configuration for it. Leave it out, or acknowledge "
+            "this where your organisation asks for a key and a try in your account went well",
+        )
+
+
+def _check_names(variants: Sequence[TritonVariant]) -> None:
+    names = [variant.variant_name for variant in variants]
+    if len(set(names)) < len(names):
+        raise ConfigurationError(
+            f"the variants are called {', '.join(names)}: give each a variant_name of its own within the endpoint"
+        )
