@@ -34,6 +34,24 @@ def test_the_types_for_hosting_are_those_of_the_service_model() -> None:
     }
 
 
+@pytest.mark.parametrize(
+    ("name", "vcpus"),
+    [
+        # From INSTANCE_RESOURCES of aws/sagemaker-hyperpod-cli; of p3, from re:Post.
+        ("ml.g5.xlarge", 4),
+        ("ml.g6e.16xlarge", 64),
+        ("ml.g7e.12xlarge", 48),
+        ("ml.p3.8xlarge", 32),
+        ("ml.p4de.24xlarge", 96),
+        ("ml.p5.4xlarge", 16),
+        ("ml.p6-b300.48xlarge", 192),
+        ("ml.p6e-gb200.36xlarge", 144),
+    ],
+)
+def test_the_size_tells_the_number_of_vcpus(name: str, vcpus: int) -> None:
+    assert gpu_instance(name).vcpu_count == vcpus
+
+
 def test_a_gpu_has_one_compute_capability_and_memory() -> None:
     facts: dict[str, set[tuple[str, int, str]]] = {}
     for row in gpu_instances().values():

@@ -8,6 +8,7 @@ from cdk_triton.hosting.endpoint_variant import EndpointVariant
 from cdk_triton.hosting.model import ITritonModel, TritonModel
 from cdk_triton.hosting.multi_model import TritonMultiModel
 from cdk_triton.hosting.processing_builder import SageMakerProcessingBuilder
+from cdk_triton.hosting.scaling import ScalableInstanceCount
 from cdk_triton.hosting.store import ITritonArtifactStore, TritonArtifactStore
 from cdk_triton.hosting.variant import TritonVariant
 
@@ -17,6 +18,7 @@ __all__ = [
     "ITritonArtifactStore",
     "ITritonModel",
     "SageMakerProcessingBuilder",
+    "ScalableInstanceCount",
     "TritonArtifactStore",
     "TritonEndpoint",
     "TritonModel",

@@ -1,0 +1,41 @@
+"""What the CDK's step scaling leaves to its users: readable refusals, and a cooldown for each direction."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from aws_cdk import Duration, Stack
+from aws_cdk import aws_applicationautoscaling as autoscaling
+
+from cdk_triton.errors import ConfigurationError
+
+__all__ = ["check_steps", "set_scale_in_cooldown"]
+
+MAX_STEPS: Final = 40
+"""Steps of one policy, as the CDK's `scale_on_metric` states it."""
+
+
+def check_steps(what: str, steps: Sequence[autoscaling.ScalingInterval]) -> None:
+    """Refuse steps that cannot scale; overlaps and gaps among them are the CDK's to judge.
+
+    Raises:
+        ConfigurationError: there are too few or too many, or none changes anything.
+    """
+    if not 2 <= len(steps) <= MAX_STEPS:
+        raise ConfigurationError(
+            f"{what} has {len(steps)} scaling_steps: it takes 2 to {MAX_STEPS}, such as one that adds instances above "
+            "a value and one that takes them away below another"
+        )
+    if not any(step.change for step in steps):
+        raise ConfigurationError(f"no step of {what} changes the number of instances: give one a change")
+
+
+def set_scale_in_cooldown(policy: autoscaling.StepScalingPolicy, cooldown: Duration) -> None:
+    """Give that half of a policy a cooldown of its own which takes instances away; the CDK has one for both."""
+    for action in (policy.lower_action, policy.upper_action):
+        resource = None if action is None else action.node.default_child
+        if isinstance(resource, autoscaling.CfnScalingPolicy):
+            configuration = Stack.of(resource).resolve(resource.step_scaling_policy_configuration)
+            if any(step["scalingAdjustment"] < 0 for step in configuration["stepAdjustments"]):
+                resource.add_property_override("StepScalingPolicyConfiguration.Cooldown", cooldown.to_seconds())

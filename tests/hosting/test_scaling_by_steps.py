@@ -1,0 +1,169 @@
+"""Scaling by the clock and in steps."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import aws_cdk as cdk
+import pytest
+from aws_cdk import aws_applicationautoscaling as autoscaling
+from aws_cdk import aws_cloudwatch as cloudwatch
+
+from cdk_triton import TritonEndpoint, TritonModel
+from cdk_triton.errors import ConfigurationError
+from cdk_triton.hosting import ScalableInstanceCount
+
+if TYPE_CHECKING:
+    from tests.hosting.conftest import World
+
+TARGET, POLICY = "AWS::ApplicationAutoScaling::ScalableTarget", "AWS::ApplicationAutoScaling::ScalingPolicy"
+
+
+@pytest.fixture(name="model")
+def _model(world: World, stack: cdk.Stack) -> TritonModel:
+    return TritonModel(stack, "Model", repository=world.repository(), platform=world.platform)
+
+
+@pytest.fixture(name="endpoint")
+def _endpoint(stack: cdk.Stack, model: TritonModel) -> TritonEndpoint:
+    return TritonEndpoint(stack, "Endpoint", model=model)
+
+
+@pytest.fixture(name="count")
+def _count(endpoint: TritonEndpoint) -> ScalableInstanceCount:
+    return endpoint.auto_scale_instance_count(min_capacity=1, max_capacity=8)
+
+
+# Schedules.
+
+
+def test_a_schedule_sets_limits_in_its_time_zone(world: World, stack: cdk.Stack, count: ScalableInstanceCount) -> None:
+    count.scale_on_schedule(
+        "Morning",
+        schedule=autoscaling.Schedule.cron(hour="7", minute="30"),
+        min_capacity=4,
+        time_zone=cdk.TimeZone.EUROPE_BERLIN,
+    )
+    count.scale_on_schedule("Night", schedule=autoscaling.Schedule.cron(hour="20", minute="0"), min_capacity=1)
+
+    assert world.only(stack, TARGET)["Properties"]["ScheduledActions"] == [
+        {
+            "ScheduledActionName": "Morning",
+            "Schedule": "cron(30 7 * * ? *)",
+            "Timezone": "Europe/Berlin",
+            "ScalableTargetAction": {"MinCapacity": 4},
+        },
+        {
+            "ScheduledActionName": "Night",
+            "Schedule": "cron(0 20 * * ? *)",
+            "ScalableTargetAction": {"MinCapacity": 1},
+        },
+    ]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({}, "schedule 'X' of variant AllTraffic changes nothing: give min_capacity, max_capacity or both"),
+        ({"min_capacity": 0}, "min_capacity of schedule 'X' of variant AllTraffic is 0: .* at least 1"),
+        ({"max_capacity": 0}, "max_capacity of schedule 'X' of variant AllTraffic is 0"),
+        ({"min_capacity": 4, "max_capacity": 3}, "would scale between min_capacity 4 and max_capacity 3"),
+        ({"min_capacity": 9}, "would scale between min_capacity 9 and max_capacity 8: raise max_capacity"),
+        (
+            {
+                "min_capacity": 2,
+                "schedule": autoscaling.Schedule.rate(cdk.Duration.hours(1)),
+                "time_zone": cdk.TimeZone.ASIA_TOKYO,
+            },
+            r"has the time zone Asia/Tokyo and is rate\(1 hour\), which has no time of day",
+        ),
+    ],
+)
+def test_a_schedule_that_cannot_be_meant_is_refused(
+    count: ScalableInstanceCount, arguments: dict[str, Any], message: str
+) -> None:
+    with pytest.raises(ConfigurationError, match=message):
+        count.scale_on_schedule("X", **{"schedule": autoscaling.Schedule.cron(hour="7", minute="0"), **arguments})
+
+
+def test_two_schedules_have_two_names(count: ScalableInstanceCount) -> None:
+    schedule = autoscaling.Schedule.cron(hour="7", minute="0")
+    count.scale_on_schedule("Morning", schedule=schedule, min_capacity=2)
+    with pytest.raises(ConfigurationError, match="variant AllTraffic has two schedules called 'Morning'"):
+        count.scale_on_schedule("Morning", schedule=schedule, min_capacity=3)
+
+
+# Steps.
+
+
+def interval(change: float, **bounds: float) -> autoscaling.ScalingInterval:
+    return autoscaling.ScalingInterval(change=change, **bounds)
+
+
+UP_AND_DOWN = [interval(-1, upper=10), interval(1, lower=50), interval(3, lower=70)]
+
+
+def steps(world: World, stack: cdk.Stack) -> dict[int, list[int]]:
+    """Cooldown to the changes of the policy that has it."""
+    configurations = [
+        resource["Properties"]["StepScalingPolicyConfiguration"] for resource in world.resources(stack, POLICY).values()
+    ]
+    return {
+        each["Cooldown"]: [step["ScalingAdjustment"] for step in each["StepAdjustments"]] for each in configurations
+    }
+
+
+def test_steps_add_and_take_away_with_a_cooldown_each(
+    world: World, stack: cdk.Stack, endpoint: TritonEndpoint, count: ScalableInstanceCount
+) -> None:
+    latency = endpoint.metric("ModelLatency", statistic="p95")
+    policy = count.scale_on_metric("Latency", metric=latency, scaling_steps=UP_AND_DOWN, evaluation_periods=3)
+
+    assert steps(world, stack) == {600: [-1], 300: [1, 3]}
+    alarms = [resource["Properties"] for resource in world.resources(stack, "AWS::CloudWatch::Alarm").values()]
+    assert sorted(alarm["Threshold"] for alarm in alarms) == [10, 50]
+    assert {(alarm["Period"], alarm["EvaluationPeriods"], alarm["ExtendedStatistic"]) for alarm in alarms} == {
+        (60, 3, "p95")
+    }
+    assert policy.upper_alarm is not None
+
+
+def test_a_metric_that_is_low_under_load_has_the_cooldowns_the_other_way_round(
+    world: World, stack: cdk.Stack, count: ScalableInstanceCount
+) -> None:
+    count.scale_on_metric(
+        "Free",
+        metric=cloudwatch.Metric(namespace="Own", metric_name="FreeWorkers"),
+        scaling_steps=[interval(2, upper=3), interval(-1, lower=20)],
+        scale_in_cooldown=cdk.Duration.minutes(30),
+        scale_out_cooldown=cdk.Duration.minutes(1),
+    )
+
+    assert steps(world, stack) == {1800: [-1], 60: [2]}
+
+
+def test_steps_follow_mathematical_expressions(world: World, stack: cdk.Stack, endpoint: TritonEndpoint) -> None:
+    count = endpoint.auto_scale_instance_count(min_capacity=1, max_capacity=2)
+    share = cloudwatch.MathExpression(expression="m / 1000", using_metrics={"m": endpoint.metric("ModelLatency")})
+    count.scale_on_metric("Latency", metric=share, scaling_steps=UP_AND_DOWN)
+
+    alarms = world.resources(stack, "AWS::CloudWatch::Alarm").values()
+    assert {alarm["Properties"]["Metrics"][0]["Expression"] for alarm in alarms} == {"m / 1000"}
+
+
+@pytest.mark.parametrize(
+    ("scaling_steps", "message"),
+    [
+        ([], "policy 'X' of variant AllTraffic has 0 scaling_steps: it takes 2 to 40"),
+        ([interval(1, lower=50)], "has 1 scaling_steps: it takes 2 to 40"),
+        ([interval(1, lower=number) for number in range(41)], "has 41 scaling_steps"),
+        ([interval(0, upper=10), interval(0, lower=50)], "no step of policy 'X' .* changes the number of instances"),
+    ],
+    ids=["none", "one", "too many", "without change"],
+)
+def test_steps_that_cannot_scale_are_refused(
+    count: ScalableInstanceCount, scaling_steps: list[autoscaling.ScalingInterval], message: str
+) -> None:
+    metric = cloudwatch.Metric(namespace="Own", metric_name="Load")
+    with pytest.raises(ConfigurationError, match=message):
+        count.scale_on_metric("X", metric=metric, scaling_steps=scaling_steps)
