@@ -122,6 +122,21 @@ class World:
         (resource,) = cls.resources(stack, kind).values()
         return dict(resource)
 
+    @classmethod
+    def policies(cls, stack: cdk.Stack) -> dict[str, Any]:
+        """Logical id to policy, inline or managed."""
+        return cls.resources(stack, "AWS::IAM::Policy") | cls.resources(stack, "AWS::IAM::ManagedPolicy")
+
+    @classmethod
+    def statements(cls, stack: cdk.Stack, role: str) -> list[dict[str, Any]]:
+        """All that the policies of the role allow whose logical id begins so."""
+        return [
+            statement
+            for policy in cls.policies(stack).values()
+            if any(each["Ref"].startswith(role) for each in policy["Properties"]["Roles"])
+            for statement in policy["Properties"]["PolicyDocument"]["Statement"]
+        ]
+
     @staticmethod
     def template(stack: cdk.Stack) -> dict[str, Any]:
         return dict(Template.from_stack(stack).to_json())

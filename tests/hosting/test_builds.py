@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import aws_cdk as cdk
 import pytest
 from aws_cdk import aws_codebuild as codebuild
+from aws_cdk import aws_s3 as s3
 from aws_cdk.assertions import Annotations, Match
 from cdk_nag import AwsSolutionsChecks
 from constructs import Construct
@@ -293,11 +294,9 @@ class TestWhatABuildMayRead:
         """The resources on which a policy of the store allows an action."""
 
         def resources(logical_id: str, action: str) -> list[str]:
-            policies = world.resources(stack, "AWS::IAM::Policy").items()
-            (policy,) = (p for name, p in policies if name.startswith(logical_id))
             found = [
                 s["Resource"]
-                for s in policy["Properties"]["PolicyDocument"]["Statement"]
+                for s in world.statements(stack, logical_id)
                 if action in s["Action"] or action == s["Action"]
             ]
             return [flattened(r) for each in found for r in (each if isinstance(each, list) else [each])]
@@ -364,7 +363,8 @@ class TestWhatABuildMayRead:
 
     def test_leaves_nothing_for_cdk_nag(self, world: World) -> None:
         stack = cdk.Stack(world.app(), "Stack", env=environment("eu-west-1"))
-        store = TritonArtifactStore(stack, "Store")
+        access_logs = s3.Bucket.from_bucket_name(stack, "AccessLogs", "access-logs")
+        store = TritonArtifactStore(stack, "Store", access_logs_bucket=access_logs)
         store.builder_for(store, world.platform, [NETWORK_IN_S3])
         store.builder_for(store, replace(world.platform, instance_type="ml.g6.xlarge"), [])
 

@@ -44,7 +44,7 @@ def synthesised(resources: dict[str, Any]) -> Actions:
     """The same from a template, whose logical ids end in eight digits of a hash."""
     found: Actions = defaultdict(Counter)
     for resource in resources.values():
-        if resource["Type"] == "AWS::IAM::Policy":
+        if resource["Type"] in {"AWS::IAM::Policy", "AWS::IAM::ManagedPolicy"}:
             (role,) = resource["Properties"]["Roles"]
             for statement in resource["Properties"]["PolicyDocument"]["Statement"]:
                 actions = statement["Action"]

@@ -84,19 +84,13 @@ def test_only_unfinished_uploads_replaced_versions_and_what_is_staged_expire(
     ]
 
 
-def statements(world: World, stack: cdk.Stack, logical_id_prefix: str) -> list[dict[str, Any]]:
-    policies = world.resources(stack, "AWS::IAM::Policy")
-    (policy,) = (policy for name, policy in policies.items() if name.startswith(logical_id_prefix))
-    return list(policy["Properties"]["PolicyDocument"]["Statement"])
-
-
 def test_a_handler_without_builders_may_do_exactly_this(
     stack: cdk.Stack, world: World, flattened: Callable[[Any], str]
 ) -> None:
     TritonArtifactStore(stack, "Store", builders=[])
     found = {
         (action, flattened(resource))
-        for statement in statements(world, stack, "StoreIsCompleteRole")
+        for statement in world.statements(stack, "StoreIsCompleteRole")
         for action in ([statement["Action"]] if isinstance(statement["Action"], str) else statement["Action"])
         for resource in (statement["Resource"] if isinstance(statement["Resource"], list) else [statement["Resource"]])
     }
@@ -120,23 +114,23 @@ def test_a_handler_without_builders_may_do_exactly_this(
 
 
 def test_the_other_handler_may_only_log(store: TritonArtifactStore, stack: cdk.Stack, world: World) -> None:
-    (only,) = statements(world, stack, "StoreOnEventRole")
+    (only,) = world.statements(stack, "StoreOnEventRole")
 
     assert only["Action"] == ["logs:CreateLogStream", "logs:PutLogEvents"]
 
 
-def test_nobody_gets_a_managed_policy_or_a_wildcard_action(
+def test_nobody_gets_a_policy_of_aws_or_an_inline_one_or_a_wildcard_action(
     store: TritonArtifactStore, stack: cdk.Stack, world: World
 ) -> None:
     roles = world.resources(stack, "AWS::IAM::Role").values()
     actions = {
         action
-        for policy in world.resources(stack, "AWS::IAM::Policy").values()
+        for policy in world.policies(stack).values()
         for statement in policy["Properties"]["PolicyDocument"]["Statement"]
         for action in ([statement["Action"]] if isinstance(statement["Action"], str) else statement["Action"])
     }
 
-    assert not [role for role in roles if "ManagedPolicyArns" in role["Properties"]]
+    assert not [role for role in roles if {"ManagedPolicyArns", "Policies"} & role["Properties"].keys()]
     assert not [action for action in actions if "*" in action]
 
 

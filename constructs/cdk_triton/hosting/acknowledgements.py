@@ -14,12 +14,17 @@ from aws_cdk import Acknowledgment, Stack, Token, Validations
 from aws_cdk import aws_s3 as s3
 from constructs import IConstruct
 
-__all__ = ["acknowledge", "acknowledge_wildcard", "objects_as_imported"]
+__all__ = ["acknowledge", "acknowledge_nist", "acknowledge_wildcard", "objects_as_imported"]
 
 
 def acknowledge(construct: IConstruct, rule: str, reason: str) -> None:
     """Acknowledge a rule of AwsSolutions, such as `SF1`, for a construct and everything below it."""
     Validations.of(construct).acknowledge(Acknowledgment(id=f"AwsSolutions-{rule}", reason=reason))
+
+
+def acknowledge_nist(construct: IConstruct, rule: str, reason: str) -> None:
+    """Acknowledge a rule of NIST 800-53 R5, such as `LambdaDLQ`, for a construct and everything below it."""
+    Validations.of(construct).acknowledge(Acknowledgment(id=f"NIST.800.53.R5-{rule}", reason=reason))
 
 
 def acknowledge_wildcard(construct: IConstruct, resource: str, reason: str) -> None:

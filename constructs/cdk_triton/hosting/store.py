@@ -7,28 +7,26 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Protocol
 
-from aws_cdk import Annotations, Aws, Duration, IgnoreMode, RemovalPolicy, Stack, Token
+from aws_cdk import Annotations, ArnFormat, Aws, Duration, IgnoreMode, RemovalPolicy, Stack, Token
 from aws_cdk import aws_iam as iam
+from aws_cdk import aws_kms as kms
 from aws_cdk import aws_lambda as lambda_
 from aws_cdk import aws_logs as logs
 from aws_cdk import aws_s3 as s3
-from aws_cdk import custom_resources as cr
 from constructs import Construct, IConstruct
 
 from cdk_triton.artifacts import S3File
 from cdk_triton.errors import ConfigurationError
-from cdk_triton.hosting.acknowledgements import acknowledge, acknowledge_wildcard
+from cdk_triton.hosting.acknowledgements import acknowledge_nist, acknowledge_wildcard
 from cdk_triton.hosting.assets import ASSET_PREFIX
 from cdk_triton.hosting.build_services import BuildServices
 from cdk_triton.hosting.builders import Builder
 from cdk_triton.hosting.layout import STAGING_PREFIX
+from cdk_triton.hosting.permissions import allow
+from cdk_triton.hosting.provider import lambda_role, provider
 from cdk_triton.sagemaker import ServingPlatform
 
 __all__ = ["ITritonArtifactStore", "TritonArtifactStore", "store_of"]
-
-QUERY_INTERVAL = Duration.seconds(30)
-TOTAL_TIMEOUT = Duration.minutes(55)
-"""A custom resource cannot outlive an hour, although the Provider accepts more (aws/aws-cdk#24974)."""
 
 SLICE = Duration.minutes(5)
 """How long the handler copies in one poll. The framework's own function, which waits for it, is given 15 minutes."""
@@ -69,7 +67,7 @@ class TritonArtifactStore(Construct):
     Give it a stack of its own. Within the stack of a model, a first deployment that fails removes the handler and
     orphans the retained bucket, and the next one starts from nothing.
 
-    The bucket is retained, versioned, encrypted by S3, closed to the public, and answers TLS only. Archives and their
+    The bucket is retained, versioned, encrypted, closed to the public, and answers TLS only. Archives and their
     manifests are written once and never changed; nothing here deletes them, because a rollback needs the old ones.
     Uploads that were begun and never completed expire after a day, versions that somebody replaced or deleted after 30,
     what builds read and write after 7.
@@ -93,6 +91,13 @@ class TritonArtifactStore(Construct):
         scope: a stack of its own, where possible.
         id: the construct's id.
         builders: what runs builds, in order of preference, at most one of each kind.
+        encryption_key: a key of your own for the bucket, the logs and what builds write; by default S3 and CloudWatch
+            Logs encrypt with keys of their own. Models of this store may decrypt with it. The key's policy has to leave
+            permissions to IAM, as that of CDK's keys does, and to let CloudWatch Logs of the region use it: with a key
+            that was imported, the latter is yours to add.
+        access_logs_bucket: gets a record of each access to the bucket, below the name of the store's path. A bucket of
+            the store's stack, or an imported one, whose policy is yours; S3 writes such records only where a bucket is
+            encrypted with S3's own keys ("Enabling Amazon S3 server access logging").
 
     Raises:
         ConfigurationError: the stack's synthesizer does not say where assets go, or two builders are of one kind.
@@ -104,36 +109,32 @@ class TritonArtifactStore(Construct):
         id: str,  # noqa: A002 - CDK's name
         *,
         builders: Sequence[Builder] | None = None,
+        encryption_key: kms.IKey | None = None,
+        access_logs_bucket: s3.IBucket | None = None,
     ) -> None:
         super().__init__(scope, id)
-        self.bucket: s3.IBucket = _bucket(self)
+        self.bucket: s3.IBucket = _bucket(self, encryption_key, access_logs_bucket)
+        if encryption_key is not None:
+            _let_logs_use(encryption_key, self)
         log_group = logs.LogGroup(
-            self, "Logs", retention=logs.RetentionDays.THREE_MONTHS, removal_policy=RemovalPolicy.DESTROY
+            self,
+            "Logs",
+            retention=logs.RetentionDays.THREE_MONTHS,
+            removal_policy=RemovalPolicy.DESTROY,
+            encryption_key=encryption_key,
         )
         code = lambda_.Code.from_asset(_handlers(), exclude=["__pycache__", "*.pyc"], ignore_mode=IgnoreMode.GIT)
         self._asset_bucket, directory = _place_of_assets(self, code)
-        self.handler_role = _lambda_role(self, "IsCompleteRole", log_group)
-        role = _lambda_role(self, "OnEventRole", log_group)
+        self.handler_role = lambda_role(self, "IsCompleteRole", log_group)
+        role = lambda_role(self, "OnEventRole", log_group)
         on_event = self._handler("OnEvent", "artifacts.on_event", code, Duration.seconds(30), log_group, role)
         is_complete = self._handler("IsComplete", "artifacts.is_complete", code, SLICE, log_group, self.handler_role)
-        self._allow_copies(is_complete, f"{directory}{ASSET_PREFIX}")
+        self._allow_copies(self.handler_role, f"{directory}{ASSET_PREFIX}")
         self._builds = BuildServices(self, builders, self.bucket, self.handler_role)
         self.build_roles = self._builds.roles
         for function in (on_event, is_complete):
             function.add_environment("BUILDERS", self._builds.settings)
-        provider = cr.Provider(
-            self,
-            "Provider",
-            on_event_handler=on_event,
-            is_complete_handler=is_complete,
-            query_interval=QUERY_INTERVAL,
-            total_timeout=TOTAL_TIMEOUT,
-            log_group=log_group,
-            framework_on_event_role=_lambda_role(self, "ProviderOnEventRole", log_group),
-            framework_complete_and_timeout_role=_lambda_role(self, "ProviderIsCompleteRole", log_group),
-        )
-        self.service_token = provider.service_token
-        _acknowledge_what_cdk_forces(provider, [on_event, is_complete])
+        self.service_token = provider(self, on_event, is_complete, log_group).service_token
 
     def require_assets_of(self, scope: Construct, bucket_name: str) -> None:
         """Refuse a stack that publishes its assets to another bucket than the store's own stack does.
@@ -167,7 +168,7 @@ class TritonArtifactStore(Construct):
         code: lambda_.Code,
         timeout: Duration,
         log_group: logs.ILogGroup,
-        role: iam.IRole,
+        role: iam.Role,
     ) -> lambda_.Function:
         return lambda_.Function(
             self,
@@ -177,7 +178,7 @@ class TritonArtifactStore(Construct):
             handler=handler,
             timeout=timeout,
             memory_size=512,
-            role=role,
+            role=role.without_policy_updates(),  # it has all that it needs
             environment={"STORE_BUCKET": self.bucket.bucket_name},
             log_group=log_group,
             logging_format=lambda_.LoggingFormat.JSON,
@@ -186,7 +187,7 @@ class TritonArtifactStore(Construct):
             description=f"cdk-triton: {handler} of {self.node.path}"[:256],
         )
 
-    def _allow_copies(self, function: lambda_.Function, asset_prefix: str) -> None:
+    def _allow_copies(self, role: iam.Role, asset_prefix: str) -> None:
         assets = f"arn:{Aws.PARTITION}:s3:::{self._asset_bucket}/{asset_prefix}*"
         objects = [self.bucket.arn_for_objects(f"{top}/*") for top in ("artifacts", "fleets")]
         acknowledge_wildcard(
@@ -194,18 +195,24 @@ class TritonArtifactStore(Construct):
         )
         for resource in objects:
             acknowledge_wildcard(self, resource, "The store's own bucket: keys follow from models that come later.")
-        function.add_to_role_policy(iam.PolicyStatement(actions=["s3:GetObject"], resources=[assets]))
-        function.add_to_role_policy(
+        allow(
+            role,
+            iam.PolicyStatement(actions=["s3:GetObject"], resources=[assets]),
             iam.PolicyStatement(
                 actions=["s3:GetObject", "s3:PutObject", "s3:ListMultipartUploadParts"], resources=objects
-            )
-        )
-        # s3:ListBucket makes a missing object a 404 instead of a 403.
-        function.add_to_role_policy(
+            ),
+            # s3:ListBucket makes a missing object a 404 instead of a 403.
             iam.PolicyStatement(
                 actions=["s3:ListBucket", "s3:ListBucketMultipartUploads"], resources=[self.bucket.bucket_arn]
-            )
+            ),
         )
+        if self.bucket.encryption_key is not None:
+            allow(
+                role,
+                iam.PolicyStatement(
+                    actions=["kms:Decrypt", "kms:GenerateDataKey"], resources=[self.bucket.encryption_key.key_arn]
+                ),
+            )
 
 
 def store_of(scope: Construct, store: ITritonArtifactStore | None) -> ITritonArtifactStore:
@@ -225,16 +232,20 @@ def store_of(scope: Construct, store: ITritonArtifactStore | None) -> ITritonArt
     return own
 
 
-def _bucket(scope: Construct) -> s3.Bucket:
+def _bucket(scope: Construct, key: kms.IKey | None, access_logs: s3.IBucket | None) -> s3.Bucket:
     bucket = s3.Bucket(
         scope,
         "Bucket",
         block_public_access=s3.BlockPublicAccess.BLOCK_ALL,
-        encryption=s3.BucketEncryption.S3_MANAGED,
+        encryption=s3.BucketEncryption.S3_MANAGED if key is None else s3.BucketEncryption.KMS,
+        encryption_key=key,
+        bucket_key_enabled=None if key is None else True,  # one call of KMS for many objects
         enforce_ssl=True,
         object_ownership=s3.ObjectOwnership.BUCKET_OWNER_ENFORCED,
         versioned=True,
         removal_policy=RemovalPolicy.RETAIN,
+        server_access_logs_bucket=access_logs,
+        server_access_logs_prefix=None if access_logs is None else f"{scope.node.path}/",
         lifecycle_rules=[
             s3.LifecycleRule(
                 id="ExpireWhatNobodyRefersTo",
@@ -250,33 +261,32 @@ def _bucket(scope: Construct) -> s3.Bucket:
             ),
         ],
     )
-    acknowledge(bucket, "S1", "Access logs need a bucket of the user's choice; CloudTrail's data events tell more.")
+    acknowledge_nist(
+        bucket,
+        "S3BucketReplicationEnabled",
+        "S3 replicates into a bucket that another stack makes, with a role of its own. There is nothing to save: every "
+        "archive follows from its sources, and a second region has a store of its own.",
+    )
     return bucket
 
 
-def _acknowledge_what_cdk_forces(provider: cr.Provider, handlers: Sequence[lambda_.IFunction]) -> None:
-    """The findings inside CDK's provider framework, which offers no way to avoid them."""
-    scope = provider.node.scope
-    assert scope is not None  # noqa: S101 - the store
-    own = [provider.node.find_child(f"framework-{name}") for name in ("isComplete", "onTimeout")]
-    for function in [*handlers, *(f for f in own if isinstance(f, lambda_.Function))]:
-        acknowledge_wildcard(
-            scope, f"{function.function_arn}:*", "CDK's grant_invoke covers the versions of this one function."
-        )
-    waiter = provider.node.find_child("waiter-state-machine")
-    acknowledge(
-        waiter,
-        "SF1",
-        "The waiter only repeats is_complete, and the functions log every poll. Its own log would need a role with "
-        "logs:PutResourcePolicy on every resource.",
+def _let_logs_use(key: kms.IKey, scope: Construct) -> None:
+    """CloudWatch Logs encrypts with a key whose policy names it; by pattern, as the key is made before the group.
+
+    "Encrypt log data in CloudWatch Logs using AWS Key Management Service", in the user guide of CloudWatch Logs.
+    """
+    stack = Stack.of(scope)
+    groups = stack.format_arn(
+        service="logs", resource="log-group", resource_name="*", arn_format=ArnFormat.COLON_RESOURCE_NAME
     )
-    acknowledge(waiter, "SF2", "CDK's provider framework has no option for tracing; the waiter has one step.")
-
-
-def _lambda_role(scope: Construct, id: str, log_group: logs.ILogGroup) -> iam.Role:  # noqa: A002
-    role = iam.Role(scope, id, assumed_by=iam.ServicePrincipal("lambda.amazonaws.com"))
-    log_group.grant_write(role)
-    return role
+    key.add_to_resource_policy(
+        iam.PolicyStatement(
+            principals=[iam.ServicePrincipal(f"logs.{stack.region}.{Aws.URL_SUFFIX}")],
+            actions=["kms:Encrypt*", "kms:Decrypt*", "kms:ReEncrypt*", "kms:GenerateDataKey*", "kms:Describe*"],
+            resources=["*"],
+            conditions={"ArnLike": {"kms:EncryptionContext:aws:logs:arn": groups}},
+        )
+    )
 
 
 def _handlers() -> str:

@@ -1,0 +1,90 @@
+"""CDK's provider framework around the store's two handlers, with no more permissions than it uses."""
+
+from __future__ import annotations
+
+from aws_cdk import Duration
+from aws_cdk import aws_iam as iam
+from aws_cdk import aws_lambda as lambda_
+from aws_cdk import aws_logs as logs
+from aws_cdk import aws_stepfunctions as sfn
+from aws_cdk import custom_resources as cr
+from constructs import Construct
+
+from cdk_triton.hosting.acknowledgements import acknowledge, acknowledge_nist
+from cdk_triton.hosting.permissions import allow
+
+__all__ = ["lambda_role", "provider"]
+
+QUERY_INTERVAL = Duration.seconds(30)
+TOTAL_TIMEOUT = Duration.minutes(55)
+"""A custom resource cannot outlive an hour, although the Provider accepts more (aws/aws-cdk#24974)."""
+
+UNAVOIDABLE = {
+    "LambdaConcurrency": "Lambda refuses a reservation that leaves an account fewer than 100 unreserved executions, "
+    "and a new account has 10 in all; CDK's provider framework has no option for it.",
+    "LambdaDLQ": "Lambda sends only asynchronous events to a dead-letter queue. The framework calls the handlers "
+    "synchronously and has no option for a queue of its own; CloudFormation reports an event that nobody answers.",
+    "LambdaInsideVPC": "The role of a function in a VPC needs ec2 actions on every resource, which AwsSolutions-IAM5 "
+    "forbids. The functions call APIs of AWS only, which IAM restricts.",
+}
+"""What NIST 800-53 R5 asks of the functions, rule by rule, and why they do not have it."""
+
+
+def provider(
+    scope: Construct, on_event: lambda_.Function, is_complete: lambda_.Function, log_group: logs.LogGroup
+) -> cr.Provider:
+    """The child `Provider`, with the roles `ProviderOnEventRole` and `ProviderIsCompleteRole` beside it.
+
+    They may call the two handlers and not, as CDK would grant, each of their versions.
+    """
+    roles = [lambda_role(scope, f"Provider{name}Role", log_group) for name in ("OnEvent", "IsComplete")]
+    handlers = [on_event.function_arn, is_complete.function_arn]
+    for role in roles:
+        allow(role, iam.PolicyStatement(actions=["lambda:GetFunction", "lambda:InvokeFunction"], resources=handlers))
+    made = cr.Provider(
+        scope,
+        "Provider",
+        on_event_handler=on_event,
+        is_complete_handler=is_complete,
+        query_interval=QUERY_INTERVAL,
+        total_timeout=TOTAL_TIMEOUT,
+        log_group=log_group,
+        framework_on_event_role=roles[0].without_policy_updates(),
+        framework_complete_and_timeout_role=roles[1].without_policy_updates(),
+    )
+    _restrict_waiter(made, starter=roles[0])
+    for function in (made, on_event, is_complete):
+        for rule, reason in UNAVOIDABLE.items():
+            acknowledge_nist(function, rule, reason)
+    return made
+
+
+def lambda_role(scope: Construct, id: str, log_group: logs.LogGroup) -> iam.Role:  # noqa: A002
+    """A role for a function that may write its log and nothing else so far."""
+    role = iam.Role(scope, id, assumed_by=iam.ServicePrincipal("lambda.amazonaws.com"))
+    write = ["logs:CreateLogStream", "logs:PutLogEvents"]
+    allow(role, iam.PolicyStatement(actions=write, resources=[log_group.log_group_arn]))
+    return role
+
+
+def _restrict_waiter(made: cr.Provider, starter: iam.Role) -> None:
+    """Let the framework start its waiter, and the waiter call the two functions that poll and give up.
+
+    CDK makes the waiter's role, and grants more in an inline policy of its own, which is taken away here.
+    """
+    waiter = made.node.find_child("waiter-state-machine")
+    machine, role = waiter.node.default_child, waiter.node.find_child("Role")
+    called = [made.node.find_child(f"framework-{name}") for name in ("isComplete", "onTimeout")]
+    functions = [function.function_arn for function in called if isinstance(function, lambda_.Function)]
+    assert isinstance(machine, sfn.CfnStateMachine)  # noqa: S101 - as CDK's provider framework makes them
+    assert isinstance(role, iam.Role)  # noqa: S101
+    allow(starter, iam.PolicyStatement(actions=["states:StartExecution"], resources=[machine.ref]))
+    role.node.try_remove_child("DefaultPolicy")
+    allow(role, iam.PolicyStatement(actions=["lambda:InvokeFunction"], resources=functions))
+    acknowledge(
+        waiter,
+        "SF1",
+        "The waiter only repeats is_complete, and the functions log every poll. Its own log would need a role with "
+        "logs:PutResourcePolicy on every resource.",
+    )
+    acknowledge(waiter, "SF2", "CDK's provider framework has no option for tracing; the waiter has one step.")
