@@ -144,6 +144,19 @@ def test_a_key_that_means_several_is_a_usage_error_with_their_names(run: Any, wo
     assert f"artifacts have a key that begins with {shared}: text/{shared}" in outcome.said
 
 
+def test_one_content_under_two_names_is_shown_by_the_name_that_was_said(run: Any, world: World) -> None:
+    """Their keys are the same to the last digit, so that more of it says nothing."""
+    key = world.commit("text", "1")
+    assert world.commit("copy", "1") == key
+    outcome = run("artifacts", "show", key, "--store", world.stack)
+    assert outcome.status == 2
+    assert f"copy/{key}, text/{key}; say more of it, or its repository too" in outcome.said
+
+    shown = run("artifacts", "show", f"copy/{key}", "--store", world.stack, "--format", "json")
+
+    assert json.loads(shown.out)["repository"] == "copy"
+
+
 def test_a_stack_that_does_not_exist_is_a_usage_error(run: Any, world: World) -> None:
     outcome = run("artifacts", "list", "--store", "nothing")
     assert (outcome.status, outcome.out) == (2, "")

@@ -145,23 +145,26 @@ def _since(lock: Lock) -> datetime | None:
 
 
 def manifest_of(store: Store, prefix: str) -> dict[str, Any]:
-    """The manifest of the one artifact whose key begins so.
+    """The manifest of the one artifact whose key begins so; before the key, and a slash, its repository may stand.
 
     Raises:
         ConfigurationError: there is none, or there are several.
     """
-    if not _KEY.fullmatch(prefix.lower()):
+    repository, _, digits = prefix.rpartition("/")
+    if not _KEY.fullmatch(digits.lower()):
         raise ConfigurationError(f"{prefix!r} is not the beginning of an artifact key, which has hexadecimal digits")
-    found = [each for each in read_artifacts(store) if each.key.startswith(prefix.lower())]
+    alike = [each for each in read_artifacts(store) if each.key.startswith(digits.lower())]
+    found = [each for each in alike if repository in ("", each.repository)]
     if not found:
         raise ConfigurationError(
             f"no artifact in s3://{store.bucket} has a key that begins with {prefix}; `cdk-triton artifacts list` "
             "shows those that there are"
         )
     if len(found) > 1:
-        names = ", ".join(f"{each.repository}/{each.key[: SHORT + len(prefix)]}" for each in found[:5])
+        names = ", ".join(f"{each.repository}/{each.key[: SHORT + len(digits)]}" for each in found[:5])
         raise ConfigurationError(
-            f"{len(found)} artifacts have a key that begins with {prefix}: {names}; say more of it"
+            f"{len(found)} artifacts have a key that begins with {prefix}: {names}; say more of it, or its repository "
+            "too"
         )
     return read_manifest(store, found[0])
 
