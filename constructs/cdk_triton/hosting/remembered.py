@@ -107,7 +107,7 @@ def _library() -> list[tuple[str, str]] | None:
 
 
 def _remember(memory: Path, answer: Any) -> None:
-    """Keep the answer, and forget what nobody has asked for in half a year. It is a convenience: failing is fine."""
+    """Keep the answer, and forget those that have been kept for half a year. It is a convenience: failing is fine."""
     try:
         memory.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         with NamedTemporaryFile("w", dir=memory.parent, delete=False, encoding="utf-8") as file:
