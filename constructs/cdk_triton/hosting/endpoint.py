@@ -6,17 +6,21 @@ from collections.abc import Mapping, Sequence
 
 import jsii
 from aws_cdk import Resource
+from aws_cdk import aws_cloudwatch as cloudwatch
 from aws_cdk import aws_iam as iam
 from aws_cdk import aws_kms as kms
+from aws_cdk import aws_logs as logs
 from aws_cdk import aws_sagemaker as sagemaker
 from aws_cdk.interfaces.aws_sagemaker import EndpointReference
 from constructs import Construct
 
 from cdk_triton.errors import ConfigurationError
+from cdk_triton.hosting.alarms import AlarmThresholds
 from cdk_triton.hosting.endpoint_variant import EndpointVariant
 from cdk_triton.hosting.layout import target_model_pattern
 from cdk_triton.hosting.metrics import VariantMetrics
 from cdk_triton.hosting.model import ITritonModel
+from cdk_triton.hosting.monitoring import RUNBOOK, EndpointMonitoring
 from cdk_triton.hosting.scaling import ScalableInstanceCount
 from cdk_triton.hosting.variant import TritonVariant, check_sagemaker_name, production_variant
 from cdk_triton.hosting.variant_set import check_shadow, production_variants, warn_about_storage
@@ -171,6 +175,41 @@ class TritonEndpoint(Resource, VariantMetrics):
         self._endpoint.exclude_retained_variant_properties = [
             sagemaker.CfnEndpoint.VariantPropertyProperty(variant_property_type="DesiredWeight")
         ]
+
+    def monitor(
+        self,
+        *,
+        alarm_actions: Sequence[cloudwatch.IAlarmAction] = (),
+        thresholds: AlarmThresholds | None = None,
+        log_retention: logs.RetentionDays = logs.RetentionDays.THREE_MONTHS,
+        runbook: str = RUNBOOK,
+    ) -> EndpointMonitoring:
+        """Add a dashboard, alarms for each production variant, and a limit to how long the containers' logs are kept.
+
+        Args:
+            alarm_actions: what every alarm does, such as `aws_cloudwatch_actions.SnsAction(topic)`. Without one, alarms
+                are seen on the dashboard only.
+            thresholds: what the alarms wait for, where the defaults do not suit.
+            log_retention: how long the logs are kept; `INFINITE` leaves that alone.
+            runbook: the address where you publish the guide's page on monitoring, or one of your own; `#` and the
+                alarm's name in small letters are added.
+
+        Raises:
+            ConfigurationError: the endpoint is monitored already, or `runbook` cannot be added to.
+        """
+        if self.node.try_find_child("Monitoring") is not None:
+            raise ConfigurationError(f"{self.node.path} is monitored already: keep what its first monitor() returned")
+        return EndpointMonitoring(
+            self,
+            "Monitoring",
+            endpoint_name=self.endpoint_name,
+            variants=[self._in_service[each.variant_name] for each in self._variants],
+            shadow=None if self._shadow is None else self._in_service[self._shadow.variant_name],
+            alarm_actions=alarm_actions,
+            thresholds=thresholds,
+            log_retention=log_retention,
+            runbook=runbook,
+        )
 
     @jsii.member(jsii_name="grantInvoke")
     def grant_invoke(self, grantee: iam.IGrantable, *, target_models: Sequence[str] | None = None) -> iam.Grant:

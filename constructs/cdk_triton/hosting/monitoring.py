@@ -1,0 +1,77 @@
+"""`EndpointMonitoring`: dashboard, alarms and the retention of logs of one endpoint."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
+
+from aws_cdk import aws_cloudwatch as cloudwatch
+from aws_cdk import aws_logs as logs
+from constructs import Construct
+
+from cdk_triton.errors import ConfigurationError
+from cdk_triton.hosting.alarms import RULES, AlarmThresholds, add_alarms, threshold
+from cdk_triton.hosting.dashboard import COLUMNS, section
+from cdk_triton.hosting.endpoint_variant import EndpointVariant
+from cdk_triton.hosting.log_retention import LogRetention, log_group_name
+
+__all__ = ["RUNBOOK", "EndpointMonitoring"]
+
+RUNBOOK = "docs/monitoring.md"
+"""The page with a section per alarm, in the sources of this library."""
+
+
+class EndpointMonitoring(Construct):
+    """What `TritonEndpoint.monitor` returns.
+
+    Attributes:
+        dashboard: one for the endpoint, with a section per variant.
+        alarms: by the variant's name, then by the alarm's. A shadow variant has none: nobody gets its answers.
+
+    Args:
+        scope: the endpoint.
+        id: the construct's id.
+        endpoint_name: the endpoint's name; may be a token.
+        variants: the production variants.
+        shadow: the shadow variant.
+        alarm_actions: what every alarm does.
+        thresholds: what the alarms wait for.
+        log_retention: how long the logs are kept.
+        runbook: the page that alarms and dashboard link to.
+    """
+
+    def __init__(
+        self,
+        scope: Construct,
+        id: str,  # noqa: A002 - CDK's name
+        *,
+        endpoint_name: str,
+        variants: Sequence[EndpointVariant],
+        shadow: EndpointVariant | None = None,
+        alarm_actions: Sequence[cloudwatch.IAlarmAction] = (),
+        thresholds: AlarmThresholds | None = None,
+        log_retention: logs.RetentionDays = logs.RetentionDays.THREE_MONTHS,
+        runbook: str = RUNBOOK,
+    ) -> None:
+        if not runbook or "#" in runbook:
+            raise ConfigurationError(
+                f"runbook is {runbook!r}: use the address of a page, to which '#' and the alarm's name are added"
+            )
+        super().__init__(scope, id)
+        limits = AlarmThresholds() if thresholds is None else thresholds
+        self.alarms: Mapping[str, Mapping[str, cloudwatch.Alarm]] = MappingProxyType(
+            {
+                each.variant.variant_name: MappingProxyType(add_alarms(each, limits, alarm_actions, runbook))
+                for each in variants
+            }
+        )
+        group = log_group_name(endpoint_name)
+        links = f"# {endpoint_name}\nLogs: `{group}`. Runbook: {runbook}"
+        self.dashboard = cloudwatch.Dashboard(self, "Dashboard", default_interval=None)
+        self.dashboard.add_widgets(cloudwatch.TextWidget(markdown=links, width=COLUMNS, height=2))
+        for each in [*variants, *([] if shadow is None else [shadow])]:
+            values = {rule.name: value for rule in RULES if (value := threshold(rule, limits, each)) is not None}
+            for row in section(each, self.alarms.get(each.variant.variant_name, {}), values):
+                self.dashboard.add_widgets(*row)
+        if log_retention is not logs.RetentionDays.INFINITE:
+            LogRetention(self, "LogRetention", log_group_name=group, retention=log_retention)
