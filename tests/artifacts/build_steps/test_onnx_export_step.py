@@ -188,6 +188,14 @@ def test_what_the_users_code_raises_is_said_with_its_line(
     assert not any("driver" in line or "/" in line for line in raised.value.log)
 
 
+def test_code_that_ends_its_process_is_said(make_work: Make, tmp_path: Path) -> None:
+    """What it leaves is no exception, and no exit code that would tell of a fault."""
+    work = make_work(repository(tmp_path, "import os\n\n\ndef export(path):\n    os._exit(0)\n"))
+    with pytest.raises(BuildError) as caught:
+        build(step(), work)
+    assert caught.value.reason == "running the export gave no answer: the code that it runs ended the process itself"
+
+
 def test_a_long_text_leaves_room_for_the_line(make_work: Make, tmp_path: Path) -> None:
     code = "def export(path):\n    raise RuntimeError('weights ' * 500)\n"
     with pytest.raises(BuildError, match=r"weights we \.\.\. \(export\.py, line 2\)$") as raised:

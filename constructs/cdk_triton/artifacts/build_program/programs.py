@@ -28,6 +28,8 @@ _KEPT = (
     "SSL_CERT_FILE",
 )
 
+_LOG_LINES = 40
+
 
 def isolated(work: Work, *, keep: Sequence[str] = (), **variables: str) -> dict[str, str]:
     """The environment of a program of the user's: some variables of the image, and a home directory in `scratch`.
@@ -82,15 +84,17 @@ def run_driver(
     """Ask a program of this package that runs in another Python: JSON in, JSON out.
 
     Raises:
-        BuildError: it failed, answered with an `error`, or the user's code `raised`; then `question` has the `name` of
-            the step.
+        BuildError: it failed, did not answer, answered with an `error`, or the user's code `raised`; then `question`
+            has the `name` of the step.
     """
     asked, answered = work.scratch / "question.json", work.scratch / "answer.json"
     asked.write_text(json.dumps(question), encoding="utf-8")
     if answered.exists():
         answered.unlink()
     command = [*python, str(written(name, work)), str(asked), str(answered)]
-    work.run(command, what=what, environment=isolated(work, keep=keep, **variables), directory=directory)
+    lines = work.run(command, what=what, environment=isolated(work, keep=keep, **variables), directory=directory)
+    if not answered.exists():
+        raise BuildError(f"{what} gave no answer: the code that it runs ended the process itself", lines[-_LOG_LINES:])
     answer: dict[str, Any] = json.loads(answered.read_text(encoding="utf-8"))
     if "error" in answer:
         raise BuildError(answer["error"])
