@@ -19,6 +19,7 @@ if TYPE_CHECKING:
         TritonModel,
         TritonMultiModel,
         TritonVariant,
+        add_vpc_endpoints,
     )
     from cdk_triton.sagemaker import ServingPlatform
     from cdk_triton.triton import ContainerEnvironment, ModelRepository
@@ -41,6 +42,7 @@ __all__ = [
     "TritonModel",
     "TritonMultiModel",
     "TritonVariant",
+    "add_vpc_endpoints",
 ]
 
 _ROOM_OF = {
@@ -61,6 +63,7 @@ _ROOM_OF = {
     "TritonModel": "hosting",
     "TritonMultiModel": "hosting",
     "TritonVariant": "hosting",
+    "add_vpc_endpoints": "hosting",
 }
 
 

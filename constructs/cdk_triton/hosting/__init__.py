@@ -7,6 +7,7 @@ from cdk_triton.hosting.endpoint import TritonEndpoint
 from cdk_triton.hosting.endpoint_variant import EndpointVariant
 from cdk_triton.hosting.model import ITritonModel, TritonModel
 from cdk_triton.hosting.multi_model import TritonMultiModel
+from cdk_triton.hosting.network import add_vpc_endpoints
 from cdk_triton.hosting.processing_builder import SageMakerProcessingBuilder
 from cdk_triton.hosting.scaling import ScalableInstanceCount
 from cdk_triton.hosting.store import ITritonArtifactStore, TritonArtifactStore
@@ -24,4 +25,5 @@ __all__ = [
     "TritonModel",
     "TritonMultiModel",
     "TritonVariant",
+    "add_vpc_endpoints",
 ]

@@ -17,6 +17,7 @@ from constructs import Construct
 
 from cdk_triton.hosting.acknowledgements import acknowledge_wildcard, objects_as_imported
 from cdk_triton.hosting.images import ContainerImage
+from cdk_triton.hosting.network import SAGEMAKER_PERMISSION, Network, acknowledge_network, network_statements
 
 __all__ = ["execution_role", "grant_execution"]
 
@@ -41,7 +42,12 @@ def execution_role(scope: Construct, role: iam.IRole | None) -> iam.IRole:
 
 
 def grant_execution(
-    role: iam.IRole, scope: Construct, bucket: s3.IBucket, prefix: str, image: ContainerImage
+    role: iam.IRole,
+    scope: Construct,
+    bucket: s3.IBucket,
+    prefix: str,
+    image: ContainerImage,
+    place: Network | None = None,
 ) -> iam.Policy:
     """Allow what a Triton container needs, by the child `Policy`, which must exist before the Model.
 
@@ -51,6 +57,7 @@ def grant_execution(
         bucket: the store's bucket.
         prefix: the object keys that the model is read from.
         image: the container's image.
+        place: the subnets and security groups of the instances; None where they are in no VPC of the user's.
     """
     objects = f"{prefix}*"
     log_groups = Stack.of(scope).format_arn(
@@ -85,6 +92,8 @@ def grant_execution(
         )
     else:
         statements.append(iam.PolicyStatement(actions=list(PULL_ACTIONS), resources=[image.repository_arn]))
+    if place is not None:
+        statements += network_statements(scope, place, permission=SAGEMAKER_PERMISSION)
     policy = iam.Policy(scope, "Policy", statements=statements)
     role.attach_inline_policy(policy)  # and not `roles=`: a role may say that nobody changes it
     acknowledge_wildcard(
@@ -96,6 +105,9 @@ def grant_execution(
     acknowledge_wildcard(
         policy,
         "*",
-        "ecr:GetAuthorizationToken and cloudwatch:PutMetricData know no resources; the latter has a condition.",
+        "ecr:GetAuthorizationToken, cloudwatch:PutMetricData, which has a condition, and the ec2:Describe actions know "
+        "no resources.",
     )
+    if place is not None:
+        acknowledge_network(policy)
     return policy

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Protocol, runtime_checkable
 
+import jsii
 from aws_cdk import Resource
+from aws_cdk import aws_ec2 as ec2
 from aws_cdk import aws_iam as iam
 from aws_cdk import aws_sagemaker as sagemaker
 from constructs import Construct, Node
@@ -18,6 +20,7 @@ from cdk_triton.hosting.delivery import deliver, prepare
 from cdk_triton.hosting.execution_role import execution_role, grant_execution
 from cdk_triton.hosting.findings import report
 from cdk_triton.hosting.images import container_image
+from cdk_triton.hosting.network import connections, model_network, vpc_config
 from cdk_triton.hosting.settings import warn_about_host
 from cdk_triton.hosting.store import ITritonArtifactStore, store_of
 from cdk_triton.sagemaker import ServingPlatform
@@ -39,6 +42,10 @@ class ITritonModel(Protocol):
         """The name of the SageMaker Model; a token."""
 
     @property
+    def role(self) -> iam.IRole:
+        """The execution role."""
+
+    @property
     def platform(self) -> ServingPlatform:
         """What serves it: the instance type and host AMI of a variant follow from it."""
 
@@ -58,6 +65,7 @@ class ITritonModel(Protocol):
         """
 
 
+@jsii.implements(ec2.IConnectable)
 class TritonModel(Resource):
     """Serves one model repository: SageMaker downloads its archive and loads its entry model when an instance starts.
 
@@ -82,11 +90,16 @@ class TritonModel(Resource):
         store: keeps the archive; without it the stack gets a store of its own.
         environment: how the container starts Triton; by default it loads the entry model, with the verbose log off.
         role: the execution role, which gets the permissions that it needs; by default a new one.
+        vpc: the VPC that the instances are in, and download from S3 through; by default one of SageMaker's own.
+        vpc_subnets: which of its subnets, at least two in different availability zones; by default the private ones.
+        security_groups: of the instances, up to 5; by default a new one that lets everything out and nothing in.
+        network_isolation: whether the containers are cut off from every network and get no AWS credentials. SageMaker
+            still brings archives and requests.
 
     Raises:
         ConfigurationError: SageMaker has no image of this release in the stack's region, a field of the environment
-            does not fit, the directory's name cannot be part of an object key, or there are recipes and the store has
-            no builder with the platform's GPU.
+            does not fit, the directory's name cannot be part of an object key, the subnets or security groups are not
+            what SageMaker takes, or there are recipes and the store has no builder with the platform's GPU.
         ArchiveError: the archive cannot be written.
     """
 
@@ -100,10 +113,15 @@ class TritonModel(Resource):
         store: ITritonArtifactStore | None = None,
         environment: ContainerEnvironment | None = None,
         role: iam.IRole | None = None,
+        vpc: ec2.IVpc | None = None,
+        vpc_subnets: ec2.SubnetSelection | None = None,
+        security_groups: Sequence[ec2.ISecurityGroup] | None = None,
+        network_isolation: bool = False,
     ) -> None:
         super().__init__(scope, id)
         self.repository = repository
         self.platform = platform
+        self._place = model_network(self, vpc, vpc_subnets, security_groups)
         settings = ContainerEnvironment() if environment is None else environment
         sound = report(self, check(repository, "single", platform, settings), what=str(repository.root))
         recipes = check_recipes(self, repository, platform, what=str(repository.root))
@@ -117,12 +135,14 @@ class TritonModel(Resource):
         home = store_of(self, store)
         delivery = deliver(self, assembly, home, {repository.name: artifact}, platform=platform, image=image)
         self.role = execution_role(self, role)
-        policy = grant_execution(self.role, self, home.bucket, layout.archive_prefix(artifact.name), image)
+        policy = grant_execution(self.role, self, home.bucket, layout.archive_prefix(artifact.name), image, self._place)
 
         self._model = sagemaker.CfnModel(
             self,
             "Resource",
             execution_role_arn=self.role.role_arn,
+            vpc_config=vpc_config(self._place),
+            enable_network_isolation=True if network_isolation else None,
             primary_container=sagemaker.CfnModel.ContainerDefinitionProperty(
                 image=image.uri,
                 mode="SingleModel",
@@ -132,6 +152,18 @@ class TritonModel(Resource):
         )
         # CreateModel looks for the archive, with the role: both have to be there.
         self._model.node.add_dependency(delivery, policy)
+        if self._place is not None:
+            self._model.node.add_dependency(*self._place.established)
+
+    @property
+    @jsii.member(jsii_name="connections")
+    def connections(self) -> ec2.Connections:
+        """What its instances may reach and be reached by in their VPC.
+
+        Raises:
+            ConfigurationError: it is in no VPC.
+        """
+        return connections(self, self._place)
 
     @property
     def model_name(self) -> str:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 
+import jsii
 from aws_cdk import Names, Resource
+from aws_cdk import aws_ec2 as ec2
 from aws_cdk import aws_iam as iam
 from aws_cdk import aws_sagemaker as sagemaker
 from constructs import Construct
@@ -19,6 +21,7 @@ from cdk_triton.hosting.delivery import deliver, prepare
 from cdk_triton.hosting.execution_role import execution_role, grant_execution
 from cdk_triton.hosting.findings import report
 from cdk_triton.hosting.images import container_image
+from cdk_triton.hosting.network import connections, model_network, vpc_config
 from cdk_triton.hosting.settings import warn_about_fleet, warn_about_host
 from cdk_triton.hosting.store import ITritonArtifactStore, store_of
 from cdk_triton.sagemaker import ServingPlatform
@@ -27,6 +30,7 @@ from cdk_triton.triton import ContainerEnvironment, ModelRepository
 __all__ = ["TritonMultiModel"]
 
 
+@jsii.implements(ec2.IConnectable)
 class TritonMultiModel(Resource):
     """A fleet: ensembles that share the instances of one endpoint, each loaded when it is first called for.
 
@@ -56,11 +60,18 @@ class TritonMultiModel(Resource):
         store: keeps the archives; without it the stack gets a store of its own.
         environment: how the container starts Triton; by default with the verbose log off.
         role: the execution role, which gets the permissions that it needs; by default a new one.
+        vpc: the VPC that the instances are in, and download from S3 through; by default one of SageMaker's own.
+        vpc_subnets: which of its subnets, at least two in different availability zones; by default the private ones.
+        security_groups: of the instances, up to 5; by default a new one that lets everything out and nothing in.
+        network_isolation: whether the containers are cut off from every network and get no AWS credentials. SageMaker
+            still brings archives and requests.
+        model_cache: False: an instance forgets an ensemble as soon as it has answered, which may suit very many of them
+            that are rarely called.
 
     Raises:
         ConfigurationError: there is no ensemble, a name cannot be a `TargetModel`, SageMaker has no image of this
-            release in the stack's region, a field of the environment does not fit, or there are recipes and the store
-            has no builder with the platform's GPU.
+            release in the stack's region, a field of the environment does not fit, the subnets or security groups are
+            not what SageMaker takes, or there are recipes and the store has no builder with the platform's GPU.
         ArchiveError: an archive cannot be written.
     """
 
@@ -74,6 +85,11 @@ class TritonMultiModel(Resource):
         store: ITritonArtifactStore | None = None,
         environment: ContainerEnvironment | None = None,
         role: iam.IRole | None = None,
+        vpc: ec2.IVpc | None = None,
+        vpc_subnets: ec2.SubnetSelection | None = None,
+        security_groups: Sequence[ec2.ISecurityGroup] | None = None,
+        network_isolation: bool = False,
+        model_cache: bool = True,
     ) -> None:
         super().__init__(scope, id)
         if not ensembles:
@@ -84,6 +100,7 @@ class TritonMultiModel(Resource):
         for name in ensembles:
             layout.check_name(name, "the ensemble")
         self.platform = platform
+        self._place = model_network(self, vpc, vpc_subnets, security_groups)
         self.fleet_name = Names.unique_resource_name(self, separator="-", max_length=63).lower()
         settings = ContainerEnvironment() if environment is None else environment
         variables = settings.variables(multi_model=True)
@@ -107,21 +124,38 @@ class TritonMultiModel(Resource):
         home = store_of(self, store)
         delivery = deliver(self, assembly, home, artifacts, platform=platform, image=image, fleet=self.fleet_name)
         self.role = execution_role(self, role)
-        policy = grant_execution(self.role, self, home.bucket, layout.fleet_prefix(self.fleet_name), image)
+        policy = grant_execution(self.role, self, home.bucket, layout.fleet_prefix(self.fleet_name), image, self._place)
 
         self._model = sagemaker.CfnModel(
             self,
             "Resource",
             execution_role_arn=self.role.role_arn,
+            vpc_config=vpc_config(self._place),
+            enable_network_isolation=True if network_isolation else None,
             primary_container=sagemaker.CfnModel.ContainerDefinitionProperty(
                 image=image.uri,
                 mode="MultiModel",
                 model_data_url=home.bucket.s3_url_for_object(layout.fleet_prefix(self.fleet_name, platform.label)),
                 environment=variables,
+                multi_model_config=None
+                if model_cache
+                else sagemaker.CfnModel.MultiModelConfigProperty(model_cache_setting="Disabled"),
             ),
         )
         # An endpoint over an empty prefix comes up and knows no model: the copies come first.
         self._model.node.add_dependency(delivery, policy)
+        if self._place is not None:
+            self._model.node.add_dependency(*self._place.established)
+
+    @property
+    @jsii.member(jsii_name="connections")
+    def connections(self) -> ec2.Connections:
+        """What its instances may reach and be reached by in their VPC.
+
+        Raises:
+            ConfigurationError: it is in no VPC.
+        """
+        return connections(self, self._place)
 
     @property
     def model_name(self) -> str:

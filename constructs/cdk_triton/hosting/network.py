@@ -14,20 +14,24 @@ from dataclasses import dataclass
 from aws_cdk import Stack
 from aws_cdk import aws_ec2 as ec2
 from aws_cdk import aws_iam as iam
+from aws_cdk import aws_sagemaker as sagemaker
 from constructs import Construct, IDependable
 
 from cdk_triton.errors import ConfigurationError
-from cdk_triton.hosting.acknowledgements import acknowledge_wildcard
+from cdk_triton.hosting.acknowledgements import acknowledge, acknowledge_wildcard
 
 __all__ = [
     "VPC_ENDPOINTS",
     "Network",
+    "acknowledge_network",
     "add_vpc_endpoints",
     "allow_network",
     "check_network",
+    "connections",
     "model_network",
     "network",
     "network_statements",
+    "vpc_config",
 ]
 
 MAX_SUBNETS, MAX_SECURITY_GROUPS = 16, 5
@@ -135,6 +139,28 @@ def model_network(
     return _network(scope, vpc, subnets, groups)
 
 
+def vpc_config(place: Network | None) -> sagemaker.CfnModel.VpcConfigProperty | None:
+    """Where a model runs, as a Model writes it."""
+    if place is None:
+        return None
+    return sagemaker.CfnModel.VpcConfigProperty(
+        subnets=list(place.subnets), security_group_ids=list(place.security_groups)
+    )
+
+
+def connections(model: Construct, place: Network | None) -> ec2.Connections:
+    """The network access of a model, for CDK's `allow_to` and `allow_from`.
+
+    Raises:
+        ConfigurationError: it is in no VPC.
+    """
+    if place is None:
+        raise ConfigurationError(
+            f"{model.node.path} is in no VPC, so there is no network access to manage: give it vpc="
+        )
+    return ec2.Connections(security_groups=list(place.groups))
+
+
 def network_statements(
     scope: Construct, place: Network, *, permission: Sequence[str], authorized: str | None = None
 ) -> list[iam.PolicyStatement]:
@@ -188,12 +214,13 @@ def add_vpc_endpoints(
     """Add to a VPC what endpoints, builds and callers need where it has no way to the internet.
 
     The one for S3 is a gateway and costs nothing; each of the others costs by the hour and subnet. They are children of
-    the VPC named `Triton<service>`, answer to the names that AWS's SDKs use, and let the whole VPC in on port 443.
+    the VPC named `Triton<service>`, and answer to the names that AWS's SDKs use. Their one security group lets the VPC
+    in, on port 443.
 
     An endpoint of the same stack may come up before them: `model.node.add_dependency(*endpoints.values())`.
 
     Args:
-        vpc: the VPC; an imported one must know its route tables.
+        vpc: the VPC; an imported one must know its route tables and its CIDR block.
         subnets: where the interfaces go; by default the private subnets.
         without: services of `VPC_ENDPOINTS` that the VPC has endpoints for already, which AWS refuses to have twice.
 
@@ -207,20 +234,36 @@ def add_vpc_endpoints(
         raise ConfigurationError(
             f"without={unknown[0]!r} is no service that gets a VPC endpoint: use any of {', '.join(VPC_ENDPOINTS)}"
         )
+    group = _endpoints_group(vpc) if set(VPC_ENDPOINTS) - set(without) - {"s3"} else None
     added: dict[str, ec2.VpcEndpoint] = {}
     for service in (service for service in VPC_ENDPOINTS if service not in without):
         id = f"Triton{''.join(part.capitalize() for part in service.split('.'))}"  # noqa: A001 - CDK's name
-        if service == "s3":
+        if group is None or service == "s3":
             added[service] = vpc.add_gateway_endpoint(id, service=ec2.GatewayVpcEndpointAwsService.S3)
         else:
             aws = ec2.InterfaceVpcEndpointAwsService(service)
-            added[service] = vpc.add_interface_endpoint(id, service=aws, subnets=subnets)
+            # Not `open`, by which CDK would add the same rule once more for each.
+            added[service] = vpc.add_interface_endpoint(
+                id, service=aws, subnets=subnets, security_groups=[group], open=False
+            )
     return added
+
+
+def _endpoints_group(vpc: ec2.IVpc) -> ec2.SecurityGroup:
+    # Beside the VPC and not below it: to Python, an imported one is no Construct.
+    scope = vpc.node.scope if isinstance(vpc.node.scope, Construct) else Stack.of(vpc)
+    description = "cdk-triton: VPC endpoints of AWS services"
+    group = ec2.SecurityGroup(scope, f"{vpc.node.id}TritonEndpoints", vpc=vpc, description=description)
+    group.add_ingress_rule(ec2.Peer.ipv4(vpc.vpc_cidr_block), ec2.Port.tcp(443), "from within the VPC")
+    acknowledge(group, "EC23", "Only the VPC's own addresses, on port 443; cdk-nag cannot read a CIDR by reference.")
+    return group
 
 
 def _selected(vpc: ec2.IVpc, selection: ec2.SubnetSelection | None) -> list[ec2.ISubnet]:
     if selection is None:
         return list(vpc.select_subnets().subnets)
+    if selection.subnets is not None and selection.subnet_filters is None:
+        return list(selection.subnets)  # CDK would ask for their zones, which an imported subnet may not know
     found = vpc.select_subnets(
         availability_zones=selection.availability_zones,
         one_per_az=selection.one_per_az,
