@@ -145,6 +145,21 @@ class TestThroughTheStartScript:
             id="a port",
         ),
         pytest.param({"port": 0}, "port is a whole number from 1 to 65535, got 0", id="zero is not left out"),
+        pytest.param(
+            {"allow_metrics": True, "metrics_port": 8080},
+            "metrics_port is 8080, and so is port, so that the server would not start; choose another one",
+            id="SageMaker's port for metrics",
+        ),
+        pytest.param(
+            {"allow_grpc": True, "grpc_port": 8002, "allow_metrics": True},
+            "metrics_port is 8002, and so is grpc_port, so that",
+            id="one port for two",
+        ),
+        pytest.param(
+            {"allow_metrics": True, "safe_port_range": (9000, 9010)},
+            "metrics_port is 8002, outside of safe_port_range (9000, 9010), so that the server would not start",
+            id="a port outside of the range",
+        ),
         pytest.param({"thread_count": 0}, "thread_count is a whole number of at least 1, got 0", id="no threads"),
         pytest.param({"thread_count": True}, "thread_count is a whole number of at least 1, got True", id="a flag"),
         pytest.param({"shm_default_byte_size": 1.5}, "a whole number of at least 1, got 1.5", id="half a byte"),
@@ -221,3 +236,7 @@ def test_it_is_a_value() -> None:
     assert hash(first) == hash(second)
     with pytest.raises(TypeError):
         first.extra["A"] = "2"  # type: ignore[index]
+
+
+def test_a_port_that_is_not_opened_collides_with_none() -> None:
+    ContainerEnvironment(metrics_port=8080, grpc_port=8080, safe_port_range=(9000, 9010))

@@ -27,6 +27,11 @@ MAX_TEXT_BYTES: Final = 1024
 MAX_BYTES: Final = 32 * 1024
 """Bytes of all names and values together."""
 
+SAGEMAKER_PORT: Final = 8080
+GRPC_PORT: Final = 8001
+METRICS_PORT: Final = 8002
+"""Triton's defaults (src/command_line_parser.h of triton-inference-server/server)."""
+
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 # What bash would split, expand or leave standing wrongly in an unquoted expansion.
@@ -55,8 +60,9 @@ class ContainerEnvironment:
         log_info: informational lines in the log.
         log_warning: warnings in the log.
         log_error: errors in the log.
-        allow_metrics: answer Prometheus' requests on `metrics_port`. From 23.07.
-        metrics_port: default 8002. From 23.07.
+        allow_metrics: answer Prometheus' requests on `metrics_port`, which nothing outside the container reaches: what
+            SageMaker scrapes is port 8080. From 23.07.
+        metrics_port: default 8002, and never the port of SageMaker's protocol. From 23.07.
         allow_grpc: answer gRPC on `grpc_port`; nothing outside the container reaches it. From 23.07.
         grpc_port: default 8001. From 23.07.
         thread_count: threads that answer requests; default 8.
@@ -119,6 +125,7 @@ class ContainerEnvironment:
         self._check_number("shm_growth_byte_size", 1)
         self._check_fraction("model_load_gpu_limit")
         self._check_port_range()
+        self._check_ports()
         self._check_words()
         self._check_extra()
         object.__setattr__(self, "additional_args", tuple(self.additional_args))
@@ -220,6 +227,28 @@ class ContainerEnvironment:
             raise ConfigurationError(
                 f"safe_port_range is two ports from 1 to 65535, the lower one first, got {ports!r}; write (9000, 9010)"
             )
+
+    def _check_ports(self) -> None:
+        # CheckPortCollision in src/command_line_parser.cc of triton-inference-server/server: it exits.
+        used: dict[int, str] = {self.port or SAGEMAKER_PORT: "port"}
+        for name, allowed, default in (
+            ("grpc", self.allow_grpc, GRPC_PORT),
+            ("metrics", self.allow_metrics, METRICS_PORT),
+        ):
+            if not allowed:
+                continue
+            field_name, number = f"{name}_port", getattr(self, f"{name}_port") or default
+            if number in used:
+                raise ConfigurationError(
+                    f"{field_name} is {number}, and so is {used[number]}, so that the server would not start; choose "
+                    "another one"
+                )
+            used[number] = field_name
+            if self.safe_port_range is not None and not self.safe_port_range[0] <= number <= self.safe_port_range[1]:
+                raise ConfigurationError(
+                    f"{field_name} is {number}, outside of safe_port_range {self.safe_port_range}, so that the server "
+                    "would not start; choose one of these"
+                )
 
     def _check_words(self) -> None:
         for name in ("additional_args", "additional_models"):
