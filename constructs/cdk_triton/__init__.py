@@ -12,7 +12,12 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from cdk_triton.artifacts import CondaEnvironment, DaliPipeline, OnnxExport, Parity, S3File, TensorRTPlan, Tolerance
     from cdk_triton.hosting import (
+        AllAtOnce,
+        Canary,
+        Capacity,
         CodeBuildGpuBuilder,
+        Linear,
+        Rolling,
         SageMakerProcessingBuilder,
         TritonArtifactStore,
         TritonEndpoint,
@@ -25,13 +30,18 @@ if TYPE_CHECKING:
     from cdk_triton.triton import ContainerEnvironment, ModelRepository
 
 __all__ = [
+    "AllAtOnce",
+    "Canary",
+    "Capacity",
     "CodeBuildGpuBuilder",
     "CondaEnvironment",
     "ContainerEnvironment",
     "DaliPipeline",
+    "Linear",
     "ModelRepository",
     "OnnxExport",
     "Parity",
+    "Rolling",
     "S3File",
     "SageMakerProcessingBuilder",
     "ServingPlatform",
@@ -46,13 +56,18 @@ __all__ = [
 ]
 
 _ROOM_OF = {
+    "AllAtOnce": "hosting",
+    "Canary": "hosting",
+    "Capacity": "hosting",
     "CodeBuildGpuBuilder": "hosting",
     "CondaEnvironment": "artifacts",
     "ContainerEnvironment": "triton",
     "DaliPipeline": "artifacts",
+    "Linear": "hosting",
     "ModelRepository": "triton",
     "OnnxExport": "artifacts",
     "Parity": "artifacts",
+    "Rolling": "hosting",
     "S3File": "artifacts",
     "SageMakerProcessingBuilder": "hosting",
     "ServingPlatform": "sagemaker",

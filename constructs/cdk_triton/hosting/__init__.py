@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from cdk_triton.hosting.codebuild_gpu_builder import CodeBuildGpuBuilder
+from cdk_triton.hosting.deployment import AllAtOnce, Canary, Capacity, DeploymentPolicy, Linear, Rolling
 from cdk_triton.hosting.endpoint import TritonEndpoint
 from cdk_triton.hosting.endpoint_variant import EndpointVariant
 from cdk_triton.hosting.model import ITritonModel, TritonModel
@@ -14,10 +15,16 @@ from cdk_triton.hosting.store import ITritonArtifactStore, TritonArtifactStore
 from cdk_triton.hosting.variant import TritonVariant
 
 __all__ = [
+    "AllAtOnce",
+    "Canary",
+    "Capacity",
     "CodeBuildGpuBuilder",
+    "DeploymentPolicy",
     "EndpointVariant",
     "ITritonArtifactStore",
     "ITritonModel",
+    "Linear",
+    "Rolling",
     "SageMakerProcessingBuilder",
     "ScalableInstanceCount",
     "TritonArtifactStore",

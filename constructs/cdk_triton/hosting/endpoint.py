@@ -16,6 +16,8 @@ from constructs import Construct
 
 from cdk_triton.errors import ConfigurationError
 from cdk_triton.hosting.alarms import AlarmThresholds
+from cdk_triton.hosting.deployment import DeploymentPolicy
+from cdk_triton.hosting.endpoint_updates import EndpointUpdates, check_deployment
 from cdk_triton.hosting.endpoint_variant import EndpointVariant
 from cdk_triton.hosting.layout import target_model_pattern
 from cdk_triton.hosting.metrics import VariantMetrics
@@ -48,10 +50,13 @@ class TritonEndpoint(Resource, VariantMetrics):
             cannot be replaced by CloudFormation.
         encryption_key: encrypts the EBS volumes of the instances; who deploys needs `kms:CreateGrant` on it. Instance
             types with disks of their own have no such volume. Without it, SageMaker makes a key and discards it.
+        deployment: how an update reaches the instances: `AllAtOnce`, `Canary`, `Linear` or `Rolling`. By default all
+            requests move to the new instances as soon as these answer.
 
     Raises:
         ConfigurationError: both or neither of `model` and `variants`, two variants of one name, more of them than
-            SageMaker takes, no variant with a weight, a shadow that SageMaker does not take, or a bad name.
+            SageMaker takes, no variant with a weight, a shadow that SageMaker does not take, a bad name, or a
+            deployment policy that does not fit the variants or the name.
     """
 
     def __init__(
@@ -64,6 +69,7 @@ class TritonEndpoint(Resource, VariantMetrics):
         shadow: TritonVariant | None = None,
         endpoint_name: str | None = None,
         encryption_key: kms.IKey | None = None,
+        deployment: DeploymentPolicy | None = None,
     ) -> None:
         self._variants = production_variants(model, variants)
         self._shadow = shadow
@@ -72,6 +78,7 @@ class TritonEndpoint(Resource, VariantMetrics):
         served = self._variants if shadow is None else (*self._variants, shadow)
         if endpoint_name is not None:
             check_sagemaker_name(endpoint_name, "endpoint_name")
+        check_deployment(deployment, self._variants, endpoint_name, f"{scope.node.path}/{id}")
         super().__init__(scope, id, physical_name=endpoint_name)
         warn_about_storage(self, served, encryption_key)
         config = sagemaker.CfnEndpointConfig(
@@ -90,6 +97,7 @@ class TritonEndpoint(Resource, VariantMetrics):
         # SageMaker uses a model's role until the endpoint is gone, so its policy must go after the endpoint.
         for variant in served:
             self._endpoint.node.add_dependency(variant.model)
+        self._updates = EndpointUpdates(self, self._endpoint, self._variants, deployment)
         self._in_service = {
             v.variant_name: EndpointVariant(self, self._endpoint, v, self._keep_instance_counts) for v in served
         }
@@ -171,10 +179,7 @@ class TritonEndpoint(Resource, VariantMetrics):
 
     def _keep_instance_counts(self) -> None:
         """Let updates keep the instance counts that scaling has found; weights are taken from the new configuration."""
-        self._endpoint.retain_all_variant_properties = True
-        self._endpoint.exclude_retained_variant_properties = [
-            sagemaker.CfnEndpoint.VariantPropertyProperty(variant_property_type="DesiredWeight")
-        ]
+        self._updates.keep_instance_counts()
 
     def monitor(
         self,
@@ -210,6 +215,17 @@ class TritonEndpoint(Resource, VariantMetrics):
             log_retention=log_retention,
             runbook=runbook,
         )
+
+    def add_rollback_alarms(self, *alarms: cloudwatch.IAlarm) -> None:
+        """Let alarms, of the endpoint's metrics for one, roll back an update that sets them off.
+
+        They are watched while the deployment policy waits. Whoever goes off already when an update begins ends it.
+
+        Raises:
+            ConfigurationError: there is no deployment policy that waits, the endpoint has no literal `endpoint_name`,
+                or there are more alarms than SageMaker watches.
+        """
+        self._updates.add_alarms(alarms)
 
     @jsii.member(jsii_name="grantInvoke")
     def grant_invoke(self, grantee: iam.IGrantable, *, target_models: Sequence[str] | None = None) -> iam.Grant:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
+from aws_cdk import Token
 from aws_cdk import aws_sagemaker as sagemaker
 from constructs import Construct
 
@@ -43,8 +44,10 @@ class EndpointVariant(Construct, VariantMetrics):
 
     @property
     def metric_dimensions(self) -> Mapping[str, str]:
-        """`EndpointName` and `VariantName`."""
-        return {"EndpointName": self._endpoint.attr_endpoint_name, "VariantName": self.variant.variant_name}
+        """`EndpointName` and `VariantName`; a literal name as such, so that an alarm may come before the endpoint."""
+        given = self._endpoint.endpoint_name
+        name = self._endpoint.attr_endpoint_name if given is None or Token.is_unresolved(given) else given
+        return {"EndpointName": name, "VariantName": self.variant.variant_name}
 
     @property
     def scalable_instance_count(self) -> ScalableInstanceCount | None:

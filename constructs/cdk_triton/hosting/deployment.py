@@ -1,0 +1,406 @@
+"""How SageMaker brings an endpoint to a new configuration: typed deployment policies.
+
+Sources: the shapes below `DeploymentConfig` in the service model `sagemaker` 2017-07-24 of botocore 1.44.5, and the
+pages "Deployment guardrails for updating models in production", "Auto-Rollback Configuration and Monitoring" and
+"Exclusions" of SageMaker's developer guide. Without a policy, SageMaker makes a new fleet, sends it all requests as
+soon as it answers, and ends the old one.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import KW_ONLY, dataclass
+
+from aws_cdk import Duration
+from aws_cdk import aws_cloudwatch as cloudwatch
+from aws_cdk import aws_sagemaker as sagemaker
+
+from cdk_triton.errors import ConfigurationError
+from cdk_triton.hosting.variant import is_token
+from cdk_triton.sagemaker.limits import (
+    MAX_ROLLBACK_ALARMS,
+    MAX_UPDATE_SECONDS,
+    MAX_UPDATE_WAIT_SECONDS,
+    MIN_UPDATE_SECONDS,
+)
+
+__all__ = ["AllAtOnce", "Canary", "Capacity", "DeploymentPolicy", "Linear", "Rolling", "check_alarms"]
+
+MAX_STEP_PERCENT = 50
+"""Of a canary, of a linear step and of a batch: at most half of a variant's instances (CanarySize, LinearStepSize,
+MaximumBatchSize)."""
+
+MIN_LINEAR_PERCENT = 10
+"""LinearStepSize: 10 to 50 % of a variant's instances."""
+
+MIN_BATCH_PERCENT = 5
+"""MaximumBatchSize: 5 to 50 % of a variant's instances."""
+
+
+@dataclass(frozen=True)
+class Capacity:
+    """A part of each variant's instances: SageMaker's `CapacitySize`.
+
+    Attributes:
+        percent: of the instances, 1 to 100.
+        instances: their number instead, at least 1.
+
+    Raises:
+        ConfigurationError: both or neither of them, or a value out of its range.
+    """
+
+    percent: int | None = None
+    _: KW_ONLY
+    instances: int | None = None
+
+    def __post_init__(self) -> None:
+        """Refuse what UpdateEndpoint would refuse."""
+        if (self.percent is None) == (self.instances is None):
+            raise ConfigurationError(f"{self!r} says both or nothing: give either percent or instances")
+        for name, value, most in (("percent", self.percent, 100), ("instances", self.instances, None)):
+            if value is not None and not _is_whole(value, most):
+                upper = f"1 to {most}" if most else "at least 1"
+                raise ConfigurationError(f"{name} of a Capacity is {value!r}: use a whole number, {upper}")
+
+    def __str__(self) -> str:
+        """As an error message says it."""
+        if self.percent is not None:
+            return f"{self.percent} %"
+        return f"{self.instances} instance{'' if self.instances == 1 else 's'}"
+
+    @property
+    def smallest_fleet(self) -> int:
+        """How few instances a variant may have for this to be at most half of them; tokens count as 1."""
+        if self.instances is None:
+            return 2
+        return 2 if is_token(self.instances) else 2 * self.instances
+
+    def rendered(self) -> sagemaker.CfnEndpoint.CapacitySizeProperty:
+        """As a template has it."""
+        if self.percent is not None:
+            return sagemaker.CfnEndpoint.CapacitySizeProperty(type="CAPACITY_PERCENT", value=self.percent)
+        return sagemaker.CfnEndpoint.CapacitySizeProperty(type="INSTANCE_COUNT", value=self.instances or 0)
+
+
+@dataclass(frozen=True, kw_only=True)
+class DeploymentPolicy(ABC):
+    """How an endpoint is updated: `AllAtOnce`, `Canary`, `Linear` or `Rolling`.
+
+    A fleet here is the instances of one configuration: SageMaker makes a new fleet and ends the old one. Where an
+    instance of the new one does not start, or one of the alarms goes off, all requests go back to the old fleet.
+
+    Attributes:
+        alarms: what rolls an update back, at most 10. They need the endpoint's name, so that the endpoint must have an
+            `endpoint_name`; those that are made of its metrics are added by `TritonEndpoint.add_rollback_alarms`.
+        maximum_time: how long the update may take altogether, 600 to 28800 seconds; longer than all its waiting. None:
+            SageMaker's default, which it does not document.
+    """
+
+    alarms: Sequence[cloudwatch.IAlarm] = ()
+    maximum_time: Duration | None = None
+
+    def __post_init__(self) -> None:
+        """Refuse what UpdateEndpoint would refuse."""
+        object.__setattr__(self, "alarms", tuple(self.alarms))
+        check_alarms(self, self.alarms)
+        self._check_seconds("maximum_time", self.maximum_time, MIN_UPDATE_SECONDS, MAX_UPDATE_SECONDS)
+
+    def _check_part(self, name: str, part: Capacity, least: int, most: int = MAX_STEP_PERCENT) -> None:
+        if part.percent is not None and not is_token(part.percent) and not least <= part.percent <= most:
+            raise ConfigurationError(
+                f"{name} of {type(self).__name__} is {part}: SageMaker takes {least} to {most} % of the instances"
+            )
+
+    def _check_waits(self, **waits: tuple[Duration | None, int]) -> None:
+        """Check each waiting time, which passes so many times at the least, and that they fit into the whole."""
+        for name, (wait, _) in waits.items():
+            self._check_seconds(name, wait, 0, MAX_UPDATE_WAIT_SECONDS)
+        waiting = sum((_seconds(wait) or 0) * times for wait, times in waits.values())
+        limit = _seconds(self.maximum_time)
+        if limit is not None and waiting >= limit:
+            raise ConfigurationError(
+                f"maximum_time of {type(self).__name__} is {limit:g} seconds and its waiting takes {waiting:g}, so "
+                "that every update would time out and be rolled back: allow more time, or wait less"
+            )
+
+    def _check_seconds(self, name: str, duration: Duration | None, least: int, most: int) -> None:
+        seconds = _seconds(duration)
+        if seconds is not None and not (least <= seconds <= most and seconds == int(seconds)):
+            raise ConfigurationError(
+                f"{name} of {type(self).__name__} is {seconds:g} seconds: SageMaker takes whole ones, {least} to {most}"
+            )
+
+    @property
+    @abstractmethod
+    def first_step(self) -> Capacity | None:
+        """What takes requests first; None where all instances do at once."""
+
+    @property
+    @abstractmethod
+    def watches(self) -> bool:
+        """Whether it waits at all: alarms are watched in waiting times only."""
+
+    @abstractmethod
+    def rendered(
+        self, rollback: sagemaker.CfnEndpoint.AutoRollbackConfigProperty | None
+    ) -> sagemaker.CfnEndpoint.DeploymentConfigProperty:
+        """As a template has it.
+
+        Args:
+            rollback: the alarms, where there are any.
+        """
+
+
+@dataclass(frozen=True, kw_only=True)
+class _BlueGreen(DeploymentPolicy):
+    """A policy that makes the whole new fleet before it moves requests; both are paid for until the old one is ended.
+
+    Attributes:
+        termination_wait: how long the old fleet is kept after all requests go to the new one, 0 to 3600 seconds. Alarms
+            are watched for as long. None: it is ended at once.
+    """
+
+    termination_wait: Duration | None = None
+
+    def _blue_green(
+        self,
+        routing: sagemaker.CfnEndpoint.TrafficRoutingConfigProperty,
+        rollback: sagemaker.CfnEndpoint.AutoRollbackConfigProperty | None,
+    ) -> sagemaker.CfnEndpoint.DeploymentConfigProperty:
+        return sagemaker.CfnEndpoint.DeploymentConfigProperty(
+            blue_green_update_policy=sagemaker.CfnEndpoint.BlueGreenUpdatePolicyProperty(
+                traffic_routing_configuration=routing,
+                termination_wait_in_seconds=_rendered(self.termination_wait),
+                maximum_execution_timeout_in_seconds=_rendered(self.maximum_time),
+            ),
+            auto_rollback_configuration=rollback,
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class AllAtOnce(_BlueGreen):
+    """All requests move to the new fleet in one step: SageMaker's way without a policy, with alarms and a wait.
+
+    Attributes:
+        alarms: see `DeploymentPolicy`.
+        termination_wait: how long the old fleet is kept after that, while the alarms are watched; 0 to 3600 seconds.
+            None: it is ended at once.
+        maximum_time: see `DeploymentPolicy`.
+
+    Raises:
+        ConfigurationError: a value is out of its range, or the waiting takes longer than the update may.
+    """
+
+    def __post_init__(self) -> None:
+        """Refuse what UpdateEndpoint would refuse, or could never finish."""
+        super().__post_init__()
+        self._check_waits(termination_wait=(self.termination_wait, 1))
+
+    @property
+    def first_step(self) -> None:
+        """None: all instances take requests at once."""
+
+    @property
+    def watches(self) -> bool:
+        """Whether the old fleet is kept for a while."""
+        return _passes(self.termination_wait)
+
+    def rendered(
+        self, rollback: sagemaker.CfnEndpoint.AutoRollbackConfigProperty | None
+    ) -> sagemaker.CfnEndpoint.DeploymentConfigProperty:
+        """As a template has it; the API wants a waiting time although nothing waits."""
+        routing = sagemaker.CfnEndpoint.TrafficRoutingConfigProperty(type="ALL_AT_ONCE", wait_interval_in_seconds=0)
+        return self._blue_green(routing, rollback)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Canary(_BlueGreen):
+    """A small part of the new fleet takes requests first, the rest after a wait.
+
+    Attributes:
+        size: the part, at most 50 % of the instances.
+        wait: how long the alarms are watched before the rest follows, 0 to 3600 seconds.
+        alarms: see `DeploymentPolicy`.
+        termination_wait: how long the old fleet is kept after that, while the alarms are watched; 0 to 3600 seconds.
+            None: it is ended at once.
+        maximum_time: see `DeploymentPolicy`.
+
+    Raises:
+        ConfigurationError: a value is out of its range, or the waiting takes longer than the update may.
+    """
+
+    size: Capacity
+    wait: Duration
+
+    def __post_init__(self) -> None:
+        """Refuse what UpdateEndpoint would refuse, or could never finish."""
+        super().__post_init__()
+        self._check_part("size", self.size, 1)
+        self._check_waits(wait=(self.wait, 1), termination_wait=(self.termination_wait, 1))
+
+    @property
+    def first_step(self) -> Capacity:
+        """The canary."""
+        return self.size
+
+    @property
+    def watches(self) -> bool:
+        """Whether it waits between steps or before the old fleet is ended."""
+        return _passes(self.wait, self.termination_wait)
+
+    def rendered(
+        self, rollback: sagemaker.CfnEndpoint.AutoRollbackConfigProperty | None
+    ) -> sagemaker.CfnEndpoint.DeploymentConfigProperty:
+        """As a template has it."""
+        routing = sagemaker.CfnEndpoint.TrafficRoutingConfigProperty(
+            type="CANARY", canary_size=self.size.rendered(), wait_interval_in_seconds=_rendered(self.wait)
+        )
+        return self._blue_green(routing, rollback)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Linear(_BlueGreen):
+    """The new fleet takes requests in equal steps, with a wait after each.
+
+    Attributes:
+        step: of one step, 10 to 50 % of the instances.
+        wait: how long the alarms are watched between two steps, 0 to 3600 seconds.
+        alarms: see `DeploymentPolicy`.
+        termination_wait: how long the old fleet is kept after the last step, while the alarms are watched; 0 to 3600
+            seconds. None: it is ended at once.
+        maximum_time: see `DeploymentPolicy`.
+
+    Raises:
+        ConfigurationError: a value is out of its range, or the waiting takes longer than the update may.
+    """
+
+    step: Capacity
+    wait: Duration
+
+    def __post_init__(self) -> None:
+        """Refuse what UpdateEndpoint would refuse, or could never finish."""
+        super().__post_init__()
+        self._check_part("step", self.step, MIN_LINEAR_PERCENT)
+        self._check_waits(wait=(self.wait, _waits_between(self.step)), termination_wait=(self.termination_wait, 1))
+
+    @property
+    def first_step(self) -> Capacity:
+        """The first of equal steps."""
+        return self.step
+
+    @property
+    def watches(self) -> bool:
+        """Whether it waits between steps or before the old fleet is ended."""
+        return _passes(self.wait, self.termination_wait)
+
+    def rendered(
+        self, rollback: sagemaker.CfnEndpoint.AutoRollbackConfigProperty | None
+    ) -> sagemaker.CfnEndpoint.DeploymentConfigProperty:
+        """As a template has it."""
+        routing = sagemaker.CfnEndpoint.TrafficRoutingConfigProperty(
+            type="LINEAR", linear_step_size=self.step.rendered(), wait_interval_in_seconds=_rendered(self.wait)
+        )
+        return self._blue_green(routing, rollback)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Rolling(DeploymentPolicy):
+    """Instances are replaced batch by batch, so that an update needs few more of them than there are; one variant only.
+
+    Attributes:
+        batch: how many at a time, 5 to 50 % of the instances.
+        wait: how long the alarms are watched after each batch, 0 to 3600 seconds.
+        rollback_batch: how many at a time where the update is rolled back. None: all at once, as blue/green does.
+        alarms: see `DeploymentPolicy`.
+        maximum_time: see `DeploymentPolicy`.
+
+    Raises:
+        ConfigurationError: a value is out of its range, or the waiting takes longer than the update may.
+    """
+
+    batch: Capacity
+    wait: Duration
+    rollback_batch: Capacity | None = None
+
+    def __post_init__(self) -> None:
+        """Refuse what UpdateEndpoint would refuse, or could never finish."""
+        super().__post_init__()
+        self._check_part("batch", self.batch, MIN_BATCH_PERCENT)
+        self._check_waits(wait=(self.wait, _waits_between(self.batch)))
+
+    @property
+    def first_step(self) -> Capacity:
+        """The first batch."""
+        return self.batch
+
+    @property
+    def watches(self) -> bool:
+        """Whether it waits between batches."""
+        return _passes(self.wait)
+
+    def rendered(
+        self, rollback: sagemaker.CfnEndpoint.AutoRollbackConfigProperty | None
+    ) -> sagemaker.CfnEndpoint.DeploymentConfigProperty:
+        """As a template has it."""
+        back = self.rollback_batch
+        return sagemaker.CfnEndpoint.DeploymentConfigProperty(
+            rolling_update_policy=sagemaker.CfnEndpoint.RollingUpdatePolicyProperty(
+                maximum_batch_size=self.batch.rendered(),
+                wait_interval_in_seconds=_rendered(self.wait) or 0,
+                rollback_maximum_batch_size=None if back is None else back.rendered(),
+                maximum_execution_timeout_in_seconds=_rendered(self.maximum_time),
+            ),
+            auto_rollback_configuration=rollback,
+        )
+
+
+def check_alarms(policy: DeploymentPolicy, alarms: Sequence[cloudwatch.IAlarm]) -> None:
+    """Refuse alarms that nobody would watch, and more of them than SageMaker takes (AlarmList).
+
+    Raises:
+        ConfigurationError: there are such.
+    """
+    name = type(policy).__name__
+    if len(alarms) > MAX_ROLLBACK_ALARMS:
+        raise ConfigurationError(
+            f"{name} has {len(alarms)} alarms, and SageMaker watches at most {MAX_ROLLBACK_ALARMS}: keep those that "
+            "tell a bad update"
+        )
+    if alarms and not policy.watches:
+        raise ConfigurationError(
+            f"{name} has alarms and no waiting time, and SageMaker watches alarms in waiting times only: let it wait "
+            "for some minutes"
+        )
+
+
+def _waits_between(part: Capacity) -> int:
+    """How often an update in such steps waits between two of them; once where only their number could tell."""
+    if part.percent is None or is_token(part.percent):
+        return 1
+    return max(1, math.ceil(100 / part.percent) - 1)
+
+
+def _passes(*waits: Duration | None) -> bool:
+    """Whether any time passes; what only the deployment knows is taken to."""
+    return any(wait is not None and _seconds(wait) != 0 for wait in waits)
+
+
+def _is_whole(value: object, most: int | None) -> bool:
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return False
+    if is_token(value):
+        return True
+    return isinstance(value, int) and value >= 1 and (most is None or value <= most)
+
+
+def _seconds(duration: Duration | None) -> float | None:
+    """Its seconds; None where there is none, or where only the deployment knows them."""
+    if duration is None or duration.is_unresolved():
+        return None
+    return duration.to_seconds(integral=False)
+
+
+def _rendered(duration: Duration | None) -> int | float | None:
+    return None if duration is None else duration.to_seconds()
