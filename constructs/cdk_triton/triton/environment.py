@@ -14,6 +14,7 @@ from types import MappingProxyType
 from typing import Final, Literal
 
 from cdk_triton.errors import ConfigurationError
+from cdk_triton.triton.secrets import looks_secret, secret_refusal
 
 __all__ = ["MAX_BYTES", "MAX_TEXT_BYTES", "MAX_VARIABLES", "ContainerEnvironment"]
 
@@ -76,7 +77,7 @@ class ContainerEnvironment:
         port: the port of SageMaker's protocol; default 8080. SageMaker sets it where it runs several containers.
         safe_port_range: first and last port that the server may use.
         additional_args: further arguments of tritonserver, one per item, without blanks and quotes. From 23.07.
-        extra: other variables, for the models' own use.
+        extra: other variables, for the models' own use. No secrets: whoever may describe the model reads them.
     """
 
     default_model_name: str | None = None
@@ -290,6 +291,8 @@ class ContainerEnvironment:
                     f"extra holds {name!r}, which the container's start script reads; use the field of "
                     "ContainerEnvironment for it"
                 )
+            if why := looks_secret(name, str(value)):
+                raise ConfigurationError(secret_refusal(name, why))
             if not isinstance(value, str):
                 raise ConfigurationError(f"the value of {name} in extra is a text, got {value!r}; write it as a text")
 

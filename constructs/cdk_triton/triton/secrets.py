@@ -1,0 +1,67 @@
+"""What looks like a secret among a container's variables, which everybody reads who may describe the model.
+
+SageMaker asks for none: "Don't include any sensitive data in your environment variables" (ContainerDefinition in its
+API reference). Nobody can tell a secret for certain. So a value counts as one in three cases only: CloudFormation would
+put it there out of a store of secrets; it has the form of a well-known credential; or its name says so and the value is
+neither a pointer (ARN, path, address) nor a switch. `EOS_TOKEN` and `MAX_TOKENS` are words of language models: a name
+that ends in `TOKEN` alone says nothing, unless the value is long and made of letters and digits, as only keys are.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+__all__ = ["STORES_OF_SECRETS", "looks_secret", "secret_refusal"]
+
+STORES_OF_SECRETS: Final = re.compile(r"\{\{resolve:(secretsmanager|ssm-secure):")
+"""CloudFormation's dynamic references to secrets, which stand in the model as plain text ("Dynamic references")."""
+
+# As gitleaks has them (config/gitleaks.toml: aws-access-token, github-*, gitlab-pat, huggingface-access-token, jwt,
+# openai-api-key, private-key, slack-*), without what depends on a name.
+_FORMS: Final = {
+    "an access key of AWS": r"\b(AKIA|ASIA)[A-Z0-9]{16}\b",
+    "a private key": r"-----BEGIN [A-Z ]*PRIVATE KEY",
+    "a token of Hugging Face": r"\bhf_[A-Za-z]{34}\b",
+    "a token of GitHub": r"\b(gh[opsru]_[A-Za-z0-9]{36}|github_pat_\w{22,})",
+    "a token of GitLab": r"\bglpat-[\w-]{20}",
+    "a token of Slack": r"\bxox[abeoprs]-[\w-]{10,}",
+    "a key of OpenAI": r"\bsk-[\w-]{32,}",
+    "a JSON web token": r"\bey[A-Za-z0-9_-]{15,}\.ey[A-Za-z0-9_-]{15,}\.",
+    "an address with a password": r"://[^/\s:@]+:[^/\s@]+@",
+}
+
+_SECRET_NAME: Final = re.compile(
+    r"(^|_)(password|passwd|passphrase|secret|(secret|api|private|access|secret_access)_?key|access_?key_?id"
+    r"|(access|api|auth|bearer|refresh|session)_?token|credentials?)$",
+    re.IGNORECASE,
+)
+_TOKEN_NAME: Final = re.compile(r"(^|_)token$", re.IGNORECASE)
+_KEY: Final = re.compile(r"(?=.*\d)(?=.*[A-Za-z])[\w.~+/=-]{16,}")
+_POINTER_OR_SWITCH: Final = re.compile(r"|0|1|true|false|none|arn:.*|/.*|[a-z][a-z0-9+.-]*://.*", re.IGNORECASE)
+_CDK_TOKEN: Final = re.compile(r"\$\{Token\[")
+
+
+def looks_secret(name: str, value: str) -> str | None:
+    """Why a variable's value seems to be a secret, as the end of a sentence about it; None if it does not.
+
+    A value with a CDK token in it is judged by what the template says, elsewhere.
+    """
+    if STORES_OF_SECRETS.search(value):
+        return "refers to a store of secrets, and CloudFormation would write the secret itself into the model"
+    for what, form in _FORMS.items():
+        if re.search(form, value):
+            return f"has the form of {what}"
+    if _CDK_TOKEN.search(value) or _POINTER_OR_SWITCH.fullmatch(value):
+        return None
+    if _SECRET_NAME.search(name) or (_TOKEN_NAME.search(name) and _KEY.fullmatch(value)):
+        return "is a secret by its name"
+    return None
+
+
+def secret_refusal(name: str, why: str) -> str:
+    """The sentence about it, without the value."""
+    return (
+        f"the environment variable {name!r} {why}, and whoever may describe the model reads a container's environment: "
+        "keep it in Secrets Manager, pass its ARN, and let the model fetch it with the execution role"
+    )
