@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field, fields
 from typing import Final
 
@@ -245,9 +245,7 @@ def threshold(rule: AlarmRule, thresholds: AlarmThresholds, variant: EndpointVar
     return number * rule.unit
 
 
-def add_alarms(
-    variant: EndpointVariant, thresholds: AlarmThresholds, actions: Sequence[cloudwatch.IAlarmAction], runbook: str
-) -> dict[str, cloudwatch.Alarm]:
+def add_alarms(variant: EndpointVariant, thresholds: AlarmThresholds, runbook: str) -> dict[str, cloudwatch.Alarm]:
     """Make the alarms of a variant below its child `Alarms`; returns them by name."""
     platform = variant.variant.model.platform
     if platform.instance.gpu_count is None:
@@ -263,7 +261,7 @@ def add_alarms(
         if limit is None:
             continue
         meaning = rule.meaning.format(_text(getattr(thresholds, rule.threshold)))
-        alarm = cloudwatch.Alarm(
+        made[rule.name] = cloudwatch.Alarm(
             scope,
             rule.name,
             alarm_description=f"{variant.node.path}: {meaning}. Runbook: {runbook}#{rule.name.lower()}",
@@ -277,8 +275,6 @@ def add_alarms(
             # Without requests SageMaker publishes no errors and no latencies, and that is no fault.
             treat_missing_data=cloudwatch.TreatMissingData.NOT_BREACHING,
         )
-        alarm.add_alarm_action(*actions)
-        made[rule.name] = alarm
     return made
 
 

@@ -11,6 +11,7 @@ from aws_cdk import aws_iam as iam
 from aws_cdk import aws_kms as kms
 from aws_cdk import aws_logs as logs
 from aws_cdk import aws_sagemaker as sagemaker
+from aws_cdk import aws_sns as sns
 from aws_cdk.interfaces.aws_sagemaker import EndpointReference
 from constructs import Construct
 
@@ -21,6 +22,7 @@ from cdk_triton.hosting.endpoint_updates import EndpointUpdates, check_deploymen
 from cdk_triton.hosting.endpoint_variant import EndpointVariant
 from cdk_triton.hosting.layout import target_model_pattern
 from cdk_triton.hosting.metrics import VariantMetrics
+from cdk_triton.hosting.metrics_config import MetricsConfig
 from cdk_triton.hosting.model import ITritonModel
 from cdk_triton.hosting.monitoring import RUNBOOK, EndpointMonitoring
 from cdk_triton.hosting.scaling import ScalableInstanceCount
@@ -52,6 +54,7 @@ class TritonEndpoint(Resource, VariantMetrics):
             types with disks of their own have no such volume. Without it, SageMaker makes a key and discards it.
         deployment: how an update reaches the instances: `AllAtOnce`, `Canary`, `Linear` or `Rolling`. By default all
             requests move to the new instances as soon as these answer.
+        metrics_config: what SageMaker publishes beside its standard metrics; by default it decides.
 
     Raises:
         ConfigurationError: both or neither of `model` and `variants`, two variants of one name, more of them than
@@ -70,6 +73,7 @@ class TritonEndpoint(Resource, VariantMetrics):
         endpoint_name: str | None = None,
         encryption_key: kms.IKey | None = None,
         deployment: DeploymentPolicy | None = None,
+        metrics_config: MetricsConfig | None = None,
     ) -> None:
         self._variants = production_variants(model, variants)
         self._shadow = shadow
@@ -87,6 +91,7 @@ class TritonEndpoint(Resource, VariantMetrics):
             production_variants=[production_variant(variant) for variant in self._variants],
             shadow_production_variants=None if shadow is None else [production_variant(shadow)],
             kms_key_id=None if encryption_key is None else encryption_key.key_arn,
+            metrics_config=None if metrics_config is None else metrics_config.rendered(),
         )
         self._endpoint = sagemaker.CfnEndpoint(
             self,
@@ -184,7 +189,7 @@ class TritonEndpoint(Resource, VariantMetrics):
     def monitor(
         self,
         *,
-        alarm_actions: Sequence[cloudwatch.IAlarmAction] = (),
+        topic: sns.ITopic | None = None,
         thresholds: AlarmThresholds | None = None,
         log_retention: logs.RetentionDays = logs.RetentionDays.THREE_MONTHS,
         runbook: str = RUNBOOK,
@@ -192,12 +197,15 @@ class TritonEndpoint(Resource, VariantMetrics):
         """Add a dashboard, alarms for each production variant, and a limit to how long the containers' logs are kept.
 
         Args:
-            alarm_actions: what every alarm does, such as `aws_cloudwatch_actions.SnsAction(topic)`. Without one, alarms
-                are seen on the dashboard only.
+            topic: where every alarm is published; alarms get the permission to, with the topic's key where it has one.
+                Without a topic, alarms are seen on the dashboard only.
             thresholds: what the alarms wait for, where the defaults do not suit.
             log_retention: how long the logs are kept; `INFINITE` leaves that alone.
             runbook: the address where you publish the guide's page on monitoring, or one of your own; `#` and the
                 alarm's name in small letters are added.
+
+        Returns:
+            The dashboard and the alarms, to which other actions may be added.
 
         Raises:
             ConfigurationError: the endpoint is monitored already, or `runbook` cannot be added to.
@@ -210,7 +218,7 @@ class TritonEndpoint(Resource, VariantMetrics):
             endpoint_name=self.endpoint_name,
             variants=[self._in_service[each.variant_name] for each in self._variants],
             shadow=None if self._shadow is None else self._in_service[self._shadow.variant_name],
-            alarm_actions=alarm_actions,
+            topic=topic,
             thresholds=thresholds,
             log_retention=log_retention,
             runbook=runbook,

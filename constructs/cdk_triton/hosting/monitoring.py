@@ -6,7 +6,10 @@ from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 
 from aws_cdk import aws_cloudwatch as cloudwatch
+from aws_cdk import aws_cloudwatch_actions as cloudwatch_actions
+from aws_cdk import aws_iam as iam
 from aws_cdk import aws_logs as logs
+from aws_cdk import aws_sns as sns
 from constructs import Construct
 
 from cdk_triton.errors import ConfigurationError
@@ -34,7 +37,7 @@ class EndpointMonitoring(Construct):
         endpoint_name: the endpoint's name; may be a token.
         variants: the production variants.
         shadow: the shadow variant.
-        alarm_actions: what every alarm does.
+        topic: where every alarm is published.
         thresholds: what the alarms wait for.
         log_retention: how long the logs are kept.
         runbook: the page that alarms and dashboard link to.
@@ -48,7 +51,7 @@ class EndpointMonitoring(Construct):
         endpoint_name: str,
         variants: Sequence[EndpointVariant],
         shadow: EndpointVariant | None = None,
-        alarm_actions: Sequence[cloudwatch.IAlarmAction] = (),
+        topic: sns.ITopic | None = None,
         thresholds: AlarmThresholds | None = None,
         log_retention: logs.RetentionDays = logs.RetentionDays.THREE_MONTHS,
         runbook: str = RUNBOOK,
@@ -60,11 +63,14 @@ class EndpointMonitoring(Construct):
         super().__init__(scope, id)
         limits = AlarmThresholds() if thresholds is None else thresholds
         self.alarms: Mapping[str, Mapping[str, cloudwatch.Alarm]] = MappingProxyType(
-            {
-                each.variant.variant_name: MappingProxyType(add_alarms(each, limits, alarm_actions, runbook))
-                for each in variants
-            }
+            {each.variant.variant_name: MappingProxyType(add_alarms(each, limits, runbook)) for each in variants}
         )
+        if topic is not None:
+            # A topic whose policy says anything, such as that it wants TLS, has no default policy that lets alarms in.
+            topic.grant_publish(iam.ServicePrincipal("cloudwatch.amazonaws.com"))
+            action = cloudwatch_actions.SnsAction(topic)
+            for alarm in (alarm for alarms in self.alarms.values() for alarm in alarms.values()):
+                alarm.add_alarm_action(action)
         group = log_group_name(endpoint_name)
         links = f"# {endpoint_name}\nLogs: `{group}`. Runbook: {runbook}"
         self.dashboard = cloudwatch.Dashboard(self, "Dashboard", default_interval=None)
