@@ -12,11 +12,14 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from cdk_triton.artifacts import CondaEnvironment, DaliPipeline, OnnxExport, Parity, S3File, TensorRTPlan, Tolerance
     from cdk_triton.hosting import (
+        AlarmThresholds,
         AllAtOnce,
         Canary,
         Capacity,
         CodeBuildGpuBuilder,
+        EndpointMetrics,
         Linear,
+        MetricsConfig,
         Rolling,
         SageMakerProcessingBuilder,
         TritonArtifactStore,
@@ -30,6 +33,7 @@ if TYPE_CHECKING:
     from cdk_triton.triton import ContainerEnvironment, ModelRepository
 
 __all__ = [
+    "AlarmThresholds",
     "AllAtOnce",
     "Canary",
     "Capacity",
@@ -37,7 +41,9 @@ __all__ = [
     "CondaEnvironment",
     "ContainerEnvironment",
     "DaliPipeline",
+    "EndpointMetrics",
     "Linear",
+    "MetricsConfig",
     "ModelRepository",
     "OnnxExport",
     "Parity",
@@ -56,6 +62,7 @@ __all__ = [
 ]
 
 _ROOM_OF = {
+    "AlarmThresholds": "hosting",
     "AllAtOnce": "hosting",
     "Canary": "hosting",
     "Capacity": "hosting",
@@ -63,7 +70,9 @@ _ROOM_OF = {
     "CondaEnvironment": "artifacts",
     "ContainerEnvironment": "triton",
     "DaliPipeline": "artifacts",
+    "EndpointMetrics": "hosting",
     "Linear": "hosting",
+    "MetricsConfig": "hosting",
     "ModelRepository": "triton",
     "OnnxExport": "artifacts",
     "Parity": "artifacts",

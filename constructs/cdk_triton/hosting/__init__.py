@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from cdk_triton.hosting.alarms import AlarmThresholds
 from cdk_triton.hosting.codebuild_gpu_builder import CodeBuildGpuBuilder
 from cdk_triton.hosting.deployment import AllAtOnce, Canary, Capacity, DeploymentPolicy, Linear, Rolling
 from cdk_triton.hosting.endpoint import TritonEndpoint
 from cdk_triton.hosting.endpoint_variant import EndpointVariant
+from cdk_triton.hosting.metrics import EndpointMetrics
+from cdk_triton.hosting.metrics_config import MetricsConfig
 from cdk_triton.hosting.model import ITritonModel, TritonModel
+from cdk_triton.hosting.monitoring import EndpointMonitoring
 from cdk_triton.hosting.multi_model import TritonMultiModel
 from cdk_triton.hosting.network import add_vpc_endpoints
 from cdk_triton.hosting.processing_builder import SageMakerProcessingBuilder
@@ -15,15 +19,19 @@ from cdk_triton.hosting.store import ITritonArtifactStore, TritonArtifactStore
 from cdk_triton.hosting.variant import TritonVariant
 
 __all__ = [
+    "AlarmThresholds",
     "AllAtOnce",
     "Canary",
     "Capacity",
     "CodeBuildGpuBuilder",
     "DeploymentPolicy",
+    "EndpointMetrics",
+    "EndpointMonitoring",
     "EndpointVariant",
     "ITritonArtifactStore",
     "ITritonModel",
     "Linear",
+    "MetricsConfig",
     "Rolling",
     "SageMakerProcessingBuilder",
     "ScalableInstanceCount",
