@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import shutil
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -32,6 +32,9 @@ class EndpointDouble:
         if refusal := endpoint.variants[0].container.environment.get("REFUSE"):
             raise LocalError(refusal)
         self.endpoints[endpoint.name] = endpoint
+
+    def set_weights(self, name: str, weights: Mapping[str, float]) -> None:
+        pass
 
     def remove(self, name: str) -> None:
         self.endpoints.pop(name, None)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import threading
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -24,6 +25,13 @@ class EndpointDouble:
         if refusal := endpoint.variants[0].container.environment.get("REFUSE"):
             raise LocalError(refusal)
         self.endpoints[endpoint.name] = endpoint
+
+    def set_weights(self, name: str, weights: Mapping[str, float]) -> None:
+        variants = self.endpoints[name].variants
+        self.endpoints[name] = replace(
+            self.endpoints[name],
+            variants=tuple(replace(each, weight=weights.get(each.name, each.weight)) for each in variants),
+        )
 
     def remove(self, name: str) -> None:
         self.endpoints.pop(name, None)

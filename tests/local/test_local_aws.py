@@ -316,8 +316,8 @@ def test_a_failed_update_leaves_the_old_configuration_in_service(local_aws: Loca
         ("update_endpoint", {"EndpointName": "none", "EndpointConfigName": "none"}, 'Could not find endpoint "none"'),
         (
             "update_endpoint_weights_and_capacities",
-            {"EndpointName": "x", "DesiredWeightsAndCapacities": [{"VariantName": "main", "DesiredWeight": 1}]},
-            "UpdateEndpointWeightsAndCapacities is not modelled",
+            {"EndpointName": "none", "DesiredWeightsAndCapacities": [{"VariantName": "main", "DesiredWeight": 1}]},
+            'Could not find endpoint "none"',
         ),
     ],
 )
@@ -414,6 +414,14 @@ except ValidationError:
     pass
 else:
     raise AssertionError
+""",
+        ),
+        (
+            "an endpoint configuration forgets its shadow",
+            """
+import inspect
+from moto.sagemaker.models import SageMakerModelBackend
+assert "shadow_production_variants" not in inspect.signature(SageMakerModelBackend.create_endpoint_config).parameters
 """,
         ),
         (

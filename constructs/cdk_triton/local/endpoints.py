@@ -35,7 +35,10 @@ class Container:
 
 @dataclass(frozen=True)
 class Variant:
-    """A production variant; it gets `weight / sum of all weights` of the requests that name no variant."""
+    """A production variant, which gets `weight / sum of all weights` of the requests that name no variant; or a shadow.
+
+    A shadow gets copies of `weight / weight of the production variant` of the requests, all of them at most.
+    """
 
     name: str
     weight: float
@@ -50,6 +53,7 @@ class Endpoint:
     name: str
     config_name: str
     variants: tuple[Variant, ...]
+    shadows: tuple[Variant, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -87,6 +91,9 @@ class EndpointHost(Protocol):
         Raises:
             LocalError: the endpoint cannot be served; the message says why.
         """
+
+    def set_weights(self, name: str, weights: Mapping[str, float]) -> None:
+        """Give variants of an endpoint other weights, by their names; nothing happens if there is no such endpoint."""
 
     def remove(self, name: str) -> None:
         """Stop the endpoint's servers; nothing happens if there is no such endpoint."""

@@ -24,7 +24,11 @@ DIFFERENCES = (
     "Patterns in `SAGEMAKER_TRITON_ADDITIONAL_ARGS` are passed on as they are; the shell in the image expands them to "
     "file names.",
     "The configuration of an ONNX model is not completed from its file: inputs and outputs must be written out.",
-    "A variant's timeouts for the container's start-up health check and the model download are recorded only.",
+    "A variant's timeouts for the container's start-up health check and the model download, its volume size and its "
+    "routing strategy are recorded only.",
+    "A shadow's answers are compared with nothing and captured nowhere; the log says their status and how long they "
+    "took.",
+    "What UpdateEndpointWeightsAndCapacities asks for holds at once; the endpoint is never seen `Updating` for it.",
     "Models get no AWS credentials; in SageMaker they have those of the execution role.",
     "The first command of a build or a processing job starts at once: there is no queue, no image to pull and no limit "
     "on how many run.",

@@ -58,6 +58,13 @@ class MotoState:
         endpoints: Mapping[str, Any] = sagemaker_backends[self._account][self._region].endpoints
         return endpoints
 
+    def endpoint_configurations(self) -> Mapping[str, Any]:
+        """SageMaker endpoint configurations by name."""
+        from moto.sagemaker.models import sagemaker_backends
+
+        configurations: Mapping[str, Any] = sagemaker_backends[self._account][self._region].endpoint_configs
+        return configurations
+
     def function(self, name: str) -> FunctionCode | None:
         """A Lambda function as it is deployed now."""
         from moto.awslambda.exceptions import UnknownFunctionException

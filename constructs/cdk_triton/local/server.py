@@ -167,32 +167,28 @@ class Routes:
 
     def _sagemaker(self, operation: str, environ: dict[str, Any], start_response: StartResponse) -> Iterable[bytes]:
         """SageMaker's endpoint operations around moto's state."""
-        if operation not in (
-            "CreateEndpoint",
-            "UpdateEndpoint",
-            "DeleteEndpoint",
-            "UpdateEndpointWeightsAndCapacities",
-        ):
+        answered = {
+            "UpdateEndpoint": self.endpoints.update,
+            "UpdateEndpointWeightsAndCapacities": self.endpoints.adjust,
+        }
+        prepared = {
+            "CreateEndpointConfig": self.endpoints.before_configure,
+            "CreateEndpoint": self.endpoints.before_create,
+            "DeleteEndpoint": self.endpoints.before_delete,
+        }
+        if operation not in answered.keys() | prepared.keys():
             return self._moto(environ, start_response)
         request = Request(environ)
         members = json.loads(request.get_data(cache=True) or b"{}")
         try:
-            if operation == "UpdateEndpointWeightsAndCapacities":
-                raise SageMakerError(
-                    "UpdateEndpointWeightsAndCapacities is not modelled by the local AWS; update the endpoint with "
-                    "another configuration"
-                )
-            if operation == "UpdateEndpoint":
-                return _json(self.endpoints.update(members))(environ, start_response)
-            wanted = self.endpoints.before_create(members) if operation == "CreateEndpoint" else None
+            if operation in answered:
+                return _json(answered[operation](members))(environ, start_response)
+            carried_out = prepared[operation](members)
         except SageMakerError as error:
             return _json({"__type": "ValidationException", "message": str(error)}, 400)(environ, start_response)
         answer = Response.from_app(self._moto, _rewound(environ, request.get_data()))
         if answer.status_code == HTTPStatus.OK:
-            if wanted is None:
-                self.endpoints.deleted(members["EndpointName"])
-            else:
-                self.endpoints.created(wanted)
+            carried_out()
         return answer(environ, start_response)
 
 

@@ -9,7 +9,7 @@ import sys
 import threading
 import uuid
 import zipfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -35,6 +35,9 @@ class EndpointDouble:
     """Stands in for Triton: nothing is served."""
 
     def deploy(self, endpoint: Endpoint) -> None:
+        pass
+
+    def set_weights(self, name: str, weights: Mapping[str, float]) -> None:
         pass
 
     def remove(self, name: str) -> None:

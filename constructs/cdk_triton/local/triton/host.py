@@ -5,8 +5,9 @@ from __future__ import annotations
 import itertools
 import shutil
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from pathlib import Path
 
 from cdk_triton.errors import LocalError
@@ -18,9 +19,22 @@ from cdk_triton.local.triton.paths import shell_safe
 from cdk_triton.local.triton.responses import Refusal, Refusals
 from cdk_triton.local.triton.server import ServerSettings, free_port
 from cdk_triton.local.triton.server_files import arrange_server_files
+from cdk_triton.local.triton.shadow import Shadow
 from cdk_triton.local.triton.variant import RetiredError, RunningVariant, VariantSettings
 
 __all__ = ["TritonHost"]
+
+
+@dataclass(frozen=True)
+class _InService:
+    """What answers for an endpoint."""
+
+    variants: tuple[RunningVariant, ...]
+    shadows: tuple[Shadow, ...] = ()
+
+    @property
+    def all(self) -> tuple[RunningVariant, ...]:
+        return (*self.variants, *(shadow.variant for shadow in self.shadows))
 
 
 class TritonHost:
@@ -75,7 +89,7 @@ class TritonHost:
             max_loaded_models=max_loaded_models,
             log=log,
         )
-        self._endpoints: dict[str, tuple[RunningVariant, ...]] = {}
+        self._endpoints: dict[str, _InService] = {}
         self._deployments = itertools.count(1)
         self._deploying = threading.Lock()  # one deployment, removal or closing at a time; invocations go on
 
@@ -83,14 +97,20 @@ class TritonHost:
         """Create or update an endpoint; see `EndpointHost.deploy`."""
         with self._deploying:
             fresh = self._start(endpoint)
-            old = self._endpoints.get(endpoint.name, ())
+            old = self._endpoints.get(endpoint.name)
             self._endpoints[endpoint.name] = fresh
             self._stop(old)
+
+    def set_weights(self, name: str, weights: Mapping[str, float]) -> None:
+        """Give variants other weights; see `EndpointHost.set_weights`."""
+        with self._deploying:
+            for variant in self._endpoints[name].all if name in self._endpoints else ():
+                variant.weight = weights.get(variant.name, variant.weight)
 
     def remove(self, name: str) -> None:
         """Stop an endpoint; see `EndpointHost.remove`."""
         with self._deploying:
-            self._stop(self._endpoints.pop(name, ()))
+            self._stop(self._endpoints.pop(name, None))
 
     def invoke(self, invocation: Invocation) -> Response:
         """Answer an invocation; see `EndpointHost.invoke`."""
@@ -98,11 +118,14 @@ class TritonHost:
         try:
             check(invocation, refusals)
             while True:
-                variants = self._endpoints.get(invocation.endpoint)
-                if variants is None:
+                endpoint = self._endpoints.get(invocation.endpoint)
+                if endpoint is None:
                     raise refusals.no_endpoint()
+                variant = choose_variant(endpoint.variants, invocation, refusals)
+                for shadow in endpoint.shadows:
+                    shadow.copy(variant, invocation, refusals)
                 try:
-                    return answer(choose_variant(variants, invocation, refusals), invocation, refusals)
+                    return answer(variant, invocation, refusals)
                 except RetiredError:
                     continue  # an update swapped the variants meanwhile
         except Refusal as refusal:
@@ -114,19 +137,19 @@ class TritonHost:
     def close(self) -> None:
         """Stop every endpoint and remove the unpacked model data; the logs stay."""
         with self._deploying:
-            variants = list(itertools.chain.from_iterable(self._endpoints.values()))
+            endpoints = list(self._endpoints.values())
             self._endpoints.clear()
-            self._stop(variants)
+            self._stop(*endpoints)
             shutil.rmtree(self._directory / "endpoints", ignore_errors=True)
 
-    def _start(self, endpoint: Endpoint) -> tuple[RunningVariant, ...]:
+    def _start(self, endpoint: Endpoint) -> _InService:
         """Start all variants, or none."""
         prefix = f"{endpoint.name}-{next(self._deployments)}"
         logs = self._directory / "logs" / endpoint.name
         logs.mkdir(parents=True, exist_ok=True)
         started: list[RunningVariant] = []
         try:
-            for variant in endpoint.variants:
+            for variant in (*endpoint.variants, *endpoint.shadows):
                 started.append(
                     RunningVariant(
                         variant,
@@ -137,13 +160,17 @@ class TritonHost:
                     )
                 )
         except BaseException:
-            self._stop(started)
+            self._stop(_InService(tuple(started)))
             raise
-        return tuple(started)
+        count = len(endpoint.variants)
+        shadows = (Shadow(variant, endpoint.name, self._log) for variant in started[count:])
+        return _InService(tuple(started[:count]), tuple(shadows))
 
-    def _stop(self, variants: Sequence[RunningVariant]) -> None:
+    def _stop(self, *endpoints: _InService | None) -> None:
         """Stop servers side by side: Triton takes two to four seconds to say goodbye to its Python models."""
-        if variants:
+        for shadow in (shadow for endpoint in endpoints if endpoint for shadow in endpoint.shadows):
+            shadow.close()
+        if variants := [variant for endpoint in endpoints if endpoint for variant in endpoint.all]:
             with ThreadPoolExecutor(len(variants)) as pool:
                 list(pool.map(RunningVariant.stop, variants))
 

@@ -19,6 +19,14 @@ from cdk_triton.local.cloudformation.resource_types.base import (
 
 _POLL_SECONDS = 0.05
 
+_OF_AN_UPDATE = (
+    "DeploymentConfig",
+    "ExcludeRetainedVariantProperties",
+    "RetainAllVariantProperties",
+    "RetainDeploymentConfig",
+)
+"""Properties of an endpoint that UpdateEndpoint takes; of them, CreateEndpoint takes the first."""
+
 
 class _Named(ResourceType):
     """What the three types share: a name, an ARN that is the physical id, and tags that can change in place."""
@@ -29,11 +37,7 @@ class _Named(ResourceType):
     def create(self, context: Context, properties: Properties) -> Physical:
         name = properties.get(f"{self.noun}Name") or context.generated_name(63)
         request = {**properties, f"{self.noun}Name": name, "Tags": context.tag_list(properties)}
-        for unknown_to_the_api in (
-            "ExcludeRetainedVariantProperties",
-            "RetainAllVariantProperties",
-            "RetainDeploymentConfig",
-        ):
+        for unknown_to_the_api in _OF_AN_UPDATE[1:]:
             request.pop(unknown_to_the_api, None)
         answer = self._call(context, "create", request)
         arn = answer[f"{self.noun}Arn"]
@@ -72,10 +76,13 @@ class EndpointConfig(_Named):
     noun = "EndpointConfig"
     note = (
         "Variants with their models and weights are served by one server each, whatever the instance type and count; "
-        "data capture, encryption and timeouts are recorded. Asynchronous and serverless inference are not modelled."
+        "a shadow gets copies of requests, and its answers are thrown away. Data capture, encryption, routing, volumes "
+        "and timeouts are recorded. Asynchronous and serverless inference are not modelled."
     )
-    modelled = frozenset({"EndpointConfigName", "ProductionVariants", "Tags"})
-    recorded = frozenset({"DataCaptureConfig", "EnableNetworkIsolation", "ExecutionRoleArn", "KmsKeyId", "VpcConfig"})
+    modelled = frozenset({"EndpointConfigName", "ProductionVariants", "ShadowProductionVariants", "Tags"})
+    recorded = frozenset(
+        {"DataCaptureConfig", "EnableNetworkIsolation", "ExecutionRoleArn", "KmsKeyId", "MetricsConfig", "VpcConfig"}
+    )
     attributes = frozenset({"EndpointConfigArn", "EndpointConfigName"})
 
 
@@ -87,12 +94,19 @@ class Endpoint(_Named):
     noun = "Endpoint"
     note = (
         "A real server behind the local runtime API. An update is blue/green at once: steps, waiting times and alarms "
-        "of DeploymentConfig are recorded."
+        "of DeploymentConfig are recorded. What an update retains of weights and instance counts is modelled."
     )
-    modelled = frozenset({"EndpointConfigName", "EndpointName", "Tags"})
-    recorded = frozenset(
-        {"DeploymentConfig", "ExcludeRetainedVariantProperties", "RetainAllVariantProperties", "RetainDeploymentConfig"}
+    modelled = frozenset(
+        {
+            "EndpointConfigName",
+            "EndpointName",
+            "ExcludeRetainedVariantProperties",
+            "RetainAllVariantProperties",
+            "RetainDeploymentConfig",
+            "Tags",
+        }
     )
+    recorded = frozenset({"DeploymentConfig"})
     attributes = frozenset({"EndpointArn", "EndpointName"})
 
     def create(self, context: Context, properties: Properties) -> Physical:
@@ -110,7 +124,7 @@ class Endpoint(_Named):
         context.client("sagemaker").update_endpoint(
             EndpointName=physical.attributes["EndpointName"],
             EndpointConfigName=_name(properties["EndpointConfigName"]),
-            **picked(properties, *sorted(self.recorded)),
+            **picked(properties, *_OF_AN_UPDATE),
         )
         self._wait(context, physical, properties["EndpointConfigName"])
         return physical

@@ -1,0 +1,58 @@
+"""A shadow variant: gets copies of requests, and its answers are thrown away."""
+
+from __future__ import annotations
+
+import contextlib
+import random
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+
+from cdk_triton.local.endpoints import Invocation
+from cdk_triton.local.triton.gateway import answer
+from cdk_triton.local.triton.responses import Refusal, Refusals
+from cdk_triton.local.triton.variant import RetiredError, RunningVariant
+
+__all__ = ["Shadow"]
+
+_WORKERS = 4
+
+
+class Shadow:
+    """Sends copies on beside the request itself, which waits for none.
+
+    Args:
+        variant: what answers the copies.
+        endpoint: the endpoint's name.
+        log: gets a line per copy that was answered, with the status and no content.
+    """
+
+    def __init__(self, variant: RunningVariant, endpoint: str, log: Callable[[str], None]) -> None:
+        self.variant = variant
+        self._who = f"endpoint {endpoint}: shadow {variant.name}"
+        self._log = log
+        self._pool = ThreadPoolExecutor(_WORKERS, thread_name_prefix=f"shadow {variant.name}")
+
+    def copy(self, production: RunningVariant, invocation: Invocation, refusals: Refusals) -> None:
+        """Send a copy of a request for `production`, or not: as often as the ratio of the weights says."""
+        if random.random() * production.weight >= self.variant.weight:  # noqa: S311 no secret
+            return
+        with contextlib.suppress(RuntimeError):  # closed: an update swapped the variants meanwhile
+            self._pool.submit(self._answer, invocation, refusals)
+
+    def close(self) -> None:
+        """Take no more copies and drop those that wait."""
+        self._pool.shutdown(wait=False, cancel_futures=True)
+
+    def _answer(self, invocation: Invocation, refusals: Refusals) -> None:
+        since = time.monotonic()
+        try:
+            status = answer(self.variant, invocation, refusals).status
+        except Refusal as refusal:
+            status = refusal.response.status
+        except RetiredError:
+            return
+        except Exception as error:  # nobody waits for this answer, so this is the only place to say it
+            self._log(f"{self._who}: {error!r}")
+            return
+        self._log(f"{self._who} answered a copy with {status} after {1000 * (time.monotonic() - since):.0f} ms")

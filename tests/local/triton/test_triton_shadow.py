@@ -1,0 +1,116 @@
+"""Shadow variants on real tritonservers: copies reach them, their answers reach nobody."""
+
+from __future__ import annotations
+
+import json
+import re
+import threading
+import time
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+from cdk_triton.local.endpoints import Container, Endpoint, Variant
+
+QUIET = {"SAGEMAKER_TRITON_LOG_VERBOSE": "false", "SAGEMAKER_TRITON_PING_MODE": "live"}
+LINE = re.compile(r"endpoint e: shadow Shadow answered a copy with (\d+) after \d+ ms")
+
+
+def eventually(condition: Callable[[], bool], seconds: float = 20.0) -> bool:
+    deadline = time.monotonic() + seconds
+    while not condition():
+        if time.monotonic() > deadline:
+            return False
+        threading.Event().wait(0.02)
+    return True
+
+
+class Shadowed:
+    """An endpoint whose production variant adds 1 and whose shadow adds 2."""
+
+    def __init__(self, bench: Any, adder: Any) -> None:
+        self.bench = bench
+        bench.s3.objects.update({"one.tar.gz": adder(1), "two.tar.gz": adder(2)})
+        self.deploy(1.0)
+
+    def deploy(self, weight: float) -> None:
+        variants = [
+            Variant(name, weight, "ml.g5.xlarge", Container("image", "SingleModel", f"s3://bucket/{key}.tar.gz", QUIET))
+            for name, weight, key in (("Live", 1.0, "one"), ("Shadow", weight, "two"))
+        ]
+        self.bench.host.deploy(Endpoint("e", "config", (variants[0],), (variants[1],)))
+
+    @property
+    def copies(self) -> list[str]:
+        """The statuses of the copies that the shadow has answered."""
+        return [found[1] for line in list(self.bench.lines) if (found := LINE.fullmatch(line))]
+
+
+@pytest.fixture(scope="module")
+def shadowed(tmp_path_factory: pytest.TempPathFactory, bench_in: Any, adder: Any) -> Iterator[Shadowed]:
+    bench = bench_in(tmp_path_factory.mktemp("shadowed"))
+    yield Shadowed(bench, adder)
+    bench.host.close()
+
+
+def test_a_caller_sees_the_production_variant_only_and_the_shadow_every_request(shadowed: Shadowed) -> None:
+    before = len(shadowed.copies)
+    for _ in range(10):
+        answer = shadowed.bench.invoke("e", 1.0)
+        assert json.loads(answer.body)["outputs"][0]["data"] == [2.0]
+        assert answer.headers["x-Amzn-Invoked-Production-Variant"] == "Live"
+    assert eventually(lambda: shadowed.copies[before:] == ["200"] * 10)
+
+
+def test_nobody_can_ask_the_shadow(shadowed: Shadowed) -> None:
+    refused = shadowed.bench.invoke("e", 1.0, x_amzn_sagemaker_target_variant="Shadow")
+    assert refused.status == 400
+    assert "Variant Shadow of endpoint e" in json.loads(refused.body)["Message"]
+    assert shadowed.bench.invoke("e", 1.0, x_amzn_sagemaker_target_variant="Live").status == 200
+
+
+def test_what_the_shadow_refuses_is_logged_without_a_word_of_the_request(shadowed: Shadowed) -> None:
+    before = len(shadowed.copies)
+    assert shadowed.bench.send("e", b'{"inputs": [], "id": "31415926"}').status == 424
+    assert eventually(lambda: shadowed.copies[before:] == ["424"])
+    assert not any("31415926" in line for line in shadowed.bench.lines)
+
+
+def test_the_weights_say_how_many_requests_are_copied(shadowed: Shadowed) -> None:
+    shadowed.bench.host.set_weights("e", {"Shadow": 0.0})
+    before = len(shadowed.copies)
+    for _ in range(20):
+        assert shadowed.bench.invoke("e", 1.0).status == 200
+    shadowed.bench.host.set_weights("e", {"Shadow": 0.25})
+    for _ in range(200):
+        assert shadowed.bench.invoke("e", 1.0).status == 200
+    # 50 expected; outside by chance less than once in a million
+    assert eventually(lambda: 20 < len(shadowed.copies) - before < 85)
+
+
+def test_a_shadow_that_dies_harms_nobody(shadowed: Shadowed, packed: Any) -> None:
+    """Its model ends the server; the one of the production variant does not."""
+    bench = shadowed.bench
+    deadly = """
+import os
+class TritonPythonModel:
+    def execute(self, requests):
+        os.kill(os.getppid(), 9)
+"""
+    config = """
+backend: "python"
+max_batch_size: 8
+input { name: "IN" data_type: TYPE_FP32 dims: [ -1 ] }
+output { name: "OUT" data_type: TYPE_FP32 dims: [ -1 ] }
+"""
+    bench.s3.objects["two.tar.gz"] = packed({"model/config.pbtxt": config, "model/1/model.py": deadly})
+    shadowed.deploy(1.0)
+    assert bench.answer("e", 1.0) == [2.0]
+    assert eventually(lambda: any("variant Shadow: tritonserver died" in line for line in bench.lines))
+    assert bench.answer("e", 1.0) == [2.0]
+
+
+def test_an_endpoint_that_is_removed_takes_its_shadow_along(shadowed: Shadowed) -> None:
+    shadowed.bench.host.remove("e")
+    assert not list((shadowed.bench.directory / "endpoints").iterdir())
