@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 TARGET, POLICY = "AWS::ApplicationAutoScaling::ScalableTarget", "AWS::ApplicationAutoScaling::ScalingPolicy"
 FOUR_GPUS = ServingPlatform(release="25.09", instance_type="ml.g5.12xlarge")
-RPS = {"max_requests_per_second": 40}
+RPS: dict[str, Any] = {"max_requests_per_second": 40}
 
 
 @pytest.fixture(name="model")

@@ -1,7 +1,8 @@
 """The state that moto keeps, and where moto 5.2.5 has to be put right for it.
 
 moto's backends belong to the process, so one process holds one local AWS. Everything that touches moto beyond its HTTP
-interface is here; each correction says what it corrects, and a test fails when moto no longer needs it.
+interface is here and in `moto_scaling`; each correction says what it corrects, and a test fails when moto no longer
+needs it.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from cdk_triton.local.lambdas import FunctionCode
+from cdk_triton.local.moto_scaling import correct_scaling
 
 __all__ = ["MotoState"]
 
@@ -93,6 +95,7 @@ def _correct() -> None:
     setattr(FakeBucket, "get_permission", _neutral)  # noqa: B010  a plain assignment is no assignment to mypy
     # moto's list of instance types ends with g4dn, p3 and inf1; botocore's is the service's own.
     setattr(FakeEndpointConfig, "validate_instance_type", _known_instance_type)  # noqa: B010
+    correct_scaling()
 
 
 def _neutral(bucket: Any, action: str, resource: str) -> Any:

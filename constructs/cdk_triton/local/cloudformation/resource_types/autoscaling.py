@@ -1,4 +1,4 @@
-"""Application Auto Scaling targets and policies. They are recorded; nothing here scales."""
+"""Application Auto Scaling targets, their scheduled actions and policies. They are recorded; nothing here scales."""
 
 # ruff: noqa: D102  (what create, update and delete do is documented on ResourceType)
 
@@ -6,8 +6,17 @@ from __future__ import annotations
 
 from typing import Any
 
+from botocore.exceptions import ClientError
+
 from cdk_triton.local.cloudformation.resource_types._calls import missing_is_fine, picked, tag_map
-from cdk_triton.local.cloudformation.resource_types.base import Context, Physical, Properties, ResourceType, register
+from cdk_triton.local.cloudformation.resource_types.base import (
+    Context,
+    Physical,
+    Properties,
+    ResourceFailedError,
+    ResourceType,
+    register,
+)
 
 _TARGET = ("ResourceId", "ScalableDimension", "ServiceNamespace")
 
@@ -17,27 +26,47 @@ class ScalableTarget(ResourceType):
     """AWS::ApplicationAutoScaling::ScalableTarget."""
 
     type_name = "AWS::ApplicationAutoScaling::ScalableTarget"
-    note = "Registered with its limits; the number of instances never changes here."
-    modelled = frozenset({*_TARGET, "MaxCapacity", "MinCapacity", "RoleARN", "SuspendedState", "Tags"})
+    note = (
+        "Registered with its limits and scheduled actions, if the endpoint has the variant; the number of instances "
+        "never changes here."
+    )
+    modelled = frozenset(
+        {*_TARGET, "MaxCapacity", "MinCapacity", "RoleARN", "ScheduledActions", "SuspendedState", "Tags"}
+    )
     attributes = frozenset({"Id"})
 
     def create(self, context: Context, properties: Properties) -> Physical:
         self._register(context, properties, Tags=tag_map(context.tag_list(properties)))
         identifier = "|".join(properties[name] for name in _TARGET)
-        return Physical(identifier, {"Id": identifier})
+        physical = Physical(identifier, {"Id": identifier})
+        try:
+            self._schedule(context, properties, {})
+        except ClientError as error:
+            raise ResourceFailedError(str(error), physical) from error  # it is registered until it is deleted
+        return physical
 
     def update(self, context: Context, physical: Physical, properties: Properties, previous: Properties) -> Physical:
         self._register(context, properties)
+        self._schedule(context, properties, previous)
         return physical
 
     def delete(self, context: Context, physical: Physical, properties: Properties) -> None:
-        with missing_is_fine():
+        with missing_is_fine():  # its policies and scheduled actions go with it
             context.client("application-autoscaling").deregister_scalable_target(**picked(properties, *_TARGET))
 
     @staticmethod
     def _register(context: Context, properties: Properties, **more: Any) -> None:
         request = picked(properties, *_TARGET, "MaxCapacity", "MinCapacity", "RoleARN", "SuspendedState")
         context.client("application-autoscaling").register_scalable_target(**request, **more)
+
+    @staticmethod
+    def _schedule(context: Context, properties: Properties, previous: Properties) -> None:
+        """Put the scheduled actions, after those of before: one that is put again would keep what it has no more."""
+        client, target = context.client("application-autoscaling"), picked(properties, *_TARGET)
+        for action in previous.get("ScheduledActions", []):
+            client.delete_scheduled_action(ScheduledActionName=action["ScheduledActionName"], **target)
+        for action in properties.get("ScheduledActions", []):
+            client.put_scheduled_action(**target, **action)
 
 
 @register
