@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from cdk_triton.hosting.alarms import AlarmThresholds
 from cdk_triton.hosting.codebuild_gpu_builder import CodeBuildGpuBuilder
+from cdk_triton.hosting.data_capture import DataCapture
 from cdk_triton.hosting.deployment import AllAtOnce, Canary, Capacity, DeploymentPolicy, Linear, Rolling
 from cdk_triton.hosting.endpoint import TritonEndpoint
 from cdk_triton.hosting.endpoint_variant import EndpointVariant
+from cdk_triton.hosting.imported_endpoint import ImportedEndpoint
 from cdk_triton.hosting.metrics import EndpointMetrics
 from cdk_triton.hosting.metrics_config import MetricsConfig
 from cdk_triton.hosting.model import ITritonModel, TritonModel
@@ -24,12 +26,14 @@ __all__ = [
     "Canary",
     "Capacity",
     "CodeBuildGpuBuilder",
+    "DataCapture",
     "DeploymentPolicy",
     "EndpointMetrics",
     "EndpointMonitoring",
     "EndpointVariant",
     "ITritonArtifactStore",
     "ITritonModel",
+    "ImportedEndpoint",
     "Linear",
     "MetricsConfig",
     "Rolling",

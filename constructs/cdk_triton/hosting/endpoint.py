@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 import jsii
-from aws_cdk import Resource
+from aws_cdk import Resource, Token
 from aws_cdk import aws_cloudwatch as cloudwatch
 from aws_cdk import aws_iam as iam
 from aws_cdk import aws_kms as kms
@@ -17,14 +17,18 @@ from constructs import Construct
 
 from cdk_triton.errors import ConfigurationError
 from cdk_triton.hosting.alarms import AlarmThresholds
+from cdk_triton.hosting.data_capture import DataCapture, allow_capture, capture_property, warn_about_capture
 from cdk_triton.hosting.deployment import DeploymentPolicy
-from cdk_triton.hosting.endpoint_updates import EndpointUpdates, check_deployment
+from cdk_triton.hosting.endpoint_parameters import check_parameters, put_parameters
+from cdk_triton.hosting.endpoint_updates import EndpointUpdates, check_deployment, require_name
 from cdk_triton.hosting.endpoint_variant import EndpointVariant
-from cdk_triton.hosting.layout import target_model_pattern
+from cdk_triton.hosting.imported_endpoint import ImportedEndpoint
+from cdk_triton.hosting.invoking import allow_invocation
 from cdk_triton.hosting.metrics import VariantMetrics
 from cdk_triton.hosting.metrics_config import MetricsConfig
 from cdk_triton.hosting.model import ITritonModel
 from cdk_triton.hosting.monitoring import RUNBOOK, EndpointMonitoring
+from cdk_triton.hosting.rollback_notice import notify_of_rollbacks
 from cdk_triton.hosting.scaling import ScalableInstanceCount
 from cdk_triton.hosting.variant import TritonVariant, check_sagemaker_name, production_variant
 from cdk_triton.hosting.variant_set import check_shadow, production_variants, warn_about_storage
@@ -54,12 +58,15 @@ class TritonEndpoint(Resource, VariantMetrics):
             types with disks of their own have no such volume. Without it, SageMaker makes a key and discards it.
         deployment: how an update reaches the instances: `AllAtOnce`, `Canary`, `Linear` or `Rolling`. By default all
             requests move to the new instances as soon as these answer.
+        data_capture: which requests and answers are kept in S3.
+        parameters: a path of the Parameter Store, such as `/search/production`, below which callers find
+            `endpoint-name`, `endpoint-arn` and `target-models/<ensemble>`; one resource of the stack each.
         metrics_config: what SageMaker publishes beside its standard metrics; by default it decides.
 
     Raises:
         ConfigurationError: both or neither of `model` and `variants`, two variants of one name, more of them than
-            SageMaker takes, no variant with a weight, a shadow that SageMaker does not take, a bad name, or a
-            deployment policy that does not fit the variants or the name.
+            SageMaker takes, no variant with a weight, a shadow that SageMaker does not take, a bad name, a
+            deployment policy that does not fit the variants or the name, or parameters that cannot be written.
     """
 
     def __init__(
@@ -73,6 +80,8 @@ class TritonEndpoint(Resource, VariantMetrics):
         endpoint_name: str | None = None,
         encryption_key: kms.IKey | None = None,
         deployment: DeploymentPolicy | None = None,
+        data_capture: DataCapture | None = None,
+        parameters: str | None = None,
         metrics_config: MetricsConfig | None = None,
     ) -> None:
         self._variants = production_variants(model, variants)
@@ -83,20 +92,23 @@ class TritonEndpoint(Resource, VariantMetrics):
         if endpoint_name is not None:
             check_sagemaker_name(endpoint_name, "endpoint_name")
         check_deployment(deployment, self._variants, endpoint_name, f"{scope.node.path}/{id}")
+        if parameters is not None:
+            check_parameters(parameters, self._variants)
         super().__init__(scope, id, physical_name=endpoint_name)
         warn_about_storage(self, served, encryption_key)
-        config = sagemaker.CfnEndpointConfig(
+        self._config = sagemaker.CfnEndpointConfig(
             self,
             "Config",
             production_variants=[production_variant(variant) for variant in self._variants],
             shadow_production_variants=None if shadow is None else [production_variant(shadow)],
             kms_key_id=None if encryption_key is None else encryption_key.key_arn,
             metrics_config=None if metrics_config is None else metrics_config.rendered(),
+            data_capture_config=None if data_capture is None else capture_property(data_capture),
         )
         self._endpoint = sagemaker.CfnEndpoint(
             self,
             "Resource",
-            endpoint_config_name=config.attr_endpoint_config_name,
+            endpoint_config_name=self._config.attr_endpoint_config_name,
             endpoint_name=self._physical_name if endpoint_name is not None else None,
         )
         # SageMaker uses a model's role until the endpoint is gone, so its policy must go after the endpoint.
@@ -106,6 +118,59 @@ class TritonEndpoint(Resource, VariantMetrics):
         self._in_service = {
             v.variant_name: EndpointVariant(self, self._endpoint, v, self._keep_instance_counts) for v in served
         }
+        if data_capture is not None:
+            allow_capture(self, data_capture, self._endpoint, served)
+            warn_about_capture(self, served)
+        if parameters is not None:
+            names = {"endpoint-name": self.endpoint_name, "endpoint-arn": self.endpoint_arn}
+            put_parameters(self, parameters, self._endpoint, names, self._variants)
+
+    @staticmethod
+    def from_endpoint_name(
+        scope: Construct,
+        id: str,  # noqa: A002 - CDK's name
+        endpoint_name: str,
+    ) -> ImportedEndpoint:
+        """An endpoint that exists already, by its name, in the scope's account and region.
+
+        A name that only the deployment knows is good for calling the endpoint, and for grants where it has no capitals:
+        otherwise import it by `from_endpoint_attributes`.
+
+        Raises:
+            ConfigurationError: the name is none.
+        """
+        return ImportedEndpoint(scope, id, endpoint_name=endpoint_name)
+
+    @staticmethod
+    def from_endpoint_arn(
+        scope: Construct,
+        id: str,  # noqa: A002 - CDK's name
+        endpoint_arn: str,
+    ) -> ImportedEndpoint:
+        """An endpoint that exists already, by its ARN.
+
+        Its name is the one in the ARN, which SageMaker writes in lower case: where the name has capitals, callers need
+        them, so import it by `from_endpoint_attributes`.
+
+        Raises:
+            ConfigurationError: the ARN names no endpoint.
+        """
+        return ImportedEndpoint.from_arn(scope, id, endpoint_arn)
+
+    @staticmethod
+    def from_endpoint_attributes(
+        scope: Construct,
+        id: str,  # noqa: A002 - CDK's name
+        *,
+        endpoint_name: str,
+        endpoint_arn: str,
+    ) -> ImportedEndpoint:
+        """An endpoint that exists already, by its name as callers say it and its ARN as IAM compares it.
+
+        Raises:
+            ConfigurationError: the name is none.
+        """
+        return ImportedEndpoint(scope, id, endpoint_name=endpoint_name, endpoint_arn=endpoint_arn)
 
     @property
     @jsii.member(jsii_name="endpointName")
@@ -116,10 +181,16 @@ class TritonEndpoint(Resource, VariantMetrics):
     @property
     @jsii.member(jsii_name="endpointArn")
     def endpoint_arn(self) -> str:
-        """The endpoint's ARN."""
+        """The endpoint's ARN, in which SageMaker writes its name in lower case."""
+        name = self._physical_name if Token.is_unresolved(self._physical_name) else self._physical_name.lower()
         return self._get_resource_arn_attribute(
-            self._endpoint.ref, service="sagemaker", resource="endpoint", resource_name=self._physical_name
+            self._endpoint.ref, service="sagemaker", resource="endpoint", resource_name=name
         )
+
+    @property
+    def endpoint_config_name(self) -> str:
+        """The name of its configuration: the dimension `EndpointConfigName` of metrics of the new instances alone."""
+        return self._config.attr_endpoint_config_name
 
     @property
     @jsii.member(jsii_name="endpointRef")
@@ -235,6 +306,25 @@ class TritonEndpoint(Resource, VariantMetrics):
         """
         self._updates.add_alarms(alarms)
 
+    def notify_of_rollbacks(self, topic: sns.ITopic | None = None) -> sns.ITopic:
+        """Send a message when an update was rolled back or has failed, which a deployment may report as a success.
+
+        It takes an EventBridge rule that is there before an update begins.
+
+        Args:
+            topic: where to. One that is encrypted needs a key that EventBridge may use; CDK allows that for topics and
+                keys of the app. By default an own topic, encrypted with an own key.
+
+        Returns:
+            The topic, to subscribe to.
+
+        Raises:
+            ConfigurationError: the endpoint has no literal `endpoint_name`.
+        """
+        name = self._endpoint.endpoint_name
+        require_name(name, self.node.path, "notices of rollbacks")
+        return notify_of_rollbacks(self, self._endpoint, self._config, name or "", topic)
+
     @jsii.member(jsii_name="grantInvoke")
     def grant_invoke(self, grantee: iam.IGrantable, *, target_models: Sequence[str] | None = None) -> iam.Grant:
         """Allow a principal to invoke the endpoint.
@@ -247,20 +337,11 @@ class TritonEndpoint(Resource, VariantMetrics):
         Raises:
             ConfigurationError: the list is empty, or no variant serves such an ensemble.
         """
-        conditions = None
-        if target_models is not None:
-            if not target_models:
-                raise ConfigurationError("target_models is empty: name an ensemble, or leave it out to allow all")
-            patterns = [target_model_pattern(self._ensemble(name)) for name in target_models]
-            conditions = {"StringLike": {"sagemaker:TargetModel": patterns}}
-        return iam.Grant.add_to_principal(
-            grantee=grantee,
-            actions=["sagemaker:InvokeEndpoint"],
-            resource_arns=[self.endpoint_arn],
-            conditions=conditions,
-        )
+        for name in target_models or ():
+            self._check_ensemble(name)
+        return allow_invocation(grantee, self.endpoint_arn, target_models)
 
-    def _ensemble(self, name: str) -> str:
+    def _check_ensemble(self, name: str) -> None:
         known = sorted({ensemble for variant in self._variants for ensemble in variant.model.target_models})
         if name not in known:
             raise ConfigurationError(
@@ -271,4 +352,3 @@ class TritonEndpoint(Resource, VariantMetrics):
                     else "it is no multi-model endpoint, leave target_models out"
                 )
             )
-        return name

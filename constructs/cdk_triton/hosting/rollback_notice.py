@@ -1,0 +1,100 @@
+"""Tells somebody when an endpoint has gone back to its old configuration.
+
+An update that is rolled back ends with the endpoint in service, on the configuration that it had before, and whoever
+waits for it to be in service takes that for success (hashicorp/terraform-provider-aws#46663, #48997). The event of that
+moment names the configuration in service: where it is another than the template's, the update did not happen.
+
+So the rule has to know the new configuration before the update begins, and the endpoint's name with it: the endpoint
+depends on the rule. The rest is told by the endpoint's status. Source of the events: "Events that Amazon SageMaker AI
+sends to Amazon EventBridge" in SageMaker's developer guide.
+"""
+
+from __future__ import annotations
+
+from aws_cdk import RemovalPolicy, Stack
+from aws_cdk import aws_events as events
+from aws_cdk import aws_events_targets as targets
+from aws_cdk import aws_kms as kms
+from aws_cdk import aws_sagemaker as sagemaker
+from aws_cdk import aws_sns as sns
+from constructs import Construct
+
+__all__ = ["notify_of_rollbacks"]
+
+EVENTS = ("SageMaker Endpoint State Change", "SageMaker Endpoint Deployment State Change")
+
+FAILURES = ("FAILED", "ROLLING_BACK", "UPDATE_ROLLBACK_FAILED")
+"""Statuses that tell by themselves (EndpointStatus; events write them in capitals)."""
+
+
+def notify_of_rollbacks(
+    scope: Construct,
+    endpoint: sagemaker.CfnEndpoint,
+    config: sagemaker.CfnEndpointConfig,
+    endpoint_name: str,
+    topic: sns.ITopic | None,
+) -> sns.ITopic:
+    """Send a message when an update was rolled back or has failed.
+
+    Args:
+        scope: the endpoint.
+        endpoint: its L1.
+        config: the configuration that it shall have.
+        endpoint_name: its name, literally.
+        topic: where to; None: a topic of the endpoint's own, encrypted, with a key that EventBridge may use.
+    """
+    to = _own_topic(scope) if topic is None else topic
+    found = scope.node.try_find_child("RollbackRule")
+    rule = found if isinstance(found, events.Rule) else _rule(scope, endpoint, config, endpoint_name)
+    wanted, stack = config.attr_endpoint_config_name, Stack.of(scope).stack_name
+    name, status, current = (
+        events.EventField.from_path(f"$.detail.{member}")
+        for member in ("EndpointName", "EndpointStatus", "EndpointConfigName")
+    )
+    text = (
+        f"The SageMaker endpoint {name} is {status} with the configuration {current}. The stack {stack} has set "
+        f"{wanted}: an update of the endpoint was rolled back or has failed, or somebody else has updated it."
+    )
+    rule.add_target(targets.SnsTopic(to, message=events.RuleTargetInput.from_text(text)))
+    return to
+
+
+def _rule(
+    scope: Construct, endpoint: sagemaker.CfnEndpoint, config: sagemaker.CfnEndpointConfig, endpoint_name: str
+) -> events.Rule:
+    rule = events.Rule(
+        scope,
+        "RollbackRule",
+        description=f"cdk-triton: updates of {scope.node.path} that were rolled back"[:512],
+        event_pattern=events.EventPattern(
+            source=["aws.sagemaker"],
+            detail_type=list(EVENTS),
+            detail={
+                "EndpointName": [endpoint_name],
+                "$or": [
+                    {"EndpointStatus": list(FAILURES)},
+                    {
+                        "EndpointStatus": ["IN_SERVICE"],
+                        "EndpointConfigName": [{"anything-but": config.attr_endpoint_config_name}],
+                    },
+                ],
+            },
+        ),
+    )
+    endpoint.node.add_dependency(rule)
+    return rule
+
+
+def _own_topic(scope: Construct) -> sns.ITopic:
+    found = scope.node.try_find_child("RollbackTopic")
+    if isinstance(found, sns.Topic):
+        return found
+    # With the key of AWS for SNS, EventBridge could not publish: nobody can change that key's policy.
+    key = kms.Key(
+        scope,
+        "RollbackKey",
+        description=f"cdk-triton: messages of {scope.node.path}",
+        enable_key_rotation=True,
+        removal_policy=RemovalPolicy.DESTROY,
+    )
+    return sns.Topic(scope, "RollbackTopic", master_key=key, enforce_ssl=True)
