@@ -81,7 +81,8 @@ def test_the_model_waits_for_its_archive_and_its_policy(world: World, stack: cdk
 
     (policy,) = (name for name in world.resources(stack, POLICY) if name.startswith("ModelPolicy"))
     (delivery,) = world.resources(stack, DELIVERY)
-    assert set(world.only(stack, MODEL)["DependsOn"]) == {policy, delivery}
+    (role,) = (name for name in world.resources(stack, ROLE) if name.startswith("ModelRole"))
+    assert set(world.only(stack, MODEL)["DependsOn"]) == {policy, delivery, role}
 
 
 def test_the_execution_role_may_do_exactly_this(
@@ -264,7 +265,7 @@ class TestAnImageOfOnesOwn:
 
     @staticmethod
     def pull(world: World, stack: cdk.Stack) -> list[Any]:
-        policy = world.only(stack, MODEL)["DependsOn"][-1]
+        (policy,) = (name for name in world.only(stack, MODEL)["DependsOn"] if name.startswith("ModelPolicy"))
         statements = world.resources(stack, POLICY)[policy]["Properties"]["PolicyDocument"]["Statement"]
         return [s["Resource"] for s in statements if "ecr:BatchGetImage" in s["Action"]]
 

@@ -18,7 +18,7 @@ from cdk_triton.errors import ConfigurationError
 if TYPE_CHECKING:
     from tests.hosting.conftest import World
 
-MODEL, POLICY, GROUP = "AWS::SageMaker::Model", "AWS::IAM::Policy", "AWS::EC2::SecurityGroup"
+MODEL, GROUP = "AWS::SageMaker::Model", "AWS::EC2::SecurityGroup"
 VPC = {
     "vpc_id": "vpc-0123456789abcdef0",
     "vpc_cidr_block": "10.0.0.0/16",
@@ -55,9 +55,14 @@ def _make(request: pytest.FixtureRequest, world: World, stack: cdk.Stack) -> Mak
 
 def ec2_statements(world: World, stack: cdk.Stack, flattened: Callable[[Any], str]) -> list[Any]:
     """The statements about EC2 of the model's policy: actions, resources and conditions."""
-    (policy,) = (p for name, p in world.resources(stack, POLICY).items() if name.startswith("ModelPolicy"))
     found = []
-    for statement in policy["Properties"]["PolicyDocument"]["Statement"]:
+    for statement in (
+        statement
+        for kind in ("AWS::IAM::ManagedPolicy", "AWS::IAM::Policy")
+        for name, policy in world.resources(stack, kind).items()
+        if name.startswith("Model")
+        for statement in policy["Properties"]["PolicyDocument"]["Statement"]
+    ):
         actions = statement["Action"] if isinstance(statement["Action"], list) else [statement["Action"]]
         mine = sorted(action for action in actions if action.startswith("ec2:"))
         resources = statement["Resource"] if isinstance(statement["Resource"], list) else [statement["Resource"]]

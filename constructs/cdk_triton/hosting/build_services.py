@@ -21,12 +21,15 @@ from cdk_triton.hosting.layout import STAGING_PREFIX
 from cdk_triton.hosting.processing_builder import SageMakerProcessingBuilder
 from cdk_triton.sagemaker import ServingPlatform, codebuild_gpu_regions
 
-__all__ = ["BuildServices"]
+__all__ = ["IMAGE_PULL", "BuildServices"]
 
 NAMES = {"codebuild": "CodeBuild", "processing": "Processing"}
 """The construct id of each kind of builder below the store: a contract."""
 
 PULL_WARNING = "cdk-triton:BuildImagePullNotGranted"
+
+IMAGE_PULL = "BuildImagePull"
+"""The construct id, below a model, of the policy that lets builds pull an image of the model's own app."""
 
 
 class BuildServices:
@@ -127,6 +130,10 @@ class BuildServices:
                 "permission to pull it: call grant_pull on its repository for each of the store's build_roles, then "
                 "acknowledge this",
             )
+        elif image.is_in_app:
+            # By the model's stack, which depends on the store's: the other way round they would depend on each other.
+            statement = iam.PolicyStatement(actions=list(PULL_ACTIONS), resources=[image.repository_arn])
+            role.attach_inline_policy(iam.Policy(scope, IMAGE_PULL, statements=[statement]))
         elif self._is_new(role, image.repository_arn):
             role.add_to_policy(iam.PolicyStatement(actions=list(PULL_ACTIONS), resources=[image.repository_arn]))
 

@@ -18,6 +18,7 @@ from constructs import Construct
 from cdk_triton.artifacts import S3File, build_inputs, recipes_of, source_key
 from cdk_triton.hosting import layout
 from cdk_triton.hosting.assets import CloudAssembly, written_to
+from cdk_triton.hosting.build_services import IMAGE_PULL
 from cdk_triton.hosting.building import builder_document, warn_about_duration, without_promises
 from cdk_triton.hosting.images import ContainerImage
 from cdk_triton.hosting.store import ITritonArtifactStore
@@ -144,7 +145,7 @@ def deliver(
         "PlanKey": published.object_key,
         "PlanSha256": published.sha256,
     }
-    return CustomResource(
+    resource = CustomResource(
         scope,
         "Artifacts",
         resource_type="Custom::TritonArtifacts",
@@ -152,6 +153,9 @@ def deliver(
         service_timeout=SERVICE_TIMEOUT,
         properties=properties | ({"BuildImage": image.uri} if built else {}),
     )
+    if (pull := scope.node.try_find_child(IMAGE_PULL)) is not None:
+        resource.node.add_dependency(pull)
+    return resource
 
 
 def _s3_files(artifacts: Iterable[Artifact]) -> list[S3File]:

@@ -29,10 +29,12 @@ class ContainerImage:
         uri: what the container definition names.
         repository_arn: the one repository of Amazon ECR that it comes from; None where the image's name does not tell,
             because it is one token or comes from another registry. Then its pull is the user's to grant.
+        is_in_app: whether the repository is made by a stack of this app, which the name refers to.
     """
 
     uri: str
     repository_arn: str | None
+    is_in_app: bool = False
 
 
 def container_image(scope: Construct, platform: ServingPlatform) -> ContainerImage:
@@ -46,7 +48,8 @@ def container_image(scope: Construct, platform: ServingPlatform) -> ContainerIma
     """
     stack = Stack.of(scope)
     if platform.image is not None:
-        return ContainerImage(platform.image, _repository_arn(stack, platform.image))
+        arn = _repository_arn(stack, platform.image)
+        return ContainerImage(platform.image, arn, is_in_app=_refers_to_resources(stack.resolve(arn)))
     if not Token.is_unresolved(stack.region):
         uri = platform.image_uri(stack.region)
         return ContainerImage(uri, _repository_arn(stack, uri))
@@ -69,6 +72,19 @@ def _account_mapping(stack: Stack, release: str) -> CfnMapping:
 def _repository_arn(stack: Stack, uri: str) -> str | None:
     match = _ECR_IMAGE.fullmatch(uri)
     return match and _arn(stack, match["account"], match["region"], match["repository"])
+
+
+def _refers_to_resources(value: object) -> bool:
+    """Whether a resolved value refers to a resource of a template; `AWS::AccountId` and its like are none."""
+    if isinstance(value, list):
+        return any(map(_refers_to_resources, value))
+    if not isinstance(value, dict):
+        return False
+    return (
+        "Fn::GetAtt" in value
+        or not str(value.get("Ref", "AWS::")).startswith("AWS::")
+        or any(map(_refers_to_resources, value.values()))
+    )
 
 
 def _arn(stack: Stack, account: str, region: str, repository: str) -> str:

@@ -152,6 +152,8 @@ class TritonModel(Resource):
         )
         # CreateModel looks for the archive, with the role: both have to be there.
         self._model.node.add_dependency(delivery, policy)
+        if role is None:
+            self._model.node.add_dependency(self.role)  # what the user grants it later comes first too
         if self._place is not None:
             self._model.node.add_dependency(*self._place.established)
 

@@ -144,6 +144,8 @@ class TritonMultiModel(Resource):
         )
         # An endpoint over an empty prefix comes up and knows no model: the copies come first.
         self._model.node.add_dependency(delivery, policy)
+        if role is None:
+            self._model.node.add_dependency(self.role)  # what the user grants it later comes first too
         if self._place is not None:
             self._model.node.add_dependency(*self._place.established)
 
