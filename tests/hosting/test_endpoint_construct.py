@@ -54,7 +54,7 @@ def test_one_model_is_one_variant_on_its_platform(world: World, stack: cdk.Stack
 def test_the_endpoint_goes_before_the_roles_policy_does(world: World, stack: cdk.Stack, model: TritonModel) -> None:
     TritonEndpoint(stack, "Endpoint", model=model)
 
-    (policy,) = (name for name in world.resources(stack, "AWS::IAM::Policy") if name.startswith("ModelPolicy"))
+    (policy,) = (name for name in world.policies(stack) if name.startswith("ModelPermissions"))
     assert policy in world.only(stack, ENDPOINT)["DependsOn"]
 
 

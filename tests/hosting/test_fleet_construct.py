@@ -131,7 +131,7 @@ def test_a_larger_instance_with_the_same_gpu_keeps_model_and_plan(world: World, 
 def test_the_role_reads_its_own_fleet_whatever_the_platform(world: World, fleets: Fleets) -> None:
     fleet, resources = fleets.synthesised({"text": world.repository()})
 
-    policy = json.dumps(only(resources, "AWS::IAM::Policy")[1])
+    policy = json.dumps(only(resources, "AWS::IAM::ManagedPolicy")[1])
     assert f'"/fleets/{fleet.fleet_name}/*"' in policy
     assert f'{{"s3:prefix": "fleets/{fleet.fleet_name}/*"}}' in policy
     assert "artifacts/" not in policy
@@ -210,5 +210,5 @@ def test_an_instance_type_that_aws_does_not_list_is_warned_about(world: World, s
 def test_the_construct_paths_are_a_contract(world: World, stack: cdk.Stack) -> None:
     fleet = TritonMultiModel(stack, "Fleet", ensembles={"text": world.repository()}, platform=world.platform)
 
-    assert [child.node.id for child in fleet.node.children] == ["Artifacts", "Role", "Policy", "Resource"]
+    assert [child.node.id for child in fleet.node.children] == ["Artifacts", "Role", "Permissions", "Resource"]
     assert fleet.fleet_name.startswith("stack-fleet-")

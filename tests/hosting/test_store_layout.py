@@ -65,7 +65,7 @@ def test_a_model_with_another_id_leaves_the_old_one_what_it_may_read(world: Worl
     def policies(id: str, name: str) -> dict[str, object]:  # noqa: A002
         stack = cdk.Stack(world.app(id), "Stack")
         TritonModel(stack, id, repository=world.repository(name), platform=world.platform)
-        found = world.resources(stack, "AWS::IAM::Policy") | world.resources(stack, "AWS::IAM::Role")
+        found = world.policies(stack) | world.resources(stack, "AWS::IAM::Role")
         return {name: resource for name, resource in found.items() if name.startswith("Model")}
 
     assert not policies("Model", "old").keys() & policies("Model2", "new").keys()

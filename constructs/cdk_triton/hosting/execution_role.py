@@ -5,17 +5,20 @@ model needs. Models are read by prefix, never by key: while an endpoint is updat
 start and read the old archive.
 
 The statements stand in a policy of the model's own and not in the role's: a role may be the user's, and what is
-acknowledged for cdk-nag here must excuse nothing that the user allows there.
+acknowledged for cdk-nag here must excuse nothing that the user allows there. It is a managed policy, unless the role is
+the user's: a managed policy would be attached to a role that says that nobody changes it.
 """
 
 from __future__ import annotations
+
+from collections.abc import Sequence
 
 from aws_cdk import Annotations, ArnFormat, Stack
 from aws_cdk import aws_iam as iam
 from aws_cdk import aws_s3 as s3
 from constructs import Construct
 
-from cdk_triton.hosting.acknowledgements import acknowledge_wildcard, objects_as_imported
+from cdk_triton.hosting.acknowledgements import acknowledge_nist, acknowledge_wildcard, objects_as_imported
 from cdk_triton.hosting.images import ContainerImage
 from cdk_triton.hosting.network import SAGEMAKER_PERMISSION, Network, acknowledge_network, network_statements
 
@@ -48,8 +51,11 @@ def grant_execution(
     prefix: str,
     image: ContainerImage,
     place: Network | None = None,
-) -> iam.Policy:
-    """Allow what a Triton container needs, by the child `Policy`, which must exist before the Model.
+) -> iam.ManagedPolicy | iam.Policy:
+    """Allow what a Triton container needs, by a policy that must exist before the Model.
+
+    For the child `Role` it is the child `Permissions`, for a role of the user's the child `Policy`: CloudFormation
+    refuses to change the type of a resource.
 
     Args:
         role: the execution role.
@@ -94,8 +100,9 @@ def grant_execution(
         statements.append(iam.PolicyStatement(actions=list(PULL_ACTIONS), resources=[image.repository_arn]))
     if place is not None:
         statements += network_statements(scope, place, permission=SAGEMAKER_PERMISSION)
-    policy = iam.Policy(scope, "Policy", statements=statements)
-    role.attach_inline_policy(policy)  # and not `roles=`: a role may say that nobody changes it
+    if bucket.encryption_key is not None:
+        statements.append(iam.PolicyStatement(actions=["kms:Decrypt"], resources=[bucket.encryption_key.key_arn]))
+    policy = _policy(role, scope, statements)
     acknowledge_wildcard(
         policy,
         objects_as_imported(scope, bucket, objects),
@@ -110,4 +117,17 @@ def grant_execution(
     )
     if place is not None:
         acknowledge_network(policy)
+    return policy
+
+
+def _policy(
+    role: iam.IRole, scope: Construct, statements: Sequence[iam.PolicyStatement]
+) -> iam.ManagedPolicy | iam.Policy:
+    if role.node.scope is scope:
+        return iam.ManagedPolicy(scope, "Permissions", statements=statements, roles=[role])
+    policy = iam.Policy(scope, "Policy", statements=statements)
+    role.attach_inline_policy(policy)  # and not `roles=`: a role may say that nobody changes it
+    acknowledge_nist(
+        policy, "IAMNoInlinePolicy", "Of all policies, CDK leaves only an inline one out where a role asks it."
+    )
     return policy

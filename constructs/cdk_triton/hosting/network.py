@@ -19,6 +19,7 @@ from constructs import Construct, IDependable
 
 from cdk_triton.errors import ConfigurationError
 from cdk_triton.hosting.acknowledgements import acknowledge, acknowledge_wildcard
+from cdk_triton.hosting.permissions import allow
 
 __all__ = [
     "VPC_ENDPOINTS",
@@ -203,8 +204,7 @@ def acknowledge_network(policies: Construct) -> None:
 
 def allow_network(role: iam.Role, place: Network, *, permission: Sequence[str], authorized: str | None = None) -> None:
     """Allow a service to put its jobs into a VPC, by the role's own policy; see `network_statements`."""
-    for statement in network_statements(role, place, permission=permission, authorized=authorized):
-        role.add_to_policy(statement)
+    allow(role, *network_statements(role, place, permission=permission, authorized=authorized))
     acknowledge_network(role)
 
 
