@@ -1,0 +1,423 @@
+"""`TritonEndpoint.monitor`: alarms as the user guide's table has them, a dashboard, and logs that expire."""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import aws_cdk as cdk
+import pytest
+from aws_cdk import aws_kms as kms
+from aws_cdk import aws_logs as logs
+from aws_cdk import aws_sns as sns
+from aws_cdk.assertions import Annotations, Match, Template
+
+from cdk_triton import (
+    AlarmThresholds,
+    AllAtOnce,
+    MetricsConfig,
+    TritonEndpoint,
+    TritonModel,
+    TritonMultiModel,
+    TritonVariant,
+)
+from cdk_triton.errors import ConfigurationError
+from cdk_triton.hosting.log_retention import DAYS
+
+if TYPE_CHECKING:
+    from tests.hosting.conftest import World
+
+PAGE = Path(__file__).parents[2] / "docs" / "monitoring.md"
+
+ALARM, DASHBOARD = "AWS::CloudWatch::Alarm", "AWS::CloudWatch::Dashboard"
+
+Row = tuple[str, str, str, float, int, int, int]
+"""Metric, statistic, comparison, threshold, period in seconds, datapoints, of how many."""
+
+
+def documented(gpus: int) -> dict[str, dict[str, Row]]:
+    """Kind of endpoint to alarm to row, of the page's table, in the units of the metrics."""
+    kinds: dict[str, dict[str, Row]] = {"single-model": {}, "multi-model": {}}
+    pattern = (
+        r"^\| \[`(\w+)`\]\(#(\w+)\) \| `(\w+)` \| (\w+) \| (above|below) (\d+) (%|s)( of each GPU)? \| "
+        r"(\d+) minutes? \| (\d+) of (\d+) \| ([\w-]+) \|$"
+    )
+    for name, anchor, metric, statistic, side, number, unit, each, minutes, breaching, of, kind in re.findall(
+        pattern, PAGE.read_text(), re.MULTILINE
+    ):
+        assert anchor == name.lower()
+        comparison = {"above": "GreaterThanThreshold", "below": "LessThanThreshold"}[side]
+        is_share = metric.startswith("Invocation") or metric == "ModelCacheHit"
+        factor = 1_000_000 if unit == "s" else 0.01 if is_share else gpus if each else 1
+        row = (metric, statistic, comparison, int(number) * factor, int(minutes) * 60, int(breaching), int(of))
+        for each_kind in kinds if kind == "all" else [kind]:
+            kinds[each_kind][name] = row
+    return kinds
+
+
+def alarms(stack: cdk.Stack, construct: str) -> dict[str, dict[str, Any]]:
+    """The alarms of an endpoint by name; of several variants, those of the last."""
+    found = {}
+    for logical_id, resource in Template.from_stack(stack).find_resources(ALARM).items():
+        if match := re.fullmatch(rf"{construct}Variant\w+?Alarms(\w+)[0-9A-F]{{8}}", logical_id):
+            found[match[1]] = dict(resource["Properties"])
+    return found
+
+
+def row(alarm: dict[str, Any]) -> Row:
+    return (
+        alarm["MetricName"],
+        alarm.get("Statistic") or alarm["ExtendedStatistic"],
+        alarm["ComparisonOperator"],
+        alarm["Threshold"],
+        alarm["Period"],
+        alarm["DatapointsToAlarm"],
+        alarm["EvaluationPeriods"],
+    )
+
+
+def widgets(stack: cdk.Stack, flattened: Any) -> dict[str, dict[str, Any]]:
+    """Title to properties, of the only dashboard of the stack."""
+    (dashboard,) = Template.from_stack(stack).find_resources(DASHBOARD).values()
+    body = json.loads(flattened(dashboard["Properties"]["DashboardBody"]))
+    return {each["properties"]["title"]: each["properties"] for each in body["widgets"] if each["type"] == "metric"}
+
+
+def lines(widget: dict[str, Any]) -> list[str]:
+    """What a widget draws."""
+    shown = [metric[-1] for metric in widget["metrics"] if metric[-1].get("visible", True)]
+    return [each["label"] for each in shown]
+
+
+def marks(widget: dict[str, Any]) -> dict[str, float]:
+    return {each["label"]: each["value"] for each in widget.get("annotations", {}).get("horizontal", [])}
+
+
+@pytest.fixture(name="model")
+def _model(world: World, stack: cdk.Stack) -> TritonModel:
+    return TritonModel(stack, "Model", repository=world.repository(), platform=world.platform)
+
+
+@pytest.fixture(name="fleet")
+def _fleet(world: World, stack: cdk.Stack) -> TritonMultiModel:
+    return TritonMultiModel(stack, "Fleet", ensembles={"text": world.repository()}, platform=world.platform)
+
+
+class TestAlarms:
+    @pytest.mark.parametrize(("instance_type", "gpus"), [("ml.g5.2xlarge", 1), ("ml.g5.12xlarge", 4)])
+    def test_a_single_model_endpoint_has_those_of_the_page(
+        self, world: World, stack: cdk.Stack, instance_type: str, gpus: int
+    ) -> None:
+        platform = replace(world.platform, instance_type=instance_type)
+        model = TritonModel(stack, "Model", repository=world.repository(), platform=platform)
+        TritonEndpoint(stack, "Endpoint", model=model).monitor()
+
+        rows = {name: row(alarm) for name, alarm in alarms(stack, "Endpoint").items()}
+        assert rows == documented(gpus)["single-model"]
+        assert rows["GpuUtilization"][3] == 90 * gpus
+
+    def test_a_multi_model_endpoint_has_those_of_the_page(self, stack: cdk.Stack, fleet: TritonMultiModel) -> None:
+        TritonEndpoint(stack, "Endpoint", model=fleet).monitor()
+
+        assert {name: row(alarm) for name, alarm in alarms(stack, "Endpoint").items()} == documented(1)["multi-model"]
+
+    def test_the_page_has_rows(self) -> None:
+        kinds = documented(1)
+        assert len(kinds["single-model"]) == 8
+        assert set(kinds["multi-model"]) - set(kinds["single-model"]) == {"CacheMisses", "LoadingWait"}
+
+    def test_each_watches_its_variant_and_is_quiet_without_requests(self, stack: cdk.Stack, model: TritonModel) -> None:
+        endpoint = TritonEndpoint(
+            stack, "Endpoint", variants=[TritonVariant(model=model, variant_name=name) for name in ("Blue", "Green")]
+        )
+        made = endpoint.monitor().alarms
+
+        assert set(made) == {"Blue", "Green"}
+        assert set(made["Blue"]) == set(made["Green"]) == set(documented(1)["single-model"])
+        for variant, of_variant in made.items():
+            for alarm in of_variant.values():
+                (found,) = (
+                    resource["Properties"]
+                    for name, resource in Template.from_stack(stack).find_resources(ALARM).items()
+                    if name == stack.get_logical_id(alarm.node.default_child)  # type: ignore[arg-type]
+                )
+                assert found["Dimensions"] == [
+                    {"Name": "EndpointName", "Value": stack.resolve(endpoint.endpoint_name)},
+                    {"Name": "VariantName", "Value": variant},
+                ]
+                assert found["TreatMissingData"] == "notBreaching"
+
+    def test_each_says_what_happened_and_where_the_runbook_is(self, stack: cdk.Stack, model: TritonModel) -> None:
+        TritonEndpoint(stack, "Endpoint", model=model).monitor(runbook="https://wiki.example.com/triton")
+
+        found = alarms(stack, "Endpoint")
+        assert found["ServerErrors"]["AlarmDescription"] == (
+            "Stack/Endpoint/VariantAllTraffic: more than 1 % of the requests are answered with a 5xx status. "
+            "Runbook: https://wiki.example.com/triton#servererrors"
+        )
+        for name, alarm in found.items():
+            assert alarm["AlarmDescription"].endswith(f" Runbook: https://wiki.example.com/triton#{name.lower()}")
+            assert f"\n### {name}\n" in PAGE.read_text()
+
+    def test_by_default_the_runbook_is_the_guides_page(self, stack: cdk.Stack, model: TritonModel) -> None:
+        TritonEndpoint(stack, "Endpoint", model=model).monitor()
+
+        link = alarms(stack, "Endpoint")["Disk"]["AlarmDescription"].split("Runbook: ")[1]
+        assert (PAGE.parents[1] / link.split("#")[0]).samefile(PAGE)
+
+    def test_thresholds_of_ones_own(self, stack: cdk.Stack, model: TritonModel) -> None:
+        TritonEndpoint(stack, "Endpoint", model=model).monitor(
+            thresholds=AlarmThresholds(model_latency=cdk.Duration.millis(200), memory_percent=75.5, disk_percent=None)
+        )
+
+        found = alarms(stack, "Endpoint")
+        assert found["ModelLatency"]["Threshold"] == 200_000
+        assert "takes more than 200 millis in the container" in found["ModelLatency"]["AlarmDescription"]
+        assert found["Memory"]["Threshold"] == 75.5
+        assert "Disk" not in found
+
+    @pytest.mark.parametrize(
+        ("thresholds", "message"),
+        [
+            (
+                {"memory_percent": 0},
+                "memory_percent is 0: use a number above 0 and at most 100, known at synth, or None",
+            ),
+            ({"cache_hit_percent": 100.1}, "cache_hit_percent is 100.1: use a number"),
+            ({"disk_percent": True}, "disk_percent is True: use a number"),
+            ({"disk_percent": float("nan")}, "disk_percent is nan: use a number"),
+            ({"gpu_utilization_percent": cdk.Token.as_number({"Ref": "X"})}, "gpu_utilization_percent is -1"),
+            ({"model_latency": cdk.Duration.seconds(0)}, "model_latency is 0 seconds: use a Duration above nothing"),
+            ({"loading_wait": 30}, "loading_wait is 30: use a Duration above nothing, known at synth, or None"),
+        ],
+        ids=lambda value: value if isinstance(value, str) else "",
+    )
+    def test_a_threshold_that_means_nothing_is_refused(self, thresholds: dict[str, Any], message: str) -> None:
+        with pytest.raises(ConfigurationError, match=re.escape(message)):
+            AlarmThresholds(**thresholds)
+
+    def test_gpus_that_nobody_counts_have_no_alarm_and_a_warning(self, world: World, stack: cdk.Stack) -> None:
+        platform = replace(world.platform, instance_type="ml.g7.12xlarge")
+        model = TritonModel(stack, "Model", repository=world.repository(), platform=platform)
+        TritonEndpoint(stack, "Endpoint", model=model).monitor()
+
+        assert set(documented(1)["single-model"]) - set(alarms(stack, "Endpoint")) == {"GpuUtilization", "GpuMemory"}
+        (warning,) = Annotations.from_stack(stack).find_warning(
+            "/Stack/Endpoint/VariantAllTraffic", Match.string_like_regexp("ml.g7.12xlarge")
+        )
+        assert "there is no alarm about GPUs" in str(warning.entry.data)
+
+    def test_a_shadow_wakes_nobody(self, stack: cdk.Stack, model: TritonModel) -> None:
+        shadow = TritonVariant(model=model, variant_name="Shadow")
+        monitoring = TritonEndpoint(stack, "Endpoint", variants=[TritonVariant(model=model)], shadow=shadow).monitor()
+
+        assert set(monitoring.alarms) == {"AllTraffic"}
+        body = json.dumps(Template.from_stack(stack).find_resources(DASHBOARD))
+        assert "## Variant Shadow: 25.09-a10g on ml.g5.2xlarge" in body
+
+    def test_they_can_roll_back_an_update(self, stack: cdk.Stack, model: TritonModel) -> None:
+        policy = AllAtOnce(termination_wait=cdk.Duration.minutes(10))
+        endpoint = TritonEndpoint(stack, "Endpoint", model=model, endpoint_name="search", deployment=policy)
+        endpoint.add_rollback_alarms(endpoint.monitor().alarms["AllTraffic"]["ServerErrors"])
+
+        template = Template.from_stack(stack)  # which says so where there is a dependency cycle
+        (resource,) = template.find_resources("AWS::SageMaker::Endpoint").values()
+        (alarm,) = resource["Properties"]["DeploymentConfig"]["AutoRollbackConfiguration"]["Alarms"]
+        assert "AlarmsServerErrors" in alarm["AlarmName"]["Ref"]
+
+
+class TestTopic:
+    def test_alarms_publish_to_a_topic_that_lets_them(self, world: World, stack: cdk.Stack, model: TritonModel) -> None:
+        topic = sns.Topic(stack, "Topic", master_key=kms.Key(stack, "Key"), enforce_ssl=True)
+        TritonEndpoint(stack, "Endpoint", model=model).monitor(topic=topic)
+
+        for alarm in alarms(stack, "Endpoint").values():
+            assert alarm["AlarmActions"] == [stack.resolve(topic.topic_arn)]
+        alarm_service = {"Service": "cloudwatch.amazonaws.com"}
+        policy = world.only(stack, "AWS::SNS::TopicPolicy")["Properties"]["PolicyDocument"]["Statement"]
+        assert ("sns:Publish", alarm_service) in [(each["Action"], each.get("Principal")) for each in policy]
+        key = world.only(stack, "AWS::KMS::Key")["Properties"]["KeyPolicy"]["Statement"]
+        assert ["kms:Decrypt", "kms:GenerateDataKey*"] in [
+            each["Action"] for each in key if each["Principal"] == alarm_service
+        ]
+
+    def test_without_a_topic_alarms_do_nothing(self, stack: cdk.Stack, model: TritonModel) -> None:
+        TritonEndpoint(stack, "Endpoint", model=model).monitor()
+
+        assert not any("AlarmActions" in alarm for alarm in alarms(stack, "Endpoint").values())
+
+
+class TestDashboard:
+    def test_it_shows_what_a_person_looks_for(self, stack: cdk.Stack, model: TritonModel, flattened: Any) -> None:
+        TritonEndpoint(stack, "Endpoint", model=model).monitor()
+
+        shown = {title: lines(widget) for title, widget in widgets(stack, flattened).items()}
+        assert shown == {
+            "Requests": ["requests", "at a time"],
+            "Latency, ms": ["model p50", "model p90", "model p99", "overhead, mean"],
+            "Errors": ["4xx", "5xx", "not 2xx in the container"],
+            "GPU, of each, percent": ["mean", "highest"],
+            "GPU memory, of each, percent": ["mean", "highest"],
+            "Memory and disk (left), CPU in percent of one vCPU (right)": [
+                "memory, fullest",
+                "disk, fullest",
+                "CPU, mean",
+            ],
+            "Instances that answer": ["instances"],
+            "Requests per instance": ["requests"],
+        }
+
+    def test_a_fleet_adds_what_it_loads(self, stack: cdk.Stack, fleet: TritonMultiModel, flattened: Any) -> None:
+        TritonEndpoint(stack, "Endpoint", model=fleet).monitor()
+
+        shown = widgets(stack, flattened)
+        assert lines(shown["Loaded archives"]) == ["per instance", "unloads"]
+        assert lines(shown["Requests that find their archive loaded, percent"]) == ["cache hits"]
+        assert lines(shown["Loading, s"]) == ["wait, longest", "download, mean", "load, mean", "unload, mean"]
+        assert marks(shown["Requests that find their archive loaded, percent"]) == {"alarm": 80}
+        assert marks(shown["Loading, s"]) == {"alarm": 30}
+        assert marks(shown["GPU memory, of each, percent"]) == {}
+
+    def test_gpus_are_shown_in_percent_of_each(self, world: World, stack: cdk.Stack, flattened: Any) -> None:
+        platform = replace(world.platform, instance_type="ml.g5.12xlarge")
+        model = TritonModel(stack, "Model", repository=world.repository(), platform=platform)
+        TritonEndpoint(stack, "Endpoint", model=model).monitor()
+
+        widget = widgets(stack, flattened)["GPU, of each, percent"]
+        assert [each[0]["expression"] for each in widget["metrics"] if len(each) == 1] == [
+            "m_GPUUtilization_Average / 4",
+            "m_GPUUtilization_Maximum / 4",
+        ]
+        assert marks(widget) == {"alarm": 90}
+
+    def test_latency_is_shown_in_milliseconds(self, stack: cdk.Stack, model: TritonModel, flattened: Any) -> None:
+        TritonEndpoint(stack, "Endpoint", model=model).monitor()
+
+        widget = widgets(stack, flattened)["Latency, ms"]
+        assert widget["metrics"][0][0]["expression"] == "m_ModelLatency_p50 / 1000"
+        assert marks(widget) == {"alarm": 5000}
+
+    def test_instances_are_shown_between_limits_that_may_come_later(
+        self, stack: cdk.Stack, model: TritonModel, flattened: Any
+    ) -> None:
+        endpoint = TritonEndpoint(stack, "Endpoint", variants=[TritonVariant(model=model, initial_instance_count=2)])
+        endpoint.monitor()
+        endpoint.auto_scale_instance_count(min_capacity=2, max_capacity=7)
+
+        assert marks(widgets(stack, flattened)["Instances that answer"]) == {"minimum": 2, "maximum": 7}
+
+    def test_without_scaling_the_limits_are_the_initial_count(
+        self, stack: cdk.Stack, model: TritonModel, flattened: Any
+    ) -> None:
+        TritonEndpoint(stack, "Endpoint", variants=[TritonVariant(model=model, initial_instance_count=3)]).monitor()
+
+        assert marks(widgets(stack, flattened)["Instances that answer"]) == {"minimum": 3, "maximum": 3}
+
+    def test_a_threshold_without_an_alarm_is_not_marked(
+        self, stack: cdk.Stack, model: TritonModel, flattened: Any
+    ) -> None:
+        TritonEndpoint(stack, "Endpoint", model=model).monitor(thresholds=AlarmThresholds(disk_percent=None))
+
+        widget = widgets(stack, flattened)["Memory and disk (left), CPU in percent of one vCPU (right)"]
+        assert marks(widget) == {"memory alarm": 90}
+
+
+class TestLogs:
+    def test_a_schedule_sets_the_retention_of_the_group_that_sagemaker_makes(
+        self, world: World, stack: cdk.Stack, model: TritonModel, flattened: Any
+    ) -> None:
+        TritonEndpoint(stack, "Endpoint", model=model).monitor(log_retention=logs.RetentionDays.ONE_MONTH)
+
+        schedule = world.only(stack, "AWS::Scheduler::Schedule")["Properties"]
+        name = "<EndpointEEF1FD8F.EndpointName>"
+        assert schedule["ScheduleExpression"] == "rate(1 day)"
+        assert flattened(schedule["Target"]["Arn"]) == (
+            "arn:<AWS::Partition>:scheduler:::aws-sdk:cloudwatchlogs:putRetentionPolicy"
+        )
+        assert json.loads(flattened(schedule["Target"]["Input"])) == {
+            "LogGroupName": f"/aws/sagemaker/Endpoints/{name}",
+            "RetentionInDays": 30,
+        }
+
+    def test_its_role_may_do_that_and_nothing_else(
+        self, world: World, stack: cdk.Stack, model: TritonModel, flattened: Any
+    ) -> None:
+        TritonEndpoint(stack, "Endpoint", model=model).monitor()
+
+        (policy_id, policy), *_ = (
+            (name, each["Properties"])
+            for name, each in world.resources(stack, "AWS::IAM::ManagedPolicy").items()
+            if name.startswith("EndpointMonitoring")
+        )
+        (statement,) = policy["PolicyDocument"]["Statement"]
+        assert (statement["Action"], flattened(statement["Resource"])) == (
+            "logs:PutRetentionPolicy",
+            "arn:<AWS::Partition>:logs:<AWS::Region>:<AWS::AccountId>:log-group:"
+            "/aws/sagemaker/Endpoints/<EndpointEEF1FD8F.EndpointName>:*",
+        )
+        assert policy_id in world.only(stack, "AWS::Scheduler::Schedule")["DependsOn"]
+
+    def test_only_the_scheduler_of_this_account_gets_the_role(
+        self, world: World, stack: cdk.Stack, model: TritonModel
+    ) -> None:
+        TritonEndpoint(stack, "Endpoint", model=model).monitor()
+
+        (role,) = (
+            each["Properties"]
+            for name, each in world.resources(stack, "AWS::IAM::Role").items()
+            if name.startswith("EndpointMonitoring")
+        )
+        (statement,) = role["AssumeRolePolicyDocument"]["Statement"]
+        assert statement["Principal"] == {"Service": "scheduler.amazonaws.com"}
+        assert statement["Condition"] == {"StringEquals": {"aws:SourceAccount": {"Ref": "AWS::AccountId"}}}
+
+    def test_logs_may_be_kept_for_ever(self, world: World, stack: cdk.Stack, model: TritonModel) -> None:
+        TritonEndpoint(stack, "Endpoint", model=model).monitor(log_retention=logs.RetentionDays.INFINITE)
+
+        assert not world.resources(stack, "AWS::Scheduler::Schedule")
+
+    def test_the_days_are_those_of_the_cdk(self, stack: cdk.Stack) -> None:
+        assert set(DAYS) == set(logs.RetentionDays) - {logs.RetentionDays.INFINITE}
+        for retention, days in DAYS.items():
+            group = logs.LogGroup(stack, retention.name, retention=retention)
+            assert stack.resolve(group.node.default_child.retention_in_days) == days  # type: ignore[union-attr]
+
+
+def test_an_endpoint_is_monitored_once(stack: cdk.Stack, model: TritonModel) -> None:
+    endpoint = TritonEndpoint(stack, "Endpoint", model=model)
+    endpoint.monitor()
+    with pytest.raises(ConfigurationError, match="Stack/Endpoint is monitored already: keep what its first"):
+        endpoint.monitor()
+
+
+@pytest.mark.parametrize("runbook", ["", "https://wiki.example.com/triton#alarms"])
+def test_a_runbook_that_cannot_be_added_to_is_refused(stack: cdk.Stack, model: TritonModel, runbook: str) -> None:
+    with pytest.raises(ConfigurationError, match="use the address of a page, to which '#' and the alarm's name"):
+        TritonEndpoint(stack, "Endpoint", model=model).monitor(runbook=runbook)
+
+
+@pytest.mark.parametrize(
+    ("config", "rendered"),
+    [
+        (MetricsConfig(), {"EnableDetailedObservability": True, "EnableEnhancedMetrics": False}),
+        (
+            MetricsConfig(detailed_observability=False, enhanced_metrics=True),
+            {"EnableDetailedObservability": False, "EnableEnhancedMetrics": True},
+        ),
+        (None, None),
+    ],
+    ids=["detailed", "enhanced", "not said"],
+)
+def test_what_sagemaker_publishes_is_said_as_given(
+    world: World,
+    stack: cdk.Stack,
+    model: TritonModel,
+    config: MetricsConfig | None,
+    rendered: dict[str, bool] | None,
+) -> None:
+    TritonEndpoint(stack, "Endpoint", model=model, metrics_config=config)
+
+    assert world.only(stack, "AWS::SageMaker::EndpointConfig")["Properties"].get("MetricsConfig") == rendered
