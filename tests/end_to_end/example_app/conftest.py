@@ -107,7 +107,7 @@ def example_app(model_assets: Path, tmp_path_factory: pytest.TempPathFactory) ->
         yield shell
 
 
-@pytest.fixture(name="local_aws")
+@pytest.fixture(name="local_aws", scope="session")
 def _local_aws() -> Callable[[Path], AbstractContextManager[Shell]]:
     return local_aws
 
