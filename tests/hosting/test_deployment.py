@@ -294,8 +294,8 @@ class TestAlarms:
             stack, "Endpoint", variants=[four(model, "A"), four(model, "B")], endpoint_name="search", deployment=policy
         ).add_rollback_alarms(second)
 
-        policies = world.resources(stack, "AWS::IAM::Policy")
-        ((name, found),) = ((n, p) for n, p in policies.items() if n.startswith("EndpointRollbackPolicy"))
+        policies = world.resources(stack, "AWS::IAM::ManagedPolicy")
+        ((name, found),) = ((n, p) for n, p in policies.items() if n.startswith("EndpointRollbackAlarms"))
         (statement,) = found["Properties"]["PolicyDocument"]["Statement"]
         assert statement["Action"] == "cloudwatch:DescribeAlarms"
         assert statement["Resource"] == [first.alarm_arn, second.alarm_arn]
@@ -339,7 +339,17 @@ class TestAlarms:
         policy = AllAtOnce(termination_wait=MINUTE, alarms=[outside_alarm(stack)])
         TritonEndpoint(stack, "Endpoint", model=model, endpoint_name="search", deployment=policy)
 
-        assert "theirs" not in json.dumps(world.resources(stack, "AWS::IAM::Policy"))
+        policies = {**world.resources(stack, "AWS::IAM::Policy"), **world.resources(stack, "AWS::IAM::ManagedPolicy")}
+        assert "theirs" not in json.dumps(policies)
+
+    def test_a_users_role_gets_an_inline_policy(self, world: World, stack: cdk.Stack) -> None:
+        role = iam.Role(stack, "Theirs", assumed_by=iam.ServicePrincipal("sagemaker.amazonaws.com"))
+        model = TritonModel(stack, "Model", repository=world.repository(), platform=world.platform, role=role)
+        policy = AllAtOnce(termination_wait=MINUTE, alarms=[outside_alarm(stack)])
+        TritonEndpoint(stack, "Endpoint", model=model, endpoint_name="search", deployment=policy)
+
+        (name,) = (n for n in world.resources(stack, "AWS::IAM::Policy") if n.startswith("EndpointRollbackAlarms"))
+        assert name in world.only(stack, ENDPOINT)["DependsOn"]
 
 
 class TestScaledVariants:

@@ -116,12 +116,12 @@ def allow_capture(
         statements.append(
             iam.PolicyStatement(actions=["kms:Decrypt", "kms:GenerateDataKey"], resources=[capture.key.key_arn])
         )
-    policy = allow_models(scope, "DataCapturePolicy", endpoint, variants, statements)
-    acknowledge_wildcard(
-        policy,
-        objects_as_imported(scope, capture.bucket, objects),
-        "SageMaker names the objects after endpoint, variant and time; the prefix is the capture's own.",
-    )
+    for policy in allow_models(scope, "DataCapture", endpoint, variants, statements):
+        acknowledge_wildcard(
+            policy,
+            objects_as_imported(scope, capture.bucket, objects),
+            "SageMaker names the objects after endpoint, variant and time; the prefix is the capture's own.",
+        )
 
 
 def warn_about_capture(scope: Construct, variants: Sequence[TritonVariant]) -> None:

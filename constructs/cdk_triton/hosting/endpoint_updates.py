@@ -112,7 +112,7 @@ class EndpointUpdates:
         statement = iam.PolicyStatement(
             actions=["cloudwatch:DescribeAlarms"], resources=[alarm.alarm_arn for alarm in alarms]
         )
-        allow_models(self._scope, "RollbackPolicy", self._endpoint, self._variants, [statement])
+        allow_models(self._scope, "RollbackAlarms", self._endpoint, self._variants, [statement])
         Annotations.of(self._scope).acknowledge_warning(NO_ALARMS_WARNING, "it has alarms now")
 
     def keep_instance_counts(self) -> None:

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from aws_cdk import aws_iam as iam
 from constructs import Construct, IConstruct
 
+from cdk_triton.hosting.acknowledgements import acknowledge_nist
 from cdk_triton.hosting.variant import TritonVariant
 
 __all__ = ["allow_models"]
@@ -18,24 +19,48 @@ def allow_models(
     before: IConstruct,
     variants: Iterable[TritonVariant],
     statements: Sequence[iam.PolicyStatement],
-) -> iam.Policy:
-    """Allow the roles of all variants something, by one policy of the endpoint's own.
+) -> list[iam.ManagedPolicy | iam.Policy]:
+    """Allow the roles of all variants something, by policies of the endpoint's own.
 
-    It is no part of the models: what an endpoint needs beside serving ends with the endpoint.
+    They are no part of the models: what an endpoint needs beside serving ends with the endpoint. As with the models'
+    own policies, that of a role of ours is a managed one, that of a user's is not (see `execution_role`).
 
     Args:
         scope: the endpoint.
-        id: the policy's id; there may be one already, which gets the statements.
-        before: what must not exist before the policy, nor outlive it.
+        id: what the policies' ids begin with; where there are such already, they get the statements.
+        before: what must not exist before the policies, nor outlive them.
         variants: whose models' roles.
         statements: what they may do.
     """
-    found = scope.node.try_find_child(id)
-    if isinstance(found, iam.Policy):
-        found.add_statements(*statements)
-        return found
-    policy = iam.Policy(scope, id, statements=statements)
-    for role in {variant.model.role.node.path: variant.model.role for variant in variants}.values():
+    ours: dict[str, iam.IRole] = {}
+    theirs: dict[str, iam.IRole] = {}
+    for model in (variant.model for variant in variants):
+        owner = model.role.node.scope
+        made_here = owner is not None and owner.node.path == model.node.path
+        (ours if made_here else theirs)[model.role.node.path] = model.role
+    policies: list[iam.ManagedPolicy | iam.Policy] = []
+    if ours:
+        found = scope.node.try_find_child(f"{id}Permissions")
+        if not isinstance(found, iam.ManagedPolicy):
+            found = iam.ManagedPolicy(scope, f"{id}Permissions", roles=list(ours.values()))
+            before.node.add_dependency(found)
+        policies.append(found)
+    if theirs:
+        inline = scope.node.try_find_child(f"{id}Policy")
+        if not isinstance(inline, iam.Policy):
+            inline = _inline(scope, f"{id}Policy", list(theirs.values()))
+            before.node.add_dependency(inline)
+        policies.append(inline)
+    for policy in policies:
+        policy.add_statements(*statements)
+    return policies
+
+
+def _inline(scope: Construct, id: str, roles: Sequence[iam.IRole]) -> iam.Policy:  # noqa: A002 - CDK's name
+    policy = iam.Policy(scope, id)
+    for role in roles:
         role.attach_inline_policy(policy)  # and not `roles=`: a role may say that nobody changes it
-    before.node.add_dependency(policy)
+    acknowledge_nist(
+        policy, "IAMNoInlinePolicy", "Of all policies, CDK leaves only an inline one out where a role asks it."
+    )
     return policy

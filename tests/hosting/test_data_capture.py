@@ -1,0 +1,159 @@
+"""Which requests and answers an endpoint keeps."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import aws_cdk as cdk
+import pytest
+from aws_cdk import aws_iam as iam
+from aws_cdk import aws_kms as kms
+from aws_cdk import aws_s3 as s3
+from aws_cdk.assertions import Annotations, Match
+
+from cdk_triton import DataCapture, TritonEndpoint, TritonModel, TritonMultiModel, TritonVariant
+from cdk_triton.errors import ConfigurationError
+
+if TYPE_CHECKING:
+    from tests.hosting.conftest import World
+
+CONFIG, ENDPOINT = "AWS::SageMaker::EndpointConfig", "AWS::SageMaker::Endpoint"
+
+
+@pytest.fixture(name="model")
+def _model(world: World, stack: cdk.Stack) -> TritonModel:
+    return TritonModel(stack, "Model", repository=world.repository(), platform=world.platform)
+
+
+@pytest.fixture(name="bucket")
+def _bucket(stack: cdk.Stack) -> s3.IBucket:
+    return s3.Bucket.from_bucket_name(stack, "Captured", "captured")
+
+
+def config(world: World, stack: cdk.Stack) -> dict[str, Any]:
+    found: dict[str, Any] = world.only(stack, CONFIG)["Properties"]["DataCaptureConfig"]
+    return found
+
+
+def policy(world: World, stack: cdk.Stack, kind: str = "AWS::IAM::ManagedPolicy") -> tuple[str, dict[str, Any]]:
+    policies = world.resources(stack, kind)
+    ((name, found),) = ((n, p["Properties"]) for n, p in policies.items() if n.startswith("EndpointDataCapture"))
+    return name, found
+
+
+def test_binary_is_base64_and_json_is_text(
+    world: World, stack: cdk.Stack, model: TritonModel, bucket: s3.IBucket
+) -> None:
+    TritonEndpoint(stack, "Endpoint", model=model, data_capture=DataCapture(bucket=bucket, sampling_percentage=5))
+
+    assert config(world, stack) == {
+        "EnableCapture": True,
+        "InitialSamplingPercentage": 5,
+        "DestinationS3Uri": "s3://captured/data-capture",
+        "CaptureOptions": [{"CaptureMode": "Input"}, {"CaptureMode": "Output"}],
+        # What no list names is BASE64: Triton's binary content types.
+        "CaptureContentTypeHeader": {"JsonContentTypes": ["application/json"]},
+    }
+
+
+def test_one_side_is_enough(world: World, stack: cdk.Stack, model: TritonModel, bucket: s3.IBucket) -> None:
+    capture = DataCapture(bucket=bucket, sampling_percentage=100, outputs=False, prefix="search/v1")
+    TritonEndpoint(stack, "Endpoint", model=model, data_capture=capture)
+
+    assert config(world, stack)["CaptureOptions"] == [{"CaptureMode": "Input"}]
+    assert config(world, stack)["DestinationS3Uri"] == "s3://captured/search/v1"
+
+
+def test_the_execution_role_may_write_below_the_prefix_before_the_endpoint_exists(
+    world: World,
+    stack: cdk.Stack,
+    model: TritonModel,
+    bucket: s3.IBucket,
+    flattened: Callable[[Any], str],
+) -> None:
+    TritonEndpoint(stack, "Endpoint", model=model, data_capture=DataCapture(bucket=bucket, sampling_percentage=5))
+
+    name, found = policy(world, stack)
+    (statement,) = found["PolicyDocument"]["Statement"]
+    assert (statement["Action"], statement["Effect"]) == ("s3:PutObject", "Allow")
+    assert flattened(statement["Resource"]).endswith(":s3:::captured/data-capture/*")
+    (role,) = (role for role in world.resources(stack, "AWS::IAM::Role") if role.startswith("ModelRole"))
+    assert found["Roles"] == [{"Ref": role}]
+    assert name in world.only(stack, ENDPOINT)["DependsOn"]
+
+
+@pytest.mark.parametrize("own", [True, False], ids=["own key", "key of the bucket"])
+def test_a_key_encrypts_what_is_captured(world: World, stack: cdk.Stack, model: TritonModel, own: bool) -> None:
+    first, second = (kms.Key.from_key_arn(stack, id, f"arn:aws:kms:us-east-1:111122223333:key/{id}") for id in "ab")  # noqa: A001
+    bucket = s3.Bucket.from_bucket_attributes(stack, "Captured", bucket_name="captured", encryption_key=first)
+    capture = DataCapture(bucket=bucket, sampling_percentage=5, encryption_key=second if own else None)
+    TritonEndpoint(stack, "Endpoint", model=model, data_capture=capture)
+
+    key = (second if own else first).key_arn
+    assert config(world, stack)["KmsKeyId"] == key
+    _, found = policy(world, stack)
+    assert found["PolicyDocument"]["Statement"][1] == {
+        "Action": ["kms:Decrypt", "kms:GenerateDataKey"],
+        "Effect": "Allow",
+        "Resource": key,
+    }
+
+
+def test_every_role_behind_the_endpoint_may_write(
+    world: World, stack: cdk.Stack, model: TritonModel, bucket: s3.IBucket
+) -> None:
+    theirs = iam.Role(stack, "Theirs", assumed_by=iam.ServicePrincipal("sagemaker.amazonaws.com"))
+    other = TritonModel(stack, "Other", repository=model.repository, platform=world.platform, role=theirs)
+    TritonEndpoint(
+        stack,
+        "Endpoint",
+        model=model,
+        shadow=TritonVariant(model=other, variant_name="Shadow"),
+        data_capture=DataCapture(bucket=bucket, sampling_percentage=5),
+    )
+
+    ours, _ = policy(world, stack)
+    inline, found = policy(world, stack, "AWS::IAM::Policy")
+    assert found["Roles"] == [stack.resolve(theirs.role_name)]
+    assert {ours, inline} <= set(world.only(stack, ENDPOINT)["DependsOn"])
+
+
+def test_a_fleet_is_warned_of(world: World, stack: cdk.Stack, bucket: s3.IBucket) -> None:
+    fleet = TritonMultiModel(stack, "Fleet", ensembles={"text": world.repository()}, platform=world.platform)
+    TritonEndpoint(stack, "Endpoint", model=fleet, data_capture=DataCapture(bucket=bucket, sampling_percentage=5))
+
+    found = Annotations.from_stack(stack).find_warning("*", Match.string_like_regexp(r"CaptureOfFleet\]"))
+    (warning,) = (str(each.entry.data) for each in found)
+    assert "variant AllTraffic is a multi-model one" in warning
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"sampling_percentage": 0}, "sampling_percentage of a DataCapture is 0: use a whole number, 1 to 100"),
+        ({"sampling_percentage": 101}, "sampling_percentage of a DataCapture is 101"),
+        ({"sampling_percentage": 0.5}, "sampling_percentage of a DataCapture is 0.5"),
+        ({"sampling_percentage": True}, "sampling_percentage of a DataCapture is True"),
+        ({"sampling_percentage": float("inf")}, "sampling_percentage of a DataCapture is inf"),
+        ({"prefix": ""}, "prefix of a DataCapture is '': use up to 400"),
+        ({"prefix": "/search"}, "prefix of a DataCapture is '/search'"),
+        ({"prefix": "search/"}, "prefix of a DataCapture is 'search/'"),
+        ({"prefix": "a" * 401}, "use up to 400 letters, digits"),
+        ({"inputs": False, "outputs": False}, "neither inputs nor outputs: keep at least one of them"),
+    ],
+    ids=str,
+)
+def test_what_sagemaker_would_refuse_or_what_keeps_nothing_is_refused(
+    bucket: s3.IBucket, arguments: dict[str, Any], message: str
+) -> None:
+    with pytest.raises(ConfigurationError, match=message):
+        DataCapture(**{"bucket": bucket, "sampling_percentage": 5, **arguments})
+
+
+def test_a_token_is_a_percentage(world: World, stack: cdk.Stack, model: TritonModel, bucket: s3.IBucket) -> None:
+    share = cdk.CfnParameter(stack, "Share", type="Number").value_as_number
+    capture = DataCapture(bucket=bucket, sampling_percentage=share)  # type: ignore[arg-type]
+    TritonEndpoint(stack, "Endpoint", model=model, data_capture=capture)
+
+    assert config(world, stack)["InitialSamplingPercentage"] == {"Ref": "Share"}
