@@ -254,6 +254,32 @@ def test_an_update_changes_limits_policies_and_schedules_in_place(
     assert [a["ScheduledActionName"] for a in scaling.actions("Green")] == ["Morning", "Night"]
 
 
+def test_the_instance_type_of_a_scaled_variant_changes_in_two_steps(
+    deployed: dict[str, Any], deployer: Deployer, scaling: Scaling
+) -> None:
+    def with_type(instance_type: str, *, scaled: bool) -> dict[str, Any]:
+        changed = json.loads(json.dumps(deployed))
+        for name, each in deployed["Resources"].items():
+            if each["Type"] == "AWS::SageMaker::EndpointConfig":
+                for variant in changed["Resources"][name]["Properties"]["ProductionVariants"]:
+                    variant["InstanceType"] = instance_type
+            elif not scaled and each["Type"].startswith(("AWS::ApplicationAutoScaling::", "AWS::CloudWatch::")):
+                del changed["Resources"][name]
+        return dict(changed)
+
+    # Scaling goes in the cleanup, after the endpoint was updated: both at once is refused like the type alone.
+    for scaled in (True, False):
+        assert deployer.deploy(with_type("ml.g6.12xlarge", scaled=scaled), "scaled") == "UPDATE_ROLLBACK_COMPLETE"
+        reasons = [event.get("ResourceStatusReason", "") for event in deployer.raw_events("scaled")]
+        assert any("its instance type cannot change from ml.g5.12xlarge to ml.g6.12xlarge" in each for each in reasons)
+    assert len(scaling.policies("Green")) == 7
+
+    assert deployer.deploy(with_type("ml.g5.12xlarge", scaled=False), "scaled") == "UPDATE_COMPLETE"
+    assert scaling.all() == []
+    assert deployer.deploy(with_type("ml.g6.12xlarge", scaled=True), "scaled") == "UPDATE_COMPLETE"
+    assert len(scaling.policies("Green")) == 7
+
+
 # What the service refuses.
 
 

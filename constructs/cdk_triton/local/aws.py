@@ -222,7 +222,12 @@ class LocalAws:
         self._routes.lambdas = self._lambdas
         self._routes.host = host = self._host_factory(self)
         self._routes.endpoints = EndpointOperations(
-            host, self.client("sagemaker"), state.endpoints, state.endpoint_configurations, self.log
+            host,
+            self.client("sagemaker"),
+            state.endpoints,
+            state.endpoint_configurations,
+            state.scaled_variants,
+            self.log,
         )
         # Last in, first out: what an operation may wait for ends before the operation is waited for.
         self._close += [self._clients.clear, engine.close, host.close, self._lambdas.close, builds.close, jobs.close]

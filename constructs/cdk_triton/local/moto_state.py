@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from cdk_triton.local.lambdas import FunctionCode
-from cdk_triton.local.moto_scaling import correct_scaling
+from cdk_triton.local.moto_scaling import correct_scaling, scaled_variants
 
 __all__ = ["MotoState"]
 
@@ -66,6 +66,10 @@ class MotoState:
 
         configurations: Mapping[str, Any] = sagemaker_backends[self._account][self._region].endpoint_configs
         return configurations
+
+    def scaled_variants(self, endpoint: str) -> frozenset[str]:
+        """The variants of a SageMaker endpoint that are scalable targets."""
+        return scaled_variants(self._account, self._region, endpoint)
 
     def function(self, name: str) -> FunctionCode | None:
         """A Lambda function as it is deployed now."""

@@ -9,7 +9,7 @@ configuration, moto forgets the shadow and more; it is put back.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
@@ -52,6 +52,7 @@ class EndpointOperations:
         client: a boto3 SageMaker client of the local AWS, for models and configurations.
         endpoints: moto's endpoints by name; their status is changed here.
         configurations: moto's endpoint configurations by name; what moto forgets of them is added here.
+        scaled: names the variants of an endpoint that are scalable targets.
         log: called with one line per endpoint status.
     """
 
@@ -61,12 +62,14 @@ class EndpointOperations:
         client: Any,
         endpoints: Callable[[], Mapping[str, Any]],
         configurations: Callable[[], Mapping[str, Any]],
+        scaled: Callable[[str], Collection[str]],
         log: Callable[[str], None],
     ) -> None:
         self._host = host
         self._client = client
         self._endpoints = endpoints
         self._configurations = configurations
+        self._scaled = scaled
         self._log = log
         self._lock = threading.Lock()
 
@@ -119,10 +122,12 @@ class EndpointOperations:
         """UpdateEndpoint.
 
         Raises:
-            SageMakerError: there is no such endpoint, it is busy, or its configuration cannot be served here.
+            SageMakerError: there is no such endpoint, it is busy, its configuration cannot be served here, or it
+                changes the instance type of a scaled variant.
         """
         endpoint = self._existing(request)
         wanted = self._wanted(request, endpoint)
+        self._refuse_other_type_of_scaled(wanted.endpoint, endpoint)
         with self._lock:
             self._refuse_busy(endpoint)
             self._start(wanted, "Updating")
@@ -162,6 +167,23 @@ class EndpointOperations:
     def _refuse_busy(endpoint: Any) -> None:
         if endpoint.endpoint_status != "InService":
             raise SageMakerError(f'Cannot update in-progress endpoint "{endpoint.arn}".')
+
+    def _refuse_other_type_of_scaled(self, wanted: Endpoint, existing: Any) -> None:
+        """Refuse an update that changes the instance type of a scaled variant, as SageMaker does.
+
+        Developer guide, "Update endpoints that use auto scaling"; the text of the error is not the service's.
+        """
+        if not (scaled := self._scaled(wanted.name)):
+            return
+        before = self._client.describe_endpoint_config(EndpointConfigName=existing.endpoint_config_name)
+        types = {each["VariantName"]: each.get("InstanceType") for each in before["ProductionVariants"]}
+        for variant in wanted.variants:
+            old = types.get(variant.name, variant.instance_type)
+            if variant.name in scaled and variant.instance_type != old:
+                raise SageMakerError(
+                    f"Variant {variant.name} is registered with Application Auto Scaling, so its instance type cannot "
+                    f"change from {old} to {variant.instance_type}; deregister it first."
+                )
 
     def _start(self, wanted: _Wanted, status: str) -> None:
         name = wanted.endpoint.name
