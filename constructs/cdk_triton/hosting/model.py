@@ -21,6 +21,7 @@ from cdk_triton.hosting.execution_role import execution_role, grant_execution
 from cdk_triton.hosting.findings import report
 from cdk_triton.hosting.images import container_image
 from cdk_triton.hosting.network import connections, model_network, vpc_config
+from cdk_triton.hosting.secrets import refuse_secrets
 from cdk_triton.hosting.settings import warn_about_host
 from cdk_triton.hosting.store import ITritonArtifactStore, store_of
 from cdk_triton.sagemaker import ServingPlatform
@@ -128,6 +129,7 @@ class TritonModel(Resource):
         warn_about_host(self, platform)
         entry = repository.entry_model()
         variables = settings.variables(multi_model=False, default_model=None if entry is None else entry.name)
+        refuse_secrets(self, variables)
 
         image = container_image(self, platform)
         assembly = CloudAssembly(self)

@@ -22,6 +22,7 @@ from cdk_triton.hosting.execution_role import execution_role, grant_execution
 from cdk_triton.hosting.findings import report
 from cdk_triton.hosting.images import container_image
 from cdk_triton.hosting.network import connections, model_network, vpc_config
+from cdk_triton.hosting.secrets import refuse_secrets
 from cdk_triton.hosting.settings import warn_about_fleet, warn_about_host
 from cdk_triton.hosting.store import ITritonArtifactStore, store_of
 from cdk_triton.sagemaker import ServingPlatform
@@ -104,6 +105,7 @@ class TritonMultiModel(Resource):
         self.fleet_name = Names.unique_resource_name(self, separator="-", max_length=63).lower()
         settings = ContainerEnvironment() if environment is None else environment
         variables = settings.variables(multi_model=True)
+        refuse_secrets(self, variables)
         # Every repository is checked before any is packed.
         sound, built = True, {}
         for name, repository in ensembles.items():

@@ -1,0 +1,38 @@
+"""Secrets that only a template shows: values of a container's variables that are CDK tokens."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+
+from aws_cdk import CfnParameter, Reference, SecretValue, Stack, Token, Tokenization
+from constructs import Construct
+
+from cdk_triton.errors import ConfigurationError
+from cdk_triton.triton.secrets import looks_secret, secret_refusal
+
+__all__ = ["refuse_secrets"]
+
+
+def refuse_secrets(scope: Construct, variables: Mapping[str, str]) -> None:
+    """Refuse variables whose tokens come from a store of secrets, or from a parameter that nobody shall see.
+
+    Raises:
+        ConfigurationError: names the variable.
+    """
+    for name, value in variables.items():
+        if not Token.is_unresolved(value):
+            continue
+        why = _by_its_kind(value) or looks_secret(name, json.dumps(Stack.of(scope).resolve(value)))
+        if why:
+            raise ConfigurationError(f"{scope.node.path}: {secret_refusal(name, why)}")
+
+
+def _by_its_kind(value: str) -> str | None:
+    for token in Tokenization.reverse_string(value).tokens:
+        if isinstance(token, SecretValue):
+            return "is a SecretValue"
+        target = token.target if isinstance(token, Reference) else None
+        if isinstance(target, CfnParameter) and target.no_echo:
+            return f"is the parameter {target.node.id}, which has NoEcho"
+    return None
