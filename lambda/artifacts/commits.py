@@ -14,7 +14,7 @@ from .plan import Commit
 from .reports import BrokenBuildError, Report, read_report
 from .storage import LostRaceError, Storage, StoredObject
 
-__all__ = ["check_owner", "commit_asset", "commit_built", "committed"]
+__all__ = ["check_owner", "commit_archive", "commit_asset", "commit_built", "committed"]
 
 MANIFEST_SCHEMA = 1
 
@@ -32,7 +32,7 @@ def committed(commit: Commit, storage: Storage) -> StoredObject | None:
     archive = storage.head(commit.archive)
     if manifest is not None:
         return _verified(commit, archive, manifest[0])
-    return None if archive is None else _commit(commit, archive, storage)
+    return None if archive is None else commit_archive(commit, archive, storage)
 
 
 def commit_asset(commit: Commit, assets: str, invocation: Invocation) -> StoredObject:
@@ -48,7 +48,7 @@ def commit_asset(commit: Commit, assets: str, invocation: Invocation) -> StoredO
         raise ArtifactError(f"the archive s3://{assets}/{commit.asset} is missing; deploy again to publish it")
     metadata = {"artifact-key": commit.artifact_key}
     archive = copy_if_absent(source, commit.archive, metadata, storage, invocation.remaining_millis)
-    return _commit(commit, archive, storage)
+    return commit_archive(commit, archive, storage)
 
 
 def commit_built(commit: Commit, build: str, invocation: Invocation) -> StoredObject | None:
@@ -73,7 +73,7 @@ def commit_built(commit: Commit, build: str, invocation: Invocation) -> StoredOb
 
     metadata = {"artifact-key": commit.artifact_key, "build": build}
     archive = copy_if_absent(source, commit.archive, metadata, storage, invocation.remaining_millis, check)
-    return _commit(commit, archive, storage)
+    return commit_archive(commit, archive, storage)
 
 
 def check_owner(found: StoredObject, artifact_key: str) -> None:
@@ -90,7 +90,13 @@ def check_owner(found: StoredObject, artifact_key: str) -> None:
         )
 
 
-def _commit(commit: Commit, archive: StoredObject, storage: Storage) -> StoredObject:
+def commit_archive(commit: Commit, archive: StoredObject, storage: Storage) -> StoredObject:
+    """Write the manifest of an archive that is in its place, if there is none.
+
+    Raises:
+        NotYetError: the manifest was deleted while it was written.
+        ArtifactError: the archive is not ours, or another one was committed.
+    """
     check_owner(archive, commit.artifact_key)
     try:
         storage.write(commit.manifest, _manifest(commit, archive, storage))
@@ -111,9 +117,18 @@ def _manifest(commit: Commit, archive: StoredObject, storage: Storage) -> bytes:
         "platform": commit.platform,
         "archive": {"key": archive.key, "size": archive.size, "etag": archive.etag},
     }
-    if commit.build is not None:
+    if (origin := archive.metadata.get("promoted-from")) is not None:
+        document |= {"promoted_from": origin, **_report_from(origin, commit, storage)}
+    elif commit.build is not None:
         document["build"] = _report_of(commit, archive, storage)
     return json.dumps(document, indent=2).encode()
+
+
+def _report_from(origin: str, commit: Commit, storage: Storage) -> dict[str, Any]:
+    """What the store that the archive was promoted from says about its build."""
+    found = storage.read(commit.manifest, bucket=origin)
+    document = {} if found is None else json.loads(found[0])
+    return {name: document[name] for name in ("build",) if name in document}
 
 
 def _report_of(commit: Commit, archive: StoredObject, storage: Storage) -> dict[str, Any]:

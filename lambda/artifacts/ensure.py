@@ -6,6 +6,7 @@ late. The rules that make this safe:
 * an archive is written only where there is none, so the first committer wins and the others adopt its archive;
 * the manifest is written last and only where there is none: it is the commit;
 * what is there already is verified before it is called done;
+* what is neither packed nor built is taken from the store that this one promotes from;
 * what has to be built is built by one job at a time, whoever asks (`locks`).
 """
 
@@ -21,6 +22,7 @@ from .failure import ArtifactError
 from .fleet_index import write_index
 from .invocation import Invocation
 from .plan import Commit, FleetCopy, Plan
+from .promotion import promote
 from .request import Request
 from .storage import Storage, StoredObject
 
@@ -66,9 +68,9 @@ def _plan(request: Request, storage: Storage) -> Plan:
 def _bring(commit: Commit, assets: str, invocation: Invocation) -> StoredObject | None:
     """The committed archive; None where it has to be built."""
     archive = committed(commit, invocation.storage)
-    if archive is None and commit.build is None:
-        return commit_asset(commit, assets, invocation)
-    return archive
+    if archive is not None or commit.build is not None:
+        return archive
+    return promote(commit, invocation) if commit.asset is None else commit_asset(commit, assets, invocation)
 
 
 def _serve(copy: FleetCopy, archives: dict[str, StoredObject], invocation: Invocation) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import secrets
 import time
 from collections.abc import Callable, Iterable, Iterator
@@ -38,6 +39,7 @@ class Invocation:
         each: applies a function to items, some at once.
         now: the time, in seconds since 1970.
         token: makes 16 hexadecimal digits that nobody else has.
+        promotes_from: the bucket of the store that this one promotes from; None where it builds for itself.
     """
 
     storage: Storage
@@ -46,6 +48,7 @@ class Invocation:
     each: Each = map
     now: Callable[[], float] = time.time
     token: Callable[[], str] = lambda: secrets.token_hex(8)
+    promotes_from: str | None = None
 
 
 @contextmanager
@@ -53,5 +56,9 @@ def running(context: Any) -> Iterator[Invocation]:
     """The invocation that Lambda describes in `context`, with as many calls at once as there are connections."""
     with ThreadPoolExecutor(CONNECTIONS) as pool:
         yield Invocation(
-            Storage.of_environment(), Builders.of_environment(), context.get_remaining_time_in_millis, pool.map
+            Storage.of_environment(),
+            Builders.of_environment(),
+            context.get_remaining_time_in_millis,
+            pool.map,
+            promotes_from=os.environ.get("PROMOTES_FROM"),
         )

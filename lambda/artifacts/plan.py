@@ -1,6 +1,7 @@
 """The plan: what shall exist in the store, written at synth and read here.
 
-Schema 1 knows archives that the synthesis packed; schema 2 adds what has to be built first.
+Schema 1 knows archives that the synthesis packed; schema 2 adds what has to be built first, schema 3 what is taken from
+the store that this one promotes from.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from .failure import ArtifactError
 
 __all__ = ["Build", "Builder", "Commit", "Fleet", "FleetCopy", "Input", "Plan"]
 
-SCHEMAS = (1, 2)
+SCHEMAS = (1, 2, 3)
 
 
 @dataclass(frozen=True)
@@ -74,10 +75,10 @@ class Commit:
         repository: its name, that of the repository's directory.
         artifact_key: SHA-256 over everything that determines the archive.
         platform: release and GPU, as in `25.09-a10g`.
-        asset: the archive's object key in the plan's bucket; None where it is built.
+        asset: the archive's object key in the plan's bucket; None where it is built or promoted.
         archive: its object key in the store.
         manifest: the manifest's object key in the store.
-        build: how it is built; None where it is an asset.
+        build: how it is built; None where it is an asset or promoted.
     """
 
     repository: str
@@ -142,7 +143,7 @@ class Plan:
         document = json.loads(text)
         if document.get("schema") not in SCHEMAS:
             raise ArtifactError(
-                f"the plan has schema {document.get('schema')!r} and this store reads {SCHEMAS[0]} and {SCHEMAS[1]}; "
+                f"the plan has schema {document.get('schema')!r} and this store reads {SCHEMAS[0]} to {SCHEMAS[-1]}; "
                 "deploy the stack of the artifact store with the same version of cdk-triton first"
             )
         fleet, builder = document["fleet"], document.get("builder")

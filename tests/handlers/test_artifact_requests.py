@@ -79,10 +79,10 @@ def test_a_changed_plan_is_refused(world: World) -> None:
 
 
 def test_a_plan_of_a_newer_library_says_which_stack_to_update(world: World) -> None:
-    event = world.publish_plan({"schema": 3, "commits": [], "fleet": None})
+    event = world.publish_plan({"schema": 4, "commits": [], "fleet": None})
 
     with pytest.raises(
-        ArtifactError, match="schema 3 and this store reads 1 and 2; deploy the stack of the artifact store"
+        ArtifactError, match="schema 4 and this store reads 1 to 3; deploy the stack of the artifact store"
     ):
         world.poll(event)
 
@@ -98,7 +98,7 @@ def test_nothing_secret_is_logged(world: World, caplog: pytest.LogCaptureFixture
 
 def test_a_failure_names_the_log_group(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("AWS_LAMBDA_LOG_GROUP_NAME", "Store-Logs-123")
-    event = world.publish_plan({"schema": 3})
+    event = world.publish_plan({"schema": 4})
 
     with pytest.raises(ArtifactError, match=r"\[log group Store-Logs-123\]$"):
         world.poll(event)

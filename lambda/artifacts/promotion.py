@@ -1,0 +1,57 @@
+"""Takes archives from the store that this one promotes from, instead of building or uploading them again.
+
+Two builds of one plan differ in their bytes and in how fast they run. What is promoted is what was tested.
+"""
+
+from __future__ import annotations
+
+import json
+
+from .commits import check_owner, commit_archive
+from .copying import copy_if_absent
+from .failure import ArtifactError
+from .invocation import Invocation
+from .plan import Commit
+from .storage import StoredObject
+
+__all__ = ["promote"]
+
+
+def promote(commit: Commit, invocation: Invocation) -> StoredObject:
+    """Copy an archive that the other store has committed, and commit it here.
+
+    Raises:
+        NotYetError: the time is up; what is copied is kept.
+        ArtifactError: the other store has not committed it, or this store promotes from none.
+    """
+    storage, origin = invocation.storage, invocation.promotes_from
+    if origin is None:
+        raise ArtifactError(
+            f"the plan takes {commit.repository} from another store, and this one promotes from none; deploy the stack "
+            "of the artifact store first"
+        )
+    found = storage.read(commit.manifest, bucket=origin)
+    if found is None:
+        raise ArtifactError(
+            f"the store s3://{origin} has not committed {commit.repository} as this stack wants it "
+            f"({commit.platform}, key {commit.artifact_key}): first deploy a stack there with the same files, recipes, "
+            "release and GPU"
+        )
+    source = storage.head(commit.archive, bucket=origin)
+    if source is None or not _is_of(found[0], source):
+        raise ArtifactError(
+            f"s3://{origin}/{commit.archive} is not the archive that its manifest commits; restore it there, and "
+            "deploy again"
+        )
+    check_owner(source, commit.artifact_key)
+    metadata = {"artifact-key": commit.artifact_key, "promoted-from": origin}
+    archive = copy_if_absent(source, commit.archive, metadata, storage, invocation.remaining_millis)
+    return commit_archive(commit, archive, storage)
+
+
+def _is_of(manifest: bytes, archive: StoredObject) -> bool:
+    try:
+        written = json.loads(manifest)["archive"]
+        return (written["size"], written["etag"]) == (archive.size, archive.etag)
+    except (ValueError, LookupError, TypeError):
+        return False

@@ -1,0 +1,177 @@
+"""Archives that a store takes from another one, where they were built and tested."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from artifacts.failure import ArtifactError
+
+if TYPE_CHECKING:
+    from tests.handlers.conftest import Ensemble, Event, World
+
+TESTED = "the-tested-store"
+
+
+class Promotion:
+    """The store of the test account, and that of production, which promotes from it."""
+
+    def __init__(self, world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.world = world
+        self._environment = monkeypatch
+        world.s3.create_bucket(Bucket=TESTED)
+
+    def commit_there(self, *ensembles: Ensemble) -> None:
+        with self._environment.context() as environment:
+            environment.setenv("STORE_BUCKET", TESTED)
+            assert self.world.poll(self.world.publish(*ensembles, salt="as tested"))
+
+    def plan(self, *ensembles: Ensemble, fleet: bool = False) -> Event:
+        """What production's stack asks for; it has published no archive."""
+        event = self.world.publish(*ensembles, fleet=fleet)
+        properties = event["ResourceProperties"]
+        place = {"Bucket": properties["PlanBucket"], "Key": properties["PlanKey"]}
+        plan = json.loads(self.world.s3.get_object(**place)["Body"].read())
+        for ensemble in ensembles:
+            self.world.s3.delete_object(Bucket=place["Bucket"], Key=ensemble.asset)
+        return self.world.publish_plan(
+            {**plan, "schema": 3, "commits": [{**c, "asset": None} for c in plan["commits"]]}
+        )
+
+    def production(self) -> None:
+        self._environment.setenv("PROMOTES_FROM", TESTED)
+
+    def manifest(self, ensemble: Ensemble) -> dict[str, Any]:
+        (text,) = self.world.versions(ensemble.manifest)
+        document: dict[str, Any] = json.loads(text)
+        return document
+
+
+@pytest.fixture(name="promotion")
+def _promotion(world: World, monkeypatch: pytest.MonkeyPatch) -> Promotion:
+    return Promotion(world, monkeypatch)
+
+
+def test_the_very_bytes_that_were_tested_are_promoted(world: World, promotion: Promotion) -> None:
+    text, image = world.ensemble("text"), world.ensemble("image")
+    promotion.commit_there(text, image)
+    promotion.production()
+
+    assert world.poll(promotion.plan(text, image, fleet=True))
+
+    world.assert_served(text, image)
+    assert world.versions(text.archive) == [text.content("as tested")]
+    assert promotion.manifest(text)["promoted_from"] == TESTED
+
+
+def test_the_report_of_the_build_comes_along(world: World, promotion: Promotion) -> None:
+    text = world.ensemble("text")
+    promotion.commit_there(text)
+    found = json.loads(world.s3.get_object(Bucket=TESTED, Key=text.manifest)["Body"].read())
+    report = {"build": {"tensorrt": "10.3"}}
+    world.s3.put_object(Bucket=TESTED, Key=text.manifest, Body=json.dumps(found | report))
+    promotion.production()
+
+    assert world.poll(promotion.plan(text))
+
+    assert promotion.manifest(text)["build"] == {"tensorrt": "10.3"}
+
+
+def test_what_is_promoted_once_needs_the_other_store_no_more(world: World, promotion: Promotion) -> None:
+    text = world.ensemble("text")
+    promotion.commit_there(text)
+    promotion.production()
+    event = promotion.plan(text, fleet=True)
+    world.poll(event)
+    for key in (text.archive, text.manifest):
+        world.s3.delete_object(Bucket=TESTED, Key=key)
+
+    with world.counted("UploadPartCopy") as copies:
+        assert world.poll({**event, "RequestType": "Update"})
+
+    assert copies == []
+    world.assert_served(text)
+
+
+def test_what_nobody_has_tested_is_refused(world: World, promotion: Promotion) -> None:
+    promotion.commit_there(world.ensemble("text", "1"))
+    promotion.production()
+    newer = world.ensemble("text", "2")
+
+    with pytest.raises(ArtifactError) as refused:
+        world.poll(promotion.plan(newer))
+
+    assert str(refused.value) == (
+        f"the store s3://{TESTED} has not committed text as this stack wants it (25.09-a10g, key {newer.key}): first "
+        "deploy a stack there with the same files, recipes, release and GPU"
+    )
+    assert world.stored_keys() == set()
+
+
+@pytest.mark.parametrize("manifest", [None, b"{}", b"not JSON"], ids=["another archive", "another form", "no JSON"])
+def test_an_archive_that_was_changed_after_its_commit_is_refused(
+    world: World, promotion: Promotion, manifest: bytes | None
+) -> None:
+    text = world.ensemble("text")
+    promotion.commit_there(text)
+    if manifest is None:
+        world.s3.put_object(Bucket=TESTED, Key=text.archive, Body=b"another", Metadata={"artifact-key": text.key})
+    else:
+        world.s3.put_object(Bucket=TESTED, Key=text.manifest, Body=manifest)
+    promotion.production()
+
+    with pytest.raises(ArtifactError, match=f"s3://{TESTED}/{text.archive} is not the archive that its manifest"):
+        world.poll(promotion.plan(text))
+
+    assert world.stored_keys() == set()
+
+
+def test_a_store_that_promotes_from_none_says_which_stack_to_deploy(world: World, promotion: Promotion) -> None:
+    with pytest.raises(ArtifactError, match="this one promotes from none; deploy the stack of the artifact store"):
+        world.poll(promotion.plan(world.ensemble("text")))
+
+
+def test_a_handler_that_is_killed_before_the_manifest_leaves_a_promotion_that_says_so(
+    world: World, promotion: Promotion
+) -> None:
+    text = world.ensemble("text")
+    promotion.commit_there(text)
+    promotion.production()
+    event = promotion.plan(text)
+
+    def kill() -> None:
+        raise world.killed
+
+    with world.counted() as calls:
+        world.poll(event)
+    last = len(calls) - 1  # the manifest
+    assert calls[last] == "PutObject"
+    for key in (text.archive, text.manifest):
+        for version in world.s3.list_object_versions(Bucket="the-store", Prefix=key)["Versions"]:
+            world.s3.delete_object(Bucket="the-store", Key=key, VersionId=version["VersionId"])
+
+    with world.disturbed("before-call", last, kill), pytest.raises(world.killed):
+        world.poll(event)
+    assert world.stored_keys() == {text.archive}
+    assert world.poll(event)
+
+    assert promotion.manifest(text)["promoted_from"] == TESTED
+
+
+def test_a_large_archive_is_promoted_in_parts_over_several_polls(
+    world: World, promotion: Promotion, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("artifacts.copying.PART_BYTES", 5 * 1024 * 1024)
+    text = world.ensemble("text", size=12 * 1024 * 1024)
+    promotion.commit_there(text)
+    promotion.production()
+    event = promotion.plan(text)
+
+    assert not world.poll(event, world.context([300_000, 300_000, 1]))
+    assert world.stored_keys() == set()
+    assert world.poll(event)
+
+    world.assert_committed(text)
+    assert world.versions(text.archive) == [text.content("as tested")]
