@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Any
 
 import aws_cdk as cdk
@@ -11,6 +12,7 @@ from aws_cdk.assertions import Annotations, Match
 
 from cdk_triton import ServingPlatform, TritonEndpoint, TritonModel, TritonMultiModel, TritonVariant
 from cdk_triton.errors import ConfigurationError
+from cdk_triton.sagemaker import gpu_instances, instance_storage
 
 if TYPE_CHECKING:
     from tests.hosting.conftest import World
@@ -96,6 +98,14 @@ class TestVolume:
         model = model_on(world, stack, "ml.p3.2xlarge", "24.09")
         with pytest.raises(ConfigurationError, match=f"volume_size of variant AllTraffic is {said}: .* 1 to 512"):
             TritonVariant(model=model, volume_size=size)
+
+    def test_the_guide_says_what_the_table_says(self, world: World) -> None:
+        guide = (world.root / "docs" / "endpoints.md").read_text(encoding="utf-8")
+        rows = re.findall(r"^\| ((?:(?:g|p)\d\S*(?:, )?)+) \| (\S+)", guide, re.MULTILINE)
+        said = {f"ml.{family}": answer for families, answer in rows for family in families.split(", ")}
+        hosting = [instance for instance in gpu_instances().values() if instance.hosting]
+        words = {False: "refused", None: "a", True: "1"}
+        assert said == {each.family: words[instance_storage(each).takes_volume_size] for each in hosting}
 
 
 class TestRouting:
