@@ -6,7 +6,8 @@ longer than any job. There are two kinds of documents:
 * `staging/locks/<artifact key>.json`, the lock of a key: it points to a build. It is written if absent, or in place of
   exactly the lock that was read (If-Match), and only when that one is *spent*.
 * `staging/<build id>/state.json`, a build: whose it is, how far it is, how it ended. Every change is made in place of
-  exactly what was read. It goes `preparing` → `starting` → `running` → `ended`, may skip states, and never goes back.
+  exactly what was read. It goes `preparing` → `starting` → `running` → `ended`, may skip states, and goes back only
+  where the service refused the job that was about to start.
 
 The rules:
 

@@ -32,13 +32,16 @@ pytestmark = pytest.mark.timeout(7200)
 
 STACKS = st.integers(0, 1)
 NUMBERS = st.integers(0, 60)
-ORDERS = st.binary(max_size=24)
-"""Whose call is next, bit by bit."""
+STINTS = st.lists(st.integers(0, 50), max_size=5)
+"""After how many calls it is the other poll's turn: few changes at any place meet more than many at random do."""
+PACES = st.sampled_from([0, 0, 1, 10, 40])
+"""How many seconds a call takes: with the largest an invocation is killed after eight of them."""
 FAULT = st.one_of(
     st.none(),
     st.builds(Fault, st.sampled_from(FAULTS), NUMBERS),
     st.builds(Fault, st.sampled_from(FAULTS), st.integers(0, 2), st.just(True)),
 )
+START_FAULTS = st.sampled_from(["crash before", "crash after", "limbo", "lost", "late"])
 TIMES = st.sampled_from([30, 30, 60, 200, 400, 700, 1800, 3 * 3600, 8 * 86_400])
 OUTCOMES = st.dictionaries(
     st.sampled_from(["text", "image", "audio"]), st.sampled_from(["failed", "missing", "corrupt", "cut"]), max_size=2
@@ -64,8 +67,10 @@ class Deployments(RuleBasedStateMachine):
 
     # -- what CloudFormation does
 
-    @initialize(plan=st.integers(0, len(PLANS) - 1), polls=st.integers(0, 2))
-    def begin(self, plan: int, polls: int) -> None:
+    @initialize(plan=st.integers(0, len(PLANS) - 1), polls=st.integers(0, 2), kind=st.one_of(st.none(), START_FAULTS))
+    def begin(self, plan: int, polls: int, kind: str | None) -> None:
+        if kind is not None:
+            self.the_next_start_goes_wrong(kind)
         self.deploy(0, plan, polls)
 
     @rule(number=STACKS, plan=st.integers(0, len(PLANS) - 1), polls=st.integers(0, 2))
@@ -91,15 +96,16 @@ class Deployments(RuleBasedStateMachine):
                 self.cloud.tick(30)
 
     @precondition(lambda self: self.operations())
-    @rule(first=STACKS, second=STACKS, faults=st.tuples(FAULT, FAULT), order=ORDERS)
-    def poll_together(self, first: int, second: int, faults: Any, order: bytes) -> None:
+    @rule(first=STACKS, second=STACKS, faults=st.tuples(FAULT, FAULT), stints=STINTS, pace=PACES)
+    def poll_together(self, first: int, second: int, faults: Any, stints: list[int], pace: int) -> None:
         """Two stacks at once, or one event twice."""
         operations = self.operations()
         chosen = [operations[number % len(operations)] for number in (first, second)]
         polls = [
             partial(self.cloud.poll, operation.event, fault) for operation, fault in zip(chosen, faults, strict=True)
         ]
-        results = self.cloud.together(polls, (byte >> bit & 1 for byte in order for bit in range(8)))
+        order = (number % 2 for number, stint in enumerate(stints) for _ in range(stint))
+        results = self.cloud.together(polls, order, pace)
         for operation, result in zip(chosen, results, strict=True):
             self.check(operation, result)
             for stack in self.stacks:
@@ -152,12 +158,22 @@ class Deployments(RuleBasedStateMachine):
             service.refusals = [REFUSALS[which]] * times if which in REFUSALS else []
             service.room = room
 
+    @rule(kind=START_FAULTS)
+    def the_next_start_goes_wrong(self, kind: str) -> None:
+        """Starts are rare among calls, and what goes wrong at them matters most."""
+        self.cloud.start_fault = Fault(kind, 0)
+
     # -- what must hold
 
     @invariant()
     def at_most_one_live_build_per_key(self) -> None:
         keys = [key for build in self.cloud.live_jobs().values() for key in self.cloud.program.members(build)]
         assert len(keys) == len(set(keys)), f"built twice at once: {keys}"
+
+    @invariant()
+    def a_build_has_one_job(self) -> None:
+        builds = self.cloud.jobs()
+        assert len(builds) == len(set(builds)), f"started twice: {builds}"
 
     @invariant()
     def a_committed_artifact_never_changes(self) -> None:
@@ -170,6 +186,20 @@ class Deployments(RuleBasedStateMachine):
     def a_job_finds_its_inputs(self) -> None:
         assert self.cloud.program.incomplete == []
 
+    def documents_change_by_the_rules(self) -> None:
+        """Nobody takes a lease that has not run out, what is fixed stays fixed, and what was given up has no job."""
+        jobs = self.cloud.jobs()
+        for before, after in self.cloud.changes():
+            lease, taken = before["lease"], after["lease"]
+            if lease is not None and taken is not None and taken["token"] != lease["token"]:
+                assert after["worked_at"] >= lease["until"], f"taken before its end: {lease}"
+            if lease is not None and after["ended"] is not None and after["ended"]["status"] == "ABANDONED":
+                assert after["ended"]["at"] >= lease["until"], f"ended before its end: {lease}"
+            for name in ("members", "job", "ended"):
+                assert before[name] in (None, after[name]), f"{name} changed: {before} to {after}"
+            if after["ended"] is not None and after["job"] is None:
+                assert after["build"] not in jobs, f"given up, and its job exists: {after}"
+
     def check(self, operation: Operation, result: Poll) -> None:
         note(f"{operation.event['RequestType']} {operation.plan.properties['PlanSha256'][:6]}: {result}")
         if result.done:
@@ -180,11 +210,12 @@ class Deployments(RuleBasedStateMachine):
         self.cloud.codebuild.asked.clear()
         self.cloud.processing.asked.clear()
         refused = len(self.cloud.codebuild.refusals) + len(self.cloud.processing.refusals)
+        disturbed = fault is not None or refused > 0 or self.cloud.start_fault is not None
         result = self.cloud.poll(operation.event, fault)
         self.check(operation, result)
         asked = {*self.cloud.codebuild.asked, *self.cloud.processing.asked}
         assert not asked & ended, f"asked about an ended job: {asked & ended}"
-        if fault is None and not refused and result == Poll():
+        if not disturbed and result == Poll():
             self.nothing_waits_for_what_has_ended(operation)
         return result
 
@@ -224,11 +255,14 @@ class Deployments(RuleBasedStateMachine):
                     self.cloud.end(job, "SUCCEEDED", {})
         for stack, plan in zip(self.stacks, plans, strict=True):
             assert stack.plan is plan, "it does not converge"
+        self.a_build_has_one_job()
         self.a_committed_artifact_never_changes()
+        self.documents_change_by_the_rules()
 
     def faults_stop(self) -> None:
         self.cloud.deliver()
         self.starts_are_refused("none", 0, 10)
+        self.cloud.start_fault = None
         for stack in self.stacks:
             stack.operation = None
         for job in self.cloud.hang(100 * 60):  # to hang until the service ends it is a fault
@@ -257,6 +291,7 @@ def test_whatever_happens_each_key_is_built_once_and_the_next_deployment_converg
                 deadline=None,
                 verbosity=Verbosity.normal,
                 phases=[Phase.generate, Phase.shrink],
+                report_multiple_bugs=False,
                 suppress_health_check=list(HealthCheck),
             ),
         )

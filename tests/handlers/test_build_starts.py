@@ -12,7 +12,7 @@ import pytest
 from botocore.exceptions import ReadTimeoutError
 
 from artifacts.failure import PATIENCE_SECONDS, PROPAGATION_SECONDS
-from artifacts.locks import LEASE_SECONDS
+from artifacts.locks import ABANDONED_SECONDS, LEASE_SECONDS
 from build_model import Cloud, Fault, Poll, Published, Stack
 from build_model.plans import ASSETS, OTHER
 from build_model.steps import ONE, PROCESSING, TWO, WITH_AN_ASSET, deploy, job, poll
@@ -61,6 +61,20 @@ class TestTakingOver:
 
         assert poll(stack) == Poll()
         assert len(cloud.live_jobs()) == 1
+
+    def test_others_leave_a_build_alone_until_it_is_surely_abandoned(self, cloud: Cloud) -> None:
+        poll(deploy(cloud, ONE), Fault("crash before", 0, jobs=True))
+        other = deploy(cloud, PROCESSING)
+        cloud.tick(LEASE_SECONDS)
+
+        assert poll(other) == Poll()
+        (state,) = cloud.states()
+        assert state["ended"] is None
+
+        cloud.tick(ABANDONED_SECONDS)
+
+        assert poll(other) == Poll()
+        assert cloud.states()[0]["ended"]["status"] == "ABANDONED"
 
     @pytest.mark.parametrize("seed", range(6))
     def test_two_polls_of_one_event_start_one_job(self, cloud: Cloud, seed: int) -> None:

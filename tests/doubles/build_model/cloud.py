@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import itertools
 import json
+import math
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -25,6 +26,12 @@ from memory_aws.turns import Turns
 __all__ = ["STORE", "Cloud", "Killed", "Poll"]
 
 STORE = "the-store"
+STARTS = {"StartBuild", "CreateProcessingJob"}
+INVOCATION_SECONDS = 5 * 60
+"""How long a Lambda lives."""
+ON_ITS_WAY_SECONDS = 60
+"""How long a call may be on its way at most."""
+
 SETTINGS = {
     "codebuild": {"project": "the-project", "log_group": "/builds"},
     "processing": {
@@ -58,7 +65,12 @@ class _StoreFolder:
 
 
 class Cloud:
-    """Services in memory, the store, and the plans among the assets."""
+    """Services in memory, the store, and the plans among the assets.
+
+    Attributes:
+        start_fault: what goes wrong at the next start of a job, whoever asks for it.
+        pace: how many seconds a call takes.
+    """
 
     def __init__(self) -> None:
         self.clock = Clock()
@@ -67,7 +79,9 @@ class Cloud:
         self.codebuild = CodeBuild("the-project", self.clock, self.program)
         self.processing = Processing(self.clock, self.program)
         self.plans: list[Published] = [publish(self.s3, *plan) for plan in PLANS]
-        self.limbo: list[Callable[[], Any]] = []
+        self.start_fault: Fault | None = None
+        self.pace = 0.0
+        self._limbo: list[tuple[float, Call]] = []
         self.calls: set[tuple[str, str]] = set()
         self.turns = Turns()
         self._tokens = itertools.count(1)
@@ -78,12 +92,24 @@ class Cloud:
     def poll(self, event: Event, fault: Fault | None = None) -> Poll:
         """One call of `is_complete`; anything but a legal answer is an error of the test."""
         fault = fault or Fault("none", 0)
-        wire = Wire(self.calls, lambda service, _, call: self._meddled(service, call, fault))
+        until = self.clock() + INVOCATION_SECONDS
+
+        def around(service: str, operation: str, call: Call) -> dict[str, Any]:
+            self.turns.pause()
+            if self.clock() >= until:
+                raise Killed
+            self.clock.now += self.pace
+            meddler = fault
+            if operation in STARTS and self.start_fault is not None:
+                meddler, self.start_fault = self.start_fault, None
+            return meddler.around(service, call, lambda late: self._limbo.append((self.clock(), late)))
+
+        wire = Wire(self.calls, around)
         clients = {name: Client(name, double, wire) for name, double in self._doubles.items()}
         invocation = artifacts.Invocation(
             storage=Storage(cast(Any, clients["s3"]), STORE),
             builders=Builders(SETTINGS, STORE, clients.__getitem__),
-            remaining_millis=lambda: 0 if fault.slow() else 300_000,
+            remaining_millis=lambda: 0 if fault.slow() else int((until - self.clock()) * 1000),
             now=self.clock,
             token=lambda: f"{next(self._tokens):016x}",
         )
@@ -109,33 +135,29 @@ class Cloud:
             accepted["StartedAt"] = self.clock()
         return {**event, **accepted}
 
-    def together(self, polls: Sequence[Callable[[], Poll]], order: Iterator[int]) -> list[Poll]:
-        """Several polls whose calls interleave."""
+    def together(self, polls: Sequence[Callable[[], Poll]], order: Iterator[int], pace: float = 0) -> list[Poll]:
+        """Several polls whose calls interleave and take so many seconds each."""
+        self.pace = pace
         results = self.turns.run(polls, order)
+        self.pace = 0
         for result in results:
             if isinstance(result, BaseException):
                 raise result
         return results
 
-    def _meddled(self, service: str, call: Call, fault: Fault) -> dict[str, Any]:
-        self.turns.pause()
-        try:
-            return fault.around(service, call, self.limbo)
-        finally:
-            self.turns.pause()
-
     # -- time
 
-    def deliver(self) -> None:
-        """The services see what was on its way when its sender died."""
-        calls, self.limbo[:] = list(self.limbo), []
-        for call in calls:
+    def deliver(self, sent_until: float = math.inf) -> None:
+        """The services see what was on its way, if it was sent by then."""
+        ready = [call for sent, call in self._limbo if sent <= sent_until]
+        self._limbo = [(sent, call) for sent, call in self._limbo if sent > sent_until]
+        for call in ready:
             with suppress(ClientError):
                 call()
 
     def tick(self, seconds: float) -> None:
         """Time passes; nothing stays on its way for as long as a minute."""
-        self.deliver()
+        self.deliver(self.clock() + seconds - ON_ITS_WAY_SECONDS)
         self.clock.now += seconds
         if seconds > 7 * 86_400:
             self.s3.expire(STORE, "staging/")
@@ -177,8 +199,21 @@ class Cloud:
 
     def states(self) -> list[dict[str, Any]]:
         """Every build."""
-        keys = [key for bucket, key in self.s3.history if bucket == STORE and key.endswith("state.json")]
-        return [found for found in map(self.read, keys) if found is not None]
+        return [found for found in map(self.read, self._state_keys()) if found is not None]
+
+    def changes(self) -> Iterator[tuple[dict[str, Any], dict[str, Any]]]:
+        """Every change of every build: what its document said, and what it said next."""
+        for key in self._state_keys():
+            versions = [json.loads(text) for text in self.s3.history[STORE, key]]
+            yield from itertools.pairwise(versions)
+
+    def jobs(self) -> list[str]:
+        """The build of every job that there is or was, without those that vanished."""
+        builds = [request["idempotencyToken"] for request in self.codebuild.requests()]
+        return builds + [request["ProcessingJobName"] for request in self.processing.requests()]
+
+    def _state_keys(self) -> list[str]:
+        return [key for bucket, key in self.s3.history if bucket == STORE and key.endswith("state.json")]
 
     def read(self, key: str) -> dict[str, Any] | None:
         """A JSON document of the store."""

@@ -12,7 +12,18 @@ from memory_aws import Call, refusal
 
 __all__ = ["FAULTS", "Fault", "Killed"]
 
-FAULTS = ("crash before", "crash after", "limbo", "unsent", "lost", "asked twice", "throttled", "broken", "slow")
+FAULTS = (
+    "crash before",
+    "crash after",
+    "limbo",
+    "unsent",
+    "lost",
+    "late",
+    "asked twice",
+    "throttled",
+    "broken",
+    "slow",
+)
 
 
 class Killed(BaseException):
@@ -26,6 +37,7 @@ class Fault:
     * crash before, crash after: the process dies before the service sees the call, or before the answer comes
     * limbo: the process dies, and the service sees the call later
     * unsent, lost: no connection; no answer
+    * late: no answer, and the service sees the call later
     * asked twice: the answer is lost, and boto3 asks again
     * throttled, broken: the service refuses, or says that something is wrong with it
     * slow: the invocation has no time left from here on
@@ -40,15 +52,15 @@ class Fault:
         """Whether the time is up."""
         return self.kind == "slow" and self.seen > self.number
 
-    def around(self, service: str, call: Call, limbo: list[Callable[[], Any]]) -> dict[str, Any]:
-        """Make the call, or what becomes of it."""
+    def around(self, service: str, call: Call, later: Callable[[Call], None]) -> dict[str, Any]:
+        """Make the call, or what becomes of it; `later` takes one that stays on its way."""
         if self.jobs and service == "s3":
             return call()
         self.seen += 1
         if self.seen != self.number + 1 or self.kind == "slow":
             return call()
-        if self.kind == "limbo":
-            limbo.append(call)
+        if self.kind in {"limbo", "late"}:
+            later(call)
         if self.kind in {"crash before", "limbo"}:
             raise Killed
         if self.kind == "unsent":
@@ -59,10 +71,10 @@ class Fault:
             )
         if self.kind == "broken":
             raise refusal("InternalError", status=500)
-        answer = _settled(call)
+        answer = {} if self.kind == "late" else _settled(call)
         if self.kind == "crash after":
             raise Killed
-        if self.kind == "lost":
+        if self.kind in {"lost", "late"}:
             raise ReadTimeoutError(endpoint_url=service)
         return call() if self.kind == "asked twice" else answer
 
