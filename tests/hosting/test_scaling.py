@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Any
 
 import aws_cdk as cdk
@@ -12,7 +13,7 @@ from aws_cdk.assertions import Annotations, Match
 
 from cdk_triton import ServingPlatform, TritonEndpoint, TritonModel, TritonMultiModel, TritonVariant
 from cdk_triton.errors import ConfigurationError
-from cdk_triton.hosting import ScalableInstanceCount
+from cdk_triton.hosting import ScalableInstanceCount, scaling
 
 if TYPE_CHECKING:
     from tests.hosting.conftest import World
@@ -378,6 +379,11 @@ def test_limits_that_nothing_makes_use_of_are_warned_of(stack: cdk.Stack, count:
     assert "nothing scales it within them: call a scale_on_ method" in warning
 
 
+def test_equal_limits_are_a_fixed_number(stack: cdk.Stack, endpoint: TritonEndpoint) -> None:
+    endpoint.auto_scale_instance_count(min_capacity=1, max_capacity=1)
+    assert not warnings(stack, "NothingScales")
+
+
 @pytest.mark.parametrize("by", ["policy", "steps", "schedule", "policy of the CDK's construct"])
 def test_limits_that_are_made_use_of_are_not(stack: cdk.Stack, count: ScalableInstanceCount, by: str) -> None:
     metric = cloudwatch.Metric(namespace="Own", metric_name="Load")
@@ -393,3 +399,17 @@ def test_limits_that_are_made_use_of_are_not(stack: cdk.Stack, count: ScalableIn
             count.scalable_target.scale_to_track_metric("Own", custom_metric=metric, target_value=3)
 
     assert not warnings(stack, "NothingScales")
+
+
+# The page.
+
+METHOD = re.compile(r"^\| `(scale_on_\w+)` \|", re.MULTILINE)
+
+
+def test_the_page_lists_every_method_with_the_defaults_that_there_are(world: World) -> None:
+    page = (world.root / "docs" / "scaling.md").read_text()
+    assert METHOD.findall(page)
+    assert sorted(METHOD.findall(page)) == sorted(name for name in dir(ScalableInstanceCount) if "scale_on" in name)
+    assert f"safety factor {scaling.SAFETY_FACTOR} " in page
+    assert f"adds no more for {scaling.SCALE_OUT_COOLDOWN_SECONDS // 60} minutes" in page
+    assert f"takes no more for {scaling.SCALE_IN_COOLDOWN_SECONDS // 60}\nminutes" in page

@@ -67,14 +67,18 @@ def check_number(what: str, number: float, *, at_most: float = math.inf) -> None
 
 @jsii.implements(IAspect)
 class NothingScales:
-    """Warns, when the app is complete, of a scalable target that no policy and no schedule makes use of."""
+    """Warns, when the app is complete, of a scalable target that no policy and no schedule makes use of.
+
+    Equal limits need none: registering the target sets the number (API reference, RegisterScalableTarget).
+    """
 
     def visit(self, node: IConstruct) -> None:
         """Look at one construct."""
         if not isinstance(node, autoscaling.CfnScalableTarget) or node.node.scope is None:
             return
         policies = [c for c in node.node.scope.node.find_all() if isinstance(c, autoscaling.CfnScalingPolicy)]
-        if not policies and not Stack.of(node).resolve(node.scheduled_actions):
+        fixed = node.min_capacity == node.max_capacity
+        if not fixed and not policies and not Stack.of(node).resolve(node.scheduled_actions):
             Annotations.of(node).add_warning_v2(
                 NOTHING_SCALES_WARNING,
                 "the number of instances has limits, and nothing scales it within them: call a scale_on_ method of "
