@@ -31,7 +31,12 @@ from cdk_triton.hosting.monitoring import RUNBOOK, EndpointMonitoring
 from cdk_triton.hosting.rollback_notice import notify_of_rollbacks
 from cdk_triton.hosting.scaling import ScalableInstanceCount
 from cdk_triton.hosting.variant import TritonVariant, check_sagemaker_name, production_variant
-from cdk_triton.hosting.variant_set import check_shadow, production_variants, warn_about_storage
+from cdk_triton.hosting.variant_set import (
+    acknowledge_local_disks,
+    check_shadow,
+    production_variants,
+    warn_about_storage,
+)
 
 __all__ = ["TritonEndpoint"]
 
@@ -105,6 +110,7 @@ class TritonEndpoint(Resource, VariantMetrics):
             metrics_config=None if metrics_config is None else metrics_config.rendered(),
             data_capture_config=None if data_capture is None else capture_property(data_capture),
         )
+        acknowledge_local_disks(self._config, served)
         self._endpoint = sagemaker.CfnEndpoint(
             self,
             "Resource",

@@ -9,12 +9,13 @@ from aws_cdk import aws_kms as kms
 from constructs import IConstruct
 
 from cdk_triton.errors import ConfigurationError
+from cdk_triton.hosting.acknowledgements import acknowledge_nist
 from cdk_triton.hosting.model import ITritonModel
 from cdk_triton.hosting.variant import TritonVariant, is_token
 from cdk_triton.sagemaker import instance_storage
 from cdk_triton.sagemaker.limits import MAX_PRODUCTION_VARIANTS
 
-__all__ = ["check_shadow", "production_variants", "warn_about_storage"]
+__all__ = ["acknowledge_local_disks", "check_shadow", "production_variants", "warn_about_storage"]
 
 VOLUME_SIZE_WARNING = "cdk-triton:VolumeSize"
 KEY_WARNING = "cdk-triton:EncryptionKeyOfLocalDisks"
@@ -100,6 +101,19 @@ def warn_about_storage(
             f"encryption_key does not encrypt the NVMe disks of {', '.join(types)}, which the instance encrypts with a "
             "key of its own, and SageMaker may refuse the endpoint configuration for it. Leave it out, or acknowledge "
             "this where your organisation asks for a key and a try in your account went well",
+        )
+
+
+def acknowledge_local_disks(config: IConstruct, variants: Sequence[TritonVariant]) -> None:
+    """Acknowledge that a configuration names no key, where it has an instance type that takes none."""
+    platforms = [variant.model.platform for variant in variants]
+    types = dict.fromkeys(each.instance_type for each in platforms if instance_storage(each.instance).is_local)
+    if types:
+        acknowledge_nist(
+            config,
+            "SageMakerEndpointConfigurationKMSKeyConfigured",
+            "CreateEndpointConfig fails with a KmsKeyId for instance types with disks of their own, such "
+            f"as {', '.join(types)}: each encrypts them with a key that it never tells (CloudFormation's reference).",
         )
 
 
