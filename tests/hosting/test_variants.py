@@ -203,7 +203,9 @@ class TestShadow:
         TritonEndpoint(stack, "Endpoint", model=model, shadow=TritonVariant(model=candidate, variant_name="Shadow"))
 
         waits_for = world.only(stack, "AWS::SageMaker::Endpoint")["DependsOn"]
-        assert any(name.startswith("CandidatePolicy") for name in waits_for)
+        policies = [name for name in world.resources(stack, "AWS::IAM::ManagedPolicy") if name.startswith("Candidate")]
+        assert policies
+        assert set(policies) <= set(waits_for)
 
     def test_it_may_run_on_another_instance_type(self, world: World, stack: cdk.Stack, model: TritonModel) -> None:
         shadow = TritonVariant(model=model_on(world, stack, "ml.g6.2xlarge"), variant_name="Shadow")
