@@ -1,4 +1,4 @@
-"""CloudWatch alarms, dashboards and log groups."""
+"""CloudWatch alarms, dashboards, log groups, and the schedules that say how long a log group is kept."""
 
 # ruff: noqa: D102  (what create, update and delete do is documented on ResourceType)
 
@@ -105,3 +105,43 @@ class LogGroup(ResourceType):
     def delete(self, context: Context, physical: Physical, properties: Properties) -> None:
         with missing_is_fine():
             context.client("logs").delete_log_group(logGroupName=physical.id)
+
+
+@register
+class Schedule(ResourceType):
+    """AWS::Scheduler::Schedule."""
+
+    type_name = "AWS::Scheduler::Schedule"
+    note = "Stored and returned; its time never comes."
+    modelled = frozenset(
+        {
+            "Description",
+            "EndDate",
+            "FlexibleTimeWindow",
+            "GroupName",
+            "Name",
+            "ScheduleExpression",
+            "ScheduleExpressionTimezone",
+            "StartDate",
+            "State",
+            "Target",
+        }
+    )
+    recorded = frozenset({"KmsKeyArn"})
+    attributes = frozenset({"Arn"})
+
+    def create(self, context: Context, properties: Properties) -> Physical:
+        name = properties.get("Name") or context.generated_name(64)
+        answer = context.client("scheduler").create_schedule(**{**properties, "Name": name})
+        return Physical(name, {"Arn": answer["ScheduleArn"]})
+
+    def update(self, context: Context, physical: Physical, properties: Properties, previous: Properties) -> Physical:
+        if properties.get("GroupName") != previous.get("GroupName"):
+            self.delete(context, physical, previous)
+            return self.create(context, {**properties, "Name": physical.id})
+        context.client("scheduler").update_schedule(**{**properties, "Name": physical.id})
+        return physical
+
+    def delete(self, context: Context, physical: Physical, properties: Properties) -> None:
+        with missing_is_fine():
+            context.client("scheduler").delete_schedule(Name=physical.id, **picked(properties, "GroupName"))
