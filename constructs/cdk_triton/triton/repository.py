@@ -402,11 +402,12 @@ def _read_model(tree: Tree, directory: PurePosixPath, name: str, produced: tuple
     existing = {path.name for path in tree.directories if len(path.parts) == depth}
     subdirectories = tuple(sorted(existing | {path.parts[depth - 1] for path in produced if len(path.parts) > depth}))
     config, text, error = None, None, None
-    source = next((file.source for file in tree.files if file.path == directory / CONFIG_NAME), None)
+    path = directory / CONFIG_NAME
+    source = next((file.source for file in tree.files if file.path == path), None)
     if source is not None:
         text = decoded(_read_bytes(source))
         try:
-            config = parse_model_config(text, path=str(directory / CONFIG_NAME))
+            config = parse_model_config(text, path=str(path))
         except ModelConfigError as fault:
             error = fault
     return Model(name, directory, config, text, error, subdirectories, tree.files, produced)

@@ -22,7 +22,7 @@ def is_ort_model(path: Path) -> bool:
 
 def _head(path: Path, size: int) -> bytes:
     try:
-        with path.open("rb") as file:
+        with path.open("rb", buffering=0) as file:
             return file.read(size)
     except OSError:
         return b""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import PurePosixPath
@@ -14,7 +14,7 @@ from cdk_triton.triton.releases import Release, release_order, releases
 from cdk_triton.triton.repository import Model, ModelRepository, Platform, RepositoryFile
 from cdk_triton.triton.schema import ModelConfig
 
-__all__ = ["Artifact", "Files", "artifacts", "below", "is_at_least", "known_release", "repository_files"]
+__all__ = ["Artifact", "Files", "artifacts", "below", "is_at_least", "known_release", "model_files", "repository_files"]
 
 # Backend → the file that it loads where the configuration names none.
 _DEFAULT = {
@@ -117,6 +117,12 @@ def repository_files(check: Check) -> Files:
 
 
 @per_check
+def model_files(check: Check) -> Mapping[str, Files]:
+    """The files of each model that is loaded, by the model's name."""
+    return {model.name: Files(model) for model in check.loaded_models}
+
+
+@per_check
 def artifacts(check: Check) -> Iterator[Artifact]:
     """The file for every version that the server would load.
 
@@ -128,7 +134,7 @@ def artifacts(check: Check) -> Iterator[Artifact]:
         platform, backend = completed_pair(model, config, check.platform)
         if model.is_ensemble or not backend or model.config_error is not None:
             continue
-        files = Files(model)
+        files = model_files(check)[model.name]
         if files.has(model.directory / f"libtriton_{backend}.so"):
             continue  # the model brings its own backend of that name
         for version in model.served_versions:
@@ -138,7 +144,7 @@ def artifacts(check: Check) -> Iterator[Artifact]:
             named = _named(check.platform, config, backend, is_aoti=platform == "torch_aoti")
             path = directory if named is None else below(directory, named[0])
             if named is not None and path.is_relative_to(model.directory):  # elsewhere is another model's business
-                if backend == "onnxruntime" and files.has_directory(path):
+                if backend == "onnxruntime" and not files.has(path) and files.has_directory(path):
                     path = path / "model.onnx"
                 others = _alternatives(config, backend, directory)
                 yield Artifact(model, config, backend, directory, path, others, files, named[1])

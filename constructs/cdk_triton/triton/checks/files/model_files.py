@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import PurePosixPath
 
-from cdk_triton.triton.checks.derived.artifacts import Artifact, Files, artifacts, below, is_at_least
+from cdk_triton.triton.checks.derived.artifacts import Artifact, artifacts, below, is_at_least, model_files
 from cdk_triton.triton.checks.engine import Check, Problem, rule
 from cdk_triton.triton.checks.files.python_environments import environments
 from cdk_triton.triton.checks.links import backend, core
@@ -83,7 +83,7 @@ def _completing_files(check: Check) -> Iterator[tuple[Model, ModelConfig, PurePo
             continue
         if config.output and (config.input or config.batch_input):
             continue
-        files = Files(model)
+        files = model_files(check)[model.name]
         for version in model.served_versions:
             path = below(model.directory / str(version), config.default_model_filename or "model.onnx")
             if version in model.versions and not files.has(path) and not files.has(path / "model.onnx"):
@@ -140,7 +140,7 @@ def empty_version(check: Check) -> Iterator[Problem]:
     for model in check.loaded_models:
         if model.backend_name is None or model.config_error is not None:
             continue
-        files = Files(model)
+        files = model_files(check)[model.name]
         for version in model.served_versions:
             directory = model.directory / str(version)
             if version in model.versions and directory not in needed and not files.has_directory(directory):
@@ -180,7 +180,7 @@ def missing_file_for_capability(check: Check) -> Iterator[Problem]:
     for model in check.loaded_models:
         if model.config is None or model.config_error is not None:
             continue
-        files = Files(model)
+        files = model_files(check)[model.name]
         for version in model.served_versions:
             directory = model.directory / str(version)
             for capability, name in sorted(model.config.cc_model_filenames.items()):
@@ -370,7 +370,7 @@ def missing_labels(check: Check) -> Iterator[Problem]:
         dog
     """
     for model in check.loaded_models:
-        files = Files(model)
+        files = model_files(check)[model.name]
         for index, output in enumerate(model.config.output if model.config is not None else ()):
             path = below(model.directory, output.label_filename)
             if not output.label_filename or files.has(path) or not path.is_relative_to(model.directory):
