@@ -9,6 +9,7 @@ from cdk_triton.hosting.deployment import AllAtOnce, Canary, Capacity, Deploymen
 from cdk_triton.hosting.endpoint import TritonEndpoint
 from cdk_triton.hosting.endpoint_variant import EndpointVariant
 from cdk_triton.hosting.imported_endpoint import ImportedEndpoint
+from cdk_triton.hosting.imported_store import ImportedArtifactStore
 from cdk_triton.hosting.metrics import EndpointMetrics
 from cdk_triton.hosting.metrics_config import MetricsConfig
 from cdk_triton.hosting.model import ITritonModel, TritonModel
@@ -33,6 +34,7 @@ __all__ = [
     "EndpointVariant",
     "ITritonArtifactStore",
     "ITritonModel",
+    "ImportedArtifactStore",
     "ImportedEndpoint",
     "Linear",
     "MetricsConfig",

@@ -1,7 +1,7 @@
 """Brings archives into the artifact store while a stack is deployed: one custom resource per model or fleet.
 
-An archive is packed at synth, or built during the deployment from sources that are. A plan that builds nothing is the
-same as before there were builds.
+An archive is packed at synth, or built during the deployment from sources that are, or taken from the store that this
+one promotes from. A plan that builds nothing is the same as before there were builds.
 
 Its properties are the plan's place and hash and nothing that grows, because a thousand ensembles would not fit into the
 events of Lambda and Step Functions. URLs and target models are composed at synth; the resource returns no data.
@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from aws_cdk import CustomResource, Duration
 from constructs import Construct
 
-from cdk_triton.artifacts import S3File, build_inputs, recipes_of, source_key
+from cdk_triton.artifacts import S3File, artifact_key, build_inputs, recipes_of, source_key
 from cdk_triton.hosting import layout
 from cdk_triton.hosting.assets import CloudAssembly, written_to
 from cdk_triton.hosting.build_services import IMAGE_PULL
@@ -27,9 +27,9 @@ from cdk_triton.triton import ModelRepository
 
 __all__ = ["Artifact", "deliver", "prepare"]
 
-PLAN_SCHEMA, BUILD_PLAN_SCHEMA = 1, 2
-"""Of a plan that only commits, and of one that also builds. Raised together with `lambda/artifacts/plan.py` when a plan
-says something that older handlers would misread."""
+PLAN_SCHEMA, BUILD_PLAN_SCHEMA, PROMOTION_PLAN_SCHEMA = 1, 2, 3
+"""Of a plan that only commits, of one that also builds, and of one that promotes. Raised together with
+`lambda/artifacts/plan.py` when a plan says something that older handlers would misread."""
 
 SERVICE_TIMEOUT = Duration.minutes(58)
 """A backstop: should the provider framework's own timeout handler fail, CloudFormation would wait an hour in vain."""
@@ -45,7 +45,7 @@ class Artifact:
         key: SHA-256 over everything that determines the archive.
         source: the same without the platform.
         platform: the platform's label.
-        asset: the archive's object key among the assets; None where it is built.
+        asset: the archive's object key among the assets; None where it is built or promoted.
         build: how it is built: the inputs of a build and its ensemble, as plans say them.
     """
 
@@ -70,8 +70,9 @@ def prepare(
     ensemble: Mapping[str, object] | None,
     *,
     pack: bool,
+    store: ITritonArtifactStore,
 ) -> Artifact:
-    """Key a repository and pack it, or what it is built from, into the cloud assembly.
+    """Key a repository and, unless it is promoted, pack it, or what it is built from, into the cloud assembly.
 
     Args:
         assembly: where the assets go.
@@ -79,6 +80,7 @@ def prepare(
         platform: what serves it.
         ensemble: what is built of it, as plans say it; None where nothing is.
         pack: False where the synthesis is known to fail: then nothing is packed and nothing built.
+        store: where it goes.
 
     Raises:
         ConfigurationError: the directory's name cannot be part of an object key.
@@ -87,6 +89,9 @@ def prepare(
     name = layout.check_name(repository.name, "the repository's directory")
     if not pack:
         repository = without_promises(repository)  # it was said already that nobody keeps them
+    if store.promotes_from is not None:
+        key = artifact_key(repository, platform) if ensemble is None else str(ensemble["artifact_key"])
+        return Artifact(repository, name, key, source_key(repository), platform.label, None)
     if ensemble is None or not pack:
         key, asset = assembly.add_archive(repository, platform, pack=pack)
         return Artifact(repository, name, key, source_key(repository), platform.label, asset)
@@ -126,7 +131,7 @@ def deliver(
     distinct = list({a.archive: a for a in artifacts.values()}.values())
     built = [artifact for artifact in distinct if artifact.build is not None]
     plan: dict[str, object] = {
-        "schema": PLAN_SCHEMA,
+        "schema": PLAN_SCHEMA if store.promotes_from is None else PROMOTION_PLAN_SCHEMA,
         "commits": [_commit(artifact) for artifact in distinct],
         "fleet": None if fleet is None else _fleet(fleet, artifacts),
     }

@@ -28,6 +28,7 @@ from cdk_triton.errors import ConfigurationError
 from cdk_triton.sagemaker.limits import MAX_TARGET_MODEL_LENGTH
 
 __all__ = [
+    "ARTIFACTS_PREFIX",
     "SOURCE_DIGITS",
     "STAGING_PREFIX",
     "archive_key",
@@ -42,6 +43,9 @@ __all__ = [
 
 SOURCE_DIGITS = 10
 """Digits of the source key in a target model's name: two versions of one ensemble meet with a chance of 1 in 10^12."""
+
+ARTIFACTS_PREFIX = "artifacts/"
+"""Below it lies what is committed."""
 
 STAGING_PREFIX = "staging/"
 """Below it lies what builds read and write, and their locks. Everything else about it is the handler's business."""
@@ -66,7 +70,7 @@ def check_name(name: str, what: str) -> str:
 
 def archive_prefix(repository: str) -> str:
     """Below it lies every archive of a repository, whatever its key."""
-    return f"artifacts/{repository}/"
+    return f"{ARTIFACTS_PREFIX}{repository}/"
 
 
 def archive_key(repository: str, artifact_key: str) -> str:

@@ -133,8 +133,8 @@ class TritonModel(Resource):
 
         image = container_image(self, platform)
         assembly = CloudAssembly(self)
-        artifact = prepare(assembly, repository, platform, recipes.ensemble, pack=sound and recipes.sound)
         home = store_of(self, store)
+        artifact = prepare(assembly, repository, platform, recipes.ensemble, pack=sound and recipes.sound, store=home)
         delivery = deliver(self, assembly, home, {repository.name: artifact}, platform=platform, image=image)
         self.role = execution_role(self, role)
         policy = grant_execution(self.role, self, home.bucket, layout.archive_prefix(artifact.name), image, self._place)

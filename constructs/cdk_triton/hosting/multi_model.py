@@ -119,11 +119,14 @@ class TritonMultiModel(Resource):
 
         image = container_image(self, platform)
         assembly = CloudAssembly(self)
-        artifacts = {name: prepare(assembly, r, platform, built[name], pack=sound) for name, r in ensembles.items()}
+        home = store_of(self, store)
+        artifacts = {
+            name: prepare(assembly, repository, platform, built[name], pack=sound, store=home)
+            for name, repository in ensembles.items()
+        }
         self.target_models: Mapping[str, str] = MappingProxyType(
             {name: layout.target_model(name, artifact.source) for name, artifact in artifacts.items()}
         )
-        home = store_of(self, store)
         delivery = deliver(self, assembly, home, artifacts, platform=platform, image=image, fleet=self.fleet_name)
         self.role = execution_role(self, role)
         policy = grant_execution(self.role, self, home.bucket, layout.fleet_prefix(self.fleet_name), image, self._place)

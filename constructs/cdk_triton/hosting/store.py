@@ -21,6 +21,7 @@ from cdk_triton.hosting.acknowledgements import acknowledge_nist, acknowledge_wi
 from cdk_triton.hosting.assets import ASSET_PREFIX
 from cdk_triton.hosting.build_services import BuildServices
 from cdk_triton.hosting.builders import Builder
+from cdk_triton.hosting.imported_store import ImportedArtifactStore, allow_promotion, grant_read_of_artifacts
 from cdk_triton.hosting.layout import STAGING_PREFIX
 from cdk_triton.hosting.permissions import allow
 from cdk_triton.hosting.provider import lambda_role, provider
@@ -45,6 +46,10 @@ class ITritonArtifactStore(Protocol):
     @property
     def service_token(self) -> str:
         """The provider of `Custom::TritonArtifacts`."""
+
+    @property
+    def promotes_from(self) -> ImportedArtifactStore | None:
+        """Where archives are taken from, instead of being packed and built; None where they are."""
 
     def require_assets_of(self, scope: Construct, bucket_name: str) -> None:
         """Refuse a stack whose assets the handler cannot read.
@@ -80,8 +85,12 @@ class TritonArtifactStore(Construct):
     the exact archives: about a hundred exact names overflow the 10 KB that AWS allows a role's policies, and they would
     change the role in the very deployment that needs it, before IAM has spread the change.
 
+    A store that promotes from another one packs and builds nothing: it copies what that one has committed, the very
+    bytes, and refuses a deployment of what is not committed there. What it has itself already stays.
+
     Attributes:
         bucket: the bucket.
+        promotes_from: the store that it promotes from.
         service_token: the provider of `Custom::TritonArtifacts`.
         handler_role: reads what builds need from S3: where a bucket in another account or an encryption key of your own
             has to allow that, allow it to this role.
@@ -98,9 +107,12 @@ class TritonArtifactStore(Construct):
         access_logs_bucket: gets a record of each access to the bucket, below the name of the store's path. A bucket of
             the store's stack, or an imported one, whose policy is yours; S3 writes such records only where a bucket is
             encrypted with S3's own keys ("Enabling Amazon S3 server access logging").
+        promotes_from: the store of another account or region, from `TritonArtifactStore.from_bucket`, that has built
+            and tested the archives; it has to `grant_read` to this account.
 
     Raises:
-        ConfigurationError: the stack's synthesizer does not say where assets go, or two builders are of one kind.
+        ConfigurationError: the stack's synthesizer does not say where assets go, two builders are of one kind, or there
+            are builders for a store that promotes.
     """
 
     def __init__(
@@ -111,8 +123,15 @@ class TritonArtifactStore(Construct):
         builders: Sequence[Builder] | None = None,
         encryption_key: kms.IKey | None = None,
         access_logs_bucket: s3.IBucket | None = None,
+        promotes_from: ImportedArtifactStore | None = None,
     ) -> None:
         super().__init__(scope, id)
+        if promotes_from is not None and builders:
+            raise ConfigurationError(
+                f"{self.node.path} promotes what another store has built, and got builders too: leave builders out, or "
+                "promotes_from to build here"
+            )
+        self.promotes_from = promotes_from
         self.bucket: s3.IBucket = _bucket(self, encryption_key, access_logs_bucket)
         if encryption_key is not None:
             _let_logs_use(encryption_key, self)
@@ -130,11 +149,31 @@ class TritonArtifactStore(Construct):
         on_event = self._handler("OnEvent", "artifacts.on_event", code, Duration.seconds(30), log_group, role)
         is_complete = self._handler("IsComplete", "artifacts.is_complete", code, SLICE, log_group, self.handler_role)
         self._allow_copies(self.handler_role, f"{directory}{ASSET_PREFIX}")
-        self._builds = BuildServices(self, builders, self.bucket, self.handler_role)
+        self._builds = BuildServices(self, builders if promotes_from is None else (), self.bucket, self.handler_role)
         self.build_roles = self._builds.roles
         for function in (on_event, is_complete):
             function.add_environment("BUILDERS", self._builds.settings)
+        if promotes_from is not None:
+            allow_promotion(self, self.handler_role, promotes_from)
+            is_complete.add_environment("PROMOTES_FROM", promotes_from.bucket.bucket_name)
         self.service_token = provider(self, on_event, is_complete, log_group).service_token
+
+    @staticmethod
+    def from_bucket(bucket: s3.IBucket) -> ImportedArtifactStore:
+        """Import the store of another account or region, to promote from.
+
+        Args:
+            bucket: its bucket, with its key if it has one of its own: `s3.Bucket.from_bucket_attributes(self, "Tested",
+                bucket_name="…", encryption_key=kms.Key.from_key_arn(self, "TestedKey", "arn:aws:kms:…"))`.
+        """
+        return ImportedArtifactStore(bucket)
+
+    def grant_read(self, grantee: iam.IGrantable) -> iam.Grant:
+        """Allow a principal to read what is committed here, by the policies of the bucket and of its key.
+
+        A store of another account promotes from this one if that account may read: `iam.AccountPrincipal(account)`.
+        """
+        return grant_read_of_artifacts(self.bucket, grantee)
 
     def require_assets_of(self, scope: Construct, bucket_name: str) -> None:
         """Refuse a stack that publishes its assets to another bucket than the store's own stack does.
@@ -216,7 +255,16 @@ class TritonArtifactStore(Construct):
 
 
 def store_of(scope: Construct, store: ITritonArtifactStore | None) -> ITritonArtifactStore:
-    """The store that was given, or the one of the scope's stack, made when it is first needed and warned about."""
+    """The store that was given, or the one of the scope's stack, made when it is first needed and warned about.
+
+    Raises:
+        ConfigurationError: the store is one of another account or region.
+    """
+    if isinstance(store, ImportedArtifactStore):
+        raise ConfigurationError(
+            f"{scope.node.path} got an imported artifact store, and SageMaker reads models from a store of its own "
+            "account and region: give it a TritonArtifactStore(…, promotes_from=…) that takes over from that one"
+        )
     if store is not None:
         return store
     stack = Stack.of(scope)
