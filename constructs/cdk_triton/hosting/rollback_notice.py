@@ -43,6 +43,9 @@ def notify_of_rollbacks(
         endpoint_name: its name, literally.
         topic: where to; None: a topic of the endpoint's own, encrypted, with a key that EventBridge may use.
     """
+    own = scope.node.try_find_child("RollbackTopic")
+    if topic is None and isinstance(own, sns.Topic):
+        return own
     to = _own_topic(scope) if topic is None else topic
     found = scope.node.try_find_child("RollbackRule")
     rule = found if isinstance(found, events.Rule) else _rule(scope, endpoint, config, endpoint_name)
@@ -86,9 +89,6 @@ def _rule(
 
 
 def _own_topic(scope: Construct) -> sns.ITopic:
-    found = scope.node.try_find_child("RollbackTopic")
-    if isinstance(found, sns.Topic):
-        return found
     # With the key of AWS for SNS, EventBridge could not publish: nobody can change that key's policy.
     key = kms.Key(
         scope,

@@ -133,6 +133,7 @@ class TritonArtifactStore(Construct):
             )
         self.promotes_from = promotes_from
         self.bucket: s3.IBucket = _bucket(self, encryption_key, access_logs_bucket)
+        self.node.default_child = self.bucket.node.default_child
         if encryption_key is not None:
             _let_logs_use(encryption_key, self)
         log_group = logs.LogGroup(

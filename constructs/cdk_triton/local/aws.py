@@ -196,6 +196,7 @@ class LocalAws:
         # moto, Flask and the service models take a second to import: a process that only asks for a status has no use
         # for them.
         from cdk_triton.local.cloudformation import CloudFormationApi, Engine
+        from cdk_triton.local.data_capture import CapturingHost
         from cdk_triton.local.jobs.codebuild import CodeBuild
         from cdk_triton.local.jobs.machine import Place
         from cdk_triton.local.jobs.processing import Processing
@@ -220,7 +221,7 @@ class LocalAws:
         engine = Engine(self, region=self.region, account=self.account, log=self.log)
         self._routes.cloudformation = CloudFormationApi(engine, self)
         self._routes.lambdas = self._lambdas
-        self._routes.host = host = self._host_factory(self)
+        self._routes.host = host = CapturingHost(self._host_factory(self), lambda: self.client("s3"), self.log)
         self._routes.endpoints = EndpointOperations(
             host,
             self.client("sagemaker"),

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal, Protocol
 
-__all__ = ["Container", "Endpoint", "EndpointHost", "Invocation", "Response", "Variant"]
+__all__ = ["Container", "DataCapture", "Endpoint", "EndpointHost", "Invocation", "Response", "Variant"]
 
 
 @dataclass(frozen=True)
@@ -49,6 +49,25 @@ class Variant:
 @dataclass(frozen=True)
 class Endpoint:
     """An endpoint as it shall be after a deployment."""
+@dataclass(frozen=True)
+class DataCapture:
+    """Which requests and answers of an endpoint are kept, and where.
+
+    Attributes:
+        url: an `s3://` URL; keys begin with its path.
+        percentage: of the invocations.
+        inputs: whether requests are kept.
+        outputs: whether answers are kept.
+        encodings: content type to `JSON` or `CSV`; bodies of other types are kept as BASE64.
+    """
+
+    url: str
+    percentage: int
+    inputs: bool
+    outputs: bool
+    encodings: Mapping[str, str]
+
+
 
     name: str
     config_name: str
@@ -57,6 +76,7 @@ class Endpoint:
 
 
 @dataclass(frozen=True)
+    capture: DataCapture | None = None
 class Invocation:
     """A request to `POST /endpoints/<endpoint>/invocations`.
 

@@ -29,6 +29,8 @@ DIFFERENCES = (
     "A shadow's answers are compared with nothing and captured nowhere; the log says their status and how long they "
     "took.",
     "What UpdateEndpointWeightsAndCapacities asks for holds at once; the endpoint is never seen `Updating` for it.",
+    "Data capture writes a file per captured invocation, before its answer; SageMaker collects them for minutes. What "
+    "failed is not captured.",
     "Models get no AWS credentials; in SageMaker they have those of the execution role.",
     "The first command of a build or a processing job starts at once: there is no queue, no image to pull and no limit "
     "on how many run.",

@@ -13,6 +13,7 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
+from cdk_triton.local.data_capture import capture_of
 from cdk_triton.local.endpoints import Container, Endpoint, EndpointHost, Variant
 from cdk_triton.local.variant_numbers import Summary, initial, retained
 
@@ -239,7 +240,13 @@ class EndpointOperations:
             )
             for attribute, each in variants.items()
         }
-        endpoint = Endpoint(request["EndpointName"], config_name, served["production_variants"], served[_SHADOWS])
+        endpoint = Endpoint(
+            request["EndpointName"],
+            config_name,
+            served["production_variants"],
+            served[_SHADOWS],
+            capture_of(configuration),
+        )
         return _Wanted(endpoint, summaries["production_variants"], summaries[_SHADOWS], deployment)
 
     def _variant(self, variant: Mapping[str, Any]) -> Variant:

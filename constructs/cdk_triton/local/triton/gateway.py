@@ -25,7 +25,7 @@ __all__ = ["answer", "check", "choose_variant"]
 _PASSED_ON: Final = ("Content-Type", "Accept", "X-Amzn-SageMaker-Custom-Attributes")
 
 # Headers of InvokeEndpoint (botocore's service model) whose effect the local AWS does not have. Doing nothing about
-# one would be a wrong answer. An inference id only labels captured data, of which there is none.
+# one would be a wrong answer. An inference id only labels captured data (`cdk_triton.local.data_capture`).
 _NOT_MODELLED: Final = (
     "x-amzn-sagemaker-target-container-hostname",
     "x-amzn-sagemaker-enable-explanations",

@@ -76,13 +76,13 @@ class EndpointConfig(_Named):
     noun = "EndpointConfig"
     note = (
         "Variants with their models and weights are served by one server each, whatever the instance type and count; "
-        "a shadow gets copies of requests, and its answers are thrown away. Data capture, encryption, routing, volumes "
-        "and timeouts are recorded. Asynchronous and serverless inference are not modelled."
+        "a shadow gets copies of requests, and its answers are thrown away. Data capture writes to the local S3; "
+        "encryption, routing, volumes and timeouts are recorded. Asynchronous and serverless inference are refused."
     )
-    modelled = frozenset({"EndpointConfigName", "ProductionVariants", "ShadowProductionVariants", "Tags"})
-    recorded = frozenset(
-        {"DataCaptureConfig", "EnableNetworkIsolation", "ExecutionRoleArn", "KmsKeyId", "MetricsConfig", "VpcConfig"}
+    modelled = frozenset(
+        {"DataCaptureConfig", "EndpointConfigName", "ProductionVariants", "ShadowProductionVariants", "Tags"}
     )
+    recorded = frozenset({"EnableNetworkIsolation", "ExecutionRoleArn", "KmsKeyId", "MetricsConfig", "VpcConfig"})
     attributes = frozenset({"EndpointConfigArn", "EndpointConfigName"})
 
 

@@ -1,0 +1,220 @@
+"""What callers in other stacks and languages get of an endpoint: imports, grants and parameters."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import aws_cdk as cdk
+import pytest
+from aws_cdk import aws_iam as iam
+from aws_cdk.assertions import Annotations, Match
+
+from cdk_triton import TritonArtifactStore, TritonEndpoint, TritonModel, TritonMultiModel, TritonVariant
+from cdk_triton.errors import ConfigurationError
+
+if TYPE_CHECKING:
+    from tests.hosting.conftest import World
+
+ARN = "arn:aws:sagemaker:eu-west-1:111122223333:endpoint/search"
+PARAMETER = "AWS::SSM::Parameter"
+
+
+@pytest.fixture(name="caller")
+def _caller(stack: cdk.Stack) -> iam.Role:
+    return iam.Role(stack, "Caller", assumed_by=iam.ServicePrincipal("lambda.amazonaws.com"))
+
+
+@pytest.fixture(name="fleet")
+def _fleet(world: World, stack: cdk.Stack) -> TritonMultiModel:
+    ensembles = {"text": world.repository("text"), "text-large": world.repository("large")}
+    return TritonMultiModel(stack, "Fleet", ensembles=ensembles, platform=world.platform)
+
+
+def statement(world: World, stack: cdk.Stack) -> dict[str, Any]:
+    policies = world.resources(stack, "AWS::IAM::Policy")
+    (policy,) = (policy for name, policy in policies.items() if name.startswith("Caller"))
+    (found,) = policy["Properties"]["PolicyDocument"]["Statement"]
+    return dict(found)
+
+
+class TestImports:
+    def test_by_name_it_is_in_the_stacks_account_and_region(
+        self, world: World, stack: cdk.Stack, caller: iam.Role, flattened: Callable[[Any], str]
+    ) -> None:
+        endpoint = TritonEndpoint.from_endpoint_name(stack, "Search", "Search-V1")
+
+        assert endpoint.grant_invoke(caller).success
+        assert endpoint.endpoint_name == "Search-V1"
+        found = statement(world, stack)
+        assert found["Action"] == "sagemaker:InvokeEndpoint"
+        # SageMaker writes names in lower case into ARNs, and IAM compares letter by letter.
+        assert flattened(found["Resource"]).endswith(":<AWS::Region>:<AWS::AccountId>:endpoint/search-v1")
+        assert not stack.resolve(world.template(stack))["Resources"].keys() & {"Search"}
+
+    def test_by_arn(self, world: World, stack: cdk.Stack, caller: iam.Role) -> None:
+        endpoint = TritonEndpoint.from_endpoint_arn(stack, "Search", ARN)
+
+        endpoint.grant_invoke(caller)
+        assert (endpoint.endpoint_name, endpoint.endpoint_arn) == ("search", ARN)
+        assert (endpoint.env.account, endpoint.env.region) == ("111122223333", "eu-west-1")
+        assert endpoint.endpoint_ref.endpoint_arn == ARN
+        assert statement(world, stack)["Resource"] == ARN
+
+    def test_by_both_where_the_name_has_capitals(self, world: World, stack: cdk.Stack, caller: iam.Role) -> None:
+        endpoint = TritonEndpoint.from_endpoint_attributes(stack, "Search", endpoint_name="Search", endpoint_arn=ARN)
+
+        endpoint.grant_invoke(caller)
+        assert endpoint.endpoint_name == "Search"
+        assert statement(world, stack)["Resource"] == ARN
+
+    def test_ensembles_are_granted_in_every_version(self, world: World, stack: cdk.Stack, caller: iam.Role) -> None:
+        TritonEndpoint.from_endpoint_arn(stack, "Search", ARN).grant_invoke(caller, target_models=["text", "image"])
+
+        assert statement(world, stack)["Condition"] == {
+            "StringLike": {"sagemaker:TargetModel": ["text-??????????.tar.gz", "image-??????????.tar.gz"]}
+        }
+
+    @pytest.mark.parametrize(
+        ("target_models", "message"),
+        [([], "target_models is empty"), (["text*"], r"the ensemble 'text\*' cannot name an object")],
+    )
+    def test_a_grant_that_means_nothing_is_refused(
+        self, stack: cdk.Stack, caller: iam.Role, target_models: list[str], message: str
+    ) -> None:
+        with pytest.raises(ConfigurationError, match=message):
+            TritonEndpoint.from_endpoint_arn(stack, "Search", ARN).grant_invoke(caller, target_models=target_models)
+
+    def test_names_that_are_none_are_refused(self, stack: cdk.Stack) -> None:
+        with pytest.raises(ConfigurationError, match="endpoint_name 'my_endpoint' is no name for SageMaker"):
+            TritonEndpoint.from_endpoint_name(stack, "Search", "my_endpoint")
+        with pytest.raises(ConfigurationError, match="endpoint_name '' is no name for SageMaker"):
+            TritonEndpoint.from_endpoint_arn(stack, "Other", "arn:aws:sagemaker:eu-west-1:111122223333:endpoint/")
+
+    def test_a_name_that_only_the_deployment_knows_is_warned_of_where_something_is_granted(
+        self, stack: cdk.Stack, caller: iam.Role
+    ) -> None:
+        name = cdk.CfnParameter(stack, "Name").value_as_string
+        endpoint = TritonEndpoint.from_endpoint_name(stack, "Search", name)
+        match = Match.string_like_regexp(r"EndpointNameCase\]")
+        assert Annotations.from_stack(stack).find_warning("*", match) == []
+
+        endpoint.grant_invoke(caller)
+
+        (warning,) = Annotations.from_stack(stack).find_warning("*", match)
+        assert "Import it by from_endpoint_attributes" in str(warning.entry.data)
+
+    def test_an_arn_that_only_the_deployment_knows_names_the_endpoint(self, stack: cdk.Stack) -> None:
+        arn = cdk.CfnParameter(stack, "Arn").value_as_string
+        endpoint = TritonEndpoint.from_endpoint_arn(stack, "Search", arn)
+
+        assert "Fn::Split" in str(stack.resolve(endpoint.endpoint_name))
+
+
+def test_the_arn_of_a_named_endpoint_is_in_lower_case_for_other_environments(world: World) -> None:
+    app = world.app()
+    here, there = (cdk.Environment(account="111122223333", region=region) for region in ("eu-west-1", "us-east-1"))
+    stack, consumer = cdk.Stack(app, "Stack", env=here), cdk.Stack(app, "Consumer", env=there)
+    store = TritonArtifactStore(stack, "Store")
+    model = TritonModel(stack, "Model", repository=world.repository(), platform=world.platform, store=store)
+    endpoint = TritonEndpoint(stack, "Endpoint", model=model, endpoint_name="Search")
+
+    cdk.CfnOutput(consumer, "Arn", value=endpoint.endpoint_arn)
+    cdk.CfnOutput(consumer, "Name", value=endpoint.endpoint_name)
+
+    outputs = world.template(consumer)["Outputs"]
+    assert "endpoint/search" in str(outputs["Arn"]["Value"])
+    assert outputs["Name"]["Value"] == "Search"
+
+
+def test_a_consumer_of_a_target_model_can_wait_for_the_fleet(
+    world: World, stack: cdk.Stack, fleet: TritonMultiModel
+) -> None:
+    """The name is text and carries no dependency: across stacks it could not be changed while somebody uses it."""
+    consumer = cdk.CfnResource(stack, "Consumer", type="AWS::SNS::Topic")
+    consumer.add_property_override("DisplayName", fleet.target_model("text"))
+    consumer.node.add_dependency(fleet)
+
+    (delivery,) = world.resources(stack, "Custom::TritonArtifacts")
+    found = world.only(stack, "AWS::SNS::Topic")
+    assert found["Properties"]["DisplayName"] == fleet.target_model("text")
+    assert delivery in found["DependsOn"]
+
+
+class TestParameters:
+    @staticmethod
+    def parameters(world: World, stack: cdk.Stack) -> dict[str, Any]:
+        found = world.resources(stack, PARAMETER).values()
+        return {each["Properties"]["Name"]: each["Properties"]["Value"] for each in found}
+
+    def test_callers_find_the_endpoint_and_its_target_models(
+        self, world: World, stack: cdk.Stack, fleet: TritonMultiModel
+    ) -> None:
+        endpoint = TritonEndpoint(stack, "Endpoint", model=fleet, parameters="/search/production")
+
+        assert self.parameters(world, stack) == {
+            "/search/production/endpoint-name": stack.resolve(endpoint.endpoint_name),
+            "/search/production/endpoint-arn": stack.resolve(endpoint.endpoint_arn),
+            "/search/production/target-models/text": fleet.target_model("text"),
+            "/search/production/target-models/text-large": fleet.target_model("text-large"),
+        }
+
+    def test_a_target_model_is_told_when_it_can_be_called(
+        self, world: World, stack: cdk.Stack, fleet: TritonMultiModel
+    ) -> None:
+        TritonEndpoint(stack, "Endpoint", model=fleet, parameters="/search")
+
+        (endpoint,) = world.resources(stack, "AWS::SageMaker::Endpoint")
+        told = [p for p in world.resources(stack, PARAMETER).values() if "target-models" in p["Properties"]["Name"]]
+        assert [endpoint in parameter["DependsOn"] for parameter in told] == [True, True]
+
+    def test_a_single_model_has_none(self, world: World, stack: cdk.Stack) -> None:
+        model = TritonModel(stack, "Model", repository=world.repository(), platform=world.platform)
+        TritonEndpoint(stack, "Endpoint", model=model, parameters="/search")
+
+        assert set(self.parameters(world, stack)) == {"/search/endpoint-name", "/search/endpoint-arn"}
+
+    def test_without_a_prefix_there_are_none(self, world: World, stack: cdk.Stack, fleet: TritonMultiModel) -> None:
+        TritonEndpoint(stack, "Endpoint", model=fleet)
+
+        assert self.parameters(world, stack) == {}
+
+    def test_variants_on_two_platforms_share_their_target_models(self, world: World, stack: cdk.Stack) -> None:
+        fleets = [
+            TritonMultiModel(stack, f"Fleet{n}", ensembles={"text": world.repository("text")}, platform=platform)
+            for n, platform in enumerate((world.platform, replace(world.platform, instance_type="ml.g4dn.xlarge")))
+        ]
+        variants = [TritonVariant(model=fleet, variant_name=f"V{n}") for n, fleet in enumerate(fleets)]
+        TritonEndpoint(stack, "Endpoint", variants=variants, parameters="/search")
+
+        assert len(self.parameters(world, stack)) == 3
+
+    def test_variants_that_disagree_are_refused(self, world: World, stack: cdk.Stack) -> None:
+        fleets = [
+            TritonMultiModel(
+                stack,
+                f"Fleet{n}",
+                ensembles={"text": world.repository("text", weights=str(n), below=f"below{n}")},
+                platform=world.platform,
+            )
+            for n in range(2)
+        ]
+        variants = [TritonVariant(model=fleet, variant_name=f"V{n}") for n, fleet in enumerate(fleets)]
+        with pytest.raises(ConfigurationError, match=r"serve text-.* and text-.* as the ensemble 'text', and a param"):
+            TritonEndpoint(stack, "Endpoint", variants=variants, parameters="/search")
+
+    @pytest.mark.parametrize(
+        "prefix", ["", "/", "search", "/search/", "/a b", "/aws/search", "/SSM", "/ssmx", "/x" * 14, "/" + "x" * 500]
+    )
+    def test_what_the_parameter_store_would_refuse_is_refused(
+        self, stack: cdk.Stack, fleet: TritonMultiModel, prefix: str
+    ) -> None:
+        with pytest.raises(ConfigurationError, match=r"parameters is '.*': use a literal path of up to 13 levels"):
+            TritonEndpoint(stack, "Endpoint", model=fleet, parameters=prefix)
+        assert stack.node.try_find_child("Endpoint") is None
+
+    def test_a_token_is_no_path(self, stack: cdk.Stack, fleet: TritonMultiModel) -> None:
+        prefix = cdk.CfnParameter(stack, "Prefix").value_as_string
+        with pytest.raises(ConfigurationError, match="use a literal path"):
+            TritonEndpoint(stack, "Endpoint", model=fleet, parameters=prefix)

@@ -1,0 +1,58 @@
+"""What the constructs do not offer can be done to the resources below them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import aws_cdk as cdk
+import pytest
+from aws_cdk import aws_applicationautoscaling as autoscaling
+from aws_cdk import aws_s3 as s3
+from aws_cdk import aws_sagemaker as sagemaker
+
+from cdk_triton import TritonArtifactStore, TritonEndpoint, TritonModel, TritonMultiModel
+
+if TYPE_CHECKING:
+    from constructs import IConstruct
+    from tests.hosting.conftest import World
+
+
+@pytest.fixture(scope="module", name="made")
+def _made(shared_world: World) -> dict[str, IConstruct]:
+    stack = cdk.Stack(shared_world.app(), "Stack")
+    store = TritonArtifactStore(stack, "Store")
+    repository, platform = shared_world.repository(), shared_world.platform
+    model = TritonModel(stack, "Model", repository=repository, platform=platform, store=store)
+    fleet = TritonMultiModel(stack, "Fleet", ensembles={"text": repository}, platform=platform, store=store)
+    endpoint = TritonEndpoint(stack, "Endpoint", model=model)
+    count = endpoint.auto_scale_instance_count(min_capacity=1, max_capacity=2)
+    return {"store": store, "model": model, "fleet": fleet, "endpoint": endpoint, "count": count}
+
+
+@pytest.mark.parametrize(
+    ("name", "l1"),
+    [
+        ("store", s3.CfnBucket),
+        ("model", sagemaker.CfnModel),
+        ("fleet", sagemaker.CfnModel),
+        ("endpoint", sagemaker.CfnEndpoint),
+        ("count", autoscaling.CfnScalableTarget),
+    ],
+)
+def test_the_default_child_is_the_l1(made: dict[str, IConstruct], name: str, l1: type) -> None:
+    assert isinstance(made[name].node.default_child, l1)
+
+
+def test_an_override_is_in_the_template(made: dict[str, IConstruct], shared_world: World) -> None:
+    config = made["endpoint"].node.find_child("Config")
+    assert isinstance(config, sagemaker.CfnEndpointConfig)
+    config.add_property_override("ProductionVariants.0.EnableSSMAccess", True)
+    l1 = made["model"].node.default_child
+    assert isinstance(l1, sagemaker.CfnModel)
+    l1.add_property_override("EnableNetworkIsolation", True)
+
+    stack = cdk.Stack.of(config)
+    (variant,) = shared_world.only(stack, "AWS::SageMaker::EndpointConfig")["Properties"]["ProductionVariants"]
+    assert variant["EnableSSMAccess"] is True
+    models = shared_world.resources(stack, "AWS::SageMaker::Model").values()
+    assert [each["Properties"].get("EnableNetworkIsolation") for each in models] == [True, None]
