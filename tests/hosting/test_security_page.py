@@ -16,7 +16,14 @@ from aws_cdk import aws_ec2 as ec2
 from aws_cdk import aws_kms as kms
 from aws_cdk.assertions import Template
 
-from cdk_triton import CodeBuildGpuBuilder, S3File, SageMakerProcessingBuilder, TritonArtifactStore
+from cdk_triton import (
+    CodeBuildGpuBuilder,
+    S3File,
+    SageMakerProcessingBuilder,
+    TritonArtifactStore,
+    TritonEndpoint,
+    TritonModel,
+)
 
 if TYPE_CHECKING:
     from tests.hosting.conftest import World
@@ -71,12 +78,24 @@ def store(world: World, **network: Any) -> dict[str, Any]:
     return resources
 
 
+def endpoint(world: World) -> dict[str, Any]:
+    """What a monitored endpoint adds to its model."""
+    app = world.app()
+    stack = cdk.Stack(app, "Stack")
+    store = TritonArtifactStore(cdk.Stack(app, "Artifacts"), "Store")
+    model = TritonModel(stack, "Model", repository=world.repository(), platform=world.platform, store=store)
+    TritonEndpoint(stack, "Endpoint", model=model).monitor()
+    resources: dict[str, Any] = Template.from_stack(stack).to_json()["Resources"]
+    return {name: resource for name, resource in resources.items() if name.startswith("Endpoint")}
+
+
 @pytest.mark.parametrize(
     ("construct", "resources_of"),
     [
         ("Model", lambda _: example("ImageClassification")),
         ("Fleet", lambda _: example("TwoEnsembles")),
         ("Store", store),
+        ("Endpoint", endpoint),
     ],
 )
 def test_the_page_has_every_role_and_action_of_the_templates_and_no_other(
