@@ -362,6 +362,7 @@ class TestInAVpc:
             "Store",
             builders=[CodeBuildGpuBuilder(vpc=vpc, security_groups=[given]), SageMakerProcessingBuilder(vpc=vpc)],
             access_logs_bucket=s3.Bucket.from_bucket_name(ireland, "AccessLogs", "access-logs"),
+            encryption_key=kms.Key.from_key_arn(ireland, "Key", "arn:aws:kms:eu-west-1:111122223333:key/abc"),
         )
         return "arn:aws:ec2:eu-west-1:111122223333:subnet/subnet-0123456789abcdef0"
 
@@ -373,7 +374,7 @@ class TestInAVpc:
             "Subnets": ["subnet-0123456789abcdef0"],
             "SecurityGroupIds": ["sg-0123456789abcdef0"],
         }
-        assert any(name.startswith("StoreCodeBuildRoleDefaultPolicy") for name in project["DependsOn"])
+        assert any(name.startswith("StoreCodeBuildRolePermissions") for name in project["DependsOn"])
 
     def test_a_job_gets_a_security_group_that_lets_nothing_in(
         self, world: World, ireland: cdk.Stack, flattened: Callable[[Any], str], subnet: str

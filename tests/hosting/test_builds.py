@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import aws_cdk as cdk
 import pytest
 from aws_cdk import aws_codebuild as codebuild
+from aws_cdk import aws_kms as kms
 from aws_cdk import aws_s3 as s3
 from aws_cdk.assertions import Annotations, Match
 from cdk_nag import AwsSolutionsChecks
@@ -364,7 +365,8 @@ class TestWhatABuildMayRead:
     def test_leaves_nothing_for_cdk_nag(self, world: World) -> None:
         stack = cdk.Stack(world.app(), "Stack", env=environment("eu-west-1"))
         access_logs = s3.Bucket.from_bucket_name(stack, "AccessLogs", "access-logs")
-        store = TritonArtifactStore(stack, "Store", access_logs_bucket=access_logs)
+        key = kms.Key.from_key_arn(stack, "Key", "arn:aws:kms:eu-west-1:111122223333:key/abc")
+        store = TritonArtifactStore(stack, "Store", access_logs_bucket=access_logs, encryption_key=key)
         store.builder_for(store, world.platform, [NETWORK_IN_S3])
         store.builder_for(store, replace(world.platform, instance_type="ml.g6.xlarge"), [])
 

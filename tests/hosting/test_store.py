@@ -131,6 +131,7 @@ def test_nobody_gets_a_policy_of_aws_or_an_inline_one_or_a_wildcard_action(
     }
 
     assert not [role for role in roles if {"ManagedPolicyArns", "Policies"} & role["Properties"].keys()]
+    assert world.resources(stack, "AWS::IAM::Policy") == {}
     assert not [action for action in actions if "*" in action]
 
 

@@ -12,12 +12,13 @@ from constructs import Construct
 
 from cdk_triton.artifacts import S3File
 from cdk_triton.errors import ConfigurationError
-from cdk_triton.hosting.acknowledgements import acknowledge_wildcard
+from cdk_triton.hosting.acknowledgements import acknowledge_nist, acknowledge_wildcard
 from cdk_triton.hosting.builders import Builder, BuildService
 from cdk_triton.hosting.codebuild_gpu_builder import CodeBuildGpuBuilder
 from cdk_triton.hosting.execution_role import PULL_ACTIONS
 from cdk_triton.hosting.images import container_image
 from cdk_triton.hosting.layout import STAGING_PREFIX
+from cdk_triton.hosting.permissions import allow
 from cdk_triton.hosting.processing_builder import SageMakerProcessingBuilder
 from cdk_triton.sagemaker import ServingPlatform, codebuild_gpu_regions
 
@@ -133,9 +134,12 @@ class BuildServices:
         elif image.is_in_app:
             # By the model's stack, which depends on the store's: the other way round they would depend on each other.
             statement = iam.PolicyStatement(actions=list(PULL_ACTIONS), resources=[image.repository_arn])
-            role.attach_inline_policy(iam.Policy(scope, IMAGE_PULL, statements=[statement]))
+            policy = iam.Policy(scope, IMAGE_PULL, statements=[statement], roles=[role])
+            acknowledge_nist(
+                policy, "IAMNoInlinePolicy", "A role takes ten managed policies, and each such model adds one of these."
+            )
         elif self._is_new(role, image.repository_arn):
-            role.add_to_policy(iam.PolicyStatement(actions=list(PULL_ACTIONS), resources=[image.repository_arn]))
+            allow(role, iam.PolicyStatement(actions=list(PULL_ACTIONS), resources=[image.repository_arn]))
 
     def _allow_input(self, file: S3File) -> None:
         if set("*?$") & set(file.key):
@@ -145,7 +149,7 @@ class BuildServices:
             )
         arn = f"arn:{Aws.PARTITION}:s3:::{file.bucket}/{file.key}"
         if self._is_new(self._handler, arn):
-            self._handler.add_to_policy(iam.PolicyStatement(actions=["s3:GetObject"], resources=[arn]))
+            allow(self._handler, iam.PolicyStatement(actions=["s3:GetObject"], resources=[arn]))
 
     def _is_new(self, role: iam.Role, resource: str) -> bool:
         grant = f"{role.node.path} {Stack.of(role).resolve(resource)}"
@@ -157,9 +161,10 @@ class BuildServices:
 def _allow_staging(role: iam.Role, bucket: s3.IBucket) -> None:
     """The handler puts there what a build reads, takes from there what it wrote, and keeps its locks there."""
     objects = bucket.arn_for_objects(f"{STAGING_PREFIX}*")
-    role.add_to_policy(
+    allow(
+        role,
         iam.PolicyStatement(
             actions=["s3:GetObject", "s3:ListMultipartUploadParts", "s3:PutObject"], resources=[objects]
-        )
+        ),
     )
     acknowledge_wildcard(role, objects, "A build gets its id when it starts, so that its folder is not known before.")

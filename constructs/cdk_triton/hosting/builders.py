@@ -13,18 +13,21 @@ from typing import Literal, Protocol
 
 from aws_cdk import Duration
 from aws_cdk import aws_iam as iam
+from aws_cdk import aws_kms as kms
 from aws_cdk import aws_s3 as s3
 from constructs import Construct
 
 from cdk_triton.errors import ConfigurationError
 from cdk_triton.hosting import layout
 from cdk_triton.hosting.acknowledgements import acknowledge_wildcard
+from cdk_triton.hosting.permissions import allow
 from cdk_triton.sagemaker import ServingPlatform
 
 __all__ = [
     "DEFAULT_TIMEOUT",
     "BuildService",
     "Builder",
+    "allow_key",
     "allow_staging",
     "build_role",
     "minutes",
@@ -94,13 +97,18 @@ def build_role(scope: Construct, service: str) -> iam.Role:
         assumed_by=iam.ServicePrincipal(service),
         description=f"cdk-triton: what the builds of {scope.node.path} may do",
     )
-    role.add_to_policy(iam.PolicyStatement(actions=["ecr:GetAuthorizationToken"], resources=["*"]))
+    allow(role, iam.PolicyStatement(actions=["ecr:GetAuthorizationToken"], resources=["*"]))
     acknowledge_wildcard(
         role,
         "*",
         "ecr:GetAuthorizationToken, cloudwatch:PutMetricData and the ec2:Describe actions know no resources.",
     )
     return role
+
+
+def allow_key(role: iam.Role, key: kms.IKey) -> None:
+    """Allow a job to read and write what is encrypted with a key; an upload in parts reads what it has written."""
+    allow(role, iam.PolicyStatement(actions=["kms:Decrypt", "kms:GenerateDataKey"], resources=[key.key_arn]))
 
 
 def allow_staging(role: iam.Role, bucket: s3.IBucket, *, read: Sequence[str], of_bucket: Sequence[str] = ()) -> None:
@@ -113,22 +121,23 @@ def allow_staging(role: iam.Role, bucket: s3.IBucket, *, read: Sequence[str], of
         of_bucket: those that it needs on the bucket itself.
     """
     inputs, outputs = (f"{layout.STAGING_PREFIX}*/{part}/*" for part in ("in", "out"))
-    role.add_to_policy(iam.PolicyStatement(actions=list(read), resources=[bucket.arn_for_objects(inputs)]))
-    role.add_to_policy(
+    allow(
+        role,
+        iam.PolicyStatement(actions=list(read), resources=[bucket.arn_for_objects(inputs)]),
         iam.PolicyStatement(
             actions=["s3:AbortMultipartUpload", "s3:PutObject"], resources=[bucket.arn_for_objects(outputs)]
-        )
-    )
-    role.add_to_policy(
+        ),
         iam.PolicyStatement(
             actions=["s3:ListBucket"],
             resources=[bucket.bucket_arn],
             # Processing lists `…/in`, CodeBuild `…/in/`.
             conditions={"StringLike": {"s3:prefix": f"{layout.STAGING_PREFIX}*/in*"}},
-        )
+        ),
     )
     if of_bucket:
-        role.add_to_policy(iam.PolicyStatement(actions=list(of_bucket), resources=[bucket.bucket_arn]))
+        allow(role, iam.PolicyStatement(actions=list(of_bucket), resources=[bucket.bucket_arn]))
+    if bucket.encryption_key is not None:
+        allow_key(role, bucket.encryption_key)
     for keys in (inputs, outputs):
         acknowledge_wildcard(
             role,

@@ -22,12 +22,14 @@ from cdk_triton.hosting.builders import (
     DEFAULT_TIMEOUT,
     Builder,
     BuildService,
+    allow_key,
     allow_staging,
     build_role,
     minutes,
 )
 from cdk_triton.hosting.images import container_image
 from cdk_triton.hosting.network import Network, allow_network, check_network, network
+from cdk_triton.hosting.permissions import allow
 from cdk_triton.sagemaker import (
     ServingPlatform,
     accounts,
@@ -73,7 +75,7 @@ class CodeBuildGpuBuilder(Builder):
         subnets: of the VPC; by default its private ones.
         security_groups: in the VPC; by default a new one.
         log_retention: how long the log is kept.
-        encryption_key: a key of your own for what builds write; by default the key of AWS for S3.
+        encryption_key: a key of your own for what builds write; by default the store's, or the key of AWS for S3.
 
     Raises:
         ConfigurationError: a duration is out of bounds, or what was given does not fit together.
@@ -124,9 +126,20 @@ class CodeBuildGpuBuilder(Builder):
 
     def provide(self, scope: Construct, bucket: s3.IBucket, handler: iam.Role) -> BuildService:
         """Make the project `Project`, its `Role` and its log group `Logs`; the handler may start and watch builds."""
-        log_group = logs.LogGroup(scope, "Logs", retention=self.log_retention, removal_policy=RemovalPolicy.DESTROY)
+        log_group = logs.LogGroup(
+            scope,
+            "Logs",
+            retention=self.log_retention,
+            removal_policy=RemovalPolicy.DESTROY,
+            encryption_key=bucket.encryption_key,
+        )
         role = build_role(scope, "codebuild.amazonaws.com")
-        log_group.grant_write(role)
+        allow(
+            role,
+            iam.PolicyStatement(
+                actions=["logs:CreateLogStream", "logs:PutLogEvents"], resources=[log_group.log_group_arn]
+            ),
+        )
         allow_staging(
             role,
             bucket,
@@ -134,25 +147,32 @@ class CodeBuildGpuBuilder(Builder):
             of_bucket=["s3:GetBucketAcl", "s3:GetBucketLocation"],
         )
         if self.encryption_key is not None:
-            self.encryption_key.grant(role, "kms:Decrypt", "kms:GenerateDataKey")
-            self.encryption_key.grant(handler, "kms:Decrypt")
+            allow_key(role, self.encryption_key)
+            allow(handler, iam.PolicyStatement(actions=["kms:Decrypt"], resources=[self.encryption_key.key_arn]))
         place = network(scope, self.vpc, self.subnets, self.security_groups)
         if place is not None:
             allow_network(
                 role, place, permission=["ec2:CreateNetworkInterfacePermission"], authorized="codebuild.amazonaws.com"
             )
-        project = self._project(scope, role, log_group, place)
-        handler.add_to_policy(
+        key = bucket.encryption_key if self.encryption_key is None else self.encryption_key
+        project = self._project(scope, role, log_group, place, key)
+        allow(
+            handler,
             iam.PolicyStatement(
                 actions=["codebuild:BatchGetBuilds", "codebuild:ListBuildsForProject", "codebuild:StartBuild"],
                 resources=[project.attr_arn],
-            )
+            ),
+            iam.PolicyStatement(actions=["logs:GetLogEvents"], resources=[log_group.log_group_arn]),
         )
-        handler.add_to_policy(iam.PolicyStatement(actions=["logs:GetLogEvents"], resources=[log_group.log_group_arn]))
         return BuildService({"project": project.ref, "log_group": log_group.log_group_name}, role)
 
     def _project(
-        self, scope: Construct, role: iam.Role, log_group: logs.LogGroup, place: Network | None
+        self,
+        scope: Construct,
+        role: iam.Role,
+        log_group: logs.LogGroup,
+        place: Network | None,
+        key: kms.IKey | None,
     ) -> codebuild.CfnProject:
         properties = codebuild.CfnProject
         fleet = None if self.fleet is None else properties.ProjectFleetProperty(fleet_arn=self.fleet.fleet_arn)
@@ -171,7 +191,7 @@ class CodeBuildGpuBuilder(Builder):
                 privileged_mode=False,
                 fleet=fleet,
             ),
-            encryption_key="alias/aws/s3" if self.encryption_key is None else self.encryption_key.key_arn,
+            encryption_key="alias/aws/s3" if key is None else key.key_arn,
             service_role=role.role_arn,
             timeout_in_minutes=self.timeout_minutes,
             queued_timeout_in_minutes=int(self.queued_timeout.to_minutes()),
@@ -191,13 +211,6 @@ class CodeBuildGpuBuilder(Builder):
         acknowledge(
             project, "CB5", "A build runs in the image that serves: a plan loads in the TensorRT that built it."
         )
-        if self.encryption_key is None:
-            acknowledge(
-                project,
-                "CB4",
-                "What a build writes is kept for days beside the archives that it becomes, and S3 encrypts those with "
-                "keys of AWS as well; encryption_key takes a key of the user's.",
-            )
         return project
 
 

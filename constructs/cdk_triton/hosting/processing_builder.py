@@ -23,6 +23,7 @@ from cdk_triton.hosting.builders import (
     minutes,
 )
 from cdk_triton.hosting.network import allow_network, check_network, network
+from cdk_triton.hosting.permissions import allow
 from cdk_triton.sagemaker import GpuInstance, ServingPlatform, gpu_instance, processing_instance
 
 __all__ = ["SageMakerProcessingBuilder"]
@@ -111,7 +112,7 @@ class SageMakerProcessingBuilder(Builder):
             "role": role.role_arn,
             "subnets": [] if place is None else list(place.subnets),
             "security_groups": [] if place is None else list(place.security_groups),
-            "kms_key": None,
+            "kms_key": None if bucket.encryption_key is None else bucket.encryption_key.key_arn,
         }
         return BuildService(settings, role)
 
@@ -141,16 +142,15 @@ def _check_instance(instance: GpuInstance) -> None:
 def _allow_logs(role: iam.Role) -> None:
     """SageMaker writes the log and the machine's figures of a job with the job's role."""
     group, streams = _log_group(role, "*"), _log_group(role, f"log-stream:{JOB_PATTERN}")
-    role.add_to_policy(
-        iam.PolicyStatement(actions=["logs:CreateLogGroup", "logs:DescribeLogStreams"], resources=[group])
-    )
-    role.add_to_policy(iam.PolicyStatement(actions=["logs:CreateLogStream", "logs:PutLogEvents"], resources=[streams]))
-    role.add_to_policy(
+    allow(
+        role,
+        iam.PolicyStatement(actions=["logs:CreateLogGroup", "logs:DescribeLogStreams"], resources=[group]),
+        iam.PolicyStatement(actions=["logs:CreateLogStream", "logs:PutLogEvents"], resources=[streams]),
         iam.PolicyStatement(
             actions=["cloudwatch:PutMetricData"],
             resources=["*"],
             conditions={"StringEquals": {"cloudwatch:namespace": LOG_GROUP}},
-        )
+        ),
     )
     for resource in (group, streams):
         acknowledge_wildcard(role, resource, "SageMaker names group and streams; a job's stream begins with its name.")
@@ -164,14 +164,15 @@ def _allow_jobs(handler: iam.Role, role: iam.Role) -> None:
         (["logs:DescribeLogStreams"], group),
         (["logs:GetLogEvents"], streams),
     ):
-        handler.add_to_policy(iam.PolicyStatement(actions=actions, resources=[resource]))
+        allow(handler, iam.PolicyStatement(actions=actions, resources=[resource]))
         acknowledge_wildcard(handler, resource, "A job is named when it starts; only names of cdk-triton are allowed.")
-    handler.add_to_policy(
+    allow(
+        handler,
         iam.PolicyStatement(
             actions=["iam:PassRole"],
             resources=[role.role_arn],
             conditions={"StringEquals": {"iam:PassedToService": "sagemaker.amazonaws.com"}},
-        )
+        ),
     )
 
 

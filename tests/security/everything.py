@@ -1,0 +1,72 @@
+"""An app with every resource that this library makes: what reaches all of them is tried on it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import aws_cdk as cdk
+from aws_cdk import aws_ec2 as ec2
+from aws_cdk import aws_kms as kms
+from aws_cdk import aws_s3 as s3
+
+from cdk_triton import (
+    CodeBuildGpuBuilder,
+    DataCapture,
+    SageMakerProcessingBuilder,
+    TritonArtifactStore,
+    TritonEndpoint,
+    TritonModel,
+    TritonMultiModel,
+)
+
+if TYPE_CHECKING:
+    from tests.hosting.conftest import World
+
+    from cdk_triton.hosting import ITritonModel
+
+IRELAND = cdk.Environment(account="111122223333", region="eu-west-1")
+
+
+def add_everything(world: World, app: cdk.App) -> list[cdk.Stack]:
+    """A store with both builders in a VPC; a model and a fleet, each with an endpoint that has every option."""
+    artifacts, serving = (cdk.Stack(app, name, env=IRELAND) for name in ("Artifacts", "Serving"))
+    vpc = _vpc(artifacts)
+    store = TritonArtifactStore(
+        artifacts,
+        "Store",
+        builders=[CodeBuildGpuBuilder(vpc=vpc), SageMakerProcessingBuilder(vpc=vpc)],
+        encryption_key=kms.Key(artifacts, "Key", enable_key_rotation=True),
+        access_logs_bucket=s3.Bucket.from_bucket_name(artifacts, "AccessLogs", "access-logs"),
+    )
+    models: dict[str, ITritonModel] = {
+        "Single": TritonModel(
+            serving, "Model", repository=world.repository(), platform=world.platform, store=store, vpc=_vpc(serving)
+        ),
+        "Multi": TritonMultiModel(
+            serving, "Fleet", ensembles={"text": world.repository()}, platform=world.platform, store=store
+        ),
+    }
+    captured = s3.Bucket.from_bucket_name(serving, "Captured", "captured")
+    for name, model in models.items():
+        endpoint = TritonEndpoint(
+            serving,
+            name,
+            model=model,
+            endpoint_name=name.lower(),
+            parameters=f"/triton/{name.lower()}",
+            data_capture=DataCapture(bucket=captured, sampling_percentage=10, prefix=name.lower()),
+        )
+        count = endpoint.auto_scale_instance_count(min_capacity=1, max_capacity=4)
+        count.scale_on_gpu_utilization("Gpu", target_utilization_percent=60)
+        endpoint.monitor(topic=endpoint.notify_of_rollbacks())
+    return [artifacts, serving]
+
+
+def _vpc(stack: cdk.Stack) -> ec2.IVpc:
+    return ec2.Vpc.from_vpc_attributes(
+        stack,
+        "Vpc",
+        vpc_id="vpc-0123456789abcdef0",
+        availability_zones=["eu-west-1a", "eu-west-1b"],
+        private_subnet_ids=["subnet-0123456789abcdef0", "subnet-0123456789abcdef1"],
+    )
