@@ -1,0 +1,198 @@
+"""What an endpoint says of updates and callers, deployed on the local AWS and read back through the services' APIs."""
+
+from __future__ import annotations
+
+import base64
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import aws_cdk as cdk
+import pytest
+from aws_cdk import aws_iam as iam
+from aws_cdk import aws_kms as kms
+from aws_cdk import aws_s3 as s3
+from aws_cdk import aws_sagemaker as sagemaker
+from aws_cdk.assertions import Template
+
+from cdk_triton import Canary, Capacity, DataCapture, ServingPlatform, TritonEndpoint, TritonVariant
+from cdk_triton.local.aws import LocalAws
+
+if TYPE_CHECKING:
+    from tests.local.conftest import Deployer
+
+MINUTE = cdk.Duration.minutes(1)
+
+
+class Fleet(cdk.Resource):
+    """As small as `ITritonModel` may be: no archive, so that a template is all that has to be deployed."""
+
+    platform = ServingPlatform(release="25.09", instance_type="ml.g5.12xlarge")
+    size = 0
+    is_multi_model = True
+
+    def __init__(self, scope: cdk.Stack, name: str, *, text: str, environment: Mapping[str, str]) -> None:
+        super().__init__(scope, name)
+        self.target_models: Mapping[str, str] = {"text": text}
+        self.role: iam.IRole = iam.Role(self, "Role", assumed_by=iam.ServicePrincipal("sagemaker.amazonaws.com"))
+        self._model = sagemaker.CfnModel(
+            self,
+            "Resource",
+            execution_role_arn=self.role.role_arn,
+            primary_container=sagemaker.CfnModel.ContainerDefinitionProperty(
+                image="example.com/triton:25.09",
+                mode="MultiModel",
+                model_data_url="s3://models/fleet/",
+                environment=dict(environment),
+            ),
+        )
+
+    @property
+    def model_name(self) -> str:
+        return self._model.attr_model_name
+
+
+class Search:
+    """The stack in several versions, and what AWS has of it."""
+
+    def __init__(self, deployer: Deployer, directory: Path) -> None:
+        self.aws: LocalAws = deployer.aws
+        self._deployer = deployer
+        self._directory = directory
+        self._version = 0
+
+    def deploy(self, *, weight: float = 1, text: str = "text-0000000001.tar.gz", **environment: str) -> str:
+        self._version += 1
+        template = self._template(weight, text, {"VERSION": str(self._version), **environment})
+        return self._deployer.deploy(template, "Search")
+
+    def _template(self, weight: float, text: str, environment: Mapping[str, str]) -> dict[str, Any]:
+        outdir = str(self._directory / str(self._version))
+        app = cdk.App(outdir=outdir, builtin_cloud_formation_validation=False)
+        stack = cdk.Stack(app, "Search", synthesizer=cdk.BootstraplessSynthesizer())
+        bucket = s3.Bucket(stack, "Captured", bucket_name="captured-of-search")
+        key = kms.Key(stack, "Key")
+        fleet = Fleet(stack, "Fleet", text=text, environment=environment)
+        endpoint = TritonEndpoint(
+            stack,
+            "Endpoint",
+            variants=[
+                TritonVariant(model=fleet, variant_name="Blue", initial_instance_count=2),
+                TritonVariant(model=fleet, variant_name="Green", initial_instance_count=2, initial_weight=weight),
+            ],
+            endpoint_name="Search",
+            deployment=Canary(size=Capacity(50), wait=MINUTE, maximum_time=cdk.Duration.minutes(10)),
+            data_capture=DataCapture(bucket=bucket, sampling_percentage=100, encryption_key=key),
+            parameters="/search/production",
+        )
+        alarms = endpoint.monitor().alarms["Green"]
+        endpoint.add_rollback_alarms(alarms["ServerErrors"], alarms["ModelLatency"])
+        endpoint.variant("Green").auto_scale_instance_count(min_capacity=1, max_capacity=8)
+        endpoint.notify_of_rollbacks()
+        return dict(Template.from_stack(stack).to_json())
+
+    def endpoint(self) -> dict[str, Any]:
+        return dict(self.aws.client("sagemaker").describe_endpoint(EndpointName="Search"))
+
+    def pattern(self) -> Any:
+        events = self.aws.client("events")
+        (rule,) = events.list_rules()["Rules"]
+        return json.loads(rule["EventPattern"])
+
+    def events(self, since: int) -> list[str]:
+        return self._deployer.events("Search", since)
+
+    def count(self) -> int:
+        return self._deployer.count("Search")
+
+
+@pytest.fixture(scope="module")
+def search(deployer: Deployer, tmp_path_factory: pytest.TempPathFactory) -> Search:
+    search = Search(deployer, tmp_path_factory.mktemp("search"))
+    assert search.deploy() == "CREATE_COMPLETE"
+    return search
+
+
+def test_sagemaker_has_the_policy_and_its_alarms(search: Search) -> None:
+    config = search.endpoint()["LastDeploymentConfig"]
+
+    assert config["BlueGreenUpdatePolicy"] == {
+        "TrafficRoutingConfiguration": {
+            "Type": "CANARY",
+            "WaitIntervalInSeconds": 60,
+            "CanarySize": {"Type": "CAPACITY_PERCENT", "Value": 50},
+        },
+        "MaximumExecutionTimeoutInSeconds": 600,
+    }
+    known = {alarm["AlarmName"] for alarm in search.aws.client("cloudwatch").describe_alarms()["MetricAlarms"]}
+    named = {alarm["AlarmName"] for alarm in config["AutoRollbackConfiguration"]["Alarms"]}
+    assert len(named) == 2
+    assert named <= known
+
+
+def test_callers_find_names_in_the_parameter_store(search: Search) -> None:
+    found = search.aws.client("ssm").get_parameters_by_path(Path="/search/production", Recursive=True)["Parameters"]
+
+    assert {each["Name"]: each["Value"] for each in found} == {
+        "/search/production/endpoint-name": "Search",
+        "/search/production/endpoint-arn": search.endpoint()["EndpointArn"],
+        "/search/production/target-models/text": "text-0000000001.tar.gz",
+    }
+
+
+def test_what_callers_send_is_captured(search: Search) -> None:
+    runtime, bucket = search.aws.client("sagemaker-runtime"), search.aws.client("s3")
+    content_type = "application/vnd.sagemaker-triton.binary+json;json-header-size=2"
+    runtime.invoke_endpoint(EndpointName="Search", TargetModel="text", ContentType=content_type, Body=b"{}\x00\xff")
+
+    (found,) = bucket.list_objects_v2(Bucket="captured-of-search", Prefix="data-capture/Search/")["Contents"]
+    line = json.loads(bucket.get_object(Bucket="captured-of-search", Key=found["Key"])["Body"].read())
+    assert base64.b64decode(line["captureData"]["endpointInput"]["data"]) == b"{}\x00\xff"
+
+
+def test_the_rule_knows_the_configuration_in_service(search: Search) -> None:
+    expected = {"EndpointStatus": ["IN_SERVICE"], "EndpointConfigName": [{"anything-but": config_name(search)}]}
+
+    assert expected in search.pattern()["detail"]["$or"]
+    assert search.pattern()["detail"]["EndpointName"] == ["Search"]
+
+
+def config_name(search: Search) -> str:
+    name: str = search.endpoint()["EndpointConfigName"]
+    return name
+
+
+def test_an_update_keeps_the_counts_takes_the_weights_and_tells_the_rule_first(search: Search) -> None:
+    search.aws.client("sagemaker").update_endpoint_weights_and_capacities(
+        EndpointName="Search",
+        DesiredWeightsAndCapacities=[{"VariantName": "Green", "DesiredInstanceCount": 5, "DesiredWeight": 9}],
+    )
+    before, old = search.count(), config_name(search)
+
+    assert search.deploy(weight=3, text="text-0000000002.tar.gz") == "UPDATE_COMPLETE"
+
+    blue, green = search.endpoint()["ProductionVariants"]
+    assert [blue["CurrentInstanceCount"], green["CurrentInstanceCount"]] == [2, 5]
+    assert [blue["CurrentWeight"], green["CurrentWeight"]] == [1, 3]
+    assert config_name(search) != old
+    assert {"anything-but": config_name(search)} in search.pattern()["detail"]["$or"][1]["EndpointConfigName"]
+    happened = search.events(before)
+    (rule,) = (n for n, e in enumerate(happened) if "RollbackRule" in e and e.endswith("UPDATE_COMPLETE"))
+    (endpoint,) = (n for n, e in enumerate(happened) if is_endpoint(e) and e.endswith("UPDATE_IN_PROGRESS"))
+    (target,) = (n for n, e in enumerate(happened) if "targetmodels" in e and e.endswith("UPDATE_IN_PROGRESS"))
+    assert rule < endpoint < target
+
+
+def is_endpoint(event: str) -> bool:
+    """Of the endpoint itself and of nothing below it: its logical id ends in eight digits of a hash."""
+    return event.startswith("Endpoint") and len(event.split()[0]) == len("Endpoint12345678")
+
+
+def test_a_failed_update_leaves_rule_and_endpoint_with_the_old_configuration(search: Search) -> None:
+    old = config_name(search)
+
+    assert search.deploy(REFUSE="the model does not load") == "UPDATE_ROLLBACK_COMPLETE"
+
+    assert config_name(search) == old
+    assert search.pattern()["detail"]["$or"][1]["EndpointConfigName"] == [{"anything-but": old}]
