@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+import subprocess
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import aws_cdk as cdk
@@ -399,6 +401,39 @@ def test_limits_that_are_made_use_of_are_not(stack: cdk.Stack, count: ScalableIn
             count.scalable_target.scale_to_track_metric("Own", custom_metric=metric, target_value=3)
 
     assert not warnings(stack, "NothingScales")
+
+
+def test_cloudformation_and_its_linter_take_every_kind(world: World) -> None:
+    app = world.app("linted", validated=True)
+    stack = cdk.Stack(app, "Stack", env=cdk.Environment(account="123456789012", region="us-east-1"))
+    count = on(world, stack, world.platform)
+    count.scale_on_invocations("Requests", **RPS)
+    count.scale_on_concurrent_requests("Concurrency", target_concurrent_requests=4)
+    for name in ("gpu", "gpu_memory", "cpu"):
+        getattr(count, f"scale_on_{name}_utilization")(name, target_utilization_percent=60)
+    count.scale_on_metric(
+        "Steps",
+        metric=cloudwatch.Metric(namespace="Own", metric_name="Load"),
+        scaling_steps=[
+            autoscaling.ScalingInterval(change=-1, upper=10),
+            autoscaling.ScalingInterval(change=1, lower=50),
+        ],
+    )
+    zone = cdk.TimeZone.ASIA_TOKYO
+    count.scale_on_schedule(
+        "X", schedule=autoscaling.Schedule.cron(hour="7", minute="0"), min_capacity=2, time_zone=zone
+    )
+
+    app.synth()  # raises what CDK's validation finds
+    template = Path(app.outdir) / "Stack.template.json"
+    # W3005: a DependsOn that a reference makes redundant, which CDK writes wherever both were asked for.
+    linted = subprocess.run(
+        [world.root / ".venv" / "bin" / "cfn-lint", "--ignore-checks", "W3005", "--", template],
+        check=False,
+        capture_output=True,
+        text=True,
+    )
+    assert (linted.returncode, linted.stdout) == (0, "")
 
 
 # The page.

@@ -99,10 +99,12 @@ class ScalableInstanceCount(Construct):
             max_capacity=max_capacity,
             role=_service_linked_role(self),
         )
+        target = self.scalable_target.node.default_child
+        assert target is not None  # noqa: S101  the CDK's construct has one
         # Application Auto Scaling refuses a variant that does not exist, and SageMaker the deletion of an endpoint
         # whose variants are still registered by somebody who may not deregister them.
-        self.scalable_target.node.add_dependency(endpoint)
-        self.node.default_child = self.scalable_target.node.default_child
+        target.node.add_dependency(endpoint)
+        self.node.default_child = target
         Aspects.of(self.scalable_target).add(NothingScales())
 
     def scale_on_invocations(
