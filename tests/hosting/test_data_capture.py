@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import aws_cdk as cdk
 import pytest
+from aws_cdk import aws_cloudwatch as cloudwatch
 from aws_cdk import aws_iam as iam
 from aws_cdk import aws_kms as kms
 from aws_cdk import aws_s3 as s3
 from aws_cdk.assertions import Annotations, Match
 
-from cdk_triton import DataCapture, TritonEndpoint, TritonModel, TritonMultiModel, TritonVariant
+from cdk_triton import AllAtOnce, DataCapture, TritonEndpoint, TritonModel, TritonMultiModel, TritonVariant
 from cdk_triton.errors import ConfigurationError
 
 if TYPE_CHECKING:
@@ -98,6 +100,29 @@ def test_a_key_encrypts_what_is_captured(world: World, stack: cdk.Stack, model: 
         "Effect": "Allow",
         "Resource": key,
     }
+
+
+def test_the_page_of_security_has_what_the_roles_get(
+    world: World, stack: cdk.Stack, model: TritonModel, bucket: s3.IBucket
+) -> None:
+    alarm = cloudwatch.Alarm.from_alarm_arn(stack, "Alarm", "arn:aws:cloudwatch:us-east-1:111122223333:alarm:a")
+    TritonEndpoint(
+        stack,
+        "Endpoint",
+        model=model,
+        endpoint_name="search",
+        deployment=AllAtOnce(termination_wait=cdk.Duration.minutes(5), alarms=[alarm]),
+        data_capture=DataCapture(bucket=bucket, sampling_percentage=5, encryption_key=kms.Key(stack, "Key")),
+    )
+
+    policies = world.resources(stack, "AWS::IAM::ManagedPolicy")
+    actions: set[str] = set()
+    for policy in (found for name, found in policies.items() if name.startswith("Endpoint")):
+        for statement in policy["Properties"]["PolicyDocument"]["Statement"]:
+            actions.update([statement["Action"]] if isinstance(statement["Action"], str) else statement["Action"])
+    page = (world.root / "docs" / "security.md").read_text()
+    (paragraph,) = (text for text in page.split("\n\n") if text.startswith("With `data_capture=`"))
+    assert set(re.findall(r"`(\w+:\w+)`", paragraph)) == actions
 
 
 def test_every_role_behind_the_endpoint_may_write(
