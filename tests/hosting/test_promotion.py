@@ -37,9 +37,14 @@ def imported(stack: cdk.Stack, *, key: bool = True) -> ImportedArtifactStore:
     return TritonArtifactStore.from_bucket(bucket)
 
 
+@pytest.fixture(name="app")
+def _app(world: World) -> cdk.App:
+    return world.app()
+
+
 @pytest.fixture(name="live")
-def _live(world: World) -> cdk.Stack:
-    return cdk.Stack(world.app(), "Live", env=LIVE)
+def _live(app: cdk.App) -> cdk.Stack:
+    return cdk.Stack(app, "Live", env=LIVE)
 
 
 @pytest.fixture(name="store")
@@ -57,12 +62,10 @@ def allowed(statements: list[dict[str, Any]], flattened: Callable[[Any], str]) -
 
 
 def test_a_model_is_promoted_without_an_archive_among_the_assets(
-    world: World, live: cdk.Stack, store: TritonArtifactStore
+    app: cdk.App, world: World, live: cdk.Stack, store: TritonArtifactStore
 ) -> None:
     repository = world.repository()
     TritonModel(live, "Model", repository=repository, platform=world.platform, store=store)
-    app = live.node.root
-    assert isinstance(app, cdk.App)
     app.synth()
 
     plan = world.plan(app, world.only(live, "Custom::TritonArtifacts"))
@@ -74,17 +77,15 @@ def test_a_model_is_promoted_without_an_archive_among_the_assets(
 
 
 def test_a_build_is_promoted_under_the_key_that_the_other_store_has_built(
-    world: World, live: cdk.Stack, store: TritonArtifactStore
+    app: cdk.App, world: World, live: cdk.Stack, store: TritonArtifactStore
 ) -> None:
     """Of a store that builds and of one that promotes, in other accounts and regions."""
     keys = []
-    tested = cdk.Stack(live.node.root, "Test", env=TESTED)
+    tested = cdk.Stack(app, "Test", env=TESTED)
     builds = TritonArtifactStore(tested, "Store", builders=[CodeBuildGpuBuilder()])
     for stack, home in ((tested, builds), (live, store)):
         repository = world.repository_with_plan()
         TritonModel(stack, "Model", repository=repository, platform=world.platform, store=home)
-    app = live.node.root
-    assert isinstance(app, cdk.App)
     for stack in (tested, live):
         plan = world.plan(app, world.only(stack, "Custom::TritonArtifacts"))
         keys.append([(commit["artifact_key"], commit["archive"], commit["manifest"]) for commit in plan["commits"]])
@@ -96,13 +97,11 @@ def test_a_build_is_promoted_under_the_key_that_the_other_store_has_built(
 
 
 def test_a_fleet_is_promoted_into_a_prefix_of_the_stores_own(
-    world: World, live: cdk.Stack, store: TritonArtifactStore
+    app: cdk.App, world: World, live: cdk.Stack, store: TritonArtifactStore
 ) -> None:
     fleet = TritonMultiModel(
         live, "Fleet", ensembles={"text": world.repository()}, platform=world.platform, store=store
     )
-    app = live.node.root
-    assert isinstance(app, cdk.App)
 
     plan = world.plan(app, world.only(live, "Custom::TritonArtifacts"))
     assert [commit["asset"] for commit in plan["commits"]] == [None]
@@ -118,9 +117,9 @@ def test_nothing_builds_where_everything_is_promoted(live: cdk.Stack, store: Tri
 
 
 def test_the_handler_may_read_what_the_other_store_has_committed(
-    live: cdk.Stack, world: World, flattened: Callable[[Any], str]
+    app: cdk.App, live: cdk.Stack, world: World, flattened: Callable[[Any], str]
 ) -> None:
-    before = cdk.Stack(live.node.root, "Before", env=LIVE)
+    before = cdk.Stack(app, "Before", env=LIVE)
     TritonArtifactStore(before, "Store", builders=[])
     TritonArtifactStore(live, "Store", promotes_from=imported(live))
     role = "StoreIsCompleteRole"
