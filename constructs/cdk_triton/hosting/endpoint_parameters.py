@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 
-from aws_cdk import aws_ssm as ssm
 from constructs import Construct, IConstruct
 
 from cdk_triton.errors import ConfigurationError
@@ -46,6 +45,8 @@ def put_parameters(
         names: of the endpoint, by what they are called below the prefix.
         variants: its production variants.
     """
+    from aws_cdk import aws_ssm as ssm  # takes a while: for endpoints that need it
+
     parameters = Construct(scope, "Parameters")
     for name, value in names.items():
         ssm.StringParameter(parameters, name, parameter_name=f"{prefix}/{name}", string_value=value)

@@ -13,7 +13,6 @@ from __future__ import annotations
 
 from aws_cdk import RemovalPolicy, Stack
 from aws_cdk import aws_events as events
-from aws_cdk import aws_events_targets as targets
 from aws_cdk import aws_kms as kms
 from aws_cdk import aws_sagemaker as sagemaker
 from aws_cdk import aws_sns as sns
@@ -43,6 +42,8 @@ def notify_of_rollbacks(
         endpoint_name: its name, literally.
         topic: where to; None: a topic of the endpoint's own, encrypted, with a key that EventBridge may use.
     """
+    from aws_cdk import aws_events_targets as targets  # takes a while: for endpoints that need it
+
     own = scope.node.try_find_child("RollbackTopic")
     if topic is None and isinstance(own, sns.Topic):
         return own
