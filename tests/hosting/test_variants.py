@@ -17,6 +17,8 @@ from cdk_triton.sagemaker import gpu_instances, instance_storage
 if TYPE_CHECKING:
     from tests.hosting.conftest import World
 
+    from cdk_triton.hosting import ITritonModel
+
 CONFIG = "AWS::SageMaker::EndpointConfig"
 GB = 1_000_000_000
 
@@ -238,6 +240,73 @@ class TestShadow:
         shadow = TritonVariant(model=candidate, variant_name="Shadow", initial_weight=50)
         with pytest.raises(ConfigurationError, match="shadow Shadow is 50 and that of AllTraffic 1: their"):
             TritonEndpoint(stack, "Endpoint", model=model, shadow=shadow)
+
+
+class TestTargetModels:
+    """A request that names no variant may reach any that has a weight."""
+
+    CODE = "cdk-triton:VariantsServeDifferentModels"
+
+    @pytest.fixture
+    def fleets(self, world: World, stack: cdk.Stack) -> list[TritonMultiModel]:
+        """Two, of which the second has one ensemble in a newer version."""
+        repositories = [{"text": world.repository("text"), "image": world.repository(name)} for name in ("old", "new")]
+        (world.directory / "repositories/new/network/1/weights.bin").write_text("2")
+        repositories[1]["image"] = world.repository_again("new")
+        return [
+            TritonMultiModel(stack, name, ensembles=ensembles, platform=world.platform)
+            for name, ensembles in zip(("Old", "New"), repositories, strict=True)
+        ]
+
+    def test_fleets_of_which_one_has_a_newer_ensemble_are_warned_of(
+        self, stack: cdk.Stack, fleets: list[TritonMultiModel]
+    ) -> None:
+        old, new = fleets
+        TritonEndpoint(
+            stack,
+            "Endpoint",
+            variants=[TritonVariant(model=old, variant_name="A"), TritonVariant(model=new, variant_name="B")],
+        )
+        (warning,) = warnings(stack, self.CODE)
+        missing = ", ".join(sorted([old.target_model("image"), new.target_model("image")]))
+        assert f"reach A, B, and not each of these serves {missing}: such requests fail at the others" in warning
+
+    def test_a_fleet_beside_a_single_model_is_warned_of(
+        self, stack: cdk.Stack, fleets: list[TritonMultiModel], model: TritonModel
+    ) -> None:
+        TritonEndpoint(
+            stack,
+            "Endpoint",
+            variants=[TritonVariant(model=fleets[0], variant_name="A"), TritonVariant(model=model, variant_name="B")],
+        )
+        assert len(warnings(stack, self.CODE)) == 1
+
+    def test_who_must_be_named_is_not_reached_by_others(self, stack: cdk.Stack, fleets: list[TritonMultiModel]) -> None:
+        old, new = fleets
+        TritonEndpoint(
+            stack,
+            "Endpoint",
+            variants=[
+                TritonVariant(model=old, variant_name="A"),
+                TritonVariant(model=new, variant_name="B", initial_weight=0),
+            ],
+        )
+        assert warnings(stack, self.CODE) == []
+
+    def test_equal_fleets_and_single_models_are_fine(
+        self, world: World, stack: cdk.Stack, fleets: list[TritonMultiModel], model: TritonModel, candidate: TritonModel
+    ) -> None:
+        newer = ServingPlatform(release="26.03", instance_type="ml.g6.2xlarge")
+        ensembles = {"text": world.repository_again("text"), "image": world.repository_again("old")}
+        same = TritonMultiModel(stack, "Same", ensembles=ensembles, platform=newer)
+        pairs: dict[str, tuple[ITritonModel, ITritonModel]] = {
+            "Fleets": (fleets[0], same),
+            "Singles": (model, candidate),
+        }
+        for name, models in pairs.items():
+            variants = [TritonVariant(model=each, variant_name=f"V{i}") for i, each in enumerate(models)]
+            TritonEndpoint(stack, name, variants=variants)
+        assert warnings(stack, self.CODE) == []
 
 
 class TestEncryptionKey:

@@ -36,6 +36,7 @@ from cdk_triton.hosting.variant_set import (
     check_shadow,
     production_variants,
     warn_about_storage,
+    warn_about_target_models,
 )
 
 __all__ = ["TritonEndpoint"]
@@ -101,6 +102,7 @@ class TritonEndpoint(Resource, VariantMetrics):
             check_parameters(parameters, self._variants)
         super().__init__(scope, id, physical_name=endpoint_name)
         warn_about_storage(self, served, encryption_key)
+        warn_about_target_models(self, self._variants)
         self._config = sagemaker.CfnEndpointConfig(
             self,
             "Config",

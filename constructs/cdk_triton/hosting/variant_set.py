@@ -15,9 +15,16 @@ from cdk_triton.hosting.variant import TritonVariant, is_token
 from cdk_triton.sagemaker import instance_storage
 from cdk_triton.sagemaker.limits import MAX_PRODUCTION_VARIANTS
 
-__all__ = ["acknowledge_local_disks", "check_shadow", "production_variants", "warn_about_storage"]
+__all__ = [
+    "acknowledge_local_disks",
+    "check_shadow",
+    "production_variants",
+    "warn_about_storage",
+    "warn_about_target_models",
+]
 
 VOLUME_SIZE_WARNING = "cdk-triton:VolumeSize"
+DIFFERENT_MODELS_WARNING = "cdk-triton:VariantsServeDifferentModels"
 KEY_WARNING = "cdk-triton:EncryptionKeyOfLocalDisks"
 
 
@@ -114,6 +121,25 @@ def acknowledge_local_disks(config: IConstruct, variants: Sequence[TritonVariant
             "SageMakerEndpointConfigurationKMSKeyConfigured",
             "CreateEndpointConfig fails with a KmsKeyId for instance types with disks of their own, such "
             f"as {', '.join(types)}: each encrypts them with a key that it never tells (CloudFormation's reference).",
+        )
+
+
+def warn_about_target_models(construct: IConstruct, production: Sequence[TritonVariant]) -> None:
+    """Warn where a request that names no variant may reach one that does not have its target model.
+
+    So it is with two fleets of which one has a newer ensemble, and with a fleet beside a single model.
+    """
+    reached = [v for v in production if is_token(v.initial_weight) or v.initial_weight > 0]
+    served = [set(variant.model.target_models.values()) for variant in reached]
+    everywhere = set.intersection(*served)
+    somewhere = sorted(set.union(*served) - everywhere)
+    if somewhere:
+        shown = ", ".join(somewhere[:3]) + (f" and {len(somewhere) - 3} more" if len(somewhere) > 3 else "")
+        Annotations.of(construct).add_warning_v2(
+            DIFFERENT_MODELS_WARNING,
+            f"requests that name no variant reach {', '.join(v.variant_name for v in reached)}, and not each of these "
+            f"serves {shown}: such requests fail at the others. Give all but one the weight 0 and let callers name the "
+            "variant, or acknowledge this where they name it always",
         )
 
 

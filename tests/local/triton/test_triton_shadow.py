@@ -7,11 +7,15 @@ import re
 import threading
 import time
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import pytest
 
-from cdk_triton.local.endpoints import Container, Endpoint, Variant
+from cdk_triton.local.endpoints import Container, Endpoint, Invocation, Variant
+from cdk_triton.local.triton.responses import Refusals
+from cdk_triton.local.triton.shadow import Shadow
+from cdk_triton.local.triton.variant import RetiredError
 
 QUIET = {"SAGEMAKER_TRITON_LOG_VERBOSE": "false", "SAGEMAKER_TRITON_PING_MODE": "live"}
 LINE = re.compile(r"endpoint e: shadow Shadow answered a copy with (\d+) after \d+ ms")
@@ -114,3 +118,32 @@ output { name: "OUT" data_type: TYPE_FP32 dims: [ -1 ] }
 def test_an_endpoint_that_is_removed_takes_its_shadow_along(shadowed: Shadowed) -> None:
     shadowed.bench.host.remove("e")
     assert not list((shadowed.bench.directory / "endpoints").iterdir())
+
+
+class Stuck:
+    """A variant that answers nothing until it is let go, and then has been stopped."""
+
+    name, weight, is_multi_model = "Shadow", 1.0, False
+
+    def __init__(self) -> None:
+        self.let_go = threading.Event()
+
+    @contextmanager
+    def use(self) -> Iterator[Any]:
+        self.let_go.wait()
+        raise RetiredError
+        yield
+
+
+def test_copies_for_a_shadow_that_is_too_slow_are_dropped_and_that_is_said() -> None:
+    lines: list[str] = []
+    stuck: Any = Stuck()
+    refusals = Refusals("e", account="123456789012", region="us-east-1")
+    shadow = Shadow(stuck, "e", lines.append)
+    try:
+        for _ in range(107):  # 4 are being answered, 100 wait
+            shadow.copy(stuck, Invocation("e", {}, b""), refusals)
+        assert lines == ["endpoint e: shadow Shadow did not get a copy: 100 are waiting"] * 3
+    finally:
+        stuck.let_go.set()
+        shadow.close()

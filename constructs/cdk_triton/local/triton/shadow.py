@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import random
+import threading
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -16,6 +17,7 @@ from cdk_triton.local.triton.variant import RetiredError, RunningVariant
 __all__ = ["Shadow"]
 
 _WORKERS = 4
+_WAITING = 100  # copies of requests of up to 6 MB each, for a shadow that is slower than its production variant
 
 
 class Shadow:
@@ -31,14 +33,18 @@ class Shadow:
         self.variant = variant
         self._who = f"endpoint {endpoint}: shadow {variant.name}"
         self._log = log
+        self._places = threading.BoundedSemaphore(_WORKERS + _WAITING)
         self._pool = ThreadPoolExecutor(_WORKERS, thread_name_prefix=f"shadow {variant.name}")
 
     def copy(self, production: RunningVariant, invocation: Invocation, refusals: Refusals) -> None:
         """Send a copy of a request for `production`, or not: as often as the ratio of the weights says."""
         if random.random() * production.weight >= self.variant.weight:  # noqa: S311 no secret
             return
+        if not self._places.acquire(blocking=False):
+            self._log(f"{self._who} did not get a copy: {_WAITING} are waiting")
+            return
         with contextlib.suppress(RuntimeError):  # closed: an update swapped the variants meanwhile
-            self._pool.submit(self._answer, invocation, refusals)
+            self._pool.submit(self._answer, invocation, refusals).add_done_callback(lambda _: self._places.release())
 
     def close(self) -> None:
         """Take no more copies and drop those that wait."""
