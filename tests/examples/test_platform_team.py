@@ -1,0 +1,31 @@
+"""The platform team's package: its own tests, and what gets into its wheel."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+
+PACKAGE = Path(__file__).parents[2] / "examples" / "platform_team"
+
+
+def run(directory: Path, *arguments: str) -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", *arguments], cwd=directory, capture_output=True, text=True, timeout=300, check=False
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_its_own_tests_pass() -> None:
+    run(PACKAGE, "pytest", "-q", "-p", "no:cacheprovider")
+
+
+def test_its_wheel_has_the_package_and_nothing_else(tmp_path: Path) -> None:
+    shutil.copytree(PACKAGE, tmp_path / "source", ignore=shutil.ignore_patterns("__pycache__", ".*"))
+    run(tmp_path / "source", "build", "--wheel", "--no-isolation", "--outdir", str(tmp_path))
+    (wheel,) = tmp_path.glob("*.whl")
+    names = {name for name in zipfile.ZipFile(wheel).namelist() if ".dist-info/" not in name}
+
+    assert names == {f"acme_triton/{name}" for name in ("__init__.py", "account.py", "endpoint.py", "py.typed")}
