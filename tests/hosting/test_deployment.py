@@ -300,6 +300,8 @@ class TestAlarms:
         assert statement["Action"] == "cloudwatch:DescribeAlarms"
         assert statement["Resource"] == [first.alarm_arn, second.alarm_arn]
         assert len(found["Properties"]["Roles"]) == 1
+        watched = properties(world, stack)["DeploymentConfig"]["AutoRollbackConfiguration"]["Alarms"]
+        assert watched == [{"AlarmName": "First"}, {"AlarmName": "Second"}]
         assert name in world.only(stack, ENDPOINT)["DependsOn"]
 
     def test_alarms_without_a_policy_that_waits_are_refused(self, stack: cdk.Stack, model: TritonModel) -> None:
