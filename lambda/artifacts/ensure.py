@@ -19,6 +19,7 @@ from .building import build
 from .commits import check_owner, commit_asset, committed
 from .copying import copy_if_absent
 from .failure import ArtifactError
+from .files import commit_files
 from .fleet_index import write_index
 from .invocation import Invocation
 from .plan import Commit, FleetCopy, Plan
@@ -45,9 +46,12 @@ def ensure(request: Request, invocation: Invocation) -> None:
     storage = invocation.storage
     plan = _plan(request, storage)
     bring = partial(_bring, assets=request.plan_bucket, invocation=invocation)
-    found = list(invocation.each(bring, plan.commits))
+    for commit in (commit for commit in plan.commits if commit.files is not None):
+        commit_files(commit, request.plan_bucket, invocation)
+    packed = [commit for commit in plan.commits if commit.files is None]
+    found = list(invocation.each(bring, packed))
     archives = {archive.key: archive for archive in found if archive is not None}
-    pending = [commit for commit in plan.commits if commit.archive not in archives]
+    pending = [commit for commit in packed if commit.archive not in archives]
     if pending:
         archives |= build(pending, plan.builder, request, invocation)
     if plan.fleet is not None:

@@ -1,7 +1,7 @@
 """The plan: what shall exist in the store, written at synth and read here.
 
 Schema 1 knows archives that the synthesis packed; schema 2 adds what has to be built first, schema 3 what is taken from
-the store that this one promotes from.
+the store that this one promotes from, schema 4 files that are served as they are.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ from typing import Any
 
 from .failure import ArtifactError
 
-__all__ = ["Build", "Builder", "Commit", "Fleet", "FleetCopy", "Input", "Plan"]
+__all__ = ["Build", "Builder", "Commit", "File", "Fleet", "FleetCopy", "Input", "Plan"]
 
-SCHEMAS = (1, 2, 3)
+SCHEMAS = (1, 2, 3, 4)
 
 
 @dataclass(frozen=True)
@@ -68,17 +68,33 @@ class Builder:
 
 
 @dataclass(frozen=True)
+class File:
+    """One file of data that is served uncompressed.
+
+    Attributes:
+        path: where it stands in the repository.
+        asset: its object key in the plan's bucket; None: it is empty.
+        size: its size in bytes.
+    """
+
+    path: str
+    asset: str | None
+    size: int
+
+
+@dataclass(frozen=True)
 class Commit:
-    """One archive that goes into the store, and the manifest that commits it.
+    """One archive that goes into the store, or the files of one, and the manifest that commits it.
 
     Attributes:
         repository: its name, that of the repository's directory.
         artifact_key: SHA-256 over everything that determines the archive.
         platform: release and GPU, as in `25.09-a10g`.
         asset: the archive's object key in the plan's bucket; None where it is built or promoted.
-        archive: its object key in the store.
+        archive: its object key in the store; the prefix of the files where there are some.
         manifest: the manifest's object key in the store.
         build: how it is built; None where it is an asset or promoted.
+        files: what is served instead of an archive; None where it is one.
     """
 
     repository: str
@@ -88,6 +104,7 @@ class Commit:
     archive: str
     manifest: str
     build: Build | None = None
+    files: tuple[File, ...] | None = None
 
 
 @dataclass(frozen=True)
@@ -159,7 +176,10 @@ def _commit(document: Mapping[str, Any]) -> Commit:
     if build is not None:
         inputs = tuple(Input(**source) for source in build["inputs"])
         build = Build(inputs=inputs, ensemble=build["ensemble"])
-    return Commit(**{**document, "build": build})
+    files = document.get("files")
+    if files is not None:
+        files = tuple(File(**file) for file in files)
+    return Commit(**{**document, "build": build, "files": files})
 
 
 def _builder(document: Mapping[str, Any]) -> Builder:

@@ -79,10 +79,10 @@ def test_a_changed_plan_is_refused(world: World) -> None:
 
 
 def test_a_plan_of_a_newer_library_says_which_stack_to_update(world: World) -> None:
-    event = world.publish_plan({"schema": 4, "commits": [], "fleet": None})
+    event = world.publish_plan({"schema": 5, "commits": [], "fleet": None})
 
     with pytest.raises(
-        ArtifactError, match="schema 4 and this store reads 1 to 3; deploy the stack of the artifact store"
+        ArtifactError, match="schema 5 and this store reads 1 to 4; deploy the stack of the artifact store"
     ):
         world.poll(event)
 

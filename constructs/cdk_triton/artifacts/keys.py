@@ -78,8 +78,20 @@ def file_keys(repository: ModelRepository, *, progress: Progress | None = None) 
     return {file.path: _EMPTY_SHA256 if file.source is None else digests[file.source] for file in files}
 
 
-def artifact_key(repository: ModelRepository, platform: ServingPlatform, *, progress: Progress | None = None) -> str:
+def artifact_key(
+    repository: ModelRepository,
+    platform: ServingPlatform,
+    *,
+    uncompressed: bool = False,
+    progress: Progress | None = None,
+) -> str:
     """The key of a repository's archive for a platform: 64 hexadecimal digits.
+
+    Args:
+        repository: the repository; its files are read unless they were hashed before (`digests`).
+        platform: what serves it.
+        uncompressed: whether its files are served as they are, and not as an archive: another key.
+        progress: is told about the bytes that have to be read.
 
     Raises:
         ArchiveError: a file is missing, cannot be read, or is written to at this moment.
@@ -89,7 +101,8 @@ def artifact_key(repository: ModelRepository, platform: ServingPlatform, *, prog
         "image": platform.image_identity,
         "gpu": {"name": platform.gpu, "compute_capability": platform.compute_capability},
     }
-    return sha256_of_json(_source(repository, progress) | target)
+    form = {"form": "files"} if uncompressed else {}
+    return sha256_of_json(_source(repository, progress) | target | form)
 
 
 def _source(repository: ModelRepository, progress: Progress | None) -> dict[str, object]:

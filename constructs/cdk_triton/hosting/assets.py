@@ -19,7 +19,10 @@ from aws_cdk import Annotations, FileAssetPackaging, IStackSynthesizer, NestedSt
 from constructs import Construct
 
 from cdk_triton.artifacts import artifact_key, sources_key, write_archive
+from cdk_triton.artifacts.contents import archive_files
+from cdk_triton.artifacts.keys import file_keys
 from cdk_triton.artifacts.program import write_program
+from cdk_triton.artifacts.reading import file_state, read_blocks
 from cdk_triton.errors import ArchiveError, ConfigurationError
 from cdk_triton.sagemaker import ServingPlatform
 from cdk_triton.triton import ModelRepository
@@ -88,6 +91,34 @@ class CloudAssembly:
             repository, key, lambda: artifact_key(repository, platform), f"Triton repository {repository.name}", pack
         )
         return key, asset
+
+    def add_files(self, repository: ModelRepository, *, pack: bool) -> list[dict[str, object]]:
+        """Publish every file of a repository by itself, named by its content.
+
+        Args:
+            repository: whose files.
+            pack: False where the synthesis is known to fail: nothing is copied then.
+
+        Returns:
+            Path, size and object key among the assets of each; no key for an empty file, which needs no asset.
+
+        Raises:
+            ArchiveError: a file cannot be read or is written to at this moment, or cannot be copied.
+        """
+        keys = file_keys(repository)
+        published: dict[str, str] = {}
+        files: list[dict[str, object]] = []
+        for file in archive_files(repository):
+            sha256 = keys[file.path]
+            if file.source is not None and file.size and sha256 not in published:
+                target = self._assets / f"asset.{ASSET_PREFIX}file-{sha256}.bin"
+                if pack and not target.exists():
+                    _copy(repository, file.source, sha256, target)
+                display_name = f"{file.path} of Triton repository {repository.name}"
+                published[sha256] = self._add(target, f"file-{sha256}", display_name)[1]
+            asset = published[sha256] if file.size else None
+            files.append({"path": file.path, "asset": asset, "size": file.size})
+        return files
 
     def add_sources(self, repository: ModelRepository, *, pack: bool) -> str:
         """Publish what a repository is built from, named by the content of its files.
@@ -167,6 +198,27 @@ class CloudAssembly:
             display_name=display_name,
         )
         return location.bucket_name, location.object_key
+
+
+def _copy(repository: ModelRepository, source: Path, sha256: str, target: Path) -> None:
+    """Copy a file into the cloud assembly, where it must not change any more: it is named by its content."""
+    draft = target.with_suffix(f".{os.getpid()}.tmp")
+    found = hashlib.sha256()
+    try:
+        with draft.open("wb") as copy:
+            for block in read_blocks(source, file_state(source)):
+                found.update(block)
+                copy.write(block)
+        if found.hexdigest() != sha256:
+            raise written_to(repository, "it was copied")
+        draft.replace(target)
+    except OSError as error:
+        raise ArchiveError(
+            f"{source} cannot be copied to {target}: {error.strerror}; make room there, or have the cloud assembly "
+            "written elsewhere"
+        ) from error
+    finally:
+        draft.unlink(missing_ok=True)
 
 
 def written_to(repository: ModelRepository, when: str) -> ArchiveError:

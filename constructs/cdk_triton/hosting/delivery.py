@@ -9,13 +9,14 @@ events of Lambda and Step Functions. URLs and target models are composed at synt
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from aws_cdk import CustomResource, Duration
 from constructs import Construct
 
 from cdk_triton.artifacts import S3File, artifact_key, build_inputs, recipes_of, source_key
+from cdk_triton.errors import ConfigurationError
 from cdk_triton.hosting import layout
 from cdk_triton.hosting.assets import CloudAssembly, written_to
 from cdk_triton.hosting.build_services import IMAGE_PULL
@@ -25,11 +26,14 @@ from cdk_triton.hosting.store import ITritonArtifactStore
 from cdk_triton.sagemaker import ServingPlatform
 from cdk_triton.triton import ModelRepository
 
-__all__ = ["Artifact", "deliver", "prepare"]
+__all__ = ["Artifact", "deliver", "prepare", "prepare_files"]
 
-PLAN_SCHEMA, BUILD_PLAN_SCHEMA, PROMOTION_PLAN_SCHEMA = 1, 2, 3
-"""Of a plan that only commits, of one that also builds, and of one that promotes. Raised together with
-`lambda/artifacts/plan.py` when a plan says something that older handlers would misread."""
+PLAN_SCHEMA, BUILD_PLAN_SCHEMA, PROMOTION_PLAN_SCHEMA, FILES_PLAN_SCHEMA = 1, 2, 3, 4
+"""Of a plan that only commits, of one that also builds, of one that promotes, and of one whose files are served as they
+are. Raised together with `lambda/artifacts/plan.py` when a plan says something that older handlers would misread."""
+
+MAX_KEY_BYTES = 1024
+"""Of an object's key ("Naming Amazon S3 objects")."""
 
 SERVICE_TIMEOUT = Duration.minutes(58)
 """A backstop: should the provider framework's own timeout handler fail, CloudFormation would wait an hour in vain."""
@@ -47,6 +51,7 @@ class Artifact:
         platform: the platform's label.
         asset: the archive's object key among the assets; None where it is built or promoted.
         build: how it is built: the inputs of a build and its ensemble, as plans say them.
+        files: what is served instead of an archive, as plans say it; None where it is one.
     """
 
     repository: ModelRepository
@@ -56,10 +61,13 @@ class Artifact:
     platform: str
     asset: str | None
     build: Mapping[str, object] | None = None
+    files: Sequence[Mapping[str, object]] | None = None
 
     @property
     def archive(self) -> str:
-        """The archive's object key in the store."""
+        """The archive's object key in the store, or the prefix of what is served instead."""
+        if self.files is not None:
+            return layout.files_prefix(self.name, self.key)
         return layout.archive_key(self.name, self.key)
 
 
@@ -103,6 +111,50 @@ def prepare(
     return Artifact(repository, name, key, source_key(repository), platform.label, None, build)
 
 
+def prepare_files(
+    assembly: CloudAssembly,
+    repository: ModelRepository,
+    platform: ServingPlatform,
+    *,
+    pack: bool,
+    store: ITritonArtifactStore,
+) -> Artifact:
+    """Key a repository whose files are served as they are, and copy them into the cloud assembly.
+
+    Args:
+        assembly: where the assets go.
+        repository: the repository.
+        platform: what serves it.
+        pack: False where the synthesis is known to fail: then nothing is copied.
+        store: where it goes.
+
+    Raises:
+        ConfigurationError: it has recipes, the store takes archives from another one, or a name cannot be part of an
+            object key.
+        ArchiveError: a file cannot be read or is written to at this moment, or cannot be copied.
+    """
+    name = layout.check_name(repository.name, "the repository's directory")
+    if repository.recipes:
+        raise ConfigurationError(
+            f"{repository.root} has recipes, and uncompressed=True serves files as they are: builds write archives. "
+            "Leave uncompressed out, or put what the recipes produce into the repository"
+        )
+    if store.promotes_from is not None:
+        raise ConfigurationError(
+            f"{repository.root} shall be served uncompressed, and its store takes archives from another one: leave "
+            "uncompressed out, or give the model a store that promotes from none"
+        )
+    key = artifact_key(repository, platform, uncompressed=True)
+    prefix = layout.files_prefix(name, key)
+    files = assembly.add_files(repository, pack=pack)
+    if longest := [file["path"] for file in files if len(f"{prefix}{file['path']}".encode()) > MAX_KEY_BYTES]:
+        raise ConfigurationError(
+            f"{longest[0]!r} of {repository.root} makes an object key of more than {MAX_KEY_BYTES} bytes, which S3 "
+            "refuses: shorten the path, or leave uncompressed out"
+        )
+    return Artifact(repository, name, key, source_key(repository), platform.label, None, files=files)
+
+
 def deliver(
     scope: Construct,
     assembly: CloudAssembly,
@@ -135,6 +187,8 @@ def deliver(
         "commits": [_commit(artifact) for artifact in distinct],
         "fleet": None if fleet is None else _fleet(fleet, artifacts),
     }
+    if any(artifact.files is not None for artifact in distinct):
+        plan["schema"] = FILES_PLAN_SCHEMA
     if built:
         builder = store.builder_for(scope, platform, _s3_files(built))
         warn_about_duration(scope, builder, [artifact.repository for artifact in built])
@@ -180,6 +234,7 @@ def _commit(artifact: Artifact) -> dict[str, object]:
         "asset": artifact.asset,
         "archive": artifact.archive,
         "manifest": layout.manifest_key(artifact.name, artifact.key),
+        **({} if artifact.files is None else {"files": artifact.files}),
     }
 
 

@@ -3,6 +3,7 @@
 ::
 
     artifacts/<repository>/<artifact key>/model.tar.gz        immutable
+    artifacts/<repository>/<artifact key>/files/<path>        instead of the archive, where files are served as they are
     artifacts/<repository>/<artifact key>/manifest.json       written last: the commit
     fleets/<fleet>/<release>-<gpu>/<ensemble>-<source10>.tar.gz
     fleets/<fleet>/<release>-<gpu>/index.json                 current and previous target models
@@ -34,6 +35,7 @@ __all__ = [
     "archive_key",
     "archive_prefix",
     "check_name",
+    "files_prefix",
     "fleet_prefix",
     "index_key",
     "manifest_key",
@@ -76,6 +78,11 @@ def archive_prefix(repository: str) -> str:
 def archive_key(repository: str, artifact_key: str) -> str:
     """The object key of an archive."""
     return f"{archive_prefix(repository)}{artifact_key}/model.tar.gz"
+
+
+def files_prefix(repository: str, artifact_key: str) -> str:
+    """Below it lie the files of a repository that is served uncompressed, with the paths that they have in it."""
+    return f"{archive_prefix(repository)}{artifact_key}/files/"
 
 
 def manifest_key(repository: str, artifact_key: str) -> str:

@@ -9,6 +9,7 @@ import jsii
 from aws_cdk import Resource
 from aws_cdk import aws_ec2 as ec2
 from aws_cdk import aws_iam as iam
+from aws_cdk import aws_s3 as s3
 from aws_cdk import aws_sagemaker as sagemaker
 from constructs import Construct, Node
 
@@ -16,7 +17,7 @@ from cdk_triton.hosting import layout
 from cdk_triton.hosting.assets import CloudAssembly
 from cdk_triton.hosting.building import check_recipes
 from cdk_triton.hosting.checked import check
-from cdk_triton.hosting.delivery import deliver, prepare
+from cdk_triton.hosting.delivery import Artifact, deliver, prepare, prepare_files
 from cdk_triton.hosting.execution_role import execution_role, grant_execution
 from cdk_triton.hosting.findings import report
 from cdk_triton.hosting.images import container_image
@@ -96,11 +97,14 @@ class TritonModel(Resource):
         security_groups: of the instances, up to 5; by default a new one that lets everything out and nothing in.
         network_isolation: whether the containers are cut off from every network and get no AWS credentials. SageMaker
             still brings archives and requests.
+        uncompressed: whether the instances download the repository's files as they are and unpack nothing, for weights
+            of many gigabytes, which hardly compress. Each file is an asset of the CDK's.
 
     Raises:
         ConfigurationError: SageMaker has no image of this release in the stack's region, a field of the environment
             does not fit, the directory's name cannot be part of an object key, the subnets or security groups are not
-            what SageMaker takes, or there are recipes and the store has no builder with the platform's GPU.
+            what SageMaker takes, there are recipes and the store has no builder with the platform's GPU, or there are
+            recipes and `uncompressed`.
         ArchiveError: the archive cannot be written.
     """
 
@@ -118,6 +122,7 @@ class TritonModel(Resource):
         vpc_subnets: ec2.SubnetSelection | None = None,
         security_groups: Sequence[ec2.ISecurityGroup] | None = None,
         network_isolation: bool = False,
+        uncompressed: bool = False,
     ) -> None:
         super().__init__(scope, id)
         self.repository = repository
@@ -134,7 +139,11 @@ class TritonModel(Resource):
         image = container_image(self, platform)
         assembly = CloudAssembly(self)
         home = store_of(self, store)
-        artifact = prepare(assembly, repository, platform, recipes.ensemble, pack=sound and recipes.sound, store=home)
+        pack = sound and recipes.sound
+        if uncompressed:
+            artifact = prepare_files(assembly, repository, platform, pack=pack, store=home)
+        else:
+            artifact = prepare(assembly, repository, platform, recipes.ensemble, pack=pack, store=home)
         delivery = deliver(self, assembly, home, {repository.name: artifact}, platform=platform, image=image)
         self.role = execution_role(self, role)
         policy = grant_execution(self.role, self, home.bucket, layout.archive_prefix(artifact.name), image, self._place)
@@ -148,7 +157,8 @@ class TritonModel(Resource):
             primary_container=sagemaker.CfnModel.ContainerDefinitionProperty(
                 image=image.uri,
                 mode="SingleModel",
-                model_data_url=home.bucket.s3_url_for_object(artifact.archive),
+                model_data_url=None if uncompressed else home.bucket.s3_url_for_object(artifact.archive),
+                model_data_source=_files(home.bucket, artifact) if uncompressed else None,
                 environment=variables,
             ),
         )
@@ -188,3 +198,12 @@ class TritonModel(Resource):
     def size(self) -> int:
         """Bytes of the repository's files."""
         return self.repository.size
+
+
+def _files(bucket: s3.IBucket, artifact: Artifact) -> sagemaker.CfnModel.ModelDataSourceProperty:
+    """Everything below a prefix; SageMaker gives each object the rest of its key as path below /opt/ml/model."""
+    return sagemaker.CfnModel.ModelDataSourceProperty(
+        s3_data_source=sagemaker.CfnModel.S3DataSourceProperty(
+            compression_type="None", s3_data_type="S3Prefix", s3_uri=bucket.s3_url_for_object(artifact.archive)
+        )
+    )

@@ -21,9 +21,11 @@ class Container:
     Attributes:
         image: the image URI; recorded, never pulled.
         mode: SageMaker's `Mode`.
-        model_data_url: an `s3://` URL; of one `.tar.gz` for a single model, of a prefix for several.
+        model_data_url: an `s3://` URL; of one `.tar.gz` for a single model, of a prefix for several models or for the
+            files of one.
         environment: the container's environment variables.
         model_cache: False where `MultiModelConfig.ModelCacheSetting` is `Disabled`: no model stays loaded.
+        compressed: False where `ModelDataSource` names the prefix of a single model's files.
     """
 
     image: str
@@ -31,6 +33,7 @@ class Container:
     model_data_url: str
     environment: Mapping[str, str]
     model_cache: bool = True
+    compressed: bool = True
 
 
 @dataclass(frozen=True)
@@ -46,9 +49,6 @@ class Variant:
     container: Container
 
 
-@dataclass(frozen=True)
-class Endpoint:
-    """An endpoint as it shall be after a deployment."""
 @dataclass(frozen=True)
 class DataCapture:
     """Which requests and answers of an endpoint are kept, and where.
@@ -68,15 +68,18 @@ class DataCapture:
     encodings: Mapping[str, str]
 
 
+@dataclass(frozen=True)
+class Endpoint:
+    """An endpoint as it shall be after a deployment."""
 
     name: str
     config_name: str
     variants: tuple[Variant, ...]
     shadows: tuple[Variant, ...] = ()
+    capture: DataCapture | None = None
 
 
 @dataclass(frozen=True)
-    capture: DataCapture | None = None
 class Invocation:
     """A request to `POST /endpoints/<endpoint>/invocations`.
 

@@ -270,11 +270,17 @@ class EndpointOperations:
 
 def _container(model: Mapping[str, Any]) -> Container:
     container = model.get("PrimaryContainer") or {}
-    url = container.get("ModelDataUrl")
+    files = container.get("ModelDataSource", {}).get("S3DataSource", {})
+    url = container.get("ModelDataUrl") or files.get("S3Uri")
     if not container.get("Image") or not url:
         raise SageMakerError(
-            f"model {model['ModelName']!r} has no PrimaryContainer with Image and ModelDataUrl, which is what the "
-            "local AWS serves"
+            f"model {model['ModelName']!r} has no PrimaryContainer with Image and ModelDataUrl or ModelDataSource, "
+            "which is what the local AWS serves"
+        )
+    if files and (files["S3DataType"], files["CompressionType"]) != ("S3Prefix", "None"):
+        raise SageMakerError(
+            f"the ModelDataSource of model {model['ModelName']!r} is a {files['S3DataType']} with the compression "
+            f"{files['CompressionType']}; the local AWS serves an S3Prefix with None, or a ModelDataUrl"
         )
     cache = container.get("MultiModelConfig", {}).get("ModelCacheSetting", "Enabled")
     return Container(
@@ -283,4 +289,5 @@ def _container(model: Mapping[str, Any]) -> Container:
         model_data_url=url,
         environment={key: str(value) for key, value in container.get("Environment", {}).items()},
         model_cache=cache != "Disabled",
+        compressed=not files,
     )

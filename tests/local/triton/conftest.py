@@ -49,7 +49,7 @@ ensemble_scheduling { step { model_name: "step" model_version: -1
 
 
 class S3Double:
-    """The one call that the host makes, answered from memory."""
+    """The calls that the host makes, answered from memory."""
 
     def __init__(self) -> None:
         self.objects: dict[str, bytes] = {}
@@ -60,6 +60,12 @@ class S3Double:
         if Bucket != "bucket" or Key not in self.objects:
             raise ClientError({"Error": {"Code": "NoSuchKey"}}, "GetObject")
         return {"Body": io.BytesIO(self.objects[Key])}
+
+    def list_objects_v2(self, *, Bucket: str, Prefix: str, ContinuationToken: str = "") -> Mapping[str, Any]:  # noqa: N803 boto3's names
+        """Two keys per page."""
+        keys = sorted(key for key in self.objects if key.startswith(Prefix) and key > ContinuationToken)
+        found = {"Contents": [{"Key": key} for key in keys[:2]]} if keys else {}
+        return {**found, "IsTruncated": len(keys) > 2, "NextContinuationToken": keys[1] if len(keys) > 1 else ""}
 
 
 class Bench:
@@ -77,6 +83,11 @@ class Bench:
         self._deploy(
             name, Container("image", "SingleModel", f"s3://bucket/{name}.tar.gz", QUIET | dict(environment or {}))
         )
+
+    def uncompressed(self, name: str, files: Mapping[str, str]) -> None:
+        """Deploy a single-model endpoint whose files are served as they are."""
+        self.s3.objects.update({f"{name}/{path}": content.encode() for path, content in files.items()})
+        self._deploy(name, Container("image", "SingleModel", f"s3://bucket/{name}/", QUIET, compressed=False))
 
     def fleet(self, name: str, *, model_cache: bool = True, prefix: str | None = None, **archives: bytes) -> None:
         """Deploy a multi-model endpoint, below a prefix of its name if none is given."""

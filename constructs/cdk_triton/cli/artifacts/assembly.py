@@ -65,6 +65,7 @@ class Planned:
         """The object keys that it reads from the plan's bucket, where the archives of these keys are committed."""
         commits = [each for each in self.plan["commits"] if each["artifact_key"] not in committed]
         found = {commit["asset"] for commit in commits if commit.get("asset")}
+        found |= {file["asset"] for commit in commits for file in commit.get("files") or () if file["asset"]}
         builds = [commit["build"] for commit in commits if commit.get("build")]
         found |= {each["key"] for build in builds for each in build["inputs"] if each["bucket"] is None}
         if builds:

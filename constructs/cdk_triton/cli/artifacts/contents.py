@@ -29,7 +29,9 @@ __all__ = [
     "read_manifest",
 ]
 
-_ARTIFACT = re.compile(r"artifacts/(?P<repository>[^/]+)/(?P<key>[0-9a-f]{64})/(?P<file>model\.tar\.gz|manifest\.json)")
+_ARTIFACT = re.compile(
+    r"artifacts/(?P<repository>[^/]+)/(?P<key>[0-9a-f]{64})/(?P<file>model\.tar\.gz|manifest\.json|files/.+)", re.DOTALL
+)
 _FLEET = re.compile(r"(?P<directory>fleets/(?P<fleet>[^/]+)/(?P<platform>[^/]+)/)(?P<file>[^/]+)")
 _LOCK = re.compile(r"staging/locks/(?P<key>[0-9a-f]{64})\.json")
 _INDEX = "index.json"
@@ -47,24 +49,31 @@ class StoredFile:
 
 @dataclass(frozen=True)
 class Artifact:
-    """The archive of a repository and the manifest that commits it; a crash may have left only one of them.
+    """The archive of a repository, or its files, and the manifest that commits them; a crash may have left only a part.
 
     Attributes:
         repository: the name of the repository's directory.
         key: the artifact key, 64 hexadecimal digits.
         archive: the archive.
         manifest: what was written last, or is deleted first.
+        uncompressed: the files, where they are served as they are.
     """
 
     repository: str
     key: str
     archive: StoredFile | None
     manifest: StoredFile | None
+    uncompressed: tuple[StoredFile, ...] = ()
+
+    @property
+    def data(self) -> tuple[StoredFile, ...]:
+        """What instances download."""
+        return self.uncompressed if self.archive is None else (self.archive, *self.uncompressed)
 
     @property
     def files(self) -> tuple[StoredFile, ...]:
         """What there is of it."""
-        return tuple(file for file in (self.manifest, self.archive) if file is not None)
+        return self.data if self.manifest is None else (self.manifest, *self.data)
 
 
 @dataclass(frozen=True)
@@ -204,7 +213,8 @@ def _artifacts(files: Iterator[StoredFile]) -> Iterator[Artifact]:
         if match := _ARTIFACT.fullmatch(file.key):
             found.setdefault((match["repository"], match["key"]), {})[match["file"]] = file
     for (repository, key), parts in sorted(found.items()):
-        yield Artifact(repository, key, parts.get("model.tar.gz"), parts.get("manifest.json"))
+        uncompressed = tuple(file for name, file in sorted(parts.items()) if name.startswith("files/"))
+        yield Artifact(repository, key, parts.get("model.tar.gz"), parts.get("manifest.json"), uncompressed)
 
 
 def _artifact_key(store: Store, file: StoredFile) -> str | None:

@@ -45,14 +45,14 @@ class Candidate:
         return self.item.manifest if isinstance(self.item, Artifact) else None
 
     @property
-    def archive(self) -> StoredFile | None:
+    def data(self) -> tuple[StoredFile, ...]:
         """What goes next."""
-        return self.item.archive if isinstance(self.item, Artifact) else self.item.file
+        return self.item.data if isinstance(self.item, Artifact) else (self.item.file,)
 
     @property
     def files(self) -> tuple[StoredFile, ...]:
         """Its objects."""
-        return tuple(file for file in (self.manifest, self.archive) if file is not None)
+        return self.data if self.manifest is None else (self.manifest, *self.data)
 
     @property
     def size(self) -> int:

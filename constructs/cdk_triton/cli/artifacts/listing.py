@@ -82,7 +82,7 @@ def as_json(listing: Listing) -> dict[str, Any]:
                 "repository": artifact.repository,
                 "key": artifact.key,
                 "platform": manifest.get("platform"),
-                "size": 0 if artifact.archive is None else artifact.archive.size,
+                "size": sum(file.size for file in artifact.data),
                 "committed": None if artifact.manifest is None else artifact.manifest.modified.isoformat(),
                 "built": manifest.get("build") is not None,
                 "in_use_by": list(users),
@@ -110,7 +110,7 @@ def as_text(listing: Listing) -> Iterator[str]:
             artifact.repository,
             artifact.key[:SHORT],
             str(manifest.get("platform")),
-            "missing" if artifact.archive is None else size_of(artifact.archive.size),
+            size_of(sum(file.size for file in artifact.data)) if artifact.data else "missing",
             "" if artifact.manifest is None else time_of(artifact.manifest.modified),
             "packed" if manifest.get("build") is None else "built",
             ", ".join(users) or "nobody",
@@ -134,7 +134,7 @@ def as_text(listing: Listing) -> Iterator[str]:
         yield ""
         yield from table(("BUILDING", "KEY", "STATE", "SINCE (UTC)", "BUILDER", "BUILD"), builds)
         yield ""
-    size = sum(artifact.archive.size for artifact, _, _ in listing.rows if artifact.archive is not None)
+    size = sum(file.size for artifact, _, _ in listing.rows for file in artifact.data)
     yield f"s3://{listing.bucket}: {counted(len(rows), 'artifact')}, {size_of(size)}"
     yield from listing.unknown
 

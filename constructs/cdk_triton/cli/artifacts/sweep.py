@@ -125,7 +125,7 @@ def delete(store: Store, chosen: Collection[Candidate], look: Look) -> tuple[Can
     try:
         removed.delete([each.manifest for each in going if each.manifest is not None])
         _refuse(look(going, removed.keys))
-        removed.delete([each.archive for each in going if each.archive is not None])
+        removed.delete([file for each in going for file in each.data])
         _refuse(look(going, removed.keys))
     except BaseException:  # an interruption too
         removed.restore(going)
@@ -177,10 +177,8 @@ class _Removed:
         self._remove([key for key, does in zip(mine, fits, strict=True) if does])
 
     def _describes_what_is_there(self, candidate: Candidate) -> bool:
-        if candidate.archive is None:
-            return True
-        found = find(self._store, candidate.archive.key)
-        return found is not None and found.etag == candidate.archive.etag
+        found = [(file, find(self._store, file.key)) for file in candidate.data]
+        return all(there is not None and there.etag == file.etag for file, there in found)
 
     def _remove(self, keys: Sequence[str]) -> None:
         for batch in _batches(keys):

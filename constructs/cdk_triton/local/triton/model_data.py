@@ -1,4 +1,4 @@
-"""Model data: from an archive in S3 to a directory that a tritonserver without a GPU can load."""
+"""Model data: from S3, an archive or files, to a directory that a tritonserver without a GPU can load."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import tarfile
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
-from typing import IO, Any, Final, Protocol, cast
+from typing import IO, Any, Final, Protocol, cast, runtime_checkable
 
 from botocore.exceptions import BotoCoreError, ClientError
 from isal import igzip, igzip_lib
@@ -16,10 +16,21 @@ from isal import igzip, igzip_lib
 from cdk_triton.errors import LocalError, ModelConfigError
 from cdk_triton.triton.model_config import format_model_config, parse_model_config
 
-__all__ = ["ModelDataNotFoundError", "ObjectStore", "S3Location", "fetch_archive", "use_cpu_instances"]
+__all__ = [
+    "ListedStore",
+    "ModelDataNotFoundError",
+    "ObjectStore",
+    "S3Location",
+    "fetch_archive",
+    "fetch_files",
+    "use_cpu_instances",
+]
 
 # The cast, because isal's types call its exception an instance of Exception.
 _DAMAGED: Final = (EOFError, igzip.BadGzipFile, tarfile.TarError, cast("type[Exception]", igzip_lib.IsalError))
+
+
+_LONGEST_NAME: Final = 255
 
 
 class ObjectStore(Protocol):
@@ -27,6 +38,14 @@ class ObjectStore(Protocol):
 
     def get_object(self, *, Bucket: str, Key: str) -> Mapping[str, Any]:  # noqa: N803 boto3's names
         """Open an object; `Body` of the answer is a readable stream."""
+
+
+@runtime_checkable
+class ListedStore(ObjectStore, Protocol):
+    """The same, and what uncompressed model data needs besides."""
+
+    def list_objects_v2(self, *, Bucket: str, Prefix: str, ContinuationToken: str = "") -> Mapping[str, Any]:  # noqa: N803 boto3's names
+        """List a thousand objects."""
 
 
 class ModelDataNotFoundError(LocalError):
@@ -81,6 +100,68 @@ def fetch_archive(store: ObjectStore, location: S3Location, target: Path) -> Non
     except BaseException:
         shutil.rmtree(target, ignore_errors=True)
         raise
+    finally:
+        body.close()
+
+
+def fetch_files(store: ObjectStore, location: S3Location, target: Path) -> None:
+    """Download everything below a prefix into the new directory `target`, as SageMaker does for `S3Prefix` and `None`.
+
+    An object's path is what follows the prefix in its key. The rules for it are those of `CompressionType` in
+    SageMaker's API model. Whatever fails, `target` does not exist afterwards.
+
+    Raises:
+        ModelDataNotFoundError: there is no such object.
+        LocalError: a key makes no path, or the disk is full.
+    """
+    if not location.key.endswith("/"):
+        raise LocalError(f"the S3Uri {location} of an S3Prefix does not end with a slash; add it")
+    keys = _keys(store, location)
+    if not keys:
+        raise ModelDataNotFoundError(f"there is no object below {location}")
+    target.mkdir(parents=True)
+    try:
+        for key in keys:
+            _download(store, S3Location(location.bucket, key), target / _path(key, location))
+    except OSError as error:
+        shutil.rmtree(target, ignore_errors=True)
+        raise LocalError(f"the model data {location} cannot be written to {target}: {error.strerror}") from error
+    except BaseException:
+        shutil.rmtree(target, ignore_errors=True)
+        raise
+
+
+def _keys(store: ObjectStore, location: S3Location) -> list[str]:
+    if not isinstance(store, ListedStore):
+        raise LocalError(f"the model data {location} is a prefix, and {type(store).__name__} cannot list objects")
+    keys: list[str] = []
+    more: dict[str, str] = {}
+    while True:
+        try:
+            page = store.list_objects_v2(Bucket=location.bucket, Prefix=location.key, **more)
+        except (BotoCoreError, ClientError) as error:
+            raise LocalError(f"the model data {location} cannot be listed: {error}") from error
+        keys += [each["Key"] for each in page.get("Contents", [])]
+        if not page.get("IsTruncated"):
+            return keys
+        more = {"ContinuationToken": page["NextContinuationToken"]}
+
+
+def _path(key: str, location: S3Location) -> str:
+    path = key.removeprefix(location.key)
+    if any(part in ("", ".", "..") or len(part.encode()) > _LONGEST_NAME for part in path.split("/")):
+        raise LocalError(f"the object s3://{location.bucket}/{key} makes no path below /opt/ml/model; rename it")
+    return path
+
+
+def _download(store: ObjectStore, location: S3Location, target: Path) -> None:
+    body = _open(store, location)
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        with target.open("wb") as file:
+            shutil.copyfileobj(body, file, 1 << 20)
+    except BotoCoreError as error:
+        raise LocalError(f"the model data {location} cannot be read to its end: {error}") from error
     finally:
         body.close()
 

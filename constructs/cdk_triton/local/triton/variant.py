@@ -13,7 +13,13 @@ from typing import Final
 
 from cdk_triton.errors import LocalError
 from cdk_triton.local.endpoints import Container, Variant
-from cdk_triton.local.triton.model_data import ObjectStore, S3Location, fetch_archive, use_cpu_instances
+from cdk_triton.local.triton.model_data import (
+    ObjectStore,
+    S3Location,
+    fetch_archive,
+    fetch_files,
+    use_cpu_instances,
+)
 from cdk_triton.local.triton.responses import Refusals
 from cdk_triton.local.triton.server import ServerSettings, TritonServer
 from cdk_triton.local.triton.target_models import TargetModels
@@ -78,7 +84,8 @@ class RunningVariant:
         self._directory = directory
         self._log_file = log_file
         self._refusals = refusals
-        self._location = S3Location.from_url(variant.container.model_data_url, is_prefix=self.is_multi_model)
+        is_prefix = self.is_multi_model or not variant.container.compressed
+        self._location = S3Location.from_url(variant.container.model_data_url, is_prefix=is_prefix)
         self._users = 0
         self._retired = threading.Event()
         self._changed = threading.Condition()  # guards _users, _retired and _generation
@@ -135,7 +142,8 @@ class RunningVariant:
 
     def _fetch_model_data(self) -> None:
         if not self.is_multi_model:
-            fetch_archive(self._settings.store, self._location, self._repository)
+            fetch = fetch_archive if self._container.compressed else fetch_files
+            fetch(self._settings.store, self._location, self._repository)
             use_cpu_instances(self._repository)
         else:
             self._repository.mkdir(parents=True)  # `serve` starts a multi-model server with an empty repository

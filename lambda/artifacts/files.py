@@ -1,0 +1,112 @@
+"""Commits data that is served uncompressed: its files are written only where there are none, then the manifest.
+
+The manifest lists every file with its size and ETag, and is the commit, as that of an archive.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+from functools import partial
+from typing import Any
+
+from .commits import MANIFEST_SCHEMA, check_owner
+from .copying import copy_if_absent
+from .failure import ArtifactError, NotYetError
+from .invocation import Invocation
+from .plan import Commit, File
+from .storage import LostRaceError, StoredObject
+
+__all__ = ["commit_files"]
+
+MEND = "restore the version that was committed, or delete the manifest and the files to have them written anew"
+
+log = logging.getLogger(__name__)
+
+
+def commit_files(commit: Commit, assets: str, invocation: Invocation) -> None:
+    """Bring the files that are not there yet, and commit them; what is committed already is verified.
+
+    Not to be called by the invocation's own `each`, which waits for others of its kind here.
+
+    Args:
+        commit: the commit; it has files.
+        assets: the plan's bucket.
+        invocation: what this invocation works with.
+
+    Raises:
+        NotYetError: the time is up; what is copied is kept.
+        ArtifactError: an asset is missing, or what is there is not what was committed, or not ours.
+    """
+    storage = invocation.storage
+    manifest = storage.read(commit.manifest)
+    if manifest is not None:
+        _verify(commit, manifest[0], invocation)
+        return
+    bring = partial(_bring, commit, assets=assets, invocation=invocation)
+    found = list(invocation.each(bring, commit.files or ()))
+    try:
+        storage.write(commit.manifest, _manifest(commit, found))
+    except LostRaceError:
+        manifest = storage.read(commit.manifest)
+        if manifest is None:
+            raise NotYetError(f"s3://{storage.bucket}/{commit.manifest} vanished") from None
+        _verify(commit, manifest[0], invocation)
+        return
+    log.info("committed %d files below %s", len(found), commit.archive)
+
+
+def _bring(commit: Commit, file: File, *, assets: str, invocation: Invocation) -> StoredObject:
+    """The file in its place."""
+    storage, key = invocation.storage, commit.archive + file.path
+    there = storage.head(key)
+    if there is None and file.asset is None:
+        there = _write_empty(key, invocation)
+    elif there is None:
+        source = storage.head(file.asset or "", bucket=assets)
+        if source is None:
+            raise ArtifactError(f"the file s3://{assets}/{file.asset} is missing; deploy again to publish it")
+        there = copy_if_absent(source, key, {"artifact-key": commit.artifact_key}, storage, invocation.remaining_millis)
+    if file.asset is not None:
+        check_owner(there, commit.artifact_key)
+    if there.size != file.size:
+        raise ArtifactError(f"{there} has {there.size} bytes and {file.path} has {file.size}; delete it, deploy again")
+    return there
+
+
+def _write_empty(key: str, invocation: Invocation) -> StoredObject:
+    """A copy has parts, and no part is empty: an empty file is written."""
+    try:
+        invocation.storage.write(key, b"")
+    except LostRaceError:
+        log.info("another deployment was faster: %s", key)
+    found = invocation.storage.head(key)
+    if found is None:
+        raise NotYetError(f"s3://{invocation.storage.bucket}/{key} vanished")
+    return found
+
+
+def _manifest(commit: Commit, found: list[StoredObject]) -> bytes:
+    document: dict[str, Any] = {
+        "schema": MANIFEST_SCHEMA,
+        "repository": commit.repository,
+        "artifact_key": commit.artifact_key,
+        "platform": commit.platform,
+        "files": [{"key": file.key, "size": file.size, "etag": file.etag} for file in found],
+    }
+    return json.dumps(document, indent=2).encode()
+
+
+def _verify(commit: Commit, manifest: bytes, invocation: Invocation) -> None:
+    try:
+        written = {each["key"]: (each["size"], each["etag"]) for each in json.loads(manifest)["files"]}
+    except (ValueError, LookupError, TypeError) as error:
+        raise ArtifactError(f"{commit.manifest} is not a manifest of cdk-triton's files ({error!r}); {MEND}") from error
+    keys = [commit.archive + file.path for file in commit.files or ()]
+    if set(keys) != set(written):
+        raise ArtifactError(f"{commit.manifest} commits other files than those of this plan; {MEND}")
+    for key, found in zip(keys, invocation.each(invocation.storage.head, keys), strict=True):
+        if found is None:
+            raise ArtifactError(f"{commit.manifest} is there, {key} is not; {MEND}")
+        if (found.size, found.etag) != written[key]:
+            raise ArtifactError(f"{found} is not the file that {commit.manifest} commits; {MEND}")
