@@ -105,7 +105,7 @@ class LogRetention(Construct):
                 input=stack.to_json_string({"LogGroupName": log_group_name, "RetentionInDays": DAYS[retention]}),
             ),
         )
-        schedule.node.add_dependency(role)  # with its policy
+        schedule.node.add_dependency(role.node.find_child("Permissions"))  # it is called as soon as it is made
 
 
 def log_group_name(endpoint_name: str) -> str:
