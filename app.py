@@ -11,6 +11,9 @@ from pathlib import Path
 
 try:
     import aws_cdk as cdk
+    from aws_cdk import aws_kms as kms
+    from aws_cdk import aws_s3 as s3
+    from cdk_nag import AwsSolutionsChecks, NIST80053R5Checks
     from constructs import Construct
 except ImportError as error:
     # Without the distribution `constructs`, the name means the directory of the same name beside this file.
@@ -57,6 +60,44 @@ BERT = TensorRTPlan(
 def text_repository(directory: Path = ASSETS / "sentence_embedding", bert: TensorRTPlan = BERT) -> ModelRepository:
     """The text ensemble, whose network becomes a TensorRT plan during the deployment."""
     return ModelRepository.from_directory(directory, recipes=[bert])
+
+
+class Artifacts(cdk.Stack):
+    """The store in a stack of its own, which outlives those that use it, with a key and a log of who reads and writes.
+
+    Neither is needed to try it: `TritonArtifactStore(stack, "Store")` is a store too.
+    """
+
+    def __init__(self, scope: Construct, id: str) -> None:  # noqa: A002 - CDK's name
+        super().__init__(scope, id)
+        access_logs = s3.Bucket(
+            self,
+            "AccessLogs",
+            block_public_access=s3.BlockPublicAccess.BLOCK_ALL,
+            encryption=s3.BucketEncryption.S3_MANAGED,
+            enforce_ssl=True,
+            versioned=True,
+            lifecycle_rules=[s3.LifecycleRule(expiration=cdk.Duration.days(400))],
+        )
+        cdk.Validations.of(access_logs).acknowledge(
+            cdk.Acknowledgment(
+                id="NIST.800.53.R5-S3DefaultEncryptionKMS",
+                reason="S3 delivers access logs only to buckets that are encrypted with S3's own keys.",
+            ),
+            cdk.Acknowledgment(
+                id="NIST.800.53.R5-S3BucketReplicationEnabled",
+                reason="S3 replicates into a bucket of another stack only; an organisation has one for logs.",
+            ),
+        )
+        # The stacks name no region, so that nobody knows here whether CodeBuild has GPUs there. With no builder named,
+        # a SageMaker Processing job would build: it has GPUs in more regions, and most accounts have no quota for it.
+        self.store = TritonArtifactStore(
+            self,
+            "Store",
+            builders=[CodeBuildGpuBuilder()],
+            encryption_key=kms.Key(self, "Key", description="The Triton artifact store", enable_key_rotation=True),
+            access_logs_bucket=access_logs,
+        )
 
 
 class TwoEnsembles(cdk.Stack):
@@ -106,10 +147,8 @@ class ImageClassification(cdk.Stack):
 
 
 def add_stacks(app: cdk.App, *, text: ModelRepository | None = None) -> None:
-    """The store in a stack of its own, which outlives the two that use it; `text` in place of the text ensemble."""
-    # The stacks name no region, so that nobody knows here whether CodeBuild has GPUs there. With no builder named, a
-    # SageMaker Processing job would build: it has GPUs in more regions, and most accounts have no quota for it.
-    store = TritonArtifactStore(cdk.Stack(app, "TritonArtifacts"), "Store", builders=[CodeBuildGpuBuilder()])
+    """The store and the two stacks that use it; `text` in place of the text ensemble."""
+    store = Artifacts(app, "TritonArtifacts").store
     TwoEnsembles(app, "TwoEnsembles", store=store, text=text_repository() if text is None else text)
     ImageClassification(app, "ImageClassification", store=store)
 
@@ -124,6 +163,7 @@ def main() -> None:
         )
     app = cdk.App()
     add_stacks(app)
+    cdk.Validations.of(app).add_plugins(AwsSolutionsChecks(app), NIST80053R5Checks(app))
     app.synth()
 
 

@@ -40,7 +40,7 @@ def documented() -> Actions:
     found: Actions = defaultdict(Counter)
     roles: list[str] = []
     for row in re.findall(r"^\|(.*)\|$", page.split("## Roles")[1], re.MULTILINE):
-        who, actions, _ = row.split("|")
+        who, actions, *_ = row.split("|")
         roles = [re.sub(r"\W", "", path) for path in re.findall(r"`(\w+/[^`]*)`", who)] or roles
         for role in roles:
             found[role].update(re.findall(r"`(\w+:\w+)`", actions))
@@ -69,9 +69,8 @@ def store(world: World, **network: Any) -> dict[str, Any]:
     """The resources of a store with both builders, each of which builds something."""
     stack = cdk.Stack(world.app(), "Stack", env=cdk.Environment(account="111122223333", region="eu-west-1"))
     vpc = ec2.Vpc.from_vpc_attributes(stack, "Vpc", **network) if network else None
-    key = kms.Key(stack, "Key") if network else None
-    builders = [CodeBuildGpuBuilder(vpc=vpc, encryption_key=key), SageMakerProcessingBuilder(vpc=vpc)]
-    made = TritonArtifactStore(stack, "Store", builders=builders)
+    builders = [CodeBuildGpuBuilder(vpc=vpc), SageMakerProcessingBuilder(vpc=vpc)]
+    made = TritonArtifactStore(stack, "Store", builders=builders, encryption_key=kms.Key(stack, "Key"))
     made.builder_for(made, world.platform, [S3File(bucket="models", key="bert.onnx", sha256="ab" * 32)])
     made.builder_for(made, replace(world.platform, instance_type="ml.g6.xlarge"), [])
     resources: dict[str, Any] = Template.from_stack(stack).to_json()["Resources"]
@@ -113,7 +112,7 @@ def test_the_page_has_every_role_and_action_of_the_templates_and_no_other(
     assert set(rows) == roles
 
 
-def test_the_page_has_what_a_network_and_a_key_add(world: World) -> None:
+def test_the_page_has_what_a_network_adds(world: World) -> None:
     page = (TESTS.parent / "docs" / "security.md").read_text()
     (paragraph,) = (text for text in page.split("\n\n") if text.startswith("With `vpc=`"))
     network = {

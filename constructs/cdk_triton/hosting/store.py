@@ -82,8 +82,8 @@ class TritonArtifactStore(Construct):
     `SageMakerProcessingBuilder`. A builder that you name is taken at your word where the region is not known.
 
     The handler may read every object whose name begins with `triton-` in the bucket of the CDK's bootstrap, rather than
-    the exact archives: about a hundred exact names overflow the 10 KB that AWS allows a role's policies, and they would
-    change the role in the very deployment that needs it, before IAM has spread the change.
+    the exact archives: exact names would change the role in the very deployment that needs it, before IAM has spread
+    the change, and some hundreds of them overflow what AWS allows a role's policies.
 
     A store that promotes from another one packs and builds nothing: it copies what that one has committed, the very
     bytes, and refuses a deployment of what is not committed there. What it has itself already stays.
@@ -231,7 +231,9 @@ class TritonArtifactStore(Construct):
         assets = f"arn:{Aws.PARTITION}:s3:::{self._asset_bucket}/{asset_prefix}*"
         objects = [self.bucket.arn_for_objects(f"{top}/*") for top in ("artifacts", "fleets")]
         acknowledge_wildcard(
-            self, assets, "Exact keys of archives overflow the 10 KB of a role's policies at about 100."
+            self,
+            assets,
+            "Exact keys would change the role in the very deployment that needs it, before IAM has spread it.",
         )
         for resource in objects:
             acknowledge_wildcard(self, resource, "The store's own bucket: keys follow from models that come later.")
