@@ -137,7 +137,7 @@ def test_a_file_that_is_rewritten_before_it_is_packed_is_noticed(world: World, m
         with pytest.raises(ArchiveError, match=f"{repository.root} was written to while it was packed: run this again"):
             TritonModel(stack, "Model", repository=repository, platform=world.platform)
 
-    assert list(Path(app.outdir).glob("asset.*")) == []
+    assert list(Path(app.outdir).glob("asset.triton-*")) == []
 
 
 @contextmanager
