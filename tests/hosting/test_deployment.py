@@ -278,6 +278,31 @@ class TestAlarms:
         with pytest.raises(RuntimeError, match="cycle"):
             Template.from_stack(stack)
 
+    @pytest.mark.parametrize("expression", [False, True], ids=["metric", "expression"])
+    def test_an_alarm_that_comes_after_the_endpoint_is_refused(
+        self, stack: cdk.Stack, model: TritonModel, expression: bool
+    ) -> None:
+        endpoint = TritonEndpoint(stack, "Endpoint", model=model, endpoint_name="search", deployment=self.policy)
+        dimensions = {"EndpointName": endpoint.endpoint_name, "VariantName": "AllTraffic"}
+        metric = cloudwatch.Metric(namespace="AWS/SageMaker", metric_name="Invocations", dimensions_map=dimensions)
+        watched = cloudwatch.MathExpression(expression="m * 2", using_metrics={"m": metric}) if expression else metric
+        alarm = cloudwatch.Alarm(stack, "Busy", metric=watched, threshold=1, evaluation_periods=1)
+
+        with pytest.raises(ConfigurationError, match="the alarm Stack/Busy names the endpoint by an attribute"):
+            endpoint.add_rollback_alarms(alarm)
+
+    def test_an_alarm_may_watch_the_new_instances_alone(
+        self, world: World, stack: cdk.Stack, model: TritonModel
+    ) -> None:
+        endpoint = TritonEndpoint(stack, "Endpoint", model=model, endpoint_name="search", deployment=self.policy)
+        dimensions = {**endpoint.metric_dimensions, "EndpointConfigName": endpoint.endpoint_config_name}
+        metric = cloudwatch.Metric(namespace="AWS/SageMaker", metric_name="ModelLatency", dimensions_map=dimensions)
+        endpoint.add_rollback_alarms(metric.create_alarm(stack, "Slow", threshold=1, evaluation_periods=1))
+
+        (config,) = world.resources(stack, "AWS::SageMaker::EndpointConfig")  # and no cycle
+        found = world.only(stack, "AWS::CloudWatch::Alarm")["Properties"]["Dimensions"]
+        assert {"Name": "EndpointConfigName", "Value": {"Fn::GetAtt": [config, "EndpointConfigName"]}} in found
+
     def test_a_name_from_a_parameter_is_not_known_here(self, stack: cdk.Stack, model: TritonModel) -> None:
         name = cdk.CfnParameter(stack, "Name").value_as_string
         policy = AllAtOnce(termination_wait=MINUTE, alarms=[outside_alarm(stack)])

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 
-from aws_cdk import Annotations, Token
+from aws_cdk import Annotations, Stack, Token
 from aws_cdk import aws_cloudwatch as cloudwatch
 from aws_cdk import aws_iam as iam
 from aws_cdk import aws_sagemaker as sagemaker
@@ -95,7 +96,8 @@ class EndpointUpdates:
         """Let alarms roll an update back.
 
         Raises:
-            ConfigurationError: there is no policy that would watch them, no literal endpoint name, or too many alarms.
+            ConfigurationError: there is no policy that would watch them, no literal endpoint name, too many alarms, or
+                one that needs the endpoint to be there first.
         """
         path = self._scope.node.path
         if self._policy is None:
@@ -105,6 +107,8 @@ class EndpointUpdates:
             )
         require_name(self._endpoint.endpoint_name, path, "rollback alarms")
         check_alarms(self._policy, [*self._alarms, *alarms])
+        for alarm in alarms:
+            self._refuse_cycle(alarm)
         self._alarms += alarms
         self._render(self._policy)
         # "Ensure that your IAM execution role has permission to perform the cloudwatch:DescribeAlarms action on the
@@ -132,6 +136,19 @@ class EndpointUpdates:
         self._endpoint.exclude_retained_variant_properties = [
             sagemaker.CfnEndpoint.VariantPropertyProperty(variant_property_type="DesiredWeight")
         ]
+
+    def _refuse_cycle(self, alarm: cloudwatch.IAlarm) -> None:
+        """Refuse an alarm with the endpoint's attributes in its dimensions, as `endpoint.endpoint_name` is one."""
+        resource, stack = alarm.node.default_child, Stack.of(alarm)
+        if not isinstance(resource, cloudwatch.CfnAlarm) or stack is not Stack.of(self._endpoint):
+            return
+        watched = json.dumps(stack.resolve([resource.dimensions, resource.metrics]))
+        if f'"{stack.resolve(self._endpoint.logical_id)}"' in watched:
+            raise ConfigurationError(
+                f"the alarm {alarm.node.path} names the endpoint by an attribute, which is there after the endpoint "
+                "only, and the endpoint needs the alarm to be there first: take a metric of endpoint.metric_…() or "
+                "write the endpoint's name into the dimension"
+            )
 
     def _render(self, policy: DeploymentPolicy) -> None:
         rollback = None
