@@ -242,9 +242,13 @@ def test_an_update_changes_limits_policies_and_schedules_in_place(
         tracking = properties.get("TargetTrackingScalingPolicyConfiguration", {})
         if tracking.get("TargetValue") == 300:
             tracking["TargetValue"] = 150
+    deployer.aws.client("sagemaker").update_endpoint_weights_and_capacities(
+        EndpointName="e", DesiredWeightsAndCapacities=[{"VariantName": "Green", "DesiredInstanceCount": 7}]
+    )
     assert deployer.deploy(changed, "scaled") == "UPDATE_COMPLETE"
 
     assert scaling.target("Green")["MaxCapacity"] == 6
+    assert counts(deployer) == {"Green": 6, "Green2": 1}
     assert [(a["ScheduledActionName"], a["Timezone"]) for a in scaling.actions("Green")] == [("Morning", None)]
     (policy,) = scaling.policies("Green2")
     assert policy["TargetTrackingScalingPolicyConfiguration"]["TargetValue"] == 150
@@ -252,6 +256,12 @@ def test_an_update_changes_limits_policies_and_schedules_in_place(
 
     assert deployer.deploy(deployed, "scaled") == "UPDATE_COMPLETE"
     assert [a["ScheduledActionName"] for a in scaling.actions("Green")] == ["Morning", "Night"]
+
+
+def counts(deployer: Deployer) -> dict[str, int]:
+    """The endpoint's variants with their numbers of instances."""
+    endpoint = deployer.aws.client("sagemaker").describe_endpoint(EndpointName="e")
+    return {each["VariantName"]: each["CurrentInstanceCount"] for each in endpoint["ProductionVariants"]}
 
 
 def test_the_instance_type_of_a_scaled_variant_changes_in_two_steps(
@@ -332,7 +342,10 @@ def test_what_is_not_registered_has_no_policies_and_no_schedules(scaling: Scalin
 @pytest.mark.parametrize(
     ("correction", "without_it"),
     [
-        ("any variant can be registered", "backend.register_scalable_target(*E, 1, 2, '', '')"),
+        (
+            "any variant can be registered, and keeps its number of instances",
+            "backend.register_scalable_target(*E, 1, 2, '', '')",
+        ),
         (
             "a policy needs no target",
             "put(); assert backend.policies",

@@ -7,7 +7,7 @@ known from its answers for other services.
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 __all__ = ["correct_scaling", "scaled_variants"]
@@ -42,15 +42,23 @@ def _corrected(name: str, make: Callable[[Any], Any]) -> Any:
 
 def _register(original: Any) -> Any:
     def register_scalable_target(backend: Any, namespace: str, r_id: str, dimension: str, **more: Any) -> Any:
-        """RegisterScalableTarget: moto asks for ECS services only whether they exist."""
+        """RegisterScalableTarget: "changes the resource's current capacity to a value that is inside of this range".
+
+        moto changes none, and asks for ECS services only whether they exist.
+        """
         from moto.applicationautoscaling.exceptions import AWSValidationException
         from moto.sagemaker.models import sagemaker_backends
 
         if (namespace, dimension) == _VARIANTS:
             _, name, _, variant = r_id.split("/")
             endpoint = sagemaker_backends[backend.account_id][backend.region_name].endpoints.get(name)
-            if endpoint is None or variant not in _variant_names(endpoint):
+            summary = None if endpoint is None else _variants_of(endpoint).get(variant)
+            if summary is None:
                 raise AWSValidationException(f"SageMaker endpoint variant doesn't exist: {r_id}")
+            target = original(backend, namespace, r_id, dimension, **more)
+            for number in ("DesiredInstanceCount", "CurrentInstanceCount"):
+                summary[number] = min(max(summary.get(number, 1), target.min_capacity), target.max_capacity)
+            return target
         return original(backend, namespace, r_id, dimension, **more)
 
     return register_scalable_target
@@ -129,9 +137,10 @@ _CORRECTIONS: dict[str, Callable[[Any], Any]] = {
 }
 
 
-def _variant_names(endpoint: Any) -> Iterable[str]:
-    variants = [*endpoint.production_variants, *(getattr(endpoint, "shadow_production_variants", None) or ())]
-    return {variant["VariantName"] for variant in variants}
+def _variants_of(endpoint: Any) -> Mapping[str, dict[str, Any]]:
+    """The summaries of an endpoint's variants (ProductionVariantSummary), by name."""
+    shadows = getattr(endpoint, "shadow_production_variants", None) or ()
+    return {variant["VariantName"]: variant for variant in (*endpoint.production_variants, *shadows)}
 
 
 def _require_target(backend: Any, namespace: str, resource: str, dimension: str) -> None:

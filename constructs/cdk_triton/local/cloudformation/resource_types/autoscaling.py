@@ -27,8 +27,8 @@ class ScalableTarget(ResourceType):
 
     type_name = "AWS::ApplicationAutoScaling::ScalableTarget"
     note = (
-        "Registered with its limits and scheduled actions, if the endpoint has the variant; the number of instances "
-        "never changes here."
+        "Registered with its limits and scheduled actions, if the endpoint has the variant, whose number of instances "
+        "is brought within the limits; nothing else changes it here."
     )
     modelled = frozenset(
         {*_TARGET, "MaxCapacity", "MinCapacity", "RoleARN", "ScheduledActions", "SuspendedState", "Tags"}
