@@ -1,0 +1,67 @@
+"""A model in a VPC without internet, isolated, served without an archive, from an image of the stack's own repository.
+
+Context: `addend` changes one file of the repository.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import aws_cdk as cdk
+from aws_cdk import aws_ec2 as ec2
+from aws_cdk import aws_ecr as ecr
+
+from cdk_triton import (
+    ModelRepository,
+    ServingPlatform,
+    TritonArtifactStore,
+    TritonEndpoint,
+    TritonModel,
+    add_vpc_endpoints,
+)
+
+CONFIG = """
+backend: "python"
+max_batch_size: 8
+input { name: "IN" data_type: TYPE_FP32 dims: [ -1 ] }
+output { name: "OUT" data_type: TYPE_FP32 dims: [ -1 ] }
+"""
+ADD = """
+import triton_python_backend_utils as pb
+
+class TritonPythonModel:
+    def execute(self, requests):
+        values = [pb.get_input_tensor_by_name(request, "IN").as_numpy() for request in requests]
+        return [pb.InferenceResponse([pb.Tensor("OUT", value + ADDEND)]) for value in values]
+"""
+
+app = cdk.App()
+root = Path("models")
+for path, content in {
+    "adder/config.pbtxt": CONFIG,
+    "adder/1/model.py": ADD.replace("ADDEND", app.node.try_get_context("addend") or "1.0"),
+}.items():
+    (root / path).parent.mkdir(parents=True, exist_ok=True)
+    (root / path).write_text(content)
+
+env = cdk.Environment(account="123456789012", region="us-east-1")
+store = TritonArtifactStore(cdk.Stack(app, "Artifacts", env=env), "Store")
+stack = cdk.Stack(app, "Serving", env=env)
+isolated = ec2.SubnetConfiguration(name="Isolated", subnet_type=ec2.SubnetType.PRIVATE_ISOLATED)
+vpc = ec2.Vpc(stack, "Vpc", availability_zones=["us-east-1a", "us-east-1b"], subnet_configuration=[isolated])
+endpoints = add_vpc_endpoints(vpc)
+image = ecr.Repository(stack, "Mirror").repository_uri_for_digest(f"sha256:{'a' * 64}")
+model = TritonModel(
+    stack,
+    "Model",
+    store=store,
+    repository=ModelRepository.from_directory(root),
+    platform=ServingPlatform(release="25.09", image=image, instance_type="ml.g5.2xlarge"),
+    vpc=vpc,
+    network_isolation=True,
+    uncompressed=True,
+)
+model.node.add_dependency(*endpoints.values())
+endpoint = TritonEndpoint(stack, "Endpoint", model=model)
+cdk.CfnOutput(stack, "EndpointName", value=endpoint.endpoint_name)
+app.synth()
