@@ -62,7 +62,10 @@ class Model(_Named):
 
     type_name = "AWS::SageMaker::Model"
     noun = "Model"
-    note = "The container's mode, archive and environment are served; image, role, network and isolation are recorded."
+    note = (
+        "The container's mode, archive or uncompressed files, cache setting and environment are served; image, role, "
+        "network and isolation are recorded."
+    )
     modelled = frozenset({"ExecutionRoleArn", "ModelName", "PrimaryContainer", "Tags"})
     recorded = frozenset({"EnableNetworkIsolation", "VpcConfig"})
     attributes = frozenset({"ModelArn", "ModelName"})
