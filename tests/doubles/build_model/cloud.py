@@ -98,7 +98,7 @@ class Cloud:
             self.turns.pause()
             if self.clock() >= until:
                 raise Killed
-            self.clock.now += self.pace
+            self.tick(self.pace)  # which brings what is on its way
             meddler = fault
             if operation in STARTS and self.start_fault is not None:
                 meddler, self.start_fault = self.start_fault, None
