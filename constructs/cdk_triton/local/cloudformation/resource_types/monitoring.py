@@ -64,6 +64,7 @@ class Dashboard(ResourceType):
     type_name = "AWS::CloudWatch::Dashboard"
     note = "Stored and returned; nothing draws it."
     modelled = frozenset({"DashboardBody", "DashboardName"})
+    recorded = frozenset({"Tags"})
 
     def create(self, context: Context, properties: Properties) -> Physical:
         name = properties.get("DashboardName") or context.generated_name(255)
