@@ -18,7 +18,7 @@ from aws_cdk import aws_sagemaker as sagemaker
 from constructs import Construct, IDependable
 
 from cdk_triton.errors import ConfigurationError
-from cdk_triton.hosting.acknowledgements import acknowledge, acknowledge_wildcard
+from cdk_triton.hosting.acknowledgements import acknowledge, acknowledge_nist, acknowledge_wildcard
 from cdk_triton.hosting.permissions import allow
 
 __all__ = [
@@ -255,7 +255,10 @@ def _endpoints_group(vpc: ec2.IVpc) -> ec2.SecurityGroup:
     description = "cdk-triton: VPC endpoints of AWS services"
     group = ec2.SecurityGroup(scope, f"{vpc.node.id}TritonEndpoints", vpc=vpc, description=description)
     group.add_ingress_rule(ec2.Peer.ipv4(vpc.vpc_cidr_block), ec2.Port.tcp(443), "from within the VPC")
-    acknowledge(group, "EC23", "Only the VPC's own addresses, on port 443; cdk-nag cannot read a CIDR by reference.")
+    reason = "Only the VPC's own addresses, on port 443; cdk-nag cannot read a CIDR by reference."
+    acknowledge(group, "EC23", reason)
+    for rule in ("EC2RestrictedCommonPorts", "EC2RestrictedSSH"):
+        acknowledge_nist(group, rule, reason)
     return group
 
 
