@@ -2,17 +2,34 @@
 
 from __future__ import annotations
 
+import subprocess
 from collections.abc import Callable
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import aws_cdk as cdk
 import pytest
 from aws_cdk import aws_iam as iam
+from aws_cdk import aws_kms as kms
+from aws_cdk import aws_s3 as s3
 from aws_cdk.assertions import Annotations, Match
 
-from cdk_triton import TritonArtifactStore, TritonEndpoint, TritonModel, TritonMultiModel, TritonVariant
+from cdk_triton import (
+    AllAtOnce,
+    Canary,
+    Capacity,
+    DataCapture,
+    Linear,
+    Rolling,
+    TritonArtifactStore,
+    TritonEndpoint,
+    TritonModel,
+    TritonMultiModel,
+    TritonVariant,
+)
 from cdk_triton.errors import ConfigurationError
+from cdk_triton.hosting import DeploymentPolicy
 
 if TYPE_CHECKING:
     from tests.hosting.conftest import World
@@ -140,6 +157,50 @@ def test_a_consumer_of_a_target_model_can_wait_for_the_fleet(
     found = world.only(stack, "AWS::SNS::Topic")
     assert found["Properties"]["DisplayName"] == fleet.target_model("text")
     assert delivery in found["DependsOn"]
+
+
+def test_the_validation_of_cdk_and_cfn_lint_accept_all_of_it(world: World) -> None:
+    app = world.app("linted", validated=True)
+    stack, store = cdk.Stack(app, "Stack"), TritonArtifactStore(cdk.Stack(app, "Artifacts"), "Store")
+    model = TritonModel(stack, "Model", repository=world.repository(), platform=world.platform, store=store)
+    theirs = iam.Role(stack, "Theirs", assumed_by=iam.ServicePrincipal("sagemaker.amazonaws.com"))
+    ensembles = {"text": world.repository("text")}
+    fleet = TritonMultiModel(stack, "Fleet", ensembles=ensembles, platform=world.platform, store=store, role=theirs)
+    minute = cdk.Duration.minutes(1)
+    policies: list[DeploymentPolicy] = [
+        AllAtOnce(termination_wait=minute),
+        Canary(size=Capacity(10), wait=minute),
+        Linear(step=Capacity(instances=1), wait=minute, maximum_time=cdk.Duration.hours(1)),
+        Rolling(batch=Capacity(50), wait=minute, rollback_batch=Capacity(100)),
+    ]
+    for number, policy in enumerate(policies):
+        endpoint = TritonEndpoint(
+            stack,
+            f"Endpoint{number}",
+            model=fleet if number % 2 else model,
+            endpoint_name=f"search{number}",
+            deployment=policy,
+            data_capture=DataCapture(
+                bucket=s3.Bucket(stack, f"Bucket{number}"),
+                sampling_percentage=5,
+                encryption_key=kms.Key(stack, f"Key{number}"),
+            ),
+            parameters=f"/search/{number}",
+        )
+        topic = endpoint.notify_of_rollbacks()
+        endpoint.add_rollback_alarms(*endpoint.monitor(topic=topic).alarms["AllTraffic"].values())
+        endpoint.auto_scale_instance_count(min_capacity=1, max_capacity=4)
+    TritonEndpoint.from_endpoint_arn(stack, "Other", ARN).grant_invoke(theirs, target_models=["text"])
+
+    app.synth()
+
+    template = Path(app.outdir) / "Stack.template.json"
+    lint = subprocess.run(
+        [world.root / ".venv" / "bin" / "cfn-lint", "--ignore-checks", "W3005", "--", template],
+        capture_output=True,
+        text=True,
+    )
+    assert (lint.returncode, lint.stdout + lint.stderr) == (0, "")
 
 
 class TestParameters:
