@@ -16,7 +16,7 @@ from pathlib import Path
 from weakref import WeakKeyDictionary
 
 from aws_cdk import Annotations, FileAssetPackaging, IStackSynthesizer, NestedStack, Stack, Stage, Token
-from constructs import Construct
+from constructs import Construct, IConstruct
 
 from cdk_triton.artifacts import artifact_key, sources_key, write_archive
 from cdk_triton.artifacts.contents import archive_files
@@ -189,7 +189,7 @@ class CloudAssembly:
         return PublishedPlan(bucket_name, object_key, sha256)
 
     def _add(self, file: Path, name: str, display_name: str) -> tuple[str, str]:
-        if self._stage is not self._stage.node.root and file.exists():
+        if file.exists():
             _warn_about_pipelines(self._stage, file)
         location = self._synthesizer.add_file_asset(
             source_hash=f"{ASSET_PREFIX}{name}",
@@ -228,22 +228,36 @@ def written_to(repository: ModelRepository, when: str) -> ArchiveError:
     )
 
 
+class _Size:
+    """What the archives of an app have together, each counted once, and whether a Stage was warned of it."""
+
+    def __init__(self) -> None:
+        self.files: set[Path] = set()
+        self.total = 0
+        self.is_told = False
+
+
 def _warn_about_pipelines(stage: Stage, file: Path) -> None:
-    """Say once for a Stage, which is what CDK Pipelines deploys, that its archives do not fit through a pipeline."""
-    sizes = _STAGE_FILES.setdefault(stage, {})
-    before = sum(sizes.values())
-    sizes[file] = file.stat().st_size
-    if before <= PIPELINE_BYTES < sum(sizes.values()):
+    """Say once, below a Stage, which is what CDK Pipelines deploys, that the archives do not fit through a pipeline.
+
+    Those of all stages count: whatever an action deploys, it gets all of the cloud assembly.
+    """
+    size = _SIZES.setdefault(stage.node.root, _Size())
+    if file not in size.files:
+        size.files.add(file)
+        size.total += file.stat().st_size
+    if size.total > PIPELINE_BYTES and stage is not stage.node.root and not size.is_told:
+        size.is_told = True
         Annotations.of(stage).add_warning_v2(
             PIPELINE_WARNING,
-            f"the archives of {stage.node.path} have more than {PIPELINE_BYTES // 10**6} MB together, and a pipeline "
-            "of CDK Pipelines hands each deployment the whole cloud assembly, of 256 MB at most: let large files "
-            "of recipes come as S3File(bucket, key, sha256), or acknowledge this if no pipeline deploys it",
+            f"with {stage.node.path} the archives of the app have more than {PIPELINE_BYTES // 10**6} MB together, and "
+            "a pipeline of CDK Pipelines hands each deployment the whole cloud assembly, of 256 MB at most: let large "
+            "files of recipes come as S3File(bucket, key, sha256), or acknowledge this if no pipeline deploys it",
         )
 
 
-_STAGE_FILES: WeakKeyDictionary[Stage, dict[Path, int]] = WeakKeyDictionary()
-"""What each Stage publishes, and how large that is."""
+_SIZES: WeakKeyDictionary[IConstruct, _Size] = WeakKeyDictionary()
+"""Of each app."""
 
 
 def _synthesizer(stack: Stack) -> IStackSynthesizer:
