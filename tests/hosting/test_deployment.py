@@ -223,20 +223,27 @@ class TestWhatFitsTheEndpoint:
     @pytest.mark.parametrize(
         ("count", "policy", "needed"),
         [
-            (1, Canary(size=TEN, wait=MINUTE), "Canary with 10 % of them first needs 2"),
-            (3, Linear(step=Capacity(instances=2), wait=MINUTE), "Linear with 2 instances of them first needs 4"),
-            (1, Rolling(batch=Capacity(instances=1), wait=MINUTE), "Rolling with 1 instance of them first needs 2"),
+            (
+                1,
+                Canary(size=TEN, wait=MINUTE),
+                "10 % of them first needs at least 2, because SageMaker takes 1 to 50 %",
+            ),
+            (3, Linear(step=Capacity(instances=2), wait=MINUTE), "first needs at least 4 and at most 20, because"),
+            (21, Linear(step=Capacity(instances=2), wait=MINUTE), "first needs at least 4 and at most 20, because"),
+            (1, Rolling(batch=Capacity(instances=1), wait=MINUTE), "1 instance of them first needs at least 2 and"),
+            (21, Rolling(batch=Capacity(instances=1), wait=MINUTE), "at most 20, because SageMaker takes 5 to 50 %"),
             (2, Canary(size=Capacity(50), wait=MINUTE), None),
+            (20, Linear(step=Capacity(instances=2), wait=MINUTE), None),
             (1, AllAtOnce(), None),
         ],
     )
-    def test_too_few_instances_to_split_are_warned_of(
+    def test_a_step_that_does_not_fit_the_instances_is_warned_of(
         self, stack: cdk.Stack, model: TritonModel, count: int, policy: DeploymentPolicy, needed: str | None
     ) -> None:
         variant = TritonVariant(model=model, initial_instance_count=count)
         TritonEndpoint(stack, "Endpoint", variants=[variant], deployment=policy)
 
-        found = warnings(stack, "UpdateOfFewInstances")
+        found = warnings(stack, "UpdateStep")
         assert len(found) == (needed is not None)
         assert all(needed in warning for warning in found if needed)
 

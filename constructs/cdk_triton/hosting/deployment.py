@@ -12,6 +12,7 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass
+from typing import ClassVar
 
 from aws_cdk import Duration
 from aws_cdk import aws_cloudwatch as cloudwatch
@@ -30,13 +31,7 @@ __all__ = ["AllAtOnce", "Canary", "Capacity", "DeploymentPolicy", "Linear", "Rol
 
 MAX_STEP_PERCENT = 50
 """Of a canary, of a linear step and of a batch: at most half of a variant's instances (CanarySize, LinearStepSize,
-MaximumBatchSize)."""
-
-MIN_LINEAR_PERCENT = 10
-"""LinearStepSize: 10 to 50 % of a variant's instances."""
-
-MIN_BATCH_PERCENT = 5
-"""MaximumBatchSize: 5 to 50 % of a variant's instances."""
+MaximumBatchSize). The least is 10 % of a linear step, 5 % of a batch."""
 
 
 @dataclass(frozen=True)
@@ -70,12 +65,14 @@ class Capacity:
             return f"{self.percent} %"
         return f"{self.instances} instance{'' if self.instances == 1 else 's'}"
 
-    @property
-    def smallest_fleet(self) -> int:
-        """How few instances a variant may have for this to be at most half of them; tokens count as 1."""
-        if self.instances is None:
-            return 2
-        return 2 if is_token(self.instances) else 2 * self.instances
+    def fleets(self, least_percent: int) -> tuple[int, float]:
+        """How few and how many instances a variant may have for this to be from a least percentage to a half of them.
+
+        A percentage needs two instances at least, which can be told apart.
+        """
+        if self.instances is None or is_token(self.instances):
+            return 2, math.inf
+        return 2 * self.instances, 100 * self.instances / least_percent
 
     def rendered(self) -> sagemaker.CfnEndpoint.CapacitySizeProperty:
         """As a template has it."""
@@ -101,16 +98,21 @@ class DeploymentPolicy(ABC):
     alarms: Sequence[cloudwatch.IAlarm] = ()
     maximum_time: Duration | None = None
 
+    least_percent: ClassVar[int] = 1
+    """Of the instances that take requests first."""
+
     def __post_init__(self) -> None:
         """Refuse what UpdateEndpoint would refuse."""
         object.__setattr__(self, "alarms", tuple(self.alarms))
         check_alarms(self, self.alarms)
         self._check_seconds("maximum_time", self.maximum_time, MIN_UPDATE_SECONDS, MAX_UPDATE_SECONDS)
 
-    def _check_part(self, name: str, part: Capacity, least: int, most: int = MAX_STEP_PERCENT) -> None:
-        if part.percent is not None and not is_token(part.percent) and not least <= part.percent <= most:
+    def _check_part(self, name: str, part: Capacity) -> None:
+        least, percent = self.least_percent, part.percent
+        if percent is not None and not is_token(percent) and not least <= percent <= MAX_STEP_PERCENT:
             raise ConfigurationError(
-                f"{name} of {type(self).__name__} is {part}: SageMaker takes {least} to {most} % of the instances"
+                f"{name} of {type(self).__name__} is {part}: SageMaker takes {least} to {MAX_STEP_PERCENT} % of the "
+                "instances"
             )
 
     def _check_waits(self, **waits: tuple[Duration | None, int]) -> None:
@@ -237,7 +239,7 @@ class Canary(_BlueGreen):
     def __post_init__(self) -> None:
         """Refuse what UpdateEndpoint would refuse, or could never finish."""
         super().__post_init__()
-        self._check_part("size", self.size, 1)
+        self._check_part("size", self.size)
         self._check_waits(wait=(self.wait, 1), termination_wait=(self.termination_wait, 1))
 
     @property
@@ -279,10 +281,12 @@ class Linear(_BlueGreen):
     step: Capacity
     wait: Duration
 
+    least_percent: ClassVar[int] = 10
+
     def __post_init__(self) -> None:
         """Refuse what UpdateEndpoint would refuse, or could never finish."""
         super().__post_init__()
-        self._check_part("step", self.step, MIN_LINEAR_PERCENT)
+        self._check_part("step", self.step)
         self._check_waits(wait=(self.wait, _waits_between(self.step)), termination_wait=(self.termination_wait, 1))
 
     @property
@@ -324,10 +328,12 @@ class Rolling(DeploymentPolicy):
     wait: Duration
     rollback_batch: Capacity | None = None
 
+    least_percent: ClassVar[int] = 5
+
     def __post_init__(self) -> None:
         """Refuse what UpdateEndpoint would refuse, or could never finish."""
         super().__post_init__()
-        self._check_part("batch", self.batch, MIN_BATCH_PERCENT)
+        self._check_part("batch", self.batch)
         self._check_waits(wait=(self.wait, _waits_between(self.batch)))
 
     @property

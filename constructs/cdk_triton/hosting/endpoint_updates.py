@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Sequence
 
 from aws_cdk import Annotations, Stack, Token
@@ -12,14 +13,14 @@ from aws_cdk import aws_sagemaker as sagemaker
 from constructs import Construct
 
 from cdk_triton.errors import ConfigurationError
-from cdk_triton.hosting.deployment import DeploymentPolicy, Rolling, check_alarms
+from cdk_triton.hosting.deployment import MAX_STEP_PERCENT, DeploymentPolicy, Rolling, check_alarms
 from cdk_triton.hosting.role_additions import allow_models
 from cdk_triton.hosting.variant import TritonVariant, is_token
 
 __all__ = ["EndpointUpdates", "check_deployment", "require_name"]
 
 NO_ALARMS_WARNING = "cdk-triton:UpdateWithoutAlarms"
-FEW_INSTANCES_WARNING = "cdk-triton:UpdateOfFewInstances"
+INSTANCES_WARNING = "cdk-triton:UpdateStep"
 FLEET_WARNING = "cdk-triton:GuardrailsOfFleet"
 
 RETAIN = "cdk-triton:retainVariantProperties"
@@ -178,12 +179,17 @@ class EndpointUpdates:
 
     def _warn_about_count(self, policy: DeploymentPolicy, variant: TritonVariant) -> None:
         step, count = policy.first_step, variant.initial_instance_count
-        if step is not None and not is_token(count) and count < step.smallest_fleet:
+        if step is None or is_token(count):
+            return
+        few, many = step.fleets(policy.least_percent)
+        if not few <= count <= many:
             Annotations.of(self._scope).add_warning_v2(
-                FEW_INSTANCES_WARNING,
+                INSTANCES_WARNING,
                 f"variant {variant.variant_name} starts with {count} instance{'' if count == 1 else 's'}, and "
-                f"{type(policy).__name__} with {step} of them first needs {step.smallest_fleet}, because SageMaker "
-                "takes at most half: start with more, use AllAtOnce, or acknowledge this if scaling keeps as many",
+                f"{type(policy).__name__} with {step} of them first needs at least {few}"
+                + (f" and at most {many:.0f}" if math.isfinite(many) else "")
+                + f", because SageMaker takes {policy.least_percent} to {MAX_STEP_PERCENT} %: start with another "
+                "number, take another step, use AllAtOnce, or acknowledge this if scaling keeps it so",
             )
 
 
