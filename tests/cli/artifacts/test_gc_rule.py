@@ -30,7 +30,12 @@ def artifacts(draw: st.DrawFn) -> tuple[Artifact, ...]:
     for repository, key in names:
         archive = StoredFile(layout.archive_key(repository, key), 1, draw(ages), "etag") if draw(maybe) else None
         manifest = StoredFile(layout.manifest_key(repository, key), 1, draw(ages), "etag")
-        found.append(Artifact(repository, key, archive, manifest if archive is None or draw(maybe) else None))
+        prefix = layout.files_prefix(repository, key)
+        uncompressed = tuple(
+            StoredFile(f"{prefix}m/{n}", 1, draw(ages), "etag") for n in range(draw(st.integers(0, 2)))
+        )
+        is_committed = (archive is None and not uncompressed) or draw(maybe)
+        found.append(Artifact(repository, key, archive, manifest if is_committed else None, uncompressed))
     return tuple(found)
 
 
@@ -50,6 +55,7 @@ def stores(draw: st.DrawFn) -> Contents:
 
 addresses = st.one_of(
     st.builds(layout.archive_key, st.sampled_from(REPOSITORIES), st.sampled_from(KEYS)),
+    st.builds(layout.files_prefix, st.sampled_from(REPOSITORIES), st.sampled_from(KEYS)),
     st.builds(lambda place, name: place + name, st.sampled_from(DIRECTORIES), st.sampled_from(TARGETS)),
     st.sampled_from([*DIRECTORIES, *(each.rstrip("/") for each in DIRECTORIES), "artifacts/text/", "artifacts/", ""]),
 )
