@@ -203,7 +203,9 @@ class LocalAws:
         from cdk_triton.local.lambdas import LambdaRuntime
         from cdk_triton.local.moto_state import MotoState
         from cdk_triton.local.sagemaker_endpoints import EndpointOperations
+        from cdk_triton.local.sagemaker_images import SageMakerImages
         from cdk_triton.local.server import Routes, Server
+        from cdk_triton.local.service_quotas import service_quotas
 
         self._stopping.clear()
         self.directory.mkdir(parents=True, exist_ok=True)
@@ -218,6 +220,8 @@ class LocalAws:
         place = Place(self.directory.absolute(), self.region, self.account, variables, self.client, self.log)
         builds, jobs = CodeBuild(place), Processing(place)
         self._routes.codebuild, self._routes.processing = builds.api, jobs.api
+        self._routes.images = SageMakerImages(self.region)
+        self._routes.quotas = service_quotas(self.region, self.account)
         engine = Engine(self, region=self.region, account=self.account, log=self.log)
         self._routes.cloudformation = CloudFormationApi(engine, self)
         self._routes.lambdas = self._lambdas

@@ -43,6 +43,9 @@ DIFFERENCES = (
     "`/opt/ml` leads into a processing job's own directory where its entrypoint, arguments and environment name it; a "
     "program that has the path in its code finds this machine's.",
     "A processing job that fails or is stopped uploads its outputs of mode `Continuous`, and none of mode `EndOfJob`.",
+    "Every service quota of an endpoint with GPUs and of its builds is 100, and nothing enforces it; those of other "
+    "services are refused.",
+    "The accounts that SageMaker's Triton images are in have those of this library's table, for BatchGetImage alone.",
     "Auto scaling, alarms, schedules and lifecycle rules are recorded and never act.",
     "IAM, bucket, queue and key policies are recorded and never enforced; nothing is encrypted.",
     "State is in memory and ends with the process; S3 objects above 5 MB are in unnamed temporary files.",

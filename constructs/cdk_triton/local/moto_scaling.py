@@ -10,6 +10,8 @@ import functools
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from cdk_triton.local.moto_roles import make_scaling_role
+
 __all__ = ["correct_scaling", "scaled_variants"]
 
 _VARIANTS = ("sagemaker", "sagemaker:variant:DesiredInstanceCount")
@@ -55,6 +57,7 @@ def _register(original: Any) -> Any:
             summary = None if endpoint is None else _variants_of(endpoint).get(variant)
             if summary is None:
                 raise AWSValidationException(f"SageMaker endpoint variant doesn't exist: {r_id}")
+            make_scaling_role(backend.account_id, backend.region_name)
             target = original(backend, namespace, r_id, dimension, **more)
             for number in ("DesiredInstanceCount", "CurrentInstanceCount"):
                 summary[number] = min(max(summary.get(number, 1), target.min_capacity), target.max_capacity)

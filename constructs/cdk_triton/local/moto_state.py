@@ -1,8 +1,8 @@
 """The state that moto keeps, and where moto 5.2.5 has to be put right for it.
 
 moto's backends belong to the process, so one process holds one local AWS. Everything that touches moto beyond its HTTP
-interface is here and in `moto_scaling`; each correction says what it corrects, and a test fails when moto no longer
-needs it.
+interface is here, in `moto_roles` and in `moto_scaling`; each correction says what it corrects, and a test fails when
+moto no longer needs it.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from cdk_triton.local.lambdas import FunctionCode
+from cdk_triton.local.moto_roles import correct_roles
 from cdk_triton.local.moto_scaling import correct_scaling, scaled_variants
 
 __all__ = ["MotoState"]
@@ -99,6 +100,7 @@ def _correct() -> None:
     setattr(FakeBucket, "get_permission", _neutral)  # noqa: B010  a plain assignment is no assignment to mypy
     # moto's list of instance types ends with g4dn, p3 and inf1; botocore's is the service's own.
     setattr(FakeEndpointConfig, "validate_instance_type", _known_instance_type)  # noqa: B010
+    correct_roles()
     correct_scaling()
 
 

@@ -31,6 +31,7 @@ from cdk_triton.local.endpoints import EndpointHost, Invocation
 from cdk_triton.local.jobs.wire import JsonApi
 from cdk_triton.local.lambdas import FunctionError
 from cdk_triton.local.sagemaker_endpoints import EndpointOperations, SageMakerError
+from cdk_triton.local.sagemaker_images import SageMakerImages
 
 __all__ = ["HOST", "ResponseMailbox", "Routes", "Server"]
 
@@ -91,16 +92,18 @@ class Routes:
         moto: the application behind everything that is not answered here.
 
     Attributes:
-        cloudformation, codebuild, endpoints, host, lambdas, processing: set before the server is started; they need
-            its URL.
+        cloudformation, codebuild, endpoints, host, images, lambdas, processing, quotas: set before the server is
+            started; some need its URL.
     """
 
     cloudformation: CloudFormation
     codebuild: JsonApi
     endpoints: EndpointOperations
     host: EndpointHost
+    images: SageMakerImages
     lambdas: Lambdas
     processing: JsonApi
+    quotas: JsonApi
 
     def __init__(self, moto: Callable[[dict[str, Any], StartResponse], Iterable[bytes]]) -> None:
         self._moto = moto
@@ -125,8 +128,11 @@ class Routes:
         operation = environ.get("HTTP_X_AMZ_TARGET", "").rpartition(".")[2]
         if service == "cloudformation":
             return _sent(self.cloudformation.answer(Request(environ).get_data()))(environ, start_response)
-        if service == "codebuild":
-            return _sent(self.codebuild.answer(operation, Request(environ).get_data()))(environ, start_response)
+        if service in ("codebuild", "servicequotas"):
+            api = self.codebuild if service == "codebuild" else self.quotas
+            return _sent(api.answer(operation, Request(environ).get_data()))(environ, start_response)
+        if service == "ecr" and operation == "BatchGetImage":
+            return self._images(environ, start_response)
         if service == "sagemaker" and operation in self.processing:
             return _sent(self.processing.answer(operation, Request(environ).get_data()))(environ, start_response)
         if runtime := _RUNTIME.match(path):
@@ -164,6 +170,14 @@ class Routes:
         if request.headers.get("X-Amz-Invocation-Type") == "Event":
             return Response(status=202)
         return Response(json.dumps(result), 200, headers)
+
+    def _images(self, environ: dict[str, Any], start_response: StartResponse) -> Iterable[bytes]:
+        """ECR's BatchGetImage: SageMaker's accounts have images; those of this account are moto's."""
+        body = Request(environ).get_data(cache=True)
+        reply = self.images.answer(body)
+        if reply is None:
+            return self._moto(_rewound(environ, body), start_response)
+        return _sent(reply)(environ, start_response)
 
     def _sagemaker(self, operation: str, environ: dict[str, Any], start_response: StartResponse) -> Iterable[bytes]:
         """SageMaker's endpoint operations around moto's state."""
