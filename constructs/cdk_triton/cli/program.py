@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from cdk_triton.cli import artifacts, explain, local, validate
+from cdk_triton.cli import artifacts, doctor, explain, local, validate
 from cdk_triton.errors import CdkTritonError, RepositoryError
 
 __all__ = ["app", "main"]
@@ -22,14 +22,15 @@ _FRAMES_SHOWN = 3
 
 app = typer.Typer(
     name="cdk-triton",
-    help="NVIDIA Triton model ensembles on Amazon SageMaker: check a repository, look after an artifact store, run an "
-    "AWS on this machine.",
+    help="NVIDIA Triton model ensembles on Amazon SageMaker: check a repository, look for what a deployment would "
+    "fail for, look after an artifact store, run an AWS on this machine.",
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
 )
 app.command("validate")(validate.validate)
 app.command("explain")(explain.explain)
+app.command("doctor")(doctor.doctor)
 app.add_typer(artifacts.app, name="artifacts")
 app.add_typer(local.app, name="local")
 

@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from cdk_triton.cli.platform_option import platform_of
 from cdk_triton.errors import ConfigurationError
 
 if TYPE_CHECKING:
-    from cdk_triton.sagemaker import ServingPlatform
     from cdk_triton.triton import Finding, ModelRepository
     from cdk_triton.triton.checks import Report
 
@@ -86,7 +86,7 @@ def validate(
             "a multi-model endpoint loads what a caller asks for; the option is for --mode single",
             param_hint="--default-model" if default_model else "--additional-model",
         )
-    target = None if platform is None else _platform(platform)
+    target = None if platform is None else platform_of(platform)
     from cdk_triton.triton import ModelRepository, Severity
 
     with _without_collector():
@@ -114,18 +114,6 @@ def _without_collector() -> Iterator[None]:
         yield
     finally:
         gc.enable()
-
-
-def _platform(text: str) -> ServingPlatform:
-    release, slash, instance_type = text.partition("/")
-    if not (release and slash and instance_type):
-        raise typer.BadParameter(f"'{text}' is not RELEASE/INSTANCE, e.g. 25.09/ml.g5.xlarge", param_hint="--platform")
-    from cdk_triton.sagemaker import ServingPlatform
-
-    try:
-        return ServingPlatform(release=release, instance_type=instance_type)
-    except ConfigurationError as error:
-        raise typer.BadParameter(str(error), param_hint="--platform") from error
 
 
 def _print(output: Format, repository: ModelRepository, report: Report) -> None:

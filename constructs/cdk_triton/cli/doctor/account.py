@@ -1,0 +1,218 @@
+"""Who asks, in which region, and what every deployment needs in that account: the bootstrap, the role that scales."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final
+from urllib.parse import urlsplit
+
+import boto3
+from botocore.config import Config
+from botocore.exceptions import (
+    BotoCoreError,
+    ClientError,
+    ConnectionError,  # noqa: A004  botocore's: no connection could be made
+    HTTPClientError,
+    NoCredentialsError,
+    PartialCredentialsError,
+    ProfileNotFound,
+)
+
+from cdk_triton.cli.doctor.answers import Answer, State
+
+__all__ = ["SCALING_ROLE", "Account", "bootstrap", "refused", "scaling_role", "sign_in"]
+
+REGION_VARIABLES: Final = ("AWS_REGION", "AMAZON_REGION", "AWS_DEFAULT_REGION", "AMAZON_DEFAULT_REGION")
+"""Where the `cdk` command looks first, in this order (aws-cdk 2.1148.1, AwsCliCompatible.region); boto3 knows the third
+alone. A deployment goes where `cdk` says."""
+
+SCALING_SERVICE: Final = "sagemaker.application-autoscaling.amazonaws.com"
+SCALING_ROLE: Final = "AWSServiceRoleForApplicationAutoScaling_SageMakerEndpoint"
+"""Application Auto Scaling user guide, "Service-linked roles for Application Auto Scaling"."""
+
+LEAST_BOOTSTRAP: Final = 6
+"""What every stack asks for (MIN_BOOTSTRAP_STACK_VERSION of aws-cdk-lib's DefaultStackSynthesizer)."""
+
+DEFAULT_QUALIFIER: Final = "hnb659fds"
+_QUALIFIER_KEY: Final = "@aws-cdk/core:bootstrapQualifier"
+
+_CONFIG = Config(retries={"mode": "standard", "max_attempts": 3}, connect_timeout=5, read_timeout=20)
+_PATIENT = Config(retries={"mode": "standard", "max_attempts": 10}, connect_timeout=5, read_timeout=20)
+"""Service Quotas answers a listing page by page, and throttles early."""
+
+
+@dataclass(frozen=True)
+class Account:
+    """The account and region that a deployment from this shell goes to.
+
+    Attributes:
+        id: 12 digits.
+        region: such as "us-east-1".
+        session: boto3's.
+    """
+
+    id: str
+    region: str
+    session: boto3.Session
+    _clients: dict[str, Any] = field(default_factory=dict)
+
+    def client(self, service: str) -> Any:
+        """A client of a service."""
+        if service not in self._clients:
+            config = _PATIENT if service == "service-quotas" else _CONFIG
+            self._clients[service] = self.session.client(service, config=config)  # type: ignore[call-overload]  # the stubs know only names written out
+        return self._clients[service]
+
+
+def sign_in() -> tuple[list[Answer], Account | None]:
+    """Find out region and account, as the `cdk` command does.
+
+    Returns:
+        The answers about region and credentials, and the account if there is one that can be asked.
+    """
+    try:
+        session = boto3.Session(region_name=next(filter(None, map(os.environ.get, REGION_VARIABLES)), None))
+    except ProfileNotFound as error:
+        return [
+            Answer(
+                subject="credentials",
+                state=State.ERROR,
+                found=f"{error}",
+                mend="set AWS_PROFILE to one of `aws configure list-profiles`, or unset it",
+            )
+        ], None
+    region = session.region_name
+    if region is None:
+        return [
+            Answer(
+                subject="region",
+                state=State.ERROR,
+                found="none is set, and `cdk` would take that of this EC2 instance, or us-east-1",
+                mend="run: export AWS_REGION=us-east-1, or wherever the endpoint shall be",
+            )
+        ], None
+    where = Answer(subject="region", state=State.OK, found=region)
+    try:
+        identity = session.client("sts", config=_CONFIG).get_caller_identity()
+    except (BotoCoreError, ClientError) as error:
+        return [where, _who_failed(error, session)], None
+    arn = identity["Arn"]
+    who = Answer(subject="credentials", state=State.OK, found=f"{arn}{_where_from(session)}")
+    return [where, who], Account(identity["Account"], region, session)
+
+
+def bootstrap(account: Account) -> Answer:
+    """The CDK's own stack, which holds the bucket and roles of every deployment."""
+    qualifier = _qualifier(Path("cdk.json"))
+    place = f"aws://{account.id}/{account.region}"
+    command = f"cdk bootstrap {place}"
+    if qualifier != DEFAULT_QUALIFIER:
+        command += f" --qualifier {qualifier}"
+    name = f"/cdk-bootstrap/{qualifier}/version"
+    try:
+        version = int(account.client("ssm").get_parameter(Name=name)["Parameter"]["Value"])
+    except ClientError as error:
+        if _code(error) != "ParameterNotFound":
+            raise
+        return Answer(
+            subject="bootstrap",
+            state=State.ERROR,
+            found=f"{place} is not bootstrapped: there is no SSM parameter {name}",
+            mend=f"run: {command}",
+        )
+    if version < LEAST_BOOTSTRAP:
+        return Answer(
+            subject="bootstrap",
+            state=State.ERROR,
+            found=f"{place} has version {version}, and stacks need {LEAST_BOOTSTRAP} or later",
+            mend=f"run it again, with the options of the first time: {command}",
+        )
+    return Answer(subject="bootstrap", state=State.OK, found=f"version {version} in {place}")
+
+
+def scaling_role(account: Account) -> Answer:
+    """The service-linked role that changes the instance count of endpoints."""
+    try:
+        account.client("iam").get_role(RoleName=SCALING_ROLE)
+    except ClientError as error:
+        if _code(error) != "NoSuchEntity":
+            raise
+        return Answer(
+            subject="service-linked role",
+            state=State.WARNING,
+            found=f"there is no {SCALING_ROLE} yet; AWS makes it when the first endpoint is scaled, if who deploys has "
+            "iam:CreateServiceLinkedRole",
+            mend=f"where that is not allowed, have it made once: aws iam create-service-linked-role --aws-service-name "
+            f"{SCALING_SERVICE}",
+        )
+    return Answer(subject="service-linked role", state=State.OK, found=SCALING_ROLE)
+
+
+def refused(subject: str, error: BotoCoreError | ClientError) -> Answer:
+    """The answer where AWS gave none."""
+    if isinstance(error, ClientError):
+        return Answer(
+            subject=subject,
+            state=State.UNKNOWN,
+            found=f"AWS refused {error.operation_name} ({_code(error)}): {_message(error)}",
+            mend="ask somebody who may, or get the permissions that the user guide lists on the page of the command",
+        )
+    return Answer(
+        subject=subject,
+        state=State.UNKNOWN,
+        found=f"AWS gave no answer: {str(error).rstrip('.')}",
+        mend="check the network and run the command again",
+    )
+
+
+def _who_failed(error: BotoCoreError | ClientError, session: boto3.Session) -> Answer:
+    again = "sign in (`aws sso login`, `aws configure`) or choose another profile with AWS_PROFILE"
+    if isinstance(error, NoCredentialsError | PartialCredentialsError):
+        found = "there are none" if isinstance(error, NoCredentialsError) else str(error)
+        mend = f'{again}; for a try on this machine: eval "$(cdk-triton local up --detach)"'
+    elif isinstance(error, ClientError):
+        found, mend = f"AWS refused them ({_code(error)}): {_message(error)}", again
+    elif isinstance(error, ConnectionError | HTTPClientError):
+        found = f"AWS cannot be reached: {str(error).rstrip('.')}"
+        local = _is_local(session)
+        mend = (
+            'start the local AWS: eval "$(cdk-triton local up --detach)", or unset AWS_ENDPOINT_URL'
+            if local
+            else "check the network and the proxy settings HTTPS_PROXY and NO_PROXY"
+        )
+    else:  # a token of single sign-on that has expired, a process that failed
+        found, mend = str(error).rstrip("."), again
+    return Answer(subject="credentials", state=State.ERROR, found=found, mend=mend)
+
+
+def _is_local(session: boto3.Session) -> bool:
+    host = urlsplit(session.client("sts", config=_CONFIG).meta.endpoint_url).hostname
+    return host in ("127.0.0.1", "localhost")
+
+
+def _where_from(session: boto3.Session) -> str:
+    if _is_local(session):
+        return ", of the local AWS"
+    return "" if session.profile_name == "default" else f", of the profile {session.profile_name}"
+
+
+def _qualifier(configuration: Path) -> str:
+    """The qualifier of the bootstrap that the app in the working directory uses, as far as its cdk.json says."""
+    try:
+        document = json.loads(configuration.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return DEFAULT_QUALIFIER
+    context = document.get("context") if isinstance(document, Mapping) else None
+    return str(context.get(_QUALIFIER_KEY, DEFAULT_QUALIFIER)) if isinstance(context, Mapping) else DEFAULT_QUALIFIER
+
+
+def _code(error: ClientError) -> str:
+    return str(error.response.get("Error", {}).get("Code", ""))
+
+
+def _message(error: ClientError) -> str:
+    return str(error.response.get("Error", {}).get("Message") or "no reason given").rstrip(".")

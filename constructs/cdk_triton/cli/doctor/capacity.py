@@ -1,0 +1,152 @@
+"""What a platform needs of an account: its image, instances for the endpoint, a GPU to build on."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from botocore.exceptions import ClientError
+
+from cdk_triton.cli.doctor.answers import Answer, State
+from cdk_triton.cli.doctor.quotas import Quota, quotas
+from cdk_triton.errors import ConfigurationError
+from cdk_triton.sagemaker import (
+    REPOSITORY,
+    ServingPlatform,
+    accounts,
+    codebuild_gpu,
+    codebuild_gpu_regions,
+    processing_instance,
+)
+
+if TYPE_CHECKING:
+    from cdk_triton.cli.doctor.account import Account
+
+__all__ = ["build_gpu", "endpoint_instances", "image"]
+
+CODEBUILD_QUOTA: Final = "Concurrently running builds for Linux GPU Small environment"
+"""L-F1FE1B52, as listings of accounts show it; it is 0 in some new accounts and 300 in others."""
+
+MANIFESTS: Final = (
+    "application/vnd.docker.distribution.manifest.v2+json",
+    "application/vnd.docker.distribution.manifest.list.v2+json",
+    "application/vnd.oci.image.manifest.v1+json",
+    "application/vnd.oci.image.index.v1+json",
+)
+
+
+def image(account: Account, platform: ServingPlatform) -> Answer:
+    """SageMaker's image of the release, in the registry of the region.
+
+    Asked with BatchGetImage, the action by which images are pulled: owners of shared registries allow others that one,
+    and often no other.
+    """
+    name = platform.image_identity
+    try:
+        uri = platform.image_uri(account.region)
+    except ConfigurationError as error:  # the tables know of none there
+        found, _, mend = str(error).partition(": ")
+        return Answer(subject="image", state=State.ERROR, found=found, mend=mend)
+    try:
+        answer = account.client("ecr").batch_get_image(
+            registryId=accounts(str(platform.release))[account.region],
+            repositoryName=REPOSITORY,
+            imageIds=[{"imageTag": name.partition(":")[2]}],
+            acceptedMediaTypes=list(MANIFESTS),
+        )
+        missing = not answer["images"]
+    except ClientError as error:
+        if error.response["Error"]["Code"] != "RepositoryNotFoundException":
+            raise
+        missing = True
+    if missing:
+        return Answer(
+            subject="image",
+            state=State.ERROR,
+            found=f"{uri} does not exist",
+            mend="use another release or region, or build an image of your own and give the platform its digest",
+        )
+    return Answer(subject="image", state=State.OK, found=uri)
+
+
+def endpoint_instances(account: Account, platform: ServingPlatform) -> Answer:
+    """How many instances of the type endpoints may have."""
+    subject, name = "endpoint quota", f"{platform.instance_type} for endpoint usage"
+    quota = quotas(account, "sagemaker", [name]).get(name)
+    if quota is None:
+        return _unlisted(subject, name, account)
+    if quota.value == 0:
+        return Answer(
+            subject=subject,
+            state=State.ERROR,
+            found=f"no endpoint may have an {platform.instance_type}: the quota '{name}' is 0",
+            mend=_request(quota, account, 2),
+        )
+    if quota.value == 1:
+        # "SageMaker creates a new fleet during the deployment while maintaining the old fleet" (DeploymentConfig).
+        return Answer(
+            subject=subject,
+            state=State.WARNING,
+            found=f"the quota '{name}' is 1: enough for the first deployment of one instance, but an update of the "
+            "endpoint runs the old and the new one for a while",
+            mend=_request(quota, account, 2),
+        )
+    return Answer(
+        subject=subject,
+        state=State.OK,
+        found=f"{quota.value} instances of {platform.instance_type} for all endpoints of the region; an "
+        "update needs those of its endpoint once more",
+    )
+
+
+def build_gpu(account: Account, platform: ServingPlatform) -> Answer:
+    """A machine with the GPU to build on, of the service that a store chooses by itself.
+
+    That is CodeBuild where it has that GPU in the region, and SageMaker Processing elsewhere.
+    """
+    subject, processing = "build quota", processing_instance(platform.instance)
+    on_processing = processing and f"{processing.name} for processing job usage"
+    if platform.gpu == codebuild_gpu() and account.region in codebuild_gpu_regions():
+        service, name = "codebuild", CODEBUILD_QUOTA
+        other = "or give the store builders=[SageMakerProcessingBuilder()], which has a quota of its own: "
+        other += f"'{on_processing}'"
+    elif on_processing:
+        service, name, other = "sagemaker", on_processing, ""
+    else:
+        return Answer(
+            subject=subject,
+            state=State.WARNING,
+            found=f"neither CodeBuild nor SageMaker Processing has the {platform.gpu} of {platform.instance_type}",
+            mend="build on a machine of your own and put the results into the repository, or serve on another GPU; a "
+            "repository without recipes needs neither",
+        )
+    quota = quotas(account, service, [name]).get(name)
+    if quota is None:
+        return _unlisted(subject, name, account)
+    if quota.value == 0:
+        mend = f"{_request(quota, account, 1)}; a repository without recipes builds nothing"
+        return Answer(
+            subject=subject,
+            state=State.ERROR,
+            found=f"nothing can be built on an {platform.gpu}: the quota '{name}' of {_SERVICES[service]} is 0",
+            mend=f"{mend}; {other}" if other else mend,
+        )
+    return Answer(subject=subject, state=State.OK, found=f"{quota.value} at a time: {name}")
+
+
+_SERVICES: Final = {"codebuild": "CodeBuild", "sagemaker": "SageMaker"}
+
+
+def _unlisted(subject: str, name: str, account: Account) -> Answer:
+    return Answer(
+        subject=subject,
+        state=State.UNKNOWN,
+        found=f"Service Quotas lists no '{name}' in {account.region}",
+        mend="look whether the region offers it at all, and use another region or instance type if it does not",
+    )
+
+
+def _request(quota: Quota, account: Account, least: int) -> str:
+    return (
+        f"ask for at least {least}, which may take days: aws service-quotas request-service-quota-increase "
+        f"--service-code {quota.service} --quota-code {quota.code} --desired-value {least} --region {account.region}"
+    )

@@ -1,0 +1,98 @@
+"""The command: runs every check, prints each answer as it comes."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from functools import partial
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from cdk_triton.cli.doctor.answers import Answer, State
+from cdk_triton.cli.platform_option import platform_of
+from cdk_triton.cli.terminal import bold, coloured, fold, width
+
+if TYPE_CHECKING:
+    from cdk_triton.sagemaker import ServingPlatform
+
+__all__ = ["doctor"]
+
+_INDENT = "    "
+_OF_ACCOUNT = ("bootstrap", "service-linked role")
+_OF_PLATFORM = ("image", "endpoint quota", "build quota")
+
+PlatformOption = Annotated[
+    str | None,
+    typer.Option(
+        metavar="RELEASE/INSTANCE",
+        help="What the endpoint shall run on, e.g. 25.09/ml.g5.xlarge: its image and quotas are looked at, too.",
+    ),
+]
+
+
+def doctor(platform: PlatformOption = None) -> None:
+    """Look for what a first deployment would fail for; exit 1 if there is something."""
+    target = None if platform is None else platform_of(platform)
+    answers: list[Answer] = []
+    for answer in _examine(target):
+        answers.append(answer)
+        _print(answer)
+    states = Counter(answer.state for answer in answers)
+    typer.echo(
+        bold(f"{len(answers)} checks: {', '.join(_counted(states[each], each) for each in State if states[each])}")
+    )
+    for line in _left_out({answer.subject for answer in answers}, target):
+        typer.echo(fold(line, width(), indent=_INDENT, hanging=_INDENT))
+    if states[State.ERROR]:
+        raise typer.Exit(1)
+
+
+def _examine(platform: ServingPlatform | None) -> Iterator[Answer]:
+    """Every answer; without an account, those that this machine alone can give."""
+    from botocore.exceptions import BotoCoreError, ClientError
+
+    from cdk_triton.cli.doctor import account as accounts
+    from cdk_triton.cli.doctor import capacity, workstation
+
+    yield from (check() for check in (workstation.node, workstation.cdk_cli, workstation.disk))
+    answers, account = accounts.sign_in()
+    yield from answers
+    if account is None:
+        return
+    checks = [partial(check, account) for check in (accounts.bootstrap, accounts.scaling_role)]
+    if platform is not None:
+        of_platform = (capacity.image, capacity.endpoint_instances, capacity.build_gpu)
+        checks += [partial(check, account, platform) for check in of_platform]
+    for subject, check in zip(_OF_ACCOUNT + _OF_PLATFORM, checks, strict=False):
+        try:
+            yield check()
+        except (BotoCoreError, ClientError) as error:
+            yield accounts.refused(subject, error)
+
+
+def _print(answer: Answer) -> None:
+    state = f"{answer.state:<7}"
+    line = fold(f"{state}  {answer.subject}: {answer.found}", width(), hanging=_INDENT)
+    if answer.state in (State.ERROR, State.WARNING):
+        line = line.replace(state, coloured(state, answer.state), 1)
+    typer.echo(line)
+    if answer.mend:
+        typer.echo(fold(answer.mend, width(), indent=_INDENT, hanging=_INDENT))
+
+
+def _counted(count: int, state: State) -> str:
+    return f"{count} {state}{'s' * (count != 1 and state in (State.ERROR, State.WARNING))}"
+
+
+def _left_out(subjects: set[str], platform: ServingPlatform | None) -> Iterator[str]:
+    if platform is None:
+        yield (
+            f"left out because nobody said the platform: {', '.join(_OF_PLATFORM)}; add --platform, e.g. --platform "
+            "25.09/ml.g5.xlarge"
+        )
+    missing = [
+        each for each in (_OF_ACCOUNT if platform is None else _OF_ACCOUNT + _OF_PLATFORM) if each not in subjects
+    ]
+    if missing:
+        yield f"left out because there is no account to ask: {', '.join(missing)}"

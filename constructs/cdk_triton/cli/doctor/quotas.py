@@ -1,0 +1,56 @@
+"""Service quotas by name: SageMaker has some thousands, each with a code that no table of ours knows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from cdk_triton.cli.doctor.account import Account
+
+__all__ = ["Quota", "quotas"]
+
+
+@dataclass(frozen=True)
+class Quota:
+    """A quota of the account in its region.
+
+    Attributes:
+        service: the code of the service, such as "sagemaker".
+        code: such as "L-F1FE1B52".
+        name: such as "ml.g5.2xlarge for endpoint usage".
+        value: how many.
+    """
+
+    service: str
+    code: str
+    name: str
+    value: int
+
+
+def quotas(account: Account, service: str, names: Sequence[str]) -> dict[str, Quota]:
+    """The quotas of a service that have these names, as far as there are such.
+
+    The value that was applied to the account counts; a quota that has none there keeps the service's default, which is
+    listed elsewhere (ListServiceQuotas: "If the applied quota value is not available for a quota, the quota is not
+    retrieved").
+
+    Raises:
+        ClientError, BotoCoreError: AWS refused, or could not be asked.
+    """
+    found: dict[str, Quota] = {}
+    for operation in ("list_service_quotas", "list_aws_default_service_quotas"):
+        for each in _listed(account, operation, service):
+            if len(found) == len(names):
+                return found
+            name = each["QuotaName"]
+            if name in names and name not in found:
+                found[name] = Quota(service, each["QuotaCode"], name, int(each["Value"]))
+    return found
+
+
+def _listed(account: Account, operation: str, service: str) -> Iterator[Any]:
+    pages = account.client("service-quotas").get_paginator(operation)
+    for page in pages.paginate(ServiceCode=service, PaginationConfig={"PageSize": 100}):
+        yield from page["Quotas"]

@@ -1,0 +1,31 @@
+"""`RELEASE/INSTANCE`, as the commands take a platform."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import typer
+
+from cdk_triton.errors import ConfigurationError
+
+if TYPE_CHECKING:
+    from cdk_triton.sagemaker import ServingPlatform
+
+__all__ = ["platform_of"]
+
+
+def platform_of(text: str) -> ServingPlatform:
+    """The platform that the option `--platform` names.
+
+    Raises:
+        BadParameter: it does not have that form, or there is no such platform.
+    """
+    release, slash, instance_type = text.partition("/")
+    if not (release and slash and instance_type):
+        raise typer.BadParameter(f"'{text}' is not RELEASE/INSTANCE, e.g. 25.09/ml.g5.xlarge", param_hint="--platform")
+    from cdk_triton.sagemaker import ServingPlatform
+
+    try:
+        return ServingPlatform(release=release, instance_type=instance_type)
+    except ConfigurationError as error:
+        raise typer.BadParameter(str(error), param_hint="--platform") from error

@@ -1,0 +1,156 @@
+"""A machine and a local AWS that are fit for a deployment, and what AWS may answer instead."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import shutil
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from unittest.mock import Mock
+
+import boto3
+import pytest
+from botocore.awsrequest import AWSResponse
+from botocore.compat import HTTPHeaders
+from botocore.loaders import Loader
+
+from cdk_triton.local.aws import LocalAws
+from cdk_triton.local.variables import misleading
+
+_LOADER = Loader()  # reading the service models takes most of a command's time; the tests do it once
+
+
+class Raw(io.BytesIO):
+    """A body as urllib3 hands it out."""
+
+    def stream(self, **_: Any) -> Iterator[bytes]:
+        yield self.read()
+
+
+class Aws:
+    """The local AWS, with other answers to some operations."""
+
+    def __init__(self, local: LocalAws) -> None:
+        self.local = local
+        self._answers: dict[str, tuple[int, bytes]] = {}
+
+    def answers(self, operation: str, document: Mapping[str, Any] | str, status: int = 200) -> None:
+        """Let an operation answer so."""
+        self._answers[operation] = (status, (document if isinstance(document, str) else json.dumps(document)).encode())
+
+    def refuses(self, operation: str, code: str, message: str) -> None:
+        """Let an operation fail, in the words of its protocol."""
+        if operation in ("GetCallerIdentity", "GetRole"):
+            xml = f"<ErrorResponse><Error><Code>{code}</Code><Message>{message}</Message></Error></ErrorResponse>"
+            self.answers(operation, xml, 403)
+        else:
+            self.answers(operation, {"__type": code, "message": message}, 400)
+
+    def before_send(self, request: Any, event_name: str, **_: Any) -> Any:
+        answer = self._answers.get(event_name.rpartition(".")[2])
+        return None if answer is None else AWSResponse(request.url, answer[0], HTTPHeaders(), Raw(answer[1]))
+
+
+@dataclass(frozen=True)
+class Visit:
+    """How the command ended."""
+
+    status: int
+    out: str
+    err: str
+
+    @property
+    def said_to_stderr(self) -> str:
+        return " ".join(self.err.replace("│", " ").split())
+
+    def said(self, subject: str) -> str:
+        """What is said of one subject, with its mend."""
+        lines = self.out.splitlines()
+        (number,) = (i for i, line in enumerate(lines) if line[9:].startswith(f"{subject}: "))
+        return "\n".join([lines[number], *(line for line in lines[number + 1 : number + 2] if line.startswith("    "))])
+
+
+@pytest.fixture(scope="module")
+def _local(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalAws]:
+    with LocalAws(tmp_path_factory.mktemp("aws"), host_factory=lambda _: Mock()) as aws:
+        aws.client("ssm").put_parameter(Name="/cdk-bootstrap/hnb659fds/version", Value="29", Type="String")
+        aws.client("iam").create_service_linked_role(AWSServiceName="sagemaker.application-autoscaling.amazonaws.com")
+        yield aws
+
+
+@pytest.fixture
+def aws(_local: LocalAws, monkeypatch: pytest.MonkeyPatch) -> Aws:
+    """The local AWS, to which the environment of this process leads."""
+    for name in misleading(os.environ):
+        monkeypatch.delenv(name)
+    for name, value in _local.environment().items():
+        monkeypatch.setenv(name, value)
+    found = Aws(_local)
+
+    class Session(boto3.Session):
+        def __init__(self, **more: Any) -> None:
+            super().__init__(**more)
+            self._session.register_component("data_loader", _LOADER)
+            self.events.register("before-send", found.before_send)
+
+    monkeypatch.setattr(boto3, "Session", Session)
+    return found
+
+
+@pytest.fixture
+def programs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str, str], Path]:
+    """Makes a program that prints a version, on a PATH that has nothing else."""
+    directory = tmp_path / "bin"
+    directory.mkdir()
+    monkeypatch.setenv("PATH", str(directory))
+    monkeypatch.delenv("JSII_NODE", raising=False)
+
+    def make(name: str, version: str) -> Path:
+        path = directory / name
+        path.write_text(f"#!/bin/sh\necho '{version}'\n")
+        path.chmod(0o755)
+        return path
+
+    return make
+
+
+@pytest.fixture
+def free(monkeypatch: pytest.MonkeyPatch) -> Callable[[float], None]:
+    """Says how many bytes of the disk are free."""
+
+    def say(size: float) -> None:
+        monkeypatch.setattr(shutil, "disk_usage", lambda _: Mock(free=int(size)))
+
+    return say
+
+
+@pytest.fixture(autouse=True)
+def here(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    programs: Callable[[str, str], Path],
+    free: Callable[[float], None],
+) -> Path:
+    """A machine that is fit for a deployment, in a directory of its own."""
+    programs("node", "v24.19.0")
+    programs("cdk", "2.1148.1 (build fcf5e34)")
+    free(50e9)
+    directory = tmp_path / "project"
+    directory.mkdir()
+    monkeypatch.chdir(directory)
+    return directory
+
+
+@pytest.fixture
+def doctor(run: Callable[..., Any]) -> Callable[..., Visit]:
+    """The command."""
+
+    def call(*arguments: str) -> Visit:
+        outcome = run("doctor", *arguments)
+        return Visit(outcome.status, outcome.out, outcome.err)
+
+    return call
