@@ -15,6 +15,7 @@ from aws_cdk import aws_kms as kms
 from aws_cdk import aws_s3 as s3
 from aws_cdk import aws_sagemaker as sagemaker
 from aws_cdk.assertions import Template
+from moto.events.models import EventPattern
 
 from cdk_triton import Canary, Capacity, DataCapture, ServingPlatform, TritonEndpoint, TritonVariant
 from cdk_triton.local.aws import LocalAws
@@ -156,6 +157,32 @@ def test_the_rule_knows_the_configuration_in_service(search: Search) -> None:
 
     assert expected in search.pattern()["detail"]["$or"]
     assert search.pattern()["detail"]["EndpointName"] == ["Search"]
+
+
+def matches(search: Search, **detail: Any) -> bool:
+    """Whether the rule takes an event, shaped as SageMaker's guide shows it, of the configuration in service."""
+    event = {
+        "source": "aws.sagemaker",
+        "detail-type": "SageMaker Endpoint State Change",
+        "resources": ["arn:aws:sagemaker:us-east-1:123456789012:endpoint/search"],
+        "detail": {
+            "EndpointName": "Search",
+            "EndpointConfigName": config_name(search),
+            "EndpointStatus": "IN_SERVICE",
+            "Tags": {},
+            **detail,
+        },
+    }
+    return bool(EventPattern(None, search.pattern()).matches_event(event))  # type: ignore[arg-type]  # no time, no id
+
+
+def test_the_rule_takes_the_events_of_a_rollback_and_no_others(search: Search) -> None:
+    assert not matches(search)
+    assert not matches(search, EndpointStatus="UPDATING", EndpointConfigName="before")
+    assert not matches(search, EndpointName="Other", EndpointConfigName="before")
+    assert matches(search, EndpointConfigName="before")
+    for status in ("FAILED", "ROLLING_BACK", "UPDATE_ROLLBACK_FAILED"):
+        assert matches(search, EndpointStatus=status)
 
 
 def config_name(search: Search) -> str:
