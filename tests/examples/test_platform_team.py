@@ -29,3 +29,12 @@ def test_its_wheel_has_the_package_and_nothing_else(tmp_path: Path) -> None:
     names = {name for name in zipfile.ZipFile(wheel).namelist() if ".dist-info/" not in name}
 
     assert names == {f"acme_triton/{name}" for name in ("__init__.py", "account.py", "endpoint.py", "py.typed")}
+
+
+def test_the_guide_shows_the_construct_as_it_is() -> None:
+    guide = (PACKAGE.parents[1] / "docs" / "platform_teams.md").read_text(encoding="utf-8")
+    construct = (PACKAGE / "acme_triton" / "endpoint.py").read_text(encoding="utf-8")
+    shown = guide.partition("super().__init__(scope, id)\n")[2].partition("```")[0]
+
+    assert shown.strip() in construct
+    assert 'AcmeEndpoint(\n    Stack(app, "Search")' in guide
