@@ -47,7 +47,8 @@ def test_a_plan_puts_everything_where_it_is_documented(world: World) -> None:
         "source10": source_key(repository)[:10],
     }
     guide = documented((world.root / "docs" / "concepts.md").read_text())
-    lines = [line for line in guide if not line.startswith("staging/")]  # the handler's
+    # What is staged is the handler's, and files are of another kind of model.
+    lines = [line for line in guide if not line.startswith("staging/") and "<path>" not in line]
     keys = [re.sub("<([^>]*)>", lambda word: words[word[1]], line).split()[0] for line in lines]
     (commit,), (copy,) = plan["commits"], plan["fleet"]["copies"]
     assert commit["repository"] == "directory"
@@ -57,6 +58,24 @@ def test_a_plan_puts_everything_where_it_is_documented(world: World) -> None:
         copy["target"],
         plan["fleet"]["index"],
     ]
+
+
+def test_a_plan_puts_files_where_it_is_documented(world: World) -> None:
+    app = world.app()
+    stack = cdk.Stack(app, "Stack")
+    repository = world.repository("directory")
+    TritonModel(stack, "Model", repository=repository, platform=world.platform, uncompressed=True)
+    (commit,) = world.plan(app, world.only(stack, "Custom::TritonArtifacts"))["commits"]
+
+    words = {
+        "repository": "directory",
+        "artifact key": artifact_key(repository, world.platform, uncompressed=True),
+        "path": commit["files"][0]["path"],
+    }
+    guide = documented((world.root / "docs" / "concepts.md").read_text())
+    (line,) = (line for line in guide if "<path>" in line)
+    key = re.sub("<([^>]*)>", lambda word: words[word[1]], line).split()[0]
+    assert key == commit["archive"] + commit["files"][0]["path"]
 
 
 def test_a_model_with_another_id_leaves_the_old_one_what_it_may_read(world: World) -> None:

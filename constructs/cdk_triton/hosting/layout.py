@@ -3,7 +3,7 @@
 ::
 
     artifacts/<repository>/<artifact key>/model.tar.gz        immutable
-    artifacts/<repository>/<artifact key>/files/<path>        instead of the archive, where files are served as they are
+    artifacts/<repository>/<artifact key>/files/<path>        instead of the archive, for a model with uncompressed=True
     artifacts/<repository>/<artifact key>/manifest.json       written last: the commit
     fleets/<fleet>/<release>-<gpu>/<ensemble>-<source10>.tar.gz
     fleets/<fleet>/<release>-<gpu>/index.json                 current and previous target models
