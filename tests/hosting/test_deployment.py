@@ -285,6 +285,25 @@ class TestAlarms:
         with pytest.raises(RuntimeError, match="cycle"):
             Template.from_stack(stack)
 
+    def test_an_alarm_is_named_once(self, world: World, stack: cdk.Stack, model: TritonModel) -> None:
+        alarm = outside_alarm(stack)
+        policy = AllAtOnce(termination_wait=MINUTE, alarms=[alarm, alarm])
+        endpoint = TritonEndpoint(stack, "Endpoint", model=model, endpoint_name="search", deployment=policy)
+        endpoint.add_rollback_alarms(alarm)
+
+        rollback = properties(world, stack)["DeploymentConfig"]["AutoRollbackConfiguration"]
+        assert rollback == {"Alarms": [{"AlarmName": "Outside"}]}
+
+    def test_a_composite_alarm_and_none_are_refused(self, stack: cdk.Stack, model: TritonModel) -> None:
+        endpoint = TritonEndpoint(stack, "Endpoint", model=model, endpoint_name="search", deployment=self.policy)
+        rule = cloudwatch.AlarmRule.from_alarm(outside_alarm(stack), cloudwatch.AlarmState.ALARM)
+        composite = cloudwatch.CompositeAlarm(stack, "Composite", alarm_rule=rule)
+
+        with pytest.raises(ConfigurationError, match="the alarm Stack/Composite is a composite one"):
+            endpoint.add_rollback_alarms(composite)
+        with pytest.raises(ConfigurationError, match="Stack/Endpoint is given no rollback alarm"):
+            endpoint.add_rollback_alarms()
+
     @pytest.mark.parametrize("expression", [False, True], ids=["metric", "expression"])
     def test_an_alarm_that_comes_after_the_endpoint_is_refused(
         self, stack: cdk.Stack, model: TritonModel, expression: bool

@@ -310,7 +310,8 @@ class TritonEndpoint(Resource, VariantMetrics):
 
         Raises:
             ConfigurationError: there is no deployment policy that waits, the endpoint has no literal `endpoint_name`,
-                or there are more alarms than SageMaker watches.
+                there are none or more alarms than SageMaker watches, or one that is composite or names the endpoint by
+                an attribute.
         """
         self._updates.add_alarms(alarms)
 

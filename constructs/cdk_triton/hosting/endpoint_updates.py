@@ -97,8 +97,8 @@ class EndpointUpdates:
         """Let alarms roll an update back.
 
         Raises:
-            ConfigurationError: there is no policy that would watch them, no literal endpoint name, too many alarms, or
-                one that needs the endpoint to be there first.
+            ConfigurationError: there is no policy that would watch them, no literal endpoint name, none or too many
+                alarms, a composite one, or one that needs the endpoint to be there first.
         """
         path = self._scope.node.path
         if self._policy is None:
@@ -106,16 +106,23 @@ class EndpointUpdates:
                 f"{path} has rollback alarms and no deployment policy, so that SageMaker ends the old instances before "
                 "any alarm can go off: pass one that waits, such as deployment=AllAtOnce(termination_wait=…)"
             )
+        if not alarms:
+            raise ConfigurationError(f"{path} is given no rollback alarm: name one, or leave the call out")
         require_name(self._endpoint.endpoint_name, path, "rollback alarms")
-        check_alarms(self._policy, [*self._alarms, *alarms])
-        for alarm in alarms:
+        known = {alarm.node.path for alarm in self._alarms}
+        new = list({alarm.node.path: alarm for alarm in alarms if alarm.node.path not in known}.values())
+        check_alarms(self._policy, [*self._alarms, *new])
+        for alarm in new:
+            self._refuse_composite(alarm)
             self._refuse_cycle(alarm)
-        self._alarms += alarms
+        if not new:
+            return
+        self._alarms += new
         self._render(self._policy)
         # "Ensure that your IAM execution role has permission to perform the cloudwatch:DescribeAlarms action on the
         # auto-rollback alarms you specify" ("Auto-Rollback Configuration and Monitoring").
         statement = iam.PolicyStatement(
-            actions=["cloudwatch:DescribeAlarms"], resources=[alarm.alarm_arn for alarm in alarms]
+            actions=["cloudwatch:DescribeAlarms"], resources=[alarm.alarm_arn for alarm in new]
         )
         allow_models(self._scope, "RollbackAlarms", self._endpoint, self._variants, [statement])
         Annotations.of(self._scope).acknowledge_warning(NO_ALARMS_WARNING, "it has alarms now")
@@ -137,6 +144,15 @@ class EndpointUpdates:
         self._endpoint.exclude_retained_variant_properties = [
             sagemaker.CfnEndpoint.VariantPropertyProperty(variant_property_type="DesiredWeight")
         ]
+
+    @staticmethod
+    def _refuse_composite(alarm: cloudwatch.IAlarm) -> None:
+        """Refuse a composite alarm: only who may describe all alarms of the account may see it (DescribeAlarms)."""
+        if isinstance(alarm, cloudwatch.CompositeAlarm):
+            raise ConfigurationError(
+                f"the alarm {alarm.node.path} is a composite one, which the models' roles could see only with a "
+                "permission for every alarm of the account: name the alarms that it is made of"
+            )
 
     def _refuse_cycle(self, alarm: cloudwatch.IAlarm) -> None:
         """Refuse an alarm with the endpoint's attributes in its dimensions, as `endpoint.endpoint_name` is one."""
