@@ -330,6 +330,18 @@ class TestVpcEndpoints:
         assert set(add_vpc_endpoints(vpc, without=others)) == {"s3"}
         assert not world.resources(stack, GROUP)
 
+    @pytest.mark.parametrize("unknown", ["vpc_cidr_block", "private_subnet_route_table_ids"])
+    def test_need_to_know_the_vpc(self, stack: cdk.Stack, unknown: str) -> None:
+        known: Any = {name: value for name, value in VPC.items() if name != unknown}
+        vpc = ec2.Vpc.from_vpc_attributes(stack, "Unknown", **known)
+        with pytest.raises(ConfigurationError, match="Stack/Unknown was imported without its route tables or its CIDR"):
+            add_vpc_endpoints(vpc)
+
+    def test_cannot_be_added_twice(self, vpc: ec2.IVpc) -> None:
+        add_vpc_endpoints(vpc)
+        with pytest.raises(RuntimeError, match="already a Construct with name"):
+            add_vpc_endpoints(vpc)
+
     def test_are_not_left_out_by_a_name_that_is_none(self, vpc: ec2.IVpc) -> None:
         with pytest.raises(ConfigurationError, match="without='S3' is no service that gets a VPC endpoint: use any of"):
             add_vpc_endpoints(vpc, without=["S3"])

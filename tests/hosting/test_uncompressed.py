@@ -134,6 +134,13 @@ def test_the_role_reads_the_files_by_the_repositorys_prefix(world: World, stack:
     assert "/artifacts/text/*" in json.dumps(world.template(stack))
 
 
+def test_cdks_validation_of_templates_finds_nothing(world: World) -> None:
+    stack = cdk.Stack(world.app(validated=True), "Stack")
+    make(world, stack)
+
+    assert world.template(stack)  # an error would be raised
+
+
 class TestIsRefused:
     def test_with_recipes(self, world: World, stack: cdk.Stack) -> None:
         repository = world.repository_with_plan()

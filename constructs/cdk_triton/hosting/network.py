@@ -228,15 +228,29 @@ def add_vpc_endpoints(
         The new ones, by service.
 
     Raises:
-        ConfigurationError: `without` names another service.
+        ConfigurationError: `without` names another service, or an imported VPC lacks what is needed of it.
     """
     if unknown := sorted(set(without) - set(VPC_ENDPOINTS)):
         raise ConfigurationError(
             f"without={unknown[0]!r} is no service that gets a VPC endpoint: use any of {', '.join(VPC_ENDPOINTS)}"
         )
-    group = _endpoints_group(vpc) if set(VPC_ENDPOINTS) - set(without) - {"s3"} else None
+    try:
+        return _add_vpc_endpoints(vpc, subnets, [service for service in VPC_ENDPOINTS if service not in without])
+    except RuntimeError as error:  # jsii's, of whatever CDK refuses
+        if not any(sign in str(error) for sign in ("vpcCidrBlock", "route table")):
+            raise
+        raise ConfigurationError(
+            f"{vpc.node.path} was imported without its route tables or its CIDR block, which VPC endpoints need: "
+            "import it by Vpc.from_lookup, or give from_vpc_attributes vpc_cidr_block and the ids of the route tables"
+        ) from error
+
+
+def _add_vpc_endpoints(
+    vpc: ec2.IVpc, subnets: ec2.SubnetSelection | None, services: Sequence[str]
+) -> Mapping[str, ec2.VpcEndpoint]:
+    group = _endpoints_group(vpc) if set(services) - {"s3"} else None
     added: dict[str, ec2.VpcEndpoint] = {}
-    for service in (service for service in VPC_ENDPOINTS if service not in without):
+    for service in services:
         id = f"Triton{''.join(part.capitalize() for part in service.split('.'))}"  # noqa: A001 - CDK's name
         if group is None or service == "s3":
             added[service] = vpc.add_gateway_endpoint(id, service=ec2.GatewayVpcEndpointAwsService.S3)
