@@ -14,7 +14,15 @@ from aws_cdk import aws_kms as kms
 from aws_cdk import aws_s3 as s3
 from aws_cdk.assertions import Annotations, Match
 
-from cdk_triton import AllAtOnce, DataCapture, TritonEndpoint, TritonModel, TritonMultiModel, TritonVariant
+from cdk_triton import (
+    AllAtOnce,
+    DataCapture,
+    TritonArtifactStore,
+    TritonEndpoint,
+    TritonModel,
+    TritonMultiModel,
+    TritonVariant,
+)
 from cdk_triton.errors import ConfigurationError
 
 if TYPE_CHECKING:
@@ -174,6 +182,14 @@ def test_what_sagemaker_would_refuse_or_what_keeps_nothing_is_refused(
 ) -> None:
     with pytest.raises(ConfigurationError, match=message):
         DataCapture(**{"bucket": bucket, "sampling_percentage": 5, **arguments})
+
+
+def test_no_model_writes_where_archives_are(stack: cdk.Stack) -> None:
+    store = TritonArtifactStore(stack, "Store")
+    DataCapture(bucket=store.bucket, sampling_percentage=5)
+    for prefix in ("artifacts", "fleets/text", "staging/x"):
+        with pytest.raises(ConfigurationError, match="in the bucket of the artifact store Stack/Store, so that models"):
+            DataCapture(bucket=store.bucket, sampling_percentage=5, prefix=prefix)
 
 
 def test_a_token_is_a_percentage(world: World, stack: cdk.Stack, model: TritonModel, bucket: s3.IBucket) -> None:

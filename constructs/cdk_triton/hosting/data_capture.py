@@ -24,6 +24,7 @@ from constructs import Construct, IConstruct
 from cdk_triton.errors import ConfigurationError
 from cdk_triton.hosting.acknowledgements import acknowledge_wildcard, objects_as_imported
 from cdk_triton.hosting.role_additions import allow_models
+from cdk_triton.hosting.store import TritonArtifactStore
 from cdk_triton.hosting.variant import TritonVariant, is_token
 
 __all__ = ["DataCapture", "allow_capture", "capture_property", "warn_about_capture"]
@@ -32,6 +33,8 @@ JSON_CONTENT_TYPES = ("application/json",)
 """What Triton reads and writes as JSON: captured as text."""
 
 FLEET_WARNING = "cdk-triton:CaptureOfFleet"
+
+_OF_THE_STORE = ("artifacts", "fleets", "staging")  # see `layout`
 
 _PREFIX = re.compile(r"[A-Za-z0-9._-]+(/[A-Za-z0-9._-]+)*")
 _MAX_PREFIX_LENGTH = 400  # a DestinationS3Uri has 512 characters, of which a bucket takes up to 69
@@ -51,7 +54,8 @@ class DataCapture:
         encryption_key: what they are encrypted with; by default the bucket's own key, where it has one.
 
     Raises:
-        ConfigurationError: the percentage is out of its range, the prefix is none, or there is nothing to keep.
+        ConfigurationError: the percentage is out of its range, the prefix is none or belongs to an artifact store, or
+            there is nothing to keep.
     """
 
     bucket: s3.IBucket
@@ -73,6 +77,12 @@ class DataCapture:
             raise ConfigurationError(
                 f"prefix of a DataCapture is {self.prefix!r}: use up to {_MAX_PREFIX_LENGTH} letters, digits, '.', '_' "
                 "and '-', with '/' only between them"
+            )
+        store = self.bucket.node.scope
+        if isinstance(store, TritonArtifactStore) and self.prefix.partition("/")[0] in _OF_THE_STORE:
+            raise ConfigurationError(
+                f"prefix of a DataCapture is {self.prefix!r} in the bucket of the artifact store {store.node.path}, so "
+                "that models could write where archives are: use another prefix, or better another bucket"
             )
         if not (self.inputs or self.outputs):
             raise ConfigurationError("a DataCapture has neither inputs nor outputs: keep at least one of them")
