@@ -5,9 +5,12 @@
 
 from __future__ import annotations
 
+import importlib
+import importlib.util
 import os
 import re
 import shutil
+import sys
 from collections import defaultdict
 from collections.abc import Callable
 from pathlib import Path
@@ -44,7 +47,50 @@ def every_option(world: World) -> cdk.App:
     return app
 
 
-EXAMPLES: dict[str, Callable[[World], cdk.App]] = {"`app.py`": example_app, "every option": every_option}
+def pipeline_stages(world: World) -> cdk.App:
+    """What a pipeline deploys, to an account that builds and to one that promotes; the pipeline itself is CDK's."""
+    module = program("pipeline_app", ROOT / "examples" / "pipeline_app.py")
+    prepared = shutil.ignore_patterns("*.onnx", "vendor", "tokenizer.json")
+    ensemble = world.directory / "model_assets" / "sentence_embedding"
+    shutil.copytree(ROOT / "model_assets" / "sentence_embedding", ensemble, ignore=prepared)
+    (ensemble / "preprocess" / "1" / "vendor" / "tokenizers").mkdir(parents=True)
+    (ensemble / "preprocess" / "1" / "vendor" / "tokenizers" / "__init__.py").write_text("")
+    (ensemble / "preprocess" / "1" / "tokenizer.json").write_text("{}")
+    module.ASSETS = world.directory / "model_assets"
+    tested: dict[str, Any] = {
+        module.TESTED_BUCKET: "tested-artifacts",
+        module.TESTED_KEY: "arn:aws:kms:eu-west-1:222222222222:key/1234abcd",
+    }
+    app = world.app("cdk.out.pipeline", **tested)
+    module.Serving(app, "Test", module.TEST, read_by=module.LIVE.account)
+    module.Serving(app, "Live", module.LIVE, promotes=True)
+    return app
+
+
+def platform_team(world: World) -> cdk.App:
+    with pytest.MonkeyPatch.context() as during:
+        during.syspath_prepend(ROOT / "examples" / "platform_team")
+        acme = importlib.import_module("acme_triton")
+    app = world.app("cdk.out.company")
+    acme.AcmeEndpoint(cdk.Stack(app, "Search"), "Search", team="search", ensembles={"text": world.repository()})
+    return app
+
+
+def program(name: str, path: Path) -> Any:
+    spec = importlib.util.spec_from_file_location(name, path)
+    assert spec is not None
+    assert spec.loader is not None
+    sys.modules[name] = module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+EXAMPLES: dict[str, Callable[[World], cdk.App]] = {
+    "`app.py`": example_app,
+    "`pipeline_app.py`": pipeline_stages,
+    "`platform_team`": platform_team,
+    "every option": every_option,
+}
 
 
 @pytest.fixture(name="apps", scope="module")
@@ -150,12 +196,13 @@ def test_the_page_lists_what_other_packs_report(apps: dict[str, cdk.App]) -> Non
 def readable(rule: str) -> str:
     """Without hashes, whoever exports a bucket's ARN, and wherever an app is deployed to."""
     for pattern, replacement in {
-        r"\w+:ExportsOutputFnGetAtt(\w+?)[0-9A-F]{8}Arn[0-9A-F]{8}": r"<\1.Arn>",
+        r"[\w-]+:ExportsOutputFnGetAtt(\w+?)[0-9A-F]{8}Arn[0-9A-F]{8}": r"<\1.Arn>",
         r"(?<=[a-z])[0-9A-F]{8}(?=\.)": "",
         r"/fleets/[\w-]+/": "/fleets/<fleet>/",
+        r"<\w+\.EndpointName>": "<endpoint>",
         r"arn:aws:": "arn:<AWS::Partition>:",
-        r"eu-west-1": "<AWS::Region>",
-        r"111122223333": "<AWS::AccountId>",
+        r"eu-west-1|us-east-1": "<AWS::Region>",
+        r"111122223333|222222222222|333333333333": "<AWS::AccountId>",
     }.items():
         rule = re.sub(pattern, replacement, rule)
     return rule
