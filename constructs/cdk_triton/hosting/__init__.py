@@ -15,11 +15,11 @@ from cdk_triton.hosting.metrics_config import MetricsConfig
 from cdk_triton.hosting.model import ITritonModel, TritonModel
 from cdk_triton.hosting.monitoring import EndpointMonitoring
 from cdk_triton.hosting.multi_model import TritonMultiModel
-from cdk_triton.hosting.network import add_vpc_endpoints
 from cdk_triton.hosting.processing_builder import SageMakerProcessingBuilder
 from cdk_triton.hosting.scaling import ScalableInstanceCount
 from cdk_triton.hosting.store import ITritonArtifactStore, TritonArtifactStore
 from cdk_triton.hosting.variant import TritonVariant
+from cdk_triton.hosting.vpc_endpoints import add_vpc_endpoints
 
 __all__ = [
     "AlarmThresholds",
