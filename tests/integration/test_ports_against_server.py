@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import threading
+import time
 import urllib.request
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -34,9 +35,12 @@ def test_metrics_have_a_port_of_their_own_and_sagemakers_has_none(server_files: 
     server = TritonServer(settings, variables, tmp_path / "repository", tmp_path / "log")
     try:
         assert server.request("GET", "/metrics").status == 400
-        while not listening_addresses(given[-1]):  # opened after the one that SageMaker asks
+        # The server opens its port for metrics after the one that SageMaker asks.
+        deadline = time.monotonic() + 30
+        while not (ports := [each for each in given if each != server.port and listening_addresses(each)]):
+            assert time.monotonic() < deadline, "no port for metrics was opened"
             threading.Event().wait(0.02)
-        with urllib.request.urlopen(f"http://127.0.0.1:{given[-1]}/metrics") as answer:
+        with urllib.request.urlopen(f"http://127.0.0.1:{ports[0]}/metrics") as answer:
             assert b"nv_" in answer.read()
     finally:
         server.kill()
