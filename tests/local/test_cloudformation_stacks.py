@@ -413,6 +413,31 @@ def test_a_role_whose_inline_policies_are_too_large_fails_as_on_aws(deployer: De
     assert "Maximum policy size of 10240 bytes exceeded" in failed[0]["ResourceStatusReason"]
 
 
+def _managed(*resources: str) -> dict[str, Any]:
+    statement = {"Effect": "Allow", "Action": "s3:GetObject", "Resource": list(resources)}
+    document = {"Version": "2012-10-17", "Statement": [statement]}
+    return {"Type": "AWS::IAM::ManagedPolicy", "Properties": {"Roles": [{"Ref": "Role"}], "PolicyDocument": document}}
+
+
+@pytest.mark.parametrize(
+    ("policies", "message"),
+    [
+        ([_managed(*(f"arn:aws:s3:::{'b' * 100}/{n}" for n in range(60)))], "Cannot exceed quota for PolicySize: 6144"),
+        ([_managed("arn:aws:s3:::b/1")] * 11, "Cannot exceed quota for PoliciesPerRole: 10"),
+    ],
+    ids=["size", "number"],
+)
+def test_managed_policies_beyond_the_limits_fail_as_on_aws(
+    deployer: Deployer, policies: list[dict[str, Any]], message: str
+) -> None:
+    name = deployer.new_name()
+    role = {"Type": "AWS::IAM::Role", "Properties": {"AssumeRolePolicyDocument": TRUST}}
+    resources = {f"Policy{number}": policy for number, policy in enumerate(policies)}
+    assert deployer.deploy(template(Role=role, **resources), name) == "ROLLBACK_COMPLETE"
+    failed = [each for each in deployer.raw_events(name) if each["ResourceStatus"] == "CREATE_FAILED"]
+    assert message in failed[0]["ResourceStatusReason"]
+
+
 def test_termination_protection_protects(deployer: Deployer) -> None:
     name = deployer.new_name()
     deployer.deploy(template(P=parameter("x")), name)

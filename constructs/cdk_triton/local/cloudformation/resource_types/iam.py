@@ -11,6 +11,12 @@ from cdk_triton.errors import LocalError
 from cdk_triton.local.cloudformation.resource_types._calls import document, missing_is_fine, picked
 from cdk_triton.local.cloudformation.resource_types.base import Context, Physical, Properties, ResourceType, register
 
+MAX_MANAGED_POLICY = 6_144
+"""Characters of a managed policy, without whitespace ("IAM and STS quotas")."""
+
+MAX_ATTACHED_POLICIES = 10
+"""Managed policies of a role, unless AWS was asked for more ("IAM and STS quotas")."""
+
 MAX_INLINE_POLICIES = 10_240
 """Characters that the inline policies of one role may have together, without whitespace ("IAM and STS quotas")."""
 
@@ -81,7 +87,7 @@ class Role(ResourceType):
             with missing_is_fine():
                 iam.detach_role_policy(RoleName=name, PolicyArn=arn)
         for arn in sorted(attached - dropped):
-            iam.attach_role_policy(RoleName=name, PolicyArn=arn)
+            attach_policy(iam, name, arn)
 
 
 @register
@@ -126,7 +132,8 @@ class ManagedPolicy(ResourceType):
 
     type_name = "AWS::IAM::ManagedPolicy"
     note = (
-        "A managed policy and its attachment to roles; permissions are not enforced. Users and groups are not modelled."
+        "A managed policy and its attachment to roles, checked for IAM's limits; permissions are not enforced. Users "
+        "and groups are not modelled."
     )
     modelled = frozenset({"Description", "ManagedPolicyName", "Path", "PolicyDocument", "Roles"})
     attributes = frozenset({"PolicyArn", "PolicyId"})
@@ -135,26 +142,26 @@ class ManagedPolicy(ResourceType):
         iam = context.client("iam")
         policy = iam.create_policy(
             PolicyName=properties.get("ManagedPolicyName") or context.generated_name(128),
-            PolicyDocument=document(properties["PolicyDocument"]),
+            PolicyDocument=self._document(properties),
             Tags=context.tag_list({}),
             **picked(properties, "Description", "Path"),
         )["Policy"]
         for role in properties.get("Roles", []):
-            iam.attach_role_policy(RoleName=role, PolicyArn=policy["Arn"])
+            attach_policy(iam, role, policy["Arn"])
         return Physical(policy["Arn"], {"PolicyArn": policy["Arn"], "PolicyId": policy["PolicyId"]})
 
     def update(self, context: Context, physical: Physical, properties: Properties, previous: Properties) -> Physical:
         iam = context.client("iam")
         # IAM keeps at most five versions; CloudFormation keeps the current one only.
         version = iam.create_policy_version(
-            PolicyArn=physical.id, PolicyDocument=document(properties["PolicyDocument"]), SetAsDefault=True
+            PolicyArn=physical.id, PolicyDocument=self._document(properties), SetAsDefault=True
         )["PolicyVersion"]["VersionId"]
         for old in iam.list_policy_versions(PolicyArn=physical.id)["Versions"]:
             if old["VersionId"] != version:
                 iam.delete_policy_version(PolicyArn=physical.id, VersionId=old["VersionId"])
         before, after = set(previous.get("Roles", [])), set(properties.get("Roles", []))
         for role in sorted(after - before):
-            iam.attach_role_policy(RoleName=role, PolicyArn=physical.id)
+            attach_policy(iam, role, physical.id)
         for role in sorted(before - after):
             with missing_is_fine():
                 iam.detach_role_policy(RoleName=role, PolicyArn=physical.id)
@@ -166,6 +173,29 @@ class ManagedPolicy(ResourceType):
             for role in properties.get("Roles", []):
                 iam.detach_role_policy(RoleName=role, PolicyArn=physical.id)
             iam.delete_policy(PolicyArn=physical.id)
+
+    @staticmethod
+    def _document(properties: Properties) -> str:
+        """The policy's document.
+
+        Raises:
+            LocalError: it is larger than IAM takes.
+        """
+        text = document(properties["PolicyDocument"])
+        if len(json.dumps(json.loads(text), separators=(",", ":"))) > MAX_MANAGED_POLICY:
+            raise LocalError(f"Cannot exceed quota for PolicySize: {MAX_MANAGED_POLICY}")
+        return text
+
+
+def attach_policy(iam: Any, role: str, arn: str) -> None:
+    """AttachRolePolicy with IAM's limit on a role's managed policies, which moto does not have.
+
+    Raises:
+        LocalError: the role has as many as it may have.
+    """
+    if len(iam.list_attached_role_policies(RoleName=role)["AttachedPolicies"]) >= MAX_ATTACHED_POLICIES:
+        raise LocalError(f"Cannot exceed quota for PoliciesPerRole: {MAX_ATTACHED_POLICIES}")
+    iam.attach_role_policy(RoleName=role, PolicyArn=arn)
 
 
 def put_inline_policy(iam: Any, role: str, name: str, policy: str) -> None:
