@@ -199,7 +199,9 @@ class TestAlarms:
         with pytest.raises(ConfigurationError, match=re.escape(message)):
             AlarmThresholds(**thresholds)
 
-    def test_gpus_that_nobody_counts_have_no_alarm_and_a_warning(self, world: World, stack: cdk.Stack) -> None:
+    def test_gpus_that_nobody_counts_have_no_alarm_and_a_warning(
+        self, world: World, stack: cdk.Stack, flattened: Any
+    ) -> None:
         platform = replace(world.platform, instance_type="ml.g7.12xlarge")
         model = TritonModel(stack, "Model", repository=world.repository(), platform=platform)
         TritonEndpoint(stack, "Endpoint", model=model).monitor()
@@ -209,6 +211,7 @@ class TestAlarms:
             "/Stack/Endpoint/VariantAllTraffic", Match.string_like_regexp("ml.g7.12xlarge")
         )
         assert "there is no alarm about GPUs" in str(warning.entry.data)
+        assert "GPU, percent, sum of all" in widgets(stack, flattened)
 
     def test_a_shadow_wakes_nobody(self, stack: cdk.Stack, model: TritonModel) -> None:
         shadow = TritonVariant(model=model, variant_name="Shadow")
@@ -259,8 +262,8 @@ class TestDashboard:
             "Requests": ["requests", "at a time"],
             "Latency, ms": ["model p50", "model p90", "model p99", "overhead, mean"],
             "Errors": ["4xx", "5xx", "not 2xx in the container"],
-            "GPU, of each, percent": ["mean", "highest"],
-            "GPU memory, of each, percent": ["mean", "highest"],
+            "GPU, percent, of each": ["mean", "highest"],
+            "GPU memory, percent, of each": ["mean", "highest"],
             "Memory and disk (left), CPU in percent of one vCPU (right)": [
                 "memory, fullest",
                 "disk, fullest",
@@ -279,14 +282,14 @@ class TestDashboard:
         assert lines(shown["Loading, s"]) == ["wait, longest", "download, mean", "load, mean", "unload, mean"]
         assert marks(shown["Requests that find their archive loaded, percent"]) == {"alarm": 80}
         assert marks(shown["Loading, s"]) == {"alarm": 30}
-        assert marks(shown["GPU memory, of each, percent"]) == {}
+        assert marks(shown["GPU memory, percent, of each"]) == {}
 
     def test_gpus_are_shown_in_percent_of_each(self, world: World, stack: cdk.Stack, flattened: Any) -> None:
         platform = replace(world.platform, instance_type="ml.g5.12xlarge")
         model = TritonModel(stack, "Model", repository=world.repository(), platform=platform)
         TritonEndpoint(stack, "Endpoint", model=model).monitor()
 
-        widget = widgets(stack, flattened)["GPU, of each, percent"]
+        widget = widgets(stack, flattened)["GPU, percent, of each"]
         assert [each[0]["expression"] for each in widget["metrics"] if len(each) == 1] == [
             "m_GPUUtilization_Average / 4",
             "m_GPUUtilization_Maximum / 4",

@@ -39,7 +39,7 @@ def section(variant: EndpointVariant, alarms: Alarms, thresholds: Mapping[str, f
         thresholds: those of the alarms, in the units that the metrics have.
     """
     model = variant.variant.model
-    of_each = model.platform.instance.gpu_count or 1
+    gpus = model.platform.instance.gpu_count
     lines = {name: value for name, value in thresholds.items() if name in alarms}
     title = f"## Variant {variant.variant.variant_name}: {model.platform.label} on {model.platform.instance_type}"
     rows: list[Widgets] = [[cloudwatch.TextWidget(markdown=title, width=COLUMNS, height=1)]]
@@ -52,8 +52,8 @@ def section(variant: EndpointVariant, alarms: Alarms, thresholds: Mapping[str, f
             _errors(variant),
         ],
         [
-            _percent(variant.metric_gpu_utilization, "GPU, of each", of_each, lines.get("GpuUtilization")),
-            _percent(variant.metric_gpu_memory_utilization, "GPU memory, of each", of_each, lines.get("GpuMemory")),
+            _of_gpus("GPU", variant.metric_gpu_utilization, gpus, lines.get("GpuUtilization")),
+            _of_gpus("GPU memory", variant.metric_gpu_memory_utilization, gpus, lines.get("GpuMemory")),
             _host(variant, lines),
         ],
         [
@@ -131,14 +131,14 @@ def _loading(variant: EndpointVariant, lines: Mapping[str, float]) -> list[Widge
     ]
 
 
-def _percent(
-    metric: Callable[..., cloudwatch.Metric], title: str, gpus: int, line: float | None
+def _of_gpus(
+    what: str, metric: Callable[..., cloudwatch.Metric], gpus: int | None, line: float | None
 ) -> cloudwatch.GraphWidget:
     mean, highest = metric(statistic="Average"), metric(statistic="Maximum")
     return _graph(
-        f"{title}, percent",
-        [_scaled(mean, gpus, "mean"), _scaled(highest, gpus, "highest")],
-        marks=_marks(line, gpus),
+        f"{what}, percent, {'sum of all' if gpus is None else 'of each'}",
+        [_scaled(mean, gpus or 1, "mean"), _scaled(highest, gpus or 1, "highest")],
+        marks=_marks(line, gpus or 1),
     )
 
 

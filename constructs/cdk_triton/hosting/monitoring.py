@@ -73,7 +73,7 @@ class EndpointMonitoring(Construct):
                 alarm.add_alarm_action(action)
         group = log_group_name(endpoint_name)
         links = f"# {endpoint_name}\nLogs: `{group}`. Runbook: {runbook}"
-        self.dashboard = cloudwatch.Dashboard(self, "Dashboard", default_interval=None)
+        self.dashboard = cloudwatch.Dashboard(self, "Dashboard")
         self.dashboard.add_widgets(cloudwatch.TextWidget(markdown=links, width=COLUMNS, height=2))
         for each in [*variants, *([] if shadow is None else [shadow])]:
             values = {rule.name: value for rule in RULES if (value := threshold(rule, limits, each)) is not None}
