@@ -6,8 +6,10 @@ One stack goes through everything, in one test per command; they build on each o
 
 from __future__ import annotations
 
+import os
 import shutil
 import subprocess
+import sysconfig
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -69,6 +71,20 @@ class Cli:
         assert (done.returncode == 0) is ok, done.stdout + done.stderr
         return done.stdout + done.stderr
 
+    def consult(self, *arguments: str) -> str:
+        """Run the library's own command instead; the CDK's one is on its PATH."""
+        environment = self._aws.process_environment()
+        path = os.pathsep.join((str(CDK.parent), sysconfig.get_path("scripts"), environment["PATH"]))
+        done = subprocess.run(
+            [Path(sysconfig.get_path("scripts")) / "cdk-triton", *arguments],
+            cwd=self._directory,
+            env={**environment, "PATH": path},
+            capture_output=True,
+            text=True,
+        )
+        assert done.returncode == 0, done.stdout + done.stderr
+        return done.stdout
+
     def deploy(self, *context: str, ok: bool = True, method: str = "change-set") -> str:
         flags = ("--require-approval", "never", "--progress", "events", "--method", method)
         return self.run("deploy", *flags, *(part for each in context for part in ("--context", each)), ok=ok)
@@ -127,6 +143,10 @@ def failures_before(request: pytest.FixtureRequest) -> None:
 def test_bootstrap(cli: Cli) -> None:
     assert "bootstrapped" in cli.run("bootstrap", "aws://123456789012/us-east-1")
     assert "bootstrapped (no changes)" in cli.run("bootstrap", "aws://123456789012/us-east-1")
+
+
+def test_the_doctor_finds_the_bootstrap(cli: Cli) -> None:
+    assert "ok       bootstrap: version" in cli.consult("doctor", "--platform", "25.09/ml.g5.xlarge")
 
 
 def test_list(cli: Cli) -> None:

@@ -169,7 +169,7 @@ def world(_deployed: World, monkeypatch: pytest.MonkeyPatch) -> Iterator[World]:
     monkeypatch.delenv("AWS_PROFILE", raising=False)
     monkeypatch.delenv("AWS_SESSION_TOKEN", raising=False)
     # Reading the service models takes most of a command's time; the tests do it once.
-    monkeypatch.setattr(boto3, "Session", lambda: _SESSION)
+    monkeypatch.setattr(boto3, "Session", lambda **_: _SESSION)
     yield _deployed
     _deployed.clear()
 

@@ -15,6 +15,7 @@ from botocore.config import Config
 from botocore.credentials import Credentials, RefreshableCredentials, create_assume_role_refresher
 from botocore.exceptions import BotoCoreError, ClientError
 
+from cdk_triton.cli.region import deployment_region
 from cdk_triton.errors import StoreError
 
 __all__ = ["Aws", "code_of", "in_parallel", "sentences"]
@@ -35,10 +36,10 @@ _Out = TypeVar("_Out")
 
 
 class Aws:
-    """An account and region through boto3's usual settings: profile, environment variables, AWS_ENDPOINT_URL."""
+    """An account through boto3's usual settings (profile, variables), in the region that `cdk` deploys to."""
 
     def __init__(self) -> None:
-        self._session = boto3.Session()
+        self._session = boto3.Session(region_name=deployment_region())
         self._clients: dict[str, Any] = {}
         self._lock = threading.Lock()
 

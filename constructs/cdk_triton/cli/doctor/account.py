@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -23,12 +22,9 @@ from botocore.exceptions import (
 )
 
 from cdk_triton.cli.doctor.answers import Answer, State
+from cdk_triton.cli.region import deployment_region
 
 __all__ = ["SCALING_ROLE", "Account", "bootstrap", "refused", "scaling_role", "sign_in"]
-
-REGION_VARIABLES: Final = ("AWS_REGION", "AMAZON_REGION", "AWS_DEFAULT_REGION", "AMAZON_DEFAULT_REGION")
-"""Where the `cdk` command looks first, in this order (aws-cdk 2.1148.1, AwsCliCompatible.region); boto3 knows the third
-alone. A deployment goes where `cdk` says."""
 
 SCALING_SERVICE: Final = "sagemaker.application-autoscaling.amazonaws.com"
 SCALING_ROLE: Final = "AWSServiceRoleForApplicationAutoScaling_SageMakerEndpoint"
@@ -75,7 +71,7 @@ def sign_in() -> tuple[list[Answer], Account | None]:
         The answers about region and credentials, and the account if there is one that can be asked.
     """
     try:
-        session = boto3.Session(region_name=next(filter(None, map(os.environ.get, REGION_VARIABLES)), None))
+        session = boto3.Session(region_name=deployment_region())
     except ProfileNotFound as error:
         return [
             Answer(
