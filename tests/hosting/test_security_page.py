@@ -39,7 +39,7 @@ def documented() -> Actions:
     page = (TESTS.parent / "docs" / "security.md").read_text()
     found: Actions = defaultdict(Counter)
     roles: list[str] = []
-    for row in re.findall(r"^\|(.*)\|$", page.split("## Roles")[1], re.MULTILINE):
+    for row in re.findall(r"^\|(.*)\|$", page.split("## Roles")[1].split("\n## ")[0], re.MULTILINE):
         who, actions, *_ = row.split("|")
         roles = [re.sub(r"\W", "", path) for path in re.findall(r"`(\w+/[^`]*)`", who)] or roles
         for role in roles:
