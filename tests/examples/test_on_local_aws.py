@@ -185,8 +185,10 @@ def test_a_product_team_gets_an_endpoint_as_the_company_runs_them(account: Accou
         "subnet-a": subnets[0],
         "subnet-b": subnets[1],
         "key": aws.client("kms").create_key()["KeyMetadata"]["Arn"],
+        "access-logs": "acme-logs",
         "pager": aws.client("sns").create_topic(Name="acme-pager")["TopicArn"],
     }
+    aws.client("s3").create_bucket(Bucket=parameters["access-logs"])
     for name, value in parameters.items():
         aws.client("ssm").put_parameter(Name=f"/acme/ml/{name}", Value=value, Type="String")
 
@@ -202,4 +204,4 @@ def test_a_product_team_gets_an_endpoint_as_the_company_runs_them(account: Accou
     assert (target["MinCapacity"], target["MaxCapacity"]) == (2, 4)
     models = aws.client("sagemaker").list_models()["Models"]
     described = [aws.client("sagemaker").describe_model(ModelName=each["ModelName"]) for each in models]
-    assert [sorted(each["VpcConfig"]["Subnets"]) for each in described if "VpcConfig" in each] == [sorted(subnets)]
+    assert [sorted(each["VpcConfig"]["Subnets"]) for each in described if each.get("VpcConfig")] == [sorted(subnets)]

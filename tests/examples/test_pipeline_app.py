@@ -5,15 +5,19 @@ The app is copied beside the text ensemble without its weights: they come from S
 
 from __future__ import annotations
 
+import importlib.util
 import json
 import os
 import re
 import shutil
 import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
+import aws_cdk as cdk
 import pytest
+from cdk_nag import AwsSolutionsChecks, NIST80053R5Checks
 
 ROOT = Path(__file__).parents[2]
 ENSEMBLE = "model_assets/sentence_embedding"
@@ -37,7 +41,9 @@ class Checkout:
         (directory / "examples").mkdir()
         shutil.copy(ROOT / "examples" / "pipeline_app.py", directory / "examples")
 
-    def synth(self, *selection: str, context: tuple[str, ...] = ()) -> subprocess.CompletedProcess[str]:
+    def synth(
+        self, *selection: str, context: tuple[str, ...] = (), validation: str = "false"
+    ) -> subprocess.CompletedProcess[str]:
         flags = ("--quiet", "--no-notices", "--app", "python examples/pipeline_app.py")
         values = [part for each in context for part in ("--context", each)]
         return subprocess.run(
@@ -47,7 +53,7 @@ class Checkout:
                 **os.environ,
                 "PATH": f"{ROOT / '.venv' / 'bin'}:{os.environ['PATH']}",
                 "NO_COLOR": "1",
-                "CDK_VALIDATION": "false",  # of templates, which takes most of the time and has a test of its own
+                "CDK_VALIDATION": validation,  # of templates, which takes most of the time
             },
             capture_output=True,
             text=True,
@@ -56,7 +62,7 @@ class Checkout:
         )
 
     def good_synth(self, *, context: tuple[str, ...] = ()) -> None:
-        done = self.synth("**", context=context)
+        done = self.synth("**", context=context, validation="true")
         assert done.returncode == 0, done.stdout + done.stderr
 
     @property
@@ -253,8 +259,33 @@ def test_what_the_library_refuses_is_one_line(checkout: Checkout) -> None:
     assert "Traceback" not in done.stderr
 
 
+def test_cdks_own_validation_finds_nothing(good: Checkout, promoting: Checkout) -> None:
+    for checkout in (good, promoting):
+        assert json.loads((checkout.assembly / "validation-report.json").read_text())["pluginReports"] == []
+
+
+def test_cdk_nag_finds_nothing_in_what_is_deployed(promoting: Checkout, monkeypatch: pytest.MonkeyPatch) -> None:
+    spec = importlib.util.spec_from_file_location("pipeline_app", promoting.directory / "examples/pipeline_app.py")
+    assert spec is not None
+    assert spec.loader is not None
+    example = importlib.util.module_from_spec(spec)
+    monkeypatch.setitem(sys.modules, "pipeline_app", example)
+    spec.loader.exec_module(example)
+    context = json.loads((promoting.directory / "cdk.json").read_text())["context"]
+    context |= dict(each.split("=", 1) for each in PROMOTION)
+    app = cdk.App(context=context, outdir=str(promoting.directory / "nag"), builtin_cloud_formation_validation=False)
+    pipeline = example.Pipeline(app, "Pipeline")
+    app.synth()
+
+    for stage in ("Test", "Live"):
+        for stack in ("Artifacts", "Text"):
+            for rules in (AwsSolutionsChecks, NIST80053R5Checks):
+                report = rules().validate_scope(pipeline.node.find_child(stage).node.find_child(stack))
+                assert [violation.rule_name for violation in report.violations or []] == []
+
+
 def test_cfn_lint_finds_nothing_in_what_is_deployed(promoting: Checkout) -> None:
-    templates = sorted(promoting.assembly.glob("assembly-*/*.template.json"))
+    templates = sorted(promoting.assembly.rglob("*.template.json"))
 
     # W3005: CDK makes every Lambda function and state machine depend on the role that it refers to.
     lint = subprocess.run(
@@ -265,5 +296,5 @@ def test_cfn_lint_finds_nothing_in_what_is_deployed(promoting: Checkout) -> None
         check=False,
     )
 
-    assert len(templates) == 4
+    assert len(templates) == 6  # the pipeline and its support in the other region too
     assert (lint.returncode, lint.stdout) == (0, "")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from aws_cdk import Annotations, Environment, Fn, Stack, Stage
 from aws_cdk import aws_ec2 as ec2
 from aws_cdk import aws_kms as kms
+from aws_cdk import aws_s3 as s3
 from aws_cdk import aws_sns as sns
 from aws_cdk import aws_ssm as ssm
 from constructs import Construct
@@ -45,7 +46,9 @@ def artifact_store(scope: Construct, team: str) -> TritonArtifactStore:
     if found is None:
         found = Stack(stage, f"{team}-artifacts", env=Environment(account=stack.account, region=stack.region))
         key = kms.Key.from_key_arn(found, "Key", _parameter(found, "key"))
-        TritonArtifactStore(found, "Store", encryption_key=key)
+        logs = s3.Bucket.from_bucket_name(found, "AccessLogs", _parameter(found, "access-logs"))
+        made = TritonArtifactStore(found, "Store", encryption_key=key, access_logs_bucket=logs)
+        Annotations.of(made).acknowledge_warning("@aws-cdk/aws-s3:accessLogsPolicyNotAdded", "its policy allows it")
     store = found.node.find_child("Store")
     assert isinstance(store, TritonArtifactStore)
     return store

@@ -10,6 +10,7 @@ import onnx.parser
 import pytest
 from aws_cdk import App, Stack
 from aws_cdk.assertions import Match, Template
+from cdk_nag import AwsSolutionsChecks, NIST80053R5Checks
 
 from acme_triton import AcmeEndpoint
 from cdk_triton import ModelRepository
@@ -99,6 +100,14 @@ def test_the_teams_endpoints_share_one_store_that_the_companys_key_encrypts(
         "AWS::S3::Bucket", {"BucketEncryption": {"ServerSideEncryptionConfiguration": [rule]}}
     )
     assert store in Stack.of(search).dependencies
+
+
+def test_the_stacks_pass_the_companys_rules(app: App, search: AcmeEndpoint) -> None:
+    app.synth()  # only then references to other stacks are what the template says
+    for stack in (Stack.of(search), app.node.find_child("search-artifacts")):
+        for rules in (AwsSolutionsChecks, NIST80053R5Checks):
+            report = rules().validate_scope(stack)
+            assert [violation.rule_name for violation in report.violations or []] == []
 
 
 def test_callers_know_the_target_models(search: AcmeEndpoint) -> None:
