@@ -22,7 +22,15 @@ MAX_COMMAND_LINES = 30
 
 @pytest.mark.parametrize(
     "arguments",
-    [[], ["--help"], ["local"], ["local", "--help"], ["validate", "--help"], ["explain", "--help"]],
+    [
+        [],
+        ["--help"],
+        ["local"],
+        ["local", "--help"],
+        ["validate", "--help"],
+        ["explain", "--help"],
+        ["doctor", "--help"],
+    ],
     ids=str,
 )
 def test_help_lists_what_there_is(arguments: list[str]) -> None:

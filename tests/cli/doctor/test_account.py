@@ -71,6 +71,29 @@ def test_a_profile_that_does_not_exist(doctor: Any, aws: Any, monkeypatch: pytes
     )
 
 
+def test_a_configuration_that_cannot_be_read(
+    doctor: Any, aws: Any, here: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (here / "config").write_text("region = nowhere\n")
+    monkeypatch.setenv("AWS_CONFIG_FILE", str(here / "config"))
+    outcome = doctor()
+    assert outcome.status == 1
+    assert outcome.said("credentials") == (
+        f"error    credentials: Unable to parse config file: {here}/config\n"
+        "    correct the file, or name another one with AWS_CONFIG_FILE or AWS_SHARED_CREDENTIALS_FILE"
+    )
+
+
+def test_a_region_with_a_name_that_none_has(doctor: Any, aws: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AWS_REGION", "US East")
+    outcome = doctor()
+    assert outcome.status == 1
+    assert outcome.said("region") == (
+        "error    region: 'US East' is no name of a region\n"
+        "    run: export AWS_REGION=us-east-1, or wherever the endpoint shall be"
+    )
+
+
 def test_a_local_aws_that_is_down(doctor: Any, aws: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("AWS_ENDPOINT_URL", "http://127.0.0.1:9")
     monkeypatch.setattr("time.sleep", lambda _: None)  # between attempts

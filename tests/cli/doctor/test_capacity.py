@@ -115,6 +115,14 @@ def test_a_quota_that_was_never_changed_has_its_default(doctor: Any, aws: Any) -
     assert outcome.said("build quota") == f"ok       build quota: 2 at a time: {CODEBUILD}"
 
 
+def test_a_quota_without_a_value_is_unknown(doctor: Any, aws: Any) -> None:
+    reason = {"ErrorCode": "SERVICE_QUOTA_NOT_AVAILABLE_ERROR", "ErrorMessage": "ask later"}
+    listing = {"Quotas": [{"QuotaName": ENDPOINT, "QuotaCode": "L-12345678", "ErrorReason": reason}]}
+    aws.answers("ListServiceQuotas", listing)
+    aws.answers("ListAWSDefaultServiceQuotas", listing)
+    assert doctor(*PLATFORM).said("endpoint quota").startswith("unknown  endpoint quota: Service Quotas lists no")
+
+
 def test_a_quota_that_no_list_has_is_unknown(doctor: Any, aws: Any) -> None:
     aws.answers("ListServiceQuotas", _listing({}))
     aws.answers("ListAWSDefaultServiceQuotas", _listing({}))

@@ -16,6 +16,7 @@ from botocore.exceptions import (
     ClientError,
     ConnectionError,  # noqa: A004  botocore's: no connection could be made
     HTTPClientError,
+    InvalidRegionError,
     NoCredentialsError,
     PartialCredentialsError,
     ProfileNotFound,
@@ -35,6 +36,8 @@ LEAST_BOOTSTRAP: Final = 6
 
 DEFAULT_QUALIFIER: Final = "hnb659fds"
 _QUALIFIER_KEY: Final = "@aws-cdk/core:bootstrapQualifier"
+
+_SET_REGION: Final = "run: export AWS_REGION=us-east-1, or wherever the endpoint shall be"
 
 _CONFIG = Config(retries={"mode": "standard", "max_attempts": 3}, connect_timeout=5, read_timeout=20)
 _PATIENT = Config(retries={"mode": "standard", "max_attempts": 10}, connect_timeout=5, read_timeout=20)
@@ -72,28 +75,24 @@ def sign_in() -> tuple[list[Answer], Account | None]:
     """
     try:
         session = boto3.Session(region_name=deployment_region())
-    except ProfileNotFound as error:
-        return [
-            Answer(
-                subject="credentials",
-                state=State.ERROR,
-                found=f"{error}",
-                mend="set AWS_PROFILE to one of `aws configure list-profiles`, or unset it",
-            )
-        ], None
-    region = session.region_name
+        region = session.region_name
+    except BotoCoreError as error:
+        return [_unusable(error)], None
     if region is None:
         return [
             Answer(
                 subject="region",
                 state=State.ERROR,
                 found="none is set, and `cdk` would take that of this EC2 instance, or us-east-1",
-                mend="run: export AWS_REGION=us-east-1, or wherever the endpoint shall be",
+                mend=_SET_REGION,
             )
         ], None
     where = Answer(subject="region", state=State.OK, found=region)
     try:
         identity = session.client("sts", config=_CONFIG).get_caller_identity()
+    except InvalidRegionError:
+        found = f"{region!r} is no name of a region"
+        return [Answer(subject="region", state=State.ERROR, found=found, mend=_SET_REGION)], None
     except (BotoCoreError, ClientError) as error:
         return [where, _who_failed(error, session)], None
     arn = identity["Arn"]
@@ -165,6 +164,15 @@ def refused(subject: str, error: BotoCoreError | ClientError) -> Answer:
     )
 
 
+def _unusable(error: BotoCoreError) -> Answer:
+    """The answer where the user's own AWS files cannot be used."""
+    if isinstance(error, ProfileNotFound):
+        mend = "set AWS_PROFILE to one of `aws configure list-profiles`, or unset it"
+    else:
+        mend = "correct the file, or name another one with AWS_CONFIG_FILE or AWS_SHARED_CREDENTIALS_FILE"
+    return Answer(subject="credentials", state=State.ERROR, found=str(error).rstrip("."), mend=mend)
+
+
 def _who_failed(error: BotoCoreError | ClientError, session: boto3.Session) -> Answer:
     again = "sign in (`aws sso login`, `aws configure`) or choose another profile with AWS_PROFILE"
     if isinstance(error, NoCredentialsError | PartialCredentialsError):
@@ -178,7 +186,7 @@ def _who_failed(error: BotoCoreError | ClientError, session: boto3.Session) -> A
         mend = (
             'start the local AWS: eval "$(cdk-triton local up --detach)", or unset AWS_ENDPOINT_URL'
             if local
-            else "check the network and the proxy settings HTTPS_PROXY and NO_PROXY"
+            else "check the network, the region's name, and the proxy settings HTTPS_PROXY and NO_PROXY"
         )
     else:  # a token of single sign-on that has expired, a process that failed
         found, mend = str(error).rstrip("."), again

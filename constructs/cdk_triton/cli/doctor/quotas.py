@@ -45,7 +45,7 @@ def quotas(account: Account, service: str, names: Sequence[str]) -> dict[str, Qu
             if len(found) == len(names):
                 return found
             name = each["QuotaName"]
-            if name in names and name not in found:
+            if name in names and name not in found and "Value" in each:  # otherwise each tells an ErrorReason
                 found[name] = Quota(service, each["QuotaCode"], name, int(each["Value"]))
     return found
 
