@@ -106,8 +106,19 @@ class TestImports:
     def test_names_that_are_none_are_refused(self, stack: cdk.Stack) -> None:
         with pytest.raises(ConfigurationError, match="endpoint_name 'my_endpoint' is no name for SageMaker"):
             TritonEndpoint.from_endpoint_name(stack, "Search", "my_endpoint")
-        with pytest.raises(ConfigurationError, match="endpoint_name '' is no name for SageMaker"):
-            TritonEndpoint.from_endpoint_arn(stack, "Other", "arn:aws:sagemaker:eu-west-1:111122223333:endpoint/")
+
+    @pytest.mark.parametrize(
+        "arn", ["search", "arn:aws:sagemaker:eu-west-1:111122223333:endpoint/", ARN.replace("endpoint/", "model/")]
+    )
+    def test_an_arn_that_names_no_endpoint_is_refused(self, stack: cdk.Stack, arn: str) -> None:
+        with pytest.raises(ConfigurationError, match=f"endpoint_arn '{arn}' names no endpoint: use one such as arn:"):
+            TritonEndpoint.from_endpoint_arn(stack, "Search", arn)
+        with pytest.raises(ConfigurationError, match=f"endpoint_arn '{arn}' names no endpoint"):
+            TritonEndpoint.from_endpoint_attributes(stack, "Search", endpoint_name="search", endpoint_arn=arn)
+
+    def test_an_arn_may_leave_the_account_to_the_deployment(self, stack: cdk.Stack) -> None:
+        arn = ARN.replace("111122223333", stack.account)
+        assert TritonEndpoint.from_endpoint_arn(stack, "Search", arn).endpoint_arn == arn
 
     def test_a_name_that_only_the_deployment_knows_is_warned_of_where_something_is_granted(
         self, stack: cdk.Stack, caller: iam.Role

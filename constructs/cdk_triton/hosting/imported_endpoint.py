@@ -7,6 +7,7 @@ IAM compares ARNs letter by letter, so that a policy on a name with capitals all
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
 import jsii
@@ -16,6 +17,7 @@ from aws_cdk import aws_sagemaker as sagemaker
 from aws_cdk.interfaces.aws_sagemaker import EndpointReference
 from constructs import Construct
 
+from cdk_triton.errors import ConfigurationError
 from cdk_triton.hosting.invoking import allow_invocation
 from cdk_triton.hosting.layout import check_name
 from cdk_triton.hosting.variant import check_sagemaker_name
@@ -23,6 +25,8 @@ from cdk_triton.hosting.variant import check_sagemaker_name
 __all__ = ["ImportedEndpoint", "arn_of_name"]
 
 CASE_WARNING = "cdk-triton:EndpointNameCase"
+
+_ARN = re.compile(r"arn:[^:]+:sagemaker:[^:]+:[^:]+:endpoint/[^/]+")
 
 
 @jsii.implements(sagemaker.IEndpoint)
@@ -36,7 +40,7 @@ class ImportedEndpoint(Resource):
         endpoint_arn: its ARN; by default that of the name in the scope's account and region.
 
     Raises:
-        ConfigurationError: the name is none.
+        ConfigurationError: the name is none, or the ARN names no endpoint.
     """
 
     def __init__(
@@ -48,6 +52,8 @@ class ImportedEndpoint(Resource):
         endpoint_arn: str | None = None,
     ) -> None:
         check_sagemaker_name(endpoint_name, "endpoint_name")
+        if endpoint_arn is not None:
+            _check_arn(endpoint_arn)
         super().__init__(scope, id, environment_from_arn=endpoint_arn)
         self._name = endpoint_name
         self._arn = arn_of_name(self, endpoint_name) if endpoint_arn is None else endpoint_arn
@@ -56,6 +62,7 @@ class ImportedEndpoint(Resource):
     @classmethod
     def from_arn(cls, scope: Construct, id: str, endpoint_arn: str) -> ImportedEndpoint:  # noqa: A002 - CDK's name
         """The endpoint of an ARN, with the name as it stands there."""
+        _check_arn(endpoint_arn)
         name = Arn.split(endpoint_arn, ArnFormat.SLASH_RESOURCE_NAME).resource_name
         return cls(scope, id, endpoint_name=name or "", endpoint_arn=endpoint_arn)
 
@@ -105,3 +112,11 @@ def arn_of_name(scope: Construct, endpoint_name: str) -> str:
     """The ARN of an endpoint in the scope's account and region."""
     name = endpoint_name if Token.is_unresolved(endpoint_name) else endpoint_name.lower()
     return Stack.of(scope).format_arn(service="sagemaker", resource="endpoint", resource_name=name)
+
+
+def _check_arn(endpoint_arn: str) -> None:
+    if not Token.is_unresolved(endpoint_arn) and not _ARN.fullmatch(endpoint_arn):
+        raise ConfigurationError(
+            f"endpoint_arn {endpoint_arn!r} names no endpoint: use one such as "
+            "arn:aws:sagemaker:eu-west-1:111122223333:endpoint/search, or import the endpoint by from_endpoint_name"
+        )
