@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import ast
+import inspect
 import json
 import re
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any
 
+import boto3
 from aws_cdk.assertions import Template
 from tests.hosting.conftest import ROOT
 from tests.security.everything import add_everything
+
+from cdk_triton.local.cloudformation.resource_types import find
 
 if TYPE_CHECKING:
     from tests.hosting.conftest import World
@@ -47,6 +52,32 @@ def test_the_page_has_every_type_of_resource(world: World) -> None:
     }
 
     assert types <= set(re.findall(r"`(\w+::[\w:]+)`", section()))
+
+
+def test_what_the_local_cloudformation_calls_for_these_types_is_allowed() -> None:
+    for name in re.findall(r"`(AWS::[\w:]+)`", section()):
+        for service, method in calls(type(find(name))) - {("s3", "list_buckets")}:  # S3's own doing
+            action = f"{service.replace('stepfunctions', 'states')}:{operation(service, method)}"
+            assert action in actions(), f"{name} needs {action}"
+
+
+def calls(resource_type: type) -> set[tuple[str, str]]:
+    """The calls of AWS in a class: `context.client(service).method(…)`, or by a variable that holds the client."""
+    found = set()
+    for function in ast.walk(ast.parse(inspect.getsource(resource_type))):
+        if isinstance(function, ast.FunctionDef):
+            text = ast.unparse(function)
+            found |= set(re.findall(r"context\.client\('([\w-]+)'\)\.(\w+)\(", text))
+            for variable, service in re.findall(r"(\w+) = context\.client\('([\w-]+)'\)\n", text):
+                found |= {(service, method) for method in re.findall(rf"\b{variable}\.(\w+)\(", text)}
+    return found
+
+
+def operation(service: str, method: str) -> str:
+    """CreateModel for `create_model`."""
+    client = boto3.client(service, region_name="eu-west-1")  # type: ignore[call-overload]  # known names only
+    name: str = client.meta.method_to_api_mapping[method]
+    return name
 
 
 def test_every_action_exists_and_is_written_out() -> None:
