@@ -9,6 +9,7 @@ import aws_cdk as cdk
 import pytest
 from aws_cdk import aws_iam as iam
 from aws_cdk import aws_sagemaker as sagemaker
+from aws_cdk.assertions import Annotations, Match
 
 from cdk_triton import TritonArtifactStore, TritonEndpoint, TritonModel, TritonMultiModel, TritonVariant
 from cdk_triton.errors import ConfigurationError
@@ -200,7 +201,7 @@ class TestGrants:
             TritonEndpoint(stack, "Single", model=model).grant_invoke(caller, target_models=["image"])
 
 
-def test_endpoint_and_model_may_live_in_two_stacks(world: World) -> None:
+def test_a_model_in_another_stack_could_never_be_changed(world: World) -> None:
     app = world.app()
     store = TritonArtifactStore(cdk.Stack(app, "Artifacts"), "Store")
     models, endpoints = cdk.Stack(app, "Models"), cdk.Stack(app, "Endpoints")
@@ -210,3 +211,16 @@ def test_endpoint_and_model_may_live_in_two_stacks(world: World) -> None:
 
     assert [stack.node.id for stack in endpoints.dependencies] == ["Models"]
     assert "Fn::ImportValue" in json.dumps(variants(world, endpoints))
+    (warning,) = Annotations.from_stack(endpoints).find_warning("*", Match.string_like_regexp("ModelInAnotherStack"))
+    assert "its model Models/Model in Models: a changed model has another name" in str(warning.entry.data)
+
+
+def test_a_store_in_another_stack_and_a_nested_one_are_fine(world: World) -> None:
+    app = world.app()
+    store = TritonArtifactStore(cdk.Stack(app, "Artifacts"), "Store")
+    stack = cdk.Stack(app, "Search")
+    nested = cdk.NestedStack(stack, "Models")
+    model = TritonModel(nested, "Model", store=store, repository=world.repository(), platform=world.platform)
+    TritonEndpoint(stack, "Endpoint", model=model)
+
+    assert not Annotations.from_stack(stack).find_warning("*", Match.string_like_regexp("ModelInAnotherStack"))

@@ -35,6 +35,7 @@ from cdk_triton.hosting.variant_set import (
     acknowledge_local_disks,
     check_shadow,
     production_variants,
+    warn_about_stacks,
     warn_about_storage,
     warn_about_target_models,
 )
@@ -101,6 +102,7 @@ class TritonEndpoint(Resource, VariantMetrics):
         if parameters is not None:
             check_parameters(parameters, self._variants)
         super().__init__(scope, id, physical_name=endpoint_name)
+        warn_about_stacks(self, served)
         warn_about_storage(self, served, encryption_key)
         warn_about_target_models(self, self._variants)
         self._config = sagemaker.CfnEndpointConfig(
@@ -176,7 +178,7 @@ class TritonEndpoint(Resource, VariantMetrics):
         """An endpoint that exists already, by its name as callers say it and its ARN as IAM compares it.
 
         Raises:
-            ConfigurationError: the name is none.
+            ConfigurationError: the name is none, or the ARN names no endpoint.
         """
         return ImportedEndpoint(scope, id, endpoint_name=endpoint_name, endpoint_arn=endpoint_arn)
 

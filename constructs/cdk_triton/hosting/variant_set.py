@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from aws_cdk import Annotations
+from aws_cdk import Annotations, Stack
 from aws_cdk import aws_kms as kms
-from constructs import IConstruct
+from constructs import IConstruct, Node
 
 from cdk_triton.errors import ConfigurationError
 from cdk_triton.hosting.acknowledgements import acknowledge_nist
@@ -19,12 +19,14 @@ __all__ = [
     "acknowledge_local_disks",
     "check_shadow",
     "production_variants",
+    "warn_about_stacks",
     "warn_about_storage",
     "warn_about_target_models",
 ]
 
 VOLUME_SIZE_WARNING = "cdk-triton:VolumeSize"
 DIFFERENT_MODELS_WARNING = "cdk-triton:VariantsServeDifferentModels"
+STACKS_WARNING = "cdk-triton:ModelInAnotherStack"
 KEY_WARNING = "cdk-triton:EncryptionKeyOfLocalDisks"
 
 
@@ -141,6 +143,33 @@ def warn_about_target_models(construct: IConstruct, production: Sequence[TritonV
             f"serves {shown}: such requests fail at the others. Give all but one the weight 0 and let callers name the "
             "variant, or acknowledge this where they name it always",
         )
+
+
+def warn_about_stacks(construct: IConstruct, variants: Sequence[TritonVariant]) -> None:
+    """Warn where a model is in another stack than the endpoint: it can be made so, and never be changed.
+
+    A changed model is a new one, of another name, that the model's stack would have to export while the endpoint's
+    stack still imports the old one, which CloudFormation refuses. A weak reference of the CDK's would only let the old
+    model go while the endpoint runs it, and while a rollback may come back to it.
+    """
+    here = _root(construct.node)
+    for model in dict.fromkeys(variant.model for variant in variants):
+        there = _root(model.node)
+        if there is not here:
+            Annotations.of(construct).add_warning_v2(
+                STACKS_WARNING,
+                f"the endpoint is in the stack {here.node.path}, and its model {model.node.path} in {there.node.path}: "
+                "a changed model has another name, and CloudFormation refuses to change what another stack imports, so "
+                "that every update will fail. Put both into one stack; callers may be anywhere",
+            )
+
+
+def _root(node: Node) -> Stack:
+    """The stack that a construct is deployed with: nested ones get what changes as parameters."""
+    stack = Stack.of(node.scopes[-1])
+    while stack.nested_stack_parent is not None:
+        stack = stack.nested_stack_parent
+    return stack
 
 
 def _check_names(variants: Sequence[TritonVariant]) -> None:
