@@ -78,7 +78,7 @@ def _print(answer: Answer) -> None:
         line = line.replace(state, coloured(state, answer.state), 1)
     typer.echo(line)
     if answer.mend:
-        typer.echo(fold(answer.mend, width(), indent=_INDENT, hanging=_INDENT))
+        typer.echo(f"{_INDENT}{answer.mend}")  # in one line: a command in it is there to be copied
 
 
 def _counted(count: int, state: State) -> str:
