@@ -116,3 +116,10 @@ class TestAnAccessLog:
         TritonArtifactStore(stack, "Store")
 
         assert "LoggingConfiguration" not in world.only(stack, "AWS::S3::Bucket")["Properties"]
+
+    def test_may_be_kept_in_a_bucket_of_another_stack(self, world: World) -> None:
+        app = world.app()
+        access_logs = s3.Bucket(cdk.Stack(app, "Logs"), "AccessLogs")
+        TritonArtifactStore(cdk.Stack(app, "Artifacts"), "Store", access_logs_bucket=access_logs)
+
+        assert app.synth().get_stack_by_name("Artifacts").dependencies

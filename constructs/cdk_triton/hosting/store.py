@@ -104,9 +104,9 @@ class TritonArtifactStore(Construct):
             Logs encrypt with keys of their own. Models of this store may decrypt with it. The key's policy has to leave
             permissions to IAM, as that of CDK's keys does, and to let CloudWatch Logs of the region use it: with a key
             that was imported, the latter is yours to add.
-        access_logs_bucket: gets a record of each access to the bucket, below the name of the store's path. A bucket of
-            the store's stack, or an imported one, whose policy is yours; S3 writes such records only where a bucket is
-            encrypted with S3's own keys ("Enabling Amazon S3 server access logging").
+        access_logs_bucket: gets a record of each access to the bucket, below the store's path. One of the app, or an
+            imported one, whose policy is yours. S3 writes such records only to a bucket that is encrypted with S3's own
+            keys ("Enabling Amazon S3 server access logging").
         promotes_from: the store of another account or region, from `TritonArtifactStore.from_bucket`, that has built
             and tested the archives; it has to `grant_read` to this account.
 
