@@ -175,3 +175,17 @@ def test_a_large_archive_is_promoted_in_parts_over_several_polls(
 
     world.assert_committed(text)
     assert world.versions(text.archive) == [text.content("as tested")]
+
+
+def test_an_object_of_somebody_else_is_not_promoted(world: World, promotion: Promotion) -> None:
+    text = world.ensemble("text")
+    promotion.commit_there(text)
+    etag = world.s3.put_object(Bucket=TESTED, Key=text.archive, Body=b"of somebody else")["ETag"]
+    manifest = json.dumps({"archive": {"key": text.archive, "size": 16, "etag": etag}})
+    world.s3.put_object(Bucket=TESTED, Key=text.manifest, Body=manifest)
+    promotion.production()
+
+    with pytest.raises(ArtifactError, match="cdk-triton did not write it"):
+        world.poll(promotion.plan(text))
+
+    assert world.stored_keys() == set()
