@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -12,8 +13,8 @@ import aws_cdk as cdk
 import pytest
 from inotify_simple import INotify, flags
 
-from cdk_triton import ModelRepository, TensorRTPlan, TritonModel
-from cdk_triton.artifacts import artifact_key
+from cdk_triton import ModelRepository, TensorRTPlan, TritonModel, TritonMultiModel
+from cdk_triton.artifacts import artifact_key, source_key
 from cdk_triton.errors import ConfigurationError
 from cdk_triton.hosting.checked import check
 from cdk_triton.hosting.remembered import remembered
@@ -51,7 +52,7 @@ def _codes(world: World, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Cal
         leave_alone(root)
         repository = ModelRepository.from_directory(root, **options)
         settings = ContainerEnvironment() if environment is None else environment
-        return [finding.code for finding in check(repository, mode, world.platform, settings)]  # type: ignore[arg-type]
+        return [finding.code for finding in check(repository, mode, world.platform, settings).findings]  # type: ignore[arg-type]
 
     return ask
 
@@ -86,6 +87,23 @@ def test_a_file_that_was_just_written_is_not_trusted(world: World, codes: Callab
     assert "model.onnx" in again
 
 
+def test_a_file_that_changed_after_its_repository_was_read_is_not_trusted(
+    world: World, codes: Callable[..., list[str]]
+) -> None:
+    root = world.directory / "repositories" / "text"
+    assert codes() == []
+    config = root / "network" / "config.pbtxt"
+    sound = config.read_text()
+    config.write_text("platform: 1")
+    os.utime(config, LONG_AGO)
+    repository = ModelRepository.from_directory(root)
+    config.write_text(sound)
+    os.utime(config, LONG_AGO)
+    checked = check(repository, "single", world.platform, ContainerEnvironment())
+    assert "CT101" in [finding.code for finding in checked.findings]
+    assert codes() == []
+
+
 def test_other_questions_have_other_answers(codes: Callable[..., list[str]]) -> None:
     assert codes() == []
     assert codes(environment=ContainerEnvironment(default_model_name="nobody")) == ["CT404"]
@@ -110,6 +128,57 @@ def test_an_error_of_the_question_is_not_told_as_one_of_the_memory(
     with pytest.raises(ConfigurationError) as caught:
         remembered([world.repository_again("text")], ["another question"], answer)
     assert caught.value.__context__ is None
+
+
+class TestOfAFleet:
+    """What an ensemble costs whose files stay as they are."""
+
+    @pytest.fixture(autouse=True)
+    def _fresh(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+
+    @staticmethod
+    def fleet(world: World, *names: str) -> TritonMultiModel:
+        """A fleet of repositories that are read now."""
+        leave_alone(world.directory / "repositories")
+        stack = cdk.Stack(world.app(), "Stack")
+        return TritonMultiModel(
+            stack, "Fleet", platform=world.platform, ensembles={name: world.repository_again(name) for name in names}
+        )
+
+    def test_no_configuration_is_parsed_again(self, world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+        world.repository("text")
+        first = self.fleet(world, "text")
+
+        def refuse(*_: object, **__: object) -> None:
+            raise AssertionError("parsed again")
+
+        monkeypatch.setattr("cdk_triton.triton.repository.parse_model_config", refuse)
+        assert self.fleet(world, "text").target_models == first.target_models
+
+    def test_a_changed_ensemble_gets_another_target_model(self, world: World) -> None:
+        world.repository("text")
+        world.repository("image")
+        first = self.fleet(world, "text", "image").target_models
+        world.repository("image", weights="2")
+        second = self.fleet(world, "text", "image").target_models
+        assert second["text"] == first["text"]
+        assert second["image"] != first["image"]
+        assert second["image"] == f"image-{source_key(world.repository_again('image'))[:10]}.tar.gz"
+
+    def test_archives_of_remembered_keys_are_published(self, world: World) -> None:
+        world.repository("text")
+        world.repository("image", weights="2")
+        self.fleet(world, "text", "image")
+        fleet = self.fleet(world, "text", "image")
+        plan = world.plan(cdk.App.of(fleet), world.only(cdk.Stack.of(fleet), "Custom::TritonArtifacts"))
+        manifest = json.loads((world.directory / "cdk.out" / "Stack.assets.json").read_text())
+        published = {
+            destination["objectKey"]
+            for file in manifest["files"].values()
+            for destination in file["destinations"].values()
+        }
+        assert {commit["asset"] for commit in plan["commits"]} <= published
 
 
 class TestOfARepositoryWithRecipes:

@@ -68,29 +68,30 @@ class CloudAssembly:
         self._path = scope.node.path
         self._stage = stage
         self._synthesizer = _synthesizer(stack)
+        self._archives = _ARCHIVES.setdefault(stage.node.root, _Archives())
+        self._is_in_pipeline = stage is not stage.node.root
         # A nested Stage has a directory of its own, but assets lie in the app's.
         self._assets = Path(stage.asset_outdir)
         self._manifest = Path(stage.outdir)
 
-    def add_archive(self, repository: ModelRepository, platform: ServingPlatform, *, pack: bool) -> tuple[str, str]:
+    def add_archive(self, repository: ModelRepository, platform: ServingPlatform, key: str, *, pack: bool) -> str:
         """Publish a repository's archive, packing it if the cloud assembly does not have it.
 
         Args:
             repository: what to pack.
             platform: what serves it.
+            key: its artifact key.
             pack: False where the synthesis is known to fail: nobody waits for gigabytes then.
 
         Returns:
-            The artifact key and the object key among the assets.
+            The object key among the assets.
 
         Raises:
             ArchiveError: a file cannot be read or is written to at this moment, or the archive cannot be written.
         """
-        key = artifact_key(repository, platform)
-        asset = self._add_packed(
+        return self._add_packed(
             repository, key, lambda: artifact_key(repository, platform), f"Triton repository {repository.name}", pack
         )
-        return key, asset
 
     def add_files(self, repository: ModelRepository, *, pack: bool) -> list[dict[str, object]]:
         """Publish every file of a repository by itself, named by its content.
@@ -189,8 +190,7 @@ class CloudAssembly:
         return PublishedPlan(bucket_name, object_key, sha256)
 
     def _add(self, file: Path, name: str, display_name: str) -> tuple[str, str]:
-        if file.exists():
-            _warn_about_pipelines(self._stage, file)
+        self._warn_about_pipelines(file)
         location = self._synthesizer.add_file_asset(
             source_hash=f"{ASSET_PREFIX}{name}",
             file_name=os.path.relpath(file, self._manifest),
@@ -198,6 +198,25 @@ class CloudAssembly:
             display_name=display_name,
         )
         return location.bucket_name, location.object_key
+
+    def _warn_about_pipelines(self, file: Path) -> None:
+        """Say once, below a Stage, which is what CDK Pipelines deploys, that the archives do not fit through one.
+
+        Those of all stages count: whatever an action deploys, it gets all of the cloud assembly.
+        """
+        archives = self._archives
+        if file not in archives.files and file.exists():
+            archives.files.add(file)
+            archives.size += file.stat().st_size
+        if archives.size > PIPELINE_BYTES and self._is_in_pipeline and not archives.is_told:
+            archives.is_told = True
+            Annotations.of(self._stage).add_warning_v2(
+                PIPELINE_WARNING,
+                f"with {self._stage.node.path} the archives of the app have more than {PIPELINE_BYTES // 10**6} MB "
+                "together, and a pipeline of CDK Pipelines hands each deployment the whole cloud assembly, of 256 MB "
+                "at most: let large files of recipes come as S3File(bucket, key, sha256), or acknowledge this if no "
+                "pipeline deploys it",
+            )
 
 
 def _copy(repository: ModelRepository, source: Path, sha256: str, target: Path) -> None:
@@ -228,35 +247,16 @@ def written_to(repository: ModelRepository, when: str) -> ArchiveError:
     )
 
 
-class _Size:
-    """What the archives of an app have together, each counted once, and whether a Stage was warned of it."""
+class _Archives:
+    """The archives of an app, each counted once, their bytes, and whether a Stage was warned of these."""
 
     def __init__(self) -> None:
         self.files: set[Path] = set()
-        self.total = 0
+        self.size = 0
         self.is_told = False
 
 
-def _warn_about_pipelines(stage: Stage, file: Path) -> None:
-    """Say once, below a Stage, which is what CDK Pipelines deploys, that the archives do not fit through a pipeline.
-
-    Those of all stages count: whatever an action deploys, it gets all of the cloud assembly.
-    """
-    size = _SIZES.setdefault(stage.node.root, _Size())
-    if file not in size.files:
-        size.files.add(file)
-        size.total += file.stat().st_size
-    if size.total > PIPELINE_BYTES and stage is not stage.node.root and not size.is_told:
-        size.is_told = True
-        Annotations.of(stage).add_warning_v2(
-            PIPELINE_WARNING,
-            f"with {stage.node.path} the archives of the app have more than {PIPELINE_BYTES // 10**6} MB together, and "
-            "a pipeline of CDK Pipelines hands each deployment the whole cloud assembly, of 256 MB at most: let large "
-            "files of recipes come as S3File(bucket, key, sha256), or acknowledge this if no pipeline deploys it",
-        )
-
-
-_SIZES: WeakKeyDictionary[IConstruct, _Size] = WeakKeyDictionary()
+_ARCHIVES: WeakKeyDictionary[IConstruct, _Archives] = WeakKeyDictionary()
 """Of each app."""
 
 

@@ -22,6 +22,7 @@ from cdk_triton.hosting.assets import CloudAssembly, written_to
 from cdk_triton.hosting.build_services import IMAGE_PULL
 from cdk_triton.hosting.building import builder_document, warn_about_duration, without_promises
 from cdk_triton.hosting.images import ContainerImage
+from cdk_triton.hosting.remembered import remembered
 from cdk_triton.hosting.store import ITritonArtifactStore
 from cdk_triton.sagemaker import ServingPlatform
 from cdk_triton.triton import ModelRepository
@@ -97,12 +98,15 @@ def prepare(
     name = layout.check_name(repository.name, "the repository's directory")
     if not pack:
         repository = without_promises(repository)  # it was said already that nobody keeps them
+    if store.promotes_from is not None and ensemble is not None:
+        return Artifact(repository, name, str(ensemble["artifact_key"]), source_key(repository), platform.label, None)
     if store.promotes_from is not None:
-        key = artifact_key(repository, platform) if ensemble is None else str(ensemble["artifact_key"])
-        return Artifact(repository, name, key, source_key(repository), platform.label, None)
+        source, key = _keys(repository, platform)
+        return Artifact(repository, name, key, source, platform.label, None)
     if ensemble is None or not pack:
-        key, asset = assembly.add_archive(repository, platform, pack=pack)
-        return Artifact(repository, name, key, source_key(repository), platform.label, asset)
+        source, key = _keys(repository, platform)
+        asset = assembly.add_archive(repository, platform, key, pack=pack)
+        return Artifact(repository, name, key, source, platform.label, asset)
     inputs = build_inputs(repository, assembly.add_sources(repository, pack=pack))
     if inputs[0]["path"] != ensemble["sources"]:
         raise written_to(repository, "its recipes were checked")
@@ -144,7 +148,7 @@ def prepare_files(
             f"{repository.root} shall be served uncompressed, and its store takes archives from another one: leave "
             "uncompressed out, or give the model a store that promotes from none"
         )
-    key = artifact_key(repository, platform, uncompressed=True)
+    source, key = _keys(repository, platform, uncompressed=True)
     prefix = layout.files_prefix(name, key)
     files = assembly.add_files(repository, pack=pack)
     if longest := [file["path"] for file in files if len(f"{prefix}{file['path']}".encode()) > MAX_KEY_BYTES]:
@@ -152,7 +156,17 @@ def prepare_files(
             f"{longest[0]!r} of {repository.root} makes an object key of more than {MAX_KEY_BYTES} bytes, which S3 "
             "refuses: shorten the path, or leave uncompressed out"
         )
-    return Artifact(repository, name, key, source_key(repository), platform.label, None, files=files)
+    return Artifact(repository, name, key, source, platform.label, None, files=files)
+
+
+def _keys(repository: ModelRepository, platform: ServingPlatform, *, uncompressed: bool = False) -> tuple[str, str]:
+    """The source key and the artifact key of a repository, from memory if nothing has changed."""
+
+    def answer() -> list[str]:
+        return [source_key(repository), artifact_key(repository, platform, uncompressed=uncompressed)]
+
+    source, artifact = remembered([repository], ["keys", platform, uncompressed], answer)
+    return source, artifact
 
 
 def deliver(

@@ -129,7 +129,8 @@ class TritonModel(Resource):
         self.platform = platform
         self._place = model_network(self, vpc, vpc_subnets, security_groups)
         settings = ContainerEnvironment() if environment is None else environment
-        sound = report(self, check(repository, "single", platform, settings), what=str(repository.root))
+        checked = check(repository, "single", platform, settings)
+        sound = report(self, checked.findings, what=str(repository.root))
         recipes = check_recipes(self, repository, platform, what=str(repository.root))
         warn_about_host(self, platform)
         entry = repository.entry_model()

@@ -107,15 +107,17 @@ class TritonMultiModel(Resource):
         variables = settings.variables(multi_model=True)
         refuse_secrets(self, variables)
         # Every repository is checked before any is packed.
-        sound, built = True, {}
+        sound, built, backends = True, {}, {}
         for name, repository in ensembles.items():
             what = f"{name} ({repository.root})"
-            sound &= report(self, check(repository, "multi", platform, settings), what=what)
+            checked = check(repository, "multi", platform, settings)
+            backends[name] = checked.backends
+            sound &= report(self, checked.findings, what=what)
             recipes = check_recipes(self, repository, platform, what=what)
             sound &= recipes.sound
             built[name] = recipes.ensemble
         warn_about_host(self, platform)
-        warn_about_fleet(self, settings, ensembles)
+        warn_about_fleet(self, settings, backends)
 
         image = container_image(self, platform)
         assembly = CloudAssembly(self)

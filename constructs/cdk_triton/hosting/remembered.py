@@ -3,8 +3,8 @@
 `cdk ls`, `diff` and `destroy` run the app, and the app looks into models of many gigabytes. What it found out is
 therefore kept in the user's cache directory and said again while every file of the repositories, every file of this
 library's rules and recipes and everything else that was asked is the same. Files are compared by size, times and inode,
-as digests are, for the same reason only files that have been left alone for 2 s are trusted, and the same variable,
-CDK_TRITON_NO_CACHE, has everything read again.
+as digests are, for the same reason only files that had been left alone for 2 s when their repository was read are
+trusted, and the same variable, CDK_TRITON_NO_CACHE, has everything read again.
 """
 
 from __future__ import annotations
@@ -59,9 +59,9 @@ def _memory(repositories: Sequence[ModelRepository], question: Sequence[object])
     """Where the answer is kept; None where that cannot be said for certain."""
     if os.environ.get(NO_CACHE) or not all(_is_known(recipe) for each in repositories for recipe in each.recipes):
         return None
-    looks = _looks(file.source for repository in repositories for file in repository.files)
+    looks = [_looks((file.source for file in each.files), unchanged_since_ns=each.read_ns) for each in repositories]
     library = _library()
-    if looks is None or library is None:
+    if None in looks or library is None:
         return None
     about = [
         [
@@ -73,7 +73,7 @@ def _memory(repositories: Sequence[ModelRepository], question: Sequence[object])
         for repository in repositories
     ]
     key = json.dumps([about, [repr(each) for each in question], looks, library])
-    return cache_directory() / "checks-2" / f"{hashlib.sha256(key.encode()).hexdigest()}.json"
+    return cache_directory() / "checks-3" / f"{hashlib.sha256(key.encode()).hexdigest()}.json"
 
 
 def _is_known(recipe: object) -> bool:
@@ -81,29 +81,28 @@ def _is_known(recipe: object) -> bool:
     return is_dataclass(recipe) and type(recipe).__module__.startswith("cdk_triton.")
 
 
-def _looks(files: Iterable[Path]) -> list[tuple[str, str]] | None:
-    """How each file looks; None where one may be written to at this moment."""
-    latest_ns = time.time_ns() - _SETTLED_NS
+def _looks(files: Iterable[Path], *, unchanged_since_ns: int) -> list[tuple[str, str]] | None:
+    """How each file looks; None where one may have been written to or replaced since then."""
     looks = []
     for file in files:
         try:
             state = file_state(file)
         except ArchiveError:
             return None
-        if state.st_mtime_ns > latest_ns:
+        if state.st_mtime_ns > unchanged_since_ns - _SETTLED_NS or state.st_ctime_ns > unchanged_since_ns:
             return None
         looks.append((str(file), fingerprint(state)))
     return looks
 
 
 @cache  # a process runs one version of it, and a thousand ensembles ask
-def _library() -> list[tuple[str, str]] | None:
-    """The files of the rules, the recipes and their tables, and the versions of what they read with."""
+def _library() -> str | None:
+    """The digest of the files of the rules, the recipes and their tables, and the versions of what they read with."""
     package = Path(__file__).parents[1]
     files = (path for room in _ROOMS for path in (package / room).rglob("*") if path.suffix in (".py", ".json"))
-    looks = _looks(sorted(files))
+    looks = _looks(sorted(files), unchanged_since_ns=time.time_ns())
     versions = [("python", sys.version), *((name, version(name)) for name in _READERS)]
-    return None if looks is None else [*looks, *versions]
+    return None if looks is None else hashlib.sha256(json.dumps([looks, versions]).encode()).hexdigest()
 
 
 def _remember(memory: Path, answer: Any) -> None:

@@ -5,13 +5,13 @@ What is wrong with a repository, by itself or on this platform, is a finding of 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 
 from aws_cdk import Annotations
 from constructs import IConstruct
 
 from cdk_triton.sagemaker import ServingPlatform
-from cdk_triton.triton import ContainerEnvironment, ModelRepository
+from cdk_triton.triton import ContainerEnvironment
 
 __all__ = ["warn_about_fleet", "warn_about_host"]
 
@@ -35,9 +35,9 @@ def warn_about_host(construct: IConstruct, platform: ServingPlatform) -> None:
 
 
 def warn_about_fleet(
-    construct: IConstruct, settings: ContainerEnvironment, ensembles: Mapping[str, ModelRepository]
+    construct: IConstruct, settings: ContainerEnvironment, backends: Mapping[str, Collection[str]]
 ) -> None:
-    """Warn of settings that keep SageMaker from making room for other archives."""
+    """Warn of settings that keep SageMaker from making room for others of the ensembles, whose backends are given."""
     if settings.model_load_gpu_limit is not None:
         Annotations.of(construct).add_warning_v2(
             LOAD_LIMIT_WARNING,
@@ -45,7 +45,7 @@ def warn_about_fleet(
             "SageMaker unloads other models at 507 only, so that the invocation fails and no room is made. Leave it"
             " out, or acknowledge this",
         )
-    dali = [name for name, repository in ensembles.items() if any(m.backend_name == "dali" for m in repository.models)]
+    dali = [name for name, used in backends.items() if "dali" in used]
     if dali and RELEASE_AFTER_UNLOAD not in settings.additional_args:
         Annotations.of(construct).add_warning_v2(
             DALI_MEMORY_WARNING,

@@ -3,13 +3,15 @@
 A model repository is `<model>/config.pbtxt` beside `<model>/<version>/…`, one directory per model; an archive for a
 multi-model endpoint may also be one model by itself, with `config.pbtxt` at the top. Reading takes everything as the
 server would find it in the archive: links are followed, litter of editors and systems is left out, and a configuration
-that cannot be read is kept with its error, so that `ModelRepository.check` can report everything at once.
+that cannot be parsed is kept with its error, so that `ModelRepository.check` can report everything at once.
 """
 
 from __future__ import annotations
 
 import re
+import time
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path, PurePosixPath
@@ -61,22 +63,46 @@ class Model:
     Attributes:
         name: the name that the server gives it: its directory's.
         directory: relative to the repository; `.` where the repository itself is the model.
-        config: the configuration as written, or None where there is none or it cannot be read.
         config_text: the text of `config.pbtxt`, or None where there is none; see `decoded` for what is not UTF-8.
-        config_error: why the configuration cannot be read, or None.
         subdirectories: the names of the directories in the model's own, empty ones included, sorted.
         files: everything in the model's directory, sorted, with paths relative to the repository.
         produced: the files that recipes will write into the model's directory, with paths relative to the repository.
+        skips_unknown_fields: whether fields that the schema does not know leave a configuration readable.
     """
 
     name: str
     directory: PurePosixPath
-    config: ModelConfig | None = field(compare=False)
     config_text: str | None
-    config_error: ModelConfigError | None = field(compare=False)
     subdirectories: tuple[str, ...]
     files: tuple[RepositoryFile, ...]
     produced: tuple[PurePosixPath, ...] = ()
+    skips_unknown_fields: bool = field(default=False, compare=False)
+
+    @property
+    def config(self) -> ModelConfig | None:
+        """The configuration as written, or None where there is none or it cannot be read."""
+        return self._parsed[0]
+
+    @property
+    def config_error(self) -> ModelConfigError | None:
+        """Why the configuration cannot be read, or None."""
+        return self._parsed[1]
+
+    @cached_property
+    def _parsed(self) -> tuple[ModelConfig | None, ModelConfigError | None]:
+        """Configuration and error, parsed when somebody asks: what is remembered of a repository asks nothing."""
+        if self.config_text is None:
+            return None, None
+        path = str(self.config_path)
+        try:
+            return parse_model_config(self.config_text, path=path), None
+        except ModelConfigError as error:
+            fault = error
+        config = None
+        if self.skips_unknown_fields:
+            with suppress(ModelConfigError):
+                config = parse_model_config(self.config_text, path=path, allow_unknown_fields=True)
+        return config, fault
 
     @cached_property
     def versions(self) -> tuple[int, ...]:
@@ -133,13 +159,7 @@ class Model:
 
         It keeps its `config_error`, which names the first of them.
         """
-        if self.config_text is None or self.config_error is None:
-            return self
-        try:
-            config = parse_model_config(self.config_text, path=str(self.config_path), allow_unknown_fields=True)
-        except ModelConfigError:
-            return self
-        return replace(self, config=config)
+        return self if self.config_error is None else replace(self, skips_unknown_fields=True)
 
     @property
     def config_path(self) -> PurePosixPath:
@@ -218,6 +238,7 @@ class ModelRepository:
         files: everything that belongs into an archive, sorted by path, litter left out.
         acknowledgements: the codes of warnings that its owner knows of, each with the reason why they are right.
         recipes: the builds that will add files to it.
+        read_ns: when it was begun to be read, in nanoseconds since 1970.
     """
 
     root: Path
@@ -225,6 +246,7 @@ class ModelRepository:
     files: tuple[RepositoryFile, ...]
     acknowledgements: Mapping[str, str] = field(default_factory=dict)
     recipes: tuple[Recipe, ...] = ()
+    read_ns: int = field(default=0, compare=False)
 
     @classmethod
     def from_directory(
@@ -245,7 +267,7 @@ class ModelRepository:
                 acknowledgement names no rule, an error, or no reason.
             ConfigurationError: `recipes` is no list of recipes.
         """
-        root = Path(path)
+        root, read_ns = Path(path), time.time_ns()
         tree = read_tree(root)
         settings = read_settings(root)
         acknowledgements = acknowledgements_of(settings, acknowledge)
@@ -260,9 +282,9 @@ class ModelRepository:
             for file in produced:
                 made[file.parts[0]] = (*made.get(file.parts[0], ()), file)
             models = [_read_model(below[name], PurePosixPath(name), name, made.get(name, ())) for name in below]
-        return cls(root, tuple(models), tree.files, acknowledgements, builds)
+        return cls(root, tuple(models), tree.files, acknowledgements, builds, read_ns)
 
-    @property
+    @cached_property
     def name(self) -> str:
         """The directory's name."""
         return self.root.resolve().name
@@ -401,16 +423,10 @@ def _read_model(tree: Tree, directory: PurePosixPath, name: str, produced: tuple
     depth = len(directory.parts) + 1
     existing = {path.name for path in tree.directories if len(path.parts) == depth}
     subdirectories = tuple(sorted(existing | {path.parts[depth - 1] for path in produced if len(path.parts) > depth}))
-    config, text, error = None, None, None
     path = directory / CONFIG_NAME
     source = next((file.source for file in tree.files if file.path == path), None)
-    if source is not None:
-        text = decoded(_read_bytes(source))
-        try:
-            config = parse_model_config(text, path=str(path))
-        except ModelConfigError as fault:
-            error = fault
-    return Model(name, directory, config, text, error, subdirectories, tree.files, produced)
+    text = None if source is None else decoded(_read_bytes(source))
+    return Model(name, directory, text, subdirectories, tree.files, produced)
 
 
 def _read_bytes(file: Path) -> bytes:
