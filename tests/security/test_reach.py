@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import aws_cdk as cdk
@@ -17,6 +19,7 @@ from constructs import IConstruct, IMixin
 from tests.security.everything import add_everything
 
 import cdk_triton
+from cdk_triton import CodeBuildGpuBuilder, TritonArtifactStore, TritonModel
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -110,6 +113,32 @@ def test_a_permissions_boundary_is_set_on_every_role(world: World, way: str) -> 
     assert len(roles) >= 9
     for role in roles.values():
         assert "policy/Boundary" in str(role["PermissionsBoundary"])
+
+
+def test_roles_that_exist_already_take_the_place_of_all(world: World) -> None:
+    """CDK then makes no role and no policy, and writes a report of what they have to allow."""
+    app = world.app()
+    stack = cdk.Stack(app, "Stack")
+    paths = [
+        *(f"Stack/Store/{name}" for name in ("OnEventRole", "IsCompleteRole", "CodeBuild/Role")),
+        *(f"Stack/Store/{name}" for name in ("ProviderOnEventRole", "ProviderIsCompleteRole")),
+        "Stack/Store/Provider/waiter-state-machine/Role",
+        "Stack/Model/Role",
+    ]
+    names = {path: f"given-{number}" for number, path in enumerate(paths)}
+    iam.Role.customize_roles(stack, use_precreated_roles=names)
+    store = TritonArtifactStore(stack, "Store", builders=[CodeBuildGpuBuilder()])
+    TritonModel(stack, "Model", repository=world.repository(), platform=world.platform, store=store)
+    app.synth()
+
+    assert not [kind for kind in types(stack) if kind.startswith("AWS::IAM::")]
+    report = json.loads((Path(app.outdir) / "iam-policy-report.json").read_text())
+    assert {role["roleConstructPath"] for role in report["roles"]} == set(paths)
+    assert all(role["managedPolicyStatements"] for role in report["roles"])
+
+
+def types(stack: cdk.Stack) -> set[str]:
+    return {resource["Type"] for resource in Template.from_stack(stack).to_json()["Resources"].values()}
 
 
 def injector(of: Any, **injected: Any) -> Any:
