@@ -69,7 +69,9 @@ class World:
         self.s3 = self.aws.client("s3")
         self.sagemaker = self.aws.client("sagemaker")
 
-    def commit(self, repository: str, name: str, *, build: dict[str, Any] | None = None) -> str:
+    def commit(
+        self, repository: str, name: str, *, build: dict[str, Any] | None = None, promoted_from: str | None = None
+    ) -> str:
         """A committed artifact; returns its key."""
         key = key_of(name)
         prefix = f"artifacts/{repository}/{key}"
@@ -81,7 +83,9 @@ class World:
             "platform": "25.09-a10g",
             "archive": {"key": f"{prefix}/model.tar.gz", "size": 8 + len(name), "etag": etag},
         }
-        self.put(f"{prefix}/manifest.json", json.dumps(manifest | ({"build": build} if build else {})).encode())
+        made = {"build": build, "promoted_from": promoted_from}
+        manifest |= {name: value for name, value in made.items() if value is not None}
+        self.put(f"{prefix}/manifest.json", json.dumps(manifest).encode())
         return key
 
     def serve(self, fleet: str, target_model: str, artifact_key: str) -> str:

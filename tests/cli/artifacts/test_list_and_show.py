@@ -98,6 +98,17 @@ def test_the_table_is_for_a_person(run: Any, world: World) -> None:
     assert lines[2] == f"s3://{world.bucket}: 1 artifact, 9 B"
 
 
+def test_what_was_promoted_is_told_from_what_was_built_here(run: Any, world: World) -> None:
+    world.commit("text", "1", build=BUILD, promoted_from="the-tested-store")
+    world.commit("web", "1", build=BUILD)
+
+    rows = {each["repository"]: each["promoted_from"] for each in listed(run, world)["artifacts"]}
+    lines = run("artifacts", "list", "--store", world.stack).out.splitlines()
+
+    assert rows == {"text": "the-tested-store", "web": None}
+    assert [line.split()[-2] for line in lines[1:3]] == ["promoted", "built"]
+
+
 def test_show_says_what_was_built_and_how(run: Any, world: World) -> None:
     key = world.commit("text", "1", build=BUILD)
 

@@ -85,6 +85,7 @@ def as_json(listing: Listing) -> dict[str, Any]:
                 "size": sum(file.size for file in artifact.data),
                 "committed": None if artifact.manifest is None else artifact.manifest.modified.isoformat(),
                 "built": manifest.get("build") is not None,
+                "promoted_from": manifest.get("promoted_from"),
                 "in_use_by": list(users),
             }
             for artifact, manifest, users in listing.rows
@@ -103,6 +104,13 @@ def as_json(listing: Listing) -> dict[str, Any]:
     }
 
 
+def _made(manifest: Mapping[str, Any]) -> str:
+    """How the archive came into this store."""
+    if manifest.get("promoted_from") is not None:
+        return "promoted"
+    return "packed" if manifest.get("build") is None else "built"
+
+
 def as_text(listing: Listing) -> Iterator[str]:
     """The listing for a person."""
     rows = [
@@ -112,7 +120,7 @@ def as_text(listing: Listing) -> Iterator[str]:
             str(manifest.get("platform")),
             size_of(sum(file.size for file in artifact.data)) if artifact.data else "missing",
             "" if artifact.manifest is None else time_of(artifact.manifest.modified),
-            "packed" if manifest.get("build") is None else "built",
+            _made(manifest),
             ", ".join(users) or "nobody",
         )
         for artifact, manifest, users in listing.rows
