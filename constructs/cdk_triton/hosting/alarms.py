@@ -248,7 +248,8 @@ def threshold(rule: AlarmRule, thresholds: AlarmThresholds, variant: EndpointVar
 def add_alarms(variant: EndpointVariant, thresholds: AlarmThresholds, runbook: str) -> dict[str, cloudwatch.Alarm]:
     """Make the alarms of a variant below its child `Alarms`; returns them by name."""
     platform = variant.variant.model.platform
-    if platform.instance.gpu_count is None:
+    about_gpus = [rule for rule in RULES if rule.unit == OF_EACH_GPU]
+    if platform.instance.gpu_count is None and any(getattr(thresholds, rule.threshold) for rule in about_gpus):
         Annotations.of(variant).add_warning_v2(
             GPU_COUNT_WARNING,
             f"how many GPUs {platform.instance_type} has is in none of this library's sources, and SageMaker's metrics "
