@@ -213,6 +213,14 @@ class TestAlarms:
         assert "there is no alarm about GPUs" in str(warning.entry.data)
         assert "GPU, percent, sum of all" in widgets(stack, flattened)
 
+    def test_who_wants_no_alarms_about_gpus_is_not_warned(self, world: World, stack: cdk.Stack) -> None:
+        platform = replace(world.platform, instance_type="ml.g7.12xlarge")
+        model = TritonModel(stack, "Model", repository=world.repository(), platform=platform)
+        none = AlarmThresholds(gpu_utilization_percent=None, gpu_memory_percent=None)
+        TritonEndpoint(stack, "Endpoint", model=model).monitor(thresholds=none)
+
+        assert not Annotations.from_stack(stack).find_warning("*", Match.string_like_regexp("about GPUs"))
+
     def test_a_shadow_wakes_nobody(self, stack: cdk.Stack, model: TritonModel) -> None:
         shadow = TritonVariant(model=model, variant_name="Shadow")
         monitoring = TritonEndpoint(stack, "Endpoint", variants=[TritonVariant(model=model)], shadow=shadow).monitor()
@@ -246,6 +254,9 @@ class TestTopic:
         assert ["kms:Decrypt", "kms:GenerateDataKey*"] in [
             each["Action"] for each in key if each["Principal"] == alarm_service
         ]
+        # Alarms of another account are none of the topic's.
+        own = {"StringEquals": {"aws:SourceAccount": stack.resolve(stack.account)}}
+        assert [each["Condition"] for each in [*policy, *key] if each["Principal"] == alarm_service] == [own, own]
 
     def test_without_a_topic_alarms_do_nothing(self, stack: cdk.Stack, model: TritonModel) -> None:
         TritonEndpoint(stack, "Endpoint", model=model).monitor()
@@ -381,6 +392,13 @@ class TestLogs:
         TritonEndpoint(stack, "Endpoint", model=model).monitor(log_retention=logs.RetentionDays.INFINITE)
 
         assert not world.resources(stack, "AWS::Scheduler::Schedule")
+
+    @pytest.mark.parametrize("wrong", [90, cdk.Duration.days(90)])
+    def test_a_retention_that_is_none_is_refused(self, stack: cdk.Stack, model: TritonModel, wrong: Any) -> None:
+        endpoint = TritonEndpoint(stack, "Endpoint", model=model)
+
+        with pytest.raises(ConfigurationError, match=r"RetentionDays\.THREE_MONTHS"):
+            endpoint.monitor(log_retention=wrong)
 
     def test_the_days_are_those_of_the_cdk(self, stack: cdk.Stack) -> None:
         assert set(DAYS) == set(logs.RetentionDays) - {logs.RetentionDays.INFINITE}

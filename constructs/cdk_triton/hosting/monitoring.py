@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 
+from aws_cdk import Stack
 from aws_cdk import aws_cloudwatch as cloudwatch
 from aws_cdk import aws_cloudwatch_actions as cloudwatch_actions
 from aws_cdk import aws_iam as iam
@@ -16,7 +17,7 @@ from cdk_triton.errors import ConfigurationError
 from cdk_triton.hosting.alarms import RULES, AlarmThresholds, add_alarms, threshold
 from cdk_triton.hosting.dashboard import COLUMNS, section
 from cdk_triton.hosting.endpoint_variant import EndpointVariant
-from cdk_triton.hosting.log_retention import LogRetention, log_group_name
+from cdk_triton.hosting.log_retention import DAYS, LogRetention, log_group_name
 
 __all__ = ["RUNBOOK", "EndpointMonitoring"]
 
@@ -60,6 +61,11 @@ class EndpointMonitoring(Construct):
             raise ConfigurationError(
                 f"runbook is {runbook!r}: use the address of a page, to which '#' and the alarm's name are added"
             )
+        if log_retention not in {*DAYS, logs.RetentionDays.INFINITE}:
+            raise ConfigurationError(
+                f"log_retention is {log_retention!r}, and CloudWatch Logs keeps logs for certain numbers of days only: "
+                "use one of aws_logs.RetentionDays, such as RetentionDays.THREE_MONTHS"
+            )
         super().__init__(scope, id)
         limits = AlarmThresholds() if thresholds is None else thresholds
         self.alarms: Mapping[str, Mapping[str, cloudwatch.Alarm]] = MappingProxyType(
@@ -67,7 +73,9 @@ class EndpointMonitoring(Construct):
         )
         if topic is not None:
             # A topic whose policy says anything, such as that it wants TLS, has no default policy that lets alarms in.
-            topic.grant_publish(iam.ServicePrincipal("cloudwatch.amazonaws.com"))
+            # The condition is that of "Example cases for Amazon SNS access control", and holds for the topic's key too.
+            account = {"StringEquals": {"aws:SourceAccount": Stack.of(self).account}}
+            topic.grant_publish(iam.ServicePrincipal("cloudwatch.amazonaws.com", conditions=account))
             action = cloudwatch_actions.SnsAction(topic)
             for alarm in (alarm for alarms in self.alarms.values() for alarm in alarms.values()):
                 alarm.add_alarm_action(action)
