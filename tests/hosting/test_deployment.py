@@ -148,6 +148,14 @@ class TestPolicies:
                 "wait of Rolling is 1.5 seconds: SageMaker takes whole ones, 0 to 3600",
             ),
             (
+                lambda: Canary(size=TEN, wait=600),  # type: ignore[arg-type]
+                r"wait of Canary is 600: use a Duration of the CDK's, such as Duration.minutes\(10\)",
+            ),
+            (
+                lambda: Canary(size=10, wait=MINUTE),  # type: ignore[arg-type]
+                r"size of Canary is 10: use a share of the instances in percent, such as Capacity\(25\), or their",
+            ),
+            (
                 lambda: AllAtOnce(termination_wait=cdk.Duration.hours(2)),
                 "termination_wait of AllAtOnce is 7200 seconds: SageMaker takes whole ones, 0 to 3600",
             ),

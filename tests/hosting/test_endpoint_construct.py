@@ -102,15 +102,20 @@ def test_a_token_is_taken_where_sagemaker_checks_it(world: World, stack: cdk.Sta
         ({"initial_instance_count": 0}, "initial_instance_count of variant AllTraffic is 0: .* at least 1"),
         ({"initial_instance_count": True}, "initial_instance_count of variant AllTraffic is True"),
         ({"initial_instance_count": 1.5}, "initial_instance_count of variant AllTraffic is 1.5"),
+        ({"initial_instance_count": "2"}, "initial_instance_count of variant AllTraffic is '2'"),
+        ({"initial_weight": "2"}, "initial_weight of variant AllTraffic is '2'"),
         ({"initial_weight": -1}, "initial_weight of variant AllTraffic is -1"),
         ({"initial_weight": float("nan")}, "initial_weight of variant AllTraffic is nan"),
         ({"initial_instance_count": float("inf")}, "initial_instance_count of variant AllTraffic is inf"),
         (
             {"container_startup_timeout": cdk.Duration.seconds(59)},
-            "container_startup_timeout of variant AllTraffic is 59 seconds: SageMaker takes 60 to 3600",
+            "container_startup_timeout of variant AllTraffic is 59 seconds: SageMaker takes whole ones, 60 to 3600",
         ),
-        ({"model_download_timeout": cdk.Duration.minutes(61)}, "is 3660 seconds: SageMaker takes 60 to 3600"),
-        ({"model_download_timeout": cdk.Duration.seconds(0)}, "is 0 seconds: SageMaker takes 60 to 3600"),
+        (
+            {"model_download_timeout": cdk.Duration.minutes(61)},
+            "is 3660 seconds: SageMaker takes whole ones, 60 to 3600",
+        ),
+        ({"model_download_timeout": cdk.Duration.seconds(0)}, "is 0 seconds: SageMaker takes whole ones, 60 to 3600"),
     ],
     ids=lambda value: value if isinstance(value, str) else "-".join(value),
 )

@@ -160,6 +160,17 @@ class TestTimeouts:
         }
         assert self.timeouts(world, stack, 50 * GB, **given) == (120, 180)
 
+    @pytest.mark.parametrize(
+        ("timeout", "reason"),
+        [
+            (cdk.Duration.millis(60_500), "is 60.5 seconds: SageMaker takes whole ones, 60 to 3600"),
+            (600, "is 600: use a Duration of the CDK's"),
+        ],
+    )
+    def test_what_is_no_number_of_seconds_is_refused(self, model: TritonModel, timeout: Any, reason: str) -> None:
+        with pytest.raises(ConfigurationError, match=f"container_startup_timeout of variant AllTraffic {reason}"):
+            TritonVariant(model=model, container_startup_timeout=timeout)
+
     def test_the_size_of_a_model_is_that_of_its_files(self, world: World, model: TritonModel) -> None:
         assert model.size == sum(path.stat().st_size for path in model.repository.root.rglob("*") if path.is_file())
 

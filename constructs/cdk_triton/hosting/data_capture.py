@@ -23,9 +23,10 @@ from constructs import Construct, IConstruct
 
 from cdk_triton.errors import ConfigurationError
 from cdk_triton.hosting.acknowledgements import acknowledge_wildcard, objects_as_imported
+from cdk_triton.hosting.literals import is_whole
 from cdk_triton.hosting.role_additions import allow_models
 from cdk_triton.hosting.store import TritonArtifactStore
-from cdk_triton.hosting.variant import TritonVariant, is_token
+from cdk_triton.hosting.variant import TritonVariant
 
 __all__ = ["DataCapture", "allow_capture", "capture_property", "warn_about_capture"]
 
@@ -68,7 +69,7 @@ class DataCapture:
     def __post_init__(self) -> None:
         """Refuse what CreateEndpointConfig would refuse, and what would keep nothing."""
         share = self.sampling_percentage
-        if not (is_token(share) or (isinstance(share, int) and not isinstance(share, bool) and 1 <= share <= 100)):
+        if not is_whole(share, 1, 100):
             raise ConfigurationError(
                 f"sampling_percentage of a DataCapture is {share!r}: use a whole number, 1 to 100, or leave "
                 "data_capture out to keep nothing"

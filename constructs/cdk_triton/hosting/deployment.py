@@ -19,7 +19,7 @@ from aws_cdk import aws_cloudwatch as cloudwatch
 from aws_cdk import aws_sagemaker as sagemaker
 
 from cdk_triton.errors import ConfigurationError
-from cdk_triton.hosting.variant import is_token
+from cdk_triton.hosting.literals import is_token, is_whole, literal_seconds
 from cdk_triton.sagemaker.limits import (
     MAX_ROLLBACK_ALARMS,
     MAX_UPDATE_SECONDS,
@@ -54,9 +54,9 @@ class Capacity:
         """Refuse what UpdateEndpoint would refuse."""
         if (self.percent is None) == (self.instances is None):
             raise ConfigurationError(f"{self!r} says both or nothing: give either percent or instances")
-        for name, value, most in (("percent", self.percent, 100), ("instances", self.instances, None)):
-            if value is not None and not _is_whole(value, most):
-                upper = f"1 to {most}" if most else "at least 1"
+        for name, value, most in (("percent", self.percent, 100), ("instances", self.instances, math.inf)):
+            if value is not None and not is_whole(value, 1, most):
+                upper = "at least 1" if math.isinf(most) else f"1 to {most}"
                 raise ConfigurationError(f"{name} of a Capacity is {value!r}: use a whole number, {upper}")
 
     def __str__(self) -> str:
@@ -108,6 +108,11 @@ class DeploymentPolicy(ABC):
         self._check_seconds("maximum_time", self.maximum_time, MIN_UPDATE_SECONDS, MAX_UPDATE_SECONDS)
 
     def _check_part(self, name: str, part: Capacity) -> None:
+        if not isinstance(part, Capacity):
+            raise ConfigurationError(
+                f"{name} of {type(self).__name__} is {part!r}: use a share of the instances in percent, such as "
+                "Capacity(25), or their number, such as Capacity(instances=1)"
+            )
         least, percent = self.least_percent, part.percent
         if percent is not None and not is_token(percent) and not least <= percent <= MAX_STEP_PERCENT:
             raise ConfigurationError(
@@ -119,8 +124,8 @@ class DeploymentPolicy(ABC):
         """Check each waiting time, which passes so many times at the least, and that they fit into the whole."""
         for name, (wait, _) in waits.items():
             self._check_seconds(name, wait, 0, MAX_UPDATE_WAIT_SECONDS)
-        waiting = sum((_seconds(wait) or 0) * times for wait, times in waits.values())
-        limit = _seconds(self.maximum_time)
+        waiting = sum((literal_seconds(name, wait) or 0) * times for name, (wait, times) in waits.items())
+        limit = literal_seconds("maximum_time", self.maximum_time)
         if limit is not None and waiting >= limit:
             raise ConfigurationError(
                 f"maximum_time of {type(self).__name__} is {limit:g} seconds and its waiting takes {waiting:g}, so "
@@ -128,7 +133,7 @@ class DeploymentPolicy(ABC):
             )
 
     def _check_seconds(self, name: str, duration: Duration | None, least: int, most: int) -> None:
-        seconds = _seconds(duration)
+        seconds = literal_seconds(f"{name} of {type(self).__name__}", duration)
         if seconds is not None and not (least <= seconds <= most and seconds == int(seconds)):
             raise ConfigurationError(
                 f"{name} of {type(self).__name__} is {seconds:g} seconds: SageMaker takes whole ones, {least} to {most}"
@@ -390,22 +395,7 @@ def _waits_between(part: Capacity) -> int:
 
 def _passes(*waits: Duration | None) -> bool:
     """Whether any time passes; what only the deployment knows is taken to."""
-    return any(wait is not None and _seconds(wait) != 0 for wait in waits)
-
-
-def _is_whole(value: object, most: int | None) -> bool:
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        return False
-    if is_token(value):
-        return True
-    return isinstance(value, int) and value >= 1 and (most is None or value <= most)
-
-
-def _seconds(duration: Duration | None) -> float | None:
-    """Its seconds; None where there is none, or where only the deployment knows them."""
-    if duration is None or duration.is_unresolved():
-        return None
-    return duration.to_seconds(integral=False)
+    return any(wait is not None and literal_seconds("a wait", wait) != 0 for wait in waits)
 
 
 def _rendered(duration: Duration | None) -> int | float | None:

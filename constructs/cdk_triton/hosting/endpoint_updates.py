@@ -14,8 +14,9 @@ from constructs import Construct
 
 from cdk_triton.errors import ConfigurationError
 from cdk_triton.hosting.deployment import MAX_STEP_PERCENT, DeploymentPolicy, Rolling, check_alarms
+from cdk_triton.hosting.literals import is_token
 from cdk_triton.hosting.role_additions import allow_models
-from cdk_triton.hosting.variant import TritonVariant, is_token
+from cdk_triton.hosting.variant import TritonVariant
 
 __all__ = ["EndpointUpdates", "check_deployment", "require_name"]
 

@@ -11,7 +11,8 @@ from aws_cdk import aws_applicationautoscaling as autoscaling
 from constructs import IConstruct
 
 from cdk_triton.errors import ConfigurationError
-from cdk_triton.hosting.variant import TritonVariant, is_token
+from cdk_triton.hosting.literals import is_token, is_whole
+from cdk_triton.hosting.variant import TritonVariant
 
 __all__ = ["NothingScales", "check_capacities", "check_number", "check_scheduled"]
 
@@ -87,9 +88,7 @@ class NothingScales:
 
 
 def _check_capacity(what: str, capacity: int) -> None:
-    if isinstance(capacity, int | float) and is_token(capacity):
-        return
-    if not isinstance(capacity, int) or isinstance(capacity, bool) or capacity < 1:
+    if not is_whole(capacity, 1):
         raise ConfigurationError(
             f"{what} is {capacity!r}: use a whole number of instances, at least 1; a real-time variant with a model "
             "does not run on none"

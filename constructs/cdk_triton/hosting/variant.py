@@ -11,6 +11,7 @@ from aws_cdk import Duration, Size, SizeRoundingBehavior, Token
 from aws_cdk import aws_sagemaker as sagemaker
 
 from cdk_triton.errors import ConfigurationError
+from cdk_triton.hosting.literals import is_number, is_token, is_whole, literal_seconds
 from cdk_triton.hosting.model import ITritonModel
 from cdk_triton.sagemaker import instance_storage
 from cdk_triton.sagemaker.limits import (
@@ -27,7 +28,6 @@ __all__ = [
     "TritonVariant",
     "check_sagemaker_name",
     "default_timeouts",
-    "is_token",
     "production_variant",
 ]
 
@@ -74,12 +74,12 @@ class TritonVariant:
         """Refuse what CreateEndpointConfig would refuse minutes later."""
         check_sagemaker_name(self.variant_name, "variant_name")
         count, weight = self.initial_instance_count, self.initial_weight
-        if not (is_token(count) or (isinstance(count, int) and not isinstance(count, bool) and count >= 1)):
+        if not is_whole(count, 1):
             raise ConfigurationError(
                 f"initial_instance_count of variant {self.variant_name} is {count!r}: a real-time variant runs on a "
                 "whole number of instances, at least 1"
             )
-        if not (is_token(weight) or (math.isfinite(weight) and weight >= 0)):
+        if not (is_token(weight) or (is_number(weight) and weight >= 0)):
             raise ConfigurationError(
                 f"initial_weight of variant {self.variant_name} is {weight!r}: use 0 for no requests, or a positive "
                 "number"
@@ -90,15 +90,13 @@ class TritonVariant:
         self._check_routing_strategy()
 
     def _check_timeout(self, name: str) -> None:
-        timeout: Duration | None = getattr(self, name)
-        if timeout is None or timeout.is_unresolved():
+        what = f"{name} of variant {self.variant_name}"
+        seconds = literal_seconds(what, getattr(self, name))
+        if seconds is None or (MIN_TIMEOUT_SECONDS <= seconds <= MAX_TIMEOUT_SECONDS and seconds == int(seconds)):
             return
-        seconds = timeout.to_seconds()
-        if not MIN_TIMEOUT_SECONDS <= seconds <= MAX_TIMEOUT_SECONDS:
-            raise ConfigurationError(
-                f"{name} of variant {self.variant_name} is {seconds:g} seconds: SageMaker takes "
-                f"{MIN_TIMEOUT_SECONDS} to {MAX_TIMEOUT_SECONDS}"
-            )
+        raise ConfigurationError(
+            f"{what} is {seconds:g} seconds: SageMaker takes whole ones, {MIN_TIMEOUT_SECONDS} to {MAX_TIMEOUT_SECONDS}"
+        )
 
     def _check_volume_size(self) -> None:
         if self.volume_size is None:
@@ -176,11 +174,6 @@ def default_timeouts(size: int) -> tuple[int | None, int | None]:
     if size > SMALL_BYTES:
         start = min(MAX_TIMEOUT_SECONDS, 60 * math.ceil((START_SECONDS + size / LOAD_BYTES_PER_SECOND) / 60))
     return start, MAX_TIMEOUT_SECONDS if size > LONG_DOWNLOAD_BYTES else None
-
-
-def is_token(number: float) -> bool:
-    """Whether only the deployment knows the number. Infinity and NaN have no JSON and would end jsii's process."""
-    return math.isfinite(number) and Token.is_unresolved(number)
 
 
 def _seconds(given: Duration | None, default: int | None) -> int | float | None:

@@ -10,8 +10,9 @@ from constructs import IConstruct, Node
 
 from cdk_triton.errors import ConfigurationError
 from cdk_triton.hosting.acknowledgements import acknowledge_nist
+from cdk_triton.hosting.literals import is_token
 from cdk_triton.hosting.model import ITritonModel
-from cdk_triton.hosting.variant import TritonVariant, is_token
+from cdk_triton.hosting.variant import TritonVariant
 from cdk_triton.sagemaker import instance_storage
 from cdk_triton.sagemaker.limits import MAX_PRODUCTION_VARIANTS
 

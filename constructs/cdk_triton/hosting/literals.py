@@ -1,0 +1,39 @@
+"""Numbers and durations as a user gives them: literally, or as tokens of the CDK's that only the deployment knows."""
+
+from __future__ import annotations
+
+import math
+
+from aws_cdk import Duration, Token
+
+from cdk_triton.errors import ConfigurationError
+
+__all__ = ["is_number", "is_token", "is_whole", "literal_seconds"]
+
+
+def is_number(value: object) -> bool:
+    """Whether it is a finite number, a token included: infinity and NaN have no JSON and would end jsii's process."""
+    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+
+
+def is_token(value: object) -> bool:
+    """Whether it is a number that only the deployment knows."""
+    return is_number(value) and Token.is_unresolved(value)
+
+
+def is_whole(value: object, least: int, most: float = math.inf) -> bool:
+    """Whether it is a whole number from `least` to `most`, or a token that may become one."""
+    return is_token(value) or (isinstance(value, int) and is_number(value) and least <= value <= most)
+
+
+def literal_seconds(what: str, duration: Duration | None) -> float | None:
+    """The seconds of a duration; None where there is none, or where only the deployment knows them.
+
+    Raises:
+        ConfigurationError: it is something else, such as a number.
+    """
+    if duration is None:
+        return None
+    if not isinstance(duration, Duration):
+        raise ConfigurationError(f"{what} is {duration!r}: use a Duration of the CDK's, such as Duration.minutes(10)")
+    return None if duration.is_unresolved() else duration.to_seconds(integral=False)
