@@ -111,6 +111,14 @@ def test_several_topics_share_the_rule(world: World, stack: cdk.Stack, endpoint:
     assert len(world.only(stack, RULE)["Properties"]["Targets"]) == 2
 
 
+def test_a_topic_that_is_given_twice_gets_one_message(world: World, stack: cdk.Stack, endpoint: TritonEndpoint) -> None:
+    topic = sns.Topic(stack, "Topic")
+    for _ in range(2):
+        assert endpoint.notify_of_rollbacks(topic) is topic
+
+    assert len(world.only(stack, RULE)["Properties"]["Targets"]) == 1
+
+
 def test_its_own_topic_is_made_once(world: World, stack: cdk.Stack, endpoint: TritonEndpoint) -> None:
     assert endpoint.notify_of_rollbacks() is endpoint.notify_of_rollbacks()
     assert len(world.only(stack, RULE)["Properties"]["Targets"]) == 1

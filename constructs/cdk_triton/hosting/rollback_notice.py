@@ -33,7 +33,7 @@ def notify_of_rollbacks(
     endpoint_name: str,
     topic: sns.ITopic | None,
 ) -> sns.ITopic:
-    """Send a message when an update was rolled back or has failed.
+    """Send a message when an update was rolled back or has failed; one, however often a topic is given.
 
     Args:
         scope: the endpoint.
@@ -50,6 +50,8 @@ def notify_of_rollbacks(
     to = _own_topic(scope) if topic is None else topic
     found = scope.node.try_find_child("RollbackRule")
     rule = found if isinstance(found, events.Rule) else _rule(scope, endpoint, config, endpoint_name)
+    if _tells(rule, to):
+        return to
     wanted, stack = config.attr_endpoint_config_name, Stack.of(scope).stack_name
     name, status, current = (
         events.EventField.from_path(f"$.detail.{member}")
@@ -87,6 +89,12 @@ def _rule(
     )
     endpoint.node.add_dependency(rule)
     return rule
+
+
+def _tells(rule: events.Rule, topic: sns.ITopic) -> bool:
+    resource, stack = rule.node.default_child, Stack.of(rule)
+    targets = stack.resolve(resource.targets) if isinstance(resource, events.CfnRule) else None
+    return stack.resolve(topic.topic_arn) in [target["arn"] for target in targets or ()]
 
 
 def _own_topic(scope: Construct) -> sns.ITopic:
