@@ -167,3 +167,32 @@ def test_steps_that_cannot_scale_are_refused(
     metric = cloudwatch.Metric(namespace="Own", metric_name="Load")
     with pytest.raises(ConfigurationError, match=message):
         count.scale_on_metric("X", metric=metric, scaling_steps=scaling_steps)
+
+
+def test_steps_may_only_add_beside_a_policy_that_holds_a_target(
+    world: World, stack: cdk.Stack, endpoint: TritonEndpoint, count: ScalableInstanceCount
+) -> None:
+    count.scale_on_invocations("Requests", max_requests_per_second=10)
+    count.scale_on_metric(
+        "Latency",
+        metric=endpoint.metric_model_latency(),
+        scaling_steps=[
+            autoscaling.ScalingInterval(lower=400_000, change=1),
+            autoscaling.ScalingInterval(lower=800_000, change=3),
+        ],
+    )
+
+    steps = [
+        policy["Properties"]["StepScalingPolicyConfiguration"]
+        for policy in world.resources(stack, POLICY).values()
+        if policy["Properties"]["PolicyType"] == "StepScaling"
+    ]
+    assert [(step["Cooldown"], step["StepAdjustments"]) for step in steps] == [
+        (
+            300,
+            [
+                {"MetricIntervalLowerBound": 0, "MetricIntervalUpperBound": 400_000, "ScalingAdjustment": 1},
+                {"MetricIntervalLowerBound": 400_000, "ScalingAdjustment": 3},
+            ],
+        )
+    ]

@@ -47,7 +47,8 @@ MEMORY_OF_FLEET_WARNING = "cdk-triton:GpuMemoryOfFleet"
 class ScalableInstanceCount(Construct):
     """What `auto_scale_instance_count` returns: the limits of a variant's instance count, to which policies are added.
 
-    With several policies the variant grows as soon as one of them asks for it, and shrinks when all of them do.
+    With several policies the variant grows as soon as one of them asks for it, and shrinks when all of them do. Only
+    the steps of `scale_on_metric` take instances away whatever the others say (API reference, PutScalingPolicy).
 
     A deployment does not undo what was scaled: the endpoint keeps its instance counts when it is updated. SageMaker
     refuses to change the instance type of a scaled variant; the guide's page on scaling shows the two steps.
@@ -331,6 +332,9 @@ class ScalableInstanceCount(Construct):
         scale_out_cooldown: Duration | None = None,
     ) -> autoscaling.StepScalingPolicy:
         """Add or take away instances by the steps of any metric, mathematical expressions included.
+
+        Beside a policy that holds a target, give steps that add instances only: those that take some away do not wait
+        until the other policy is ready to, which then may add them again (API reference, PutScalingPolicy).
 
         Args:
             id: the policy's id.
