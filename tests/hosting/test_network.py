@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import aws_cdk as cdk
 import pytest
 from aws_cdk import aws_ec2 as ec2
+from aws_cdk import aws_iam as iam
 from aws_cdk.assertions import Template
 from cdk_nag import AwsSolutionsChecks, NIST80053R5Checks
 
@@ -140,6 +141,26 @@ def test_the_role_may_put_interfaces_into_these_subnets_and_groups_only(
         ]
     ]
     assert sum(len(actions) for actions, _, _ in statements) == 9
+
+
+@pytest.mark.parametrize("own_role", [True, False])
+def test_in_other_subnets_the_role_keeps_what_it_may_do_in_these_until_the_endpoint_is_updated(
+    world: World, own_role: bool
+) -> None:
+    """CloudFormation makes new resources first and removes old ones last; what it changes, it changes at once."""
+
+    def policy(app: str, subnets: list[str]) -> str:
+        stack = cdk.Stack(world.app(app), "Stack")
+        vpc = ec2.Vpc.from_vpc_attributes(stack, "Vpc", **{**VPC, "private_subnet_ids": subnets})  # type: ignore[arg-type]
+        role = None if own_role else iam.Role(stack, "Role", assumed_by=iam.ServicePrincipal("sagemaker.amazonaws.com"))
+        TritonModel(stack, "Model", repository=world.repository(), platform=world.platform, vpc=vpc, role=role)
+        kind = "AWS::IAM::ManagedPolicy" if own_role else "AWS::IAM::Policy"
+        (name,) = (name for name in world.resources(stack, kind) if name.startswith("Model"))
+        return name
+
+    before = policy("before", ["subnet-a", "subnet-b"])
+    assert policy("again", ["subnet-a", "subnet-b"]) == before
+    assert policy("after", ["subnet-a", "subnet-c"]) != before
 
 
 def test_the_subnets_of_a_shared_vpc_are_its_owners(world: World, flattened: Callable[[Any], str]) -> None:

@@ -11,6 +11,8 @@ the user's: a managed policy would be attached to a role that says that nobody c
 
 from __future__ import annotations
 
+import hashlib
+import json
 from collections.abc import Sequence
 
 from aws_cdk import Annotations, ArnFormat, Stack
@@ -55,7 +57,9 @@ def grant_execution(
     """Allow what a Triton container needs, by a policy that must exist before the Model.
 
     For the child `Role` it is the child `Permissions`, for a role of the user's the child `Policy`: CloudFormation
-    refuses to change the type of a resource.
+    refuses to change the type of a resource. In a VPC both end with a hash of the place: who moves to other subnets
+    gets a new policy, and the old one goes last, because instances still start in the old subnets until the endpoint is
+    updated.
 
     Args:
         role: the execution role.
@@ -102,7 +106,7 @@ def grant_execution(
         statements += network_statements(scope, place, permission=SAGEMAKER_PERMISSION)
     if bucket.encryption_key is not None:
         statements.append(iam.PolicyStatement(actions=["kms:Decrypt"], resources=[bucket.encryption_key.key_arn]))
-    policy = _policy(role, scope, statements)
+    policy = _policy(role, scope, statements, "" if place is None else _hash(scope, place))
     acknowledge_wildcard(
         policy,
         objects_as_imported(scope, bucket, objects),
@@ -121,13 +125,18 @@ def grant_execution(
 
 
 def _policy(
-    role: iam.IRole, scope: Construct, statements: Sequence[iam.PolicyStatement]
+    role: iam.IRole, scope: Construct, statements: Sequence[iam.PolicyStatement], suffix: str
 ) -> iam.ManagedPolicy | iam.Policy:
     if role.node.scope is scope:
-        return iam.ManagedPolicy(scope, "Permissions", statements=statements, roles=[role])
-    policy = iam.Policy(scope, "Policy", statements=statements)
+        return iam.ManagedPolicy(scope, f"Permissions{suffix}", statements=statements, roles=[role])
+    policy = iam.Policy(scope, f"Policy{suffix}", statements=statements)
     role.attach_inline_policy(policy)  # and not `roles=`: a role may say that nobody changes it
     acknowledge_nist(
         policy, "IAMNoInlinePolicy", "Of all policies, CDK leaves only an inline one out where a role asks it."
     )
     return policy
+
+
+def _hash(scope: Construct, place: Network) -> str:
+    written = json.dumps(Stack.of(scope).resolve([place.subnets, place.security_groups]))
+    return hashlib.sha256(written.encode()).hexdigest()[:8]
