@@ -10,7 +10,7 @@ import aws_cdk as cdk
 import pytest
 from aws_cdk import aws_ec2 as ec2
 from aws_cdk import aws_iam as iam
-from aws_cdk.assertions import Template
+from aws_cdk.assertions import Annotations, Match, Template
 from cdk_nag import AwsSolutionsChecks, NIST80053R5Checks
 
 from cdk_triton import TritonModel, TritonMultiModel, add_vpc_endpoints
@@ -18,6 +18,8 @@ from cdk_triton.errors import ConfigurationError
 
 if TYPE_CHECKING:
     from tests.hosting.conftest import World
+
+PUBLIC = ec2.SubnetType.PUBLIC
 
 MODEL, GROUP = "AWS::SageMaker::Model", "AWS::EC2::SecurityGroup"
 VPC = {
@@ -207,6 +209,22 @@ def test_a_fleet_can_do_without_its_cache(world: World, stack: cdk.Stack) -> Non
 
     container = world.only(stack, MODEL)["Properties"]["PrimaryContainer"]
     assert container["MultiModelConfig"] == {"ModelCacheSetting": "Disabled"}
+
+
+def test_public_subnets_lead_nowhere_and_that_is_said(make: Make, stack: cdk.Stack) -> None:
+    make(
+        vpc=ec2.Vpc(
+            stack, "Own", max_azs=2, subnet_configuration=[ec2.SubnetConfiguration(name="P", subnet_type=PUBLIC)]
+        )
+    )
+
+    Annotations.from_stack(stack).has_warning("/Stack/Model", Match.string_like_regexp("Stack/Own are public"))
+
+
+def test_private_subnets_are_no_matter(make: Make, stack: cdk.Stack) -> None:
+    make(vpc=ec2.Vpc(stack, "Own", max_azs=2))
+
+    Annotations.from_stack(stack).has_no_warning("*", Match.string_like_regexp("are public"))
 
 
 def test_others_can_let_the_instances_in(make: Make, world: World, stack: cdk.Stack, vpc: ec2.IVpc) -> None:

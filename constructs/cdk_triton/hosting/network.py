@@ -1,8 +1,8 @@
 """Where in a VPC models and builds run, and what their roles may do there.
 
-SageMaker puts a network interface of each instance into one of the subnets. A model in a VPC downloads its archive
-through it: without a way to S3 from the subnets, no instance comes up ("Give SageMaker AI Hosted Endpoints Access to
-Resources in Your Amazon VPC" in SageMaker's developer guide, `host-vpc`).
+SageMaker puts a network interface of each instance into one of the subnets, "not connected to the internet". A model in
+a VPC downloads its archive through it: without a way to S3 from the subnets, no instance comes up ("Give SageMaker AI
+Hosted Endpoints Access to Resources in Your Amazon VPC" in SageMaker's developer guide, `host-vpc`).
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from aws_cdk import Stack
+from aws_cdk import Annotations, Stack
 from aws_cdk import aws_ec2 as ec2
 from aws_cdk import aws_iam as iam
 from aws_cdk import aws_sagemaker as sagemaker
@@ -32,6 +32,8 @@ __all__ = [
     "network_statements",
     "vpc_config",
 ]
+
+PUBLIC_SUBNETS_WARNING = "cdk-triton:PublicSubnets"
 
 MAX_SUBNETS, MAX_SECURITY_GROUPS = 16, 5
 """Of a SageMaker VpcConfig in botocore's model."""
@@ -114,6 +116,7 @@ def model_network(
         return None
     subnets = _selected(vpc, vpc_subnets)
     _check_subnets(vpc, subnets)
+    _warn_of_public_subnets(scope, vpc, subnets)
     if security_groups is not None and not 1 <= len(security_groups) <= MAX_SECURITY_GROUPS:
         raise ConfigurationError(
             f"security_groups has {len(security_groups)} groups: SageMaker takes 1 to {MAX_SECURITY_GROUPS}; leave it "
@@ -218,6 +221,17 @@ def _check_subnets(vpc: ec2.IVpc, subnets: Sequence[ec2.ISubnet]) -> None:
     if len(subnets) > MAX_SUBNETS:
         raise ConfigurationError(
             f"vpc_subnets of {vpc.node.path} are {len(subnets)} subnets: SageMaker takes up to {MAX_SUBNETS}; choose"
+        )
+
+
+def _warn_of_public_subnets(scope: Construct, vpc: ec2.IVpc, subnets: Sequence[ec2.ISubnet]) -> None:
+    public = {subnet.subnet_id for subnet in vpc.public_subnets}
+    if any(subnet.subnet_id in public for subnet in subnets):
+        Annotations.of(scope).add_warning_v2(
+            PUBLIC_SUBNETS_WARNING,
+            f"vpc_subnets of {vpc.node.path} are public, and the network interfaces of SageMaker's instances are not "
+            "connected to the internet there: without a VPC endpoint for S3 they get no archive. Choose private "
+            "subnets, or call add_vpc_endpoints(vpc) and acknowledge this",
         )
 
 
