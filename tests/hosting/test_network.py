@@ -248,6 +248,11 @@ class TestIsRefused:
         with pytest.raises(ConfigurationError, match="vpc_subnets and security_groups need their vpc"):
             make(security_groups=[group])
 
+    @pytest.mark.parametrize("given", [[], {"subnet_type": ec2.SubnetType.PUBLIC}])
+    def test_a_selection_that_is_none(self, make: Make, vpc: ec2.IVpc, given: object) -> None:
+        with pytest.raises(ConfigurationError, match=r"vpc_subnets is a (list|dict): use an ec2\.SubnetSelection"):
+            make(vpc=vpc, vpc_subnets=given)
+
     def test_a_single_availability_zone(self, make: Make, vpc: ec2.IVpc) -> None:
         selection = ec2.SubnetSelection(availability_zones=["eu-west-1a"])
         with pytest.raises(
@@ -362,6 +367,9 @@ class TestVpcEndpoints:
             "ecr.dkr",
             "sagemaker.runtime",
         }
+
+    def test_leave_out_a_single_one(self, vpc: ec2.IVpc) -> None:
+        assert "s3" not in add_vpc_endpoints(vpc, without="s3")
 
     def test_may_be_the_gateway_alone(self, world: World, stack: cdk.Stack, vpc: ec2.IVpc) -> None:
         others = ["ecr.api", "ecr.dkr", "logs", "monitoring", "sts", "sagemaker.runtime"]

@@ -114,6 +114,11 @@ def model_network(
         if vpc_subnets is not None or security_groups is not None:
             raise ConfigurationError("vpc_subnets and security_groups need their vpc: give it, or leave them out")
         return None
+    if not isinstance(vpc_subnets, ec2.SubnetSelection | None):
+        raise ConfigurationError(
+            f"vpc_subnets is a {type(vpc_subnets).__name__}: use an ec2.SubnetSelection, such as "
+            "SubnetSelection(subnets=[…]), or leave it out for the private subnets"
+        )
     subnets = _selected(vpc, vpc_subnets)
     _check_subnets(vpc, subnets)
     _warn_of_public_subnets(scope, vpc, subnets)

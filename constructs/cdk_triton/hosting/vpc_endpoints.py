@@ -51,7 +51,8 @@ def add_vpc_endpoints(
     Raises:
         ConfigurationError: `without` names another service, or an imported VPC lacks what is needed of it.
     """
-    if unknown := sorted(set(without) - set(VPC_ENDPOINTS)):
+    without = {without} if isinstance(without, str) else set(without)
+    if unknown := sorted(without - set(VPC_ENDPOINTS)):
         raise ConfigurationError(
             f"without={unknown[0]!r} is no service that gets a VPC endpoint: use any of {', '.join(VPC_ENDPOINTS)}"
         )
