@@ -13,6 +13,7 @@ try:
     import aws_cdk as cdk
     from aws_cdk import aws_kms as kms
     from aws_cdk import aws_s3 as s3
+    from aws_cdk import aws_sns as sns
     from cdk_nag import AwsSolutionsChecks, NIST80053R5Checks
     from constructs import Construct
 except ImportError as error:
@@ -101,7 +102,7 @@ class Artifacts(cdk.Stack):
 
 
 class TwoEnsembles(cdk.Stack):
-    """Both ensembles on one multi-model endpoint: text in, embedding out; JPEG in, classes out."""
+    """Both ensembles on one multi-model endpoint, scaled and watched: text in, embedding out; JPEG in, classes out."""
 
     def __init__(
         self,
@@ -125,6 +126,11 @@ class TwoEnsembles(cdk.Stack):
             environment=ContainerEnvironment(additional_args=("--backend-config=dali,release_after_unload=true",)),
         )
         endpoint = TritonEndpoint(self, "Endpoint", model=fleet)
+        count = endpoint.auto_scale_instance_count(min_capacity=1, max_capacity=4)
+        count.scale_on_invocations("Requests", max_requests_per_second=40)
+        count.scale_on_gpu_utilization("Gpu", target_utilization_percent=60)
+        key = kms.Key(self, "AlarmsKey", description="Alarms of the two ensembles", enable_key_rotation=True)
+        endpoint.monitor(topic=sns.Topic(self, "Alarms", master_key=key, enforce_ssl=True))
         cdk.CfnOutput(self, "EndpointName", value=endpoint.endpoint_name)
         cdk.CfnOutput(self, "TextModel", value=fleet.target_model("text"))
         cdk.CfnOutput(self, "ImageModel", value=fleet.target_model("image"))

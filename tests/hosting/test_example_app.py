@@ -157,7 +157,7 @@ def test_missing_weights_are_named_with_the_command_that_prepares_them(checkout:
 
 def test_a_missing_constructs_distribution_is_not_mistaken_for_the_directory(checkout: Path) -> None:
     (checkout / "constructs" / "cdk_triton").mkdir(parents=True)
-    (checkout / "aws_cdk.py").write_text("aws_kms = aws_s3 = None")
+    (checkout / "aws_cdk.py").write_text("aws_kms = aws_s3 = aws_sns = None")
     (checkout / "cdk_nag.py").write_text("AwsSolutionsChecks = NIST80053R5Checks = None")
 
     done = run(checkout, "-S")  # without site-packages
