@@ -20,9 +20,10 @@ from aws_cdk import aws_iam as iam
 from aws_cdk import aws_s3 as s3
 from constructs import Construct
 
-from cdk_triton.hosting.acknowledgements import acknowledge_nist, acknowledge_wildcard, objects_as_imported
+from cdk_triton.hosting.acknowledgements import acknowledge_wildcard, objects_as_imported
 from cdk_triton.hosting.images import ContainerImage
 from cdk_triton.hosting.network import SAGEMAKER_PERMISSION, Network, acknowledge_network, network_statements
+from cdk_triton.hosting.permissions import inline_policy
 
 __all__ = ["execution_role", "grant_execution"]
 
@@ -129,12 +130,7 @@ def _policy(
 ) -> iam.ManagedPolicy | iam.Policy:
     if role.node.scope is scope:
         return iam.ManagedPolicy(scope, f"Permissions{suffix}", statements=statements, roles=[role])
-    policy = iam.Policy(scope, f"Policy{suffix}", statements=statements)
-    role.attach_inline_policy(policy)  # and not `roles=`: a role may say that nobody changes it
-    acknowledge_nist(
-        policy, "IAMNoInlinePolicy", "Of all policies, CDK leaves only an inline one out where a role asks it."
-    )
-    return policy
+    return inline_policy(scope, f"Policy{suffix}", [role], statements)
 
 
 def _hash(scope: Construct, place: Network) -> str:

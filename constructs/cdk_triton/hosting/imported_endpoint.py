@@ -22,7 +22,7 @@ from cdk_triton.hosting.invoking import allow_invocation
 from cdk_triton.hosting.layout import check_name
 from cdk_triton.hosting.variant import check_sagemaker_name
 
-__all__ = ["ImportedEndpoint", "arn_of_name"]
+__all__ = ["ImportedEndpoint"]
 
 CASE_WARNING = "cdk-triton:EndpointNameCase"
 
@@ -56,7 +56,7 @@ class ImportedEndpoint(Resource):
             _check_arn(endpoint_arn)
         super().__init__(scope, id, environment_from_arn=endpoint_arn)
         self._name = endpoint_name
-        self._arn = arn_of_name(self, endpoint_name) if endpoint_arn is None else endpoint_arn
+        self._arn = _arn_of_name(self, endpoint_name) if endpoint_arn is None else endpoint_arn
         self._arn_is_guessed = endpoint_arn is None and Token.is_unresolved(endpoint_name)
 
     @classmethod
@@ -108,7 +108,7 @@ class ImportedEndpoint(Resource):
         return allow_invocation(grantee, self._arn, target_models)
 
 
-def arn_of_name(scope: Construct, endpoint_name: str) -> str:
+def _arn_of_name(scope: Construct, endpoint_name: str) -> str:
     """The ARN of an endpoint in the scope's account and region."""
     name = endpoint_name if Token.is_unresolved(endpoint_name) else endpoint_name.lower()
     return Stack.of(scope).format_arn(service="sagemaker", resource="endpoint", resource_name=name)

@@ -1,4 +1,4 @@
-"""What the library's own roles may do, in managed policies.
+"""What the library's own roles may do, in managed policies, and a user's roles in inline ones.
 
 NIST 800-53 R5, as cdk-nag reads it (IAMNoInlinePolicy), wants no inline policies: a managed one has versions, and IAM
 lists it with all who have it. Its price is a smaller limit.
@@ -10,12 +10,16 @@ CDK's grants write inline policies. So where an L2 of CDK would grant something 
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable, Sequence
 from weakref import WeakKeyDictionary
 
 from aws_cdk import Stack
 from aws_cdk import aws_iam as iam
+from constructs import Construct
 
-__all__ = ["allow"]
+from cdk_triton.hosting.acknowledgements import acknowledge_nist
+
+__all__ = ["allow", "inline_policy"]
 
 MAX_CHARACTERS = 6144
 """Of a managed policy, without whitespace ("IAM and AWS STS quotas"). A role takes ten of them."""
@@ -35,6 +39,22 @@ def allow(role: iam.Role, *statements: iam.PolicyStatement) -> None:
         policy = _policy_with_room(role, added)
         policy.add_statements(statement)
         _filled[policy] = _filled.get(policy, 0) + added
+
+
+def inline_policy(
+    scope: Construct,
+    id: str,  # noqa: A002 - CDK's name
+    roles: Iterable[iam.IRole],
+    statements: Sequence[iam.PolicyStatement] | None = None,
+) -> iam.Policy:
+    """A policy for roles of the user's, which may say that nobody changes them."""
+    policy = iam.Policy(scope, id, statements=statements)
+    for role in roles:
+        role.attach_inline_policy(policy)  # and not `roles=`, which asks no role
+    acknowledge_nist(
+        policy, "IAMNoInlinePolicy", "Of all policies, CDK leaves only an inline one out where a role asks it."
+    )
+    return policy
 
 
 def _policy_with_room(role: iam.Role, added: int) -> iam.ManagedPolicy:

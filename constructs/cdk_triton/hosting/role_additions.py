@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from aws_cdk import aws_iam as iam
 from constructs import Construct, IConstruct
 
-from cdk_triton.hosting.acknowledgements import acknowledge_nist
+from cdk_triton.hosting.permissions import inline_policy
 from cdk_triton.hosting.variant import TritonVariant
 
 __all__ = ["allow_models"]
@@ -48,19 +48,9 @@ def allow_models(
     if theirs:
         inline = scope.node.try_find_child(f"{id}Policy")
         if not isinstance(inline, iam.Policy):
-            inline = _inline(scope, f"{id}Policy", list(theirs.values()))
+            inline = inline_policy(scope, f"{id}Policy", theirs.values())
             before.node.add_dependency(inline)
         policies.append(inline)
     for policy in policies:
         policy.add_statements(*statements)
     return policies
-
-
-def _inline(scope: Construct, id: str, roles: Sequence[iam.IRole]) -> iam.Policy:  # noqa: A002 - CDK's name
-    policy = iam.Policy(scope, id)
-    for role in roles:
-        role.attach_inline_policy(policy)  # and not `roles=`: a role may say that nobody changes it
-    acknowledge_nist(
-        policy, "IAMNoInlinePolicy", "Of all policies, CDK leaves only an inline one out where a role asks it."
-    )
-    return policy
