@@ -1,0 +1,93 @@
+"""Writes the CDK app that somebody would write by hand, with L1 constructs alone, for a template that is given.
+
+It is text, so that finding out which classes and structs it takes costs the app that is measured nothing.
+"""
+
+from __future__ import annotations
+
+import importlib
+import json
+import typing
+from pathlib import Path
+from typing import Any
+
+__all__ = ["l1_program"]
+
+_HEAD = """
+import sys
+import aws_cdk as cdk
+{imports}
+
+app = cdk.App(outdir=sys.argv[1], builtin_cloud_formation_validation=False)
+stack = cdk.Stack(app, "Stack", env=cdk.Environment(account="123456789012", region="us-east-1"))
+"""
+
+
+def l1_program(assembly: Path) -> str:
+    """The app whose stack has the template and the assets of the stack `Stack` of an assembly."""
+    template = json.loads((assembly / "Stack.template.json").read_text())
+    manifest = json.loads((assembly / "Stack.assets.json").read_text())
+    modules: set[str] = set()
+    body = []
+    for source in (file["source"] for file in manifest["files"].values()):
+        if source["path"] != "Stack.template.json":
+            packaging = "ZIP_DIRECTORY" if source["packaging"] == "zip" else "FILE"
+            body.append(
+                f"stack.synthesizer.add_file_asset(source_hash={source['path']!r}, file_name={source['path']!r}, "
+                f"packaging=cdk.FileAssetPackaging.{packaging})"
+            )
+    for name, resource in template["Resources"].items():
+        body.append(f"resource = {_resource(name, resource, modules)}")
+        rest = {key: value for key, value in resource.items() if key not in ("Type", "Properties")}
+        body += [f"resource.add_override({key!r}, {value!r})" for key, value in rest.items()]
+    imports = "\n".join(f"from aws_cdk import {module}" for module in sorted(modules))
+    return "\n".join([_HEAD.format(imports=imports), *body, "app.synth()", ""])
+
+
+def _resource(name: str, resource: dict[str, Any], modules: set[str]) -> str:
+    vendor, service, *kind = resource["Type"].split("::")
+    properties = resource.get("Properties", {})
+    if vendor != "AWS":
+        return f"cdk.CfnResource(stack, {name!r}, type={resource['Type']!r}, properties={properties!r})"
+    module = f"aws_{service.lower()}"
+    modules.add(module)
+    construct = getattr(importlib.import_module(f"aws_cdk.{module}"), f"Cfn{kind[0]}")
+    return f"{module}.Cfn{kind[0]}(stack, {name!r}, {_arguments(module, construct, properties)})"
+
+
+def _arguments(module: str, construct: type, properties: dict[str, Any]) -> str:
+    """Properties as keywords: jsii says them in snake case, with underscores where it sees words."""
+    hints = typing.get_type_hints(construct.__init__)  # type: ignore[misc]
+    keywords = {keyword.replace("_", ""): keyword for keyword in hints}
+    arguments = []
+    for key, value in properties.items():
+        keyword = keywords[key.lower()]
+        arguments.append(f"{keyword}={_value(module, hints[keyword], value)}")
+    return ", ".join(arguments)
+
+
+def _value(module: str, hint: Any, value: Any) -> str:
+    alternatives = _alternatives(hint)
+    if _is_intrinsic(value) and Any not in alternatives:
+        return f"cdk.Token.as_{'string' if str in alternatives else 'any'}({value!r})"
+    if isinstance(value, dict):
+        struct = next((each for each in alternatives if getattr(each, "__name__", "").endswith("Property")), None)
+        if struct is not None:
+            return f"{module}.{struct.__qualname__}({_arguments(module, struct, value)})"
+        values = next((typing.get_args(each)[1] for each in alternatives if len(typing.get_args(each)) == 2), Any)
+        return f"{{{', '.join(f'{key!r}: {_value(module, values, each)}' for key, each in value.items())}}}"
+    if isinstance(value, list):
+        items = next((typing.get_args(each)[0] for each in alternatives if typing.get_args(each)), Any)
+        return f"[{', '.join(_value(module, items, each) for each in value)}]"
+    return repr(value)
+
+
+def _is_intrinsic(value: Any) -> bool:
+    return isinstance(value, dict) and len(value) == 1 and next(iter(value)).startswith(("Ref", "Fn::"))
+
+
+def _alternatives(hint: Any) -> list[Any]:
+    """The types of a union, also where it is in another one."""
+    if typing.get_origin(hint) is typing.Union:
+        return [each for part in typing.get_args(hint) for each in _alternatives(part)]
+    return [hint]

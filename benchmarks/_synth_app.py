@@ -1,0 +1,37 @@
+"""The app that `synth.py` measures: ensembles on one multi-model endpoint, or a model on an endpoint of its own.
+
+usage: python _synth_app.py CDK_OUT REPOSITORIES COUNT
+
+COUNT repositories make a fleet; 0 takes the first as a single model. Not a benchmark by itself.
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import aws_cdk as cdk
+
+from cdk_triton import ModelRepository, ServingPlatform, TritonEndpoint, TritonModel, TritonMultiModel
+
+PLATFORM = ServingPlatform(release="25.09", instance_type="ml.g5.2xlarge")
+
+
+def main(outdir: str, repositories: str, count: int) -> None:
+    """Synthesise."""
+    app = cdk.App(outdir=outdir, builtin_cloud_formation_validation=False)
+    stack = cdk.Stack(app, "Stack", env=cdk.Environment(account="123456789012", region="us-east-1"))
+    roots = sorted(Path(repositories).iterdir())
+    model: TritonModel | TritonMultiModel
+    if count:
+        ensembles = {root.name: ModelRepository.from_directory(root) for root in roots[:count]}
+        model = TritonMultiModel(stack, "Model", platform=PLATFORM, ensembles=ensembles)
+    else:
+        repository = ModelRepository.from_directory(roots[0])
+        model = TritonModel(stack, "Model", platform=PLATFORM, repository=repository)
+    TritonEndpoint(stack, "Endpoint", model=model)
+    app.synth()
+
+
+if __name__ == "__main__":
+    main(sys.argv[1], sys.argv[2], int(sys.argv[3]))
