@@ -95,7 +95,11 @@ class TestImports:
 
     @pytest.mark.parametrize(
         ("target_models", "message"),
-        [([], "target_models is empty"), (["text*"], r"the ensemble 'text\*' cannot name an object")],
+        [
+            ([], "target_models is empty"),
+            ("text", r"'text': give a list of names, such as \['text'\]"),
+            (["text*"], r"the ensemble 'text\*' cannot name an object"),
+        ],
     )
     def test_a_grant_that_means_nothing_is_refused(
         self, stack: cdk.Stack, caller: iam.Role, target_models: list[str], message: str

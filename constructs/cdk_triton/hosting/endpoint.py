@@ -348,9 +348,7 @@ class TritonEndpoint(Resource, VariantMetrics):
         Raises:
             ConfigurationError: the list is empty, or no variant serves such an ensemble.
         """
-        for name in target_models or ():
-            self._check_ensemble(name)
-        return allow_invocation(grantee, self.endpoint_arn, target_models)
+        return allow_invocation(grantee, self.endpoint_arn, target_models, self._check_ensemble)
 
     def _check_ensemble(self, name: str) -> None:
         known = sorted({ensemble for variant in self._variants for ensemble in variant.model.target_models})

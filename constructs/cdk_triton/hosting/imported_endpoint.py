@@ -96,8 +96,6 @@ class ImportedEndpoint(Resource):
         Raises:
             ConfigurationError: the list is empty, or a name cannot be an ensemble's.
         """
-        for name in target_models or ():
-            check_name(name, "the ensemble")
         if self._arn_is_guessed:
             Annotations.of(self).add_warning_v2(
                 CASE_WARNING,
@@ -105,7 +103,7 @@ class ImportedEndpoint(Resource):
                 "name has capitals, the grant allows nothing. Import it by from_endpoint_attributes, with its ARN, or "
                 "acknowledge this",
             )
-        return allow_invocation(grantee, self._arn, target_models)
+        return allow_invocation(grantee, self._arn, target_models, lambda name: check_name(name, "the ensemble"))
 
 
 def _arn_of_name(scope: Construct, endpoint_name: str) -> str:

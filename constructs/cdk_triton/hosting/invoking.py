@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from aws_cdk import aws_iam as iam
 
@@ -12,21 +12,28 @@ from cdk_triton.hosting.layout import target_model_pattern
 __all__ = ["allow_invocation"]
 
 
-def allow_invocation(grantee: iam.IGrantable, endpoint_arn: str, ensembles: Sequence[str] | None) -> iam.Grant:
+def allow_invocation(
+    grantee: iam.IGrantable, endpoint_arn: str, ensembles: Sequence[str] | None, check: Callable[[str], object]
+) -> iam.Grant:
     """Allow a principal to invoke an endpoint.
 
     Args:
         grantee: the principal.
         endpoint_arn: the endpoint's ARN.
         ensembles: those that it may name, in every version; None: all, and endpoints that serve one model only.
+        check: refuses an ensemble that the endpoint cannot have.
 
     Raises:
-        ConfigurationError: the list is empty.
+        ConfigurationError: there is none, a name instead of a list, or one that the check refuses.
     """
     conditions = None
     if ensembles is not None:
+        if isinstance(ensembles, str):  # which is a sequence of names as well, of one letter each
+            raise ConfigurationError(f"target_models is {ensembles!r}: give a list of names, such as [{ensembles!r}]")
         if not ensembles:
             raise ConfigurationError("target_models is empty: name an ensemble, or leave it out to allow all")
+        for name in ensembles:
+            check(name)
         # The condition key of InvokeEndpoint ("Actions, resources, and condition keys for Amazon SageMaker").
         conditions = {"StringLike": {"sagemaker:TargetModel": [target_model_pattern(name) for name in ensembles]}}
     return iam.Grant.add_to_principal(
