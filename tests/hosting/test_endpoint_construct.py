@@ -206,6 +206,18 @@ class TestGrants:
             TritonEndpoint(stack, "Single", model=model).grant_invoke(caller, target_models=["image"])
 
 
+def test_what_is_no_model_and_no_variant_is_named(world: World, stack: cdk.Stack, model: TritonModel) -> None:
+    wrong: Any = world.repository()
+    with pytest.raises(ConfigurationError, match="model of variant AllTraffic is a ModelRepository: give a TritonMod"):
+        TritonEndpoint(stack, "Endpoint", model=wrong)
+    wrong = model
+    message = r"a variant is a TritonModel: give a TritonVariant, such as TritonVariant\(model=model\)"
+    with pytest.raises(ConfigurationError, match=message):
+        TritonEndpoint(stack, "Endpoint", variants=[wrong])
+    with pytest.raises(ConfigurationError, match=message):
+        TritonEndpoint(stack, "Endpoint", model=model, shadow=wrong)
+
+
 def test_a_model_in_another_stack_could_never_be_changed(world: World) -> None:
     app = world.app()
     store = TritonArtifactStore(cdk.Stack(app, "Artifacts"), "Store")

@@ -73,6 +73,11 @@ class TritonVariant:
     def __post_init__(self) -> None:
         """Refuse what CreateEndpointConfig would refuse minutes later."""
         check_sagemaker_name(self.variant_name, "variant_name")
+        if not isinstance(self.model, ITritonModel):
+            raise ConfigurationError(
+                f"model of variant {self.variant_name} is a {type(self.model).__name__}: give a TritonModel or a "
+                "TritonMultiModel, which serve repositories"
+            )
         count, weight = self.initial_instance_count, self.initial_weight
         if not is_whole(count, 1):
             raise ConfigurationError(

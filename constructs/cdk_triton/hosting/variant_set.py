@@ -47,6 +47,7 @@ def production_variants(
         raise ConfigurationError(
             f"an endpoint has {len(found)} variants: SageMaker takes 1 to {MAX_PRODUCTION_VARIANTS}"
         )
+    _check_types(found)
     _check_names(found)
     weights = [variant.initial_weight for variant in found]
     if not any(is_token(weight) or weight > 0 for weight in weights):
@@ -63,6 +64,7 @@ def check_shadow(shadow: TritonVariant, production: Sequence[TritonVariant]) -> 
     Raises:
         ConfigurationError: it would.
     """
+    _check_types([shadow])
     if len(production) > 1:
         raise ConfigurationError(
             f"the endpoint has the shadow {shadow.variant_name} beside {len(production)} production variants: "
@@ -154,7 +156,7 @@ def warn_about_stacks(construct: IConstruct, variants: Sequence[TritonVariant]) 
     model go while the endpoint runs it, and while a rollback may come back to it.
     """
     here = _root(construct.node)
-    for model in dict.fromkeys(variant.model for variant in variants):
+    for model in (variant.model for variant in variants):
         there = _root(model.node)
         if there is not here:
             Annotations.of(construct).add_warning_v2(
@@ -171,6 +173,14 @@ def _root(node: Node) -> Stack:
     while stack.nested_stack_parent is not None:
         stack = stack.nested_stack_parent
     return stack
+
+
+def _check_types(variants: Sequence[object]) -> None:
+    for each in variants:
+        if not isinstance(each, TritonVariant):
+            raise ConfigurationError(
+                f"a variant is a {type(each).__name__}: give a TritonVariant, such as TritonVariant(model=model)"
+            )
 
 
 def _check_names(variants: Sequence[TritonVariant]) -> None:
