@@ -184,9 +184,10 @@ class TestAlarms:
         [
             (
                 {"memory_percent": 0},
-                "memory_percent is 0: use a number above 0 and at most 100, known at synth, or None",
+                "memory_percent is 0: use a number above 0 and below 100, known at synth, or None",
             ),
             ({"cache_hit_percent": 100.1}, "cache_hit_percent is 100.1: use a number"),
+            ({"server_errors_percent": 100}, "server_errors_percent is 100: use a number"),  # nothing is above that
             ({"disk_percent": True}, "disk_percent is True: use a number"),
             ({"disk_percent": float("nan")}, "disk_percent is nan: use a number"),
             ({"gpu_utilization_percent": cdk.Token.as_number({"Ref": "X"})}, "gpu_utilization_percent is -1"),

@@ -26,7 +26,7 @@ MICROSECONDS = 1000
 class AlarmThresholds:
     """What an endpoint has to exceed for its alarms to go off. None leaves an alarm out.
 
-    Percentages are above 0 and at most 100.
+    Percentages are above 0 and below 100, which nothing exceeds.
 
     Attributes:
         server_errors_percent: share of requests that are answered with a 5xx status.
@@ -66,7 +66,7 @@ class AlarmThresholds:
             if name.endswith("_percent"):
                 if not _is_percentage(value):
                     raise ConfigurationError(
-                        f"{name} is {value!r}: use a number above 0 and at most 100, known at synth, or None for no "
+                        f"{name} is {value!r}: use a number above 0 and below 100, known at synth, or None for no "
                         "such alarm"
                     )
             elif not isinstance(value, Duration) or value.is_unresolved() or value.to_milliseconds() <= 0:
@@ -285,4 +285,4 @@ def _text(value: float | Duration) -> str:
 
 def _is_percentage(value: object) -> bool:
     # A token is a number far below 0; it could not be multiplied by the number of GPUs.
-    return isinstance(value, int | float) and not isinstance(value, bool) and 0 < value <= 100
+    return isinstance(value, int | float) and not isinstance(value, bool) and 0 < value < 100
