@@ -33,7 +33,7 @@ from cdk_triton import (
 )
 from cdk_triton.artifacts import artifact_key, source_key, sources_key
 from cdk_triton.errors import ConfigurationError
-from cdk_triton.hosting.builders import Builder
+from cdk_triton.hosting.builds.builders import Builder
 
 if TYPE_CHECKING:
     from tests.hosting.conftest import World

@@ -15,7 +15,7 @@ import pytest
 import cdk_triton.cli
 from cdk_triton import ModelRepository, ServingPlatform, TensorRTPlan, artifacts
 from cdk_triton.artifacts.recipes.parity import TOLERANCES
-from cdk_triton.hosting import building
+from cdk_triton.hosting.builds import building
 from cdk_triton.sagemaker import codebuild_gpu, codebuild_gpu_regions, gpu_instance
 
 PAGE = (Path(__file__).parents[2] / "docs" / "builds.md").read_text()

@@ -78,7 +78,7 @@ NOISE = random.Random(0).randbytes(5000).hex()
 
 
 def test_archives_too_large_for_a_pipeline_are_warned_about_once(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("cdk_triton.hosting.assets.PIPELINE_BYTES", 5000)
+    monkeypatch.setattr("cdk_triton.hosting.models.assets.PIPELINE_BYTES", 5000)
     app = world.app()
 
     assert add_models(world, cdk.Stage(app, "Small"), "s", "first", "second") == 0
@@ -87,7 +87,7 @@ def test_archives_too_large_for_a_pipeline_are_warned_about_once(world: World, m
 
 
 def test_the_stages_of_a_pipeline_share_its_limit(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("cdk_triton.hosting.assets.PIPELINE_BYTES", 8000)
+    monkeypatch.setattr("cdk_triton.hosting.models.assets.PIPELINE_BYTES", 8000)
     app = world.app()
 
     assert add_models(world, cdk.Stage(app, "Test"), NOISE, "first") == 0
@@ -96,7 +96,7 @@ def test_the_stages_of_a_pipeline_share_its_limit(world: World, monkeypatch: pyt
 
 
 def test_what_no_pipeline_deploys_may_be_large(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("cdk_triton.hosting.assets.PIPELINE_BYTES", 5000)
+    monkeypatch.setattr("cdk_triton.hosting.models.assets.PIPELINE_BYTES", 5000)
 
     assert add_models(world, world.app(), NOISE, "first", "second") == 0
 
@@ -152,7 +152,7 @@ def test_a_file_that_is_rewritten_before_it_is_packed_is_noticed(world: World, m
     app = world.app()
     stack = cdk.Stack(app, "Stack")
     with monkeypatch.context() as during:
-        during.setattr("cdk_triton.hosting.assets.write_archive", interfered)
+        during.setattr("cdk_triton.hosting.models.assets.write_archive", interfered)
         with pytest.raises(ArchiveError, match=f"{repository.root} was written to while it was packed: run this again"):
             TritonModel(stack, "Model", repository=repository, platform=world.platform)
 

@@ -25,7 +25,7 @@ from cdk_triton import (
     TritonVariant,
 )
 from cdk_triton.errors import ConfigurationError
-from cdk_triton.hosting.log_retention import DAYS
+from cdk_triton.hosting.monitoring.log_retention import DAYS
 
 if TYPE_CHECKING:
     from tests.hosting.conftest import World

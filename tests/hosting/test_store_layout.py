@@ -10,7 +10,7 @@ import aws_cdk as cdk
 
 from cdk_triton import TritonArtifactStore, TritonModel, TritonMultiModel
 from cdk_triton.artifacts import artifact_key, source_key
-from cdk_triton.hosting import layout
+from cdk_triton.hosting.store import layout
 
 if TYPE_CHECKING:
     from tests.hosting.conftest import World

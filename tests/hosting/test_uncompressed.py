@@ -164,7 +164,8 @@ class TestIsRefused:
         self, world: World, stack: cdk.Stack, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setattr(
-            "cdk_triton.hosting.assets.file_keys", lambda repository: dict.fromkeys(_paths(repository.root), "0" * 64)
+            "cdk_triton.hosting.models.assets.file_keys",
+            lambda repository: dict.fromkeys(_paths(repository.root), "0" * 64),
         )
         with pytest.raises(ArchiveError, match="was written to while it was copied"):
             make(world, stack)

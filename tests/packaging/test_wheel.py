@@ -112,7 +112,8 @@ for name in (module.name for module in pkgutil.walk_packages(cdk_triton.__path__
     done = environment.run("python", "-c", program, cwd=tmp_path)
 
     assert done.returncode == 0, done.stderr
-    assert {"cdk_triton.cli.local", "cdk_triton.client.runtime", "cdk_triton.hosting.store"} <= set(done.stdout.split())
+    expected = {"cdk_triton.cli.local", "cdk_triton.client.runtime", "cdk_triton.hosting.store.store"}
+    assert expected <= set(done.stdout.split())
 
 
 def test_the_installed_command_checks_a_repository(environment: Any, tmp_path: Path, repository: Path) -> None:

@@ -1,24 +1,29 @@
-"""The CDK constructs: `TritonArtifactStore` and its builders, models, fleets and endpoints with their variants."""
+"""The CDK constructs, from the artifact store to an endpoint in production.
+
+A repository becomes a Model (`models`) by way of the store (`store`) and, with recipes, of a build (`builds`); an
+endpoint serves it (`endpoints`), is scaled (`scaling`) and watched (`monitoring`). Beside these packages stands what
+they share: network, images, permissions, the answers to cdk-nag, findings, and checks of literals.
+"""
 
 from __future__ import annotations
 
-from cdk_triton.hosting.alarms import AlarmThresholds
-from cdk_triton.hosting.codebuild_gpu_builder import CodeBuildGpuBuilder
-from cdk_triton.hosting.data_capture import DataCapture
-from cdk_triton.hosting.deployment import AllAtOnce, Canary, Capacity, DeploymentPolicy, Linear, Rolling
-from cdk_triton.hosting.endpoint import TritonEndpoint
-from cdk_triton.hosting.endpoint_variant import EndpointVariant
-from cdk_triton.hosting.imported_endpoint import ImportedEndpoint
-from cdk_triton.hosting.imported_store import ImportedArtifactStore
-from cdk_triton.hosting.metrics import EndpointMetrics
-from cdk_triton.hosting.metrics_config import MetricsConfig
-from cdk_triton.hosting.model import ITritonModel, TritonModel
-from cdk_triton.hosting.monitoring import EndpointMonitoring
-from cdk_triton.hosting.multi_model import TritonMultiModel
-from cdk_triton.hosting.processing_builder import SageMakerProcessingBuilder
-from cdk_triton.hosting.scaling import ScalableInstanceCount
-from cdk_triton.hosting.store import ITritonArtifactStore, TritonArtifactStore
-from cdk_triton.hosting.variant import TritonVariant
+from cdk_triton.hosting.builds.codebuild_gpu_builder import CodeBuildGpuBuilder
+from cdk_triton.hosting.builds.processing_builder import SageMakerProcessingBuilder
+from cdk_triton.hosting.endpoints.data_capture import DataCapture
+from cdk_triton.hosting.endpoints.deployment import AllAtOnce, Canary, Capacity, DeploymentPolicy, Linear, Rolling
+from cdk_triton.hosting.endpoints.endpoint import TritonEndpoint
+from cdk_triton.hosting.endpoints.endpoint_variant import EndpointVariant
+from cdk_triton.hosting.endpoints.imported import ImportedEndpoint
+from cdk_triton.hosting.endpoints.variant import TritonVariant
+from cdk_triton.hosting.models.model import ITritonModel, TritonModel
+from cdk_triton.hosting.models.multi_model import TritonMultiModel
+from cdk_triton.hosting.monitoring.alarms import AlarmThresholds
+from cdk_triton.hosting.monitoring.metrics import EndpointMetrics
+from cdk_triton.hosting.monitoring.metrics_config import MetricsConfig
+from cdk_triton.hosting.monitoring.monitoring import EndpointMonitoring
+from cdk_triton.hosting.scaling.instance_count import ScalableInstanceCount
+from cdk_triton.hosting.store.imported import ImportedArtifactStore
+from cdk_triton.hosting.store.store import ITritonArtifactStore, TritonArtifactStore
 from cdk_triton.hosting.vpc_endpoints import add_vpc_endpoints
 
 __all__ = [

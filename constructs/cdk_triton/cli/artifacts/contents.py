@@ -1,4 +1,4 @@
-"""What a store's bucket holds, read from listings; the layout is that of `cdk_triton.hosting.layout`."""
+"""What a store's bucket holds, read from listings; the layout is that of `cdk_triton.hosting.store.layout`."""
 
 from __future__ import annotations
 

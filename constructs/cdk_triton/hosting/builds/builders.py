@@ -1,0 +1,146 @@
+"""What runs builds: one interface, and what its implementations share.
+
+A builder is a value: which service, which machine, for how long. The artifact store makes its resources, because a
+build outlives the stack that asked for it. Whichever service runs it, a job reads a folder of the store's bucket and
+writes another, in the very image that serves.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal, Protocol
+
+from aws_cdk import Duration
+from aws_cdk import aws_iam as iam
+from aws_cdk import aws_kms as kms
+from aws_cdk import aws_s3 as s3
+from constructs import Construct
+
+from cdk_triton.errors import ConfigurationError
+from cdk_triton.hosting.acknowledgements import acknowledge_wildcard
+from cdk_triton.hosting.permissions import allow
+from cdk_triton.hosting.store import layout
+from cdk_triton.sagemaker import ServingPlatform
+
+__all__ = [
+    "DEFAULT_TIMEOUT",
+    "BuildService",
+    "Builder",
+    "allow_key",
+    "allow_staging",
+    "build_role",
+    "minutes",
+]
+
+DEFAULT_TIMEOUT = Duration.hours(2)
+
+MIN_TIMEOUT_MINUTES = 10
+MAX_TIMEOUT_MINUTES = 36 * 60
+"""CodeBuild takes 5 minutes to 36 hours (BuildTimeOut in botocore's model). The last 5 minutes are kept for the upload
+of what is finished, and what a job reads and writes expires after 7 days, so that the same holds for Processing."""
+
+
+@dataclass(frozen=True)
+class BuildService:
+    """What a builder made in the store.
+
+    Attributes:
+        settings: what the handler has to know to start a job; contains tokens.
+        role: what the job may do.
+    """
+
+    settings: Mapping[str, object]
+    role: iam.Role
+
+
+class Builder(Protocol):
+    """Runs builds for the platforms whose GPU it has."""
+
+    @property
+    def kind(self) -> Literal["codebuild", "processing"]:
+        """The service, as plans and handlers call it."""
+
+    @property
+    def timeout_minutes(self) -> int:
+        """When the service ends a job; the build program ends itself 5 minutes earlier."""
+
+    def refusal(self, platform: ServingPlatform, region: str | None) -> str | None:
+        """Why it cannot build for a platform in a region, None: that only the deployment knows; None if it can."""
+
+    def machine(self, platform: ServingPlatform) -> dict[str, object]:
+        """`instance_type` and `volume_gb` of a job, None where the service has no such choice."""
+
+    def provide(self, scope: Construct, bucket: s3.IBucket, handler: iam.Role) -> BuildService:
+        """Make what its jobs need below `scope`, and allow the store's handler to run them."""
+
+
+def minutes(value: Duration, what: str, *, least: int = MIN_TIMEOUT_MINUTES, most: int = MAX_TIMEOUT_MINUTES) -> int:
+    """A duration in whole minutes.
+
+    Raises:
+        ConfigurationError: it is a token, has a fraction of a minute, or is out of bounds.
+    """
+    if value.is_unresolved():
+        raise ConfigurationError(f"{what} is a CDK token, but plans say how long a job may take: write it out")
+    seconds = value.to_seconds()
+    if seconds % 60 or not least <= seconds / 60 <= most:
+        raise ConfigurationError(f"{what} is {value.to_human_string()}: use whole minutes, from {least} to {most}")
+    return int(seconds // 60)
+
+
+def build_role(scope: Construct, service: str) -> iam.Role:
+    """The role of a builder's jobs, with what every job needs to pull an image of Amazon ECR."""
+    role = iam.Role(
+        scope,
+        "Role",
+        assumed_by=iam.ServicePrincipal(service),
+        description=f"cdk-triton: what the builds of {scope.node.path} may do",
+    )
+    allow(role, iam.PolicyStatement(actions=["ecr:GetAuthorizationToken"], resources=["*"]))
+    acknowledge_wildcard(
+        role,
+        "*",
+        "ecr:GetAuthorizationToken, cloudwatch:PutMetricData and the ec2:Describe actions know no resources.",
+    )
+    return role
+
+
+def allow_key(role: iam.Role, key: kms.IKey) -> None:
+    """Allow a job to read and write what is encrypted with a key; an upload in parts reads what it has written."""
+    allow(role, iam.PolicyStatement(actions=["kms:Decrypt", "kms:GenerateDataKey"], resources=[key.key_arn]))
+
+
+def allow_staging(role: iam.Role, bucket: s3.IBucket, *, read: Sequence[str], of_bucket: Sequence[str] = ()) -> None:
+    """Allow a job to read what was staged for builds and to write their results, and nothing else of the store.
+
+    Args:
+        role: the job's role.
+        bucket: the store's bucket.
+        read: the actions that the service needs to read an object.
+        of_bucket: those that it needs on the bucket itself.
+    """
+    inputs, outputs = (f"{layout.STAGING_PREFIX}*/{part}/*" for part in ("in", "out"))
+    allow(
+        role,
+        iam.PolicyStatement(actions=list(read), resources=[bucket.arn_for_objects(inputs)]),
+        iam.PolicyStatement(
+            actions=["s3:AbortMultipartUpload", "s3:PutObject"], resources=[bucket.arn_for_objects(outputs)]
+        ),
+        iam.PolicyStatement(
+            actions=["s3:ListBucket"],
+            resources=[bucket.bucket_arn],
+            # Processing lists `…/in`, CodeBuild `…/in/`.
+            conditions={"StringLike": {"s3:prefix": f"{layout.STAGING_PREFIX}*/in*"}},
+        ),
+    )
+    if of_bucket:
+        allow(role, iam.PolicyStatement(actions=list(of_bucket), resources=[bucket.bucket_arn]))
+    if bucket.encryption_key is not None:
+        allow_key(role, bucket.encryption_key)
+    for keys in (inputs, outputs):
+        acknowledge_wildcard(
+            role,
+            bucket.arn_for_objects(keys),
+            "A build gets its id when it starts, so that its folder is not known before.",
+        )

@@ -1,0 +1,128 @@
+"""What a model or fleet says about its builds: whether its recipes fit, who builds, and for how long."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from aws_cdk import Annotations
+from constructs import Construct
+
+from cdk_triton.artifacts import ensemble_document, estimated_minutes, platform_document, recipes_of
+from cdk_triton.errors import ConfigurationError
+from cdk_triton.hosting.builds.builders import Builder
+from cdk_triton.hosting.findings import report_errors
+from cdk_triton.hosting.models.remembered import remembered
+from cdk_triton.sagemaker import ServingPlatform
+from cdk_triton.triton import ModelRepository
+from cdk_triton.triton.repository import PromisedFiles
+
+__all__ = ["CheckedRecipes", "builder_document", "check_recipes", "warn_about_duration", "without_promises"]
+
+RECIPE_ERROR = "cdk-triton:Recipe"
+LONG_BUILD_WARNING = "cdk-triton:LongBuild"
+BUILD_TIMEOUT_WARNING = "cdk-triton:BuildTimeout"
+
+DEPLOYMENT_MINUTES = 55
+"""How long one deployment waits for a build: the total timeout of the store's provider."""
+
+UPLOAD_MINUTES = 5
+"""The build program ends itself so long before the service would, so that what is finished is uploaded."""
+
+
+@dataclass(frozen=True)
+class CheckedRecipes:
+    """What became of the recipes of a repository.
+
+    Attributes:
+        sound: whether nothing is wrong with them.
+        ensemble: what is built, as plans say it; None where nothing is, or where something is wrong.
+    """
+
+    sound: bool
+    ensemble: Mapping[str, object] | None
+
+
+def check_recipes(
+    construct: Construct, repository: ModelRepository, platform: ServingPlatform, *, what: str
+) -> CheckedRecipes:
+    """Attach to a construct what is wrong with the recipes of a repository.
+
+    Args:
+        construct: the construct that the repository was given to.
+        repository: the repository.
+        platform: what it is built for.
+        what: the repository, as the user knows it; each message begins with it.
+    """
+    if not repository.recipes:
+        return CheckedRecipes(True, None)
+    found = remembered([repository], ["ensemble", platform], lambda: _checked(repository, platform))
+    sound = report_errors(construct, [(RECIPE_ERROR, f"{what}: {error}") for error in found["errors"]])
+    return CheckedRecipes(sound, found["ensemble"])
+
+
+def _checked(repository: ModelRepository, platform: ServingPlatform) -> dict[str, Any]:
+    """What each recipe has to say for itself; only if that is nothing, what is wrong between them, or the ensemble."""
+    errors = _broken_promises(repository)
+    for recipe in recipes_of(without_promises(repository)):
+        try:
+            recipe.validate(repository, platform)
+        except ConfigurationError as error:
+            errors.append(str(error))
+    ensemble = None
+    if not errors:
+        try:
+            ensemble = ensemble_document(repository, platform)
+        except ConfigurationError as error:
+            errors.append(str(error))
+    return {"errors": errors, "ensemble": ensemble}
+
+
+def without_promises(repository: ModelRepository) -> ModelRepository:
+    """The repository with the recipes that were given alone."""
+    given = tuple(recipe for recipe in repository.recipes if not isinstance(recipe, PromisedFiles))
+    return replace(repository, recipes=given)
+
+
+def _broken_promises(repository: ModelRepository) -> list[str]:
+    """What there is to say about each file of `produced` that is not there and that no recipe makes."""
+    errors = []
+    promises = (each for each in repository.recipes if isinstance(each, PromisedFiles))
+    for path in (path for promise in promises for path in promise.produces):
+        try:
+            recipes_of(replace(repository, recipes=(PromisedFiles((path,)),)))
+        except ConfigurationError as error:
+            errors.append(str(error))
+    return errors
+
+
+def builder_document(builder: Builder, platform: ServingPlatform, program: str) -> dict[str, object]:
+    """Who builds, as plans say it; `program` is the object key of the build program among the assets."""
+    return {
+        "kind": builder.kind,
+        "timeout_minutes": builder.timeout_minutes,
+        "platform": platform_document(platform),
+        "program": {"key": program, "path": "program.pyz"},
+        **builder.machine(platform),
+    }
+
+
+def warn_about_duration(construct: Construct, builder: Builder, repositories: Sequence[ModelRepository]) -> None:
+    """Warn where building all of these repositories may take longer than a deployment, or than a job, can wait."""
+    estimate: float = remembered(repositories, ["minutes"], lambda: estimated_minutes(repositories))
+    work = f"building {len(repositories)} ensembles" if len(repositories) > 1 else "the build"
+    if estimate > DEPLOYMENT_MINUTES:
+        Annotations.of(construct).add_warning_v2(
+            LONG_BUILD_WARNING,
+            f"{work} may take {estimate:.0f} minutes, a rough estimate, and a deployment waits for "
+            f"{DEPLOYMENT_MINUTES}: one that has everything to build would fail, and the next one find what the first "
+            "had begun. Run `cdk-triton artifacts build` before the deployment, or acknowledge this",
+        )
+    if estimate > builder.timeout_minutes - UPLOAD_MINUTES:
+        Annotations.of(construct).add_warning_v2(
+            BUILD_TIMEOUT_WARNING,
+            f"{work} may take {estimate:.0f} minutes, a rough estimate, and {type(builder).__name__} ends a job after "
+            f"{builder.timeout_minutes}: what is finished by then is kept, the rest is built by the next deployment. "
+            "Give the builder of the store a longer timeout, or acknowledge this",
+        )

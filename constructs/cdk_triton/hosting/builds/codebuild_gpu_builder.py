@@ -1,0 +1,255 @@
+"""`CodeBuildGpuBuilder`: builds on CodeBuild's machine with an NVIDIA A10G, or on a fleet of the user's."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Final, Literal
+
+from aws_cdk import Duration, RemovalPolicy, Stack, Token
+from aws_cdk import aws_codebuild as codebuild
+from aws_cdk import aws_ec2 as ec2
+from aws_cdk import aws_iam as iam
+from aws_cdk import aws_kms as kms
+from aws_cdk import aws_logs as logs
+from aws_cdk import aws_s3 as s3
+from constructs import Construct
+
+from cdk_triton.errors import ConfigurationError
+from cdk_triton.hosting.acknowledgements import acknowledge
+from cdk_triton.hosting.builds.builders import (
+    DEFAULT_TIMEOUT,
+    Builder,
+    BuildService,
+    allow_key,
+    allow_staging,
+    build_role,
+    minutes,
+)
+from cdk_triton.hosting.images import container_image
+from cdk_triton.hosting.network import Network, allow_network, check_network, network
+from cdk_triton.hosting.permissions import allow
+from cdk_triton.sagemaker import (
+    ServingPlatform,
+    accounts,
+    codebuild_gpu,
+    codebuild_gpu_regions,
+    gpu_instances,
+    image_releases,
+)
+
+__all__ = ["CodeBuildGpuBuilder"]
+
+DEFAULT_QUEUED_TIMEOUT = Duration.hours(8)
+
+MAX_QUEUED_MINUTES = 8 * 60
+"""CodeBuild takes 5 minutes to 8 hours (QueuedTimeoutInMinutes of AWS::CodeBuild::Project)."""
+
+BUILD_SPEC: Final = {
+    "version": "0.2",
+    "phases": {"build": {"commands": ["mkdir -p out", "python3 program.pyz . out"]}},
+    "artifacts": {"base-directory": "out", "files": ["**/*"]},
+}
+"""The service downloads the staged folder and uploads `out`, also after a failed build; the program does the rest."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class CodeBuildGpuBuilder(Builder):
+    """Builds in a CodeBuild project: without a fleet on an NVIDIA A10G, the GPU of the instance types ml.g5.
+
+    The project runs no privileged container, keeps its log in a group of its own, and reads and writes only what is
+    staged for builds in the store's bucket.
+
+    Attributes:
+        timeout: when CodeBuild ends a build, from 10 minutes to 36 hours. It may be longer than a deployment: the next
+            one finds the build again.
+        queued_timeout: how long a build may wait for a machine, from 5 minutes to 8 hours.
+        compute_type: SMALL, the machine with one A10G. LARGE is refused: it has V100s, which TensorRT 10.5 and later do
+            not support.
+        fleet: a fleet of your own, whose environment is LINUX_GPU_CONTAINER, for builds on another GPU. It costs money
+            also while nothing is built.
+        gpu: with a fleet, the GPU that its machines have, such as "NVIDIA L4".
+        vpc: the VPC that builds run in, where they reach Amazon ECR, S3 and CloudWatch Logs, and what recipes download.
+            The VPC of a fleet is the fleet's own.
+        subnets: of the VPC; by default its private ones.
+        security_groups: in the VPC; by default a new one.
+        log_retention: how long the log is kept.
+        encryption_key: a key of your own for what builds write; by default the store's, or the key of AWS for S3.
+
+    Raises:
+        ConfigurationError: a duration is out of bounds, or what was given does not fit together.
+    """
+
+    timeout: Duration = DEFAULT_TIMEOUT
+    queued_timeout: Duration = DEFAULT_QUEUED_TIMEOUT
+    compute_type: codebuild.ComputeType = codebuild.ComputeType.SMALL
+    fleet: codebuild.IFleet | None = None
+    gpu: str | None = None
+    vpc: ec2.IVpc | None = None
+    subnets: Sequence[ec2.ISubnet] = ()
+    security_groups: Sequence[ec2.ISecurityGroup] = ()
+    log_retention: logs.RetentionDays = logs.RetentionDays.THREE_MONTHS
+    encryption_key: kms.IKey | None = None
+
+    def __post_init__(self) -> None:
+        """Check what does not depend on the store."""
+        minutes(self.timeout, "the timeout of CodeBuildGpuBuilder")
+        minutes(self.queued_timeout, "the queued_timeout of CodeBuildGpuBuilder", least=5, most=MAX_QUEUED_MINUTES)
+        _check_compute_type(self.compute_type)
+        _check_fleet(self)
+        check_network(self.vpc, self.subnets, self.security_groups)
+
+    @property
+    def kind(self) -> Literal["codebuild"]:
+        """CodeBuild."""
+        return "codebuild"
+
+    @property
+    def timeout_minutes(self) -> int:
+        """When CodeBuild ends a build."""
+        return minutes(self.timeout, "the timeout of CodeBuildGpuBuilder")
+
+    def refusal(self, platform: ServingPlatform, region: str | None) -> str | None:
+        """Why it cannot build for a platform in a region; None if it can, as far as is known."""
+        if self.fleet is not None:
+            return None if platform.gpu == self.gpu else f"its fleet has the GPU {self.gpu}"
+        if platform.gpu != codebuild_gpu():
+            return f"CodeBuild has the GPU {codebuild_gpu()} only"
+        if region is not None and region not in codebuild_gpu_regions():
+            return f"CodeBuild has no GPU on demand in {region}"
+        return None
+
+    def machine(self, platform: ServingPlatform) -> dict[str, object]:
+        """The project says on which machine it builds."""
+        return {"instance_type": None, "volume_gb": None}
+
+    def provide(self, scope: Construct, bucket: s3.IBucket, handler: iam.Role) -> BuildService:
+        """Make the project `Project`, its `Role` and its log group `Logs`; the handler may start and watch builds."""
+        log_group = logs.LogGroup(
+            scope,
+            "Logs",
+            retention=self.log_retention,
+            removal_policy=RemovalPolicy.DESTROY,
+            encryption_key=bucket.encryption_key,
+        )
+        role = build_role(scope, "codebuild.amazonaws.com")
+        allow(
+            role,
+            iam.PolicyStatement(
+                actions=["logs:CreateLogStream", "logs:PutLogEvents"], resources=[log_group.log_group_arn]
+            ),
+        )
+        allow_staging(
+            role,
+            bucket,
+            read=["s3:GetObject", "s3:GetObjectVersion"],
+            of_bucket=["s3:GetBucketAcl", "s3:GetBucketLocation"],
+        )
+        if self.encryption_key is not None:
+            allow_key(role, self.encryption_key)
+            allow(handler, iam.PolicyStatement(actions=["kms:Decrypt"], resources=[self.encryption_key.key_arn]))
+        place = network(scope, self.vpc, self.subnets, self.security_groups)
+        if place is not None:
+            allow_network(
+                role, place, permission=["ec2:CreateNetworkInterfacePermission"], authorized="codebuild.amazonaws.com"
+            )
+        key = bucket.encryption_key if self.encryption_key is None else self.encryption_key
+        project = self._project(scope, role, log_group, place, key)
+        allow(
+            handler,
+            iam.PolicyStatement(
+                actions=["codebuild:BatchGetBuilds", "codebuild:ListBuildsForProject", "codebuild:StartBuild"],
+                resources=[project.attr_arn],
+            ),
+            iam.PolicyStatement(actions=["logs:GetLogEvents"], resources=[log_group.log_group_arn]),
+        )
+        return BuildService({"project": project.ref, "log_group": log_group.log_group_name}, role)
+
+    def _project(
+        self,
+        scope: Construct,
+        role: iam.Role,
+        log_group: logs.LogGroup,
+        place: Network | None,
+        key: kms.IKey | None,
+    ) -> codebuild.CfnProject:
+        properties = codebuild.CfnProject
+        fleet = None if self.fleet is None else properties.ProjectFleetProperty(fleet_arn=self.fleet.fleet_arn)
+        project = codebuild.CfnProject(
+            scope,
+            "Project",
+            description=f"cdk-triton: builds what {scope.node.path} is asked for"[:255],
+            # What a build reads, writes and runs in is said when it starts.
+            source=properties.SourceProperty(type="NO_SOURCE", build_spec=json.dumps(BUILD_SPEC, indent=1)),
+            artifacts=properties.ArtifactsProperty(type="NO_ARTIFACTS"),
+            environment=properties.EnvironmentProperty(
+                type="LINUX_GPU_CONTAINER",
+                compute_type="BUILD_GENERAL1_SMALL",
+                image=_any_image(scope),
+                image_pull_credentials_type="SERVICE_ROLE",
+                privileged_mode=False,
+                fleet=fleet,
+            ),
+            encryption_key="alias/aws/s3" if key is None else key.key_arn,
+            service_role=role.role_arn,
+            timeout_in_minutes=self.timeout_minutes,
+            queued_timeout_in_minutes=int(self.queued_timeout.to_minutes()),
+            logs_config=properties.LogsConfigProperty(
+                cloud_watch_logs=properties.CloudWatchLogsConfigProperty(
+                    status="ENABLED", group_name=log_group.log_group_name
+                )
+            ),
+            vpc_config=None
+            if place is None
+            else properties.VpcConfigProperty(
+                vpc_id=place.vpc.vpc_id, subnets=list(place.subnets), security_group_ids=list(place.security_groups)
+            ),
+        )
+        # CodeBuild looks for the rights to a VPC when the project is made.
+        project.node.add_dependency(role)
+        acknowledge(
+            project, "CB5", "A build runs in the image that serves: a plan loads in the TensorRT that built it."
+        )
+        return project
+
+
+def _any_image(scope: Construct) -> str:
+    """A project needs an image, although every build names its own: the newest one of SageMaker in this region."""
+    region = Stack.of(scope).region
+    offered = image_releases()
+    if not Token.is_unresolved(region):
+        offered = tuple(release for release in offered if region in accounts(release)) or offered
+    platform = ServingPlatform(release=offered[-1], instance_type="ml.g5.xlarge")
+    return container_image(scope, platform).uri
+
+
+def _check_compute_type(compute_type: Any) -> None:
+    if compute_type == codebuild.ComputeType.LARGE:
+        raise ConfigurationError(
+            "compute_type LARGE of CodeBuild's GPU environment has NVIDIA V100s, which TensorRT supports up to 10.4 "
+            "only, and which no plan for another GPU can be built on: leave compute_type out"
+        )
+    if compute_type != codebuild.ComputeType.SMALL:
+        name = getattr(compute_type, "name", compute_type)
+        raise ConfigurationError(f"CodeBuild's GPU environment has no compute_type {name}: leave compute_type out")
+
+
+def _check_fleet(builder: CodeBuildGpuBuilder) -> None:
+    gpus = sorted({instance.gpu for instance in gpu_instances().values()})
+    if builder.fleet is None:
+        if builder.gpu is not None:
+            raise ConfigurationError(
+                f"gpu {builder.gpu!r} says what the machines of a fleet have, and there is no fleet: give fleet= too, "
+                f"or leave gpu out, for CodeBuild's own {codebuild_gpu()}"
+            )
+        return
+    if builder.gpu not in gpus:
+        raise ConfigurationError(
+            f"gpu is {builder.gpu!r}, but a fleet does not tell which GPU its machines have: name one of "
+            f"{', '.join(gpus)}"
+        )
+    if builder.vpc is not None:
+        raise ConfigurationError(
+            "a CodeBuild project with a fleet has no vpc of its own: leave vpc out and give it to the fleet"
+        )

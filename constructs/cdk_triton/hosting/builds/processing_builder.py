@@ -1,0 +1,185 @@
+"""`SageMakerProcessingBuilder`: builds as SageMaker Processing jobs, on the endpoint's own instance type."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from aws_cdk import ArnFormat, Duration, Size, SizeRoundingBehavior, Stack
+from aws_cdk import aws_ec2 as ec2
+from aws_cdk import aws_iam as iam
+from aws_cdk import aws_s3 as s3
+from constructs import Construct
+
+from cdk_triton.errors import ConfigurationError
+from cdk_triton.hosting.acknowledgements import acknowledge_wildcard
+from cdk_triton.hosting.builds.builders import (
+    DEFAULT_TIMEOUT,
+    Builder,
+    BuildService,
+    allow_staging,
+    build_role,
+    minutes,
+)
+from cdk_triton.hosting.network import allow_network, check_network, network
+from cdk_triton.hosting.permissions import allow
+from cdk_triton.sagemaker import GpuInstance, ServingPlatform, gpu_instance, processing_instance
+
+__all__ = ["SageMakerProcessingBuilder"]
+
+JOB_PATTERN = "cdk-triton-*"
+"""The names of the jobs: `cdk-triton-` and 16 hexadecimal digits."""
+
+LOG_GROUP = "/aws/sagemaker/ProcessingJobs"
+"""Where SageMaker writes the logs of all Processing jobs of an account."""
+
+DEFAULT_VOLUME = Size.gibibytes(100)
+
+MAX_VOLUME_GB = 16384
+"""ProcessingVolumeSizeInGB in botocore's model of SageMaker."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class SageMakerProcessingBuilder(Builder):
+    """Builds as SageMaker Processing jobs, which have the GPU of nearly every endpoint.
+
+    Attributes:
+        instance_type: what jobs run on; by default the endpoint's own type, or where Processing does not offer it, one
+            with the same GPU.
+        timeout: when SageMaker ends a job, from 10 minutes to 36 hours. It may be longer than a deployment: the next
+            one finds the job again.
+        volume: the disk of a job. Types with a disk of their own (all of ml.g4dn, ml.g5, ml.g6) have no larger one than
+            that, which is 125 GB for ml.g4dn.xlarge.
+        vpc: the VPC that jobs run in, where they reach S3, and what recipes download.
+        subnets: of the VPC; by default its private ones.
+        security_groups: in the VPC; by default a new one.
+
+    Raises:
+        ConfigurationError: Processing does not offer the instance type, or a value is out of bounds.
+    """
+
+    instance_type: str | None = None
+    timeout: Duration = DEFAULT_TIMEOUT
+    volume: Size = DEFAULT_VOLUME
+    vpc: ec2.IVpc | None = None
+    subnets: Sequence[ec2.ISubnet] = ()
+    security_groups: Sequence[ec2.ISecurityGroup] = ()
+
+    def __post_init__(self) -> None:
+        """Check what does not depend on the store."""
+        minutes(self.timeout, "the timeout of SageMakerProcessingBuilder")
+        _check_volume(self.volume)
+        if self.instance_type is not None:
+            _check_instance(gpu_instance(self.instance_type))
+        check_network(self.vpc, self.subnets, self.security_groups)
+
+    @property
+    def kind(self) -> Literal["processing"]:
+        """SageMaker Processing."""
+        return "processing"
+
+    @property
+    def timeout_minutes(self) -> int:
+        """When SageMaker ends a job."""
+        return minutes(self.timeout, "the timeout of SageMakerProcessingBuilder")
+
+    def refusal(self, platform: ServingPlatform, region: str | None) -> str | None:
+        """Why it cannot build for a platform; None if it can. No source says which region offers which type."""
+        if self.instance_type is not None:
+            gpu = gpu_instance(self.instance_type).gpu
+            return None if gpu == platform.gpu else f"its {self.instance_type} has the GPU {gpu}"
+        offered = processing_instance(platform.instance)
+        return None if offered else "SageMaker Processing has no instance type with this GPU"
+
+    def machine(self, platform: ServingPlatform) -> dict[str, object]:
+        """What a job runs on."""
+        offered = processing_instance(platform.instance)
+        name = self.instance_type or (offered.name if offered else None)
+        return {"instance_type": name, "volume_gb": int(self.volume.to_gibibytes(rounding=SizeRoundingBehavior.FLOOR))}
+
+    def provide(self, scope: Construct, bucket: s3.IBucket, handler: iam.Role) -> BuildService:
+        """Make the `Role` of the jobs; the handler may start and watch jobs named `cdk-triton-…` with it."""
+        role = build_role(scope, "sagemaker.amazonaws.com")
+        allow_staging(role, bucket, read=["s3:GetObject"])
+        _allow_logs(role)
+        place = network(scope, self.vpc, self.subnets, self.security_groups)
+        if place is not None:
+            permission = ["ec2:CreateNetworkInterfacePermission", "ec2:DeleteNetworkInterfacePermission"]
+            allow_network(role, place, permission=permission)
+        _allow_jobs(handler, role)
+        settings = {
+            "role": role.role_arn,
+            "subnets": [] if place is None else list(place.subnets),
+            "security_groups": [] if place is None else list(place.security_groups),
+            "kms_key": None if bucket.encryption_key is None else bucket.encryption_key.key_arn,
+        }
+        return BuildService(settings, role)
+
+
+def _check_volume(volume: Size) -> None:
+    if volume.is_unresolved():
+        raise ConfigurationError("the volume is a CDK token, but plans say how large it is: write it out")
+    gibibytes = volume.to_gibibytes(rounding=SizeRoundingBehavior.FLOOR)
+    if not 1 <= gibibytes <= MAX_VOLUME_GB:
+        raise ConfigurationError(f"the volume has {gibibytes:g} GiB: use 1 to {MAX_VOLUME_GB}")
+
+
+def _check_instance(instance: GpuInstance) -> None:
+    offered = processing_instance(instance)
+    if offered == instance:
+        return
+    raise ConfigurationError(
+        f"SageMaker does not offer {instance.name} for Processing jobs"
+        + (
+            f": use {offered.name}, with the same GPU"
+            if offered
+            else ", nor another type with its GPU: leave instance_type out"
+        )
+    )
+
+
+def _allow_logs(role: iam.Role) -> None:
+    """SageMaker writes the log and the machine's figures of a job with the job's role."""
+    group, streams = _log_group(role, "*"), _log_group(role, f"log-stream:{JOB_PATTERN}")
+    allow(
+        role,
+        iam.PolicyStatement(actions=["logs:CreateLogGroup", "logs:DescribeLogStreams"], resources=[group]),
+        iam.PolicyStatement(actions=["logs:CreateLogStream", "logs:PutLogEvents"], resources=[streams]),
+        iam.PolicyStatement(
+            actions=["cloudwatch:PutMetricData"],
+            resources=["*"],
+            conditions={"StringEquals": {"cloudwatch:namespace": LOG_GROUP}},
+        ),
+    )
+    for resource in (group, streams):
+        acknowledge_wildcard(role, resource, "SageMaker names group and streams; a job's stream begins with its name.")
+
+
+def _allow_jobs(handler: iam.Role, role: iam.Role) -> None:
+    jobs = Stack.of(handler).format_arn(service="sagemaker", resource="processing-job", resource_name=JOB_PATTERN)
+    group, streams = _log_group(handler, "*"), _log_group(handler, f"log-stream:{JOB_PATTERN}")
+    for actions, resource in (
+        (["sagemaker:CreateProcessingJob", "sagemaker:DescribeProcessingJob"], jobs),
+        (["logs:DescribeLogStreams"], group),
+        (["logs:GetLogEvents"], streams),
+    ):
+        allow(handler, iam.PolicyStatement(actions=actions, resources=[resource]))
+        acknowledge_wildcard(handler, resource, "A job is named when it starts; only names of cdk-triton are allowed.")
+    allow(
+        handler,
+        iam.PolicyStatement(
+            actions=["iam:PassRole"],
+            resources=[role.role_arn],
+            conditions={"StringEquals": {"iam:PassedToService": "sagemaker.amazonaws.com"}},
+        ),
+    )
+
+
+def _log_group(scope: Construct, below: str) -> str:
+    return Stack.of(scope).format_arn(
+        service="logs",
+        resource="log-group",
+        resource_name=f"{LOG_GROUP}:{below}",
+        arn_format=ArnFormat.COLON_RESOURCE_NAME,
+    )

@@ -1,0 +1,1 @@
+"""Endpoints: variants, how they are updated, and who calls them."""

@@ -1,0 +1,146 @@
+"""What SageMaker keeps of an endpoint's requests and answers: data capture.
+
+Sources: the shapes below `DataCaptureConfig` in the service model `sagemaker` 2017-07-24 of botocore 1.44.5, and the
+page "Capture data from real-time endpoint" of SageMaker's developer guide. SageMaker writes lines of JSON to
+`<prefix>/<endpoint>/<variant>/yyyy/mm/dd/hh/<file>.jsonl`. A body whose content type is listed as JSON is text in
+them; everything else is BASE64. Triton's binary format has a content type of its own, with the size of its JSON part
+as a parameter, that no list can name (JsonContentType allows no `+` and no `;`): it is BASE64 as it has to be, since
+as text it could not be read again.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from aws_cdk import Annotations
+from aws_cdk import aws_iam as iam
+from aws_cdk import aws_kms as kms
+from aws_cdk import aws_s3 as s3
+from aws_cdk import aws_sagemaker as sagemaker
+from constructs import Construct, IConstruct
+
+from cdk_triton.errors import ConfigurationError
+from cdk_triton.hosting.acknowledgements import acknowledge_wildcard, objects_as_imported
+from cdk_triton.hosting.endpoints.role_additions import allow_models
+from cdk_triton.hosting.endpoints.variant import TritonVariant
+from cdk_triton.hosting.literals import is_whole
+from cdk_triton.hosting.store.store import TritonArtifactStore
+
+__all__ = ["DataCapture", "allow_capture", "capture_property", "warn_about_capture"]
+
+JSON_CONTENT_TYPES = ("application/json",)
+"""What Triton reads and writes as JSON: captured as text."""
+
+FLEET_WARNING = "cdk-triton:CaptureOfFleet"
+
+_OF_THE_STORE = ("artifacts", "fleets", "staging")  # see `layout`
+
+_PREFIX = re.compile(r"[A-Za-z0-9._-]+(/[A-Za-z0-9._-]+)*")
+_MAX_PREFIX_LENGTH = 400  # a DestinationS3Uri has 512 characters, of which a bucket takes up to 69
+
+
+@dataclass(frozen=True, kw_only=True)
+class DataCapture:
+    """Which requests and answers of an endpoint are kept, and where.
+
+    Attributes:
+        bucket: where to; a bucket of its own is best, because whoever may read it reads what callers send.
+        sampling_percentage: of the requests, 1 to 100. All of a busy endpoint fill its instances' disks, and SageMaker
+            stops capturing when these get full.
+        prefix: begins the keys. The models' roles may write below it and nowhere else.
+        inputs: whether requests are kept.
+        outputs: whether answers are kept.
+        encryption_key: what they are encrypted with; by default the bucket's own key, where it has one.
+
+    Raises:
+        ConfigurationError: the percentage is out of its range, the prefix is none or belongs to an artifact store, or
+            there is nothing to keep.
+    """
+
+    bucket: s3.IBucket
+    sampling_percentage: int
+    prefix: str = "data-capture"
+    inputs: bool = True
+    outputs: bool = True
+    encryption_key: kms.IKey | None = None
+
+    def __post_init__(self) -> None:
+        """Refuse what CreateEndpointConfig would refuse, and what would keep nothing."""
+        share = self.sampling_percentage
+        if not is_whole(share, 1, 100):
+            raise ConfigurationError(
+                f"sampling_percentage of a DataCapture is {share!r}: use a whole number, 1 to 100, or leave "
+                "data_capture out to keep nothing"
+            )
+        if not _PREFIX.fullmatch(self.prefix) or len(self.prefix) > _MAX_PREFIX_LENGTH:
+            raise ConfigurationError(
+                f"prefix of a DataCapture is {self.prefix!r}: use up to {_MAX_PREFIX_LENGTH} letters, digits, '.', '_' "
+                "and '-', with '/' only between them"
+            )
+        store = self.bucket.node.scope
+        if isinstance(store, TritonArtifactStore) and self.prefix.partition("/")[0] in _OF_THE_STORE:
+            raise ConfigurationError(
+                f"prefix of a DataCapture is {self.prefix!r} in the bucket of the artifact store {store.node.path}, so "
+                "that models could write where archives are: use another prefix, or better another bucket"
+            )
+        if not (self.inputs or self.outputs):
+            raise ConfigurationError("a DataCapture has neither inputs nor outputs: keep at least one of them")
+
+    @property
+    def key(self) -> kms.IKey | None:
+        """What encrypts the objects; None where S3 does by itself."""
+        return self.bucket.encryption_key if self.encryption_key is None else self.encryption_key
+
+
+def capture_property(capture: DataCapture) -> sagemaker.CfnEndpointConfig.DataCaptureConfigProperty:
+    """It as an endpoint configuration has it."""
+    modes = [mode for mode, kept in (("Input", capture.inputs), ("Output", capture.outputs)) if kept]
+    return sagemaker.CfnEndpointConfig.DataCaptureConfigProperty(
+        enable_capture=True,
+        initial_sampling_percentage=capture.sampling_percentage,
+        destination_s3_uri=capture.bucket.s3_url_for_object(capture.prefix),
+        capture_options=[sagemaker.CfnEndpointConfig.CaptureOptionProperty(capture_mode=mode) for mode in modes],
+        capture_content_type_header=sagemaker.CfnEndpointConfig.CaptureContentTypeHeaderProperty(
+            json_content_types=list(JSON_CONTENT_TYPES)
+        ),
+        kms_key_id=None if capture.key is None else capture.key.key_arn,
+    )
+
+
+def allow_capture(
+    scope: Construct, capture: DataCapture, endpoint: IConstruct, variants: Sequence[TritonVariant]
+) -> None:
+    """Let the roles of the endpoint's models write what is captured, and nothing else.
+
+    Args:
+        scope: the endpoint.
+        capture: where to.
+        endpoint: its L1.
+        variants: all of them, a shadow included.
+    """
+    objects = f"{capture.prefix}/*"
+    statements = [iam.PolicyStatement(actions=["s3:PutObject"], resources=[capture.bucket.arn_for_objects(objects)])]
+    if capture.key is not None:
+        # kms:Decrypt is for uploads in parts ("Protecting data with server-side encryption", S3's user guide).
+        statements.append(
+            iam.PolicyStatement(actions=["kms:Decrypt", "kms:GenerateDataKey"], resources=[capture.key.key_arn])
+        )
+    for policy in allow_models(scope, "DataCapture", endpoint, variants, statements):
+        acknowledge_wildcard(
+            policy,
+            objects_as_imported(scope, capture.bucket, objects),
+            "SageMaker names the objects after endpoint, variant and time; the prefix is the capture's own.",
+        )
+
+
+def warn_about_capture(scope: Construct, variants: Sequence[TritonVariant]) -> None:
+    """Warn where SageMaker may capture nothing."""
+    for variant in variants:
+        if variant.model.is_multi_model:
+            Annotations.of(scope).add_warning_v2(
+                FLEET_WARNING,
+                f"variant {variant.variant_name} is a multi-model one, for which SageMaker's table of supported "
+                "features does not offer data capture: see whether your account gets any, then acknowledge this",
+            )

@@ -1,0 +1,363 @@
+"""`TritonEndpoint`: an endpoint with its configuration."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import jsii
+from aws_cdk import Resource, Token
+from aws_cdk import aws_cloudwatch as cloudwatch
+from aws_cdk import aws_iam as iam
+from aws_cdk import aws_kms as kms
+from aws_cdk import aws_logs as logs
+from aws_cdk import aws_sagemaker as sagemaker
+from aws_cdk import aws_sns as sns
+from aws_cdk.interfaces.aws_sagemaker import EndpointReference
+from constructs import Construct
+
+from cdk_triton.errors import ConfigurationError
+from cdk_triton.hosting.endpoints.data_capture import DataCapture, allow_capture, capture_property, warn_about_capture
+from cdk_triton.hosting.endpoints.deployment import DeploymentPolicy
+from cdk_triton.hosting.endpoints.endpoint_variant import EndpointVariant
+from cdk_triton.hosting.endpoints.imported import ImportedEndpoint
+from cdk_triton.hosting.endpoints.invoking import allow_invocation
+from cdk_triton.hosting.endpoints.parameters import check_parameters, put_parameters
+from cdk_triton.hosting.endpoints.rollback_notice import notify_of_rollbacks
+from cdk_triton.hosting.endpoints.updates import EndpointUpdates, check_deployment, require_name
+from cdk_triton.hosting.endpoints.variant import TritonVariant, check_sagemaker_name, production_variant
+from cdk_triton.hosting.endpoints.variant_set import (
+    acknowledge_local_disks,
+    check_shadow,
+    production_variants,
+    warn_about_stacks,
+    warn_about_storage,
+    warn_about_target_models,
+)
+from cdk_triton.hosting.models.model import ITritonModel
+from cdk_triton.hosting.monitoring.alarms import AlarmThresholds
+from cdk_triton.hosting.monitoring.metrics import VariantMetrics
+from cdk_triton.hosting.monitoring.metrics_config import MetricsConfig
+from cdk_triton.hosting.monitoring.monitoring import RUNBOOK, EndpointMonitoring
+from cdk_triton.hosting.scaling.instance_count import ScalableInstanceCount
+
+__all__ = ["TritonEndpoint"]
+
+
+@jsii.implements(sagemaker.IEndpoint)
+class TritonEndpoint(Resource, VariantMetrics):
+    """A real-time SageMaker endpoint that runs Triton.
+
+    It owns its endpoint configuration: every change makes a new one, and CloudFormation points the endpoint there.
+
+    Metrics belong to a variant: ask `variant(name)` for them. Where there is one variant only, the endpoint has its
+    metrics too.
+
+    Args:
+        scope: the stack or construct that it belongs to.
+        id: the construct's id.
+        model: what to serve, short for one variant with the defaults.
+        variants: what to serve, where it is more than that. Either this or `model`.
+        shadow: gets copies of requests, whose answers nobody sees; its weight divided by that of the production variant
+            is the share that is copied. One beside one production variant, and no multi-model one.
+        endpoint_name: a name of your own; by default CloudFormation makes one. An endpoint with a name of its own
+            cannot be replaced by CloudFormation.
+        encryption_key: encrypts the EBS volumes of the instances; who deploys needs `kms:CreateGrant` on it. Instance
+            types with disks of their own have no such volume. Without it, SageMaker makes a key and discards it.
+        deployment: how an update reaches the instances: `AllAtOnce`, `Canary`, `Linear` or `Rolling`. By default all
+            requests move to the new instances as soon as these answer.
+        data_capture: which requests and answers are kept in S3.
+        parameters: a path of the Parameter Store, such as `/search/production`, below which callers find
+            `endpoint-name`, `endpoint-arn` and `target-models/<ensemble>`; one resource of the stack each.
+        metrics_config: what SageMaker publishes beside its standard metrics; by default it decides.
+
+    Raises:
+        ConfigurationError: both or neither of `model` and `variants`, two variants of one name, more of them than
+            SageMaker takes, no variant with a weight, a shadow that SageMaker does not take, a bad name, a
+            deployment policy that does not fit the variants or the name, or parameters that cannot be written.
+    """
+
+    def __init__(
+        self,
+        scope: Construct,
+        id: str,  # noqa: A002 - CDK's name
+        *,
+        model: ITritonModel | None = None,
+        variants: Sequence[TritonVariant] | None = None,
+        shadow: TritonVariant | None = None,
+        endpoint_name: str | None = None,
+        encryption_key: kms.IKey | None = None,
+        deployment: DeploymentPolicy | None = None,
+        data_capture: DataCapture | None = None,
+        parameters: str | None = None,
+        metrics_config: MetricsConfig | None = None,
+    ) -> None:
+        self._variants = production_variants(model, variants)
+        self._shadow = shadow
+        if shadow is not None:
+            check_shadow(shadow, self._variants)
+        served = self._variants if shadow is None else (*self._variants, shadow)
+        if endpoint_name is not None:
+            check_sagemaker_name(endpoint_name, "endpoint_name")
+        check_deployment(deployment, self._variants, endpoint_name, f"{scope.node.path}/{id}")
+        if parameters is not None:
+            check_parameters(parameters, self._variants)
+        super().__init__(scope, id, physical_name=endpoint_name)
+        warn_about_stacks(self, served)
+        warn_about_storage(self, served, encryption_key)
+        warn_about_target_models(self, self._variants)
+        self._config = sagemaker.CfnEndpointConfig(
+            self,
+            "Config",
+            production_variants=[production_variant(variant) for variant in self._variants],
+            shadow_production_variants=None if shadow is None else [production_variant(shadow)],
+            kms_key_id=None if encryption_key is None else encryption_key.key_arn,
+            metrics_config=None if metrics_config is None else metrics_config.rendered(),
+            data_capture_config=None if data_capture is None else capture_property(data_capture),
+        )
+        acknowledge_local_disks(self._config, served)
+        self._endpoint = sagemaker.CfnEndpoint(
+            self,
+            "Resource",
+            endpoint_config_name=self._config.attr_endpoint_config_name,
+            endpoint_name=self._physical_name if endpoint_name is not None else None,
+        )
+        # SageMaker uses a model's role until the endpoint is gone, so its policy must go after the endpoint.
+        for variant in served:
+            self._endpoint.node.add_dependency(variant.model)
+        self._updates = EndpointUpdates(self, self._endpoint, self._variants, deployment)
+        self._in_service = {
+            v.variant_name: EndpointVariant(self, self._endpoint, v, self._keep_instance_counts) for v in served
+        }
+        if data_capture is not None:
+            allow_capture(self, data_capture, self._endpoint, served)
+            warn_about_capture(self, served)
+        if parameters is not None:
+            names = {"endpoint-name": self.endpoint_name, "endpoint-arn": self.endpoint_arn}
+            put_parameters(self, parameters, self._endpoint, names, self._variants)
+
+    @staticmethod
+    def from_endpoint_name(
+        scope: Construct,
+        id: str,  # noqa: A002 - CDK's name
+        endpoint_name: str,
+    ) -> ImportedEndpoint:
+        """An endpoint that exists already, by its name, in the scope's account and region.
+
+        A name that only the deployment knows is good for calling the endpoint, and for grants where it has no capitals:
+        otherwise import it by `from_endpoint_attributes`.
+
+        Raises:
+            ConfigurationError: the name is none.
+        """
+        return ImportedEndpoint(scope, id, endpoint_name=endpoint_name)
+
+    @staticmethod
+    def from_endpoint_arn(
+        scope: Construct,
+        id: str,  # noqa: A002 - CDK's name
+        endpoint_arn: str,
+    ) -> ImportedEndpoint:
+        """An endpoint that exists already, by its ARN.
+
+        Its name is the one in the ARN, which SageMaker writes in lower case: where the name has capitals, callers need
+        them, so import it by `from_endpoint_attributes`.
+
+        Raises:
+            ConfigurationError: the ARN names no endpoint.
+        """
+        return ImportedEndpoint.from_arn(scope, id, endpoint_arn)
+
+    @staticmethod
+    def from_endpoint_attributes(
+        scope: Construct,
+        id: str,  # noqa: A002 - CDK's name
+        *,
+        endpoint_name: str,
+        endpoint_arn: str,
+    ) -> ImportedEndpoint:
+        """An endpoint that exists already, by its name as callers say it and its ARN as IAM compares it.
+
+        Raises:
+            ConfigurationError: the name is none, or the ARN names no endpoint.
+        """
+        return ImportedEndpoint(scope, id, endpoint_name=endpoint_name, endpoint_arn=endpoint_arn)
+
+    @property
+    @jsii.member(jsii_name="endpointName")
+    def endpoint_name(self) -> str:
+        """The endpoint's name, for `EndpointName` of InvokeEndpoint."""
+        return self._get_resource_name_attribute(self._endpoint.attr_endpoint_name)
+
+    @property
+    @jsii.member(jsii_name="endpointArn")
+    def endpoint_arn(self) -> str:
+        """The endpoint's ARN, in which SageMaker writes its name in lower case."""
+        name = self._physical_name if Token.is_unresolved(self._physical_name) else self._physical_name.lower()
+        return self._get_resource_arn_attribute(
+            self._endpoint.ref, service="sagemaker", resource="endpoint", resource_name=name
+        )
+
+    @property
+    def endpoint_config_name(self) -> str:
+        """The name of its configuration: the dimension `EndpointConfigName` of metrics of the new instances alone."""
+        return self._config.attr_endpoint_config_name
+
+    @property
+    @jsii.member(jsii_name="endpointRef")
+    def endpoint_ref(self) -> EndpointReference:
+        """The reference that L1 constructs take."""
+        return self._endpoint.endpoint_ref
+
+    @property
+    def variants(self) -> tuple[TritonVariant, ...]:
+        """The production variants."""
+        return self._variants
+
+    @property
+    def shadow(self) -> TritonVariant | None:
+        """The shadow."""
+        return self._shadow
+
+    def variant(self, variant_name: str | None = None) -> EndpointVariant:
+        """A variant with its metrics and its scaling.
+
+        Args:
+            variant_name: its name, a shadow's as well; may be left out where there is one production variant.
+
+        Raises:
+            ConfigurationError: there is no such variant, or there are several and none is named.
+        """
+        known = ", ".join(self._in_service)
+        if variant_name is None:
+            if len(self._variants) > 1:
+                raise ConfigurationError(
+                    f"{self.node.path} has several variants: name one of {known}, as endpoint.variant(name)"
+                )
+            variant_name = self._variants[0].variant_name
+        if variant_name not in self._in_service:
+            raise ConfigurationError(f"{self.node.path} has no variant {variant_name!r}: use one of {known}")
+        return self._in_service[variant_name]
+
+    @property
+    def metric_dimensions(self) -> Mapping[str, str]:
+        """Those of the only variant.
+
+        Raises:
+            ConfigurationError: there are several.
+        """
+        return self.variant().metric_dimensions
+
+    def auto_scale_instance_count(self, *, min_capacity: int, max_capacity: int) -> ScalableInstanceCount:
+        """Let the number of instances of the only variant follow the load.
+
+        Args:
+            min_capacity: instances at least, 1 or more.
+            max_capacity: instances at most.
+
+        Returns:
+            What policies are added to, such as `.scale_on_invocations(...)`.
+
+        Raises:
+            ConfigurationError: there are several variants, the limits contradict each other or the initial count, or
+                the variant is scaled already.
+        """
+        return self.variant().auto_scale_instance_count(min_capacity=min_capacity, max_capacity=max_capacity)
+
+    def _keep_instance_counts(self) -> None:
+        """Let updates keep the instance counts that scaling has found; weights are taken from the new configuration."""
+        self._updates.keep_instance_counts()
+
+    def monitor(
+        self,
+        *,
+        topic: sns.ITopic | None = None,
+        thresholds: AlarmThresholds | None = None,
+        log_retention: logs.RetentionDays = logs.RetentionDays.THREE_MONTHS,
+        runbook: str = RUNBOOK,
+    ) -> EndpointMonitoring:
+        """Add a dashboard, alarms for each production variant, and a limit to how long the containers' logs are kept.
+
+        Args:
+            topic: where every alarm is published; alarms get the permission to, with the topic's key where it has one.
+                Without a topic, alarms are seen on the dashboard only.
+            thresholds: what the alarms wait for, where the defaults do not suit.
+            log_retention: how long the logs are kept; `INFINITE` leaves that alone.
+            runbook: the address where you publish the guide's page on monitoring, or one of your own; `#` and the
+                alarm's name in small letters are added.
+
+        Returns:
+            The dashboard and the alarms, to which other actions may be added.
+
+        Raises:
+            ConfigurationError: the endpoint is monitored already, or `runbook` cannot be added to.
+        """
+        if self.node.try_find_child("Monitoring") is not None:
+            raise ConfigurationError(f"{self.node.path} is monitored already: keep what its first monitor() returned")
+        return EndpointMonitoring(
+            self,
+            "Monitoring",
+            endpoint_name=self.endpoint_name,
+            variants=[self._in_service[each.variant_name] for each in self._variants],
+            shadow=None if self._shadow is None else self._in_service[self._shadow.variant_name],
+            topic=topic,
+            thresholds=thresholds,
+            log_retention=log_retention,
+            runbook=runbook,
+        )
+
+    def add_rollback_alarms(self, *alarms: cloudwatch.IAlarm) -> None:
+        """Let alarms, of the endpoint's metrics for one, roll back an update that sets them off.
+
+        They are watched while the deployment policy waits. Whoever goes off already when an update begins ends it.
+
+        Raises:
+            ConfigurationError: there is no deployment policy that waits, the endpoint has no literal `endpoint_name`,
+                there are none or more alarms than SageMaker watches, or one that is composite or names the endpoint by
+                an attribute.
+        """
+        self._updates.add_alarms(alarms)
+
+    def notify_of_rollbacks(self, topic: sns.ITopic | None = None) -> sns.ITopic:
+        """Send a message when an update was rolled back or has failed, which a deployment may report as a success.
+
+        It takes an EventBridge rule that is there before an update begins.
+
+        Args:
+            topic: where to. One that is encrypted needs a key that EventBridge may use; CDK allows that for topics and
+                keys of the app. By default an own topic, encrypted with an own key.
+
+        Returns:
+            The topic, to subscribe to.
+
+        Raises:
+            ConfigurationError: the endpoint has no literal `endpoint_name`.
+        """
+        name = self._endpoint.endpoint_name
+        require_name(name, self.node.path, "notices of rollbacks")
+        return notify_of_rollbacks(self, self._endpoint, self._config, name or "", topic)
+
+    @jsii.member(jsii_name="grantInvoke")
+    def grant_invoke(self, grantee: iam.IGrantable, *, target_models: Sequence[str] | None = None) -> iam.Grant:
+        """Allow a principal to invoke the endpoint.
+
+        Args:
+            grantee: the principal.
+            target_models: the ensembles of a multi-model endpoint that it may call, in every version: an update or a
+                rollback does not lock it out. By default all, dropped ones included whose archives are still there.
+
+        Raises:
+            ConfigurationError: the list is empty, or no variant serves such an ensemble.
+        """
+        return allow_invocation(grantee, self.endpoint_arn, target_models, self._check_ensemble)
+
+    def _check_ensemble(self, name: str) -> None:
+        known = sorted({ensemble for variant in self._variants for ensemble in variant.model.target_models})
+        if name not in known:
+            raise ConfigurationError(
+                f"no variant of {self.node.path} serves an ensemble {name!r}: "
+                + (
+                    f"use one of {', '.join(known)}"
+                    if known
+                    else "it is no multi-model endpoint, leave target_models out"
+                )
+            )

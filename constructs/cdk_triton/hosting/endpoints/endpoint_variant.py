@@ -1,0 +1,85 @@
+"""`EndpointVariant`: a variant of an endpoint, with its metrics and its scaling."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from aws_cdk import Token
+from aws_cdk import aws_sagemaker as sagemaker
+from constructs import Construct
+
+from cdk_triton.errors import ConfigurationError
+from cdk_triton.hosting.endpoints.variant import TritonVariant
+from cdk_triton.hosting.monitoring.metrics import VariantMetrics
+from cdk_triton.hosting.scaling.instance_count import ScalableInstanceCount
+
+__all__ = ["EndpointVariant"]
+
+
+class EndpointVariant(Construct, VariantMetrics):
+    """What `TritonEndpoint.variant` returns: a `TritonVariant` in its endpoint.
+
+    Attributes:
+        variant: what it runs.
+
+    Args:
+        scope: the endpoint.
+        endpoint: its L1.
+        variant: what it runs.
+        keep_instance_counts: makes the endpoint's updates keep what was scaled; called when the variant is scaled.
+    """
+
+    def __init__(
+        self,
+        scope: Construct,
+        endpoint: sagemaker.CfnEndpoint,
+        variant: TritonVariant,
+        keep_instance_counts: Callable[[], None],
+    ) -> None:
+        super().__init__(scope, f"Variant{variant.variant_name}")
+        self.variant = variant
+        self._endpoint = endpoint
+        self._keep_instance_counts = keep_instance_counts
+        self._instance_count: ScalableInstanceCount | None = None
+
+    @property
+    def metric_dimensions(self) -> Mapping[str, str]:
+        """`EndpointName` and `VariantName`; a literal name as such, so that an alarm may come before the endpoint."""
+        given = self._endpoint.endpoint_name
+        name = self._endpoint.attr_endpoint_name if given is None or Token.is_unresolved(given) else given
+        return {"EndpointName": name, "VariantName": self.variant.variant_name}
+
+    @property
+    def scalable_instance_count(self) -> ScalableInstanceCount | None:
+        """What `auto_scale_instance_count` returned; None where the number of instances is fixed."""
+        return self._instance_count
+
+    def auto_scale_instance_count(self, *, min_capacity: int, max_capacity: int) -> ScalableInstanceCount:
+        """Let the number of instances follow the load; each variant of an endpoint scales by itself.
+
+        Args:
+            min_capacity: instances at least, 1 or more.
+            max_capacity: instances at most.
+
+        Returns:
+            What policies are added to, such as `.scale_on_invocations(...)`.
+
+        Raises:
+            ConfigurationError: the limits contradict each other or the initial count, or the variant is scaled already.
+        """
+        if self._instance_count is not None:
+            raise ConfigurationError(
+                f"variant {self.variant.variant_name} of {self._endpoint.node.path} is scaled already: add policies to "
+                "what the first auto_scale_instance_count returned"
+            )
+        self._instance_count = ScalableInstanceCount(
+            self,
+            "InstanceCount",
+            endpoint=self._endpoint,
+            variant=self.variant,
+            metrics=self,
+            min_capacity=min_capacity,
+            max_capacity=max_capacity,
+        )
+        self._keep_instance_counts()
+        return self._instance_count

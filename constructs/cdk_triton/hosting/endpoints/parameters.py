@@ -1,0 +1,72 @@
+"""The names that callers need, in the Parameter Store: for stacks and languages that know no construct."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+
+from constructs import Construct, IConstruct
+
+from cdk_triton.errors import ConfigurationError
+from cdk_triton.hosting.endpoints.variant import TritonVariant
+
+__all__ = ["check_parameters", "put_parameters"]
+
+# "Requirements and constraints for parameter names" in the API reference of PutParameter: up to 15 levels, of which two
+# are needed here, and none that begins with `aws` or `ssm`.
+_PREFIX = re.compile(r"(/[A-Za-z0-9_.-]+){1,13}")
+_RESERVED = re.compile(r"/(aws|ssm)", re.IGNORECASE)
+_MAX_PREFIX_LENGTH = 500  # a name has up to 1011 characters, of which an ensemble takes up to 214
+
+
+def check_parameters(prefix: str, variants: Sequence[TritonVariant]) -> None:
+    """Refuse what PutParameter would refuse, and what no caller could read.
+
+    Raises:
+        ConfigurationError: the prefix is none, or variants have different target models of one ensemble.
+    """
+    if not _PREFIX.fullmatch(prefix) or _RESERVED.match(prefix) or len(prefix) > _MAX_PREFIX_LENGTH:
+        raise ConfigurationError(
+            f"parameters is {prefix!r}: use a literal path of up to 13 levels, such as '/search/production', of "
+            "letters, digits, '.', '_' and '-', that does not begin with '/aws' or '/ssm'"
+        )
+    _target_models(variants)
+
+
+def put_parameters(
+    scope: Construct, prefix: str, endpoint: IConstruct, names: Mapping[str, str], variants: Sequence[TritonVariant]
+) -> None:
+    """Write the names, and one parameter for each ensemble of a multi-model endpoint, below a prefix.
+
+    Args:
+        scope: the endpoint.
+        prefix: what the parameters' names begin with.
+        endpoint: its L1: a target model is told when it can be called.
+        names: of the endpoint, by what they are called below the prefix.
+        variants: its production variants.
+    """
+    from aws_cdk import aws_ssm as ssm  # takes a while: for endpoints that need it
+
+    parameters = Construct(scope, "Parameters")
+    for name, value in names.items():
+        ssm.StringParameter(parameters, name, parameter_name=f"{prefix}/{name}", string_value=value)
+    for ensemble, target in _target_models(variants).items():
+        parameter = ssm.StringParameter(
+            parameters,
+            f"target-models-{ensemble}",
+            parameter_name=f"{prefix}/target-models/{ensemble}",
+            string_value=target,
+        )
+        parameter.node.add_dependency(endpoint)
+
+
+def _target_models(variants: Sequence[TritonVariant]) -> dict[str, str]:
+    found: dict[str, str] = {}
+    for variant in variants:
+        for ensemble, target in variant.model.target_models.items():
+            if found.setdefault(ensemble, target) != target:
+                raise ConfigurationError(
+                    f"the variants serve {found[ensemble]} and {target} as the ensemble {ensemble!r}, and a parameter "
+                    "can name only one: leave parameters out, or give the ensembles names of their own"
+                )
+    return found

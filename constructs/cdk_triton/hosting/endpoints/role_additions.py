@@ -1,0 +1,56 @@
+"""What an endpoint adds to the roles of its models."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from aws_cdk import aws_iam as iam
+from constructs import Construct, IConstruct
+
+from cdk_triton.hosting.endpoints.variant import TritonVariant
+from cdk_triton.hosting.permissions import inline_policy
+
+__all__ = ["allow_models"]
+
+
+def allow_models(
+    scope: Construct,
+    id: str,  # noqa: A002 - CDK's name
+    before: IConstruct,
+    variants: Iterable[TritonVariant],
+    statements: Sequence[iam.PolicyStatement],
+) -> list[iam.ManagedPolicy | iam.Policy]:
+    """Allow the roles of all variants something, by policies of the endpoint's own.
+
+    They are no part of the models: what an endpoint needs beside serving ends with the endpoint. As with the models'
+    own policies, that of a role of ours is a managed one, that of a user's is not (see `execution_role`).
+
+    Args:
+        scope: the endpoint.
+        id: what the policies' ids begin with; where there are such already, they get the statements.
+        before: what must not exist before the policies, nor outlive them.
+        variants: whose models' roles.
+        statements: what they may do.
+    """
+    ours: dict[str, iam.IRole] = {}
+    theirs: dict[str, iam.IRole] = {}
+    for model in (variant.model for variant in variants):
+        owner = model.role.node.scope
+        made_here = owner is not None and owner.node.path == model.node.path
+        (ours if made_here else theirs)[model.role.node.path] = model.role
+    policies: list[iam.ManagedPolicy | iam.Policy] = []
+    if ours:
+        found = scope.node.try_find_child(f"{id}Permissions")
+        if not isinstance(found, iam.ManagedPolicy):
+            found = iam.ManagedPolicy(scope, f"{id}Permissions", roles=list(ours.values()))
+            before.node.add_dependency(found)
+        policies.append(found)
+    if theirs:
+        inline = scope.node.try_find_child(f"{id}Policy")
+        if not isinstance(inline, iam.Policy):
+            inline = inline_policy(scope, f"{id}Policy", theirs.values())
+            before.node.add_dependency(inline)
+        policies.append(inline)
+    for policy in policies:
+        policy.add_statements(*statements)
+    return policies

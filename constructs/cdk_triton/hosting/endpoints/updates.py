@@ -1,0 +1,219 @@
+"""What an endpoint says of its updates: policy, rollback alarms, and what an update leaves as it is."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Sequence
+
+from aws_cdk import Annotations, Stack, Token
+from aws_cdk import aws_cloudwatch as cloudwatch
+from aws_cdk import aws_iam as iam
+from aws_cdk import aws_sagemaker as sagemaker
+from constructs import Construct
+
+from cdk_triton.errors import ConfigurationError
+from cdk_triton.hosting.endpoints.deployment import MAX_STEP_PERCENT, DeploymentPolicy, Rolling, check_alarms
+from cdk_triton.hosting.endpoints.role_additions import allow_models
+from cdk_triton.hosting.endpoints.variant import TritonVariant
+from cdk_triton.hosting.literals import is_token
+
+__all__ = ["EndpointUpdates", "check_deployment", "require_name"]
+
+NO_ALARMS_WARNING = "cdk-triton:UpdateWithoutAlarms"
+INSTANCES_WARNING = "cdk-triton:UpdateStep"
+FLEET_WARNING = "cdk-triton:GuardrailsOfFleet"
+
+RETAIN = "cdk-triton:retainVariantProperties"
+"""The context value that, as `false`, leaves the counts of scaled variants to the template."""
+
+
+def check_deployment(
+    policy: DeploymentPolicy | None, variants: Sequence[TritonVariant], endpoint_name: str | None, path: str
+) -> None:
+    """Refuse a policy that does not fit the endpoint.
+
+    Raises:
+        ConfigurationError: it does not.
+    """
+    if policy is None:
+        return
+    # "Exclusions" in SageMaker's developer guide.
+    if isinstance(policy, Rolling) and len(variants) > 1:
+        raise ConfigurationError(
+            f"{path} has {len(variants)} variants and is updated by Rolling, which SageMaker offers to endpoints with "
+            "one variant only: use Canary, Linear or AllAtOnce"
+        )
+    if policy.alarms:
+        require_name(endpoint_name, path, "rollback alarms")
+
+
+def require_name(endpoint_name: str | None, path: str, what: str) -> None:
+    """Refuse what must know the endpoint's name before the endpoint exists.
+
+    An alarm names the endpoint in its dimensions, and the endpoint names the alarm in its deployment configuration.
+    With a generated name each would have to be made before the other; CDK synthesises that cycle without a word, and
+    CloudFormation refuses it.
+
+    Raises:
+        ConfigurationError: the endpoint has no name of its own, or one that only the deployment knows.
+    """
+    if endpoint_name is None or Token.is_unresolved(endpoint_name):
+        raise ConfigurationError(
+            f"{path} has {what} and no literal endpoint_name: they need the endpoint's name, and the endpoint needs "
+            "them to be there first, which CloudFormation refuses as a circular dependency when it makes up the name; "
+            "give endpoint_name="
+        )
+
+
+class EndpointUpdates:
+    """What the L1 of an endpoint says about updates.
+
+    Args:
+        scope: the endpoint.
+        endpoint: its L1.
+        variants: its production variants.
+        policy: how it is updated; None: SageMaker's way.
+    """
+
+    def __init__(
+        self,
+        scope: Construct,
+        endpoint: sagemaker.CfnEndpoint,
+        variants: Sequence[TritonVariant],
+        policy: DeploymentPolicy | None,
+    ) -> None:
+        self._scope = scope
+        self._endpoint = endpoint
+        self._variants = variants
+        self._policy = policy
+        self._alarms: list[cloudwatch.IAlarm] = []
+        if policy is not None:
+            self._render(policy)
+            self._warn(policy)
+            if policy.alarms:
+                self.add_alarms(policy.alarms)
+
+    def add_alarms(self, alarms: Sequence[cloudwatch.IAlarm]) -> None:
+        """Let alarms roll an update back.
+
+        Raises:
+            ConfigurationError: there is no policy that would watch them, no literal endpoint name, none or too many
+                alarms, a composite one, or one that needs the endpoint to be there first.
+        """
+        path = self._scope.node.path
+        if self._policy is None:
+            raise ConfigurationError(
+                f"{path} has rollback alarms and no deployment policy, so that SageMaker ends the old instances before "
+                "any alarm can go off: pass one that waits, such as deployment=AllAtOnce(termination_wait=…)"
+            )
+        if not alarms:
+            raise ConfigurationError(f"{path} is given no rollback alarm: name one, or leave the call out")
+        require_name(self._endpoint.endpoint_name, path, "rollback alarms")
+        known = {alarm.node.path for alarm in self._alarms}
+        new = list({alarm.node.path: alarm for alarm in alarms if alarm.node.path not in known}.values())
+        check_alarms(self._policy, [*self._alarms, *new])
+        for alarm in new:
+            self._refuse_composite(alarm)
+            self._refuse_cycle(alarm)
+        if not new:
+            return
+        self._alarms += new
+        self._render(self._policy)
+        # "Ensure that your IAM execution role has permission to perform the cloudwatch:DescribeAlarms action on the
+        # auto-rollback alarms you specify" ("Auto-Rollback Configuration and Monitoring").
+        statement = iam.PolicyStatement(
+            actions=["cloudwatch:DescribeAlarms"], resources=[alarm.alarm_arn for alarm in new]
+        )
+        allow_models(self._scope, "RollbackAlarms", self._endpoint, self._variants, [statement])
+        Annotations.of(self._scope).acknowledge_warning(NO_ALARMS_WARNING, "it has alarms now")
+
+    def keep_instance_counts(self) -> None:
+        """Let updates keep the instance counts that scaling has set, and still set the weights of the template.
+
+        Without it, an update sets every variant back to its initial count (aws/aws-cdk#23151). The retention would
+        include the weights, so that a changed weight would deploy and do nothing: they are excluded. The context value
+        `cdk-triton:retainVariantProperties=false` leaves the property out, should SageMaker refuse it when an endpoint
+        is created: CloudFormation's reference says "use this property only when updating endpoint resources".
+
+        Raises:
+            ConfigurationError: the context value is neither true nor false.
+        """
+        if not _context_says_retain(self._scope):
+            return
+        self._endpoint.retain_all_variant_properties = True
+        self._endpoint.exclude_retained_variant_properties = [
+            sagemaker.CfnEndpoint.VariantPropertyProperty(variant_property_type="DesiredWeight")
+        ]
+
+    @staticmethod
+    def _refuse_composite(alarm: cloudwatch.IAlarm) -> None:
+        """Refuse a composite alarm: only who may describe all alarms of the account may see it (DescribeAlarms)."""
+        if isinstance(alarm, cloudwatch.CompositeAlarm):
+            raise ConfigurationError(
+                f"the alarm {alarm.node.path} is a composite one, which the models' roles could see only with a "
+                "permission for every alarm of the account: name the alarms that it is made of"
+            )
+
+    def _refuse_cycle(self, alarm: cloudwatch.IAlarm) -> None:
+        """Refuse an alarm with the endpoint's attributes in its dimensions, as `endpoint.endpoint_name` is one."""
+        resource, stack = alarm.node.default_child, Stack.of(alarm)
+        if not isinstance(resource, cloudwatch.CfnAlarm) or stack is not Stack.of(self._endpoint):
+            return
+        watched = json.dumps(stack.resolve([resource.dimensions, resource.metrics]))
+        if f'"{stack.resolve(self._endpoint.logical_id)}"' in watched:
+            raise ConfigurationError(
+                f"the alarm {alarm.node.path} names the endpoint by an attribute, which is there after the endpoint "
+                "only, and the endpoint needs the alarm to be there first: take a metric of endpoint.metric_…() or "
+                "write the endpoint's name into the dimension"
+            )
+
+    def _render(self, policy: DeploymentPolicy) -> None:
+        rollback = None
+        if self._alarms:
+            rollback = sagemaker.CfnEndpoint.AutoRollbackConfigProperty(
+                alarms=[sagemaker.CfnEndpoint.AlarmProperty(alarm_name=alarm.alarm_name) for alarm in self._alarms]
+            )
+        self._endpoint.deployment_config = policy.rendered(rollback)
+
+    def _warn(self, policy: DeploymentPolicy) -> None:
+        name, notes = type(policy).__name__, Annotations.of(self._scope)
+        if policy.watches and not policy.alarms:
+            notes.add_warning_v2(
+                NO_ALARMS_WARNING,
+                f"{name} waits and has no alarms, so that the wait only costs instances: pass alarms=, or call "
+                "add_rollback_alarms",
+            )
+        for variant in self._variants:
+            if variant.model.is_multi_model:
+                notes.add_warning_v2(
+                    FLEET_WARNING,
+                    f"variant {variant.variant_name} is a multi-model one, and SageMaker's table of supported features "
+                    "has no deployment guardrails for these, while its list of exclusions does not name them: try "
+                    f"{name} in your account, then acknowledge this",
+                )
+            self._warn_about_count(policy, variant)
+
+    def _warn_about_count(self, policy: DeploymentPolicy, variant: TritonVariant) -> None:
+        step, count = policy.first_step, variant.initial_instance_count
+        if step is None or is_token(count):
+            return
+        few, many = step.fleets(policy.least_percent)
+        if not few <= count <= many:
+            Annotations.of(self._scope).add_warning_v2(
+                INSTANCES_WARNING,
+                f"variant {variant.variant_name} starts with {count} instance{'' if count == 1 else 's'}, and "
+                f"{type(policy).__name__} with {step} of them first needs at least {few}"
+                + (f" and at most {many:.0f}" if math.isfinite(many) else "")
+                + f", because SageMaker takes {policy.least_percent} to {MAX_STEP_PERCENT} %: start with another "
+                "number, take another step, use AllAtOnce, or acknowledge this if scaling keeps it so",
+            )
+
+
+def _context_says_retain(scope: Construct) -> bool:
+    value = scope.node.try_get_context(RETAIN)
+    if value is None or value in (True, "true"):
+        return True
+    if value in (False, "false"):
+        return False
+    raise ConfigurationError(f"the context value {RETAIN} is {value!r}: use true or false")

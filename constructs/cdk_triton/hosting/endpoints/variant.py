@@ -1,0 +1,200 @@
+"""`TritonVariant`: a model on instances, as an endpoint takes it."""
+
+from __future__ import annotations
+
+import math
+import re
+from dataclasses import dataclass
+from typing import Literal, get_args
+
+from aws_cdk import Duration, Size, SizeRoundingBehavior, Token
+from aws_cdk import aws_sagemaker as sagemaker
+
+from cdk_triton.errors import ConfigurationError
+from cdk_triton.hosting.literals import is_number, is_token, is_whole, literal_seconds
+from cdk_triton.hosting.models.model import ITritonModel
+from cdk_triton.sagemaker import instance_storage
+from cdk_triton.sagemaker.limits import (
+    MAX_NAME_LENGTH,
+    MAX_TIMEOUT_SECONDS,
+    MAX_VOLUME_GB,
+    MIN_TIMEOUT_SECONDS,
+    MIN_VOLUME_GB,
+    NAME_PATTERN,
+)
+
+__all__ = [
+    "RoutingStrategy",
+    "TritonVariant",
+    "check_sagemaker_name",
+    "default_timeouts",
+    "production_variant",
+]
+
+RoutingStrategy = Literal["LEAST_OUTSTANDING_REQUESTS", "RANDOM"]
+"""How SageMaker chooses among the instances of a variant (API reference, ProductionVariantRoutingConfig; its other
+strategies are for prompts of language models)."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class TritonVariant:
+    """One variant: a model on a number of instances, with its share of the requests.
+
+    The instance type and the host AMI are those of the model's platform.
+
+    Attributes:
+        model: a `TritonModel` or `TritonMultiModel`.
+        variant_name: its name, unique within the endpoint; callers may send it as `TargetVariant`.
+        initial_instance_count: instances at first, at least 1.
+        initial_weight: share of the requests that name no variant, relative to the other variants; 0 gets none. Of a
+            shadow: the share of the requests that it gets copies of, relative to the production variant's.
+        container_startup_timeout: how long an instance's container may take until it answers `/ping`, 60 to 3600
+            seconds. None: what fits the model's size, see `default_timeouts`.
+        model_download_timeout: how long the download and extraction of one archive may take, 60 to 3600 seconds. None:
+            what fits the model's size, see `default_timeouts`.
+        volume_size: the EBS volume of each instance, 1 to 512 GiB, for instance types without disks of their own.
+        routing_strategy: how requests are spread over the instances. None: SageMaker's default, which is random
+            ("Minimize real-time inference latency by using Amazon SageMaker routing strategies", AWS Machine Learning
+            Blog); the other one suits requests of differing duration.
+
+    Raises:
+        ConfigurationError: a value is out of its range, or the instance type takes no volume size.
+    """
+
+    model: ITritonModel
+    variant_name: str = "AllTraffic"
+    initial_instance_count: int = 1
+    initial_weight: float = 1.0
+    container_startup_timeout: Duration | None = None
+    model_download_timeout: Duration | None = None
+    volume_size: Size | None = None
+    routing_strategy: RoutingStrategy | None = None
+
+    def __post_init__(self) -> None:
+        """Refuse what CreateEndpointConfig would refuse minutes later."""
+        check_sagemaker_name(self.variant_name, "variant_name")
+        if not isinstance(self.model, ITritonModel):
+            raise ConfigurationError(
+                f"model of variant {self.variant_name} is a {type(self.model).__name__}: give a TritonModel or a "
+                "TritonMultiModel, which serve repositories"
+            )
+        count, weight = self.initial_instance_count, self.initial_weight
+        if not is_whole(count, 1):
+            raise ConfigurationError(
+                f"initial_instance_count of variant {self.variant_name} is {count!r}: a real-time variant runs on a "
+                "whole number of instances, at least 1"
+            )
+        if not (is_token(weight) or (is_number(weight) and weight >= 0)):
+            raise ConfigurationError(
+                f"initial_weight of variant {self.variant_name} is {weight!r}: use 0 for no requests, or a positive "
+                "number"
+            )
+        for name in ("container_startup_timeout", "model_download_timeout"):
+            self._check_timeout(name)
+        self._check_volume_size()
+        self._check_routing_strategy()
+
+    def _check_timeout(self, name: str) -> None:
+        what = f"{name} of variant {self.variant_name}"
+        seconds = literal_seconds(what, getattr(self, name))
+        if seconds is None or (MIN_TIMEOUT_SECONDS <= seconds <= MAX_TIMEOUT_SECONDS and seconds == int(seconds)):
+            return
+        raise ConfigurationError(
+            f"{what} is {seconds:g} seconds: SageMaker takes whole ones, {MIN_TIMEOUT_SECONDS} to {MAX_TIMEOUT_SECONDS}"
+        )
+
+    def _check_volume_size(self) -> None:
+        if self.volume_size is None:
+            return
+        platform = self.model.platform
+        if instance_storage(platform.instance).takes_volume_size is False:
+            raise ConfigurationError(
+                f"variant {self.variant_name} has a volume_size, and SageMaker refuses one for "
+                f"{platform.instance_type}, which keeps models on NVMe disks of its own: leave volume_size out"
+            )
+        if self.volume_size.is_unresolved():
+            return
+        size = self.volume_size.to_gibibytes(rounding=SizeRoundingBehavior.NONE)
+        if not (MIN_VOLUME_GB <= size <= MAX_VOLUME_GB and size == int(size)):
+            raise ConfigurationError(
+                f"volume_size of variant {self.variant_name} is {size:g} GiB: SageMaker takes {MIN_VOLUME_GB} to "
+                f"{MAX_VOLUME_GB}, as a whole number"
+            )
+
+    def _check_routing_strategy(self) -> None:
+        strategy, known = self.routing_strategy, get_args(RoutingStrategy)
+        if strategy is not None and strategy not in known and not Token.is_unresolved(strategy):
+            raise ConfigurationError(
+                f"routing_strategy of variant {self.variant_name} is {strategy!r}: use {' or '.join(known)}, or leave "
+                "it out for SageMaker's default"
+            )
+
+
+def production_variant(variant: TritonVariant) -> sagemaker.CfnEndpointConfig.ProductionVariantProperty:
+    """The variant as an endpoint configuration writes it, a shadow as well."""
+    platform, timeouts = variant.model.platform, default_timeouts(variant.model.size)
+    strategy = variant.routing_strategy
+    return sagemaker.CfnEndpointConfig.ProductionVariantProperty(
+        variant_name=variant.variant_name,
+        model_name=variant.model.model_name,
+        instance_type=platform.instance_type,
+        inference_ami_version=platform.inference_ami_version,
+        initial_instance_count=variant.initial_instance_count,
+        initial_variant_weight=variant.initial_weight,
+        container_startup_health_check_timeout_in_seconds=_seconds(variant.container_startup_timeout, timeouts[0]),
+        model_data_download_timeout_in_seconds=_seconds(variant.model_download_timeout, timeouts[1]),
+        volume_size_in_gb=None if variant.volume_size is None else variant.volume_size.to_gibibytes(),
+        routing_config=None
+        if strategy is None
+        else sagemaker.CfnEndpointConfig.RoutingConfigProperty(routing_strategy=strategy),
+    )
+
+
+SMALL_BYTES = 1_000_000_000
+START_SECONDS = 480
+LOAD_BYTES_PER_SECOND = 25_000_000
+LONG_DOWNLOAD_BYTES = 40_000_000_000
+
+
+def default_timeouts(size: int) -> tuple[int | None, int | None]:
+    """Seconds for the start of the container and for the download, that fit a model of `size` bytes.
+
+    The start: SageMaker gives a container 8 minutes ("How Your Container Should Respond to Health Check (Ping)
+    Requests" in its developer guide). They stay for what else there is to do, and the model's files get a second per
+    25 MB: a fifth of the 128 MB/s that EBS gives a gp2 volume of up to 170 GiB, because reading is not all, and a
+    packed environment is unpacked by one thread. In whole minutes, so that a file more or less changes nothing. Up to
+    1 GB the 8 minutes are enough, and nothing is set.
+
+    The download: AWS says to raise the timeout from 40 GB on and does not say what it is otherwise ("SageMaker AI
+    endpoint parameters for large model inference"). So from there on it is the longest that SageMaker takes. A timeout
+    that is too long only delays the news of a failure.
+
+    An instance of a multi-model endpoint starts without a model, whose size is 0 here: no ensemble changes a timeout,
+    and with it the endpoint.
+
+    Returns:
+        Both, None where SageMaker's default fits.
+    """
+    start = None
+    if size > SMALL_BYTES:
+        start = min(MAX_TIMEOUT_SECONDS, 60 * math.ceil((START_SECONDS + size / LOAD_BYTES_PER_SECOND) / 60))
+    return start, MAX_TIMEOUT_SECONDS if size > LONG_DOWNLOAD_BYTES else None
+
+
+def _seconds(given: Duration | None, default: int | None) -> int | float | None:
+    return default if given is None else given.to_seconds()
+
+
+def check_sagemaker_name(name: str, what: str) -> None:
+    """Refuse a name that SageMaker refuses.
+
+    Raises:
+        ConfigurationError: it does.
+    """
+    if Token.is_unresolved(name):
+        return
+    if not re.fullmatch(NAME_PATTERN, name) or len(name) > MAX_NAME_LENGTH:
+        raise ConfigurationError(
+            f"{what} {name!r} is no name for SageMaker: use up to {MAX_NAME_LENGTH} letters and digits, with '-' only "
+            "between them"
+        )

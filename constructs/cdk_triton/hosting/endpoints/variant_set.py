@@ -1,0 +1,191 @@
+"""Which variants an endpoint may have together, and what its configuration says of them all."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from aws_cdk import Annotations, Stack
+from aws_cdk import aws_kms as kms
+from constructs import IConstruct, Node
+
+from cdk_triton.errors import ConfigurationError
+from cdk_triton.hosting.acknowledgements import acknowledge_nist
+from cdk_triton.hosting.endpoints.variant import TritonVariant
+from cdk_triton.hosting.literals import is_token
+from cdk_triton.hosting.models.model import ITritonModel
+from cdk_triton.sagemaker import instance_storage
+from cdk_triton.sagemaker.limits import MAX_PRODUCTION_VARIANTS
+
+__all__ = [
+    "acknowledge_local_disks",
+    "check_shadow",
+    "production_variants",
+    "warn_about_stacks",
+    "warn_about_storage",
+    "warn_about_target_models",
+]
+
+VOLUME_SIZE_WARNING = "cdk-triton:VolumeSize"
+DIFFERENT_MODELS_WARNING = "cdk-triton:VariantsServeDifferentModels"
+STACKS_WARNING = "cdk-triton:ModelInAnotherStack"
+KEY_WARNING = "cdk-triton:EncryptionKeyOfLocalDisks"
+
+
+def production_variants(
+    model: ITritonModel | None, variants: Sequence[TritonVariant] | None
+) -> tuple[TritonVariant, ...]:
+    """The production variants that an endpoint was given, in either of the two ways.
+
+    Raises:
+        ConfigurationError: both or neither of the two, two variants of one name, more of them than SageMaker takes, or
+            no variant with a weight.
+    """
+    if (model is None) == (variants is None):
+        raise ConfigurationError("a TritonEndpoint takes either model= or variants=, and exactly one of them")
+    found = (TritonVariant(model=model),) if model is not None else tuple(variants or ())
+    if not 1 <= len(found) <= MAX_PRODUCTION_VARIANTS:
+        raise ConfigurationError(
+            f"an endpoint has {len(found)} variants: SageMaker takes 1 to {MAX_PRODUCTION_VARIANTS}"
+        )
+    _check_types(found)
+    _check_names(found)
+    weights = [variant.initial_weight for variant in found]
+    if not any(is_token(weight) or weight > 0 for weight in weights):
+        raise ConfigurationError("every variant has the weight 0, so that no request would be answered: raise one")
+    return found
+
+
+def check_shadow(shadow: TritonVariant, production: Sequence[TritonVariant]) -> None:
+    """Refuse a shadow that SageMaker would refuse.
+
+    One production variant and one shadow: API reference, CreateEndpointConfig, `ShadowProductionVariants`. No
+    multi-model endpoints: "Exclusions" of shadow tests in SageMaker's developer guide.
+
+    Raises:
+        ConfigurationError: it would.
+    """
+    _check_types([shadow])
+    if len(production) > 1:
+        raise ConfigurationError(
+            f"the endpoint has the shadow {shadow.variant_name} beside {len(production)} production variants: "
+            "SageMaker takes one production variant and one shadow, so leave one variant or move the others to an "
+            "endpoint of their own"
+        )
+    fleets = [variant.variant_name for variant in (*production, shadow) if variant.model.is_multi_model]
+    if fleets:
+        raise ConfigurationError(
+            f"the endpoint has the shadow {shadow.variant_name}, and the model of {' and '.join(fleets)} is a "
+            "multi-model one: SageMaker copies requests between single models only, so shadow one ensemble as a "
+            "TritonModel on an endpoint of its own"
+        )
+    _check_names((*production, shadow))
+    weights = (shadow.initial_weight, production[0].initial_weight)
+    if not any(map(is_token, weights)) and weights[0] > weights[1]:
+        raise ConfigurationError(
+            f"initial_weight of the shadow {shadow.variant_name} is {weights[0]:g} and that of "
+            f"{production[0].variant_name} {weights[1]:g}: their ratio is the share of the requests that are copied, so"
+            f" use at most {weights[1]:g}, which copies all"
+        )
+
+
+def warn_about_storage(
+    construct: IConstruct, variants: Sequence[TritonVariant], encryption_key: kms.IKey | None
+) -> None:
+    """Warn of a volume's size and of its key where an instance type has disks of its own instead of a volume.
+
+    A key cannot be refused: CloudFormation's reference of `KmsKeyId` says that CreateEndpointConfig fails with such an
+    instance type, the newer one of the API that the key does not encrypt its disks; and there are organisations that
+    allow no endpoint configuration without a key (aws/sagemaker-python-sdk#3677).
+    """
+    local = [variant for variant in variants if instance_storage(variant.model.platform.instance).is_local]
+    for variant in local:
+        if variant.volume_size is not None:
+            Annotations.of(construct).add_warning_v2(
+                VOLUME_SIZE_WARNING,
+                f"variant {variant.variant_name} has a volume_size, and {variant.model.platform.instance_type} has "
+                "NVMe disks of its own: SageMaker refuses the size of a volume for such types, as far as is known. "
+                "Leave it out, or try it in your account, then acknowledge this",
+            )
+    if local and encryption_key is not None:
+        types = dict.fromkeys(variant.model.platform.instance_type for variant in local)
+        Annotations.of(construct).add_warning_v2(
+            KEY_WARNING,
+            f"encryption_key does not encrypt the NVMe disks of {', '.join(types)}, which the instance encrypts with a "
+            "key of its own, and SageMaker may refuse the endpoint configuration for it. Leave it out, or acknowledge "
+            "this where your organisation asks for a key and a try in your account went well",
+        )
+
+
+def acknowledge_local_disks(config: IConstruct, variants: Sequence[TritonVariant]) -> None:
+    """Acknowledge that a configuration names no key, where it has an instance type that takes none."""
+    platforms = [variant.model.platform for variant in variants]
+    types = dict.fromkeys(each.instance_type for each in platforms if instance_storage(each.instance).is_local)
+    if types:
+        acknowledge_nist(
+            config,
+            "SageMakerEndpointConfigurationKMSKeyConfigured",
+            "CreateEndpointConfig fails with a KmsKeyId for instance types with disks of their own, such "
+            f"as {', '.join(types)}: each encrypts them with a key that it never tells (CloudFormation's reference).",
+        )
+
+
+def warn_about_target_models(construct: IConstruct, production: Sequence[TritonVariant]) -> None:
+    """Warn where a request that names no variant may reach one that does not have its target model.
+
+    So it is with two fleets of which one has a newer ensemble, and with a fleet beside a single model.
+    """
+    reached = [v for v in production if is_token(v.initial_weight) or v.initial_weight > 0]
+    served = [set(variant.model.target_models.values()) for variant in reached]
+    everywhere = set.intersection(*served)
+    somewhere = sorted(set.union(*served) - everywhere)
+    if somewhere:
+        shown = ", ".join(somewhere[:3]) + (f" and {len(somewhere) - 3} more" if len(somewhere) > 3 else "")
+        Annotations.of(construct).add_warning_v2(
+            DIFFERENT_MODELS_WARNING,
+            f"requests that name no variant reach {', '.join(v.variant_name for v in reached)}, and not each of these "
+            f"serves {shown}: such requests fail at the others. Give all but one the weight 0 and let callers name the "
+            "variant, or acknowledge this where they name it always",
+        )
+
+
+def warn_about_stacks(construct: IConstruct, variants: Sequence[TritonVariant]) -> None:
+    """Warn where a model is in another stack than the endpoint: it can be made so, and never be changed.
+
+    A changed model is a new one, of another name, that the model's stack would have to export while the endpoint's
+    stack still imports the old one, which CloudFormation refuses. A weak reference of the CDK's would only let the old
+    model go while the endpoint runs it, and while a rollback may come back to it.
+    """
+    here = _root(construct.node)
+    for model in (variant.model for variant in variants):
+        there = _root(model.node)
+        if there is not here:
+            Annotations.of(construct).add_warning_v2(
+                STACKS_WARNING,
+                f"the endpoint is in the stack {here.node.path}, and its model {model.node.path} in {there.node.path}: "
+                "a changed model has another name, and CloudFormation refuses to change what another stack imports, so "
+                "that every update will fail. Put both into one stack; callers may be anywhere",
+            )
+
+
+def _root(node: Node) -> Stack:
+    """The stack that a construct is deployed with: nested ones get what changes as parameters."""
+    stack = Stack.of(node.scopes[-1])
+    while stack.nested_stack_parent is not None:
+        stack = stack.nested_stack_parent
+    return stack
+
+
+def _check_types(variants: Sequence[object]) -> None:
+    for each in variants:
+        if not isinstance(each, TritonVariant):
+            raise ConfigurationError(
+                f"a variant is a {type(each).__name__}: give a TritonVariant, such as TritonVariant(model=model)"
+            )
+
+
+def _check_names(variants: Sequence[TritonVariant]) -> None:
+    names = [variant.variant_name for variant in variants]
+    if len(set(names)) < len(names):
+        raise ConfigurationError(
+            f"the variants are called {', '.join(names)}: give each a variant_name of its own within the endpoint"
+        )

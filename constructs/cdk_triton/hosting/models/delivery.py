@@ -1,0 +1,267 @@
+"""Brings archives into the artifact store while a stack is deployed: one custom resource per model or fleet.
+
+An archive is packed at synth, or built during the deployment from sources that are, or taken from the store that this
+one promotes from. A plan that builds nothing is the same as before there were builds.
+
+Its properties are the plan's place and hash and nothing that grows, because a thousand ensembles would not fit into the
+events of Lambda and Step Functions. URLs and target models are composed at synth; the resource returns no data.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from aws_cdk import CustomResource, Duration
+from constructs import Construct
+
+from cdk_triton.artifacts import S3File, artifact_key, build_inputs, recipes_of, source_key
+from cdk_triton.errors import ConfigurationError
+from cdk_triton.hosting.builds.building import builder_document, warn_about_duration, without_promises
+from cdk_triton.hosting.builds.services import IMAGE_PULL
+from cdk_triton.hosting.images import ContainerImage
+from cdk_triton.hosting.models.assets import CloudAssembly, written_to
+from cdk_triton.hosting.models.remembered import remembered
+from cdk_triton.hosting.store import layout
+from cdk_triton.hosting.store.store import ITritonArtifactStore
+from cdk_triton.sagemaker import ServingPlatform
+from cdk_triton.triton import ModelRepository
+
+__all__ = ["Artifact", "deliver", "prepare", "prepare_files"]
+
+PLAN_SCHEMA, BUILD_PLAN_SCHEMA, PROMOTION_PLAN_SCHEMA, FILES_PLAN_SCHEMA = 1, 2, 3, 4
+"""Of a plan that only commits, of one that also builds, of one that promotes, and of one whose files are served as they
+are. Raised together with `lambda/artifacts/plan.py` when a plan says something that older handlers would misread."""
+
+MAX_KEY_BYTES = 1024
+"""Of an object's key ("Naming Amazon S3 objects")."""
+
+SERVICE_TIMEOUT = Duration.minutes(58)
+"""A backstop: should the provider framework's own timeout handler fail, CloudFormation would wait an hour in vain."""
+
+
+@dataclass(frozen=True)
+class Artifact:
+    """A repository on its way into the store.
+
+    Attributes:
+        repository: the repository.
+        name: the repository's name.
+        key: SHA-256 over everything that determines the archive.
+        source: the same without the platform.
+        platform: the platform's label.
+        asset: the archive's object key among the assets; None where it is built or promoted.
+        build: how it is built: the inputs of a build and its ensemble, as plans say them.
+        files: what is served instead of an archive, as plans say it; None where it is one.
+    """
+
+    repository: ModelRepository
+    name: str
+    key: str
+    source: str
+    platform: str
+    asset: str | None
+    build: Mapping[str, object] | None = None
+    files: Sequence[Mapping[str, object]] | None = None
+
+    @property
+    def archive(self) -> str:
+        """The archive's object key in the store, or the prefix of what is served instead."""
+        if self.files is not None:
+            return layout.files_prefix(self.name, self.key)
+        return layout.archive_key(self.name, self.key)
+
+
+def prepare(
+    assembly: CloudAssembly,
+    repository: ModelRepository,
+    platform: ServingPlatform,
+    ensemble: Mapping[str, object] | None,
+    *,
+    pack: bool,
+    store: ITritonArtifactStore,
+) -> Artifact:
+    """Key a repository and, unless it is promoted, pack it, or what it is built from, into the cloud assembly.
+
+    Args:
+        assembly: where the assets go.
+        repository: the repository.
+        platform: what serves it.
+        ensemble: what is built of it, as plans say it; None where nothing is.
+        pack: False where the synthesis is known to fail: then nothing is packed and nothing built.
+        store: where it goes.
+
+    Raises:
+        ConfigurationError: the directory's name cannot be part of an object key.
+        ArchiveError: a file cannot be read or is written to at this moment, or the archive cannot be written.
+    """
+    name = layout.check_name(repository.name, "the repository's directory")
+    if not pack:
+        repository = without_promises(repository)  # it was said already that nobody keeps them
+    if store.promotes_from is not None and ensemble is not None:
+        return Artifact(repository, name, str(ensemble["artifact_key"]), source_key(repository), platform.label, None)
+    if store.promotes_from is not None:
+        source, key = _keys(repository, platform)
+        return Artifact(repository, name, key, source, platform.label, None)
+    if ensemble is None or not pack:
+        source, key = _keys(repository, platform)
+        asset = assembly.add_archive(repository, platform, key, pack=pack)
+        return Artifact(repository, name, key, source, platform.label, asset)
+    inputs = build_inputs(repository, assembly.add_sources(repository, pack=pack))
+    if inputs[0]["path"] != ensemble["sources"]:
+        raise written_to(repository, "its recipes were checked")
+    key = str(ensemble["artifact_key"])
+    build = {"inputs": inputs, "ensemble": ensemble}
+    return Artifact(repository, name, key, source_key(repository), platform.label, None, build)
+
+
+def prepare_files(
+    assembly: CloudAssembly,
+    repository: ModelRepository,
+    platform: ServingPlatform,
+    *,
+    pack: bool,
+    store: ITritonArtifactStore,
+) -> Artifact:
+    """Key a repository whose files are served as they are, and copy them into the cloud assembly.
+
+    Args:
+        assembly: where the assets go.
+        repository: the repository.
+        platform: what serves it.
+        pack: False where the synthesis is known to fail: then nothing is copied.
+        store: where it goes.
+
+    Raises:
+        ConfigurationError: it has recipes, the store takes archives from another one, or a name cannot be part of an
+            object key.
+        ArchiveError: a file cannot be read or is written to at this moment, or cannot be copied.
+    """
+    name = layout.check_name(repository.name, "the repository's directory")
+    if repository.recipes:
+        raise ConfigurationError(
+            f"{repository.root} has recipes, and uncompressed=True serves files as they are: builds write archives. "
+            "Leave uncompressed out, or put what the recipes produce into the repository"
+        )
+    if store.promotes_from is not None:
+        raise ConfigurationError(
+            f"{repository.root} shall be served uncompressed, and its store takes archives from another one: leave "
+            "uncompressed out, or give the model a store that promotes from none"
+        )
+    source, key = _keys(repository, platform, uncompressed=True)
+    prefix = layout.files_prefix(name, key)
+    files = assembly.add_files(repository, pack=pack)
+    if longest := [file["path"] for file in files if len(f"{prefix}{file['path']}".encode()) > MAX_KEY_BYTES]:
+        raise ConfigurationError(
+            f"{longest[0]!r} of {repository.root} makes an object key of more than {MAX_KEY_BYTES} bytes, which S3 "
+            "refuses: shorten the path, or leave uncompressed out"
+        )
+    return Artifact(repository, name, key, source, platform.label, None, files=files)
+
+
+def _keys(repository: ModelRepository, platform: ServingPlatform, *, uncompressed: bool = False) -> tuple[str, str]:
+    """The source key and the artifact key of a repository, from memory if nothing has changed."""
+
+    def answer() -> list[str]:
+        return [source_key(repository), artifact_key(repository, platform, uncompressed=uncompressed)]
+
+    source, artifact = remembered([repository], ["keys", platform, uncompressed], answer)
+    return source, artifact
+
+
+def deliver(
+    scope: Construct,
+    assembly: CloudAssembly,
+    store: ITritonArtifactStore,
+    artifacts: Mapping[str, Artifact],
+    *,
+    platform: ServingPlatform,
+    image: ContainerImage,
+    fleet: str | None = None,
+) -> CustomResource:
+    """Have the store's handler commit the artifacts and, for a fleet, copy them to where its endpoint finds them.
+
+    Args:
+        scope: the construct that needs them; the resource becomes its child `Artifacts`.
+        assembly: where its assets go.
+        store: where the artifacts go.
+        artifacts: by ensemble; the names matter for a fleet only.
+        platform: what serves them, and what they are built for.
+        image: the image that serves them, and that they are built in.
+        fleet: the fleet's name.
+
+    Raises:
+        ConfigurationError: the store cannot read the stack's assets, or has no builder for the platform.
+    """
+    # One repository may serve under several names; it is committed once.
+    distinct = list({a.archive: a for a in artifacts.values()}.values())
+    built = [artifact for artifact in distinct if artifact.build is not None]
+    plan: dict[str, object] = {
+        "schema": PLAN_SCHEMA if store.promotes_from is None else PROMOTION_PLAN_SCHEMA,
+        "commits": [_commit(artifact) for artifact in distinct],
+        "fleet": None if fleet is None else _fleet(fleet, artifacts),
+    }
+    if any(artifact.files is not None for artifact in distinct):
+        plan["schema"] = FILES_PLAN_SCHEMA
+    if built:
+        builder = store.builder_for(scope, platform, _s3_files(built))
+        warn_about_duration(scope, builder, [artifact.repository for artifact in built])
+        plan |= {
+            "schema": BUILD_PLAN_SCHEMA,
+            "commits": [{**_commit(artifact), "build": artifact.build} for artifact in distinct],
+            "builder": builder_document(builder, platform, assembly.add_program()),
+        }
+    published = assembly.add_plan(plan)
+    store.require_assets_of(scope, published.bucket_name)
+    properties = {
+        "PlanBucket": published.bucket_name,
+        "PlanKey": published.object_key,
+        "PlanSha256": published.sha256,
+    }
+    resource = CustomResource(
+        scope,
+        "Artifacts",
+        resource_type="Custom::TritonArtifacts",
+        service_token=store.service_token,
+        service_timeout=SERVICE_TIMEOUT,
+        properties=properties | ({"BuildImage": image.uri} if built else {}),
+    )
+    if (pull := scope.node.try_find_child(IMAGE_PULL)) is not None:
+        resource.node.add_dependency(pull)
+    return resource
+
+
+def _s3_files(artifacts: Iterable[Artifact]) -> list[S3File]:
+    return [
+        file
+        for artifact in artifacts
+        for recipe in recipes_of(artifact.repository)
+        for _, file in sorted(recipe.s3_files.items())
+    ]
+
+
+def _commit(artifact: Artifact) -> dict[str, object]:
+    return {
+        "repository": artifact.name,
+        "artifact_key": artifact.key,
+        "platform": artifact.platform,
+        "asset": artifact.asset,
+        "archive": artifact.archive,
+        "manifest": layout.manifest_key(artifact.name, artifact.key),
+        **({} if artifact.files is None else {"files": artifact.files}),
+    }
+
+
+def _fleet(name: str, artifacts: Mapping[str, Artifact]) -> dict[str, object]:
+    (platform,) = {artifact.platform for artifact in artifacts.values()}
+    prefix = layout.fleet_prefix(name, platform)
+    copies = [
+        {
+            "ensemble": ensemble,
+            "artifact_key": artifact.key,
+            "archive": artifact.archive,
+            "target": prefix + layout.target_model(ensemble, artifact.source),
+        }
+        for ensemble, artifact in artifacts.items()
+    ]
+    return {"name": name, "index": layout.index_key(name, platform), "copies": copies}

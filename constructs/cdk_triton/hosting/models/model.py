@@ -1,0 +1,210 @@
+"""`TritonModel`: one repository behind a single-model endpoint."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Protocol, runtime_checkable
+
+import jsii
+from aws_cdk import Resource
+from aws_cdk import aws_ec2 as ec2
+from aws_cdk import aws_iam as iam
+from aws_cdk import aws_s3 as s3
+from aws_cdk import aws_sagemaker as sagemaker
+from constructs import Construct, Node
+
+from cdk_triton.hosting.builds.building import check_recipes
+from cdk_triton.hosting.findings import report
+from cdk_triton.hosting.images import container_image
+from cdk_triton.hosting.models.assets import CloudAssembly
+from cdk_triton.hosting.models.checked import check
+from cdk_triton.hosting.models.delivery import Artifact, deliver, prepare, prepare_files
+from cdk_triton.hosting.models.execution_role import execution_role, grant_execution
+from cdk_triton.hosting.models.secrets import refuse_secrets
+from cdk_triton.hosting.models.settings import warn_about_host
+from cdk_triton.hosting.network import connections, model_network, vpc_config
+from cdk_triton.hosting.store import layout
+from cdk_triton.hosting.store.store import ITritonArtifactStore, store_of
+from cdk_triton.sagemaker import ServingPlatform
+from cdk_triton.triton import ContainerEnvironment, ModelRepository
+
+__all__ = ["ITritonModel", "TritonModel"]
+
+
+@runtime_checkable
+class ITritonModel(Protocol):
+    """A SageMaker Model that runs Triton: what an endpoint's variant serves."""
+
+    @property
+    def node(self) -> Node:
+        """The construct's node; an endpoint depends on everything below it."""
+
+    @property
+    def model_name(self) -> str:
+        """The name of the SageMaker Model; a token."""
+
+    @property
+    def role(self) -> iam.IRole:
+        """The execution role."""
+
+    @property
+    def platform(self) -> ServingPlatform:
+        """What serves it: the instance type and host AMI of a variant follow from it."""
+
+    @property
+    def target_models(self) -> Mapping[str, str]:
+        """Ensemble to `TargetModel`; empty unless the model is a fleet."""
+
+    @property
+    def is_multi_model(self) -> bool:
+        """Whether callers name a target model, which an instance loads when it is first called for."""
+
+    @property
+    def size(self) -> int:
+        """Bytes, before compression, that an instance loads when it starts, as far as synth knows them; 0 of a fleet.
+
+        What is built counts with its sources.
+        """
+
+
+@jsii.implements(ec2.IConnectable)
+class TritonModel(Resource):
+    """Serves one model repository: SageMaker downloads its archive and loads its entry model when an instance starts.
+
+    Everything about the archive is in its URL, so that any change of a file, of the release or of the GPU is a new
+    SageMaker Model, and CloudFormation updates the endpoint; a rollback finds the old archive where it was.
+
+    What the role may read and pull follows from the repository's directory, the store and the repository of an own
+    image, and CloudFormation narrows it before it updates the endpoint. Who renames or swaps one of these gives the
+    construct another id in the same deployment: then there are a new Model and role, and the old ones go last.
+
+    Attributes:
+        repository: the repository.
+        platform: what serves it.
+        role: the execution role.
+
+    Args:
+        scope: the stack or construct that it belongs to.
+        id: the construct's id.
+        repository: the repository. Its directory's name becomes part of the archive's URL, and who may read that
+            name's archives may read all of them: give each repository its own.
+        platform: release and instance type.
+        store: keeps the archive; without it the stack gets a store of its own.
+        environment: how the container starts Triton; by default it loads the entry model, with the verbose log off.
+        role: the execution role, which gets the permissions that it needs; by default a new one.
+        vpc: the VPC that the instances are in, and download from S3 through; by default one of SageMaker's own.
+        vpc_subnets: which of its subnets, at least two in different availability zones; by default the private ones.
+        security_groups: of the instances, up to 5; by default a new one that lets everything out and nothing in.
+        network_isolation: whether the containers are cut off from every network and get no AWS credentials. SageMaker
+            still brings archives and requests.
+        uncompressed: whether the instances download the repository's files as they are and unpack nothing, for weights
+            of many gigabytes, which hardly compress. Each file is an asset of the CDK's.
+
+    Raises:
+        ConfigurationError: SageMaker has no image of this release in the stack's region, a field of the environment
+            does not fit, the directory's name cannot be part of an object key, the subnets or security groups are not
+            what SageMaker takes, there are recipes and the store has no builder with the platform's GPU, or there are
+            recipes and `uncompressed`.
+        ArchiveError: the archive cannot be written.
+    """
+
+    def __init__(
+        self,
+        scope: Construct,
+        id: str,  # noqa: A002 - CDK's name
+        *,
+        repository: ModelRepository,
+        platform: ServingPlatform,
+        store: ITritonArtifactStore | None = None,
+        environment: ContainerEnvironment | None = None,
+        role: iam.IRole | None = None,
+        vpc: ec2.IVpc | None = None,
+        vpc_subnets: ec2.SubnetSelection | None = None,
+        security_groups: Sequence[ec2.ISecurityGroup] | None = None,
+        network_isolation: bool = False,
+        uncompressed: bool = False,
+    ) -> None:
+        super().__init__(scope, id)
+        self.repository = repository
+        self.platform = platform
+        self._place = model_network(self, vpc, vpc_subnets, security_groups)
+        settings = ContainerEnvironment() if environment is None else environment
+        checked = check(repository, "single", platform, settings)
+        sound = report(self, checked.findings, what=str(repository.root))
+        recipes = check_recipes(self, repository, platform, what=str(repository.root))
+        warn_about_host(self, platform)
+        entry = repository.entry_model()
+        variables = settings.variables(multi_model=False, default_model=None if entry is None else entry.name)
+        refuse_secrets(self, variables)
+
+        image = container_image(self, platform)
+        assembly = CloudAssembly(self)
+        home = store_of(self, store)
+        pack = sound and recipes.sound
+        if uncompressed:
+            artifact = prepare_files(assembly, repository, platform, pack=pack, store=home)
+        else:
+            artifact = prepare(assembly, repository, platform, recipes.ensemble, pack=pack, store=home)
+        delivery = deliver(self, assembly, home, {repository.name: artifact}, platform=platform, image=image)
+        self.role = execution_role(self, role)
+        policy = grant_execution(self.role, self, home.bucket, layout.archive_prefix(artifact.name), image, self._place)
+
+        self._model = sagemaker.CfnModel(
+            self,
+            "Resource",
+            execution_role_arn=self.role.role_arn,
+            vpc_config=vpc_config(self._place),
+            enable_network_isolation=True if network_isolation else None,
+            primary_container=sagemaker.CfnModel.ContainerDefinitionProperty(
+                image=image.uri,
+                mode="SingleModel",
+                model_data_url=None if uncompressed else home.bucket.s3_url_for_object(artifact.archive),
+                model_data_source=_files(home.bucket, artifact) if uncompressed else None,
+                environment=variables,
+            ),
+        )
+        # CreateModel looks for the archive, with the role: both have to be there.
+        self._model.node.add_dependency(delivery, policy)
+        if role is None:
+            self._model.node.add_dependency(self.role)  # what the user grants it later comes first too
+        if self._place is not None:
+            self._model.node.add_dependency(*self._place.established)
+
+    @property
+    @jsii.member(jsii_name="connections")
+    def connections(self) -> ec2.Connections:
+        """What its instances may reach and be reached by in their VPC.
+
+        Raises:
+            ConfigurationError: it is in no VPC.
+        """
+        return connections(self, self._place)
+
+    @property
+    def model_name(self) -> str:
+        """The name of the SageMaker Model, which CloudFormation generates."""
+        return self._model.attr_model_name
+
+    @property
+    def target_models(self) -> Mapping[str, str]:
+        """Empty: callers send no `TargetModel`."""
+        return {}
+
+    @property
+    def is_multi_model(self) -> bool:
+        """False."""
+        return False
+
+    @property
+    def size(self) -> int:
+        """Bytes of the repository's files."""
+        return self.repository.size
+
+
+def _files(bucket: s3.IBucket, artifact: Artifact) -> sagemaker.CfnModel.ModelDataSourceProperty:
+    """Everything below a prefix; SageMaker gives each object the rest of its key as path below /opt/ml/model."""
+    return sagemaker.CfnModel.ModelDataSourceProperty(
+        s3_data_source=sagemaker.CfnModel.S3DataSourceProperty(
+            compression_type="None", s3_data_type="S3Prefix", s3_uri=bucket.s3_url_for_object(artifact.archive)
+        )
+    )

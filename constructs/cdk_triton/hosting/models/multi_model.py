@@ -1,0 +1,194 @@
+"""`TritonMultiModel`: many ensembles behind one multi-model endpoint."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
+
+import jsii
+from aws_cdk import Names, Resource
+from aws_cdk import aws_ec2 as ec2
+from aws_cdk import aws_iam as iam
+from aws_cdk import aws_sagemaker as sagemaker
+from constructs import Construct
+
+from cdk_triton.errors import ConfigurationError
+from cdk_triton.hosting.builds.building import check_recipes
+from cdk_triton.hosting.findings import report
+from cdk_triton.hosting.images import container_image
+from cdk_triton.hosting.models.assets import CloudAssembly
+from cdk_triton.hosting.models.checked import check
+from cdk_triton.hosting.models.delivery import deliver, prepare
+from cdk_triton.hosting.models.execution_role import execution_role, grant_execution
+from cdk_triton.hosting.models.secrets import refuse_secrets
+from cdk_triton.hosting.models.settings import warn_about_fleet, warn_about_host
+from cdk_triton.hosting.network import connections, model_network, vpc_config
+from cdk_triton.hosting.store import layout
+from cdk_triton.hosting.store.store import ITritonArtifactStore, store_of
+from cdk_triton.sagemaker import ServingPlatform
+from cdk_triton.triton import ContainerEnvironment, ModelRepository
+
+__all__ = ["TritonMultiModel"]
+
+
+@jsii.implements(ec2.IConnectable)
+class TritonMultiModel(Resource):
+    """A fleet: ensembles that share the instances of one endpoint, each loaded when it is first called for.
+
+    The SageMaker Model names a prefix of the store, so that adding, changing or dropping an ensemble touches neither it
+    nor the endpoint: the archives are copied there and callers send other target models. A change of release or GPU is
+    another prefix and an ordinary update of the endpoint, and the target models stay what they were.
+
+    What the role may read and pull follows from the construct's path, the store and the repository of an own image, and
+    CloudFormation narrows it before it updates the endpoint. Who swaps the store or moves the image gives the construct
+    another id in the same deployment: then there are a new Model and role, and the old ones go last.
+
+    A dropped ensemble stays callable as long as its archive is there; `TritonEndpoint.grant_invoke` narrows that.
+
+    Attributes:
+        fleet_name: the fleet's name in the store; it follows from the construct's path.
+        platform: what serves it.
+        target_models: ensemble to what callers send as `TargetModel`. Text that is known at synth and carries no
+            dependency: a consumer within the same stack says `consumer.node.add_dependency(fleet)`.
+        role: the execution role.
+
+    Args:
+        scope: the stack or construct that it belongs to.
+        id: the construct's id.
+        ensembles: repository by name; each must hold one model, or one ensemble and its parts. Their models may have
+            the same names.
+        platform: release and instance type.
+        store: keeps the archives; without it the stack gets a store of its own.
+        environment: how the container starts Triton; by default with the verbose log off.
+        role: the execution role, which gets the permissions that it needs; by default a new one.
+        vpc: the VPC that the instances are in, and download from S3 through; by default one of SageMaker's own.
+        vpc_subnets: which of its subnets, at least two in different availability zones; by default the private ones.
+        security_groups: of the instances, up to 5; by default a new one that lets everything out and nothing in.
+        network_isolation: whether the containers are cut off from every network and get no AWS credentials. SageMaker
+            still brings archives and requests.
+        model_cache: False: an instance forgets an ensemble as soon as it has answered, which may suit very many of them
+            that are rarely called.
+
+    Raises:
+        ConfigurationError: there is no ensemble, a name cannot be a `TargetModel`, SageMaker has no image of this
+            release in the stack's region, a field of the environment does not fit, the subnets or security groups are
+            not what SageMaker takes, or there are recipes and the store has no builder with the platform's GPU.
+        ArchiveError: an archive cannot be written.
+    """
+
+    def __init__(
+        self,
+        scope: Construct,
+        id: str,  # noqa: A002 - CDK's name
+        *,
+        ensembles: Mapping[str, ModelRepository],
+        platform: ServingPlatform,
+        store: ITritonArtifactStore | None = None,
+        environment: ContainerEnvironment | None = None,
+        role: iam.IRole | None = None,
+        vpc: ec2.IVpc | None = None,
+        vpc_subnets: ec2.SubnetSelection | None = None,
+        security_groups: Sequence[ec2.ISecurityGroup] | None = None,
+        network_isolation: bool = False,
+        model_cache: bool = True,
+    ) -> None:
+        super().__init__(scope, id)
+        if not ensembles:
+            raise ConfigurationError(
+                f"{self.node.path} has no ensemble, and a multi-model endpoint without one answers nothing: give at "
+                "least one, as ensembles={'text': repository}"
+            )
+        for name in ensembles:
+            layout.check_name(name, "the ensemble")
+        self.platform = platform
+        self._place = model_network(self, vpc, vpc_subnets, security_groups)
+        self.fleet_name = Names.unique_resource_name(self, separator="-", max_length=63).lower()
+        settings = ContainerEnvironment() if environment is None else environment
+        variables = settings.variables(multi_model=True)
+        refuse_secrets(self, variables)
+        # Every repository is checked before any is packed.
+        sound, built, backends = True, {}, {}
+        for name, repository in ensembles.items():
+            what = f"{name} ({repository.root})"
+            checked = check(repository, "multi", platform, settings)
+            backends[name] = checked.backends
+            sound &= report(self, checked.findings, what=what)
+            recipes = check_recipes(self, repository, platform, what=what)
+            sound &= recipes.sound
+            built[name] = recipes.ensemble
+        warn_about_host(self, platform)
+        warn_about_fleet(self, settings, backends)
+
+        image = container_image(self, platform)
+        assembly = CloudAssembly(self)
+        home = store_of(self, store)
+        artifacts = {
+            name: prepare(assembly, repository, platform, built[name], pack=sound, store=home)
+            for name, repository in ensembles.items()
+        }
+        self.target_models: Mapping[str, str] = MappingProxyType(
+            {name: layout.target_model(name, artifact.source) for name, artifact in artifacts.items()}
+        )
+        delivery = deliver(self, assembly, home, artifacts, platform=platform, image=image, fleet=self.fleet_name)
+        self.role = execution_role(self, role)
+        policy = grant_execution(self.role, self, home.bucket, layout.fleet_prefix(self.fleet_name), image, self._place)
+
+        self._model = sagemaker.CfnModel(
+            self,
+            "Resource",
+            execution_role_arn=self.role.role_arn,
+            vpc_config=vpc_config(self._place),
+            enable_network_isolation=True if network_isolation else None,
+            primary_container=sagemaker.CfnModel.ContainerDefinitionProperty(
+                image=image.uri,
+                mode="MultiModel",
+                model_data_url=home.bucket.s3_url_for_object(layout.fleet_prefix(self.fleet_name, platform.label)),
+                environment=variables,
+                multi_model_config=None
+                if model_cache
+                else sagemaker.CfnModel.MultiModelConfigProperty(model_cache_setting="Disabled"),
+            ),
+        )
+        # An endpoint over an empty prefix comes up and knows no model: the copies come first.
+        self._model.node.add_dependency(delivery, policy)
+        if role is None:
+            self._model.node.add_dependency(self.role)  # what the user grants it later comes first too
+        if self._place is not None:
+            self._model.node.add_dependency(*self._place.established)
+
+    @property
+    @jsii.member(jsii_name="connections")
+    def connections(self) -> ec2.Connections:
+        """What its instances may reach and be reached by in their VPC.
+
+        Raises:
+            ConfigurationError: it is in no VPC.
+        """
+        return connections(self, self._place)
+
+    @property
+    def model_name(self) -> str:
+        """The name of the SageMaker Model, which CloudFormation generates."""
+        return self._model.attr_model_name
+
+    @property
+    def is_multi_model(self) -> bool:
+        """True."""
+        return True
+
+    @property
+    def size(self) -> int:
+        """0: an instance starts without a model. So no ensemble changes what the endpoint is configured with."""
+        return 0
+
+    def target_model(self, ensemble: str) -> str:
+        """What a caller sends as `TargetModel` to reach an ensemble, such as `text-0f3c9a81d2.tar.gz`.
+
+        Raises:
+            ConfigurationError: there is no such ensemble.
+        """
+        if ensemble not in self.target_models:
+            raise ConfigurationError(
+                f"{self.node.path} has no ensemble {ensemble!r}: use one of {', '.join(self.target_models)}"
+            )
+        return self.target_models[ensemble]

@@ -1,0 +1,119 @@
+"""What follows from the files of repositories, remembered between runs.
+
+`cdk ls`, `diff` and `destroy` run the app, and the app looks into models of many gigabytes. What it found out is
+therefore kept in the user's cache directory and said again while every file of the repositories, every file of this
+library's rules and recipes and everything else that was asked is the same. Files are compared by size, times and inode,
+as digests are, for the same reason only files that had been left alone for 2 s when their repository was read are
+trusted, and the same variable, CDK_TRITON_NO_CACHE, has everything read again.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import sys
+import time
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
+from dataclasses import is_dataclass
+from functools import cache
+from importlib.metadata import version
+from pathlib import Path
+from tempfile import NamedTemporaryFile
+from typing import Any
+
+from cdk_triton.artifacts.cache import cache_directory
+from cdk_triton.artifacts.digests import NO_CACHE
+from cdk_triton.artifacts.reading import file_state, fingerprint
+from cdk_triton.errors import ArchiveError
+from cdk_triton.triton import ModelRepository
+
+__all__ = ["remembered"]
+
+_SETTLED_NS = 2 * 10**9
+_FORGOTTEN_SECONDS = 180 * 24 * 3600
+_ROOMS = ("artifacts", "sagemaker", "triton")  # the parts of this library whose code and tables decide an answer
+_READERS = ("onnx", "protobuf", "tritonclient")  # whose versions decide what can be read
+
+
+def remembered(repositories: Sequence[ModelRepository], question: Sequence[object], answer: Callable[[], Any]) -> Any:
+    """The answer to a question about repositories, from memory if nothing has changed.
+
+    Args:
+        repositories: what it is about.
+        question: what was asked, and whatever else the answer depends on; values whose `repr` says all of them.
+        answer: finds the answer, as JSON values.
+    """
+    memory = _memory(repositories, question)
+    if memory is None:
+        return answer()
+    with suppress(OSError, ValueError):  # nothing is remembered, or it is damaged
+        return json.loads(memory.read_bytes())
+    found = answer()
+    _remember(memory, found)
+    return found
+
+
+def _memory(repositories: Sequence[ModelRepository], question: Sequence[object]) -> Path | None:
+    """Where the answer is kept; None where that cannot be said for certain."""
+    if os.environ.get(NO_CACHE) or not all(_is_known(recipe) for each in repositories for recipe in each.recipes):
+        return None
+    looks = [_looks((file.source for file in each.files), unchanged_since_ns=each.read_ns) for each in repositories]
+    library = _library()
+    if None in looks or library is None:
+        return None
+    about = [
+        [
+            str(repository.root.resolve()),
+            sorted(repository.acknowledgements.items()),
+            [[str(model.directory), *model.subdirectories] for model in repository.models],
+            [repr(recipe) for recipe in repository.recipes],
+        ]
+        for repository in repositories
+    ]
+    key = json.dumps([about, [repr(each) for each in question], looks, library])
+    return cache_directory() / "checks-3" / f"{hashlib.sha256(key.encode()).hexdigest()}.json"
+
+
+def _is_known(recipe: object) -> bool:
+    """Whether a recipe is a value of this library's; what a user's own class does may change with its code."""
+    return is_dataclass(recipe) and type(recipe).__module__.startswith("cdk_triton.")
+
+
+def _looks(files: Iterable[Path], *, unchanged_since_ns: int) -> list[tuple[str, str]] | None:
+    """How each file looks; None where one may have been written to or replaced since then."""
+    looks = []
+    for file in files:
+        try:
+            state = file_state(file)
+        except ArchiveError:
+            return None
+        if state.st_mtime_ns > unchanged_since_ns - _SETTLED_NS or state.st_ctime_ns > unchanged_since_ns:
+            return None
+        looks.append((str(file), fingerprint(state)))
+    return looks
+
+
+@cache  # a process runs one version of it, and a thousand ensembles ask
+def _library() -> str | None:
+    """The digest of the files of the rules, the recipes and their tables, and the versions of what they read with."""
+    package = Path(__file__).parents[2]
+    files = (path for room in _ROOMS for path in (package / room).rglob("*") if path.suffix in (".py", ".json"))
+    looks = _looks(sorted(files), unchanged_since_ns=time.time_ns())
+    versions = [("python", sys.version), *((name, version(name)) for name in _READERS)]
+    return None if looks is None else hashlib.sha256(json.dumps([looks, versions]).encode()).hexdigest()
+
+
+def _remember(memory: Path, answer: Any) -> None:
+    """Keep the answer, and forget those that have been kept for half a year. It is a convenience: failing is fine."""
+    try:
+        memory.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        with NamedTemporaryFile("w", dir=memory.parent, delete=False, encoding="utf-8") as file:
+            json.dump(answer, file)
+        Path(file.name).replace(memory)
+        for old in memory.parent.iterdir():
+            if time.time() - old.stat().st_mtime > _FORGOTTEN_SECONDS:
+                old.unlink()
+    except OSError:
+        return

@@ -1,0 +1,288 @@
+"""When to worry about an endpoint: opinions, one row each. The guide's page on monitoring has the same table."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, fields
+from typing import Final
+
+from aws_cdk import Annotations, Duration
+from aws_cdk import aws_cloudwatch as cloudwatch
+from constructs import Construct
+
+from cdk_triton.errors import ConfigurationError
+from cdk_triton.hosting.endpoints.endpoint_variant import EndpointVariant
+from cdk_triton.hosting.monitoring.metrics import VariantMetrics
+
+__all__ = ["RULES", "AlarmRule", "AlarmThresholds", "add_alarms", "threshold"]
+
+GPU_COUNT_WARNING = "cdk-triton:GpuCountUnknown"
+
+MICROSECONDS = 1000
+"""Of a millisecond; SageMaker's times are in microseconds."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class AlarmThresholds:
+    """What an endpoint has to exceed for its alarms to go off. None leaves an alarm out.
+
+    Percentages are above 0 and below 100, which nothing exceeds.
+
+    Attributes:
+        server_errors_percent: share of requests that are answered with a 5xx status.
+        model_errors_percent: share of requests that the container does not answer with 2xx, time-outs included.
+        client_errors_percent: share of requests that are answered with a 4xx status.
+        model_latency: what the slowest of a hundred requests takes. SageMaker gives up after 60 seconds.
+        gpu_utilization_percent: of each GPU, on the average of all GPUs.
+        gpu_memory_percent: of each GPU's memory, on the fullest instance. Not for a multi-model endpoint, which fills
+            it with archives and makes room when it has to.
+        memory_percent: of the fullest instance's memory.
+        disk_percent: of the fullest instance's disk.
+        cache_hit_percent: share of requests to a multi-model endpoint that find their archive loaded; the alarm goes
+            off below it.
+        loading_wait: what a request to a multi-model endpoint waits for its archive at most.
+
+    Raises:
+        ConfigurationError: a value is out of its range.
+    """
+
+    server_errors_percent: float | None = 1
+    model_errors_percent: float | None = 5
+    client_errors_percent: float | None = 10
+    model_latency: Duration | None = field(default_factory=lambda: Duration.seconds(5))
+    gpu_utilization_percent: float | None = 90
+    gpu_memory_percent: float | None = 95
+    memory_percent: float | None = 90
+    disk_percent: float | None = 85
+    cache_hit_percent: float | None = 80
+    loading_wait: Duration | None = field(default_factory=lambda: Duration.seconds(30))
+
+    def __post_init__(self) -> None:
+        """Refuse what nothing could exceed, or everything would."""
+        for name in (each.name for each in fields(self)):
+            value: object = getattr(self, name)
+            if value is None:
+                continue
+            if name.endswith("_percent"):
+                if not _is_percentage(value):
+                    raise ConfigurationError(
+                        f"{name} is {value!r}: use a number above 0 and below 100, known at synth, or None for no "
+                        "such alarm"
+                    )
+            elif not isinstance(value, Duration) or value.is_unresolved() or value.to_milliseconds() <= 0:
+                text = value.to_human_string() if isinstance(value, Duration) else repr(value)
+                raise ConfigurationError(
+                    f"{name} is {text}: use a Duration above nothing, known at synth, or None for no such alarm"
+                )
+
+
+@dataclass(frozen=True, kw_only=True)
+class AlarmRule:
+    """One row of the table.
+
+    Attributes:
+        name: the alarm's construct id, and its section in the runbook.
+        metric: what is watched.
+        statistic: of the metric.
+        threshold: the attribute of `AlarmThresholds`.
+        unit: what the metric has to be divided by to get the threshold's unit, percent or milliseconds; 0 stands for
+            the number of GPUs.
+        meaning: what has happened, for whom the alarm wakes; `{}` is the threshold.
+        minutes: the period.
+        breaching: how many datapoints have to breach.
+        evaluated: of how many.
+        below: whether too little is the fault, and not too much.
+        fleet: whether the rule is for multi-model endpoints only (True), for others only (False), or for both.
+    """
+
+    name: str
+    metric: Callable[..., cloudwatch.Metric]
+    statistic: str
+    threshold: str
+    unit: float
+    meaning: str
+    minutes: int
+    breaching: int
+    evaluated: int
+    below: bool = False
+    fleet: bool | None = None
+
+
+SHARE: Final = 0.01
+PERCENT: Final = 1
+OF_EACH_GPU: Final = 0
+
+# Errors and latency are looked at by the minute: callers notice them at once. What instances use is looked at by five
+# minutes, because it changes with every request.
+RULES: Final = (
+    AlarmRule(
+        name="ServerErrors",
+        metric=VariantMetrics.metric_invocation_5xx_errors,
+        statistic="Average",
+        threshold="server_errors_percent",
+        unit=SHARE,
+        meaning="more than {} of the requests are answered with a 5xx status",
+        minutes=1,
+        breaching=3,
+        evaluated=5,
+    ),
+    AlarmRule(
+        name="ModelErrors",
+        metric=VariantMetrics.metric_invocation_model_errors,
+        statistic="Average",
+        threshold="model_errors_percent",
+        unit=SHARE,
+        meaning="more than {} of the requests fail in the container, or time out there",
+        minutes=1,
+        breaching=5,
+        evaluated=5,
+    ),
+    AlarmRule(
+        name="ClientErrors",
+        metric=VariantMetrics.metric_invocation_4xx_errors,
+        statistic="Average",
+        threshold="client_errors_percent",
+        unit=SHARE,
+        meaning="more than {} of the requests are answered with a 4xx status",
+        minutes=5,
+        breaching=3,
+        evaluated=3,
+    ),
+    AlarmRule(
+        name="ModelLatency",
+        metric=VariantMetrics.metric_model_latency,
+        statistic="p99",
+        threshold="model_latency",
+        unit=MICROSECONDS,
+        meaning="one request in a hundred takes more than {} in the container",
+        minutes=1,
+        breaching=5,
+        evaluated=5,
+    ),
+    AlarmRule(
+        name="GpuUtilization",
+        metric=VariantMetrics.metric_gpu_utilization,
+        statistic="Average",
+        threshold="gpu_utilization_percent",
+        unit=OF_EACH_GPU,
+        meaning="the GPUs are busy for more than {} of the time",
+        minutes=5,
+        breaching=3,
+        evaluated=3,
+    ),
+    AlarmRule(
+        name="GpuMemory",
+        metric=VariantMetrics.metric_gpu_memory_utilization,
+        statistic="Maximum",
+        threshold="gpu_memory_percent",
+        unit=OF_EACH_GPU,
+        meaning="more than {} of the GPUs' memory is used on an instance",
+        minutes=5,
+        breaching=3,
+        evaluated=3,
+        fleet=False,
+    ),
+    AlarmRule(
+        name="Memory",
+        metric=VariantMetrics.metric_memory_utilization,
+        statistic="Maximum",
+        threshold="memory_percent",
+        unit=PERCENT,
+        meaning="more than {} of the memory of an instance is used",
+        minutes=5,
+        breaching=3,
+        evaluated=3,
+    ),
+    AlarmRule(
+        name="Disk",
+        metric=VariantMetrics.metric_disk_utilization,
+        statistic="Maximum",
+        threshold="disk_percent",
+        unit=PERCENT,
+        meaning="more than {} of the disk of an instance is used",
+        minutes=5,
+        breaching=3,
+        evaluated=3,
+    ),
+    AlarmRule(
+        name="CacheMisses",
+        metric=VariantMetrics.metric_model_cache_hit,
+        statistic="Average",
+        threshold="cache_hit_percent",
+        unit=SHARE,
+        meaning="less than {} of the requests find their archive loaded",
+        minutes=5,
+        breaching=6,
+        evaluated=6,
+        below=True,
+        fleet=True,
+    ),
+    AlarmRule(
+        name="LoadingWait",
+        metric=VariantMetrics.metric_model_loading_wait_time,
+        statistic="Maximum",
+        threshold="loading_wait",
+        unit=MICROSECONDS,
+        meaning="requests wait more than {} until their archive is loaded",
+        minutes=5,
+        breaching=3,
+        evaluated=3,
+        fleet=True,
+    ),
+)
+
+
+def threshold(rule: AlarmRule, thresholds: AlarmThresholds, variant: EndpointVariant) -> float | None:
+    """The threshold in the metric's own unit, or None where the variant has no such alarm."""
+    model = variant.variant.model
+    value: float | Duration | None = getattr(thresholds, rule.threshold)
+    if value is None or rule.fleet not in (None, model.is_multi_model):
+        return None
+    number = value.to_milliseconds() if isinstance(value, Duration) else value
+    if rule.unit == OF_EACH_GPU:
+        gpus = model.platform.instance.gpu_count
+        return None if gpus is None else number * gpus
+    return number * rule.unit
+
+
+def add_alarms(variant: EndpointVariant, thresholds: AlarmThresholds, runbook: str) -> dict[str, cloudwatch.Alarm]:
+    """Make the alarms of a variant below its child `Alarms`; returns them by name."""
+    platform = variant.variant.model.platform
+    about_gpus = [rule for rule in RULES if rule.unit == OF_EACH_GPU]
+    if platform.instance.gpu_count is None and any(getattr(thresholds, rule.threshold) for rule in about_gpus):
+        Annotations.of(variant).add_warning_v2(
+            GPU_COUNT_WARNING,
+            f"how many GPUs {platform.instance_type} has is in none of this library's sources, and SageMaker's metrics "
+            "are their sum: there is no alarm about GPUs. Add one after a load test, then acknowledge this",
+        )
+    scope = Construct(variant, "Alarms")
+    made = {}
+    for rule in RULES:
+        limit = threshold(rule, thresholds, variant)
+        if limit is None:
+            continue
+        meaning = rule.meaning.format(_text(getattr(thresholds, rule.threshold)))
+        made[rule.name] = cloudwatch.Alarm(
+            scope,
+            rule.name,
+            alarm_description=f"{variant.node.path}: {meaning}. Runbook: {runbook}#{rule.name.lower()}",
+            metric=rule.metric(variant, statistic=rule.statistic, period=Duration.minutes(rule.minutes)),
+            threshold=limit,
+            comparison_operator=cloudwatch.ComparisonOperator.LESS_THAN_THRESHOLD
+            if rule.below
+            else cloudwatch.ComparisonOperator.GREATER_THAN_THRESHOLD,
+            datapoints_to_alarm=rule.breaching,
+            evaluation_periods=rule.evaluated,
+            # Without requests SageMaker publishes no errors and no latencies, and that is no fault.
+            treat_missing_data=cloudwatch.TreatMissingData.NOT_BREACHING,
+        )
+    return made
+
+
+def _text(value: float | Duration) -> str:
+    return value.to_human_string() if isinstance(value, Duration) else f"{value:g} %"
+
+
+def _is_percentage(value: object) -> bool:
+    # A token is a number far below 0; it could not be multiplied by the number of GPUs.
+    return isinstance(value, int | float) and not isinstance(value, bool) and 0 < value < 100

@@ -1,0 +1,198 @@
+"""What a person looks at when an endpoint is slow, fails or costs too much: a section of widgets per variant.
+
+Times are shown in milliseconds and seconds, GPUs in percent of each, shares in percent; SageMaker publishes
+microseconds, sums over the GPUs, and fractions. A line marks what an alarm waits for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+import jsii
+from aws_cdk import Duration, IStableNumberProducer, Lazy
+from aws_cdk import aws_cloudwatch as cloudwatch
+
+from cdk_triton.hosting.endpoints.endpoint_variant import EndpointVariant
+
+__all__ = ["section"]
+
+COLUMNS = 24
+WIDTH = 8
+HEIGHT = 6
+
+PER_MILLISECOND = 1_000
+PER_SECOND = 1_000_000
+"""Microseconds."""
+
+PER_PERCENT = 0.01
+
+Alarms = Mapping[str, cloudwatch.Alarm]
+Widgets = list[cloudwatch.IWidget]
+
+
+def section(variant: EndpointVariant, alarms: Alarms, thresholds: Mapping[str, float]) -> list[Widgets]:
+    """The rows of a variant.
+
+    Args:
+        variant: the variant.
+        alarms: its alarms by name; the row of their states is left out where there are none.
+        thresholds: those of the alarms, in the units that the metrics have.
+    """
+    model = variant.variant.model
+    gpus = model.platform.instance.gpu_count
+    lines = {name: value for name, value in thresholds.items() if name in alarms}
+    title = f"## Variant {variant.variant.variant_name}: {model.platform.label} on {model.platform.instance_type}"
+    rows: list[Widgets] = [[cloudwatch.TextWidget(markdown=title, width=COLUMNS, height=1)]]
+    if alarms:
+        rows.append([cloudwatch.AlarmStatusWidget(alarms=list(alarms.values()), width=COLUMNS, height=3)])
+    rows += [
+        [
+            _graph("Requests", [_label(variant.metric_invocations(), "requests")], _at_a_time(variant)),
+            _latency(variant, lines),
+            _errors(variant),
+        ],
+        [
+            _of_gpus("GPU", variant.metric_gpu_utilization, gpus, lines.get("GpuUtilization")),
+            _of_gpus("GPU memory", variant.metric_gpu_memory_utilization, gpus, lines.get("GpuMemory")),
+            _host(variant, lines),
+        ],
+        [
+            _instances(variant),
+            _graph("Requests per instance", [_label(variant.metric_invocations_per_instance(), "requests")]),
+        ],
+    ]
+    return rows + (_loading(variant, lines) if model.is_multi_model else [])
+
+
+def _at_a_time(variant: EndpointVariant) -> list[cloudwatch.IMetric]:
+    return [_label(variant.metric_concurrent_requests(), "at a time")]
+
+
+def _latency(variant: EndpointVariant, lines: Mapping[str, float]) -> cloudwatch.GraphWidget:
+    percentiles = [
+        _scaled(variant.metric_model_latency(statistic=each), PER_MILLISECOND, f"model {each}")
+        for each in ("p50", "p90", "p99")
+    ]
+    overhead = _scaled(variant.metric_overhead_latency(), PER_MILLISECOND, "overhead, mean")
+    return _graph("Latency, ms", [*percentiles, overhead], marks=_marks(lines.get("ModelLatency"), PER_MILLISECOND))
+
+
+def _errors(variant: EndpointVariant) -> cloudwatch.GraphWidget:
+    return _graph(
+        "Errors",
+        [
+            _label(variant.metric_invocation_4xx_errors(), "4xx"),
+            _label(variant.metric_invocation_5xx_errors(), "5xx"),
+            _label(variant.metric_invocation_model_errors(), "not 2xx in the container"),
+        ],
+    )
+
+
+def _host(variant: EndpointVariant, lines: Mapping[str, float]) -> cloudwatch.GraphWidget:
+    return _graph(
+        "Memory and disk (left), CPU in percent of one vCPU (right)",
+        [
+            _label(variant.metric_memory_utilization(statistic="Maximum"), "memory, fullest"),
+            _label(variant.metric_disk_utilization(statistic="Maximum"), "disk, fullest"),
+        ],
+        [_label(variant.metric_cpu_utilization(), "CPU, mean")],
+        marks=_marks(lines.get("Memory"), label="memory alarm") + _marks(lines.get("Disk"), label="disk alarm"),
+    )
+
+
+def _instances(variant: EndpointVariant) -> cloudwatch.GraphWidget:
+    limits = [
+        cloudwatch.HorizontalAnnotation(value=Lazy.number(_Limit(variant, each)), label=each)
+        for each in ("minimum", "maximum")
+    ]
+    return _graph("Instances that answer", [variant.metric_instance_count()], marks=limits)
+
+
+def _loading(variant: EndpointVariant, lines: Mapping[str, float]) -> list[Widgets]:
+    """The rows of a multi-model endpoint."""
+    waits = [
+        _scaled(variant.metric_model_loading_wait_time(statistic="Maximum"), PER_SECOND, "wait, longest"),
+        _scaled(variant.metric_model_downloading_time(), PER_SECOND, "download, mean"),
+        _scaled(variant.metric_model_loading_time(), PER_SECOND, "load, mean"),
+        _scaled(variant.metric_model_unloading_time(), PER_SECOND, "unload, mean"),
+    ]
+    unloads = _label(variant.metric_model_unloading_time(statistic="SampleCount"), "unloads")
+    return [
+        [
+            _graph("Loaded archives", [_label(variant.metric_loaded_model_count(), "per instance")], [unloads]),
+            _graph(
+                "Requests that find their archive loaded, percent",
+                [_scaled(variant.metric_model_cache_hit(), PER_PERCENT, "cache hits")],
+                marks=_marks(lines.get("CacheMisses"), PER_PERCENT),
+                maximum=100,
+            ),
+            _graph("Loading, s", waits, marks=_marks(lines.get("LoadingWait"), PER_SECOND)),
+        ]
+    ]
+
+
+def _of_gpus(
+    what: str, metric: Callable[..., cloudwatch.Metric], gpus: int | None, line: float | None
+) -> cloudwatch.GraphWidget:
+    mean, highest = metric(statistic="Average"), metric(statistic="Maximum")
+    return _graph(
+        f"{what}, percent, {'sum of all' if gpus is None else 'of each'}",
+        [_scaled(mean, gpus or 1, "mean"), _scaled(highest, gpus or 1, "highest")],
+        marks=_marks(line, gpus or 1),
+    )
+
+
+def _graph(
+    title: str,
+    left: list[cloudwatch.IMetric],
+    right: list[cloudwatch.IMetric] | None = None,
+    *,
+    marks: list[cloudwatch.HorizontalAnnotation] | None = None,
+    maximum: float | None = None,
+) -> cloudwatch.GraphWidget:
+    return cloudwatch.GraphWidget(
+        title=title,
+        left=left,
+        right=right,
+        left_annotations=marks,
+        left_y_axis=cloudwatch.YAxisProps(min=0, max=maximum),
+        right_y_axis=None if right is None else cloudwatch.YAxisProps(min=0),
+        width=WIDTH,
+        height=HEIGHT,
+        period=Duration.minutes(1),
+    )
+
+
+def _label(metric: cloudwatch.Metric, label: str) -> cloudwatch.IMetric:
+    return metric.with_(label=label)
+
+
+def _scaled(metric: cloudwatch.Metric, unit: float, label: str) -> cloudwatch.IMetric:
+    # An identifier of its own: within a widget, one may stand for one metric only.
+    identifier = f"m_{metric.metric_name}_{metric.statistic}"
+    return cloudwatch.MathExpression(
+        expression=f"{identifier} / {unit}",
+        using_metrics={identifier: metric},
+        label=label,
+        period=Duration.minutes(1),
+    )
+
+
+def _marks(line: float | None, unit: float = 1, label: str = "alarm") -> list[cloudwatch.HorizontalAnnotation]:
+    return [] if line is None else [cloudwatch.HorizontalAnnotation(value=line / unit, label=label)]
+
+
+@jsii.implements(IStableNumberProducer)
+class _Limit:
+    """A limit of a variant's instance count, which may be scaled after the dashboard was made."""
+
+    def __init__(self, variant: EndpointVariant, which: str) -> None:
+        self._variant = variant
+        self._which = which
+
+    @jsii.member(jsii_name="produce")
+    def produce(self) -> float:
+        scaled = self._variant.scalable_instance_count
+        if scaled is None:
+            return self._variant.variant.initial_instance_count
+        return scaled.min_capacity if self._which == "minimum" else scaled.max_capacity

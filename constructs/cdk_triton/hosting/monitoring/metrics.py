@@ -1,0 +1,225 @@
+"""Which metrics SageMaker publishes of a variant: facts. What to watch, and when to worry, is `monitoring`'s opinion.
+
+Source of names, namespaces, units and meanings: "Amazon SageMaker AI metrics in Amazon CloudWatch" in SageMaker's
+developer guide, read in November 2026. All have the dimensions `EndpointName` and `VariantName`, those of a multi-model
+endpoint too: there is none per target model.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from aws_cdk import Duration
+from aws_cdk import aws_cloudwatch as cloudwatch
+
+from cdk_triton.hosting.endpoints.variant import check_sagemaker_name
+
+__all__ = ["EndpointMetrics", "VariantMetrics"]
+
+INVOCATIONS = "AWS/SageMaker"
+"""The namespace of what callers see, and of what a multi-model endpoint loads for them."""
+
+INSTANCES = "/aws/sagemaker/Endpoints"
+"""The namespace of what instances use."""
+
+
+class VariantMetrics:
+    """The metrics of one variant of an endpoint, as methods; SageMaker publishes each once a minute.
+
+    Every method takes the statistic, as CloudWatch writes it (`Sum`, `p99`), and the period of a datapoint, by default
+    a minute. SageMaker documents percentiles of the model latency only.
+    """
+
+    @property
+    @abstractmethod
+    def metric_dimensions(self) -> Mapping[str, str]:
+        """`EndpointName` and `VariantName`."""
+
+    def metric(
+        self, metric_name: str, *, namespace: str = INVOCATIONS, statistic: str = "Sum", period: Duration | None = None
+    ) -> cloudwatch.Metric:
+        """Any metric of the variant.
+
+        Args:
+            metric_name: as SageMaker calls it.
+            namespace: where it is.
+            statistic: as CloudWatch writes it, such as `Sum` or `p99`.
+            period: of one datapoint; by default a minute.
+        """
+        return cloudwatch.Metric(
+            namespace=namespace,
+            metric_name=metric_name,
+            dimensions_map=self.metric_dimensions,
+            statistic=statistic,
+            period=_minute(period),
+        )
+
+    # What callers see.
+
+    def metric_invocations(self, *, statistic: str = "Sum", period: Duration | None = None) -> cloudwatch.Metric:
+        """How many requests the variant got."""
+        return self.metric("Invocations", statistic=statistic, period=period)
+
+    def metric_invocations_per_instance(
+        self, *, statistic: str = "Sum", period: Duration | None = None
+    ) -> cloudwatch.Metric:
+        """How many requests each of its instances got; SageMaker documents the sum only."""
+        return self.metric("InvocationsPerInstance", statistic=statistic, period=period)
+
+    def metric_concurrent_requests(
+        self, *, statistic: str = "Maximum", period: Duration | None = None
+    ) -> cloudwatch.Metric:
+        """How many requests were under way at a time; SageMaker documents minimum and maximum only."""
+        return self.metric("ConcurrentRequestsPerModel", statistic=statistic, period=period)
+
+    def metric_model_latency(self, *, statistic: str = "Average", period: Duration | None = None) -> cloudwatch.Metric:
+        """How long the container took to answer, with the way to it and back; in microseconds."""
+        return self.metric("ModelLatency", statistic=statistic, period=period)
+
+    def metric_overhead_latency(
+        self, *, statistic: str = "Average", period: Duration | None = None
+    ) -> cloudwatch.Metric:
+        """How long a request was with SageMaker beside that; in microseconds."""
+        return self.metric("OverheadLatency", statistic=statistic, period=period)
+
+    def metric_invocation_4xx_errors(
+        self, *, statistic: str = "Sum", period: Duration | None = None
+    ) -> cloudwatch.Metric:
+        """How many requests were answered with a 4xx status; the average is their share, from 0 to 1."""
+        return self.metric("Invocation4XXErrors", statistic=statistic, period=period)
+
+    def metric_invocation_5xx_errors(
+        self, *, statistic: str = "Sum", period: Duration | None = None
+    ) -> cloudwatch.Metric:
+        """How many requests were answered with a 5xx status; the average is their share, from 0 to 1."""
+        return self.metric("Invocation5XXErrors", statistic=statistic, period=period)
+
+    def metric_invocation_model_errors(
+        self, *, statistic: str = "Sum", period: Duration | None = None
+    ) -> cloudwatch.Metric:
+        """How many requests the container did not answer with 2xx; the average is their share, from 0 to 1.
+
+        They are those with a 4xx or 5xx status, and those that timed out or broke off.
+        """
+        return self.metric("InvocationModelErrors", statistic=statistic, period=period)
+
+    def metric_instance_count(self, *, period: Duration | None = None) -> cloudwatch.MathExpression:
+        """How many instances answered, as far as there were requests.
+
+        SageMaker publishes no count; but it counts each request as 1 in `Invocations`, and as 1 divided by the number
+        of active instances in `InvocationsPerInstance`.
+        """
+        return cloudwatch.MathExpression(
+            expression="invocations / perInstance",
+            using_metrics={
+                "invocations": self.metric_invocations(period=period),
+                "perInstance": self.metric_invocations_per_instance(period=period),
+            },
+            label="instances",
+            period=_minute(period),
+        )
+
+    # What instances use. The average is that of the instances.
+
+    def metric_cpu_utilization(
+        self, *, statistic: str = "Average", period: Duration | None = None
+    ) -> cloudwatch.Metric:
+        """Percent of one vCPU: the sum of all of an instance, so that four busy ones are 400."""
+        return self.metric("CPUUtilization", namespace=INSTANCES, statistic=statistic, period=period)
+
+    def metric_memory_utilization(
+        self, *, statistic: str = "Average", period: Duration | None = None
+    ) -> cloudwatch.Metric:
+        """Percent of an instance's memory, 0 to 100."""
+        return self.metric("MemoryUtilization", namespace=INSTANCES, statistic=statistic, period=period)
+
+    def metric_gpu_utilization(
+        self, *, statistic: str = "Average", period: Duration | None = None
+    ) -> cloudwatch.Metric:
+        """Percent of one GPU: the sum of all of an instance, so that four busy ones are 400."""
+        return self.metric("GPUUtilization", namespace=INSTANCES, statistic=statistic, period=period)
+
+    def metric_gpu_memory_utilization(
+        self, *, statistic: str = "Average", period: Duration | None = None
+    ) -> cloudwatch.Metric:
+        """Percent of one GPU's memory: the sum of all of an instance, so that four full ones are 400."""
+        return self.metric("GPUMemoryUtilization", namespace=INSTANCES, statistic=statistic, period=period)
+
+    def metric_disk_utilization(
+        self, *, statistic: str = "Average", period: Duration | None = None
+    ) -> cloudwatch.Metric:
+        """Percent of an instance's disk, 0 to 100."""
+        return self.metric("DiskUtilization", namespace=INSTANCES, statistic=statistic, period=period)
+
+    # What a multi-model endpoint loads.
+
+    def metric_loaded_model_count(
+        self, *, statistic: str = "Average", period: Duration | None = None
+    ) -> cloudwatch.Metric:
+        """How many archives an instance has loaded; the sum counts an archive once per instance."""
+        return self.metric("LoadedModelCount", namespace=INSTANCES, statistic=statistic, period=period)
+
+    def metric_model_cache_hit(
+        self, *, statistic: str = "Average", period: Duration | None = None
+    ) -> cloudwatch.Metric:
+        """The share of requests, from 0 to 1, whose archive was loaded already; the sum is their number."""
+        return self.metric("ModelCacheHit", statistic=statistic, period=period)
+
+    def metric_model_loading_wait_time(
+        self, *, statistic: str = "Average", period: Duration | None = None
+    ) -> cloudwatch.Metric:
+        """How long a request waited until its archive was downloaded and loaded; in microseconds."""
+        return self.metric("ModelLoadingWaitTime", statistic=statistic, period=period)
+
+    def metric_model_downloading_time(
+        self, *, statistic: str = "Average", period: Duration | None = None
+    ) -> cloudwatch.Metric:
+        """How long the download of an archive took; in microseconds."""
+        return self.metric("ModelDownloadingTime", statistic=statistic, period=period)
+
+    def metric_model_loading_time(
+        self, *, statistic: str = "Average", period: Duration | None = None
+    ) -> cloudwatch.Metric:
+        """How long the container took to load an archive; in microseconds."""
+        return self.metric("ModelLoadingTime", statistic=statistic, period=period)
+
+    def metric_model_unloading_time(
+        self, *, statistic: str = "Average", period: Duration | None = None
+    ) -> cloudwatch.Metric:
+        """How long the container took to unload an archive; in microseconds. `SampleCount` is how many it unloaded."""
+        return self.metric("ModelUnloadingTime", statistic=statistic, period=period)
+
+
+@dataclass(frozen=True, kw_only=True)
+class EndpointMetrics(VariantMetrics):
+    """The metrics of a variant by name, for an endpoint of another stack or one that is not made yet.
+
+    Alarms that roll an endpoint back are an example of the latter: the endpoint names them, so that they cannot take
+    its name from it.
+
+    Attributes:
+        endpoint_name: the endpoint's name.
+        variant_name: the variant's name.
+
+    Raises:
+        ConfigurationError: a name is none that SageMaker would take.
+    """
+
+    endpoint_name: str
+    variant_name: str = "AllTraffic"
+
+    def __post_init__(self) -> None:
+        """Refuse a name that no metric can have."""
+        check_sagemaker_name(self.endpoint_name, "endpoint_name")
+        check_sagemaker_name(self.variant_name, "variant_name")
+
+    @property
+    def metric_dimensions(self) -> Mapping[str, str]:
+        """`EndpointName` and `VariantName`."""
+        return {"EndpointName": self.endpoint_name, "VariantName": self.variant_name}
+
+
+def _minute(period: Duration | None) -> Duration:
+    return Duration.minutes(1) if period is None else period

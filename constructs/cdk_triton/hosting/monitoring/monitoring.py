@@ -1,0 +1,91 @@
+"""`EndpointMonitoring`: dashboard, alarms and the retention of logs of one endpoint."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
+
+from aws_cdk import Stack
+from aws_cdk import aws_cloudwatch as cloudwatch
+from aws_cdk import aws_cloudwatch_actions as cloudwatch_actions
+from aws_cdk import aws_iam as iam
+from aws_cdk import aws_logs as logs
+from aws_cdk import aws_sns as sns
+from constructs import Construct
+
+from cdk_triton.errors import ConfigurationError
+from cdk_triton.hosting.endpoints.endpoint_variant import EndpointVariant
+from cdk_triton.hosting.monitoring.alarms import RULES, AlarmThresholds, add_alarms, threshold
+from cdk_triton.hosting.monitoring.dashboard import COLUMNS, section
+from cdk_triton.hosting.monitoring.log_retention import DAYS, LogRetention, log_group_name
+
+__all__ = ["RUNBOOK", "EndpointMonitoring"]
+
+RUNBOOK = "docs/monitoring.md"
+"""The page with a section per alarm, in the sources of this library."""
+
+
+class EndpointMonitoring(Construct):
+    """What `TritonEndpoint.monitor` returns.
+
+    Attributes:
+        dashboard: one for the endpoint, with a section per variant.
+        alarms: by the variant's name, then by the alarm's. A shadow variant has none: nobody gets its answers.
+
+    Args:
+        scope: the endpoint.
+        id: the construct's id.
+        endpoint_name: the endpoint's name; may be a token.
+        variants: the production variants.
+        shadow: the shadow variant.
+        topic: where every alarm is published.
+        thresholds: what the alarms wait for.
+        log_retention: how long the logs are kept.
+        runbook: the page that alarms and dashboard link to.
+    """
+
+    def __init__(
+        self,
+        scope: Construct,
+        id: str,  # noqa: A002 - CDK's name
+        *,
+        endpoint_name: str,
+        variants: Sequence[EndpointVariant],
+        shadow: EndpointVariant | None = None,
+        topic: sns.ITopic | None = None,
+        thresholds: AlarmThresholds | None = None,
+        log_retention: logs.RetentionDays = logs.RetentionDays.THREE_MONTHS,
+        runbook: str = RUNBOOK,
+    ) -> None:
+        if not runbook or "#" in runbook:
+            raise ConfigurationError(
+                f"runbook is {runbook!r}: use the address of a page, to which '#' and the alarm's name are added"
+            )
+        if log_retention not in {*DAYS, logs.RetentionDays.INFINITE}:
+            raise ConfigurationError(
+                f"log_retention is {log_retention!r}, and CloudWatch Logs keeps logs for certain numbers of days only: "
+                "use one of aws_logs.RetentionDays, such as RetentionDays.THREE_MONTHS"
+            )
+        super().__init__(scope, id)
+        limits = AlarmThresholds() if thresholds is None else thresholds
+        self.alarms: Mapping[str, Mapping[str, cloudwatch.Alarm]] = MappingProxyType(
+            {each.variant.variant_name: MappingProxyType(add_alarms(each, limits, runbook)) for each in variants}
+        )
+        if topic is not None:
+            # A topic whose policy says anything, such as that it wants TLS, has no default policy that lets alarms in.
+            # The condition is that of "Example cases for Amazon SNS access control", and holds for the topic's key too.
+            account = {"StringEquals": {"aws:SourceAccount": Stack.of(self).account}}
+            topic.grant_publish(iam.ServicePrincipal("cloudwatch.amazonaws.com", conditions=account))
+            action = cloudwatch_actions.SnsAction(topic)
+            for alarm in (alarm for alarms in self.alarms.values() for alarm in alarms.values()):
+                alarm.add_alarm_action(action)
+        group = log_group_name(endpoint_name)
+        links = f"# {endpoint_name}\nLogs: `{group}`. Runbook: {runbook}"
+        self.dashboard = cloudwatch.Dashboard(self, "Dashboard")
+        self.dashboard.add_widgets(cloudwatch.TextWidget(markdown=links, width=COLUMNS, height=2))
+        for each in [*variants, *([] if shadow is None else [shadow])]:
+            values = {rule.name: value for rule in RULES if (value := threshold(rule, limits, each)) is not None}
+            for row in section(each, self.alarms.get(each.variant.variant_name, {}), values):
+                self.dashboard.add_widgets(*row)
+        if log_retention is not logs.RetentionDays.INFINITE:
+            LogRetention(self, "LogRetention", log_group_name=group, retention=log_retention)

@@ -1,0 +1,1 @@
+"""Auto-scaling of a variant's instances."""

@@ -1,0 +1,103 @@
+"""Refuses limits and targets of scaling that contradict themselves; the service would say so late, or never."""
+
+from __future__ import annotations
+
+import math
+from typing import Final
+
+import jsii
+from aws_cdk import Annotations, IAspect, Stack
+from aws_cdk import aws_applicationautoscaling as autoscaling
+from constructs import IConstruct
+
+from cdk_triton.errors import ConfigurationError
+from cdk_triton.hosting.endpoints.variant import TritonVariant
+from cdk_triton.hosting.literals import is_token, is_whole
+
+__all__ = ["NothingScales", "check_capacities", "check_number", "check_scheduled"]
+
+NOTHING_SCALES_WARNING: Final = "cdk-triton:NothingScales"
+
+
+def check_capacities(variant: TritonVariant, min_capacity: int, max_capacity: int) -> None:
+    """Refuse limits that a variant cannot have.
+
+    Raises:
+        ConfigurationError: they contradict each other or the initial count, or allow no instance.
+    """
+    what, initial = f"variant {variant.variant_name}", variant.initial_instance_count
+    _check_capacity(f"min_capacity of {what}", min_capacity)
+    _check_capacity(f"max_capacity of {what}", max_capacity)
+    _check_order(what, min_capacity, max_capacity)
+    if any(map(is_token, (min_capacity, max_capacity, initial))):
+        return
+    if not min_capacity <= initial <= max_capacity:
+        raise ConfigurationError(
+            f"{what} begins with an initial_instance_count of {initial} and scales between {min_capacity} and "
+            f"{max_capacity}: begin within these limits"
+        )
+
+
+def check_scheduled(what: str, scheduled: tuple[int | None, int | None], standing: tuple[int, int]) -> None:
+    """Refuse limits from a schedule on that contradict each other; one that is left out is that of the target.
+
+    Application Auto Scaling refuses a minimum above the maximum only when the time has come.
+
+    Raises:
+        ConfigurationError: they do, or they allow no instance.
+    """
+    for name, capacity in zip(("min_capacity", "max_capacity"), scheduled, strict=True):
+        if capacity is not None:
+            _check_capacity(f"{name} of {what}", capacity)
+    low, high = (own if given is None else given for given, own in zip(scheduled, standing, strict=True))
+    _check_order(what, low, high)
+
+
+def check_number(what: str, number: float, *, at_most: float = math.inf) -> None:
+    """Refuse what is no positive number, or is above `at_most`.
+
+    Raises:
+        ConfigurationError: it is.
+    """
+    if isinstance(number, bool) or not isinstance(number, int | float) or is_token(number):
+        raise ConfigurationError(f"{what} is {number!r}: the target is computed from it, so give a number")
+    if not (math.isfinite(number) and 0 < number <= at_most):
+        allowed = "a positive number" if math.isinf(at_most) else f"a number above 0 and at most {at_most:g}"
+        raise ConfigurationError(f"{what} is {number!r}: use {allowed}")
+
+
+@jsii.implements(IAspect)
+class NothingScales:
+    """Warns, when the app is complete, of a scalable target that no policy and no schedule makes use of.
+
+    Equal limits need none: registering the target sets the number (API reference, RegisterScalableTarget).
+    """
+
+    def visit(self, node: IConstruct) -> None:
+        """Look at one construct."""
+        if not isinstance(node, autoscaling.CfnScalableTarget) or node.node.scope is None:
+            return
+        policies = [c for c in node.node.scope.node.find_all() if isinstance(c, autoscaling.CfnScalingPolicy)]
+        fixed = node.min_capacity == node.max_capacity
+        if not fixed and not policies and not Stack.of(node).resolve(node.scheduled_actions):
+            Annotations.of(node).add_warning_v2(
+                NOTHING_SCALES_WARNING,
+                "the number of instances has limits, and nothing scales it within them: call a scale_on_ method of "
+                "what auto_scale_instance_count returned, or acknowledge this",
+            )
+
+
+def _check_capacity(what: str, capacity: int) -> None:
+    if not is_whole(capacity, 1):
+        raise ConfigurationError(
+            f"{what} is {capacity!r}: use a whole number of instances, at least 1; a real-time variant with a model "
+            "does not run on none"
+        )
+
+
+def _check_order(what: str, low: int, high: int) -> None:
+    if not is_token(low) and not is_token(high) and low > high:
+        raise ConfigurationError(
+            f"{what} would scale between min_capacity {low} and max_capacity {high}: raise max_capacity or lower "
+            "min_capacity"
+        )

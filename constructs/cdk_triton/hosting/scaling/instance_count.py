@@ -1,0 +1,445 @@
+"""`ScalableInstanceCount`: the number of instances of one variant, and what makes it follow the load.
+
+Every number stands beside the rule that it comes from. Sources: SageMaker's developer guide ("Automatic scaling of
+Amazon SageMaker AI models") and the user guide of Application Auto Scaling, which does the scaling.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from aws_cdk import Annotations, Aspects, Duration, Stack, TimeZone
+from aws_cdk import aws_applicationautoscaling as autoscaling
+from aws_cdk import aws_cloudwatch as cloudwatch
+from aws_cdk import aws_iam as iam
+from aws_cdk import aws_sagemaker as sagemaker
+from constructs import Construct
+
+from cdk_triton.errors import ConfigurationError
+from cdk_triton.hosting.endpoints.variant import TritonVariant
+from cdk_triton.hosting.monitoring.metrics import INSTANCES, VariantMetrics
+from cdk_triton.hosting.scaling.checks import (
+    NothingScales,
+    check_capacities,
+    check_number,
+    check_scheduled,
+)
+from cdk_triton.hosting.scaling.steps import check_steps, set_scale_in_cooldown
+
+__all__ = ["ScalableInstanceCount"]
+
+SCALE_OUT_COOLDOWN_SECONDS = 300
+"""What Application Auto Scaling takes for endpoint variants by default; a GPU instance is up in about that time."""
+
+SCALE_IN_COOLDOWN_SECONDS = 600
+"""Twice the service's default: an instance that is taken away too early is missed for as long as the next one needs to
+start, to download its archive and to load it."""
+
+SAFETY_FACTOR = 0.5
+"""Where the developer guide advises to begin ("Load testing your auto scaling configuration")."""
+
+PERCENT = 100
+
+NEVER_SCALES_OUT_WARNING = "cdk-triton:NeverScalesOut"
+MEMORY_OF_FLEET_WARNING = "cdk-triton:GpuMemoryOfFleet"
+
+
+class ScalableInstanceCount(Construct):
+    """What `auto_scale_instance_count` returns: the limits of a variant's instance count, to which policies are added.
+
+    With several policies the variant grows as soon as one of them asks for it, and shrinks when all of them do. Only
+    the steps of `scale_on_metric` take instances away whatever the others say (API reference, PutScalingPolicy).
+
+    A deployment does not undo what was scaled: the endpoint keeps its instance counts when it is updated. SageMaker
+    refuses to change the instance type of a scaled variant; the guide's page on scaling shows the two steps.
+
+    Attributes:
+        min_capacity: instances at least.
+        max_capacity: instances at most.
+        scalable_target: the CDK's construct behind it, for policies that are not offered here.
+
+    Args:
+        scope: the variant's construct.
+        id: the construct's id.
+        endpoint: the L1 of the endpoint.
+        variant: what is scaled.
+        metrics: of the variant.
+        min_capacity: instances at least, 1 or more.
+        max_capacity: instances at most.
+
+    Raises:
+        ConfigurationError: the limits contradict each other or the variant's initial count, or allow no instance.
+    """
+
+    def __init__(
+        self,
+        scope: Construct,
+        id: str,  # noqa: A002 - CDK's name
+        *,
+        endpoint: sagemaker.CfnEndpoint,
+        variant: TritonVariant,
+        metrics: VariantMetrics,
+        min_capacity: int,
+        max_capacity: int,
+    ) -> None:
+        check_capacities(variant, min_capacity, max_capacity)
+        super().__init__(scope, id)
+        self.min_capacity = min_capacity
+        self.max_capacity = max_capacity
+        self._variant = variant
+        self._metrics = metrics
+        self._tracked: set[str] = set()
+        self._scheduled: set[str] = set()
+        self.scalable_target = autoscaling.ScalableTarget(
+            self,
+            "Resource",
+            service_namespace=autoscaling.ServiceNamespace.SAGEMAKER,
+            scalable_dimension="sagemaker:variant:DesiredInstanceCount",
+            resource_id=f"endpoint/{endpoint.attr_endpoint_name}/variant/{variant.variant_name}",
+            min_capacity=min_capacity,
+            max_capacity=max_capacity,
+            role=_service_linked_role(self),
+        )
+        target = self.scalable_target.node.default_child
+        assert target is not None  # noqa: S101  the CDK's construct has one
+        # Application Auto Scaling refuses a variant that does not exist, and SageMaker the deletion of an endpoint
+        # whose variants are still registered by somebody who may not deregister them.
+        target.node.add_dependency(endpoint)
+        self.node.default_child = target
+        Aspects.of(self.scalable_target).add(NothingScales())
+
+    def scale_on_invocations(
+        self,
+        id: str,  # noqa: A002 - CDK's name
+        *,
+        max_requests_per_second: float,
+        safety_factor: float = SAFETY_FACTOR,
+        scale_in_cooldown: Duration | None = None,
+        scale_out_cooldown: Duration | None = None,
+    ) -> autoscaling.TargetTrackingScalingPolicy:
+        """Hold the requests per instance at a share of what one instance can answer: the best signal for most models.
+
+        SageMaker's metric counts per minute, so the target is
+        `max_requests_per_second * safety_factor * 60` ("Load testing your auto scaling configuration").
+
+        Args:
+            id: the policy's id.
+            max_requests_per_second: what one instance answers at most, from a load test.
+            safety_factor: the share of it to aim at, above 0 and at most 1.
+            scale_in_cooldown: pause after instances were taken away; 10 minutes by default.
+            scale_out_cooldown: pause after instances were added; 5 minutes by default.
+
+        Raises:
+            ConfigurationError: a number is out of its range, or the variant scales on its invocations already.
+        """
+        check_number("max_requests_per_second", max_requests_per_second)
+        check_number("safety_factor", safety_factor, at_most=1)
+        return self._track(
+            id,
+            "invocations",
+            _rounded(max_requests_per_second * safety_factor * 60),
+            autoscaling.PredefinedMetric.SAGEMAKER_VARIANT_INVOCATIONS_PER_INSTANCE,
+            scale_in_cooldown,
+            scale_out_cooldown,
+        )
+
+    def scale_on_concurrent_requests(
+        self,
+        id: str,  # noqa: A002 - CDK's name
+        *,
+        target_concurrent_requests: float,
+        scale_in_cooldown: Duration | None = None,
+        scale_out_cooldown: Duration | None = None,
+    ) -> autoscaling.TargetTrackingScalingPolicy:
+        """Hold the requests that one instance works on or has queued: the fastest signal.
+
+        SageMaker publishes it every 10 seconds rather than every minute ("Define a scaling policy", high-resolution
+        metrics). Scaling in is no faster than with others.
+
+        Args:
+            id: the policy's id.
+            target_concurrent_requests: requests per instance, those that wait in Triton's queue included.
+            scale_in_cooldown: pause after instances were taken away; 10 minutes by default.
+            scale_out_cooldown: pause after instances were added; 5 minutes by default.
+
+        Raises:
+            ConfigurationError: the target is not positive, or the variant scales on concurrent requests already.
+        """
+        check_number("target_concurrent_requests", target_concurrent_requests)
+        return self._track(
+            id,
+            "concurrent requests",
+            target_concurrent_requests,
+            autoscaling.PredefinedMetric.SAGEMAKER_VARIANT_CONCURRENT_REQUESTS_PER_MODEL_HIGH_RESOLUTION,
+            scale_in_cooldown,
+            scale_out_cooldown,
+        )
+
+    def scale_on_gpu_utilization(
+        self,
+        id: str,  # noqa: A002 - CDK's name
+        *,
+        target_utilization_percent: float,
+        scale_in_cooldown: Duration | None = None,
+        scale_out_cooldown: Duration | None = None,
+    ) -> autoscaling.TargetTrackingScalingPolicy:
+        """Hold the utilisation of the GPUs.
+
+        SageMaker's metric is the sum over the GPUs of an instance, 0 to 400 with four of them, so the percentage is
+        multiplied by the GPU count (re:Post, "sagemaker-cpu-gpu-utilization-100").
+
+        Args:
+            id: the policy's id.
+            target_utilization_percent: of one GPU, above 0 and at most 100, whatever the number of GPUs.
+            scale_in_cooldown: pause after instances were taken away; 10 minutes by default.
+            scale_out_cooldown: pause after instances were added; 5 minutes by default.
+
+        Raises:
+            ConfigurationError: the target is out of its range, the number of GPUs is not known, or the variant scales
+                on this metric already.
+        """
+        return self._track_utilization(
+            id,
+            "GPUUtilization",
+            target_utilization_percent,
+            self._variant.model.platform.gpu_count,
+            scale_in_cooldown,
+            scale_out_cooldown,
+        )
+
+    def scale_on_gpu_memory_utilization(
+        self,
+        id: str,  # noqa: A002 - CDK's name
+        *,
+        target_utilization_percent: float,
+        scale_in_cooldown: Duration | None = None,
+        scale_out_cooldown: Duration | None = None,
+    ) -> autoscaling.TargetTrackingScalingPolicy:
+        """Hold the share of GPU memory in use, where memory grows with the requests.
+
+        Models take most of their memory when they are loaded and keep it, so that another instance rarely lowers the
+        share; with a multi-model endpoint, whose instances fill up with models, this gives a warning. The metric is
+        summed over the GPUs like `GPUUtilization`.
+
+        Args:
+            id: the policy's id.
+            target_utilization_percent: of one GPU, above 0 and at most 100, whatever the number of GPUs.
+            scale_in_cooldown: pause after instances were taken away; 10 minutes by default.
+            scale_out_cooldown: pause after instances were added; 5 minutes by default.
+
+        Raises:
+            ConfigurationError: the target is out of its range, the number of GPUs is not known, or the variant scales
+                on this metric already.
+        """
+        policy = self._track_utilization(
+            id,
+            "GPUMemoryUtilization",
+            target_utilization_percent,
+            self._variant.model.platform.gpu_count,
+            scale_in_cooldown,
+            scale_out_cooldown,
+        )
+        if self._variant.model.is_multi_model:
+            Annotations.of(self).add_warning_v2(
+                MEMORY_OF_FLEET_WARNING,
+                f"variant {self._variant.variant_name} scales on the GPU memory of a multi-model endpoint: its "
+                "instances keep models in memory until it is full, whatever the load, and a new instance loads them "
+                "too. Scale on invocations or concurrent requests, or acknowledge this",
+            )
+        return policy
+
+    def scale_on_cpu_utilization(
+        self,
+        id: str,  # noqa: A002 - CDK's name
+        *,
+        target_utilization_percent: float,
+        scale_in_cooldown: Duration | None = None,
+        scale_out_cooldown: Duration | None = None,
+    ) -> autoscaling.TargetTrackingScalingPolicy:
+        """Hold the utilisation of the vCPUs, where Python or pre-processing on the CPU is the bottleneck.
+
+        SageMaker's metric is the sum over the vCPUs of an instance, 0 to 800 with eight of them, so the percentage is
+        multiplied by the vCPU count (re:Post, "sagemaker-cpu-gpu-utilization-100"). One busy Python process is 100 of
+        that sum: on eight vCPUs, 12.5 percent.
+
+        Args:
+            id: the policy's id.
+            target_utilization_percent: of one vCPU, above 0 and at most 100, whatever the number of vCPUs.
+            scale_in_cooldown: pause after instances were taken away; 10 minutes by default.
+            scale_out_cooldown: pause after instances were added; 5 minutes by default.
+
+        Raises:
+            ConfigurationError: the target is out of its range, or the variant scales on this metric already.
+        """
+        return self._track_utilization(
+            id,
+            "CPUUtilization",
+            target_utilization_percent,
+            self._variant.model.platform.instance.vcpu_count,
+            scale_in_cooldown,
+            scale_out_cooldown,
+        )
+
+    def scale_on_schedule(
+        self,
+        id: str,  # noqa: A002 - CDK's name
+        *,
+        schedule: autoscaling.Schedule,
+        min_capacity: int | None = None,
+        max_capacity: int | None = None,
+        time_zone: TimeZone | None = None,
+    ) -> None:
+        """Set other limits at times that are known before; between them the policies go on.
+
+        Args:
+            id: the name of the action, unique within the variant.
+            schedule: when, in UTC unless there is a time zone.
+            min_capacity: instances at least from then on; None leaves the limit.
+            max_capacity: instances at most from then on; None leaves the limit.
+            time_zone: of a `cron` or `at` schedule; it follows daylight saving time.
+
+        Raises:
+            ConfigurationError: no limit is given, limits contradict each other or allow no instance, a rate has a time
+                zone, or the name is taken.
+        """
+        what = f"schedule {id!r} of variant {self._variant.variant_name}"
+        if id in self._scheduled:
+            raise ConfigurationError(
+                f"variant {self._variant.variant_name} has two schedules called {id!r}: give each a name of its own"
+            )
+        if min_capacity is None and max_capacity is None:
+            raise ConfigurationError(f"{what} changes nothing: give min_capacity, max_capacity or both")
+        if time_zone is not None and schedule.expression_string.startswith("rate("):
+            raise ConfigurationError(
+                f"{what} has the time zone {time_zone.timezone_name} and is {schedule.expression_string}, which has no "
+                "time of day: use Schedule.cron or Schedule.at, or leave time_zone out"
+            )
+        check_scheduled(what, (min_capacity, max_capacity), (self.min_capacity, self.max_capacity))
+        self._scheduled.add(id)
+        self.scalable_target.scale_on_schedule(
+            id, schedule=schedule, min_capacity=min_capacity, max_capacity=max_capacity, time_zone=time_zone
+        )
+
+    def scale_on_metric(
+        self,
+        id: str,  # noqa: A002 - CDK's name
+        *,
+        metric: cloudwatch.IMetric,
+        scaling_steps: Sequence[autoscaling.ScalingInterval],
+        evaluation_periods: int | None = None,
+        datapoints_to_alarm: int | None = None,
+        scale_in_cooldown: Duration | None = None,
+        scale_out_cooldown: Duration | None = None,
+    ) -> autoscaling.StepScalingPolicy:
+        """Add or take away instances by the steps of any metric, mathematical expressions included.
+
+        Beside a policy that holds a target, give steps that add instances only: those that take some away do not wait
+        until the other policy is ready to, which then may add them again (API reference, PutScalingPolicy).
+
+        Args:
+            id: the policy's id.
+            metric: the metric; its period is that of the alarms, so 1 minute where it should be quick.
+            scaling_steps: 2 to 40 intervals of the metric, each with the instances to add, or to take away where
+                `change` is negative. One gap between them is where nothing happens.
+            evaluation_periods: periods that are looked at; 1 by default.
+            datapoints_to_alarm: periods among them that must be in the interval; all by default.
+            scale_in_cooldown: pause after instances were taken away; 10 minutes by default.
+            scale_out_cooldown: pause after instances were added; 5 minutes by default.
+
+        Raises:
+            ConfigurationError: there are too few or too many steps, or none changes anything.
+        """
+        check_steps(f"policy {id!r} of variant {self._variant.variant_name}", scaling_steps)
+        policy = self.scalable_target.scale_on_metric(
+            id,
+            metric=metric,
+            scaling_steps=scaling_steps,
+            evaluation_periods=evaluation_periods,
+            datapoints_to_alarm=datapoints_to_alarm,
+            cooldown=_cooldown(scale_out_cooldown, SCALE_OUT_COOLDOWN_SECONDS),
+        )
+        set_scale_in_cooldown(policy, _cooldown(scale_in_cooldown, SCALE_IN_COOLDOWN_SECONDS))
+        return policy
+
+    def _track_utilization(
+        self,
+        policy_id: str,
+        metric_name: str,
+        percent: float,
+        units: int,
+        scale_in_cooldown: Duration | None,
+        scale_out_cooldown: Duration | None,
+    ) -> autoscaling.TargetTrackingScalingPolicy:
+        """Track a metric that is the sum over so many units of an instance, each 0 to 100."""
+        check_number("target_utilization_percent", percent, at_most=PERCENT)
+        metric = self._metrics.metric(metric_name, namespace=INSTANCES, statistic="Average")
+        policy = self._track(
+            policy_id,
+            metric_name,
+            _rounded(percent * units),
+            metric.with_(unit=cloudwatch.Unit.PERCENT),
+            scale_in_cooldown,
+            scale_out_cooldown,
+        )
+        if percent == PERCENT:
+            Annotations.of(self).add_warning_v2(
+                NEVER_SCALES_OUT_WARNING,
+                f"variant {self._variant.variant_name} scales on {metric_name} with a target of 100 percent: instances "
+                "are added above the target, which cannot be exceeded. Choose a lower one, or acknowledge this",
+            )
+        return policy
+
+    def _track(
+        self,
+        policy_id: str,
+        what: str,
+        target: float,
+        metric: autoscaling.PredefinedMetric | cloudwatch.Metric,
+        scale_in_cooldown: Duration | None,
+        scale_out_cooldown: Duration | None,
+    ) -> autoscaling.TargetTrackingScalingPolicy:
+        """Add a target tracking policy.
+
+        Application Auto Scaling takes several of them where each has another metric ("Target tracking scaling
+        policies").
+        """
+        if what in self._tracked:
+            raise ConfigurationError(
+                f"variant {self._variant.variant_name} scales on {what} already: one policy can follow a metric, leave "
+                f"{policy_id!r} out"
+            )
+        policy = self.scalable_target.scale_to_track_metric(
+            policy_id,
+            target_value=target,
+            predefined_metric=metric if isinstance(metric, autoscaling.PredefinedMetric) else None,
+            custom_metric=metric if isinstance(metric, cloudwatch.Metric) else None,
+            scale_in_cooldown=_cooldown(scale_in_cooldown, SCALE_IN_COOLDOWN_SECONDS),
+            scale_out_cooldown=_cooldown(scale_out_cooldown, SCALE_OUT_COOLDOWN_SECONDS),
+        )
+        self._tracked.add(what)
+        return policy
+
+
+def _service_linked_role(scope: Construct) -> iam.IRole:
+    """The role of Application Auto Scaling for SageMaker.
+
+    The service makes it in every account when the first variant is registered, and uses no other (Application Auto
+    Scaling user guide, "Amazon SageMaker AI and Application Auto Scaling"); without it the CDK would make a role that
+    nobody uses.
+    """
+    arn = Stack.of(scope).format_arn(
+        service="iam",
+        region="",
+        resource="role/aws-service-role/sagemaker.application-autoscaling.amazonaws.com",
+        resource_name="AWSServiceRoleForApplicationAutoScaling_SageMakerEndpoint",
+    )
+    return iam.Role.from_role_arn(scope, "ServiceLinkedRole", arn, mutable=False)
+
+
+def _cooldown(given: Duration | None, seconds: int) -> Duration:
+    return Duration.seconds(seconds) if given is None else given
+
+
+def _rounded(target: float) -> float:
+    """Without the noise of binary fractions, which a template would show: 0.7 * 3 * 60 is 125.99999999999999."""
+    return round(target, 6)

@@ -1,0 +1,68 @@
+"""The artifact store of another account or region, to be read and not written."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from aws_cdk import aws_iam as iam
+from aws_cdk import aws_s3 as s3
+from constructs import IConstruct
+
+from cdk_triton.hosting.acknowledgements import acknowledge_wildcard
+from cdk_triton.hosting.permissions import allow
+from cdk_triton.hosting.store.layout import ARTIFACTS_PREFIX
+
+__all__ = ["ImportedArtifactStore", "allow_promotion", "grant_read_of_artifacts"]
+
+
+@dataclass(frozen=True)
+class ImportedArtifactStore:
+    """A store in another account or region, whose committed archives a store of this stack's may take over.
+
+    No model is served from it: SageMaker reads models from its own region only, a fleet needs a prefix that can be
+    written, and `cdk-triton artifacts gc` in the account of that store sees no model of other accounts. So its archives
+    are copied, each once, and whoever has them needs that store no more.
+
+    Attributes:
+        bucket: its bucket, and the key that it is encrypted with as the bucket's `encryption_key`.
+    """
+
+    bucket: s3.IBucket
+
+
+def grant_read_of_artifacts(bucket: s3.IBucket, grantee: iam.IGrantable) -> iam.Grant:
+    """Allow a principal to read what is committed, by the policies of the bucket and of its key.
+
+    `s3:ListBucket` makes a missing object a 404 instead of a 403, and only without the condition `s3:prefix`, because
+    reading an object has no prefix ("HeadObject" in S3's API reference). So the names of all objects can be listed.
+    """
+    objects, names = (
+        iam.Grant.add_to_principal_or_resource(
+            grantee=grantee, actions=[action], resource_arns=[resource], resource=bucket
+        )
+        for action, resource in (
+            ("s3:GetObject", bucket.arn_for_objects(f"{ARTIFACTS_PREFIX}*")),
+            ("s3:ListBucket", bucket.bucket_arn),
+        )
+    )
+    grant = objects.combine(names)
+    key = bucket.encryption_key
+    return grant if key is None else grant.combine(key.grant(grantee, "kms:Decrypt"))
+
+
+def allow_promotion(scope: IConstruct, role: iam.Role, origin: ImportedArtifactStore) -> None:
+    """Allow the handler of a store to read what the other store has committed.
+
+    Across accounts both sides have to allow that: this one, and the policies of the other bucket and its key, which
+    `TritonArtifactStore.grant_read` completes.
+    """
+    bucket = origin.bucket
+    objects = bucket.arn_for_objects(f"{ARTIFACTS_PREFIX}*")
+    allow(
+        role,
+        iam.PolicyStatement(actions=["s3:GetObject"], resources=[objects]),
+        iam.PolicyStatement(actions=["s3:ListBucket"], resources=[bucket.bucket_arn]),
+    )
+    acknowledge_wildcard(scope, objects, "What is promoted follows from models that come later.")
+    if bucket.encryption_key is not None:
+        allow(role, iam.PolicyStatement(actions=["kms:Decrypt"], resources=[bucket.encryption_key.key_arn]))

@@ -1,0 +1,359 @@
+"""`TritonArtifactStore`: the bucket that keeps archives, and the handlers and builders that bring them there."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Protocol
+
+from aws_cdk import Annotations, ArnFormat, Aws, Duration, IgnoreMode, RemovalPolicy, Stack, Token
+from aws_cdk import aws_iam as iam
+from aws_cdk import aws_kms as kms
+from aws_cdk import aws_lambda as lambda_
+from aws_cdk import aws_logs as logs
+from aws_cdk import aws_s3 as s3
+from constructs import Construct, IConstruct
+
+from cdk_triton.artifacts import S3File
+from cdk_triton.errors import ConfigurationError
+from cdk_triton.hosting.acknowledgements import acknowledge_nist, acknowledge_wildcard
+from cdk_triton.hosting.builds.builders import Builder
+from cdk_triton.hosting.builds.services import BuildServices
+from cdk_triton.hosting.models.assets import ASSET_PREFIX
+from cdk_triton.hosting.permissions import allow
+from cdk_triton.hosting.store.imported import ImportedArtifactStore, allow_promotion, grant_read_of_artifacts
+from cdk_triton.hosting.store.layout import STAGING_PREFIX
+from cdk_triton.hosting.store.provider import lambda_role, provider
+from cdk_triton.sagemaker import ServingPlatform
+
+__all__ = ["ITritonArtifactStore", "TritonArtifactStore", "store_of"]
+
+SLICE = Duration.minutes(5)
+"""How long the handler copies in one poll. The framework's own function, which waits for it, is given 15 minutes."""
+
+DEFAULT_STORE_ID = "TritonArtifacts"
+IN_STACK_WARNING = "cdk-triton:ArtifactStoreInStack"
+
+
+class ITritonArtifactStore(Protocol):
+    """What models and fleets need of a store."""
+
+    @property
+    def bucket(self) -> s3.IBucket:
+        """The bucket, laid out as `cdk_triton.hosting.store.layout` says."""
+
+    @property
+    def service_token(self) -> str:
+        """The provider of `Custom::TritonArtifacts`."""
+
+    @property
+    def promotes_from(self) -> ImportedArtifactStore | None:
+        """Where archives are taken from, instead of being packed and built; None where they are."""
+
+    def require_assets_of(self, scope: Construct, bucket_name: str) -> None:
+        """Refuse a stack whose assets the handler cannot read.
+
+        Raises:
+            ConfigurationError: they go to another bucket.
+        """
+
+    def builder_for(self, scope: Construct, platform: ServingPlatform, inputs: Iterable[S3File]) -> Builder:
+        """Choose what builds for a platform, and allow it the image and the handler the inputs.
+
+        Raises:
+            ConfigurationError: no builder of the store has the platform's GPU.
+        """
+
+
+class TritonArtifactStore(Construct):
+    """Keeps archives for every stack of an account and region; outlives the stacks that use it.
+
+    Give it a stack of its own. Within the stack of a model, a first deployment that fails removes the handler and
+    orphans the retained bucket, and the next one starts from nothing.
+
+    The bucket is retained, versioned, encrypted, closed to the public, and answers TLS only. Archives and their
+    manifests are written once and never changed; nothing here deletes them, because a rollback needs the old ones.
+    Uploads that were begun and never completed expire after a day, versions that somebody replaced or deleted after 30,
+    what builds read and write after 7.
+
+    Repositories with recipes are built by one of the builders, the first that has the GPU of the model's platform. By
+    default they are `CodeBuildGpuBuilder`, where the region of the store's stack is known and has CodeBuild's GPU, and
+    `SageMakerProcessingBuilder`. A builder that you name is taken at your word where the region is not known.
+
+    The handler may read every object whose name begins with `triton-` in the bucket of the CDK's bootstrap, rather than
+    the exact archives: exact names would change the role in the very deployment that needs it, before IAM has spread
+    the change, and some hundreds of them overflow what AWS allows a role's policies.
+
+    A store that promotes from another one packs and builds nothing: it copies what that one has committed, the very
+    bytes, and refuses a deployment of what is not committed there. What it has itself already stays.
+
+    Attributes:
+        bucket: the bucket.
+        promotes_from: the store that it promotes from.
+        service_token: the provider of `Custom::TritonArtifacts`.
+        handler_role: reads what builds need from S3: where a bucket in another account or an encryption key of your own
+            has to allow that, allow it to this role.
+        build_roles: of the builders' jobs, by the builder's kind, for what no image name tells: who may pull it.
+
+    Args:
+        scope: a stack of its own, where possible.
+        id: the construct's id.
+        builders: what runs builds, in order of preference, at most one of each kind.
+        encryption_key: a key of your own for the bucket, the logs and what builds write; by default S3 and CloudWatch
+            Logs encrypt with keys of their own. Models of this store may decrypt with it. The key's policy has to leave
+            permissions to IAM, as that of CDK's keys does, and to let CloudWatch Logs of the region use it: with a key
+            that was imported, the latter is yours to add.
+        access_logs_bucket: gets a record of each access to the bucket, below the store's path. One of the app, or an
+            imported one, whose policy is yours. S3 writes such records only to a bucket that is encrypted with S3's own
+            keys ("Enabling Amazon S3 server access logging").
+        promotes_from: the store of another account or region, from `TritonArtifactStore.from_bucket`, that has built
+            and tested the archives; it has to `grant_read` to this account.
+
+    Raises:
+        ConfigurationError: the stack's synthesizer does not say where assets go, two builders are of one kind, or there
+            are builders for a store that promotes.
+    """
+
+    def __init__(
+        self,
+        scope: Construct,
+        id: str,  # noqa: A002 - CDK's name
+        *,
+        builders: Sequence[Builder] | None = None,
+        encryption_key: kms.IKey | None = None,
+        access_logs_bucket: s3.IBucket | None = None,
+        promotes_from: ImportedArtifactStore | None = None,
+    ) -> None:
+        super().__init__(scope, id)
+        if promotes_from is not None and builders:
+            raise ConfigurationError(
+                f"{self.node.path} promotes what another store has built, and got builders too: leave builders out, or "
+                "promotes_from to build here"
+            )
+        self.promotes_from = promotes_from
+        self.bucket: s3.IBucket = _bucket(self, encryption_key, access_logs_bucket)
+        self.node.default_child = self.bucket.node.default_child
+        if encryption_key is not None:
+            _let_logs_use(encryption_key, self)
+        log_group = logs.LogGroup(
+            self,
+            "Logs",
+            retention=logs.RetentionDays.THREE_MONTHS,
+            removal_policy=RemovalPolicy.DESTROY,
+            encryption_key=encryption_key,
+        )
+        code = lambda_.Code.from_asset(_handlers(), exclude=["__pycache__", "*.pyc"], ignore_mode=IgnoreMode.GIT)
+        self._asset_bucket, directory = _place_of_assets(self, code)
+        self.handler_role = lambda_role(self, "IsCompleteRole", log_group)
+        role = lambda_role(self, "OnEventRole", log_group)
+        on_event = self._handler("OnEvent", "artifacts.on_event", code, Duration.seconds(30), log_group, role)
+        is_complete = self._handler("IsComplete", "artifacts.is_complete", code, SLICE, log_group, self.handler_role)
+        self._allow_copies(self.handler_role, f"{directory}{ASSET_PREFIX}")
+        self._builds = BuildServices(self, builders if promotes_from is None else (), self.bucket, self.handler_role)
+        self.build_roles = self._builds.roles
+        for function in (on_event, is_complete):
+            function.add_environment("BUILDERS", self._builds.settings)
+        if promotes_from is not None:
+            allow_promotion(self, self.handler_role, promotes_from)
+            is_complete.add_environment("PROMOTES_FROM", promotes_from.bucket.bucket_name)
+        self.service_token = provider(self, on_event, is_complete, log_group).service_token
+
+    @staticmethod
+    def from_bucket(bucket: s3.IBucket) -> ImportedArtifactStore:
+        """Import the store of another account or region, to promote from.
+
+        Args:
+            bucket: its bucket, with its key if it has one of its own: `s3.Bucket.from_bucket_attributes(self, "Tested",
+                bucket_name="…", encryption_key=kms.Key.from_key_arn(self, "TestedKey", "arn:aws:kms:…"))`.
+        """
+        return ImportedArtifactStore(bucket)
+
+    def grant_read(self, grantee: iam.IGrantable) -> iam.Grant:
+        """Allow a principal to read what is committed here, by the policies of the bucket and of its key.
+
+        A store of another account promotes from this one if that account may read: `iam.AccountPrincipal(account)`.
+        """
+        return grant_read_of_artifacts(self.bucket, grantee)
+
+    def require_assets_of(self, scope: Construct, bucket_name: str) -> None:
+        """Refuse a stack that publishes its assets to another bucket than the store's own stack does.
+
+        One bucket, because copies of one archive in two places may differ in their bytes, and an interrupted copy is
+        resumed part by part.
+
+        Raises:
+            ConfigurationError: the buckets differ.
+        """
+        theirs, ours = (json.dumps(Stack.of(self).resolve(name)) for name in (bucket_name, self._asset_bucket))
+        if theirs != ours:
+            raise ConfigurationError(
+                f"{Stack.of(scope).node.path} publishes its assets to {theirs}, but the artifact store "
+                f"{self.node.path} reads {ours}: deploy both to one account and region with one bootstrap qualifier, "
+                "or give the stack a store of its own"
+            )
+
+    def builder_for(self, scope: Construct, platform: ServingPlatform, inputs: Iterable[S3File]) -> Builder:
+        """Choose what builds for a platform, and allow it the image and the handler the inputs.
+
+        Raises:
+            ConfigurationError: no builder of the store has the platform's GPU.
+        """
+        return self._builds.builder_for(scope, platform, inputs)
+
+    def _handler(
+        self,
+        id: str,  # noqa: A002
+        handler: str,
+        code: lambda_.Code,
+        timeout: Duration,
+        log_group: logs.ILogGroup,
+        role: iam.Role,
+    ) -> lambda_.Function:
+        return lambda_.Function(
+            self,
+            id,
+            runtime=lambda_.Runtime.PYTHON_3_14,
+            code=code,
+            handler=handler,
+            timeout=timeout,
+            memory_size=512,
+            role=role.without_policy_updates(),  # it has all that it needs
+            environment={"STORE_BUCKET": self.bucket.bucket_name},
+            log_group=log_group,
+            logging_format=lambda_.LoggingFormat.JSON,
+            application_log_level_v2=lambda_.ApplicationLogLevel.INFO,
+            system_log_level_v2=lambda_.SystemLogLevel.WARN,
+            description=f"cdk-triton: {handler} of {self.node.path}"[:256],
+        )
+
+    def _allow_copies(self, role: iam.Role, asset_prefix: str) -> None:
+        assets = f"arn:{Aws.PARTITION}:s3:::{self._asset_bucket}/{asset_prefix}*"
+        objects = [self.bucket.arn_for_objects(f"{top}/*") for top in ("artifacts", "fleets")]
+        acknowledge_wildcard(
+            self,
+            assets,
+            "Exact keys would change the role in the very deployment that needs it, before IAM has spread it.",
+        )
+        for resource in objects:
+            acknowledge_wildcard(self, resource, "The store's own bucket: keys follow from models that come later.")
+        allow(
+            role,
+            iam.PolicyStatement(actions=["s3:GetObject"], resources=[assets]),
+            iam.PolicyStatement(
+                actions=["s3:GetObject", "s3:PutObject", "s3:ListMultipartUploadParts"], resources=objects
+            ),
+            # s3:ListBucket makes a missing object a 404 instead of a 403.
+            iam.PolicyStatement(
+                actions=["s3:ListBucket", "s3:ListBucketMultipartUploads"], resources=[self.bucket.bucket_arn]
+            ),
+        )
+        if self.bucket.encryption_key is not None:
+            allow(
+                role,
+                iam.PolicyStatement(
+                    actions=["kms:Decrypt", "kms:GenerateDataKey"], resources=[self.bucket.encryption_key.key_arn]
+                ),
+            )
+
+
+def store_of(scope: Construct, store: ITritonArtifactStore | None) -> ITritonArtifactStore:
+    """The store that was given, or the one of the scope's stack, made when it is first needed and warned about.
+
+    Raises:
+        ConfigurationError: the store is one of another account or region.
+    """
+    if isinstance(store, ImportedArtifactStore):
+        raise ConfigurationError(
+            f"{scope.node.path} got an imported artifact store, and SageMaker reads models from a store of its own "
+            "account and region: give it a TritonArtifactStore(…, promotes_from=…) that takes over from that one"
+        )
+    if store is not None:
+        return store
+    stack = Stack.of(scope)
+    found: IConstruct | None = stack.node.try_find_child(DEFAULT_STORE_ID)
+    if isinstance(found, TritonArtifactStore):
+        return found
+    own = TritonArtifactStore(stack, DEFAULT_STORE_ID)
+    Annotations.of(own).add_warning_v2(
+        IN_STACK_WARNING,
+        f"{stack.node.path} got an artifact store of its own, which is good for a first try: a deployment that fails "
+        "the first time orphans its bucket. Put a TritonArtifactStore into a stack of its own and pass it as store=",
+    )
+    return own
+
+
+def _bucket(scope: Construct, key: kms.IKey | None, access_logs: s3.IBucket | None) -> s3.Bucket:
+    bucket = s3.Bucket(
+        scope,
+        "Bucket",
+        block_public_access=s3.BlockPublicAccess.BLOCK_ALL,
+        encryption=s3.BucketEncryption.S3_MANAGED if key is None else s3.BucketEncryption.KMS,
+        encryption_key=key,
+        bucket_key_enabled=None if key is None else True,  # one call of KMS for many objects
+        enforce_ssl=True,
+        object_ownership=s3.ObjectOwnership.BUCKET_OWNER_ENFORCED,
+        versioned=True,
+        removal_policy=RemovalPolicy.RETAIN,
+        server_access_logs_bucket=access_logs,
+        server_access_logs_prefix=None if access_logs is None else f"{scope.node.path}/",
+        lifecycle_rules=[
+            s3.LifecycleRule(
+                id="ExpireWhatNobodyRefersTo",
+                abort_incomplete_multipart_upload_after=Duration.days(1),
+                noncurrent_version_expiration=Duration.days(30),
+            ),
+            # Longer than any job may wait and run: 8 and 36 hours.
+            s3.LifecycleRule(
+                id="ExpireWhatBuildsReadAndWrite",
+                prefix=STAGING_PREFIX,
+                expiration=Duration.days(7),
+                noncurrent_version_expiration=Duration.days(1),
+            ),
+        ],
+    )
+    acknowledge_nist(
+        bucket,
+        "S3BucketReplicationEnabled",
+        "S3 replicates into a bucket that another stack makes, with a role of its own. There is nothing to save: every "
+        "archive follows from its sources, and a second region has a store of its own.",
+    )
+    return bucket
+
+
+def _let_logs_use(key: kms.IKey, scope: Construct) -> None:
+    """CloudWatch Logs encrypts with a key whose policy names it; by pattern, as the key is made before the group.
+
+    "Encrypt log data in CloudWatch Logs using AWS Key Management Service", in the user guide of CloudWatch Logs.
+    """
+    stack = Stack.of(scope)
+    groups = stack.format_arn(
+        service="logs", resource="log-group", resource_name="*", arn_format=ArnFormat.COLON_RESOURCE_NAME
+    )
+    key.add_to_resource_policy(
+        iam.PolicyStatement(
+            principals=[iam.ServicePrincipal(f"logs.{stack.region}.{Aws.URL_SUFFIX}")],
+            actions=["kms:Encrypt*", "kms:Decrypt*", "kms:ReEncrypt*", "kms:GenerateDataKey*", "kms:Describe*"],
+            resources=["*"],
+            conditions={"ArnLike": {"kms:EncryptionContext:aws:logs:arn": groups}},
+        )
+    )
+
+
+def _handlers() -> str:
+    """The directory of the handlers: in a wheel within the package, in a checkout beside `constructs/`."""
+    package = Path(__file__).parents[2]
+    installed = package / "_lambda"
+    return str(installed if installed.is_dir() else package.parents[1] / "lambda")
+
+
+def _place_of_assets(store: TritonArtifactStore, code: lambda_.Code) -> tuple[str, str]:
+    """The bucket of the CDK's bootstrap, and the directory of the assets in it: empty, unless it was given a prefix."""
+    place = code.bind(store).s3_location
+    if place is None or Token.is_unresolved(place.object_key):
+        raise ConfigurationError(
+            f"the synthesizer of {Stack.of(store).node.path} names assets only during the deployment, but the store's "
+            "handler needs to know where they lie: use DefaultStackSynthesizer or CliCredentialsStackSynthesizer"
+        )
+    directory, slash, _ = place.object_key.rpartition("/")
+    return place.bucket_name, directory + slash
