@@ -115,7 +115,7 @@ def test_a_change_set_that_is_gone_is_not_found_and_can_be_deleted_again(deploye
 
 def test_a_faulty_template_leaves_neither_change_set_nor_stack(deployer: Deployer) -> None:
     name = deployer.new_name()
-    with pytest.raises(ClientError, match="'AWS::EC2::VPC' is not modelled"):
-        change_set(deployer, name, {"Resources": {"V": {"Type": "AWS::EC2::VPC"}}}, "CREATE")
+    with pytest.raises(ClientError, match="'AWS::RDS::DBInstance' is not modelled"):
+        change_set(deployer, name, {"Resources": {"D": {"Type": "AWS::RDS::DBInstance"}}}, "CREATE")
     with pytest.raises(ClientError, match="does not exist"):
         deployer.describe(name)

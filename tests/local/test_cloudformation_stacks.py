@@ -272,7 +272,7 @@ def test_an_unchanged_template_is_no_update(deployer: Deployer) -> None:
 def test_every_fault_that_the_template_shows_is_told_before_anything_is_created(deployer: Deployer) -> None:
     name = deployer.new_name()
     faulty = template(
-        Vpc={"Type": "AWS::EC2::VPC"},
+        Database={"Type": "AWS::RDS::DBInstance"},
         Attribute=parameter({"Fn::GetAtt": ["Topic", "Nope"]}),
         Reference=parameter({"Ref": "Nobody"}),
         Topic={"Type": "AWS::SNS::Topic"},
@@ -281,7 +281,10 @@ def test_every_fault_that_the_template_shows_is_told_before_anything_is_created(
         deployer.deploy(faulty, name)
     message = raised.value.response["Error"]["Message"]
     assert "3 faults:" in message
-    assert "resource 'Vpc': the resource type 'AWS::EC2::VPC' is not modelled by the local CloudFormation" in message
+    assert (
+        "resource 'Database': the resource type 'AWS::RDS::DBInstance' is not modelled by the local CloudFormation"
+        in message
+    )
     assert (
         "the attribute 'Nope' of AWS::SNS::Topic does not exist in CloudFormation; it has TopicArn, TopicName"
         in message
