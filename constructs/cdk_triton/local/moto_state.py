@@ -8,12 +8,15 @@ moto no longer needs it.
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterable, Mapping
+import os
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any
 
 from cdk_triton.local.lambdas import FunctionCode
 from cdk_triton.local.moto_roles import correct_roles
 from cdk_triton.local.moto_scaling import correct_scaling, scaled_variants
+from cdk_triton.local.variables import misleading
 
 __all__ = ["MotoState"]
 
@@ -36,7 +39,8 @@ class MotoState:
         self._account = account
         # Without it, attaching an AWS managed policy to a role fails; with it, a name that AWS does not have fails.
         default_user_config["iam"]["load_aws_managed_policies"] = True
-        _correct()
+        with _without_users_profile():
+            _correct()
         self.reset()
         self._application = DomainDispatcherApplication(create_backend_app)
 
@@ -90,6 +94,20 @@ class MotoState:
             environment=dict(function.environment_vars),
             code=function.code_bytes,
         )
+
+
+@contextmanager
+def _without_users_profile() -> Iterator[None]:
+    """Take the variables that lead to the user's own AWS out of the process for a while.
+
+    moto asks boto3 for the regions while some of its modules are imported, and boto3 fails at a profile that it cannot
+    find.
+    """
+    kept = {name: os.environ.pop(name) for name in misleading(os.environ)}
+    try:
+        yield
+    finally:
+        os.environ.update(kept)
 
 
 def _correct() -> None:
