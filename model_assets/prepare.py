@@ -121,12 +121,25 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(f"prepare.py: {_explained(error)}", file=sys.stderr)
         return 1
     except ImportError as error:
+        if _is_interruption(error):
+            return _interrupted()
         print(f"prepare.py: {error}; install this project's packages first: make setup", file=sys.stderr)
         return 1
     except KeyboardInterrupt:
-        print("prepare.py: interrupted; nothing half-written is left, run it again to go on", file=sys.stderr)
-        return 128 + signal.SIGINT
+        return _interrupted()
     return 0
+
+
+def _is_interruption(error: BaseException | None) -> bool:
+    """Whether an error comes of Ctrl-C: numpy and extension modules make an ImportError of one that meets them."""
+    return error is not None and (
+        isinstance(error, KeyboardInterrupt) or _is_interruption(error.__cause__ or error.__context__)
+    )
+
+
+def _interrupted() -> int:
+    print("prepare.py: interrupted; nothing half-written is left, run it again to go on", file=sys.stderr)
+    return 128 + signal.SIGINT
 
 
 def _explained(error: OSError) -> str:

@@ -189,7 +189,7 @@ def test_an_interruption_leaves_nothing_half_written(prepared: Path, number: sig
     process.send_signal(number)
     _, errors = process.communicate(timeout=60)
     if number == signal.SIGINT:
-        assert process.returncode == 130
+        assert process.returncode == 130, errors
         assert errors == "prepare.py: interrupted; nothing half-written is left, run it again to go on\n"
         assert not (prepared / ".downloads/partial").exists()
     assert not (prepared / UNTRAINED).exists()
