@@ -140,7 +140,7 @@ def test_what_would_lead_elsewhere_is_unset(
 
 def test_status_without_one_is_1_and_says_how_to_start_it(run: Any, daemon: Any) -> None:
     outcome = run("local", "status")
-    assert (outcome.status, outcome.out) == (1, "")
+    assert (outcome.status, outcome.out) == (1, "false\n")
     assert outcome.err == (f"error: no local AWS runs in {HERE}; start one with: cdk-triton local up --detach\n")
 
 
@@ -201,6 +201,12 @@ def test_a_shell_evaluates_up_and_takes_it_down_again(program: Any, tmp_path: Pa
         assert done.returncode == 0, done.stderr.decode()
         assert done.stdout.startswith(b"http://127.0.0.1:")
         assert "answers at" in program("local", "logs", cwd=tmp_path).out
+        again = 'eval "$(cdk-triton local up --detach)" && echo "$AWS_ENDPOINT_URL, and on to a real account"'
+        done = subprocess.run(
+            ["bash", "-c", again], cwd=tmp_path, env=os.environ | {"PATH": path}, capture_output=True, text=True
+        )
+        assert (done.returncode, done.stdout) == (1, "")
+        assert 'lead this shell to it by eval "$(cdk-triton local status)"' in done.stderr
         assert (
             program("local", "up", "--detach", cwd=tmp_path).err.splitlines()[-1].startswith("error: a local AWS runs")
         )

@@ -2,7 +2,8 @@
 
 What another program may read stands on stdout (variables, log lines), what a person reads on stderr, so that
 `eval "$(cdk-triton local up --detach)"` sets the variables and shows the rest. Variables of the shell that would lead
-elsewhere are taken away by `unset` lines.
+elsewhere are taken away by `unset` lines. Where there are no variables to print, `false` is printed, which makes the
+`eval` fail.
 """
 
 from __future__ import annotations
@@ -10,7 +11,8 @@ from __future__ import annotations
 import os
 import re
 import shlex
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from importlib import metadata
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -64,7 +66,9 @@ def up(
     daemon = _daemon(directory)
     typer.echo("starting the local AWS ...", err=True)
     if detach:
-        _print_exports(daemon.start(options))
+        with _or_else_false():
+            environment = daemon.start(options)
+        _print_exports(environment)
         typer.echo("it runs in the background; stop it with: cdk-triton local down", err=True)
     else:
         daemon.run(
@@ -78,9 +82,10 @@ def up(
 def status(directory: Directory = None) -> None:
     """Say whether it runs, and print its variables as lines for a shell; exit 1 if it does not."""
     daemon = _daemon(directory)
-    found = daemon.status()
-    if found is None:
-        raise LocalError(f"no local AWS runs in {daemon.directory}; start one with: cdk-triton local up --detach")
+    with _or_else_false():
+        found = daemon.status()
+        if found is None:
+            raise LocalError(f"no local AWS runs in {daemon.directory}; start one with: cdk-triton local up --detach")
     _print_exports(found.environment)
     typer.echo(f"the local AWS answers at {found.url} (process {found.pid})", err=True)
 
@@ -113,6 +118,16 @@ def _daemon(directory: Path | None) -> Daemon:
     from cdk_triton.local.daemon import DEFAULT_DIRECTORY, Daemon
 
     return Daemon(DEFAULT_DIRECTORY if directory is None else directory)
+
+
+@contextmanager
+def _or_else_false() -> Iterator[None]:
+    """Let the shell fail that evaluates what we print: it would succeed with nothing, and go on to a real account."""
+    try:
+        yield
+    except BaseException:
+        typer.echo("false")
+        raise
 
 
 def _print_exports(environment: Mapping[str, str]) -> None:

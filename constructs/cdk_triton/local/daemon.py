@@ -277,7 +277,8 @@ class Daemon:
         status = self.status()
         where = f" at {status.url} (process {status.pid})" if status else ""
         return LocalError(
-            f"a local AWS runs in {self.directory} already{where}; stop it first, or use another directory"
+            f"a local AWS runs in {self.directory} already{where}; lead this shell to it by "
+            'eval "$(cdk-triton local status)", stop it first, or use another directory'
         )
 
     def _write(self, status: Status) -> None:
