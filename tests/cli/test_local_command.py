@@ -202,11 +202,11 @@ def test_a_shell_evaluates_up_and_takes_it_down_again(program: Any, tmp_path: Pa
         assert done.stdout.startswith(b"http://127.0.0.1:")
         assert "answers at" in program("local", "logs", cwd=tmp_path).out
         again = 'eval "$(cdk-triton local up --detach)" && echo "$AWS_ENDPOINT_URL, and on to a real account"'
-        done = subprocess.run(
+        second = subprocess.run(
             ["bash", "-c", again], cwd=tmp_path, env=os.environ | {"PATH": path}, capture_output=True, text=True
         )
-        assert (done.returncode, done.stdout) == (1, "")
-        assert 'lead this shell to it by eval "$(cdk-triton local status)"' in done.stderr
+        assert (second.returncode, second.stdout) == (1, "")
+        assert 'lead this shell to it by eval "$(cdk-triton local status)"' in second.stderr
         assert (
             program("local", "up", "--detach", cwd=tmp_path).err.splitlines()[-1].startswith("error: a local AWS runs")
         )

@@ -353,7 +353,7 @@ def test_limits_may_be_tokens(world: World, stack: cdk.Stack, endpoint: TritonEn
         ("scale_on_invocations", {**RPS, "safety_factor": 0}, "safety_factor is 0"),
         ("scale_on_concurrent_requests", {"target_concurrent_requests": -1}, "target_concurrent_requests is -1"),
         ("scale_on_gpu_utilization", {"target_utilization_percent": 101}, "is 101: use a number above 0 and at most 1"),
-        ("scale_on_gpu_utilization", {"target_utilization_percent": 0}, "target_utilization_percent is 0"),
+        ("scale_on_gpu_utilization", {"target_utilization_percent": 0.6}, "is 0.6, less than one percent: write 60"),
         ("scale_on_gpu_memory_utilization", {"target_utilization_percent": 240}, "is 240"),
         ("scale_on_cpu_utilization", {"target_utilization_percent": "60"}, "is '60': .* so give a number"),
     ],

@@ -67,6 +67,13 @@ def test_reads_every_kind_of_field() -> None:
             id="unknown enum value",
         ),
         pytest.param(
+            "input { data_type: TYPE_FLOAT }",
+            1,
+            20,
+            "bert/config.pbtxt:1:20: DataType has no value 'TYPE_FLOAT' (did you mean 'TYPE_FP32'?)",
+            id="a type by its name elsewhere",
+        ),
+        pytest.param(
             'input {\n  name: "a"\n',
             2,
             9,

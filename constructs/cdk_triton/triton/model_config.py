@@ -20,6 +20,20 @@ __all__ = ["format_model_config", "parse_model_config"]
 _LONG = 400
 _PREFIX = re.compile(r"^(?:\d+:\d+ : )?(?:'.*': )?(?=\S)", re.DOTALL)
 _UNKNOWN_FIELD = re.compile(r'^Message type "([\w.]+)" has no field named "(\w+)"')
+# What other frameworks call a type, whose nearest spelling here is another type's.
+_CALLED_ELSEWHERE = {
+    "TYPE_FLOAT": "TYPE_FP32",
+    "TYPE_FLOAT16": "TYPE_FP16",
+    "TYPE_FLOAT32": "TYPE_FP32",
+    "TYPE_FLOAT64": "TYPE_FP64",
+    "TYPE_HALF": "TYPE_FP16",
+    "TYPE_DOUBLE": "TYPE_FP64",
+    "TYPE_BFLOAT16": "TYPE_BF16",
+    "TYPE_BYTE": "TYPE_UINT8",
+    "TYPE_BYTES": "TYPE_STRING",
+    "TYPE_INT": "TYPE_INT32",
+    "TYPE_LONG": "TYPE_INT64",
+}
 _UNKNOWN_VALUE = re.compile(r'^Enum type "([\w.]+)" has no value (?:named|with number) (\S+?)\.$')
 
 
@@ -102,7 +116,8 @@ def _shortened(reason: str) -> str:
 
 
 def _suggestion(word: str, known: list[str]) -> str:
-    matches = get_close_matches(word[:_LONG], known, n=1)
+    elsewhere = [_CALLED_ELSEWHERE[word]] if word in _CALLED_ELSEWHERE else []
+    matches = elsewhere or get_close_matches(word[:_LONG], known, n=1)
     return f" (did you mean {matches[0]!r}?)" if matches else f" (it knows {', '.join(known)})"
 
 

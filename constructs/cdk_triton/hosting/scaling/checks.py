@@ -14,7 +14,7 @@ from cdk_triton.errors import ConfigurationError
 from cdk_triton.hosting.endpoints.variant import TritonVariant
 from cdk_triton.hosting.literals import is_token, is_whole
 
-__all__ = ["NothingScales", "check_capacities", "check_number", "check_scheduled"]
+__all__ = ["NothingScales", "check_capacities", "check_number", "check_percent", "check_scheduled"]
 
 NOTHING_SCALES_WARNING: Final = "cdk-triton:NothingScales"
 
@@ -51,6 +51,17 @@ def check_scheduled(what: str, scheduled: tuple[int | None, int | None], standin
             _check_capacity(f"{name} of {what}", capacity)
     low, high = (own if given is None else given for given, own in zip(scheduled, standing, strict=True))
     _check_order(what, low, high)
+
+
+def check_percent(what: str, number: float) -> None:
+    """Refuse what is no percentage: below 1 it is a share, and would keep a variant at its maximum for ever.
+
+    Raises:
+        ConfigurationError: it is not.
+    """
+    check_number(what, number, at_most=100)
+    if number < 1:
+        raise ConfigurationError(f"{what} is {number!r}, less than one percent: write {100 * number:g} for the share")
 
 
 def check_number(what: str, number: float, *, at_most: float = math.inf) -> None:

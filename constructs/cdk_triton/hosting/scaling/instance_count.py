@@ -22,6 +22,7 @@ from cdk_triton.hosting.scaling.checks import (
     NothingScales,
     check_capacities,
     check_number,
+    check_percent,
     check_scheduled,
 )
 from cdk_triton.hosting.scaling.steps import check_steps, set_scale_in_cooldown
@@ -190,7 +191,7 @@ class ScalableInstanceCount(Construct):
 
         Args:
             id: the policy's id.
-            target_utilization_percent: of one GPU, above 0 and at most 100, whatever the number of GPUs.
+            target_utilization_percent: of one GPU, 1 to 100, whatever the number of GPUs.
             scale_in_cooldown: pause after instances were taken away; 10 minutes by default.
             scale_out_cooldown: pause after instances were added; 5 minutes by default.
 
@@ -223,7 +224,7 @@ class ScalableInstanceCount(Construct):
 
         Args:
             id: the policy's id.
-            target_utilization_percent: of one GPU, above 0 and at most 100, whatever the number of GPUs.
+            target_utilization_percent: of one GPU, 1 to 100, whatever the number of GPUs.
             scale_in_cooldown: pause after instances were taken away; 10 minutes by default.
             scale_out_cooldown: pause after instances were added; 5 minutes by default.
 
@@ -264,7 +265,7 @@ class ScalableInstanceCount(Construct):
 
         Args:
             id: the policy's id.
-            target_utilization_percent: of one vCPU, above 0 and at most 100, whatever the number of vCPUs.
+            target_utilization_percent: of one vCPU, 1 to 100, whatever the number of vCPUs.
             scale_in_cooldown: pause after instances were taken away; 10 minutes by default.
             scale_out_cooldown: pause after instances were added; 5 minutes by default.
 
@@ -371,7 +372,7 @@ class ScalableInstanceCount(Construct):
         scale_out_cooldown: Duration | None,
     ) -> autoscaling.TargetTrackingScalingPolicy:
         """Track a metric that is the sum over so many units of an instance, each 0 to 100."""
-        check_number("target_utilization_percent", percent, at_most=PERCENT)
+        check_percent("target_utilization_percent", percent)
         metric = self._metrics.metric(metric_name, namespace=INSTANCES, statistic="Average")
         policy = self._track(
             policy_id,
