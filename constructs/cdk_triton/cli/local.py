@@ -67,8 +67,7 @@ def up(
     typer.echo("starting the local AWS ...", err=True)
     if detach:
         with _or_else_false():
-            environment = daemon.start(options)
-        _print_exports(environment)
+            _print_exports(daemon.start(options))
         typer.echo("it runs in the background; stop it with: cdk-triton local down", err=True)
     else:
         daemon.run(
