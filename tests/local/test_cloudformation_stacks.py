@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
@@ -269,81 +268,12 @@ def test_an_unchanged_template_is_no_update(deployer: Deployer) -> None:
         deployer.deploy(template(P=parameter("x")), name)
 
 
-def test_every_fault_that_the_template_shows_is_told_before_anything_is_created(deployer: Deployer) -> None:
-    name = deployer.new_name()
-    faulty = template(
-        Database={"Type": "AWS::RDS::DBInstance"},
-        Attribute=parameter({"Fn::GetAtt": ["Topic", "Nope"]}),
-        Reference=parameter({"Ref": "Nobody"}),
-        Topic={"Type": "AWS::SNS::Topic"},
-    )
-    with pytest.raises(ClientError) as raised:
-        deployer.deploy(faulty, name)
-    message = raised.value.response["Error"]["Message"]
-    assert "3 faults:" in message
-    assert (
-        "resource 'Database': the resource type 'AWS::RDS::DBInstance' is not modelled by the local CloudFormation"
-        in message
-    )
-    assert (
-        "the attribute 'Nope' of AWS::SNS::Topic does not exist in CloudFormation; it has TopicArn, TopicName"
-        in message
-    )
-    assert "resource 'Reference': Template format error: Unresolved resource dependencies [Nobody]" in message
-    with pytest.raises(ClientError, match="does not exist"):
-        deployer.describe(name)
-
-
-@pytest.mark.parametrize(
-    ("resource", "message"),
-    [
-        ({"Type": "AWS::SNS::Topic", "Properties": {"Nope": 1}}, "AWS::SNS::Topic has no property 'Nope'"),
-        (
-            {"Type": "AWS::SNS::Topic", "Properties": {"FifoTopic": True}},
-            "AWS::SNS::Topic.FifoTopic is not modelled by the local CloudFormation",
-        ),
-        ({"Type": "AWS::SSM::Parameter", "Properties": {"Type": "String"}}, "lacks the required property 'Value'"),
-        (
-            {"Type": "AWS::SSM::Parameter", "Properties": {"Type": "Strin", "Value": "x"}},
-            "AWS::SSM::Parameter.Type must be one of String, StringList, not 'Strin'",
-        ),
-        (
-            {"Type": "AWS::Logs::LogGroup", "Properties": {"RetentionInDays": "week"}},
-            "AWS::Logs::LogGroup.RetentionInDays must be a integer, not 'week'",
-        ),
-        (
-            {"Type": "AWS::StepFunctions::StateMachine", "Properties": {"RoleArn": "r", "DefinitionString": "{}"}},
-            "is modelled for the waiter of the CDK's custom_resources.Provider only",
-        ),
-        (
-            {"Type": "Custom::X", "Properties": {"ServiceToken": "arn:aws:sns:us-east-1:1:topic"}},
-            "is not a Lambda function, the only kind modelled",
-        ),
-    ],
-    ids=lambda value: value["Type"] if isinstance(value, dict) else "",
-)
-def test_a_property_that_is_wrong_or_not_modelled_is_refused_by_name(
-    deployer: Deployer, resource: dict[str, Any], message: str
-) -> None:
-    with pytest.raises(ClientError) as raised:
-        deployer.deploy(template(R=resource), deployer.new_name())
-    assert message in raised.value.response["Error"]["Message"]
-    assert "resource 'R'" in raised.value.response["Error"]["Message"]
-
-
 def test_scalars_are_converted_as_cloudformation_converts_them(deployer: Deployer) -> None:
     name = deployer.new_name()
     group = {"Type": "AWS::Logs::LogGroup", "Properties": {"LogGroupName": name, "RetentionInDays": "7"}}
     assert deployer.deploy(template(G=group), name) == "CREATE_COMPLETE"
     (found,) = deployer.aws.client("logs").describe_log_groups(logGroupNamePrefix=name)["logGroups"]
     assert found["retentionInDays"] == 7
-
-
-def test_a_change_of_type_is_not_permitted(deployer: Deployer) -> None:
-    name = deployer.new_name()
-    deployer.deploy(template(X=parameter("x")), name)
-    with pytest.raises(ClientError, match="Update of resource type is not permitted"):
-        deployer.deploy(template(X={"Type": "AWS::SNS::Topic"}), name)
 
 
 def test_an_export_in_use_can_be_neither_changed_nor_deleted(deployer: Deployer) -> None:
@@ -385,85 +315,12 @@ def test_a_condition_leaves_out_resources_outputs_and_branches(deployer: Deploye
     assert sorted(_resources(deployer, name)) == ["Always", "OnlyProd"]
 
 
-def test_a_stack_with_iam_resources_needs_the_callers_consent(deployer: Deployer) -> None:
-    role = {"Type": "AWS::IAM::Role", "Properties": {"AssumeRolePolicyDocument": TRUST}}
-    with pytest.raises(ClientError, match=r"Requires capabilities : \[CAPABILITY_IAM\]"):
-        deployer.client.create_stack(StackName=deployer.new_name(), TemplateBody=json.dumps(template(R=role)))
-
-
-def test_a_role_whose_inline_policies_are_too_large_fails_as_on_aws(deployer: Deployer) -> None:
-    name = deployer.new_name()
-    policy = {
-        "Type": "AWS::IAM::Policy",
-        "Properties": {
-            "PolicyName": "p",
-            "Roles": [{"Ref": "Role"}],
-            "PolicyDocument": {
-                "Version": "2012-10-17",
-                "Statement": [
-                    {
-                        "Effect": "Allow",
-                        "Action": "s3:GetObject",
-                        "Resource": [f"arn:aws:s3:::{'b' * 100}/{n}" for n in range(100)],
-                    }
-                ],
-            },
-        },
-    }
-    role = {"Type": "AWS::IAM::Role", "Properties": {"AssumeRolePolicyDocument": TRUST}}
-    assert deployer.deploy(template(Role=role, Policy=policy), name) == "ROLLBACK_COMPLETE"
-    failed = [each for each in deployer.raw_events(name) if each["ResourceStatus"] == "CREATE_FAILED"]
-    assert "Maximum policy size of 10240 bytes exceeded" in failed[0]["ResourceStatusReason"]
-
-
-def _managed(*resources: str) -> dict[str, Any]:
-    statement = {"Effect": "Allow", "Action": "s3:GetObject", "Resource": list(resources)}
-    document = {"Version": "2012-10-17", "Statement": [statement]}
-    return {"Type": "AWS::IAM::ManagedPolicy", "Properties": {"Roles": [{"Ref": "Role"}], "PolicyDocument": document}}
-
-
-@pytest.mark.parametrize(
-    ("policies", "message"),
-    [
-        ([_managed(*(f"arn:aws:s3:::{'b' * 100}/{n}" for n in range(60)))], "Cannot exceed quota for PolicySize: 6144"),
-        ([_managed("arn:aws:s3:::b/1")] * 11, "Cannot exceed quota for PoliciesPerRole: 10"),
-    ],
-    ids=["size", "number"],
-)
-def test_managed_policies_beyond_the_limits_fail_as_on_aws(
-    deployer: Deployer, policies: list[dict[str, Any]], message: str
-) -> None:
-    name = deployer.new_name()
-    role = {"Type": "AWS::IAM::Role", "Properties": {"AssumeRolePolicyDocument": TRUST}}
-    resources = {f"Policy{number}": policy for number, policy in enumerate(policies)}
-    assert deployer.deploy(template(Role=role, **resources), name) == "ROLLBACK_COMPLETE"
-    failed = [each for each in deployer.raw_events(name) if each["ResourceStatus"] == "CREATE_FAILED"]
-    assert message in failed[0]["ResourceStatusReason"]
-
-
 def test_termination_protection_protects(deployer: Deployer) -> None:
     name = deployer.new_name()
     deployer.deploy(template(P=parameter("x")), name)
     deployer.client.update_termination_protection(StackName=name, EnableTerminationProtection=True)
     with pytest.raises(ClientError, match="cannot be deleted while TerminationProtection is enabled"):
         deployer.client.delete_stack(StackName=name)
-
-
-@pytest.mark.parametrize(
-    "more",
-    [{"DisableRollback": True}, {"OnFailure": "DO_NOTHING"}, {"StackPolicyBody": "{}"}],
-    ids=lambda more: next(iter(more)),
-)
-def test_an_option_that_would_change_the_course_is_refused(deployer: Deployer, more: dict[str, Any]) -> None:
-    with pytest.raises(
-        ClientError, match=f"{next(iter(more))} is not modelled by the local CloudFormation; leave it out"
-    ):
-        deployer.deploy(template(P=parameter("x")), deployer.new_name(), **more)
-
-
-def test_an_operation_that_is_not_modelled_is_refused_by_name(deployer: Deployer) -> None:
-    with pytest.raises(ClientError, match="DetectStackDrift is not modelled by the local CloudFormation"):
-        deployer.client.detect_stack_drift(StackName="any")
 
 
 def _resources(deployer: Deployer, name: str) -> dict[str, str]:
