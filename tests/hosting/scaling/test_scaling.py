@@ -1,4 +1,4 @@
-"""Scaling of variants: what the templates say, and what is refused before the service could."""
+"""Scaling of variants: what the templates say, and what is warned of."""
 
 from __future__ import annotations
 
@@ -24,21 +24,6 @@ if TYPE_CHECKING:
 TARGET, POLICY = "AWS::ApplicationAutoScaling::ScalableTarget", "AWS::ApplicationAutoScaling::ScalingPolicy"
 FOUR_GPUS = ServingPlatform(release="25.09", instance_type="ml.g5.12xlarge")
 RPS: dict[str, Any] = {"max_requests_per_second": 40}
-
-
-@pytest.fixture(name="model")
-def _model(world: World, stack: cdk.Stack) -> TritonModel:
-    return TritonModel(stack, "Model", repository=world.repository(), platform=world.platform)
-
-
-@pytest.fixture(name="endpoint")
-def _endpoint(stack: cdk.Stack, model: TritonModel) -> TritonEndpoint:
-    return TritonEndpoint(stack, "Endpoint", model=model)
-
-
-@pytest.fixture(name="count")
-def _count(endpoint: TritonEndpoint) -> ScalableInstanceCount:
-    return endpoint.auto_scale_instance_count(min_capacity=1, max_capacity=8)
 
 
 def target_tracking(world: World, stack: cdk.Stack) -> dict[str, Any]:
@@ -293,88 +278,6 @@ def test_a_target_that_cannot_be_exceeded_is_warned_of(stack: cdk.Stack, count: 
     count.scale_on_cpu_utilization("Cpu", target_utilization_percent=100)
     (warning,) = warnings(stack, "NeverScalesOut")
     assert "scales on CPUUtilization with a target of 100 percent" in warning
-
-
-# Nonsense.
-
-
-@pytest.mark.parametrize(
-    ("limits", "message"),
-    [
-        ((2, 1), "variant AllTraffic would scale between min_capacity 2 and max_capacity 1"),
-        ((0, 4), "min_capacity of variant AllTraffic is 0: .* a real-time variant with a model does not run on none"),
-        ((-1, 4), "min_capacity of variant AllTraffic is -1"),
-        ((1, 1.5), "max_capacity of variant AllTraffic is 1.5: use a whole number of instances"),
-        ((True, 4), "min_capacity of variant AllTraffic is True"),
-        ((1, "4"), "max_capacity of variant AllTraffic is '4'"),
-        ((1, float("inf")), "max_capacity of variant AllTraffic is inf"),
-        (
-            (2, 4),
-            "variant AllTraffic begins with an initial_instance_count of 1 and scales between 2 and 4: begin within",
-        ),
-    ],
-    ids=str,
-)
-def test_limits_that_cannot_be_meant_are_refused(
-    endpoint: TritonEndpoint, limits: tuple[Any, Any], message: str
-) -> None:
-    with pytest.raises(ConfigurationError, match=message):
-        endpoint.auto_scale_instance_count(min_capacity=limits[0], max_capacity=limits[1])
-
-    endpoint.auto_scale_instance_count(min_capacity=1, max_capacity=1)  # what was refused left nothing behind
-
-
-def test_an_initial_count_above_the_maximum_is_refused(stack: cdk.Stack, model: TritonModel) -> None:
-    endpoint = TritonEndpoint(stack, "Endpoint", variants=[TritonVariant(model=model, initial_instance_count=5)])
-    with pytest.raises(ConfigurationError, match="initial_instance_count of 5 and scales between 1 and 4"):
-        endpoint.auto_scale_instance_count(min_capacity=1, max_capacity=4)
-
-
-def test_a_variant_is_scaled_once(endpoint: TritonEndpoint, count: ScalableInstanceCount) -> None:
-    with pytest.raises(ConfigurationError, match="is scaled already: add policies to what the first"):
-        endpoint.variant("AllTraffic").auto_scale_instance_count(min_capacity=1, max_capacity=2)
-
-
-def test_limits_may_be_tokens(world: World, stack: cdk.Stack, endpoint: TritonEndpoint) -> None:
-    most = cdk.CfnParameter(stack, "Most", type="Number").value_as_number
-    count = endpoint.auto_scale_instance_count(min_capacity=1, max_capacity=most)  # type: ignore[arg-type]
-    count.scale_on_schedule("X", schedule=autoscaling.Schedule.cron(hour="7", minute="0"), min_capacity=4)
-
-    assert world.only(stack, TARGET)["Properties"]["MaxCapacity"] == {"Ref": "Most"}
-
-
-@pytest.mark.parametrize(
-    ("method", "arguments", "message"),
-    [
-        ("scale_on_invocations", {"max_requests_per_second": 0}, "max_requests_per_second is 0: use a positive number"),
-        ("scale_on_invocations", {"max_requests_per_second": float("nan")}, "max_requests_per_second is nan"),
-        ("scale_on_invocations", {"max_requests_per_second": True}, "max_requests_per_second is True"),
-        ("scale_on_invocations", {**RPS, "safety_factor": 1.1}, "safety_factor is 1.1: use a number above 0 and at mo"),
-        ("scale_on_invocations", {**RPS, "safety_factor": 0}, "safety_factor is 0"),
-        ("scale_on_concurrent_requests", {"target_concurrent_requests": -1}, "target_concurrent_requests is -1"),
-        ("scale_on_gpu_utilization", {"target_utilization_percent": 101}, "is 101: use a number above 0 and at most 1"),
-        ("scale_on_gpu_utilization", {"target_utilization_percent": 0.6}, "is 0.6, less than one percent: write 60"),
-        ("scale_on_gpu_memory_utilization", {"target_utilization_percent": 240}, "is 240"),
-        ("scale_on_cpu_utilization", {"target_utilization_percent": "60"}, "is '60': .* so give a number"),
-    ],
-)
-def test_targets_that_cannot_be_meant_are_refused(
-    count: ScalableInstanceCount, method: str, arguments: dict[str, Any], message: str
-) -> None:
-    with pytest.raises(ConfigurationError, match=message):
-        getattr(count, method)("X", **arguments)
-
-
-def test_a_target_that_is_computed_is_no_token(stack: cdk.Stack, count: ScalableInstanceCount) -> None:
-    percent = cdk.CfnParameter(stack, "Percent", type="Number").value_as_number
-    with pytest.raises(ConfigurationError, match="the target is computed from it, so give a number"):
-        count.scale_on_gpu_utilization("Gpu", target_utilization_percent=percent)
-
-
-def test_an_unknown_number_of_gpus_is_said(world: World, stack: cdk.Stack) -> None:
-    count = on(world, stack, ServingPlatform(release="25.09", instance_type="ml.g7.12xlarge"))
-    with pytest.raises(ConfigurationError, match=r"the number of GPUs of ml\.g7\.12xlarge is in none"):
-        count.scale_on_gpu_utilization("Gpu", target_utilization_percent=60)
 
 
 def test_limits_that_nothing_makes_use_of_are_warned_of(stack: cdk.Stack, count: ScalableInstanceCount) -> None:

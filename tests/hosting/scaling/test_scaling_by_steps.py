@@ -9,7 +9,7 @@ import pytest
 from aws_cdk import aws_applicationautoscaling as autoscaling
 from aws_cdk import aws_cloudwatch as cloudwatch
 
-from cdk_triton import TritonEndpoint, TritonModel
+from cdk_triton import TritonEndpoint
 from cdk_triton.errors import ConfigurationError
 from cdk_triton.hosting import ScalableInstanceCount
 
@@ -17,21 +17,6 @@ if TYPE_CHECKING:
     from tests.hosting.conftest import World
 
 TARGET, POLICY = "AWS::ApplicationAutoScaling::ScalableTarget", "AWS::ApplicationAutoScaling::ScalingPolicy"
-
-
-@pytest.fixture(name="model")
-def _model(world: World, stack: cdk.Stack) -> TritonModel:
-    return TritonModel(stack, "Model", repository=world.repository(), platform=world.platform)
-
-
-@pytest.fixture(name="endpoint")
-def _endpoint(stack: cdk.Stack, model: TritonModel) -> TritonEndpoint:
-    return TritonEndpoint(stack, "Endpoint", model=model)
-
-
-@pytest.fixture(name="count")
-def _count(endpoint: TritonEndpoint) -> ScalableInstanceCount:
-    return endpoint.auto_scale_instance_count(min_capacity=1, max_capacity=8)
 
 
 # Schedules.
