@@ -223,7 +223,23 @@ class AllAtOnce(_BlueGreen):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Canary(_BlueGreen):
+class _InSteps(_BlueGreen):
+    """A policy that moves requests in steps.
+
+    Attributes:
+        wait: how long the alarms are watched between two steps, 0 to 3600 seconds.
+    """
+
+    wait: Duration
+
+    @property
+    def watches(self) -> bool:
+        """Whether it waits between steps or before the old fleet is ended."""
+        return _passes(self.wait, self.termination_wait)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Canary(_InSteps):
     """A small part of the new fleet takes requests first, the rest after a wait.
 
     Attributes:
@@ -239,7 +255,6 @@ class Canary(_BlueGreen):
     """
 
     size: Capacity
-    wait: Duration
 
     def __post_init__(self) -> None:
         """Refuse what UpdateEndpoint would refuse, or could never finish."""
@@ -252,11 +267,6 @@ class Canary(_BlueGreen):
         """The canary."""
         return self.size
 
-    @property
-    def watches(self) -> bool:
-        """Whether it waits between steps or before the old fleet is ended."""
-        return _passes(self.wait, self.termination_wait)
-
     def rendered(
         self, rollback: sagemaker.CfnEndpoint.AutoRollbackConfigProperty | None
     ) -> sagemaker.CfnEndpoint.DeploymentConfigProperty:
@@ -268,7 +278,7 @@ class Canary(_BlueGreen):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Linear(_BlueGreen):
+class Linear(_InSteps):
     """The new fleet takes requests in equal steps, with a wait after each.
 
     Attributes:
@@ -284,7 +294,6 @@ class Linear(_BlueGreen):
     """
 
     step: Capacity
-    wait: Duration
 
     least_percent: ClassVar[int] = 10
 
@@ -298,11 +307,6 @@ class Linear(_BlueGreen):
     def first_step(self) -> Capacity:
         """The first of equal steps."""
         return self.step
-
-    @property
-    def watches(self) -> bool:
-        """Whether it waits between steps or before the old fleet is ended."""
-        return _passes(self.wait, self.termination_wait)
 
     def rendered(
         self, rollback: sagemaker.CfnEndpoint.AutoRollbackConfigProperty | None

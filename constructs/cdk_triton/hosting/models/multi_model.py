@@ -20,9 +20,10 @@ from cdk_triton.hosting.models.assets import CloudAssembly
 from cdk_triton.hosting.models.checked import check
 from cdk_triton.hosting.models.delivery import deliver, prepare
 from cdk_triton.hosting.models.execution_role import execution_role, grant_execution
+from cdk_triton.hosting.models.sagemaker_model import sagemaker_model
 from cdk_triton.hosting.models.secrets import refuse_secrets
 from cdk_triton.hosting.models.settings import warn_about_fleet, warn_about_host
-from cdk_triton.hosting.network import connections, model_network, vpc_config
+from cdk_triton.hosting.network import connections, model_network
 from cdk_triton.hosting.store import layout
 from cdk_triton.hosting.store.store import ITritonArtifactStore, store_of
 from cdk_triton.sagemaker import ServingPlatform
@@ -133,28 +134,22 @@ class TritonMultiModel(Resource):
         self.role = execution_role(self, role)
         policy = grant_execution(self.role, self, home.bucket, layout.fleet_prefix(self.fleet_name), image, self._place)
 
-        self._model = sagemaker.CfnModel(
+        cache = None if model_cache else sagemaker.CfnModel.MultiModelConfigProperty(model_cache_setting="Disabled")
+        self._model = sagemaker_model(
             self,
-            "Resource",
-            execution_role_arn=self.role.role_arn,
-            vpc_config=vpc_config(self._place),
-            enable_network_isolation=True if network_isolation else None,
-            primary_container=sagemaker.CfnModel.ContainerDefinitionProperty(
+            sagemaker.CfnModel.ContainerDefinitionProperty(
                 image=image.uri,
                 mode="MultiModel",
                 model_data_url=home.bucket.s3_url_for_object(layout.fleet_prefix(self.fleet_name, platform.label)),
                 environment=variables,
-                multi_model_config=None
-                if model_cache
-                else sagemaker.CfnModel.MultiModelConfigProperty(model_cache_setting="Disabled"),
+                multi_model_config=cache,
             ),
+            role=self.role,
+            policy=policy,
+            delivery=delivery,
+            place=self._place,
+            network_isolation=network_isolation,
         )
-        # An endpoint over an empty prefix comes up and knows no model: the copies come first.
-        self._model.node.add_dependency(delivery, policy)
-        if role is None:
-            self._model.node.add_dependency(self.role)  # what the user grants it later comes first too
-        if self._place is not None:
-            self._model.node.add_dependency(*self._place.established)
 
     @property
     @jsii.member(jsii_name="connections")

@@ -1,0 +1,50 @@
+"""The SageMaker Model that models and fleets have in common."""
+
+from __future__ import annotations
+
+from aws_cdk import aws_iam as iam
+from aws_cdk import aws_sagemaker as sagemaker
+from constructs import Construct
+
+from cdk_triton.hosting.network import Network, vpc_config
+
+__all__ = ["sagemaker_model"]
+
+
+def sagemaker_model(
+    scope: Construct,
+    container: sagemaker.CfnModel.ContainerDefinitionProperty,
+    *,
+    role: iam.IRole,
+    policy: Construct,
+    delivery: Construct,
+    place: Network | None,
+    network_isolation: bool,
+) -> sagemaker.CfnModel:
+    """The child `Resource`, made after all that CreateModel and its instances need.
+
+    Args:
+        scope: the model's construct.
+        container: the image, what it serves, and its variables.
+        role: the execution role.
+        policy: what it may do.
+        delivery: what brings the archives.
+        place: the subnets and security groups; None where it is in no VPC of the user's.
+        network_isolation: whether the containers reach no network at all.
+    """
+    model = sagemaker.CfnModel(
+        scope,
+        "Resource",
+        execution_role_arn=role.role_arn,
+        vpc_config=vpc_config(place),
+        enable_network_isolation=True if network_isolation else None,
+        primary_container=container,
+    )
+    # CreateModel looks for the archive, with the role: both have to be there. It does not look for those of a fleet,
+    # but an endpoint over an empty prefix comes up and knows no model.
+    model.node.add_dependency(delivery, policy)
+    if role.node.scope is scope:
+        model.node.add_dependency(role)  # what the user grants it later comes first too
+    if place is not None:
+        model.node.add_dependency(*place.established)
+    return model
