@@ -289,7 +289,8 @@ class TestAlarms:
             endpoint.add_rollback_alarms(alarm)
 
         l1 = endpoint.node.default_child
-        l1.add_property_override("Tags", [{"Key": "alarm", "Value": alarm.alarm_name}])  # type: ignore[union-attr]
+        assert isinstance(l1, cdk.CfnResource)
+        l1.add_property_override("Tags", [{"Key": "alarm", "Value": alarm.alarm_name}])
         with pytest.raises(RuntimeError, match="cycle"):
             Template.from_stack(stack)
 

@@ -6,7 +6,7 @@ import json
 import re
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import aws_cdk as cdk
 import pytest
@@ -142,7 +142,7 @@ class TestAlarms:
                 (found,) = (
                     resource["Properties"]
                     for name, resource in Template.from_stack(stack).find_resources(ALARM).items()
-                    if name == stack.get_logical_id(alarm.node.default_child)  # type: ignore[arg-type]
+                    if name == stack.resolve(cast(cdk.CfnElement, alarm.node.default_child).logical_id)
                 )
                 assert found["Dimensions"] == [
                     {"Name": "EndpointName", "Value": stack.resolve(endpoint.endpoint_name)},
@@ -405,7 +405,7 @@ class TestLogs:
         assert set(DAYS) == set(logs.RetentionDays) - {logs.RetentionDays.INFINITE}
         for retention, days in DAYS.items():
             group = logs.LogGroup(stack, retention.name, retention=retention)
-            assert stack.resolve(group.node.default_child.retention_in_days) == days  # type: ignore[union-attr]
+            assert stack.resolve(cast(logs.CfnLogGroup, group.node.default_child).retention_in_days) == days
 
 
 def test_an_endpoint_is_monitored_once(stack: cdk.Stack, model: TritonModel) -> None:
