@@ -18,7 +18,7 @@ from cdk_triton.artifacts.recipes.parity import TOLERANCES
 from cdk_triton.hosting.builds import building
 from cdk_triton.sagemaker import codebuild_gpu, codebuild_gpu_regions, gpu_instance
 
-PAGE = (Path(__file__).parents[2] / "docs" / "builds.md").read_text()
+PAGE = (Path(__file__).parents[3] / "docs" / "builds.md").read_text()
 
 
 def row(name: str) -> str:

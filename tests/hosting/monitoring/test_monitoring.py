@@ -30,7 +30,7 @@ from cdk_triton.hosting.monitoring.log_retention import DAYS
 if TYPE_CHECKING:
     from tests.hosting.conftest import World
 
-PAGE = Path(__file__).parents[2] / "docs" / "monitoring.md"
+PAGE = Path(__file__).parents[3] / "docs" / "monitoring.md"
 
 ALARM, DASHBOARD = "AWS::CloudWatch::Alarm", "AWS::CloudWatch::Dashboard"
 
