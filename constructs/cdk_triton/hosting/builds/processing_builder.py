@@ -108,6 +108,7 @@ class SageMakerProcessingBuilder(Builder):
             permission = ["ec2:CreateNetworkInterfacePermission", "ec2:DeleteNetworkInterfacePermission"]
             allow_network(role, place, permission=permission)
         _allow_jobs(handler, role)
+        handler.node.add_dependency(role)  # nobody starts a job before its role may do all that it needs
         settings = {
             "role": role.role_arn,
             "subnets": [] if place is None else list(place.subnets),
