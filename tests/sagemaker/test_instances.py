@@ -89,3 +89,19 @@ def test_an_unknown_type_is_refused_with_those_that_exist(name: str, message: st
     with pytest.raises(ConfigurationError) as error:
         gpu_instance(name)
     assert str(error.value) == message
+
+
+@pytest.mark.parametrize("name", ["ml.m5.large", "ml.c6i.xlarge", "ml.inf2.xlarge", "ml.trn1.32xlarge", "m7i.2xlarge"])
+def test_a_type_without_a_gpu_is_told_from_a_misspelt_one(name: str) -> None:
+    with pytest.raises(ConfigurationError) as error:
+        gpu_instance(name)
+    assert str(error.value) == (
+        f"{name!r} is an instance type without an NVIDIA GPU: use one that has some, to begin with ml.g4dn.xlarge, "
+        "ml.g5.xlarge or ml.g6.xlarge"
+    )
+
+
+def test_what_to_begin_with_has_one_gpu_and_serves() -> None:
+    for name in ("ml.g4dn.xlarge", "ml.g5.xlarge", "ml.g6.xlarge"):
+        found = gpu_instance(name)
+        assert (found.gpu_count, found.hosting, found.host) == (1, True, "x86_64")

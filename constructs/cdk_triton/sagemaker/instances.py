@@ -6,6 +6,7 @@ The table is `data/gpu_instances.json`, which names its sources and the day they
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
@@ -17,6 +18,12 @@ from cdk_triton.errors import ConfigurationError
 from cdk_triton.sagemaker._suggest import did_you_mean, in_words
 
 __all__ = ["GpuInstance", "gpu_instance", "gpu_instances"]
+
+_OTHER_TYPE = re.compile(r"(ml\.)?(?![gp])[a-z]+\d[\w-]*\.\w+")
+"""A type of AWS's other families: those with NVIDIA GPUs begin with g or p."""
+
+_SMALL_TYPES = ("ml.g4dn.xlarge", "ml.g5.xlarge", "ml.g6.xlarge")
+"""What to begin with: one GPU, and the smallest of their families."""
 
 
 @dataclass(frozen=True)
@@ -105,6 +112,11 @@ def gpu_instance(name: str) -> GpuInstance:
     """
     known = gpu_instances()
     if name not in known:
+        if _OTHER_TYPE.fullmatch(name):
+            raise ConfigurationError(
+                f"{name!r} is an instance type without an NVIDIA GPU: use one that has some, to begin with "
+                f"{in_words(_SMALL_TYPES)}"
+            )
         families = dict.fromkeys(row.family for row in known.values() if row.hosting and row.host == "x86_64")
         sizes = [row.name for row in known.values() if row.family == name.rpartition(".")[0] and row.hosting]
         mend = f"use {in_words(sizes)}" if sizes else f"use a size of {in_words(families)}"
