@@ -228,6 +228,14 @@ def test_a_failed_update_goes_back_to_what_was_and_removes_what_it_made(deployer
     assert deployer.deploy(after, name) == "UPDATE_COMPLETE"
 
 
+def test_a_parameter_has_the_tags_of_its_template_which_are_a_map(deployer: Deployer) -> None:
+    name = deployer.new_name()
+    tagged = parameter("x", Properties={"Name": f"/{name}", "Tags": {"team": "search"}})
+    assert deployer.deploy(template(P=tagged), name) == "CREATE_COMPLETE"
+    tags = deployer.aws.client("ssm").list_tags_for_resource(ResourceType="Parameter", ResourceId=f"/{name}")["TagList"]
+    assert {"Key": "team", "Value": "search"} in tags
+
+
 def test_what_cannot_be_deleted_fails_the_deletion_and_keeps_what_it_needs(deployer: Deployer) -> None:
     name = deployer.new_name()
     bucket = {

@@ -119,8 +119,9 @@ class Context:
         )
 
     def tag_list(self, properties: Properties) -> list[dict[str, str]]:
-        """The resource's tags: the stack's, then its own."""
-        own = {tag["Key"]: tag["Value"] for tag in properties.get("Tags", [])}
+        """The resource's tags: the stack's, then its own, which parameters have as a map and others as a list."""
+        given = properties.get("Tags", [])
+        own = given if isinstance(given, Mapping) else {tag["Key"]: tag["Value"] for tag in given}
         return [{"Key": key, "Value": value} for key, value in {**self.tags, **own}.items()]
 
 
