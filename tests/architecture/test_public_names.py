@@ -10,6 +10,7 @@ from types import ModuleType
 import pytest
 
 import cdk_triton
+import cdk_triton.hosting
 
 PACKAGES = [
     "cdk_triton",
@@ -44,7 +45,7 @@ def test_a_package_defines_no_public_name_beside_its_list(package: ModuleType) -
         for name, value in vars(package).items()
         if not name.startswith("_") and (inspect.isclass(value) or inspect.isfunction(value))
     }
-    imported_for_use = {"import_module"} if package is cdk_triton else set()
+    imported_for_use = {"import_module"} if "__getattr__" in vars(package) else set()
     assert defined - set(public_names(package)) <= imported_for_use
 
 
@@ -57,9 +58,14 @@ def test_every_room_behind_a_lazy_name_exports_it() -> None:
         assert name in room.__all__
 
 
-def test_an_unknown_name_is_an_attribute_error() -> None:
-    with pytest.raises(AttributeError, match="module 'cdk_triton' has no attribute 'TritonEndpiont'"):
-        cdk_triton.TritonEndpiont  # noqa: B018
+def test_a_room_whose_names_are_lazy_lists_them() -> None:
+    assert dir(cdk_triton.hosting) == sorted(cdk_triton.hosting.__all__)
+
+
+@pytest.mark.parametrize("package", [cdk_triton, cdk_triton.hosting], ids=["cdk_triton", "hosting"])
+def test_an_unknown_name_is_an_attribute_error(package: ModuleType) -> None:
+    with pytest.raises(AttributeError, match=f"module '{package.__name__}' has no attribute 'TritonEndpiont'"):
+        package.TritonEndpiont  # noqa: B018
 
 
 def test_what_is_exported_is_documented(package: ModuleType) -> None:

@@ -3,28 +3,34 @@
 A repository becomes a Model (`models`) by way of the store (`store`) and, with recipes, of a build (`builds`); an
 endpoint serves it (`endpoints`), is scaled (`scaling`) and watched (`monitoring`). Beside these packages stands what
 they share: network, images, permissions, the answers to cdk-nag, findings, and checks of literals.
+
+The names below are imported when they are first used: a plain endpoint takes no alarms and no scaling.
 """
 
 from __future__ import annotations
 
-from cdk_triton.hosting.builds.codebuild_gpu_builder import CodeBuildGpuBuilder
-from cdk_triton.hosting.builds.processing_builder import SageMakerProcessingBuilder
-from cdk_triton.hosting.endpoints.data_capture import DataCapture
-from cdk_triton.hosting.endpoints.deployment import AllAtOnce, Canary, Capacity, DeploymentPolicy, Linear, Rolling
-from cdk_triton.hosting.endpoints.endpoint import TritonEndpoint
-from cdk_triton.hosting.endpoints.endpoint_variant import EndpointVariant
-from cdk_triton.hosting.endpoints.imported import ImportedEndpoint
-from cdk_triton.hosting.endpoints.variant import TritonVariant
-from cdk_triton.hosting.models.model import ITritonModel, TritonModel
-from cdk_triton.hosting.models.multi_model import TritonMultiModel
-from cdk_triton.hosting.monitoring.alarms import AlarmThresholds
-from cdk_triton.hosting.monitoring.metrics import EndpointMetrics
-from cdk_triton.hosting.monitoring.metrics_config import MetricsConfig
-from cdk_triton.hosting.monitoring.monitoring import EndpointMonitoring
-from cdk_triton.hosting.scaling.instance_count import ScalableInstanceCount
-from cdk_triton.hosting.store.imported import ImportedArtifactStore
-from cdk_triton.hosting.store.store import ITritonArtifactStore, TritonArtifactStore
-from cdk_triton.hosting.vpc_endpoints import add_vpc_endpoints
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from cdk_triton.hosting.builds.codebuild_gpu_builder import CodeBuildGpuBuilder
+    from cdk_triton.hosting.builds.processing_builder import SageMakerProcessingBuilder
+    from cdk_triton.hosting.endpoints.data_capture import DataCapture
+    from cdk_triton.hosting.endpoints.deployment import AllAtOnce, Canary, Capacity, DeploymentPolicy, Linear, Rolling
+    from cdk_triton.hosting.endpoints.endpoint import TritonEndpoint
+    from cdk_triton.hosting.endpoints.endpoint_variant import EndpointVariant
+    from cdk_triton.hosting.endpoints.imported import ImportedEndpoint
+    from cdk_triton.hosting.endpoints.variant import TritonVariant
+    from cdk_triton.hosting.models.model import ITritonModel, TritonModel
+    from cdk_triton.hosting.models.multi_model import TritonMultiModel
+    from cdk_triton.hosting.monitoring.alarms import AlarmThresholds
+    from cdk_triton.hosting.monitoring.metrics import EndpointMetrics
+    from cdk_triton.hosting.monitoring.metrics_config import MetricsConfig
+    from cdk_triton.hosting.monitoring.monitoring import EndpointMonitoring
+    from cdk_triton.hosting.scaling.instance_count import ScalableInstanceCount
+    from cdk_triton.hosting.store.imported import ImportedArtifactStore
+    from cdk_triton.hosting.store.store import ITritonArtifactStore, TritonArtifactStore
+    from cdk_triton.hosting.vpc_endpoints import add_vpc_endpoints
 
 __all__ = [
     "AlarmThresholds",
@@ -53,3 +59,42 @@ __all__ = [
     "TritonVariant",
     "add_vpc_endpoints",
 ]
+
+_MODULE_OF = {
+    "AlarmThresholds": "monitoring.alarms",
+    "AllAtOnce": "endpoints.deployment",
+    "Canary": "endpoints.deployment",
+    "Capacity": "endpoints.deployment",
+    "CodeBuildGpuBuilder": "builds.codebuild_gpu_builder",
+    "DataCapture": "endpoints.data_capture",
+    "DeploymentPolicy": "endpoints.deployment",
+    "EndpointMetrics": "monitoring.metrics",
+    "EndpointMonitoring": "monitoring.monitoring",
+    "EndpointVariant": "endpoints.endpoint_variant",
+    "ITritonArtifactStore": "store.store",
+    "ITritonModel": "models.model",
+    "ImportedArtifactStore": "store.imported",
+    "ImportedEndpoint": "endpoints.imported",
+    "Linear": "endpoints.deployment",
+    "MetricsConfig": "monitoring.metrics_config",
+    "Rolling": "endpoints.deployment",
+    "SageMakerProcessingBuilder": "builds.processing_builder",
+    "ScalableInstanceCount": "scaling.instance_count",
+    "TritonArtifactStore": "store.store",
+    "TritonEndpoint": "endpoints.endpoint",
+    "TritonModel": "models.model",
+    "TritonMultiModel": "models.multi_model",
+    "TritonVariant": "endpoints.variant",
+    "add_vpc_endpoints": "vpc_endpoints",
+}
+
+
+def __getattr__(name: str) -> object:
+    """Import the module of a public name when the name is first used (PEP 562)."""
+    if name not in _MODULE_OF:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(f"{__name__}.{_MODULE_OF[name]}"), name)
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

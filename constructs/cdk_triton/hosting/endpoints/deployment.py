@@ -12,10 +12,9 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from aws_cdk import Duration
-from aws_cdk import aws_cloudwatch as cloudwatch
 from aws_cdk import aws_sagemaker as sagemaker
 
 from cdk_triton.errors import ConfigurationError
@@ -26,6 +25,9 @@ from cdk_triton.sagemaker.limits import (
     MAX_UPDATE_WAIT_SECONDS,
     MIN_UPDATE_SECONDS,
 )
+
+if TYPE_CHECKING:
+    from aws_cdk import aws_cloudwatch as cloudwatch
 
 __all__ = ["AllAtOnce", "Canary", "Capacity", "DeploymentPolicy", "Linear", "Rolling", "check_alarms"]
 

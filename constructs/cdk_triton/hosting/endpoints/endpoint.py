@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
 
 import jsii
 from aws_cdk import Resource, Token
-from aws_cdk import aws_cloudwatch as cloudwatch
 from aws_cdk import aws_iam as iam
-from aws_cdk import aws_kms as kms
 from aws_cdk import aws_logs as logs
 from aws_cdk import aws_sagemaker as sagemaker
-from aws_cdk import aws_sns as sns
 from aws_cdk.interfaces.aws_sagemaker import EndpointReference
 from constructs import Construct
 
@@ -22,7 +20,6 @@ from cdk_triton.hosting.endpoints.endpoint_variant import EndpointVariant
 from cdk_triton.hosting.endpoints.imported import ImportedEndpoint
 from cdk_triton.hosting.endpoints.invoking import allow_invocation
 from cdk_triton.hosting.endpoints.parameters import check_parameters, put_parameters
-from cdk_triton.hosting.endpoints.rollback_notice import notify_of_rollbacks
 from cdk_triton.hosting.endpoints.updates import EndpointUpdates, check_deployment, require_name
 from cdk_triton.hosting.endpoints.variant import TritonVariant, check_sagemaker_name, production_variant
 from cdk_triton.hosting.endpoints.variant_set import (
@@ -34,11 +31,18 @@ from cdk_triton.hosting.endpoints.variant_set import (
     warn_about_target_models,
 )
 from cdk_triton.hosting.models.model import ITritonModel
-from cdk_triton.hosting.monitoring.alarms import AlarmThresholds
+from cdk_triton.hosting.monitoring import RUNBOOK
 from cdk_triton.hosting.monitoring.metrics import VariantMetrics
 from cdk_triton.hosting.monitoring.metrics_config import MetricsConfig
-from cdk_triton.hosting.monitoring.monitoring import RUNBOOK, EndpointMonitoring
-from cdk_triton.hosting.scaling.instance_count import ScalableInstanceCount
+
+if TYPE_CHECKING:  # takes a while: for endpoints that need it
+    from aws_cdk import aws_cloudwatch as cloudwatch
+    from aws_cdk import aws_kms as kms
+    from aws_cdk import aws_sns as sns
+
+    from cdk_triton.hosting.monitoring.alarms import AlarmThresholds
+    from cdk_triton.hosting.monitoring.monitoring import EndpointMonitoring
+    from cdk_triton.hosting.scaling.instance_count import ScalableInstanceCount
 
 __all__ = ["TritonEndpoint"]
 
@@ -291,6 +295,8 @@ class TritonEndpoint(Resource, VariantMetrics):
         Raises:
             ConfigurationError: the endpoint is monitored already, or `runbook` cannot be added to.
         """
+        from cdk_triton.hosting.monitoring.monitoring import EndpointMonitoring
+
         if self.node.try_find_child("Monitoring") is not None:
             raise ConfigurationError(f"{self.node.path} is monitored already: keep what its first monitor() returned")
         return EndpointMonitoring(
@@ -332,6 +338,8 @@ class TritonEndpoint(Resource, VariantMetrics):
         Raises:
             ConfigurationError: the endpoint has no literal `endpoint_name`.
         """
+        from cdk_triton.hosting.endpoints.rollback_notice import notify_of_rollbacks
+
         name = self._endpoint.endpoint_name
         require_name(name, self.node.path, "notices of rollbacks")
         return notify_of_rollbacks(self, self._endpoint, self._config, name or "", topic)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING
 
 from aws_cdk import Token
 from aws_cdk import aws_sagemaker as sagemaker
@@ -11,7 +12,9 @@ from constructs import Construct
 from cdk_triton.errors import ConfigurationError
 from cdk_triton.hosting.endpoints.variant import TritonVariant
 from cdk_triton.hosting.monitoring.metrics import VariantMetrics
-from cdk_triton.hosting.scaling.instance_count import ScalableInstanceCount
+
+if TYPE_CHECKING:  # takes a while: for variants that are scaled
+    from cdk_triton.hosting.scaling.instance_count import ScalableInstanceCount
 
 __all__ = ["EndpointVariant"]
 
@@ -67,6 +70,8 @@ class EndpointVariant(Construct, VariantMetrics):
         Raises:
             ConfigurationError: the limits contradict each other or the initial count, or the variant is scaled already.
         """
+        from cdk_triton.hosting.scaling.instance_count import ScalableInstanceCount
+
         if self._instance_count is not None:
             raise ConfigurationError(
                 f"variant {self.variant.variant_name} of {self._endpoint.node.path} is scaled already: add policies to "

@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from aws_cdk import Annotations, Stack, Token
-from aws_cdk import aws_cloudwatch as cloudwatch
 from aws_cdk import aws_iam as iam
 from aws_cdk import aws_sagemaker as sagemaker
 from constructs import Construct
@@ -17,6 +17,9 @@ from cdk_triton.hosting.endpoints.deployment import MAX_STEP_PERCENT, Deployment
 from cdk_triton.hosting.endpoints.role_additions import allow_models
 from cdk_triton.hosting.endpoints.variant import TritonVariant
 from cdk_triton.hosting.literals import is_token
+
+if TYPE_CHECKING:  # takes a while: for endpoints with alarms
+    from aws_cdk import aws_cloudwatch as cloudwatch
 
 __all__ = ["EndpointUpdates", "check_deployment", "require_name"]
 
@@ -149,6 +152,8 @@ class EndpointUpdates:
     @staticmethod
     def _refuse_composite(alarm: cloudwatch.IAlarm) -> None:
         """Refuse a composite alarm: only who may describe all alarms of the account may see it (DescribeAlarms)."""
+        from aws_cdk import aws_cloudwatch as cloudwatch
+
         if isinstance(alarm, cloudwatch.CompositeAlarm):
             raise ConfigurationError(
                 f"the alarm {alarm.node.path} is a composite one, which the models' roles could see only with a "
@@ -157,6 +162,8 @@ class EndpointUpdates:
 
     def _refuse_cycle(self, alarm: cloudwatch.IAlarm) -> None:
         """Refuse an alarm with the endpoint's attributes in its dimensions, as `endpoint.endpoint_name` is one."""
+        from aws_cdk import aws_cloudwatch as cloudwatch
+
         resource, stack = alarm.node.default_child, Stack.of(alarm)
         if not isinstance(resource, cloudwatch.CfnAlarm) or stack is not Stack.of(self._endpoint):
             return

@@ -10,11 +10,14 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from aws_cdk import Duration
-from aws_cdk import aws_cloudwatch as cloudwatch
 
 from cdk_triton.hosting.endpoints.variant import check_sagemaker_name
+
+if TYPE_CHECKING:  # takes a while: for endpoints whose metrics are asked for
+    from aws_cdk import aws_cloudwatch as cloudwatch
 
 __all__ = ["EndpointMetrics", "VariantMetrics"]
 
@@ -48,6 +51,8 @@ class VariantMetrics:
             statistic: as CloudWatch writes it, such as `Sum` or `p99`.
             period: of one datapoint; by default a minute.
         """
+        from aws_cdk import aws_cloudwatch as cloudwatch
+
         return cloudwatch.Metric(
             namespace=namespace,
             metric_name=metric_name,
@@ -111,6 +116,8 @@ class VariantMetrics:
         SageMaker publishes no count; but it counts each request as 1 in `Invocations`, and as 1 divided by the number
         of active instances in `InvocationsPerInstance`.
         """
+        from aws_cdk import aws_cloudwatch as cloudwatch
+
         return cloudwatch.MathExpression(
             expression="invocations / perInstance",
             using_metrics={

@@ -15,14 +15,12 @@ from constructs import Construct
 
 from cdk_triton.errors import ConfigurationError
 from cdk_triton.hosting.endpoints.endpoint_variant import EndpointVariant
+from cdk_triton.hosting.monitoring import RUNBOOK
 from cdk_triton.hosting.monitoring.alarms import RULES, AlarmThresholds, add_alarms, threshold
 from cdk_triton.hosting.monitoring.dashboard import COLUMNS, section
 from cdk_triton.hosting.monitoring.log_retention import DAYS, LogRetention, log_group_name
 
-__all__ = ["RUNBOOK", "EndpointMonitoring"]
-
-RUNBOOK = "docs/monitoring.md"
-"""The page with a section per alarm, in the sources of this library."""
+__all__ = ["EndpointMonitoring"]
 
 
 class EndpointMonitoring(Construct):
