@@ -1,4 +1,4 @@
-"""Models in a VPC: where they run, what their role may do there, and the VPC endpoints that they need."""
+"""Models in a VPC: where they run, and what their role may do there."""
 
 from __future__ import annotations
 
@@ -11,9 +11,15 @@ import pytest
 from aws_cdk import aws_ec2 as ec2
 from aws_cdk import aws_iam as iam
 from aws_cdk.assertions import Annotations, Match, Template
-from cdk_nag import AwsSolutionsChecks, NIST80053R5Checks
+from cdk_nag import AwsSolutionsChecks
 
-from cdk_triton import TritonModel, TritonMultiModel, add_vpc_endpoints
+from cdk_triton import (
+    CodeBuildGpuBuilder,
+    SageMakerProcessingBuilder,
+    TritonArtifactStore,
+    TritonModel,
+    TritonMultiModel,
+)
 from cdk_triton.errors import ConfigurationError
 
 if TYPE_CHECKING:
@@ -218,13 +224,15 @@ def test_public_subnets_lead_nowhere_and_that_is_said(make: Make, stack: cdk.Sta
         )
     )
 
-    Annotations.from_stack(stack).has_warning("/Stack/Model", Match.string_like_regexp("Stack/Own are public"))
+    Annotations.from_stack(stack).has_warning(
+        "/Stack/Model", Match.string_like_regexp("Stack/Own select public subnets")
+    )
 
 
 def test_private_subnets_are_no_matter(make: Make, stack: cdk.Stack) -> None:
     make(vpc=ec2.Vpc(stack, "Own", max_azs=2))
 
-    Annotations.from_stack(stack).has_no_warning("*", Match.string_like_regexp("are public"))
+    Annotations.from_stack(stack).has_no_warning("*", Match.string_like_regexp("public subnets"))
 
 
 def test_others_can_let_the_instances_in(make: Make, world: World, stack: cdk.Stack, vpc: ec2.IVpc) -> None:
@@ -253,11 +261,21 @@ class TestIsRefused:
         with pytest.raises(ConfigurationError, match=r"vpc_subnets is a (list|dict): use an ec2\.SubnetSelection"):
             make(vpc=vpc, vpc_subnets=given)
 
+    @pytest.mark.parametrize("builder", [CodeBuildGpuBuilder, SageMakerProcessingBuilder])
+    def test_a_list_of_subnets_for_builds(self, vpc: ec2.IVpc, builder: Callable[..., object]) -> None:
+        with pytest.raises(ConfigurationError, match=r"vpc_subnets is a list: use an ec2\.SubnetSelection"):
+            builder(vpc=vpc, vpc_subnets=vpc.private_subnets)
+
+    def test_no_subnet_for_builds(self, stack: cdk.Stack, vpc: ec2.IVpc) -> None:
+        builder = SageMakerProcessingBuilder(vpc=vpc, vpc_subnets=ec2.SubnetSelection(subnets=[]))
+        with pytest.raises(ConfigurationError, match="vpc_subnets of Stack/Vpc select 0 subnets: AWS takes 1 to 16"):
+            TritonArtifactStore(stack, "Store", builders=[builder])
+
     def test_a_single_availability_zone(self, make: Make, vpc: ec2.IVpc) -> None:
         selection = ec2.SubnetSelection(availability_zones=["eu-west-1a"])
         with pytest.raises(
             ConfigurationError,
-            match="vpc_subnets of Stack/Vpc are 1 subnets in 1 availability zones: SageMaker wants at least two",
+            match="vpc_subnets of Stack/Vpc select one subnet: SageMaker wants at least two subnets, in different",
         ):
             make(vpc=vpc, vpc_subnets=selection)
 
@@ -270,7 +288,7 @@ class TestIsRefused:
             private_subnet_ids=["subnet-a", "subnet-b"],
             private_subnet_names=["One", "Two"],
         )
-        with pytest.raises(ConfigurationError, match="are 2 subnets in 1 availability zones"):
+        with pytest.raises(ConfigurationError, match="select 2 subnets in one availability zone: SageMaker"):
             make(vpc=vpc)
 
     @pytest.mark.parametrize("count", [0, 6])
@@ -294,7 +312,7 @@ class TestIsRefused:
             ec2.Subnet.from_subnet_attributes(stack, f"S{n}", subnet_id=f"subnet-{n}", availability_zone=f"z{n % 2}")
             for n in range(17)
         ]
-        with pytest.raises(ConfigurationError, match="are 17 subnets: SageMaker takes up to 16"):
+        with pytest.raises(ConfigurationError, match="Stack/Many select 17 subnets: AWS takes 1 to 16; select others"):
             make(vpc=vpc, vpc_subnets=ec2.SubnetSelection(subnets=subnets))
 
     def test_but_not_subnets_whose_zones_nobody_knows(self, make: Make, stack: cdk.Stack, vpc: ec2.IVpc) -> None:
@@ -323,80 +341,3 @@ def test_the_checks_of_cdk_nag_and_of_cloudformation_find_nothing(world: World) 
     found = [(v.rule_name, c.construct_path) for v in report.violations or [] for c in v.violating_resources]
     assert not [finding for finding in found if "/Fleet/" in str(finding[1])]
     Template.from_stack(stack)  # CDK's validation of templates raises
-
-
-class TestVpcEndpoints:
-    def test_are_added_for_everything_that_a_vpc_without_internet_needs(
-        self, world: World, stack: cdk.Stack, vpc: ec2.IVpc, flattened: Callable[[Any], str]
-    ) -> None:
-        added = add_vpc_endpoints(vpc)
-
-        made = [resource["Properties"] for resource in world.resources(stack, "AWS::EC2::VPCEndpoint").values()]
-        services = {re.sub(r"com\.amazonaws\.[^.]*\.", "", flattened(each["ServiceName"])): each for each in made}
-        assert set(services) == set(added)
-        gateway = services.pop("s3")
-        assert gateway["VpcEndpointType"] == "Gateway"
-        assert gateway["RouteTableIds"] == ["rtb-a", "rtb-b"]
-        for interface in services.values():
-            assert interface["PrivateDnsEnabled"] is True
-            assert interface["SubnetIds"] == ["subnet-0123456789abcdef0", "subnet-0123456789abcdef1"]
-            assert len(interface["SecurityGroupIds"]) == 1
-
-    def test_let_nobody_in_but_the_vpc(self, world: World, stack: cdk.Stack) -> None:
-        vpc = ec2.Vpc(stack, "Own", max_azs=2, nat_gateways=0)
-        add_vpc_endpoints(vpc)
-
-        (rule,) = world.only(stack, GROUP)["Properties"]["SecurityGroupIngress"]
-        assert (rule["CidrIp"]["Fn::GetAtt"][1], rule["FromPort"], rule["ToPort"]) == ("CidrBlock", 443, 443)
-        found = [
-            (violation.rule_name, resource.construct_path)
-            for pack in (AwsSolutionsChecks(), NIST80053R5Checks())
-            for violation in pack.validate_scope(stack).violations or []
-            for resource in violation.violating_resources
-        ]
-        assert not [finding for finding in found if "Triton" in str(finding[1])]
-
-    def test_are_those_of_the_user_guide(self, stack: cdk.Stack, vpc: ec2.IVpc, world: World) -> None:
-        page = (world.root / "docs" / "network.md").read_text()
-        rows = re.findall(r"^\| `([a-z0-9.]+)` \|", page.split("## Without a way to the internet")[1], re.MULTILINE)
-        assert rows == list(add_vpc_endpoints(vpc))
-
-    def test_leave_out_what_the_vpc_has(self, stack: cdk.Stack, vpc: ec2.IVpc) -> None:
-        assert set(add_vpc_endpoints(vpc, without=["s3", "logs", "monitoring", "sts"])) == {
-            "ecr.api",
-            "ecr.dkr",
-            "sagemaker.runtime",
-        }
-
-    def test_leave_out_a_single_one(self, vpc: ec2.IVpc) -> None:
-        assert "s3" not in add_vpc_endpoints(vpc, without="s3")
-
-    def test_may_be_the_gateway_alone(self, world: World, stack: cdk.Stack, vpc: ec2.IVpc) -> None:
-        others = ["ecr.api", "ecr.dkr", "logs", "monitoring", "sts", "sagemaker.runtime"]
-
-        assert set(add_vpc_endpoints(vpc, without=others)) == {"s3"}
-        assert not world.resources(stack, GROUP)
-
-    @pytest.mark.parametrize("unknown", ["vpc_cidr_block", "private_subnet_route_table_ids"])
-    def test_need_to_know_the_vpc(self, stack: cdk.Stack, unknown: str) -> None:
-        known: Any = {name: value for name, value in VPC.items() if name != unknown}
-        vpc = ec2.Vpc.from_vpc_attributes(stack, "Unknown", **known)
-        with pytest.raises(ConfigurationError, match="Stack/Unknown was imported without its route tables or its CIDR"):
-            add_vpc_endpoints(vpc)
-
-    def test_cannot_be_added_twice(self, vpc: ec2.IVpc) -> None:
-        add_vpc_endpoints(vpc)
-        with pytest.raises(RuntimeError, match="already a Construct with name"):
-            add_vpc_endpoints(vpc)
-
-    def test_are_not_left_out_by_a_name_that_is_none(self, vpc: ec2.IVpc) -> None:
-        with pytest.raises(ConfigurationError, match="without='S3' is no service that gets a VPC endpoint: use any of"):
-            add_vpc_endpoints(vpc, without=["S3"])
-
-    def test_go_to_the_subnets_that_were_given(self, world: World, stack: cdk.Stack) -> None:
-        vpc = ec2.Vpc(stack, "Own", max_azs=2, nat_gateways=0)
-        add_vpc_endpoints(vpc, subnets=ec2.SubnetSelection(subnet_type=ec2.SubnetType.PUBLIC), without=["s3"])
-
-        for endpoint in world.resources(stack, "AWS::EC2::VPCEndpoint").values():
-            subnets = endpoint["Properties"]["SubnetIds"]
-            assert [subnet["Ref"][:15] for subnet in subnets] == ["OwnPublicSubnet", "OwnPublicSubnet"]

@@ -36,7 +36,7 @@ __all__ = [
 PUBLIC_SUBNETS_WARNING = "cdk-triton:PublicSubnets"
 
 MAX_SUBNETS, MAX_SECURITY_GROUPS = 16, 5
-"""Of a SageMaker VpcConfig in botocore's model."""
+"""Of a SageMaker VpcConfig in botocore's model; CodeBuild's has the same bounds."""
 
 SAGEMAKER_PERMISSION = ("ec2:CreateNetworkInterfacePermission", "ec2:DeleteNetworkInterfacePermission")
 """By which SageMaker gives an interface to its own account, and takes it back."""
@@ -59,7 +59,7 @@ class Network:
         subnets: the ids of its subnets.
         security_groups: the ids of the security groups.
         groups: the security groups themselves.
-        established: what makes the subnets' way out of the VPC, for whoever must not start before.
+        established: what makes the subnets' way out of the VPC; see `await_network`.
     """
 
     vpc: ec2.IVpc
@@ -69,27 +69,33 @@ class Network:
     established: Sequence[IDependable] = ()
 
 
-def check_network(vpc: ec2.IVpc | None, subnets: object, security_groups: object) -> None:
-    """Refuse subnets and security groups without their VPC.
+def check_network(vpc: ec2.IVpc | None, vpc_subnets: object, security_groups: object) -> None:
+    """Refuse subnets and security groups without their VPC, and subnets that are no selection.
 
     Raises:
-        ConfigurationError: there is no VPC.
+        ConfigurationError: there is no VPC, or there is a list instead of a selection.
     """
-    if vpc is None and (subnets or security_groups):
-        raise ConfigurationError("subnets and security_groups need their vpc: give it, or leave them out")
+    if vpc is None and (vpc_subnets is not None or security_groups):
+        raise ConfigurationError("vpc_subnets and security_groups need their vpc: give it, or leave them out")
+    if not isinstance(vpc_subnets, ec2.SubnetSelection | None):
+        raise ConfigurationError(
+            f"vpc_subnets is a {type(vpc_subnets).__name__}: use an ec2.SubnetSelection, such as "
+            "SubnetSelection(subnets=[…]), or leave it out for the private subnets"
+        )
 
 
 def network(
     scope: Construct,
     vpc: ec2.IVpc | None,
-    subnets: Sequence[ec2.ISubnet],
+    vpc_subnets: ec2.SubnetSelection | None,
     security_groups: Sequence[ec2.ISecurityGroup],
 ) -> Network | None:
     """Where builds run; without a security group they get one of their own: everything goes out and nothing in."""
     if vpc is None:
         return None
-    chosen = list(subnets) or vpc.select_subnets().subnets
-    return _network(scope, vpc, chosen, list(security_groups) or [_own_group(scope, vpc, "builds")])
+    subnets = _selected(vpc, vpc_subnets)
+    groups = list(security_groups) or [_own_group(scope, vpc, "builds")]
+    return _network(vpc, subnets, groups)
 
 
 def model_network(
@@ -110,17 +116,11 @@ def model_network(
     Raises:
         ConfigurationError: there is no VPC to what is given, or SageMaker would refuse it.
     """
+    check_network(vpc, vpc_subnets, security_groups)
     if vpc is None:
-        if vpc_subnets is not None or security_groups is not None:
-            raise ConfigurationError("vpc_subnets and security_groups need their vpc: give it, or leave them out")
         return None
-    if not isinstance(vpc_subnets, ec2.SubnetSelection | None):
-        raise ConfigurationError(
-            f"vpc_subnets is a {type(vpc_subnets).__name__}: use an ec2.SubnetSelection, such as "
-            "SubnetSelection(subnets=[…]), or leave it out for the private subnets"
-        )
     subnets = _selected(vpc, vpc_subnets)
-    _check_subnets(vpc, subnets)
+    _check_zones(vpc, subnets)
     _warn_of_public_subnets(scope, vpc, subnets)
     if security_groups is not None and not 1 <= len(security_groups) <= MAX_SECURITY_GROUPS:
         raise ConfigurationError(
@@ -128,7 +128,7 @@ def model_network(
             "out for a group of the model's own"
         )
     groups = [_own_group(scope, vpc, "instances")] if security_groups is None else list(security_groups)
-    return _network(scope, vpc, subnets, groups)
+    return _network(vpc, subnets, groups)
 
 
 def vpc_config(place: Network | None) -> sagemaker.CfnModel.VpcConfigProperty | None:
@@ -200,6 +200,15 @@ def allow_network(role: iam.Role, place: Network, *, permission: Sequence[str], 
 
 
 def _selected(vpc: ec2.IVpc, selection: ec2.SubnetSelection | None) -> list[ec2.ISubnet]:
+    subnets = _subnets(vpc, selection)
+    if not 1 <= len(subnets) <= MAX_SUBNETS:
+        raise ConfigurationError(
+            f"vpc_subnets of {vpc.node.path} select {len(subnets)} subnets: AWS takes 1 to {MAX_SUBNETS}; select others"
+        )
+    return subnets
+
+
+def _subnets(vpc: ec2.IVpc, selection: ec2.SubnetSelection | None) -> list[ec2.ISubnet]:
     if selection is None:
         return list(vpc.select_subnets().subnets)
     if selection.subnets is not None and selection.subnet_filters is None:
@@ -215,17 +224,14 @@ def _selected(vpc: ec2.IVpc, selection: ec2.SubnetSelection | None) -> list[ec2.
     return list(found.subnets)
 
 
-def _check_subnets(vpc: ec2.IVpc, subnets: Sequence[ec2.ISubnet]) -> None:
+def _check_zones(vpc: ec2.IVpc, subnets: Sequence[ec2.ISubnet]) -> None:
     zones = {zone for subnet in subnets if (zone := _zone(subnet)) is not None}
     known = all(_zone(subnet) is not None for subnet in subnets)
     if len(subnets) < 2 or (known and len(zones) < 2):
+        found = f"{len(subnets)} subnets in one availability zone" if len(subnets) > 1 else "one subnet"
         raise ConfigurationError(
-            f"vpc_subnets of {vpc.node.path} are {len(subnets)} subnets in {len(zones)} availability zones: SageMaker "
-            "wants at least two, in different zones, even for one instance; give the VPC more, or choose others"
-        )
-    if len(subnets) > MAX_SUBNETS:
-        raise ConfigurationError(
-            f"vpc_subnets of {vpc.node.path} are {len(subnets)} subnets: SageMaker takes up to {MAX_SUBNETS}; choose"
+            f"vpc_subnets of {vpc.node.path} select {found}: SageMaker wants at least two subnets, in different "
+            "availability zones, even for one instance; give the VPC more, or select others"
         )
 
 
@@ -234,9 +240,9 @@ def _warn_of_public_subnets(scope: Construct, vpc: ec2.IVpc, subnets: Sequence[e
     if any(subnet.subnet_id in public for subnet in subnets):
         Annotations.of(scope).add_warning_v2(
             PUBLIC_SUBNETS_WARNING,
-            f"vpc_subnets of {vpc.node.path} are public, and the network interfaces of SageMaker's instances are not "
-            "connected to the internet there: without a VPC endpoint for S3 they get no archive. Choose private "
-            "subnets, or call add_vpc_endpoints(vpc) and acknowledge this",
+            f"vpc_subnets of {vpc.node.path} select public subnets, where the network interfaces of SageMaker's "
+            "instances are not connected to the internet: without a VPC endpoint for S3 they get no archive. Select "
+            "private subnets, or call add_vpc_endpoints(vpc) and acknowledge this",
         )
 
 
@@ -253,9 +259,7 @@ def _own_group(scope: Construct, vpc: ec2.IVpc, whose: str) -> ec2.SecurityGroup
     return ec2.SecurityGroup(scope, "SecurityGroup", vpc=vpc, description=description)
 
 
-def _network(
-    scope: Construct, vpc: ec2.IVpc, subnets: Sequence[ec2.ISubnet], groups: Sequence[ec2.ISecurityGroup]
-) -> Network:
+def _network(vpc: ec2.IVpc, subnets: Sequence[ec2.ISubnet], groups: Sequence[ec2.ISecurityGroup]) -> Network:
     return Network(
         vpc=vpc,
         subnets=[subnet.subnet_id for subnet in subnets],

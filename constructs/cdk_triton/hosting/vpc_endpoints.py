@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+import json
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from typing import Final
 
-from aws_cdk import Stack
+import jsii
+from aws_cdk import Annotations, Aspects, CfnResource, IAspect, Stack
 from aws_cdk import aws_ec2 as ec2
-from constructs import Construct
+from constructs import Construct, IConstruct
 
 from cdk_triton.errors import ConfigurationError
 from cdk_triton.hosting.acknowledgements import acknowledge, acknowledge_nist
+from cdk_triton.hosting.network import Network
 
-__all__ = ["VPC_ENDPOINTS", "add_vpc_endpoints"]
+__all__ = ["VPC_ENDPOINTS", "add_vpc_endpoints", "await_network"]
+
+NO_WAY_OUT_WARNING: Final = "cdk-triton:NoWayOut"
 
 VPC_ENDPOINTS: Mapping[str, str] = {
     "s3": "archives, and what builds read and write",
@@ -28,6 +34,12 @@ Source: "Configure Amazon SageMaker Canvas in a VPC without internet access" (`c
 SageMaker's developer guide, without what only Canvas uses. `host-vpc` names S3, `interface-vpc-endpoint` the runtime.
 """
 
+CALLERS: Final = "sagemaker.runtime"
+"""Only callers need it, and its policy may name the endpoint, which is made after the model."""
+
+REQUIRED: Final = ("s3", "ecr.api", "ecr.dkr")
+"""Without these nothing starts; without the others it starts, and little is seen of it."""
+
 
 def add_vpc_endpoints(
     vpc: ec2.IVpc, *, subnets: ec2.SubnetSelection | None = None, without: Collection[str] = ()
@@ -38,7 +50,7 @@ def add_vpc_endpoints(
     the VPC named `Triton<service>`, and answer to the names that AWS's SDKs use. Their one security group lets the VPC
     in, on port 443.
 
-    An endpoint of the same stack may come up before them: `model.node.add_dependency(*endpoints.values())`.
+    What runs in the VPC and belongs to the same stack is made after them, whichever was called first.
 
     Args:
         vpc: the VPC; an imported one must know its route tables and its CIDR block.
@@ -65,6 +77,88 @@ def add_vpc_endpoints(
             f"{vpc.node.path} was imported without its route tables or its CIDR block, which VPC endpoints need: "
             "import it by Vpc.from_lookup, or give from_vpc_attributes vpc_cidr_block and the ids of the route tables"
         ) from error
+
+
+def await_network(resource: CfnResource, place: Network, who: IConstruct, what: str) -> None:
+    """Make a resource after the subnets' way out and the VPC endpoints, and warn where there is neither.
+
+    Both are looked for when the app is complete. The VPC endpoints to wait for are those below the VPC, where CDK and
+    `add_vpc_endpoints` put them, and in the resource's stack: across stacks the wait might make a circle of two.
+
+    Args:
+        resource: what starts something in the VPC.
+        place: where in the VPC.
+        who: the construct that is warned.
+        what: what starts, for the warning.
+    """
+    resource.node.add_dependency(*place.established)
+    Aspects.of(resource).add(_WayOut(place, who, what))
+
+
+@jsii.implements(IAspect)
+class _WayOut:
+    """Looks for the VPC endpoints of a VPC, and for the routes out of its subnets, when the app is complete."""
+
+    def __init__(self, place: Network, who: IConstruct, what: str) -> None:
+        self._place, self._who, self._what = place, who, what
+
+    def visit(self, node: IConstruct) -> None:
+        """Look at the resource, which has no children."""
+        vpc = self._place.vpc
+        below = vpc.node.find_all()
+        for service, endpoint in _vpc_endpoints(vpc, below):
+            if service != CALLERS and Stack.of(endpoint) is Stack.of(node):
+                node.node.add_dependency(endpoint)
+        if not _isolated(self._place, below):
+            return
+        everything = node.node.root.node.find_all()  # takes its time in a large app
+        there = {service for service, _ in _vpc_endpoints(vpc, everything)}
+        missing = [service for service in REQUIRED if service not in there]
+        if missing and _isolated(self._place, everything):
+            self._warn(missing, [service for service in VPC_ENDPOINTS if service in there])
+
+    def _warn(self, missing: Sequence[str], there: Sequence[str]) -> None:
+        call = f"add_vpc_endpoints(vpc, without={there})" if there else "add_vpc_endpoints(vpc)"
+        Annotations.of(self._who).add_warning_v2(
+            NO_WAY_OUT_WARNING,
+            f"vpc_subnets of {self._place.vpc.node.path} have no route to the internet, and this app adds no VPC "
+            f"endpoint for {', '.join(missing)} to the VPC: {self._what} would wait in vain for what comes through "
+            f"these. Call {call}, select subnets with a NAT gateway, or acknowledge this if the VPC has them already",
+        )
+
+
+def _vpc_endpoints(vpc: ec2.IVpc, constructs: Iterable[IConstruct]) -> Iterator[tuple[str, ec2.CfnVPCEndpoint]]:
+    """The VPC endpoints of a VPC among some constructs, each with its service."""
+    for each in constructs:
+        if isinstance(each, ec2.CfnVPCEndpoint) and each.vpc_id == vpc.vpc_id:
+            name = json.dumps(Stack.of(each).resolve(each.service_name)).rstrip('"]}')
+            yield next((service for service in VPC_ENDPOINTS if name.endswith(f".{service}")), name), each
+
+
+def _isolated(place: Network, constructs: Iterable[IConstruct]) -> bool:
+    """Whether some of the subnets are known to have no route to the internet, unless one is among the constructs.
+
+    They are known where they were imported as isolated, or where the VPC is made by the app with all its routes.
+    """
+    vpc = place.vpc
+    made = vpc.private_subnets if isinstance(vpc, ec2.Vpc) else []
+    suspected = [subnet for subnet in (*vpc.isolated_subnets, *made) if subnet.subnet_id in place.subnets]
+    if not suspected:
+        return False
+    routed = {
+        each.route_table_id
+        for each in constructs
+        if isinstance(each, ec2.CfnRoute) and each.destination_cidr_block == "0.0.0.0/0"
+    }
+    return any(_route_table(subnet) not in routed for subnet in suspected)
+
+
+def _route_table(subnet: ec2.ISubnet) -> str | None:
+    """Its id; None where the subnet was imported without."""
+    try:
+        return subnet.route_table.route_table_id
+    except RuntimeError:  # jsii's, of the getter
+        return None
 
 
 def _add_vpc_endpoints(

@@ -49,7 +49,7 @@ store = TritonArtifactStore(cdk.Stack(app, "Artifacts", env=env), "Store")
 stack = cdk.Stack(app, "Serving", env=env)
 isolated = ec2.SubnetConfiguration(name="Isolated", subnet_type=ec2.SubnetType.PRIVATE_ISOLATED)
 vpc = ec2.Vpc(stack, "Vpc", availability_zones=["us-east-1a", "us-east-1b"], subnet_configuration=[isolated])
-endpoints = add_vpc_endpoints(vpc)
+add_vpc_endpoints(vpc)
 image = ecr.Repository(stack, "Mirror").repository_uri_for_digest(f"sha256:{'a' * 64}")
 model = TritonModel(
     stack,
@@ -61,7 +61,6 @@ model = TritonModel(
     network_isolation=True,
     uncompressed=True,
 )
-model.node.add_dependency(*endpoints.values())
 endpoint = TritonEndpoint(stack, "Endpoint", model=model)
 cdk.CfnOutput(stack, "EndpointName", value=endpoint.endpoint_name)
 app.synth()

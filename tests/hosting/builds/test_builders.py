@@ -284,8 +284,8 @@ class TestTheProject:
             "the queued_timeout of CodeBuildGpuBuilder is 4 minutes: use whole minutes, from 5 to 480",
         ),
         (
-            {"subnets": [object()]},
-            "subnets and security_groups need their vpc: give it, or leave them out",
+            {"vpc_subnets": ec2.SubnetSelection()},
+            "vpc_subnets and security_groups need their vpc: give it, or leave them out",
         ),
     ],
 )
@@ -353,14 +353,15 @@ class TestInAVpc:
             ireland,
             "Vpc",
             vpc_id="vpc-0123456789abcdef0",
-            availability_zones=["eu-west-1a"],
-            private_subnet_ids=["subnet-0123456789abcdef0"],
+            availability_zones=["eu-west-1a", "eu-west-1b"],
+            private_subnet_ids=["subnet-0123456789abcdef0", "subnet-0123456789abcdef1"],
         )
+        there: Any = {"vpc": vpc, "vpc_subnets": ec2.SubnetSelection(availability_zones=["eu-west-1a"])}
         given = ec2.SecurityGroup.from_security_group_id(ireland, "Given", "sg-0123456789abcdef0")
         TritonArtifactStore(
             ireland,
             "Store",
-            builders=[CodeBuildGpuBuilder(vpc=vpc, security_groups=[given]), SageMakerProcessingBuilder(vpc=vpc)],
+            builders=[CodeBuildGpuBuilder(**there, security_groups=[given]), SageMakerProcessingBuilder(**there)],
             access_logs_bucket=s3.Bucket.from_bucket_name(ireland, "AccessLogs", "access-logs"),
             encryption_key=kms.Key.from_key_arn(ireland, "Key", "arn:aws:kms:eu-west-1:111122223333:key/abc"),
         )

@@ -19,6 +19,7 @@ from constructs import Construct
 
 from cdk_triton.errors import ConfigurationError
 from cdk_triton.hosting.acknowledgements import acknowledge_wildcard
+from cdk_triton.hosting.network import Network
 from cdk_triton.hosting.permissions import allow
 from cdk_triton.hosting.store import layout
 from cdk_triton.sagemaker import ServingPlatform
@@ -48,10 +49,12 @@ class BuildService:
     Attributes:
         settings: what the handler has to know to start a job; contains tokens.
         role: what the job may do.
+        place: where in a VPC it runs; None where it is in none of the user's.
     """
 
     settings: Mapping[str, object]
     role: iam.Role
+    place: Network | None = None
 
 
 class Builder(Protocol):

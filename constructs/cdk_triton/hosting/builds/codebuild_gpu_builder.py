@@ -72,7 +72,7 @@ class CodeBuildGpuBuilder(Builder):
         gpu: with a fleet, the GPU that its machines have, such as "NVIDIA L4".
         vpc: the VPC that builds run in, where they reach Amazon ECR, S3 and CloudWatch Logs, and what recipes download.
             The VPC of a fleet is the fleet's own.
-        subnets: of the VPC; by default its private ones.
+        vpc_subnets: which of its subnets; by default the private ones.
         security_groups: in the VPC; by default a new one.
         log_retention: how long the log is kept.
         encryption_key: a key of your own for what builds write; by default the store's, or the key of AWS for S3.
@@ -87,7 +87,7 @@ class CodeBuildGpuBuilder(Builder):
     fleet: codebuild.IFleet | None = None
     gpu: str | None = None
     vpc: ec2.IVpc | None = None
-    subnets: Sequence[ec2.ISubnet] = ()
+    vpc_subnets: ec2.SubnetSelection | None = None
     security_groups: Sequence[ec2.ISecurityGroup] = ()
     log_retention: logs.RetentionDays = logs.RetentionDays.THREE_MONTHS
     encryption_key: kms.IKey | None = None
@@ -98,7 +98,7 @@ class CodeBuildGpuBuilder(Builder):
         minutes(self.queued_timeout, "the queued_timeout of CodeBuildGpuBuilder", least=5, most=MAX_QUEUED_MINUTES)
         _check_compute_type(self.compute_type)
         _check_fleet(self)
-        check_network(self.vpc, self.subnets, self.security_groups)
+        check_network(self.vpc, self.vpc_subnets, self.security_groups)
 
     @property
     def kind(self) -> Literal["codebuild"]:
@@ -149,7 +149,7 @@ class CodeBuildGpuBuilder(Builder):
         if self.encryption_key is not None:
             allow_key(role, self.encryption_key)
             allow(handler, iam.PolicyStatement(actions=["kms:Decrypt"], resources=[self.encryption_key.key_arn]))
-        place = network(scope, self.vpc, self.subnets, self.security_groups)
+        place = network(scope, self.vpc, self.vpc_subnets, self.security_groups)
         if place is not None:
             allow_network(
                 role, place, permission=["ec2:CreateNetworkInterfacePermission"], authorized="codebuild.amazonaws.com"
@@ -164,7 +164,7 @@ class CodeBuildGpuBuilder(Builder):
             ),
             iam.PolicyStatement(actions=["logs:GetLogEvents"], resources=[log_group.log_group_arn]),
         )
-        return BuildService({"project": project.ref, "log_group": log_group.log_group_name}, role)
+        return BuildService({"project": project.ref, "log_group": log_group.log_group_name}, role, place)
 
     def _project(
         self,

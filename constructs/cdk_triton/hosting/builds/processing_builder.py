@@ -52,7 +52,7 @@ class SageMakerProcessingBuilder(Builder):
         volume: the disk of a job. Types with a disk of their own (all of ml.g4dn, ml.g5, ml.g6) have no larger one than
             that, which is 125 GB for ml.g4dn.xlarge.
         vpc: the VPC that jobs run in, where they reach S3, and what recipes download.
-        subnets: of the VPC; by default its private ones.
+        vpc_subnets: which of its subnets; by default the private ones.
         security_groups: in the VPC; by default a new one.
 
     Raises:
@@ -63,7 +63,7 @@ class SageMakerProcessingBuilder(Builder):
     timeout: Duration = DEFAULT_TIMEOUT
     volume: Size = DEFAULT_VOLUME
     vpc: ec2.IVpc | None = None
-    subnets: Sequence[ec2.ISubnet] = ()
+    vpc_subnets: ec2.SubnetSelection | None = None
     security_groups: Sequence[ec2.ISecurityGroup] = ()
 
     def __post_init__(self) -> None:
@@ -72,7 +72,7 @@ class SageMakerProcessingBuilder(Builder):
         _check_volume(self.volume)
         if self.instance_type is not None:
             _check_instance(gpu_instance(self.instance_type))
-        check_network(self.vpc, self.subnets, self.security_groups)
+        check_network(self.vpc, self.vpc_subnets, self.security_groups)
 
     @property
     def kind(self) -> Literal["processing"]:
@@ -103,7 +103,7 @@ class SageMakerProcessingBuilder(Builder):
         role = build_role(scope, "sagemaker.amazonaws.com")
         allow_staging(role, bucket, read=["s3:GetObject"])
         _allow_logs(role)
-        place = network(scope, self.vpc, self.subnets, self.security_groups)
+        place = network(scope, self.vpc, self.vpc_subnets, self.security_groups)
         if place is not None:
             permission = ["ec2:CreateNetworkInterfacePermission", "ec2:DeleteNetworkInterfacePermission"]
             allow_network(role, place, permission=permission)
@@ -115,7 +115,7 @@ class SageMakerProcessingBuilder(Builder):
             "security_groups": [] if place is None else list(place.security_groups),
             "kms_key": None if bucket.encryption_key is None else bucket.encryption_key.key_arn,
         }
-        return BuildService(settings, role)
+        return BuildService(settings, role, place)
 
 
 def _check_volume(volume: Size) -> None:

@@ -5,8 +5,9 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping, Sequence
 
-from aws_cdk import Annotations, Aws, Stack, Token
+from aws_cdk import Annotations, Aws, CfnResource, Stack, Token
 from aws_cdk import aws_iam as iam
+from aws_cdk import aws_lambda as lambda_
 from aws_cdk import aws_s3 as s3
 from constructs import Construct
 
@@ -20,6 +21,7 @@ from cdk_triton.hosting.images import container_image
 from cdk_triton.hosting.models.execution_role import PULL_ACTIONS
 from cdk_triton.hosting.permissions import allow
 from cdk_triton.hosting.store.layout import STAGING_PREFIX
+from cdk_triton.hosting.vpc_endpoints import await_network
 from cdk_triton.sagemaker import ServingPlatform, codebuild_gpu_regions
 
 __all__ = ["IMAGE_PULL", "BuildServices"]
@@ -81,6 +83,13 @@ class BuildServices:
     def roles(self) -> Mapping[str, iam.Role]:
         """The role of each builder's jobs, by its kind."""
         return {kind: service.role for kind, service in self._services.items()}
+
+    def start_by(self, function: lambda_.Function) -> None:
+        """Make the function that starts jobs after the networks that they run in."""
+        resource = function.node.default_child
+        for kind, service in self._services.items():
+            if service.place is not None and isinstance(resource, CfnResource):
+                await_network(resource, service.place, self._store.node.find_child(NAMES[kind]), "builds")
 
     def builder_for(self, scope: Construct, platform: ServingPlatform, inputs: Iterable[S3File]) -> Builder:
         """Choose the builder for a platform, and allow what its builds need: the image, and the inputs from S3.

@@ -7,6 +7,7 @@ from aws_cdk import aws_sagemaker as sagemaker
 from constructs import Construct
 
 from cdk_triton.hosting.network import Network, vpc_config
+from cdk_triton.hosting.vpc_endpoints import await_network
 
 __all__ = ["sagemaker_model"]
 
@@ -46,5 +47,5 @@ def sagemaker_model(
     if role.node.scope is scope:
         model.node.add_dependency(role)  # what the user grants it later comes first too
     if place is not None:
-        model.node.add_dependency(*place.established)
+        await_network(model, place, scope, "instances")
     return model

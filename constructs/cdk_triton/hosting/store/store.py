@@ -154,6 +154,7 @@ class TritonArtifactStore(Construct):
         self.build_roles = self._builds.roles
         for function in (on_event, is_complete):
             function.add_environment("BUILDERS", self._builds.settings)
+        self._builds.start_by(is_complete)
         if promotes_from is not None:
             allow_promotion(self, self.handler_role, promotes_from)
             is_complete.add_environment("PROMOTES_FROM", promotes_from.bucket.bucket_name)

@@ -1,0 +1,369 @@
+"""VPC endpoints for a VPC without a way to the internet: who adds them, waits for them, and says where they lack."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import aws_cdk as cdk
+import pytest
+from aws_cdk import aws_ec2 as ec2
+from aws_cdk.assertions import Annotations, Match
+from cdk_nag import AwsSolutionsChecks, NIST80053R5Checks
+
+from cdk_triton import (
+    CodeBuildGpuBuilder,
+    SageMakerProcessingBuilder,
+    TritonArtifactStore,
+    TritonModel,
+    TritonMultiModel,
+    add_vpc_endpoints,
+)
+from cdk_triton.errors import ConfigurationError
+
+if TYPE_CHECKING:
+    from tests.hosting.conftest import World
+
+MODEL, GROUP, ENDPOINT = "AWS::SageMaker::Model", "AWS::EC2::SecurityGroup", "AWS::EC2::VPCEndpoint"
+ISOLATED, EGRESS = ec2.SubnetType.PRIVATE_ISOLATED, ec2.SubnetType.PRIVATE_WITH_EGRESS
+S3 = ec2.GatewayVpcEndpointAwsService.S3
+ECR, ECR_DOCKER = ec2.InterfaceVpcEndpointAwsService.ECR, ec2.InterfaceVpcEndpointAwsService.ECR_DOCKER
+IRELAND = cdk.Environment(account="111122223333", region="eu-west-1")
+VPC = {
+    "vpc_id": "vpc-0123456789abcdef0",
+    "vpc_cidr_block": "10.0.0.0/16",
+    "availability_zones": ["eu-west-1a", "eu-west-1b"],
+    "private_subnet_ids": ["subnet-0123456789abcdef0", "subnet-0123456789abcdef1"],
+    "private_subnet_route_table_ids": ["rtb-a", "rtb-b"],
+}
+ISOLATED_VPC = {name.replace("private", "isolated"): value for name, value in VPC.items()}
+
+Make = Callable[..., TritonModel | TritonMultiModel]
+
+
+@pytest.fixture(name="app")
+def _app(world: World) -> cdk.App:
+    return world.app()
+
+
+@pytest.fixture(name="stack")
+def _stack(app: cdk.App) -> cdk.Stack:
+    return cdk.Stack(app, "Stack", env=IRELAND)
+
+
+@pytest.fixture(name="vpc")
+def _vpc(stack: cdk.Stack) -> ec2.IVpc:
+    return ec2.Vpc.from_vpc_attributes(stack, "Vpc", **VPC)  # type: ignore[arg-type]  # a mapping of several types
+
+
+@pytest.fixture(name="isolated")
+def _isolated(stack: cdk.Stack) -> ec2.Vpc:
+    return ec2.Vpc(stack, "Own", max_azs=2, nat_gateways=0)
+
+
+@pytest.fixture(name="make", params=["single", "multi"])
+def _make(request: pytest.FixtureRequest, world: World, stack: cdk.Stack) -> Make:
+    """Makes a model of either kind in a VPC."""
+
+    def make(vpc: ec2.IVpc, **given: Any) -> TritonModel | TritonMultiModel:
+        if request.param == "single":
+            return TritonModel(stack, "Model", repository=world.repository(), platform=world.platform, vpc=vpc, **given)
+        ensembles = {"text": world.repository()}
+        return TritonMultiModel(stack, "Model", ensembles=ensembles, platform=world.platform, vpc=vpc, **given)
+
+    return make
+
+
+@pytest.fixture(name="model")
+def _model(world: World, stack: cdk.Stack) -> Callable[[ec2.IVpc], TritonModel]:
+    """Makes a model in a VPC, where its kind does not matter."""
+
+    def model(vpc: ec2.IVpc) -> TritonModel:
+        return TritonModel(stack, "Model", repository=world.repository(), platform=world.platform, vpc=vpc)
+
+    return model
+
+
+def said(stack: cdk.Stack, path: str = "*") -> list[str]:
+    """The warnings about the way out."""
+    pattern = Match.string_like_regexp("no route to the internet")
+    return [str(each.entry.data) for each in Annotations.from_stack(stack).find_warning(path, pattern)]
+
+
+class TestThatThereIsNoWayOutIsSaid:
+    def test_of_a_vpc_of_the_app(self, make: Make, stack: cdk.Stack, isolated: ec2.Vpc) -> None:
+        make(isolated)
+
+        (sentence,) = said(stack, "/Stack/Model")
+        assert sentence == (
+            "vpc_subnets of Stack/Own have no route to the internet, and this app adds no VPC endpoint for s3, "
+            "ecr.api, ecr.dkr to the VPC: instances would wait in vain for what comes through these. Call "
+            "add_vpc_endpoints(vpc), select subnets with a NAT gateway, or acknowledge this if the VPC has them "
+            "already [ack: cdk-triton:NoWayOut]"
+        )
+
+    def test_of_a_vpc_whose_egress_nobody_made(self, make: Make, stack: cdk.Stack) -> None:
+        private = ec2.SubnetConfiguration(name="Private", subnet_type=EGRESS)
+        make(ec2.Vpc(stack, "Own", max_azs=2, nat_gateways=0, subnet_configuration=[private]))
+
+        assert said(stack, "/Stack/Model")
+
+    @pytest.mark.parametrize("unknown", ["", "isolated_subnet_route_table_ids"])
+    def test_of_isolated_subnets_of_an_imported_vpc(
+        self, model: Callable[[ec2.IVpc], TritonModel], stack: cdk.Stack, unknown: str
+    ) -> None:
+        known: Any = {name: value for name, value in ISOLATED_VPC.items() if name != unknown}
+        model(ec2.Vpc.from_vpc_attributes(stack, "Vpc", **known))
+
+        assert said(stack, "/Stack/Model")
+
+    def test_of_isolated_subnets_beside_others(self, make: Make, stack: cdk.Stack) -> None:
+        subnets = [
+            ec2.SubnetConfiguration(name=kind.name, subnet_type=kind) for kind in (ec2.SubnetType.PUBLIC, EGRESS)
+        ]
+        subnets.append(ec2.SubnetConfiguration(name="Isolated", subnet_type=ISOLATED))
+        vpc = ec2.Vpc(stack, "Own", max_azs=2, subnet_configuration=subnets)
+        make(vpc, vpc_subnets=ec2.SubnetSelection(subnet_type=ISOLATED))
+
+        assert said(stack, "/Stack/Model")
+
+    def test_with_what_lacks(
+        self, model: Callable[[ec2.IVpc], TritonModel], stack: cdk.Stack, isolated: ec2.Vpc
+    ) -> None:
+        model(isolated)
+        isolated.add_gateway_endpoint("S3", service=S3)
+
+        (sentence,) = said(stack)
+        assert "no VPC endpoint for ecr.api, ecr.dkr to the VPC" in sentence
+        assert "Call add_vpc_endpoints(vpc, without=['s3'])," in sentence
+
+    def test_although_another_vpc_has_them(
+        self, model: Callable[[ec2.IVpc], TritonModel], stack: cdk.Stack, isolated: ec2.Vpc
+    ) -> None:
+        model(isolated)
+        add_vpc_endpoints(ec2.Vpc(stack, "Other", max_azs=2, nat_gateways=0))
+
+        assert said(stack)
+
+    def test_unless_it_is_acknowledged(
+        self, model: Callable[[ec2.IVpc], TritonModel], stack: cdk.Stack, isolated: ec2.Vpc
+    ) -> None:
+        cdk.Annotations.of(model(isolated)).acknowledge_warning("cdk-triton:NoWayOut", "routed by another team")
+
+        assert not said(stack)
+
+    def test_of_builds(self, stack: cdk.Stack, isolated: ec2.Vpc) -> None:
+        builders = [CodeBuildGpuBuilder(vpc=isolated), SageMakerProcessingBuilder(vpc=isolated)]
+        TritonArtifactStore(stack, "Store", builders=builders)
+
+        for path in ("/Stack/Store/CodeBuild", "/Stack/Store/Processing"):
+            (sentence,) = said(stack, path)
+            assert "builds would wait in vain" in sentence
+
+
+class TestNothingIsSaid:
+    def test_with_a_nat_gateway(self, make: Make, stack: cdk.Stack) -> None:
+        make(ec2.Vpc(stack, "Own", max_azs=2))
+
+        assert not said(stack)
+
+    def test_of_private_subnets_of_an_imported_vpc(
+        self, model: Callable[[ec2.IVpc], TritonModel], stack: cdk.Stack, vpc: ec2.IVpc
+    ) -> None:
+        model(vpc)
+
+        assert not said(stack)
+
+    def test_where_the_endpoints_come_after_the_model(self, make: Make, stack: cdk.Stack, isolated: ec2.Vpc) -> None:
+        make(isolated)
+        add_vpc_endpoints(isolated)
+
+        assert not said(stack)
+
+    def test_where_the_endpoints_are_made_by_hand(
+        self, model: Callable[[ec2.IVpc], TritonModel], app: cdk.App, stack: cdk.Stack, isolated: ec2.Vpc
+    ) -> None:
+        model(isolated)
+        isolated.add_gateway_endpoint("S3", service=S3)
+        ec2.InterfaceVpcEndpoint(stack, "Ecr", vpc=isolated, service=ECR)
+        ec2.CfnVPCEndpoint(
+            cdk.Stack(app, "Other", env=IRELAND),
+            "Docker",
+            vpc_id=isolated.vpc_id,
+            service_name=f"com.amazonaws.{cdk.Aws.REGION}.ecr.dkr",
+        )
+
+        assert not said(stack)
+
+    def test_where_the_region_is_not_known(self, world: World) -> None:
+        stack = cdk.Stack(world.app(), "Stack")
+        vpc = ec2.Vpc(stack, "Own", max_azs=2, nat_gateways=0)
+        TritonModel(stack, "Model", repository=world.repository(), platform=world.platform, vpc=vpc)
+        add_vpc_endpoints(vpc)
+
+        assert not said(stack)
+
+    def test_where_a_route_leads_elsewhere(
+        self, model: Callable[[ec2.IVpc], TritonModel], stack: cdk.Stack, isolated: ec2.Vpc
+    ) -> None:
+        model(isolated)
+        for number, subnet in enumerate(isolated.isolated_subnets):
+            ec2.CfnRoute(
+                stack,
+                f"Route{number}",
+                route_table_id=subnet.route_table.route_table_id,
+                destination_cidr_block="0.0.0.0/0",
+                transit_gateway_id="tgw-0123456789abcdef0",
+            )
+
+        assert not said(stack)
+
+    def test_of_builds_with_endpoints(self, stack: cdk.Stack, isolated: ec2.Vpc) -> None:
+        TritonArtifactStore(stack, "Store", builders=[SageMakerProcessingBuilder(vpc=isolated)])
+        add_vpc_endpoints(isolated)
+
+        assert not said(stack)
+
+
+class TestWhatRunsThereWaits:
+    @staticmethod
+    def awaited(world: World, stack: cdk.Stack, resource: dict[str, Any]) -> set[str]:
+        """The services whose VPC endpoints it is made after, from their construct ids."""
+        made = world.resources(stack, ENDPOINT)
+        names = (name for name in resource["DependsOn"] if name in made)
+        return {re.sub("^(Own|Vpc)|[0-9A-F]{8}$", "", name) for name in names}
+
+    @staticmethod
+    def starter(world: World, stack: cdk.Stack) -> dict[str, Any]:
+        """The function that starts builds."""
+        functions = world.resources(stack, "AWS::Lambda::Function").values()
+        (found,) = (each for each in functions if each["Properties"]["Handler"] == "artifacts.is_complete")
+        return dict(found)
+
+    @pytest.mark.parametrize("first", [True, False])
+    def test_a_model(self, make: Make, world: World, stack: cdk.Stack, isolated: ec2.Vpc, first: bool) -> None:
+        if first:
+            add_vpc_endpoints(isolated)
+        make(isolated)
+        if not first:
+            add_vpc_endpoints(isolated)
+
+        awaited = self.awaited(world, stack, world.only(stack, MODEL))
+        # Not for that of the callers, whose policy may name the endpoint.
+        assert awaited == {f"Triton{name}" for name in ("S3", "EcrApi", "EcrDkr", "Logs", "Monitoring", "Sts")}
+
+    def test_a_model_in_an_imported_vpc(
+        self, model: Callable[[ec2.IVpc], TritonModel], world: World, stack: cdk.Stack, vpc: ec2.IVpc
+    ) -> None:
+        model(vpc)
+        vpc.add_gateway_endpoint("S3", service=S3)
+
+        assert self.awaited(world, stack, world.only(stack, MODEL)) == {"S3"}
+
+    def test_but_no_stack_for_another(self, world: World, app: cdk.App, stack: cdk.Stack, vpc: ec2.IVpc) -> None:
+        """The other one may need something of this one."""
+        add_vpc_endpoints(vpc)
+        other = cdk.Stack(app, "Other", env=IRELAND)
+        model = TritonModel(other, "Model", repository=world.repository(), platform=world.platform, vpc=vpc)
+        features = ec2.SecurityGroup(stack, "Features", vpc=vpc)
+        features.connections.allow_from(model, ec2.Port.tcp(6379))
+
+        assert world.only(other, MODEL)["Properties"]["VpcConfig"]
+        assert other in stack.dependencies
+
+    def test_what_starts_builds(self, world: World, stack: cdk.Stack, isolated: ec2.Vpc) -> None:
+        TritonArtifactStore(stack, "Store", builders=[SageMakerProcessingBuilder(vpc=isolated)])
+        add_vpc_endpoints(isolated, without=["sts", "monitoring"])
+
+        assert self.awaited(world, stack, self.starter(world, stack)) == {
+            "TritonS3",
+            "TritonEcrApi",
+            "TritonEcrDkr",
+            "TritonLogs",
+        }
+
+    def test_what_starts_builds_for_a_nat_gateway(self, world: World, stack: cdk.Stack) -> None:
+        vpc = ec2.Vpc(stack, "Own", max_azs=2)
+        TritonArtifactStore(stack, "Store", builders=[CodeBuildGpuBuilder(vpc=vpc)])
+
+        waits = self.starter(world, stack)["DependsOn"]
+        routes = [name for name in waits if re.match("OwnPrivateSubnet[12]DefaultRoute", name)]
+        assert len(routes) == 2
+
+
+class TestVpcEndpoints:
+    def test_are_added_for_everything_that_a_vpc_without_internet_needs(
+        self, world: World, stack: cdk.Stack, vpc: ec2.IVpc, flattened: Callable[[Any], str]
+    ) -> None:
+        added = add_vpc_endpoints(vpc)
+
+        made = [resource["Properties"] for resource in world.resources(stack, "AWS::EC2::VPCEndpoint").values()]
+        services = {re.sub(r"com\.amazonaws\.[^.]*\.", "", flattened(each["ServiceName"])): each for each in made}
+        assert set(services) == set(added)
+        gateway = services.pop("s3")
+        assert gateway["VpcEndpointType"] == "Gateway"
+        assert gateway["RouteTableIds"] == ["rtb-a", "rtb-b"]
+        for interface in services.values():
+            assert interface["PrivateDnsEnabled"] is True
+            assert interface["SubnetIds"] == ["subnet-0123456789abcdef0", "subnet-0123456789abcdef1"]
+            assert len(interface["SecurityGroupIds"]) == 1
+
+    def test_let_nobody_in_but_the_vpc(self, world: World, stack: cdk.Stack) -> None:
+        vpc = ec2.Vpc(stack, "Own", max_azs=2, nat_gateways=0)
+        add_vpc_endpoints(vpc)
+
+        (rule,) = world.only(stack, GROUP)["Properties"]["SecurityGroupIngress"]
+        assert (rule["CidrIp"]["Fn::GetAtt"][1], rule["FromPort"], rule["ToPort"]) == ("CidrBlock", 443, 443)
+        found = [
+            (violation.rule_name, resource.construct_path)
+            for pack in (AwsSolutionsChecks(), NIST80053R5Checks())
+            for violation in pack.validate_scope(stack).violations or []
+            for resource in violation.violating_resources
+        ]
+        assert not [finding for finding in found if "Triton" in str(finding[1])]
+
+    def test_are_those_of_the_user_guide(self, stack: cdk.Stack, vpc: ec2.IVpc, world: World) -> None:
+        page = (world.root / "docs" / "network.md").read_text()
+        rows = re.findall(r"^\| `([a-z0-9.]+)` \|", page.split("## Without a way to the internet")[1], re.MULTILINE)
+        assert rows == list(add_vpc_endpoints(vpc))
+
+    def test_leave_out_what_the_vpc_has(self, stack: cdk.Stack, vpc: ec2.IVpc) -> None:
+        assert set(add_vpc_endpoints(vpc, without=["s3", "logs", "monitoring", "sts"])) == {
+            "ecr.api",
+            "ecr.dkr",
+            "sagemaker.runtime",
+        }
+
+    def test_leave_out_a_single_one(self, vpc: ec2.IVpc) -> None:
+        assert "s3" not in add_vpc_endpoints(vpc, without="s3")
+
+    def test_may_be_the_gateway_alone(self, world: World, stack: cdk.Stack, vpc: ec2.IVpc) -> None:
+        others = ["ecr.api", "ecr.dkr", "logs", "monitoring", "sts", "sagemaker.runtime"]
+
+        assert set(add_vpc_endpoints(vpc, without=others)) == {"s3"}
+        assert not world.resources(stack, GROUP)
+
+    @pytest.mark.parametrize("unknown", ["vpc_cidr_block", "private_subnet_route_table_ids"])
+    def test_need_to_know_the_vpc(self, stack: cdk.Stack, unknown: str) -> None:
+        known: Any = {name: value for name, value in VPC.items() if name != unknown}
+        vpc = ec2.Vpc.from_vpc_attributes(stack, "Unknown", **known)
+        with pytest.raises(ConfigurationError, match="Stack/Unknown was imported without its route tables or its CIDR"):
+            add_vpc_endpoints(vpc)
+
+    def test_cannot_be_added_twice(self, vpc: ec2.IVpc) -> None:
+        add_vpc_endpoints(vpc)
+        with pytest.raises(RuntimeError, match="already a Construct with name"):
+            add_vpc_endpoints(vpc)
+
+    def test_are_not_left_out_by_a_name_that_is_none(self, vpc: ec2.IVpc) -> None:
+        with pytest.raises(ConfigurationError, match="without='S3' is no service that gets a VPC endpoint: use any of"):
+            add_vpc_endpoints(vpc, without=["S3"])
+
+    def test_go_to_the_subnets_that_were_given(self, world: World, stack: cdk.Stack) -> None:
+        vpc = ec2.Vpc(stack, "Own", max_azs=2, nat_gateways=0)
+        add_vpc_endpoints(vpc, subnets=ec2.SubnetSelection(subnet_type=ec2.SubnetType.PUBLIC), without=["s3"])
+
+        for endpoint in world.resources(stack, "AWS::EC2::VPCEndpoint").values():
+            subnets = endpoint["Properties"]["SubnetIds"]
+            assert [subnet["Ref"][:15] for subnet in subnets] == ["OwnPublicSubnet", "OwnPublicSubnet"]
