@@ -17,11 +17,13 @@ from constructs import Construct
 
 from cdk_triton.artifacts import S3File, artifact_key, build_inputs, recipes_of, source_key
 from cdk_triton.errors import ConfigurationError
+from cdk_triton.hosting.acknowledgements import objects_as_imported
 from cdk_triton.hosting.builds.building import builder_document, warn_about_duration, without_promises
 from cdk_triton.hosting.builds.services import IMAGE_PULL
 from cdk_triton.hosting.images import ContainerImage
 from cdk_triton.hosting.models.assets import CloudAssembly, written_to
 from cdk_triton.hosting.models.remembered import remembered
+from cdk_triton.hosting.replacing import replace_with
 from cdk_triton.hosting.store import layout
 from cdk_triton.hosting.store.store import ITritonArtifactStore
 from cdk_triton.sagemaker import ServingPlatform
@@ -226,6 +228,8 @@ def deliver(
         service_timeout=SERVICE_TIMEOUT,
         properties=properties | ({"BuildImage": image.uri} if built else {}),
     )
+    # "Modifying service token is not allowed", says CloudFormation where a model gets another store.
+    replace_with(resource, [store.service_token, objects_as_imported(scope, store.bucket, "")])
     if (pull := scope.node.try_find_child(IMAGE_PULL)) is not None:
         resource.node.add_dependency(pull)
     return resource

@@ -11,11 +11,9 @@ the user's: a managed policy would be attached to a role that says that nobody c
 
 from __future__ import annotations
 
-import hashlib
-import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
-from aws_cdk import Annotations, ArnFormat, Stack
+from aws_cdk import Annotations, ArnFormat, Reference, Stack, Tokenization
 from aws_cdk import aws_iam as iam
 from aws_cdk import aws_s3 as s3
 from constructs import Construct
@@ -24,6 +22,7 @@ from cdk_triton.hosting.acknowledgements import acknowledge_wildcard, objects_as
 from cdk_triton.hosting.images import ContainerImage
 from cdk_triton.hosting.network import SAGEMAKER_PERMISSION, Network, acknowledge_network, network_statements
 from cdk_triton.hosting.permissions import inline_policy
+from cdk_triton.hosting.replacing import replace_with
 
 __all__ = ["execution_role", "grant_execution"]
 
@@ -58,9 +57,9 @@ def grant_execution(
     """Allow what a Triton container needs, by a policy that must exist before the Model.
 
     For the child `Role` it is the child `Permissions`, for a role of the user's the child `Policy`: CloudFormation
-    refuses to change the type of a resource. In a VPC both end with a hash of the place: who moves to other subnets
-    gets a new policy, and the old one goes last, because instances still start in the old subnets until the endpoint is
-    updated.
+    refuses to change the type of a resource. Where it allows something else than before, it is another policy, and the
+    old one goes last: until the endpoint is updated, instances still start from the old prefix, store and image and in
+    the old subnets.
 
     Args:
         role: the execution role.
@@ -107,10 +106,12 @@ def grant_execution(
         statements += network_statements(scope, place, permission=SAGEMAKER_PERMISSION)
     if bucket.encryption_key is not None:
         statements.append(iam.PolicyStatement(actions=["kms:Decrypt"], resources=[bucket.encryption_key.key_arn]))
-    policy = _policy(role, scope, statements, "" if place is None else _hash(scope, place))
+    archives = objects_as_imported(scope, bucket, objects)
+    policy = _policy(role, scope, statements)
+    replace_with(policy, [policy.document, archives, *_repositories(image)])
     acknowledge_wildcard(
         policy,
-        objects_as_imported(scope, bucket, objects),
+        archives,
         "By prefix: while an endpoint is updated or rolled back, instances still start from the previous archives.",
     )
     acknowledge_wildcard(policy, log_groups, "SageMaker names the log group after the endpoint, which is made later.")
@@ -126,13 +127,16 @@ def grant_execution(
 
 
 def _policy(
-    role: iam.IRole, scope: Construct, statements: Sequence[iam.PolicyStatement], suffix: str
+    role: iam.IRole, scope: Construct, statements: Sequence[iam.PolicyStatement]
 ) -> iam.ManagedPolicy | iam.Policy:
     if role.node.scope is scope:
-        return iam.ManagedPolicy(scope, f"Permissions{suffix}", statements=statements, roles=[role])
-    return inline_policy(scope, f"Policy{suffix}", [role], statements)
+        return iam.ManagedPolicy(scope, "Permissions", statements=statements, roles=[role])
+    return inline_policy(scope, "Policy", [role], statements)
 
 
-def _hash(scope: Construct, place: Network) -> str:
-    written = json.dumps(Stack.of(scope).resolve([place.subnets, place.security_groups]))
-    return hashlib.sha256(written.encode()).hexdigest()[:8]
+def _repositories(image: ContainerImage) -> Iterator[str]:
+    """The paths of the repositories of the app that an image comes from: a reference does not tell their stack."""
+    if image.is_in_app and image.repository_arn is not None:
+        for token in Tokenization.reverse_string(image.repository_arn).tokens:
+            if isinstance(token, Reference):
+                yield token.target.node.path

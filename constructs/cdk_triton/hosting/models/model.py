@@ -75,10 +75,6 @@ class TritonModel(Resource):
     Everything about the archive is in its URL, so that any change of a file, of the release or of the GPU is a new
     SageMaker Model, and CloudFormation updates the endpoint; a rollback finds the old archive where it was.
 
-    What the role may read and pull follows from the repository's directory, the store and the repository of an own
-    image, and CloudFormation narrows it before it updates the endpoint. Who renames or swaps one of these gives the
-    construct another id in the same deployment: then there are a new Model and role, and the old ones go last.
-
     Attributes:
         repository: the repository.
         platform: what serves it.

@@ -40,10 +40,6 @@ class TritonMultiModel(Resource):
     nor the endpoint: the archives are copied there and callers send other target models. A change of release or GPU is
     another prefix and an ordinary update of the endpoint, and the target models stay what they were.
 
-    What the role may read and pull follows from the construct's path, the store and the repository of an own image, and
-    CloudFormation narrows it before it updates the endpoint. Who swaps the store or moves the image gives the construct
-    another id in the same deployment: then there are a new Model and role, and the old ones go last.
-
     A dropped ensemble stays callable as long as its archive is there; `TritonEndpoint.grant_invoke` narrows that.
 
     Attributes:
