@@ -4,53 +4,21 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import aws_cdk as cdk
 import pytest
-from aws_cdk import aws_iam as iam
 from aws_cdk import aws_kms as kms
-from aws_cdk import aws_sagemaker as sagemaker
 from aws_cdk import aws_sns as sns
 from aws_cdk.assertions import Template
+from tests.local.models import Model
 
-from cdk_triton import AlarmThresholds, MetricsConfig, ServingPlatform, TritonEndpoint, TritonVariant
+from cdk_triton import AlarmThresholds, MetricsConfig, TritonEndpoint, TritonVariant
 from cdk_triton.local.aws import LocalAws
 
 if TYPE_CHECKING:
     from tests.local.conftest import Deployer
-
-ARCHIVE = "s3://models/model.tar.gz"
-
-
-class Model(cdk.Resource):
-    """As small as `ITritonModel` may be: no archive, so that a template is all that has to be deployed."""
-
-    platform = ServingPlatform(release="25.09", instance_type="ml.g5.12xlarge")
-    size = 0
-
-    def __init__(self, scope: cdk.Stack, name: str, *, is_multi_model: bool) -> None:
-        super().__init__(scope, name)
-        self.is_multi_model = is_multi_model
-        self.target_models: Mapping[str, str] = {"text": "text-0123456789.tar.gz"} if is_multi_model else {}
-        role = iam.Role(self, "Role", assumed_by=iam.ServicePrincipal("sagemaker.amazonaws.com"))
-        self.role: iam.IRole = role
-        self._model = sagemaker.CfnModel(
-            self,
-            "Resource",
-            execution_role_arn=role.role_arn,
-            primary_container=sagemaker.CfnModel.ContainerDefinitionProperty(
-                image="example.com/triton:25.09",
-                mode="MultiModel" if is_multi_model else "SingleModel",
-                model_data_url="s3://models/fleet/" if is_multi_model else ARCHIVE,
-            ),
-        )
-
-    @property
-    def model_name(self) -> str:
-        return self._model.attr_model_name
 
 
 def template(directory: Path, thresholds: AlarmThresholds | None = None) -> dict[str, Any]:
@@ -58,7 +26,7 @@ def template(directory: Path, thresholds: AlarmThresholds | None = None) -> dict
     app = cdk.App(outdir=str(directory), builtin_cloud_formation_validation=False)
     stack = cdk.Stack(app, "Monitored", synthesizer=cdk.BootstraplessSynthesizer())
     topic = sns.Topic(stack, "Topic", master_key=kms.Key(stack, "Key"), enforce_ssl=True)
-    single, fleet = Model(stack, "Single", is_multi_model=False), Model(stack, "Fleet", is_multi_model=True)
+    single, fleet = Model(stack, "Single"), Model(stack, "Fleet", target_models={"text": "text-0123456789.tar.gz"})
     variants = [TritonVariant(model=single, variant_name=name) for name in ("Blue", "Green")]
     tested = TritonEndpoint(stack, "Tested", variants=variants, metrics_config=MetricsConfig(enhanced_metrics=True))
     tested.monitor(topic=topic, thresholds=thresholds)

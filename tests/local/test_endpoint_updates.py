@@ -10,48 +10,19 @@ from typing import TYPE_CHECKING, Any
 
 import aws_cdk as cdk
 import pytest
-from aws_cdk import aws_iam as iam
 from aws_cdk import aws_kms as kms
 from aws_cdk import aws_s3 as s3
-from aws_cdk import aws_sagemaker as sagemaker
 from aws_cdk.assertions import Template
 from moto.events.models import EventPattern
+from tests.local.models import Model
 
-from cdk_triton import Canary, Capacity, DataCapture, ServingPlatform, TritonEndpoint, TritonVariant
+from cdk_triton import Canary, Capacity, DataCapture, TritonEndpoint, TritonVariant
 from cdk_triton.local.aws import LocalAws
 
 if TYPE_CHECKING:
     from tests.local.conftest import Deployer
 
 MINUTE = cdk.Duration.minutes(1)
-
-
-class Fleet(cdk.Resource):
-    """As small as `ITritonModel` may be: no archive, so that a template is all that has to be deployed."""
-
-    platform = ServingPlatform(release="25.09", instance_type="ml.g5.12xlarge")
-    size = 0
-    is_multi_model = True
-
-    def __init__(self, scope: cdk.Stack, name: str, *, text: str, environment: Mapping[str, str]) -> None:
-        super().__init__(scope, name)
-        self.target_models: Mapping[str, str] = {"text": text}
-        self.role: iam.IRole = iam.Role(self, "Role", assumed_by=iam.ServicePrincipal("sagemaker.amazonaws.com"))
-        self._model = sagemaker.CfnModel(
-            self,
-            "Resource",
-            execution_role_arn=self.role.role_arn,
-            primary_container=sagemaker.CfnModel.ContainerDefinitionProperty(
-                image="example.com/triton:25.09",
-                mode="MultiModel",
-                model_data_url="s3://models/fleet/",
-                environment=dict(environment),
-            ),
-        )
-
-    @property
-    def model_name(self) -> str:
-        return self._model.attr_model_name
 
 
 class Search:
@@ -74,7 +45,7 @@ class Search:
         stack = cdk.Stack(app, "Search", synthesizer=cdk.BootstraplessSynthesizer())
         bucket = s3.Bucket(stack, "Captured", bucket_name="captured-of-search")
         key = kms.Key(stack, "Key")
-        fleet = Fleet(stack, "Fleet", text=text, environment=environment)
+        fleet = Model(stack, "Fleet", target_models={"text": text}, environment=environment)
         endpoint = TritonEndpoint(
             stack,
             "Endpoint",

@@ -5,18 +5,15 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-from collections.abc import Mapping
-from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 import aws_cdk as cdk
 import pytest
 from aws_cdk import aws_applicationautoscaling as autoscaling
-from aws_cdk import aws_iam as iam
-from aws_cdk import aws_sagemaker as sagemaker
 from botocore.exceptions import ClientError
+from tests.local.models import Model
 
-from cdk_triton import ServingPlatform, TritonEndpoint, TritonVariant
+from cdk_triton import TritonEndpoint, TritonVariant
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -27,31 +24,6 @@ if TYPE_CHECKING:
 
 DIMENSION = "sagemaker:variant:DesiredInstanceCount"
 NAMES = {"ServiceNamespace": "sagemaker", "ScalableDimension": DIMENSION}
-
-
-class Model(cdk.Resource):
-    """A Model that needs no archive, and thus no assets."""
-
-    platform = ServingPlatform(release="25.09", instance_type="ml.g5.12xlarge")
-    target_models: Mapping[str, str] = MappingProxyType({})
-    is_multi_model = False
-    size = 0
-
-    def __init__(self, scope: cdk.Stack, name: str) -> None:
-        super().__init__(scope, name)
-        self.role = iam.Role.from_role_name(self, "Role", "r")
-        self._model = sagemaker.CfnModel(
-            self,
-            "Resource",
-            execution_role_arn=self.role.role_arn,
-            primary_container=sagemaker.CfnModel.ContainerDefinitionProperty(
-                image="example.com/triton:1", mode="SingleModel", model_data_url="s3://models/model.tar.gz"
-            ),
-        )
-
-    @property
-    def model_name(self) -> str:
-        return self._model.attr_model_name
 
 
 class Scaling:
