@@ -181,6 +181,44 @@ def test_a_property_injector_of_an_l2_inside_is_called(
         assert expected is True or properties[member] == expected
 
 
+def test_injectors_are_called_for_every_l2_inside(world: World) -> None:
+    known = l2s(world, lambda app: None)
+    called: set[tuple[str, str]] = set()
+
+    def listen(app: cdk.App) -> None:
+        cdk.PropertyInjectors.of(app).add(*(listener(name, called) for name in {name for name, _ in known}))
+
+    assert l2s(world, listen) == known == called
+    assert {"Role", "ManagedPolicy", "Bucket", "Function", "LogGroup", "Alarm", "Dashboard", "Topic", "Rule"} <= {
+        name.rpartition(".")[2] for name, _ in known
+    }
+
+
+def l2s(world: World, lay: Callable[[cdk.App], None]) -> set[tuple[str, str]]:
+    """The L2s of CDK that are made: their id for injectors, and their path."""
+    app = world.app()
+    lay(app)
+    add_everything(world, app)
+    found = {each.node.path: getattr(type(each), "PROPERTY_INJECTION_ID", None) for each in app.node.find_all()}
+    return {(name, path) for path, name in found.items() if name is not None}
+
+
+def listener(name: str, called: set[tuple[str, str]]) -> Any:
+    """A property injector that notes for what it is called."""
+
+    @jsii.implements(cdk.IPropertyInjector)
+    class Listener:
+        @property
+        def construct_unique_id(self) -> str:
+            return name
+
+        def inject(self, original_props: Any, *, scope: Any, id: str) -> Any:  # noqa: A002 - CDK's name
+            called.add((name, f"{scope.node.path}/{id}"))
+            return original_props
+
+    return Listener()
+
+
 def test_constructs_of_this_library_have_no_id_for_injectors(world: World) -> None:
     """CDK calls injectors for the classes of TypeScript only: subclass a construct, or wrap it, instead."""
     for name in ("TritonArtifactStore", "TritonModel", "TritonMultiModel", "TritonEndpoint"):
