@@ -18,6 +18,7 @@ from typing import Any
 import aws_cdk as cdk
 import pytest
 from cdk_nag import AwsSolutionsChecks, NIST80053R5Checks
+from tests.snapshots.compare import assert_as_looked_at
 
 ROOT = Path(__file__).parents[2]
 ENSEMBLE = "model_assets/sentence_embedding"
@@ -264,24 +265,45 @@ def test_cdks_own_validation_finds_nothing(good: Checkout, promoting: Checkout) 
         assert json.loads((checkout.assembly / "validation-report.json").read_text())["pluginReports"] == []
 
 
-def test_cdk_nag_finds_nothing_in_what_is_deployed(promoting: Checkout, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.fixture(name="pipeline", scope="module")
+def _pipeline(promoting: Checkout) -> cdk.Stack:
+    """The same app, synthesised within this process."""
     spec = importlib.util.spec_from_file_location("pipeline_app", promoting.directory / "examples/pipeline_app.py")
     assert spec is not None
     assert spec.loader is not None
     example = importlib.util.module_from_spec(spec)
-    monkeypatch.setitem(sys.modules, "pipeline_app", example)
-    spec.loader.exec_module(example)
     context = json.loads((promoting.directory / "cdk.json").read_text())["context"]
     context |= dict(each.split("=", 1) for each in PROMOTION)
-    app = cdk.App(context=context, outdir=str(promoting.directory / "nag"), builtin_cloud_formation_validation=False)
-    pipeline = example.Pipeline(app, "Pipeline")
+    app = cdk.App(context=context, outdir=str(promoting.directory / "here"), builtin_cloud_formation_validation=False)
+    with pytest.MonkeyPatch.context() as during:
+        during.setitem(sys.modules, "pipeline_app", example)
+        spec.loader.exec_module(example)
+        pipeline = example.Pipeline(app, "Pipeline")
     app.synth()
+    assert isinstance(pipeline, cdk.Stack)
+    return pipeline
 
-    for stage in ("Test", "Live"):
-        for stack in ("Artifacts", "Text"):
-            for rules in (AwsSolutionsChecks, NIST80053R5Checks):
-                report = rules().validate_scope(pipeline.node.find_child(stage).node.find_child(stack))
-                assert [violation.rule_name for violation in report.violations or []] == []
+
+def deployed(pipeline: cdk.Stack) -> dict[str, cdk.Stack]:
+    """Name to stack, of those that the pipeline deploys."""
+    stages = [each for each in pipeline.node.children if isinstance(each, cdk.Stage)]
+    stacks = [each for stage in stages for each in stage.node.children if isinstance(each, cdk.Stack)]
+    return {stack.stack_name: stack for stack in stacks}
+
+
+def test_cdk_nag_finds_nothing_in_what_is_deployed(pipeline: cdk.Stack) -> None:
+    stacks = deployed(pipeline)
+
+    assert set(stacks) == {"Test-Artifacts", "Test-Text", "Live-Artifacts", "Live-Text"}
+    for stack in stacks.values():
+        for rules in (AwsSolutionsChecks, NIST80053R5Checks):
+            report = rules().validate_scope(stack)
+            assert [violation.rule_name for violation in report.violations or []] == []
+
+
+@pytest.mark.parametrize("name", ["Pipeline", "Test-Artifacts", "Test-Text", "Live-Artifacts", "Live-Text"])
+def test_the_template_is_the_one_that_was_looked_at(pipeline: cdk.Stack, name: str) -> None:
+    assert_as_looked_at({"Pipeline": pipeline, **deployed(pipeline)}[name], name)
 
 
 def test_cfn_lint_finds_nothing_in_what_is_deployed(promoting: Checkout) -> None:

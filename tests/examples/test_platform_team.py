@@ -1,4 +1,4 @@
-"""The platform team's package: its own tests, and what gets into its wheel."""
+"""The platform team's package: its own tests, what gets into its wheel, and the templates that it makes."""
 
 from __future__ import annotations
 
@@ -7,6 +7,12 @@ import subprocess
 import sys
 import zipfile
 from pathlib import Path
+
+import aws_cdk as cdk
+import pytest
+from tests.hosting.conftest import World
+from tests.security.examples import platform_team
+from tests.snapshots.compare import assert_as_looked_at
 
 PACKAGE = Path(__file__).parents[2] / "examples" / "platform_team"
 
@@ -38,3 +44,17 @@ def test_the_guide_shows_the_construct_as_it_is() -> None:
 
     assert shown.strip() in construct
     assert 'AcmeEndpoint(\n    Stack(app, "Search")' in guide
+
+
+@pytest.fixture(name="app", scope="module")
+def _app(tmp_path_factory: pytest.TempPathFactory) -> cdk.App:
+    app = platform_team(World(tmp_path_factory.mktemp("company")))
+    app.synth()  # only then references to other stacks are what the templates say
+    return app
+
+
+@pytest.mark.parametrize("name", ["Search", "search-artifacts"])
+def test_the_template_is_the_one_that_was_looked_at(app: cdk.App, name: str) -> None:
+    stack = app.node.find_child(name)
+    assert isinstance(stack, cdk.Stack)
+    assert_as_looked_at(stack, name)

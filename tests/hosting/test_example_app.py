@@ -21,12 +21,12 @@ import aws_cdk as cdk
 import onnx.parser
 import pytest
 from aws_cdk.assertions import Template
+from tests.snapshots.compare import assert_as_looked_at
 
 if TYPE_CHECKING:
     from tests.hosting.conftest import World
 
 STACKS = ["TritonArtifacts", "TwoEnsembles", "ImageClassification"]
-SNAPSHOTS = Path(__file__).parents[1] / "snapshots"
 
 BERT = """
 <ir_version: 8, opset_import: ["" : 17]>
@@ -118,16 +118,7 @@ def test_the_templates_pass_cfn_lint_and_cdks_own_validation(shared_world: World
 
 @pytest.mark.parametrize("name", STACKS)
 def test_the_template_is_the_one_that_was_looked_at(app: cdk.App, name: str) -> None:
-    """A second net under the other tests. `UPDATE_SNAPSHOTS=1 pytest …` writes the templates anew: read the diff."""
-    template = json.dumps(Template.from_stack(stack(app, name)).to_json(), indent=1, sort_keys=True)
-    # What follows from the handlers' sources and from CDK's own is not looked at here.
-    template = re.sub(r"[0-9a-f]{64}", "<sha256>", template) + "\n"
-    snapshot = SNAPSHOTS / f"{name}.template.json"
-    if os.environ.get("UPDATE_SNAPSHOTS"):
-        snapshot.parent.mkdir(exist_ok=True)
-        snapshot.write_text(template)
-
-    assert template == snapshot.read_text()
+    assert_as_looked_at(stack(app, name), name)
 
 
 def run(directory: Path, *options: str) -> subprocess.CompletedProcess[str]:
