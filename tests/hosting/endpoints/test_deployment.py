@@ -10,9 +10,9 @@ import aws_cdk as cdk
 import pytest
 from aws_cdk import aws_cloudwatch as cloudwatch
 from aws_cdk import aws_iam as iam
-from aws_cdk.assertions import Annotations, Match, Template
+from aws_cdk.assertions import Template
 
-from cdk_triton import TritonEndpoint, TritonModel, TritonMultiModel, TritonVariant
+from cdk_triton import TritonEndpoint, TritonModel, TritonVariant
 from cdk_triton.errors import ConfigurationError
 from cdk_triton.hosting import AllAtOnce, Canary, Capacity, DeploymentPolicy, Linear, Rolling
 
@@ -41,11 +41,6 @@ def outside_alarm(stack: cdk.Stack, id: str = "Outside") -> cloudwatch.IAlarm:  
 def properties(world: World, stack: cdk.Stack) -> dict[str, Any]:
     found: dict[str, Any] = world.only(stack, ENDPOINT)["Properties"]
     return found
-
-
-def warnings(stack: cdk.Stack, name: str) -> list[str]:
-    found = Annotations.from_stack(stack).find_warning("*", Match.string_like_regexp(rf"ack: cdk-triton:{name}\]"))
-    return [str(each.entry.data) for each in found]
 
 
 class TestPolicies:
@@ -228,40 +223,6 @@ class TestWhatFitsTheEndpoint:
 
         assert "DeploymentConfig" in properties(world, stack)
 
-    @pytest.mark.parametrize(
-        ("count", "policy", "needed"),
-        [
-            (
-                1,
-                Canary(size=TEN, wait=MINUTE),
-                "10 % of them first needs at least 2, because SageMaker takes 1 to 50 %",
-            ),
-            (3, Linear(step=Capacity(instances=2), wait=MINUTE), "first needs at least 4 and at most 20, because"),
-            (21, Linear(step=Capacity(instances=2), wait=MINUTE), "first needs at least 4 and at most 20, because"),
-            (1, Rolling(batch=Capacity(instances=1), wait=MINUTE), "1 instance of them first needs at least 2 and"),
-            (21, Rolling(batch=Capacity(instances=1), wait=MINUTE), "at most 20, because SageMaker takes 5 to 50 %"),
-            (2, Canary(size=Capacity(50), wait=MINUTE), None),
-            (20, Linear(step=Capacity(instances=2), wait=MINUTE), None),
-            (1, AllAtOnce(), None),
-        ],
-    )
-    def test_a_step_that_does_not_fit_the_instances_is_warned_of(
-        self, stack: cdk.Stack, model: TritonModel, count: int, policy: DeploymentPolicy, needed: str | None
-    ) -> None:
-        variant = TritonVariant(model=model, initial_instance_count=count)
-        TritonEndpoint(stack, "Endpoint", variants=[variant], deployment=policy)
-
-        found = warnings(stack, "UpdateStep")
-        assert len(found) == (needed is not None)
-        assert all(needed in warning for warning in found if needed)
-
-    def test_a_fleet_is_warned_of(self, world: World, stack: cdk.Stack) -> None:
-        fleet = TritonMultiModel(stack, "Fleet", ensembles={"text": world.repository()}, platform=world.platform)
-        TritonEndpoint(stack, "Endpoint", model=fleet, deployment=AllAtOnce())
-
-        (warning,) = warnings(stack, "GuardrailsOfFleet")
-        assert "variant AllTraffic is a multi-model one" in warning
-
 
 class TestAlarms:
     policy = AllAtOnce(termination_wait=cdk.Duration.minutes(5))
@@ -382,17 +343,6 @@ class TestAlarms:
         endpoint = TritonEndpoint(stack, "Endpoint", model=model, endpoint_name="search", deployment=policy)
         with pytest.raises(ConfigurationError, match="AllAtOnce has 11 alarms"):
             endpoint.add_rollback_alarms(alarms[10])
-
-    def test_a_wait_that_nobody_watches_is_warned_of_until_there_is_an_alarm(
-        self, stack: cdk.Stack, model: TritonModel
-    ) -> None:
-        endpoint = TritonEndpoint(stack, "Endpoint", model=model, endpoint_name="search", deployment=self.policy)
-        (warning,) = warnings(stack, "UpdateWithoutAlarms")
-        assert "AllAtOnce waits and has no alarms" in warning
-
-        endpoint.add_rollback_alarms(outside_alarm(stack))
-
-        assert warnings(stack, "UpdateWithoutAlarms") == []
 
     def test_a_role_that_nobody_changes_stays_as_it_is(self, world: World, stack: cdk.Stack) -> None:
         arn = "arn:aws:iam::111122223333:role/theirs"

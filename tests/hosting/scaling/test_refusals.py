@@ -52,7 +52,7 @@ def test_an_initial_count_above_the_maximum_is_refused(stack: cdk.Stack, model: 
 
 
 def test_a_variant_is_scaled_once(endpoint: TritonEndpoint, count: ScalableInstanceCount) -> None:
-    with pytest.raises(ConfigurationError, match="is scaled already: add policies to what the first"):
+    with pytest.raises(ConfigurationError, match="variant AllTraffic of Stack/Endpoint is scaled already: add pol"):
         endpoint.variant("AllTraffic").auto_scale_instance_count(min_capacity=1, max_capacity=2)
 
 

@@ -122,7 +122,7 @@ class DeploymentPolicy(ABC):
                 "instances"
             )
 
-    def _check_waits(self, **waits: tuple[Duration | None, int]) -> None:
+    def _check_waits(self, **waits: tuple[Duration | None, float]) -> None:
         """Check each waiting time, which passes so many times at the least, and that they fit into the whole."""
         for name, (wait, _) in waits.items():
             self._check_seconds(name, wait, 0, MAX_UPDATE_WAIT_SECONDS)
@@ -146,10 +146,21 @@ class DeploymentPolicy(ABC):
     def first_step(self) -> Capacity | None:
         """What takes requests first; None where all instances do at once."""
 
-    @property
     @abstractmethod
+    def watched_seconds(self, instances: float) -> float:
+        """For how long alarms are watched at most: in all waiting times together, and in these only.
+
+        Args:
+            instances: those of the largest variant.
+
+        Returns:
+            The seconds; infinity where only the deployment knows them.
+        """
+
+    @property
     def watches(self) -> bool:
-        """Whether it waits at all: alarms are watched in waiting times only."""
+        """Whether it waits at all."""
+        return self.watched_seconds(1) > 0
 
     @abstractmethod
     def rendered(
@@ -211,10 +222,9 @@ class AllAtOnce(_BlueGreen):
     def first_step(self) -> None:
         """None: all instances take requests at once."""
 
-    @property
-    def watches(self) -> bool:
-        """Whether the old fleet is kept for a while."""
-        return _passes(self.termination_wait)
+    def watched_seconds(self, instances: float) -> float:
+        """How long the old fleet is kept."""
+        return _waited(self.termination_wait)
 
     def rendered(
         self, rollback: sagemaker.CfnEndpoint.AutoRollbackConfigProperty | None
@@ -225,23 +235,7 @@ class AllAtOnce(_BlueGreen):
 
 
 @dataclass(frozen=True, kw_only=True)
-class _InSteps(_BlueGreen):
-    """A policy that moves requests in steps.
-
-    Attributes:
-        wait: how long the alarms are watched between two steps, 0 to 3600 seconds.
-    """
-
-    wait: Duration
-
-    @property
-    def watches(self) -> bool:
-        """Whether it waits between steps or before the old fleet is ended."""
-        return _passes(self.wait, self.termination_wait)
-
-
-@dataclass(frozen=True, kw_only=True)
-class Canary(_InSteps):
+class Canary(_BlueGreen):
     """A small part of the new fleet takes requests first, the rest after a wait.
 
     Attributes:
@@ -257,6 +251,7 @@ class Canary(_InSteps):
     """
 
     size: Capacity
+    wait: Duration
 
     def __post_init__(self) -> None:
         """Refuse what UpdateEndpoint would refuse, or could never finish."""
@@ -269,6 +264,10 @@ class Canary(_InSteps):
         """The canary."""
         return self.size
 
+    def watched_seconds(self, instances: float) -> float:
+        """The wait with the canary, and how long the old fleet is kept."""
+        return _waited(self.wait) + _waited(self.termination_wait)
+
     def rendered(
         self, rollback: sagemaker.CfnEndpoint.AutoRollbackConfigProperty | None
     ) -> sagemaker.CfnEndpoint.DeploymentConfigProperty:
@@ -280,7 +279,7 @@ class Canary(_InSteps):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Linear(_InSteps):
+class Linear(_BlueGreen):
     """The new fleet takes requests in equal steps, with a wait after each.
 
     Attributes:
@@ -296,6 +295,7 @@ class Linear(_InSteps):
     """
 
     step: Capacity
+    wait: Duration
 
     least_percent: ClassVar[int] = 10
 
@@ -309,6 +309,10 @@ class Linear(_InSteps):
     def first_step(self) -> Capacity:
         """The first of equal steps."""
         return self.step
+
+    def watched_seconds(self, instances: float) -> float:
+        """The wait with each step, and how long the old fleet is kept."""
+        return _waited(self.wait, _steps(self.step, instances)) + _waited(self.termination_wait)
 
     def rendered(
         self, rollback: sagemaker.CfnEndpoint.AutoRollbackConfigProperty | None
@@ -352,10 +356,9 @@ class Rolling(DeploymentPolicy):
         """The first batch."""
         return self.batch
 
-    @property
-    def watches(self) -> bool:
-        """Whether it waits between batches."""
-        return _passes(self.wait)
+    def watched_seconds(self, instances: float) -> float:
+        """The wait with each batch."""
+        return _waited(self.wait, _steps(self.batch, instances))
 
     def rendered(
         self, rollback: sagemaker.CfnEndpoint.AutoRollbackConfigProperty | None
@@ -392,16 +395,24 @@ def check_alarms(policy: DeploymentPolicy, alarms: Sequence[cloudwatch.IAlarm]) 
         )
 
 
-def _waits_between(part: Capacity) -> int:
-    """How often an update in such steps waits between two of them; once where only their number could tell."""
-    if part.percent is None or is_token(part.percent):
-        return 1
-    return max(1, math.ceil(100 / part.percent) - 1)
+def _steps(part: Capacity, instances: float) -> float:
+    """How many steps of that size it takes; infinity where only the deployment knows."""
+    whole, size = (instances, part.instances) if part.percent is None else (100, part.percent)
+    return math.inf if size is None or is_token(size) or math.isinf(whole) else math.ceil(whole / size)
 
 
-def _passes(*waits: Duration | None) -> bool:
-    """Whether any time passes; what only the deployment knows is taken to."""
-    return any(wait is not None and literal_seconds("a wait", wait) != 0 for wait in waits)
+def _waits_between(part: Capacity) -> float:
+    """How often an update in such steps waits between two of them at the least; once where nobody can tell."""
+    steps = _steps(part, instances=1)
+    return 1 if math.isinf(steps) else max(1, steps - 1)
+
+
+def _waited(wait: Duration | None, times: float = 1) -> float:
+    """The seconds of a wait that passes so many times; infinity where only the deployment knows."""
+    seconds = 0 if wait is None else literal_seconds("a wait", wait)
+    if seconds is None:
+        return math.inf
+    return seconds * times if seconds else 0
 
 
 def _rendered(duration: Duration | None) -> int | float | None:

@@ -19,7 +19,8 @@ from cdk_triton.hosting.endpoints.deployment import DeploymentPolicy
 from cdk_triton.hosting.endpoints.endpoint_variant import EndpointVariant
 from cdk_triton.hosting.endpoints.imported import ImportedEndpoint
 from cdk_triton.hosting.endpoints.invoking import allow_invocation
-from cdk_triton.hosting.endpoints.parameters import check_parameters, put_parameters
+from cdk_triton.hosting.endpoints.parameters import check_parameters, parameter_names, put_parameters
+from cdk_triton.hosting.endpoints.taken_names import take_names
 from cdk_triton.hosting.endpoints.updates import EndpointUpdates, check_deployment, require_name
 from cdk_triton.hosting.endpoints.variant import TritonVariant, check_sagemaker_name, production_variant
 from cdk_triton.hosting.endpoints.variant_set import (
@@ -77,7 +78,8 @@ class TritonEndpoint(Resource, VariantMetrics):
     Raises:
         ConfigurationError: both or neither of `model` and `variants`, two variants of one name, more of them than
             SageMaker takes, no variant with a weight, a shadow that SageMaker does not take, a bad name, a
-            deployment policy that does not fit the variants or the name, or parameters that cannot be written.
+            deployment policy that does not fit the variants or the name, parameters that cannot be written, or a name
+            or parameters of another endpoint of the account and region.
     """
 
     def __init__(
@@ -105,6 +107,8 @@ class TritonEndpoint(Resource, VariantMetrics):
         check_deployment(deployment, self._variants, endpoint_name, f"{scope.node.path}/{id}")
         if parameters is not None:
             check_parameters(parameters, self._variants)
+        in_store = [] if parameters is None else parameter_names(parameters, self._variants)
+        take_names(scope, f"{scope.node.path}/{id}", endpoint_name, in_store)
         super().__init__(scope, id, physical_name=endpoint_name)
         warn_about_stacks(self, served)
         warn_about_storage(self, served, encryption_key)
@@ -130,13 +134,13 @@ class TritonEndpoint(Resource, VariantMetrics):
             self._endpoint.node.add_dependency(variant.model)
         self._updates = EndpointUpdates(self, self._endpoint, self._variants, deployment)
         self._in_service = {
-            v.variant_name: EndpointVariant(self, self._endpoint, v, self._keep_instance_counts) for v in served
+            v.variant_name: EndpointVariant(self, self._endpoint, v, self._updates.keep_instance_counts) for v in served
         }
         if data_capture is not None:
             allow_capture(self, data_capture, self._endpoint, served)
             warn_about_capture(self, served)
         if parameters is not None:
-            names = {"endpoint-name": self.endpoint_name, "endpoint-arn": self.endpoint_arn}
+            names = (self.endpoint_name, self.endpoint_arn)
             put_parameters(self, parameters, self._endpoint, names, self._variants)
 
     @staticmethod
@@ -266,10 +270,6 @@ class TritonEndpoint(Resource, VariantMetrics):
                 the variant is scaled already.
         """
         return self.variant().auto_scale_instance_count(min_capacity=min_capacity, max_capacity=max_capacity)
-
-    def _keep_instance_counts(self) -> None:
-        """Let updates keep the instance counts that scaling has found; weights are taken from the new configuration."""
-        self._updates.keep_instance_counts()
 
     def monitor(
         self,

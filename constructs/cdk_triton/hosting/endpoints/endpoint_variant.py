@@ -29,7 +29,8 @@ class EndpointVariant(Construct, VariantMetrics):
         scope: the endpoint.
         endpoint: its L1.
         variant: what it runs.
-        keep_instance_counts: makes the endpoint's updates keep what was scaled; called when the variant is scaled.
+        keep_instance_counts: makes the endpoint's updates keep what was scaled; called with the variant's name and its
+            scaling.
     """
 
     def __init__(
@@ -37,7 +38,7 @@ class EndpointVariant(Construct, VariantMetrics):
         scope: Construct,
         endpoint: sagemaker.CfnEndpoint,
         variant: TritonVariant,
-        keep_instance_counts: Callable[[], None],
+        keep_instance_counts: Callable[[str, ScalableInstanceCount], None],
     ) -> None:
         super().__init__(scope, f"Variant{variant.variant_name}")
         self.variant = variant
@@ -74,8 +75,8 @@ class EndpointVariant(Construct, VariantMetrics):
 
         if self._instance_count is not None:
             raise ConfigurationError(
-                f"variant {self.variant.variant_name} of {self._endpoint.node.path} is scaled already: add policies to "
-                "what the first auto_scale_instance_count returned"
+                f"variant {self.variant.variant_name} of {self.node.scopes[-2].node.path} is scaled already: add "
+                "policies to what the first auto_scale_instance_count returned"
             )
         self._instance_count = ScalableInstanceCount(
             self,
@@ -86,5 +87,5 @@ class EndpointVariant(Construct, VariantMetrics):
             min_capacity=min_capacity,
             max_capacity=max_capacity,
         )
-        self._keep_instance_counts()
+        self._keep_instance_counts(self.variant.variant_name, self._instance_count)
         return self._instance_count

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 from constructs import Construct, IConstruct
 
 from cdk_triton.errors import ConfigurationError
 from cdk_triton.hosting.endpoints.variant import TritonVariant
 
-__all__ = ["check_parameters", "put_parameters"]
+__all__ = ["check_parameters", "parameter_names", "put_parameters"]
+
+_OF_THE_ENDPOINT = ("endpoint-name", "endpoint-arn")
 
 # "Requirements and constraints for parameter names" in the API reference of PutParameter: up to 15 levels, of which two
 # are needed here, and none that begins with `aws` or `ssm`.
@@ -33,22 +35,28 @@ def check_parameters(prefix: str, variants: Sequence[TritonVariant]) -> None:
     _target_models(variants)
 
 
+def parameter_names(prefix: str, variants: Sequence[TritonVariant]) -> list[str]:
+    """The names of all parameters that there will be below a prefix."""
+    targets = [f"target-models/{ensemble}" for ensemble in _target_models(variants)]
+    return [f"{prefix}/{name}" for name in (*_OF_THE_ENDPOINT, *targets)]
+
+
 def put_parameters(
-    scope: Construct, prefix: str, endpoint: IConstruct, names: Mapping[str, str], variants: Sequence[TritonVariant]
+    scope: Construct, prefix: str, endpoint: IConstruct, names: tuple[str, str], variants: Sequence[TritonVariant]
 ) -> None:
-    """Write the names, and one parameter for each ensemble of a multi-model endpoint, below a prefix.
+    """Write name and ARN, and one parameter for each ensemble of a multi-model endpoint, below a prefix.
 
     Args:
         scope: the endpoint.
         prefix: what the parameters' names begin with.
         endpoint: its L1: a target model is told when it can be called.
-        names: of the endpoint, by what they are called below the prefix.
+        names: the endpoint's name and ARN.
         variants: its production variants.
     """
     from aws_cdk import aws_ssm as ssm  # takes a while: for endpoints that need it
 
     parameters = Construct(scope, "Parameters")
-    for name, value in names.items():
+    for name, value in zip(_OF_THE_ENDPOINT, names, strict=True):
         ssm.StringParameter(parameters, name, parameter_name=f"{prefix}/{name}", string_value=value)
     for ensemble, target in _target_models(variants).items():
         parameter = ssm.StringParameter(

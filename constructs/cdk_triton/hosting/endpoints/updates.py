@@ -3,29 +3,29 @@
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from aws_cdk import Annotations, Stack, Token
+from aws_cdk import Annotations, Aspects, Stack, Token
 from aws_cdk import aws_iam as iam
 from aws_cdk import aws_sagemaker as sagemaker
 from constructs import Construct
 
 from cdk_triton.errors import ConfigurationError
-from cdk_triton.hosting.endpoints.deployment import MAX_STEP_PERCENT, DeploymentPolicy, Rolling, check_alarms
+from cdk_triton.hosting.endpoints.deployment import DeploymentPolicy, Rolling, check_alarms
 from cdk_triton.hosting.endpoints.role_additions import allow_models
+from cdk_triton.hosting.endpoints.stacks import root_stack
+from cdk_triton.hosting.endpoints.update_warnings import UpdateWarnings
 from cdk_triton.hosting.endpoints.variant import TritonVariant
-from cdk_triton.hosting.literals import is_token
 
-if TYPE_CHECKING:  # takes a while: for endpoints with alarms
+if TYPE_CHECKING:  # takes a while: for endpoints with alarms or scaling
     from aws_cdk import aws_cloudwatch as cloudwatch
+
+    from cdk_triton.hosting.scaling.instance_count import ScalableInstanceCount
 
 __all__ = ["EndpointUpdates", "check_deployment", "require_name"]
 
-NO_ALARMS_WARNING = "cdk-triton:UpdateWithoutAlarms"
-INSTANCES_WARNING = "cdk-triton:UpdateStep"
-FLEET_WARNING = "cdk-triton:GuardrailsOfFleet"
+ALARM_STACK_WARNING = "cdk-triton:AlarmInAnotherStack"
 
 RETAIN = "cdk-triton:retainVariantProperties"
 """The context value that, as `false`, leaves the counts of scaled variants to the template."""
@@ -91,9 +91,11 @@ class EndpointUpdates:
         self._variants = variants
         self._policy = policy
         self._alarms: list[cloudwatch.IAlarm] = []
+        self._scaled: dict[str, ScalableInstanceCount] = {}
+        if policy is not None or len(variants) > 1:
+            Aspects.of(endpoint).add(UpdateWarnings(scope, variants, policy, self._alarms, self._scaled))
         if policy is not None:
             self._render(policy)
-            self._warn(policy)
             if policy.alarms:
                 self.add_alarms(policy.alarms)
 
@@ -121,6 +123,8 @@ class EndpointUpdates:
             self._refuse_cycle(alarm)
         if not new:
             return
+        for alarm in new:
+            self._warn_about_stack(alarm)
         self._alarms += new
         self._render(self._policy)
         # "Ensure that your IAM execution role has permission to perform the cloudwatch:DescribeAlarms action on the
@@ -129,9 +133,8 @@ class EndpointUpdates:
             actions=["cloudwatch:DescribeAlarms"], resources=[alarm.alarm_arn for alarm in new]
         )
         allow_models(self._scope, "RollbackAlarms", self._endpoint, self._variants, [statement])
-        Annotations.of(self._scope).acknowledge_warning(NO_ALARMS_WARNING, "it has alarms now")
 
-    def keep_instance_counts(self) -> None:
+    def keep_instance_counts(self, variant_name: str, scaling: ScalableInstanceCount) -> None:
         """Let updates keep the instance counts that scaling has set, and still set the weights of the template.
 
         Without it, an update sets every variant back to its initial count (aws/aws-cdk#23151). The retention would
@@ -139,9 +142,14 @@ class EndpointUpdates:
         `cdk-triton:retainVariantProperties=false` leaves the property out, should SageMaker refuse it when an endpoint
         is created: CloudFormation's reference says "use this property only when updating endpoint resources".
 
+        Args:
+            variant_name: the variant that is scaled.
+            scaling: its limits and policies.
+
         Raises:
             ConfigurationError: the context value is neither true nor false.
         """
+        self._scaled[variant_name] = scaling
         if not _context_says_retain(self._scope):
             return
         self._endpoint.retain_all_variant_properties = True
@@ -175,6 +183,18 @@ class EndpointUpdates:
                 "write the endpoint's name into the dimension"
             )
 
+    def _warn_about_stack(self, alarm: cloudwatch.IAlarm) -> None:
+        """Warn of an alarm that another stack exports: it can be changed, and not be taken out or replaced."""
+        here, there = root_stack(self._scope.node), root_stack(alarm.node)
+        if there is not here and Token.is_unresolved(alarm.alarm_name):
+            Annotations.of(self._scope).add_warning_v2(
+                ALARM_STACK_WARNING,
+                f"the endpoint is in the stack {here.node.path}, and its rollback alarm {alarm.node.path} in "
+                f"{there.node.path}: CloudFormation refuses to remove or replace what another stack imports, so that "
+                "the alarm can go only one deployment after the endpoint has let go of it. Make the alarm in the "
+                "endpoint's stack, import it by Alarm.from_alarm_arn, or acknowledge this",
+            )
+
     def _render(self, policy: DeploymentPolicy) -> None:
         rollback = None
         if self._alarms:
@@ -182,39 +202,6 @@ class EndpointUpdates:
                 alarms=[sagemaker.CfnEndpoint.AlarmProperty(alarm_name=alarm.alarm_name) for alarm in self._alarms]
             )
         self._endpoint.deployment_config = policy.rendered(rollback)
-
-    def _warn(self, policy: DeploymentPolicy) -> None:
-        name, notes = type(policy).__name__, Annotations.of(self._scope)
-        if policy.watches and not policy.alarms:
-            notes.add_warning_v2(
-                NO_ALARMS_WARNING,
-                f"{name} waits and has no alarms, so that the wait only costs instances: pass alarms=, or call "
-                "add_rollback_alarms",
-            )
-        for variant in self._variants:
-            if variant.model.is_multi_model:
-                notes.add_warning_v2(
-                    FLEET_WARNING,
-                    f"variant {variant.variant_name} is a multi-model one, and SageMaker's table of supported features "
-                    "has no deployment guardrails for these, while its list of exclusions does not name them: try "
-                    f"{name} in your account, then acknowledge this",
-                )
-            self._warn_about_count(policy, variant)
-
-    def _warn_about_count(self, policy: DeploymentPolicy, variant: TritonVariant) -> None:
-        step, count = policy.first_step, variant.initial_instance_count
-        if step is None or is_token(count):
-            return
-        few, many = step.fleets(policy.least_percent)
-        if not few <= count <= many:
-            Annotations.of(self._scope).add_warning_v2(
-                INSTANCES_WARNING,
-                f"variant {variant.variant_name} starts with {count} instance{'' if count == 1 else 's'}, and "
-                f"{type(policy).__name__} with {step} of them first needs at least {few}"
-                + (f" and at most {many:.0f}" if math.isfinite(many) else "")
-                + f", because SageMaker takes {policy.least_percent} to {MAX_STEP_PERCENT} %: start with another "
-                "number, take another step, use AllAtOnce, or acknowledge this if scaling keeps it so",
-            )
 
 
 def _context_says_retain(scope: Construct) -> bool:

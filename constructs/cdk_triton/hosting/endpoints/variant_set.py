@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from aws_cdk import Annotations, Stack
+from aws_cdk import Annotations
 from aws_cdk import aws_kms as kms
-from constructs import IConstruct, Node
+from constructs import IConstruct
 
 from cdk_triton.errors import ConfigurationError
 from cdk_triton.hosting.acknowledgements import acknowledge_nist
+from cdk_triton.hosting.endpoints.stacks import root_stack
 from cdk_triton.hosting.endpoints.variant import TritonVariant
 from cdk_triton.hosting.literals import is_token
 from cdk_triton.hosting.models.model import ITritonModel
@@ -155,9 +156,9 @@ def warn_about_stacks(construct: IConstruct, variants: Sequence[TritonVariant]) 
     stack still imports the old one, which CloudFormation refuses. A weak reference of the CDK's would only let the old
     model go while the endpoint runs it, and while a rollback may come back to it.
     """
-    here = _root(construct.node)
+    here = root_stack(construct.node)
     for model in (variant.model for variant in variants):
-        there = _root(model.node)
+        there = root_stack(model.node)
         if there is not here:
             Annotations.of(construct).add_warning_v2(
                 STACKS_WARNING,
@@ -165,14 +166,6 @@ def warn_about_stacks(construct: IConstruct, variants: Sequence[TritonVariant]) 
                 "a changed model has another name, and CloudFormation refuses to change what another stack imports, so "
                 "that every update will fail. Put both into one stack; callers may be anywhere",
             )
-
-
-def _root(node: Node) -> Stack:
-    """The stack that a construct is deployed with: nested ones get what changes as parameters."""
-    stack = Stack.of(node.scopes[-1])
-    while stack.nested_stack_parent is not None:
-        stack = stack.nested_stack_parent
-    return stack
 
 
 def _check_types(variants: Sequence[object]) -> None:

@@ -1,0 +1,159 @@
+"""Warns of updates that would not go as meant.
+
+Most of it only the complete app tells: rollback alarms and limits of scaling are given when the endpoint is there.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+import jsii
+from aws_cdk import Annotations, Duration, IAspect, Stack
+from aws_cdk import aws_sagemaker as sagemaker
+from constructs import Construct, IConstruct
+
+from cdk_triton.hosting.endpoints.deployment import MAX_STEP_PERCENT, DeploymentPolicy
+from cdk_triton.hosting.endpoints.variant import TritonVariant
+from cdk_triton.hosting.literals import is_token
+
+if TYPE_CHECKING:  # takes a while: for endpoints with alarms or scaling
+    from aws_cdk import aws_cloudwatch as cloudwatch
+
+    from cdk_triton.hosting.scaling.instance_count import ScalableInstanceCount
+
+__all__ = ["UpdateWarnings"]
+
+NO_ALARMS_WARNING = "cdk-triton:UpdateWithoutAlarms"
+SLOW_ALARM_WARNING = "cdk-triton:RollbackAlarmTooSlow"
+INSTANCES_WARNING = "cdk-triton:UpdateStep"
+FLEET_WARNING = "cdk-triton:GuardrailsOfFleet"
+KEPT_COUNT_WARNING = "cdk-triton:InstanceCountKept"
+
+
+@jsii.implements(IAspect)
+class UpdateWarnings:
+    """The aspect of an endpoint's L1 that warns, when the app is complete, of how it will be updated.
+
+    Args:
+        endpoint: what is warned of.
+        variants: its production variants.
+        policy: how it is updated; None: SageMaker's way.
+        alarms: what rolls an update back; still grows.
+        scaled: the scaling of its variants, by their names; still grows.
+    """
+
+    def __init__(
+        self,
+        endpoint: Construct,
+        variants: Sequence[TritonVariant],
+        policy: DeploymentPolicy | None,
+        alarms: Sequence[cloudwatch.IAlarm],
+        scaled: Mapping[str, ScalableInstanceCount],
+    ) -> None:
+        self._notes = Annotations.of(endpoint)
+        self._variants = variants
+        self._policy = policy
+        self._alarms = alarms
+        self._scaled = scaled
+
+    def visit(self, node: IConstruct) -> None:
+        """Look at one construct."""
+        if not isinstance(node, sagemaker.CfnEndpoint):
+            return
+        if node.retain_all_variant_properties:
+            self._warn_about_kept_counts()
+        if self._policy is not None:
+            self._warn_about_alarms(self._policy)
+            for variant in self._variants:
+                self._warn_about_fleet(self._policy, variant)
+                self._warn_about_step(self._policy, variant)
+
+    def _warn_about_kept_counts(self) -> None:
+        fixed = [each.variant_name for each in self._variants if each.variant_name not in self._scaled]
+        if fixed:
+            self._notes.add_warning_v2(
+                KEPT_COUNT_WARNING,
+                f"updates keep the instance counts of all variants where one is scaled, as {', '.join(self._scaled)}: "
+                f"a changed initial_instance_count of {', '.join(fixed)} deploys and does nothing. Give each variant "
+                "limits by auto_scale_instance_count, equal ones where the number shall be fixed, or acknowledge this",
+            )
+
+    def _warn_about_alarms(self, policy: DeploymentPolicy) -> None:
+        name = type(policy).__name__
+        if policy.watches and not self._alarms:
+            self._notes.add_warning_v2(
+                NO_ALARMS_WARNING,
+                f"{name} waits and has no alarms, so that the wait only costs instances: pass alarms=, or call "
+                "add_rollback_alarms",
+            )
+        highest = [self._instances(variant)[1] for variant in self._variants]
+        watched = policy.watched_seconds(max(math.inf if most is None else most for most in highest))
+        for alarm in self._alarms:
+            datapoints, period = _goes_off_after(alarm)
+            if datapoints * period > watched:
+                self._notes.add_warning_v2(
+                    SLOW_ALARM_WARNING,
+                    f"the alarm {alarm.node.path} goes off after {datapoints} datapoints of {_text(period)}, and "
+                    f"{name} watches it for {_text(watched)} at most, so that an update may be over before: wait "
+                    "longer, or give the alarm a shorter period or fewer datapoints",
+                )
+
+    def _warn_about_fleet(self, policy: DeploymentPolicy, variant: TritonVariant) -> None:
+        if variant.model.is_multi_model:
+            self._notes.add_warning_v2(
+                FLEET_WARNING,
+                f"variant {variant.variant_name} is a multi-model one, and SageMaker's table of supported features "
+                "has no deployment guardrails for these, while its list of exclusions does not name them: try "
+                f"{type(policy).__name__} in your account, then acknowledge this",
+            )
+
+    def _warn_about_step(self, policy: DeploymentPolicy, variant: TritonVariant) -> None:
+        step = policy.first_step
+        if step is None:
+            return
+        few, many = step.fleets(policy.least_percent)
+        unfit = [count for count in self._instances(variant) if count is not None and not few <= count <= many]
+        if not unfit:
+            return
+        is_scaled = variant.variant_name in self._scaled
+        self._notes.add_warning_v2(
+            INSTANCES_WARNING,
+            f"variant {variant.variant_name} {'may be scaled to' if is_scaled else 'starts with'} {unfit[0]} "
+            f"instance{'' if unfit[0] == 1 else 's'}, and {type(policy).__name__} with {step} of them first needs at "
+            f"least {few}"
+            + (f" and at most {many:.0f}" if math.isfinite(many) else "")
+            + f", because SageMaker takes {policy.least_percent} to {MAX_STEP_PERCENT} %: "
+            + ("scale between other limits" if is_scaled else "start with another number")
+            + ", take another step, use AllAtOnce, or acknowledge this",
+        )
+
+    def _instances(self, variant: TritonVariant) -> tuple[int | None, int | None]:
+        """How few and how many instances a variant may have at an update; None where only the deployment knows."""
+        count = self._scaled.get(variant.variant_name)
+        if count is None:
+            initial = variant.initial_instance_count
+            return (None, None) if is_token(initial) else (initial, initial)
+        from cdk_triton.hosting.scaling.capacities import capacity_range
+
+        return capacity_range(count.scalable_target)
+
+
+def _goes_off_after(alarm: cloudwatch.IAlarm) -> tuple[int, float]:
+    """How many datapoints have to breach, and the seconds of each; 0 of an alarm of which nothing is known here."""
+    from aws_cdk import aws_cloudwatch as cloudwatch
+
+    resource = alarm.node.default_child
+    if not isinstance(resource, cloudwatch.CfnAlarm):
+        return 0, 0
+    all_of = resource.evaluation_periods
+    datapoints = all_of if resource.datapoints_to_alarm is None else resource.datapoints_to_alarm
+    watched = [{"period": resource.period}, *(Stack.of(resource).resolve(resource.metrics) or ())]
+    periods = [each.get("metricStat", each).get("period") for each in watched]
+    known = [period for period in periods if isinstance(period, int | float) and not is_token(period)]
+    return (0, 0) if datapoints is None or is_token(datapoints) or not known else (int(datapoints), max(known))
+
+
+def _text(seconds: float) -> str:
+    return Duration.seconds(seconds).to_human_string()

@@ -1,0 +1,91 @@
+"""What an account has once in a region, two endpoints of an app cannot both have."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import aws_cdk as cdk
+import pytest
+
+from cdk_triton import TritonArtifactStore, TritonEndpoint, TritonModel, TritonMultiModel
+from cdk_triton.errors import ConfigurationError
+
+if TYPE_CHECKING:
+    from constructs import Construct
+    from tests.hosting.conftest import World
+
+HERE = cdk.Environment(account="111122223333", region="eu-west-1")
+ELSEWHERE = cdk.Environment(account="111122223333", region="us-east-1")
+
+
+def served(world: World, stack: cdk.Stack) -> TritonModel:
+    store = TritonArtifactStore(stack, "Store")
+    return TritonModel(stack, "Model", repository=world.repository(), platform=world.platform, store=store)
+
+
+def endpoint(scope: Construct, world: World, id: str = "Endpoint", **names: str) -> TritonEndpoint:  # noqa: A002
+    stack = cdk.Stack.of(scope)
+    found = stack.node.try_find_child("Model")
+    model = found if isinstance(found, TritonModel) else served(world, stack)
+    return TritonEndpoint(scope, id, model=model, endpoint_name=names.get("name"), parameters=names.get("parameters"))
+
+
+class TestEndpointNames:
+    @pytest.mark.parametrize("second", ["search", "Search"])
+    def test_two_of_one_stack_are_refused(self, world: World, stack: cdk.Stack, second: str) -> None:
+        endpoint(stack, world, "First", name="search")
+
+        with pytest.raises(
+            ConfigurationError, match=f"Stack/Second and Stack/First both have the endpoint_name '{second}'"
+        ):
+            endpoint(stack, world, "Second", name=second)
+        assert stack.node.try_find_child("Second") is None
+        endpoint(stack, world, "Third", name="search-2")
+
+    def test_two_stacks_of_one_account_and_region_are_refused(self, world: World) -> None:
+        app = world.app()
+        endpoint(cdk.Stack(app, "One", env=HERE), world, name="search")
+
+        with pytest.raises(ConfigurationError, match="Production/Other/Endpoint and One/Endpoint both have the endpoi"):
+            endpoint(cdk.Stack(cdk.Stage(app, "Production"), "Other", env=HERE), world, name="search")
+
+    def test_a_nested_stack_is_deployed_with_its_parent(self, world: World, stack: cdk.Stack) -> None:
+        endpoint(stack, world, name="search")
+
+        with pytest.raises(ConfigurationError, match="Stack/Nested/Endpoint and Stack/Endpoint both have"):
+            endpoint(cdk.NestedStack(stack, "Nested"), world, name="search")
+
+    @pytest.mark.parametrize("env", [ELSEWHERE, None], ids=["another region", "not said"])
+    def test_elsewhere_a_name_is_free(self, world: World, env: cdk.Environment | None) -> None:
+        app = world.app()
+        for name, where in (("One", HERE if env else None), ("Other", env)):
+            endpoint(cdk.Stack(app, name, env=where), world, name="search")
+
+    def test_names_that_only_the_deployment_knows_are_not_compared(self, world: World, stack: cdk.Stack) -> None:
+        name = cdk.CfnParameter(stack, "Name").value_as_string
+        endpoint(stack, world, "First", name=name)
+        endpoint(stack, world, "Second", name=name)
+
+
+class TestParameters:
+    def test_two_of_one_path_are_refused(self, world: World, stack: cdk.Stack) -> None:
+        endpoint(stack, world, "First", parameters="/search")
+
+        with pytest.raises(
+            ConfigurationError, match="Stack/Second and Stack/First both have the parameter '/search/endpoint-name'"
+        ):
+            endpoint(stack, world, "Second", parameters="/search")
+
+    def test_one_below_the_other_is_refused_where_a_name_is_doubled(self, world: World, stack: cdk.Stack) -> None:
+        ensembles = {"endpoint-arn": world.repository()}
+        fleet = TritonMultiModel(stack, "Fleet", ensembles=ensembles, platform=world.platform)
+        TritonEndpoint(stack, "First", model=fleet, parameters="/search")
+
+        endpoint(stack, world, "Below", parameters="/search/text")
+        with pytest.raises(ConfigurationError, match="both have the parameter '/search/target-models/endpoint-arn'"):
+            endpoint(stack, world, "Second", parameters="/search/target-models")
+
+    def test_elsewhere_a_path_is_free(self, world: World) -> None:
+        app = world.app()
+        for name, where in (("One", HERE), ("Other", ELSEWHERE)):
+            endpoint(cdk.Stack(app, name, env=where), world, parameters="/search")

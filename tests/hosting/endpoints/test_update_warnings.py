@@ -1,0 +1,253 @@
+"""Updates that would not go as meant are warned of, when the app is complete."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import aws_cdk as cdk
+import pytest
+from aws_cdk import aws_applicationautoscaling as autoscaling
+from aws_cdk import aws_cloudwatch as cloudwatch
+from aws_cdk.assertions import Annotations, Match
+
+from cdk_triton import TritonArtifactStore, TritonEndpoint, TritonModel, TritonMultiModel, TritonVariant
+from cdk_triton.hosting import AllAtOnce, Canary, Capacity, DeploymentPolicy, Linear, Rolling
+
+if TYPE_CHECKING:
+    from tests.hosting.conftest import World
+
+MINUTE = cdk.Duration.minutes(1)
+TEN = Capacity(10)
+QUARTER = Canary(size=Capacity(25), wait=MINUTE)
+TWO_AT_A_TIME = Linear(step=Capacity(instances=2), wait=MINUTE)
+BATCHES = Rolling(batch=Capacity(instances=1), wait=MINUTE)
+
+
+@pytest.fixture(name="model")
+def _model(world: World, stack: cdk.Stack) -> TritonModel:
+    return TritonModel(stack, "Model", repository=world.repository(), platform=world.platform)
+
+
+def on(model: TritonModel, count: int = 4, name: str = "AllTraffic") -> TritonVariant:
+    return TritonVariant(model=model, variant_name=name, initial_instance_count=count)
+
+
+def warnings(stack: cdk.Stack, name: str) -> list[str]:
+    found = Annotations.from_stack(stack).find_warning("*", Match.string_like_regexp(rf"ack: cdk-triton:{name}\]"))
+    return [str(each.entry.data) for each in found]
+
+
+class TestSteps:
+    @pytest.mark.parametrize(
+        ("count", "policy", "needed"),
+        [
+            (1, QUARTER, "starts with 1 instance, and Canary with 25 % of them first needs at least 2, because Sage"),
+            (3, TWO_AT_A_TIME, "first needs at least 4 and at most 20, because SageMaker takes 10 to 50 %: start with"),
+            (21, TWO_AT_A_TIME, "starts with 21 instances, and Linear with 2 instances of them first needs at least 4"),
+            (1, BATCHES, "1 instance of them first needs at least 2 and"),
+            (21, BATCHES, "at most 20, because SageMaker takes 5 to 50 %"),
+            (2, Canary(size=Capacity(50), wait=MINUTE), None),
+            (20, TWO_AT_A_TIME, None),
+            (1, AllAtOnce(), None),
+        ],
+    )
+    def test_a_step_that_does_not_fit_the_instances_is_warned_of(
+        self, stack: cdk.Stack, model: TritonModel, count: int, policy: DeploymentPolicy, needed: str | None
+    ) -> None:
+        TritonEndpoint(stack, "Endpoint", variants=[on(model, count)], deployment=policy)
+
+        found = warnings(stack, "UpdateStep")
+        assert len(found) == (needed is not None)
+        assert all(needed in warning for warning in found if needed)
+
+    @pytest.mark.parametrize(
+        ("count", "limits", "policy", "needed"),
+        [
+            (4, (1, 8), QUARTER, "AllTraffic may be scaled to 1 instance, and Canary with 25 % of them first needs at"),
+            (4, (4, 21), TWO_AT_A_TIME, "may be scaled to 21 instances, and Linear with 2 instances of them first nee"),
+            (4, (1, 21), TWO_AT_A_TIME, "may be scaled to 1 instance, and Linear with 2 instances of them first needs"),
+            (4, (4, 20), TWO_AT_A_TIME, None),
+            (2, (2, 8), QUARTER, None),
+        ],
+    )
+    def test_scaling_decides_how_many_there_are(
+        self,
+        stack: cdk.Stack,
+        model: TritonModel,
+        count: int,
+        limits: tuple[int, int],
+        policy: DeploymentPolicy,
+        needed: str | None,
+    ) -> None:
+        endpoint = TritonEndpoint(stack, "Endpoint", variants=[on(model, count)], deployment=policy)
+        endpoint.auto_scale_instance_count(min_capacity=limits[0], max_capacity=limits[1])
+
+        found = warnings(stack, "UpdateStep")
+        assert len(found) == (needed is not None)
+        assert all(f"{needed}" in warning and "scale between other limits" in warning for warning in found)
+
+    def test_so_does_a_schedule(self, stack: cdk.Stack, model: TritonModel) -> None:
+        endpoint = TritonEndpoint(stack, "Endpoint", variants=[on(model)], deployment=QUARTER)
+        count = endpoint.auto_scale_instance_count(min_capacity=2, max_capacity=8)
+        count.scale_on_schedule("Night", schedule=autoscaling.Schedule.cron(hour="22", minute="0"), min_capacity=1)
+
+        (warning,) = warnings(stack, "UpdateStep")
+        assert "may be scaled to 1 instance" in warning
+
+    def test_what_only_the_deployment_knows_is_not_judged(self, stack: cdk.Stack, model: TritonModel) -> None:
+        number: Any = cdk.CfnParameter(stack, "Number", type="Number").value_as_number
+        variants = [on(model, number, "Given"), on(model, number, "Scaled")]
+        endpoint = TritonEndpoint(stack, "Endpoint", variants=variants, deployment=TWO_AT_A_TIME)
+        endpoint.variant("Scaled").auto_scale_instance_count(min_capacity=4, max_capacity=number)
+
+        assert warnings(stack, "UpdateStep") == []
+
+
+class TestAlarms:
+    def endpoint(self, stack: cdk.Stack, model: TritonModel, policy: DeploymentPolicy) -> TritonEndpoint:
+        return TritonEndpoint(stack, "Endpoint", variants=[on(model)], endpoint_name="search", deployment=policy)
+
+    def test_a_wait_that_nobody_watches_is_warned_of(self, stack: cdk.Stack, model: TritonModel) -> None:
+        self.endpoint(stack, model, AllAtOnce(termination_wait=MINUTE))
+
+        (warning,) = warnings(stack, "UpdateWithoutAlarms")
+        assert "AllAtOnce waits and has no alarms" in warning
+
+    @pytest.mark.parametrize("later", [False, True], ids=["in the policy", "later"])
+    def test_a_wait_with_an_alarm_is_not(self, stack: cdk.Stack, model: TritonModel, later: bool) -> None:
+        arn = "arn:aws:cloudwatch:us-east-1:111122223333:alarm:Outside"
+        alarms: Sequence[cloudwatch.IAlarm] = [cloudwatch.Alarm.from_alarm_arn(stack, "Outside", arn)]
+        endpoint = self.endpoint(stack, model, AllAtOnce(termination_wait=MINUTE, alarms=[] if later else alarms))
+        if later:
+            endpoint.add_rollback_alarms(*alarms)
+
+        assert warnings(stack, "UpdateWithoutAlarms") == []
+        assert warnings(stack, "RollbackAlarmTooSlow") == []  # of an imported one nothing is known
+
+    @pytest.mark.parametrize(
+        ("policy", "watched"),
+        [
+            (AllAtOnce(termination_wait=cdk.Duration.minutes(14)), "14 minutes"),
+            (Canary(size=TEN, wait=cdk.Duration.minutes(10)), "10 minutes"),
+            (Canary(size=TEN, wait=cdk.Duration.minutes(10), termination_wait=cdk.Duration.minutes(5)), None),
+            (Linear(step=Capacity(25), wait=cdk.Duration.minutes(3)), "12 minutes"),
+            (Linear(step=Capacity(25), wait=cdk.Duration.minutes(3), termination_wait=cdk.Duration.minutes(3)), None),
+            (Linear(step=Capacity(instances=2), wait=cdk.Duration.minutes(7)), "14 minutes"),  # of 4 instances
+            (Rolling(batch=Capacity(instances=2), wait=cdk.Duration.seconds(90)), "3 minutes"),
+            (Rolling(batch=Capacity(50), wait=cdk.Duration.minutes(8)), None),
+        ],
+    )
+    def test_an_alarm_that_goes_off_after_the_update_is_warned_of(
+        self, stack: cdk.Stack, model: TritonModel, policy: DeploymentPolicy, watched: str | None
+    ) -> None:
+        endpoint = self.endpoint(stack, model, policy)
+        metric = endpoint.metric_model_latency(period=cdk.Duration.minutes(5))
+        alarm = metric.create_alarm(stack, "Slow", threshold=1, evaluation_periods=5, datapoints_to_alarm=3)
+        endpoint.add_rollback_alarms(alarm)
+
+        found = warnings(stack, "RollbackAlarmTooSlow")
+        assert len(found) == (watched is not None)
+        said = f"goes off after 3 datapoints of 5 minutes, and {type(policy).__name__} watches it for {watched} at most"
+        assert all(said in warning for warning in found)
+
+    def test_all_periods_count_where_no_datapoints_are_said_and_those_of_an_expression(
+        self, stack: cdk.Stack, model: TritonModel
+    ) -> None:
+        endpoint = self.endpoint(stack, model, AllAtOnce(termination_wait=cdk.Duration.minutes(3)))
+        twice = cloudwatch.MathExpression(
+            expression="2 * m", using_metrics={"m": endpoint.metric_invocations()}, period=cdk.Duration.minutes(2)
+        )
+        endpoint.add_rollback_alarms(twice.create_alarm(stack, "Busy", threshold=1, evaluation_periods=2))
+
+        (warning,) = warnings(stack, "RollbackAlarmTooSlow")
+        assert "Stack/Busy goes off after 2 datapoints of 2 minutes, and AllAtOnce watches it for 3 minutes" in warning
+
+    @pytest.mark.parametrize("minutes", ["wait", "instances"])
+    def test_waits_that_only_the_deployment_knows_are_not_judged(
+        self, stack: cdk.Stack, model: TritonModel, minutes: str
+    ) -> None:
+        number: Any = cdk.CfnParameter(stack, "Number", type="Number").value_as_number
+        wait = cdk.Duration.seconds(number) if minutes == "wait" else MINUTE
+        step = Capacity(instances=number) if minutes == "instances" else TEN
+        endpoint = self.endpoint(stack, model, Linear(step=step, wait=wait))
+        alarm = endpoint.metric_invocations().create_alarm(stack, "Busy", threshold=1, evaluation_periods=60)
+        endpoint.add_rollback_alarms(alarm)
+
+        assert warnings(stack, "RollbackAlarmTooSlow") == []
+
+    def test_the_alarms_of_monitor_that_the_guide_takes_fit_its_canary(
+        self, stack: cdk.Stack, model: TritonModel
+    ) -> None:
+        five, ten = (cdk.Duration.minutes(minutes) for minutes in (5, 10))
+        endpoint = self.endpoint(stack, model, Canary(size=Capacity(25), wait=ten, termination_wait=five))
+        alarms = endpoint.monitor().alarms["AllTraffic"]
+        endpoint.add_rollback_alarms(alarms["ServerErrors"], alarms["ModelLatency"])
+
+        assert warnings(stack, "RollbackAlarmTooSlow") == []
+
+    def test_an_alarm_that_another_stack_exports_cannot_go(self, world: World) -> None:
+        app = world.app()
+        alarms, stack = cdk.Stack(app, "Alarms"), cdk.Stack(app, "Search")
+        store = TritonArtifactStore(cdk.Stack(app, "Artifacts"), "Store")
+        model = TritonModel(stack, "Model", store=store, repository=world.repository(), platform=world.platform)
+        endpoint = self.endpoint(stack, model, AllAtOnce(termination_wait=cdk.Duration.minutes(5)))
+        metric = endpoint.metric_invocations()
+        endpoint.add_rollback_alarms(metric.create_alarm(alarms, "Busy", threshold=1, evaluation_periods=1))
+        app.synth()
+
+        assert "Fn::ImportValue" in json.dumps(world.only(stack, "AWS::SageMaker::Endpoint"))
+        (warning,) = warnings(stack, "AlarmInAnotherStack")
+        assert "in the stack Search, and its rollback alarm Alarms/Busy in Alarms: CloudFormation refuses" in warning
+
+    def test_an_imported_or_nested_alarm_of_another_stack_is_fine(self, world: World) -> None:
+        app = world.app()
+        stack, other = cdk.Stack(app, "Stack"), cdk.Stack(app, "Other")
+        model = TritonModel(stack, "Model", repository=world.repository(), platform=world.platform)
+        endpoint = self.endpoint(stack, model, AllAtOnce(termination_wait=cdk.Duration.minutes(5)))
+        nested = cdk.NestedStack(stack, "Nested")
+        arn = "arn:aws:cloudwatch:us-east-1:111122223333:alarm:Outside"
+        endpoint.add_rollback_alarms(
+            endpoint.metric_invocations().create_alarm(nested, "Busy", threshold=1, evaluation_periods=1),
+            cloudwatch.Alarm.from_alarm_arn(other, "Outside", arn),
+        )
+
+        assert warnings(stack, "AlarmInAnotherStack") == []
+
+
+def test_guardrails_of_a_fleet_are_warned_of(world: World, stack: cdk.Stack) -> None:
+    fleet = TritonMultiModel(stack, "Fleet", ensembles={"text": world.repository()}, platform=world.platform)
+    TritonEndpoint(stack, "Endpoint", model=fleet, deployment=AllAtOnce())
+
+    (warning,) = warnings(stack, "GuardrailsOfFleet")
+    assert "variant AllTraffic is a multi-model one" in warning
+
+
+class TestKeptCounts:
+    def test_a_variant_beside_a_scaled_one_is_warned_of(self, stack: cdk.Stack, model: TritonModel) -> None:
+        endpoint = TritonEndpoint(stack, "Endpoint", variants=[on(model, 1, name) for name in ("Blue", "Green", "Red")])
+        endpoint.variant("Green").auto_scale_instance_count(min_capacity=1, max_capacity=1)
+
+        (warning,) = warnings(stack, "InstanceCountKept")
+        assert "one is scaled, as Green: a changed initial_instance_count of Blue, Red deploys and does" in warning
+
+    @pytest.mark.parametrize("scaled", [(), ("Green", "Blue")], ids=["none", "all"])
+    def test_where_all_or_none_are_scaled_nothing_is(
+        self, stack: cdk.Stack, model: TritonModel, scaled: tuple[str, ...]
+    ) -> None:
+        endpoint = TritonEndpoint(stack, "Endpoint", variants=[on(model, 1, name) for name in ("Blue", "Green")])
+        for name in scaled:
+            endpoint.variant(name).auto_scale_instance_count(min_capacity=1, max_capacity=1)
+
+        assert warnings(stack, "InstanceCountKept") == []
+
+    def test_counts_that_are_not_kept_are_not(self, world: World) -> None:
+        app = world.app()
+        app.node.set_context("cdk-triton:retainVariantProperties", False)
+        stack = cdk.Stack(app, "Stack")
+        model = TritonModel(stack, "Model", repository=world.repository(), platform=world.platform)
+        endpoint = TritonEndpoint(stack, "Endpoint", variants=[on(model, 1, name) for name in ("Blue", "Green")])
+        endpoint.variant("Green").auto_scale_instance_count(min_capacity=1, max_capacity=1)
+
+        assert warnings(stack, "InstanceCountKept") == []

@@ -1,0 +1,110 @@
+"""The examples of the page on updates run, and deploy what they show."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import aws_cdk as cdk
+import cdk_nag
+from aws_cdk import aws_kms as kms
+from aws_cdk import aws_lambda as lambda_
+from aws_cdk import aws_s3 as s3
+from aws_cdk import aws_sns as sns
+from aws_cdk import aws_sns_subscriptions as subscriptions
+from aws_cdk import aws_ssm as ssm
+from aws_cdk.assertions import Annotations, Match
+from constructs import Construct
+
+from cdk_triton import Canary, Capacity, TritonArtifactStore, TritonEndpoint, TritonMultiModel, TritonVariant
+from cdk_triton.hosting import ImportedEndpoint
+
+if TYPE_CHECKING:
+    from tests.hosting.conftest import World
+
+PAGE = Path(__file__).parents[3] / "docs" / "updates.md"
+MINUTES = cdk.Duration.minutes
+
+
+def examples(*, of: str = "") -> list[str]:
+    """Those of the page that write an app, and have this text in them."""
+    found = re.findall(r"^```python\n(.*?)^```$", PAGE.read_text(encoding="utf-8"), re.DOTALL | re.MULTILINE)
+    return [each for each in found if "captureData" not in each and of in each]
+
+
+def names(world: World, app: cdk.App) -> dict[str, Any]:
+    """What the examples take from the app around them."""
+    stack = cdk.Stack(app, "Stack")
+    store = TritonArtifactStore(cdk.Stack(app, "Artifacts"), "Store")
+    ensembles = {"text": world.repository("text")}
+    inline = lambda_.Code.from_inline("def handler(event, context): pass")
+    service, other = (
+        lambda_.Function(stack, name, runtime=lambda_.Runtime.PYTHON_3_13, handler="index.handler", code=inline)
+        for name in ("Service", "Other")
+    )
+    return {
+        "self": stack,
+        "model": TritonMultiModel(stack, "Fleet", store=store, ensembles=ensembles, platform=world.platform),
+        "topic": sns.Topic(stack, "Topic", enforce_ssl=True),
+        "bucket": s3.Bucket(stack, "Bucket"),
+        "key": kms.Key(stack, "Key"),
+        "service": service,
+        "other": other,
+        "ssm": ssm,
+        "subscriptions": subscriptions,
+        "TritonEndpoint": TritonEndpoint,
+    }
+
+
+def alarms_without_action(stack: cdk.Stack) -> list[str]:
+    found = cdk_nag.NIST80053R5Checks().validate_scope(stack).violations or []
+    return [each.rule_name for each in found if "AlarmAction" in each.rule_name]
+
+
+def warnings(stack: cdk.Stack) -> list[str]:
+    every = Annotations.from_stack(stack).find_warning("*", Match.any_value())
+    return [code for each in every for code in re.findall(r"\[ack: cdk-triton:(\w+)\]", str(each.entry.data))]
+
+
+def test_they_run_and_cdk_validates_what_they_deploy(world: World) -> None:
+    app = world.app(validated=True)
+    known = names(world, app)
+    stack = known["self"]
+    own = None
+    for number, example in enumerate(examples()):
+        known["self"] = Construct(stack, f"Example{number}")
+        exec(example, known)
+        own = own if isinstance(known["endpoint"], ImportedEndpoint) else known["endpoint"]
+        known["endpoint"] = own
+    app.synth()
+
+    report = json.loads((Path(app.outdir) / "validation-report.json").read_text())
+    assert [each["violations"] for each in report["pluginReports"] if each["violations"]] == []
+    assert alarms_without_action(stack) == []
+    assert set(warnings(stack)) == {"GuardrailsOfFleet", "CaptureOfFleet"}  # which the page says
+
+
+def test_the_alarm_of_the_new_instances_is_for_several_variants_as_well(world: World) -> None:
+    known = names(world, world.app())
+    stack, model = known["self"], known["model"]
+    known["endpoint"] = TritonEndpoint(
+        stack,
+        "Endpoint",
+        variants=[TritonVariant(model=model), TritonVariant(model=model, variant_name="Candidate")],
+        endpoint_name="search",
+        deployment=Canary(size=Capacity(25), wait=MINUTES(10)),
+    )
+    (example,) = examples(of="SlowUpdate")
+    exec(f"from aws_cdk import Duration\n{example}", known)
+
+    (alarm,) = world.resources(stack, "AWS::CloudWatch::Alarm").values()
+    watched = {each["Name"]: each["Value"] for each in alarm["Properties"]["Dimensions"]}
+    (config,) = world.resources(stack, "AWS::SageMaker::EndpointConfig")
+    assert watched == {
+        "EndpointName": "search",
+        "VariantName": "AllTraffic",
+        "EndpointConfigName": {"Fn::GetAtt": [config, "EndpointConfigName"]},
+    }
+    assert alarms_without_action(stack) == []
