@@ -219,6 +219,9 @@ class TestAlarms:
         model = TritonModel(stack, "Model", repository=world.repository(), platform=platform)
         none = AlarmThresholds(gpu_utilization_percent=None, gpu_memory_percent=None)
         TritonEndpoint(stack, "Endpoint", model=model).monitor(thresholds=none)
+        fleet = TritonMultiModel(stack, "Fleet", ensembles={"text": world.repository()}, platform=platform)
+        of_fleets = AlarmThresholds(gpu_utilization_percent=None)  # which have no alarm about the memory of GPUs
+        TritonEndpoint(stack, "Multi", model=fleet).monitor(thresholds=of_fleets)
 
         assert not Annotations.from_stack(stack).find_warning("*", Match.string_like_regexp("about GPUs"))
 

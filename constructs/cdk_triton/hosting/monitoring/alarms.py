@@ -12,14 +12,11 @@ from constructs import Construct
 
 from cdk_triton.errors import ConfigurationError
 from cdk_triton.hosting.endpoints.endpoint_variant import EndpointVariant
-from cdk_triton.hosting.monitoring.metrics import VariantMetrics
+from cdk_triton.hosting.monitoring.metrics import PER_MILLISECOND, PER_PERCENT, VariantMetrics
 
 __all__ = ["RULES", "AlarmRule", "AlarmThresholds", "add_alarms", "threshold"]
 
 GPU_COUNT_WARNING = "cdk-triton:GpuCountUnknown"
-
-MICROSECONDS = 1000
-"""Of a millisecond; SageMaker's times are in microseconds."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -85,8 +82,8 @@ class AlarmRule:
         metric: what is watched.
         statistic: of the metric.
         threshold: the attribute of `AlarmThresholds`.
-        unit: what the metric has to be divided by to get the threshold's unit, percent or milliseconds; 0 stands for
-            the number of GPUs.
+        unit: what the metric has to be divided by to get the threshold's unit, percent or milliseconds.
+        of_each_gpu: whether the threshold is that of one GPU, and the metric the sum of all.
         meaning: what has happened, for whom the alarm wakes; `{}` is the threshold.
         minutes: the period.
         breaching: how many datapoints have to breach.
@@ -99,7 +96,8 @@ class AlarmRule:
     metric: Callable[..., cloudwatch.Metric]
     statistic: str
     threshold: str
-    unit: float
+    unit: float = 1
+    of_each_gpu: bool = False
     meaning: str
     minutes: int
     breaching: int
@@ -107,10 +105,6 @@ class AlarmRule:
     below: bool = False
     fleet: bool | None = None
 
-
-SHARE: Final = 0.01
-PERCENT: Final = 1
-OF_EACH_GPU: Final = 0
 
 # Errors and latency are looked at by the minute: callers notice them at once. What instances use is looked at by five
 # minutes, because it changes with every request.
@@ -120,7 +114,7 @@ RULES: Final = (
         metric=VariantMetrics.metric_invocation_5xx_errors,
         statistic="Average",
         threshold="server_errors_percent",
-        unit=SHARE,
+        unit=PER_PERCENT,
         meaning="more than {} of the requests are answered with a 5xx status",
         minutes=1,
         breaching=3,
@@ -131,7 +125,7 @@ RULES: Final = (
         metric=VariantMetrics.metric_invocation_model_errors,
         statistic="Average",
         threshold="model_errors_percent",
-        unit=SHARE,
+        unit=PER_PERCENT,
         meaning="more than {} of the requests fail in the container, or time out there",
         minutes=1,
         breaching=5,
@@ -142,7 +136,7 @@ RULES: Final = (
         metric=VariantMetrics.metric_invocation_4xx_errors,
         statistic="Average",
         threshold="client_errors_percent",
-        unit=SHARE,
+        unit=PER_PERCENT,
         meaning="more than {} of the requests are answered with a 4xx status",
         minutes=5,
         breaching=3,
@@ -153,7 +147,7 @@ RULES: Final = (
         metric=VariantMetrics.metric_model_latency,
         statistic="p99",
         threshold="model_latency",
-        unit=MICROSECONDS,
+        unit=PER_MILLISECOND,
         meaning="one request in a hundred takes more than {} in the container",
         minutes=1,
         breaching=5,
@@ -164,7 +158,7 @@ RULES: Final = (
         metric=VariantMetrics.metric_gpu_utilization,
         statistic="Average",
         threshold="gpu_utilization_percent",
-        unit=OF_EACH_GPU,
+        of_each_gpu=True,
         meaning="the GPUs are busy for more than {} of the time",
         minutes=5,
         breaching=3,
@@ -175,7 +169,7 @@ RULES: Final = (
         metric=VariantMetrics.metric_gpu_memory_utilization,
         statistic="Maximum",
         threshold="gpu_memory_percent",
-        unit=OF_EACH_GPU,
+        of_each_gpu=True,
         meaning="more than {} of the GPUs' memory is used on an instance",
         minutes=5,
         breaching=3,
@@ -187,7 +181,6 @@ RULES: Final = (
         metric=VariantMetrics.metric_memory_utilization,
         statistic="Maximum",
         threshold="memory_percent",
-        unit=PERCENT,
         meaning="more than {} of the memory of an instance is used",
         minutes=5,
         breaching=3,
@@ -198,7 +191,6 @@ RULES: Final = (
         metric=VariantMetrics.metric_disk_utilization,
         statistic="Maximum",
         threshold="disk_percent",
-        unit=PERCENT,
         meaning="more than {} of the disk of an instance is used",
         minutes=5,
         breaching=3,
@@ -209,7 +201,7 @@ RULES: Final = (
         metric=VariantMetrics.metric_model_cache_hit,
         statistic="Average",
         threshold="cache_hit_percent",
-        unit=SHARE,
+        unit=PER_PERCENT,
         meaning="less than {} of the requests find their archive loaded",
         minutes=5,
         breaching=6,
@@ -222,7 +214,7 @@ RULES: Final = (
         metric=VariantMetrics.metric_model_loading_wait_time,
         statistic="Maximum",
         threshold="loading_wait",
-        unit=MICROSECONDS,
+        unit=PER_MILLISECOND,
         meaning="requests wait more than {} until their archive is loaded",
         minutes=5,
         breaching=3,
@@ -234,22 +226,18 @@ RULES: Final = (
 
 def threshold(rule: AlarmRule, thresholds: AlarmThresholds, variant: EndpointVariant) -> float | None:
     """The threshold in the metric's own unit, or None where the variant has no such alarm."""
-    model = variant.variant.model
-    value: float | Duration | None = getattr(thresholds, rule.threshold)
-    if value is None or rule.fleet not in (None, model.is_multi_model):
+    value = _wanted(rule, thresholds, variant)
+    gpus = variant.variant.model.platform.instance.gpu_count if rule.of_each_gpu else 1
+    if value is None or gpus is None:
         return None
-    number = value.to_milliseconds() if isinstance(value, Duration) else value
-    if rule.unit == OF_EACH_GPU:
-        gpus = model.platform.instance.gpu_count
-        return None if gpus is None else number * gpus
-    return number * rule.unit
+    return (value.to_milliseconds() if isinstance(value, Duration) else value) * rule.unit * gpus
 
 
 def add_alarms(variant: EndpointVariant, thresholds: AlarmThresholds, runbook: str) -> dict[str, cloudwatch.Alarm]:
     """Make the alarms of a variant below its child `Alarms`; returns them by name."""
     platform = variant.variant.model.platform
-    about_gpus = [rule for rule in RULES if rule.unit == OF_EACH_GPU]
-    if platform.instance.gpu_count is None and any(getattr(thresholds, rule.threshold) for rule in about_gpus):
+    about_gpus = [_wanted(rule, thresholds, variant) for rule in RULES if rule.of_each_gpu]
+    if platform.instance.gpu_count is None and any(each is not None for each in about_gpus):
         Annotations.of(variant).add_warning_v2(
             GPU_COUNT_WARNING,
             f"how many GPUs {platform.instance_type} has is in none of this library's sources, and SageMaker's metrics "
@@ -277,6 +265,12 @@ def add_alarms(variant: EndpointVariant, thresholds: AlarmThresholds, runbook: s
             treat_missing_data=cloudwatch.TreatMissingData.NOT_BREACHING,
         )
     return made
+
+
+def _wanted(rule: AlarmRule, thresholds: AlarmThresholds, variant: EndpointVariant) -> float | Duration | None:
+    """The threshold as it was given; None where the rule is not for such a variant, or nobody wants the alarm."""
+    value: float | Duration | None = getattr(thresholds, rule.threshold)
+    return value if rule.fleet in (None, variant.variant.model.is_multi_model) else None
 
 
 def _text(value: float | Duration) -> str:

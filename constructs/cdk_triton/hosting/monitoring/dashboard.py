@@ -13,18 +13,13 @@ from aws_cdk import Duration, IStableNumberProducer, Lazy
 from aws_cdk import aws_cloudwatch as cloudwatch
 
 from cdk_triton.hosting.endpoints.endpoint_variant import EndpointVariant
+from cdk_triton.hosting.monitoring.metrics import PER_MILLISECOND, PER_PERCENT, PER_SECOND
 
 __all__ = ["section"]
 
 COLUMNS = 24
 WIDTH = 8
 HEIGHT = 6
-
-PER_MILLISECOND = 1_000
-PER_SECOND = 1_000_000
-"""Microseconds."""
-
-PER_PERCENT = 0.01
 
 Alarms = Mapping[str, cloudwatch.Alarm]
 Widgets = list[cloudwatch.IWidget]
@@ -47,7 +42,11 @@ def section(variant: EndpointVariant, alarms: Alarms, thresholds: Mapping[str, f
         rows.append([cloudwatch.AlarmStatusWidget(alarms=list(alarms.values()), width=COLUMNS, height=3)])
     rows += [
         [
-            _graph("Requests", [_label(variant.metric_invocations(), "requests")], _at_a_time(variant)),
+            _graph(
+                "Requests",
+                [_label(variant.metric_invocations(), "requests")],
+                [_label(variant.metric_concurrent_requests(), "at a time")],
+            ),
             _latency(variant, lines),
             _errors(variant),
         ],
@@ -62,10 +61,6 @@ def section(variant: EndpointVariant, alarms: Alarms, thresholds: Mapping[str, f
         ],
     ]
     return rows + (_loading(variant, lines) if model.is_multi_model else [])
-
-
-def _at_a_time(variant: EndpointVariant) -> list[cloudwatch.IMetric]:
-    return [_label(variant.metric_concurrent_requests(), "at a time")]
 
 
 def _latency(variant: EndpointVariant, lines: Mapping[str, float]) -> cloudwatch.GraphWidget:

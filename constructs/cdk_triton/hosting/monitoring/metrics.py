@@ -27,6 +27,13 @@ INVOCATIONS = "AWS/SageMaker"
 INSTANCES = "/aws/sagemaker/Endpoints"
 """The namespace of what instances use."""
 
+PER_MILLISECOND = 1_000
+PER_SECOND = 1_000_000
+"""Of microseconds, in which SageMaker publishes times."""
+
+PER_PERCENT = 0.01
+"""Of the shares, from 0 to 1, that are averages of counts."""
+
 
 class VariantMetrics:
     """The metrics of one variant of an endpoint, as methods; SageMaker publishes each once a minute.
