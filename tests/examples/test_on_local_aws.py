@@ -197,11 +197,19 @@ def test_a_product_team_gets_an_endpoint_as_the_company_runs_them(account: Accou
     (endpoint,) = (each for each in account.host.endpoints.values() if each.variants[0].container.mode == "MultiModel")
     alarms = aws.client("cloudwatch").describe_alarms()["MetricAlarms"]
     paging = [each for each in alarms if parameters["pager"] in each["AlarmActions"]]
-    (target,) = aws.client("application-autoscaling").describe_scalable_targets(ServiceNamespace="sagemaker")[
-        "ScalableTargets"
-    ]
+    scaling = aws.client("application-autoscaling")
+    (target,) = scaling.describe_scalable_targets(ServiceNamespace="sagemaker")["ScalableTargets"]
+    (policy,) = scaling.describe_scaling_policies(ServiceNamespace="sagemaker")["ScalingPolicies"]
+    tracked = policy["TargetTrackingScalingPolicyConfiguration"]
+    (entry,) = aws.client("cloudwatch").list_dashboards()["DashboardEntries"]
+    dashboard = aws.client("cloudwatch").get_dashboard(DashboardName=entry["DashboardName"])["DashboardBody"]
     assert endpoint.name in json.dumps([each["Dimensions"] for each in paging])
     assert (target["MinCapacity"], target["MaxCapacity"]) == (2, 4)
+    assert tracked["TargetValue"] == 8
+    assert tracked["PredefinedMetricSpecification"] == {
+        "PredefinedMetricType": "SageMakerVariantConcurrentRequestsPerModelHighResolution"
+    }
+    assert endpoint.name in dashboard
     models = aws.client("sagemaker").list_models()["Models"]
     described = [aws.client("sagemaker").describe_model(ModelName=each["ModelName"]) for each in models]
     assert [sorted(each["VpcConfig"]["Subnets"]) for each in described if each.get("VpcConfig")] == [sorted(subnets)]

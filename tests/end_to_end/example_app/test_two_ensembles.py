@@ -1,5 +1,6 @@
 """The main job: two ensembles on one multi-model endpoint, deployed by the unmodified CLI, asked with real input."""
 
+import json
 from typing import Any
 
 import numpy as np
@@ -36,6 +37,45 @@ def test_image_ensemble_answers_with_a_distribution_over_1001_classes(
     )
     assert answer.shape == (1, 1001)
     assert answer.sum() == pytest.approx(1, abs=1e-4)
+
+
+def test_application_auto_scaling_has_the_limits_and_policies_of_the_stack(example_app: Any) -> None:
+    endpoint = example_app.outputs("TwoEnsembles")["EndpointName"]
+    scaling = example_app.client("application-autoscaling")
+    variant = {"ServiceNamespace": "sagemaker", "ScalableDimension": "sagemaker:variant:DesiredInstanceCount"}
+    resource = f"endpoint/{endpoint}/variant/AllTraffic"
+    (target,) = scaling.describe_scalable_targets(**variant, ResourceIds=[resource])["ScalableTargets"]
+    stored = scaling.describe_scaling_policies(**variant, ResourceId=resource)["ScalingPolicies"]
+    tracked = [policy["TargetTrackingScalingPolicyConfiguration"] for policy in stored]
+    requests, gpu = sorted(tracked, key=lambda each: each["TargetValue"], reverse=True)
+
+    assert (target["MinCapacity"], target["MaxCapacity"]) == (1, 4)
+    assert target["RoleARN"].endswith("/AWSServiceRoleForApplicationAutoScaling_SageMakerEndpoint")
+    metric = {"PredefinedMetricType": "SageMakerVariantInvocationsPerInstance"}
+    assert (requests["PredefinedMetricSpecification"], requests["TargetValue"]) == (metric, 1200)
+    custom = gpu["CustomizedMetricSpecification"]
+    assert (custom["Namespace"], custom["MetricName"]) == ("/aws/sagemaker/Endpoints", "GPUUtilization")
+    assert custom["Dimensions"] == dimensions(endpoint)
+    assert (gpu["TargetValue"], gpu["ScaleInCooldown"], gpu["ScaleOutCooldown"]) == (60, 600, 300)
+
+
+def test_cloudwatch_has_the_alarms_and_the_dashboard_of_the_stack(example_app: Any) -> None:
+    endpoint = example_app.outputs("TwoEnsembles")["EndpointName"]
+    cloudwatch = example_app.client("cloudwatch")
+    alarms = cloudwatch.describe_alarms()["MetricAlarms"]
+    (entry,) = cloudwatch.list_dashboards()["DashboardEntries"]
+    widgets = json.loads(cloudwatch.get_dashboard(DashboardName=entry["DashboardName"])["DashboardBody"])["widgets"]
+    (topic,) = example_app.client("sns").list_topics()["Topics"]
+
+    assert {alarm["MetricName"] for alarm in alarms} >= {"Invocation5XXErrors", "GPUUtilization", "ModelCacheHit"}
+    assert {json.dumps(alarm["Dimensions"]) for alarm in alarms} == {json.dumps(dimensions(endpoint))}
+    assert {action for alarm in alarms for action in alarm["AlarmActions"]} == {topic["TopicArn"]}
+    (shown,) = (widget["properties"]["alarms"] for widget in widgets if widget["type"] == "alarm")
+    assert set(shown) == {alarm["AlarmArn"] for alarm in alarms}
+
+
+def dimensions(endpoint: str) -> list[dict[str, str]]:
+    return [{"Name": "EndpointName", "Value": endpoint}, {"Name": "VariantName", "Value": "AllTraffic"}]
 
 
 def test_deploying_again_changes_nothing(example_app: Any) -> None:
