@@ -340,9 +340,8 @@ class TritonEndpoint(Resource, VariantMetrics):
         """
         from cdk_triton.hosting.endpoints.rollback_notice import notify_of_rollbacks
 
-        name = self._endpoint.endpoint_name
-        require_name(name, self.node.path, "notices of rollbacks")
-        return notify_of_rollbacks(self, self._endpoint, self._config, name or "", topic)
+        name = require_name(self._endpoint.endpoint_name, self.node.path, "notices of rollbacks")
+        return notify_of_rollbacks(self, self._endpoint, self._config, name, topic)
 
     @jsii.member(jsii_name="grantInvoke")
     def grant_invoke(self, grantee: iam.IGrantable, *, target_models: Sequence[str] | None = None) -> iam.Grant:

@@ -51,8 +51,8 @@ def check_deployment(
         require_name(endpoint_name, path, "rollback alarms")
 
 
-def require_name(endpoint_name: str | None, path: str, what: str) -> None:
-    """Refuse what must know the endpoint's name before the endpoint exists.
+def require_name(endpoint_name: str | None, path: str, what: str) -> str:
+    """The endpoint's name, for what must know it before the endpoint exists.
 
     An alarm names the endpoint in its dimensions, and the endpoint names the alarm in its deployment configuration.
     With a generated name each would have to be made before the other; CDK synthesises that cycle without a word, and
@@ -67,6 +67,7 @@ def require_name(endpoint_name: str | None, path: str, what: str) -> None:
             "them to be there first, which CloudFormation refuses as a circular dependency when it makes up the name; "
             "give endpoint_name="
         )
+    return endpoint_name
 
 
 class EndpointUpdates:

@@ -39,8 +39,6 @@ start, to download its archive and to load it."""
 SAFETY_FACTOR = 0.5
 """Where the developer guide advises to begin ("Load testing your auto scaling configuration")."""
 
-PERCENT = 100
-
 NEVER_SCALES_OUT_WARNING = "cdk-triton:NeverScalesOut"
 MEMORY_OF_FLEET_WARNING = "cdk-triton:GpuMemoryOfFleet"
 
@@ -107,7 +105,7 @@ class ScalableInstanceCount(Construct):
         # whose variants are still registered by somebody who may not deregister them.
         target.node.add_dependency(endpoint)
         self.node.default_child = target
-        Aspects.of(self.scalable_target).add(NothingScales())
+        Aspects.of(target).add(NothingScales())
 
     def scale_on_invocations(
         self,
@@ -382,7 +380,7 @@ class ScalableInstanceCount(Construct):
             scale_in_cooldown,
             scale_out_cooldown,
         )
-        if percent == PERCENT:
+        if percent == 100:
             Annotations.of(self).add_warning_v2(
                 NEVER_SCALES_OUT_WARNING,
                 f"variant {self._variant.variant_name} scales on {metric_name} with a target of 100 percent: instances "
