@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from functools import cache, lru_cache
 from pathlib import Path
 
+from cdk_triton.triton.contents.python_tensors import TensorNames, tensor_names
 from cdk_triton.triton.contents.unreadable import Unreadable
 
 __all__ = ["Method", "ModelClass", "PythonSource", "SyntaxFault", "python_source"]
@@ -86,11 +87,13 @@ class PythonSource:
         model: the class `TritonPythonModel`; None where the module does not define it, or defines it in another way.
         may_have_model: False where the module cannot have the class.
         imports: the top-level modules that it imports whatever happens, in their order.
+        tensors: the tensors that it names.
     """
 
     model: ModelClass | None
     may_have_model: bool
     imports: tuple[str, ...] = ()
+    tensors: TensorNames = field(default_factory=TensorNames)
 
 
 @cache
@@ -150,9 +153,9 @@ def _look(module: ast.Module) -> PythonSource:
         elif _is_simple(statement) and any(map(_binds, ast.walk(statement))):
             own = None
     if own is None:
-        return PythonSource(None, any(map(_may_make, ast.walk(module))), imports)
+        return PythonSource(None, any(map(_may_make, ast.walk(module))), imports, tensor_names(module))
     assigned = {node.attr for node in ast.walk(module) if isinstance(node, ast.Attribute) and _is_stored(node)}
-    return PythonSource(_class(own, assigned), may_have_model=True, imports=imports)
+    return PythonSource(_class(own, assigned), True, imports, tensor_names(module))
 
 
 def _flat(body: list[ast.stmt]) -> Iterator[ast.stmt]:

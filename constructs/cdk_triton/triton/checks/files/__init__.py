@@ -11,6 +11,7 @@ from cdk_triton.triton.checks.files import (
     onnx_shapes,
     python_environments,
     python_models,
+    python_tensors,
     tensorrt_plans,
     version_directories,
 )
@@ -24,6 +25,7 @@ __all__ = [
     "onnx_shapes",
     "python_environments",
     "python_models",
+    "python_tensors",
     "tensorrt_plans",
     "version_directories",
 ]

@@ -1,0 +1,154 @@
+"""The tensors that a Python model's source names. It is parsed, never executed."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+__all__ = ["NamedTensor", "TensorNames", "tensor_names"]
+
+_UTILITIES = "triton_python_backend_utils"
+_MAKERS = ("Tensor", "Tensor.from_dlpack")
+
+# What is below these may not run, or may be meant to fail.
+_CONDITIONS = (ast.If, ast.IfExp, ast.BoolOp, ast.While, ast.Match, ast.Try, ast.Lambda)
+
+
+@dataclass(frozen=True, order=True)
+class NamedTensor:
+    """A tensor that the source names.
+
+    Attributes:
+        line: where, counted from 1.
+        name: its name.
+    """
+
+    line: int
+    name: str
+
+
+@dataclass(frozen=True)
+class TensorNames:
+    """The tensors that the source names by literals.
+
+    Attributes:
+        read: what it takes from a request, whatever happens, and uses without asking whether it is there.
+        made: what it puts into answers; None where that cannot be told, because a name is computed, or because the
+            source calls other models and makes tensors for them too.
+    """
+
+    read: tuple[NamedTensor, ...] = ()
+    made: tuple[NamedTensor, ...] | None = None
+
+
+def tensor_names(module: ast.Module) -> TensorNames:
+    """Read what a module calls on the backend's utilities, by the names that it imports them as."""
+    nodes = tuple(_without_annotations(module))
+    functions = [node for node in nodes if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)]
+    if any(function.name == "auto_complete_config" for function in functions):
+        return TensorNames()  # it may add inputs and outputs
+    imports = [node for node in nodes if isinstance(node, ast.Import)]
+    used = _Utilities(
+        frozenset(alias.asname or alias.name for each in imports for alias in each.names if alias.name == _UTILITIES)
+    )
+    if any(used.attribute(node) == "InferenceRequest" for node in nodes):
+        execute = (function for function in functions if function.name == "execute")
+        return TensorNames(_read(used, nodes, *execute))
+    return TensorNames(_read(used, nodes, module), _made(used, nodes))
+
+
+@dataclass(frozen=True)
+class _Utilities:
+    """The backend's utilities, by the names that they are imported as."""
+
+    aliases: frozenset[str]
+
+    def attribute(self, node: ast.AST) -> str | None:
+        """`Tensor` of `pb_utils.Tensor`, `Tensor.from_dlpack` of `pb_utils.Tensor.from_dlpack`."""
+        match node:
+            case ast.Attribute(value=ast.Name(id=name), attr=attribute) if name in self.aliases:
+                return attribute
+            case ast.Attribute(value=ast.Attribute() as value, attr=attribute):
+                return None if (outer := self.attribute(value)) is None else f"{outer}.{attribute}"
+        return None
+
+
+def _without_annotations(module: ast.Module) -> Iterator[ast.AST]:
+    pending: list[ast.AST] = [module]
+    while pending:
+        node = pending.pop()
+        yield node
+        annotations = (getattr(node, field, None) for field in ("annotation", "returns"))
+        hidden = {id(annotation) for annotation in annotations if annotation is not None}
+        pending += (child for child in ast.iter_child_nodes(node) if id(child) not in hidden)
+
+
+def _read(used: _Utilities, nodes: Sequence[ast.AST], *parts: ast.AST) -> tuple[NamedTensor, ...]:
+    """What the parts read; `nodes` are those of the module, where somebody may ask for a variable."""
+    asked = {name for node in nodes for name in _asked(node)}
+    entered = {node.value.id for node in nodes if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name)}
+    found = set()
+    for node in (node for part in parts for node in _certain(part)):
+        match node:
+            case ast.Attribute(value=call):
+                pass
+            case ast.Assign(targets=[ast.Name(id=variable)], value=call) if variable in entered - asked:
+                pass
+            case ast.AnnAssign(target=ast.Name(id=variable), value=call) if variable in entered - asked:
+                pass
+            case _:
+                continue
+        match call:
+            case ast.Call(func=function, args=[_, ast.Constant(value=str(name))]):
+                if used.attribute(function) == "get_input_tensor_by_name":
+                    found.add(NamedTensor(call.lineno, name))
+    return tuple(sorted(found))
+
+
+def _certain(part: ast.AST) -> Iterator[ast.AST]:
+    """What is in a part of the source, and below no condition in it."""
+    pending = [part]
+    while pending:
+        node = pending.pop()
+        yield node
+        pending += (child for child in ast.iter_child_nodes(node) if not isinstance(child, _CONDITIONS))
+
+
+def _asked(node: ast.AST) -> Iterator[str]:
+    """The variables of which a part of the source may ask whether they are something."""
+    match node:
+        case ast.Compare(left=left, comparators=others):
+            operands = [left, *others]
+        case ast.If(test=test) | ast.IfExp(test=test) | ast.While(test=test) | ast.Assert(test=test):
+            operands = [test]
+        case ast.UnaryOp(operand=operand):
+            operands = [operand]
+        case ast.BoolOp(values=values):
+            operands = values
+        case _:
+            return
+    yield from (operand.id for operand in operands if isinstance(operand, ast.Name))
+
+
+def _made(used: _Utilities, nodes: Sequence[ast.AST]) -> tuple[NamedTensor, ...] | None:
+    found, calls, uses, names, attributes = set(), 0, 0, 0, 0
+    for node in nodes:
+        match node:
+            case ast.Call(func=function, args=arguments) if used.attribute(function) in _MAKERS:
+                match arguments:
+                    case [ast.Constant(value=str(name)), *_]:
+                        found.add(NamedTensor(node.lineno, name))
+                    case _:
+                        return None
+                calls += 1
+            case ast.ImportFrom(module=module) if module == _UTILITIES:
+                return None
+            case ast.Attribute():
+                attribute = used.attribute(node)
+                attributes += attribute is not None and "." not in attribute
+                uses += attribute == "Tensor"
+            case ast.Name(id=name):
+                names += name in used.aliases
+    # Who hands on the class or the module may make tensors elsewhere.
+    return tuple(sorted(found)) if calls == uses and names == attributes else None

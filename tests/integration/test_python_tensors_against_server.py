@@ -1,0 +1,96 @@
+"""What a request meets where a Python model names tensors that its configuration does not have (CT150)."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from cdk_triton.local.triton.loopback import loopback_library
+from cdk_triton.local.triton.server import ServerSettings, TritonServer, free_port
+from cdk_triton.local.triton.server_files import arrange_server_files
+from judging.composed import IN, OUT, Files, ensemble, python, step, write
+
+TAKE = 'pb_utils.get_input_tensor_by_name(request, "IN").as_numpy()'
+MAKE = 'pb_utils.Tensor("OUT", values)'
+SOURCE = f"""
+import triton_python_backend_utils as pb_utils
+class TritonPythonModel:
+    def execute(self, requests):
+        return [self.answer(request) for request in requests]
+    def answer(self, request):
+        values = {TAKE}
+        return pb_utils.InferenceResponse([{MAKE}])
+"""
+
+Serve = Callable[[Path, str], TritonServer]
+
+
+@pytest.fixture(name="serve")
+def _serve(tmp_path: Path) -> Iterator[Serve]:
+    """Starts a server for a model of a repository."""
+    pytest.importorskip("pytriton")
+    (tmp_path / "server").mkdir()
+    settings = ServerSettings(arrange_server_files(tmp_path / "server"), loopback_library(), free_port)
+    servers: list[TritonServer] = []
+
+    def serve(repository: Path, model: str) -> TritonServer:
+        variables = {"SAGEMAKER_TRITON_DEFAULT_MODEL_NAME": model, "SAGEMAKER_TRITON_LOG_VERBOSE": "false"}
+        servers.append(TritonServer(settings, variables, repository, tmp_path / "log"))
+        return servers[-1]
+
+    yield serve
+    for server in servers:
+        server.kill()
+
+
+def model(old: str = "", new: str = "", name: str = "model") -> Files:
+    return {**python(name=name), f"{name}/1/model.py": SOURCE.replace(old, new) if old else SOURCE}
+
+
+def ask(server: TritonServer) -> tuple[int, Any]:
+    tensor = {"name": "IN", "shape": [4], "datatype": "FP32", "data": [1, 2, 3, 4]}
+    body = json.dumps({"inputs": [tensor], "outputs": [{"name": "OUT"}]}).encode()
+    reply = server.request("POST", "/invocations", body, {"Content-Type": "application/json"}, timeout=60)
+    return reply.status, json.loads(reply.body)
+
+
+def test_an_input_that_is_not_there_is_an_error(tmp_path: Path, serve: Serve) -> None:
+    repository = write(tmp_path / "repository", model('"IN"', '"INN"'))
+    (finding,) = repository.check()
+    assert finding.code == "CT150"
+
+    status, answer = ask(serve(repository.root, "model"))
+
+    assert status == 500
+    words = "AttributeError: 'NoneType' object has no attribute"
+    assert words in answer["error"]
+    assert words in finding.message
+
+
+def test_an_output_that_is_not_there_is_left_out_without_a_word(tmp_path: Path, serve: Serve) -> None:
+    repository = write(tmp_path / "repository", model('"OUT"', '"OUTT"'))
+    (finding,) = repository.check()
+    assert finding.code == "CT150"
+    server = serve(repository.root, "model")
+
+    status, answer = ask(server)
+
+    assert (status, answer["outputs"]) == (200, [])
+    assert "OUTT" not in server.log_file.read_text()
+
+
+def test_the_next_step_lacks_its_input(tmp_path: Path, serve: Serve) -> None:
+    steps = step({"IN": "IN"}, {"OUT": "between"}) + step({"IN": "between"}, {"OUT": "OUT"}, "last")
+    files = {**ensemble(IN + OUT, steps), **model('"OUT"', '"OUTT"'), **model(name="last")}
+    repository = write(tmp_path / "repository", files)
+    (finding,) = repository.check(default_model="pipeline")
+    assert finding.code == "CT150"
+
+    status, answer = ask(serve(repository.root, "pipeline"))
+
+    assert status == 400
+    assert "missing required input(s) ['IN']" in answer["error"]
