@@ -37,6 +37,7 @@ def add_everything(world: World, app: cdk.App) -> list[cdk.Stack]:
         builders=[CodeBuildGpuBuilder(vpc=vpc), SageMakerProcessingBuilder(vpc=vpc)],
         encryption_key=kms.Key(artifacts, "Key", enable_key_rotation=True),
         access_logs_bucket=s3.Bucket.from_bucket_name(artifacts, "AccessLogs", "access-logs"),
+        exports="triton-artifacts",
     )
     models: dict[str, ITritonModel] = {
         "Single": TritonModel(

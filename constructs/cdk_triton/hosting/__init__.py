@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from cdk_triton.hosting.monitoring.monitoring import EndpointMonitoring
     from cdk_triton.hosting.scaling.instance_count import ScalableInstanceCount
     from cdk_triton.hosting.store.imported import ImportedArtifactStore
+    from cdk_triton.hosting.store.shared import SharedArtifactStore
     from cdk_triton.hosting.store.store import ITritonArtifactStore, TritonArtifactStore
     from cdk_triton.hosting.vpc_endpoints import add_vpc_endpoints
 
@@ -52,6 +53,7 @@ __all__ = [
     "Rolling",
     "SageMakerProcessingBuilder",
     "ScalableInstanceCount",
+    "SharedArtifactStore",
     "TritonArtifactStore",
     "TritonEndpoint",
     "TritonModel",
@@ -80,6 +82,7 @@ _MODULE_OF = {
     "Rolling": "endpoints.deployment",
     "SageMakerProcessingBuilder": "builds.processing_builder",
     "ScalableInstanceCount": "scaling.instance_count",
+    "SharedArtifactStore": "store.shared",
     "TritonArtifactStore": "store.store",
     "TritonEndpoint": "endpoints.endpoint",
     "TritonModel": "models.model",

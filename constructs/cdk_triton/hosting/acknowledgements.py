@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from aws_cdk import Acknowledgment, Stack, Token, Validations
+from aws_cdk import Acknowledgment, Stack, Validations
 from aws_cdk import aws_s3 as s3
 from constructs import IConstruct
 
@@ -36,10 +36,10 @@ def objects_as_imported(scope: IConstruct, bucket: s3.IBucket, pattern: str) -> 
     """The ARN of a bucket's objects, as it will stand in a policy of the scope's stack.
 
     A reference into another stack becomes an import when the app is synthesised. The export is made here, the same that
-    CDK would make then, because its name is needed now.
+    CDK would make then, because its name is needed now. A bucket that the app only imports has none to export.
     """
     arn = bucket.bucket_arn
-    if bucket.stack is not Stack.of(scope) and Token.is_unresolved(arn):
+    if isinstance(bucket, s3.Bucket) and bucket.stack is not Stack.of(scope):
         arn = bucket.stack.export_value(arn)
     return f"{arn}/{pattern}"
 

@@ -1,38 +1,29 @@
-"""The builders of an artifact store: which there are, what they need there, and which of them builds for a platform."""
+"""The builders of an artifact store: what they need there, and what a build needs of them."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
 
-from aws_cdk import Annotations, Aws, CfnResource, Stack, Token
+from aws_cdk import CfnResource, Stack
 from aws_cdk import aws_iam as iam
 from aws_cdk import aws_lambda as lambda_
 from aws_cdk import aws_s3 as s3
 from constructs import Construct
 
 from cdk_triton.artifacts import S3File
-from cdk_triton.errors import ConfigurationError
-from cdk_triton.hosting.acknowledgements import acknowledge_nist, acknowledge_wildcard
+from cdk_triton.hosting.acknowledgements import acknowledge_wildcard
 from cdk_triton.hosting.builds.builders import Builder, BuildService
-from cdk_triton.hosting.builds.codebuild_gpu_builder import CodeBuildGpuBuilder
-from cdk_triton.hosting.builds.processing_builder import SageMakerProcessingBuilder
+from cdk_triton.hosting.builds.choosing import NAMES, BuilderChoice
+from cdk_triton.hosting.builds.grants import allow_pull, object_arn
 from cdk_triton.hosting.images import container_image
 from cdk_triton.hosting.models.execution_role import PULL_ACTIONS
 from cdk_triton.hosting.permissions import allow
 from cdk_triton.hosting.store.layout import STAGING_PREFIX
 from cdk_triton.hosting.vpc_endpoints import await_network
-from cdk_triton.sagemaker import ServingPlatform, codebuild_gpu_regions
+from cdk_triton.sagemaker import ServingPlatform
 
-__all__ = ["IMAGE_PULL", "BuildServices"]
-
-NAMES = {"codebuild": "CodeBuild", "processing": "Processing"}
-"""The construct id of each kind of builder below the store: a contract."""
-
-PULL_WARNING = "cdk-triton:BuildImagePullNotGranted"
-
-IMAGE_PULL = "BuildImagePull"
-"""The construct id, below a model, of the policy that lets builds pull an image of the model's own app."""
+__all__ = ["BuildServices"]
 
 
 class BuildServices:
@@ -57,18 +48,11 @@ class BuildServices:
         handler: iam.Role,
     ) -> None:
         self._store, self._handler = store, handler
-        region = Stack.of(store).region
-        self._region = None if Token.is_unresolved(region) else region
-        self._builders = self._defaults() if builders is None else tuple(builders)
-        self._services: dict[str, BuildService] = {}
-        for builder in self._builders:
-            if builder.kind in self._services:
-                raise ConfigurationError(
-                    f"{store.node.path} has two builders of the kind {type(builder).__name__}: give one of "
-                    "each, or put the other into a store of its own"
-                )
-            scope = Construct(store, NAMES[builder.kind])
-            self._services[builder.kind] = builder.provide(scope, bucket, handler)
+        self._choice = BuilderChoice(store, builders)
+        self._services: dict[str, BuildService] = {
+            builder.kind: builder.provide(Construct(store, NAMES[builder.kind]), bucket, handler)
+            for builder in self._choice.builders
+        }
         self._granted: set[str] = set()
         _allow_staging(handler, bucket)
 
@@ -97,66 +81,22 @@ class BuildServices:
         Raises:
             ConfigurationError: no builder can.
         """
-        builder = next((b for b in self._builders if b.refusal(platform, self._region) is None), None)
-        if builder is None:
-            raise ConfigurationError(self._why_none(scope, platform))
+        builder = self._choice.builder_for(scope, platform)
         self._allow_pull(scope, platform, self._services[builder.kind].role)
         for file in inputs:
             self._allow_input(file)
         return builder
 
-    def _defaults(self) -> tuple[Builder, ...]:
-        # Where CodeBuild has no GPUs, a project for them cannot even be made.
-        if self._region in codebuild_gpu_regions():
-            return CodeBuildGpuBuilder(), SageMakerProcessingBuilder()
-        return (SageMakerProcessingBuilder(),)
-
-    def _why_none(self, scope: Construct, platform: ServingPlatform) -> str:
-        refusals = [f"{type(b).__name__}: {b.refusal(platform, self._region)}" for b in self._builders]
-        kinds = {builder.kind for builder in self._builders}
-        possible = sorted(
-            (b for b in (SageMakerProcessingBuilder(), CodeBuildGpuBuilder()) if not b.refusal(platform, self._region)),
-            key=lambda builder: builder.kind in kinds,
-        )
-        if possible:
-            mend = f"give the store the builder {type(possible[0]).__name__}()"
-        else:
-            mend = (
-                "no builder of this library has that GPU. Build on a machine that has one, in the same image, put what "
-                "the recipes produce into the repository and leave the recipes out, or serve on another GPU"
-            )
-        return (
-            f"{scope.node.path} has recipes to build for {platform.instance_type} with its {platform.gpu}, and the "
-            f"artifact store {self._store.node.path} has no builder for it ({'; '.join(refusals) or 'it has none'}): "
-            f"{mend}"
-        )
-
     def _allow_pull(self, scope: Construct, platform: ServingPlatform, role: iam.Role) -> None:
         image = container_image(self._store, platform)
-        if image.repository_arn is None:
-            Annotations.of(scope).add_warning_v2(
-                PULL_WARNING,
-                f"the image {image.uri} does not name a repository of Amazon ECR, so the role of the builds got no "
-                "permission to pull it: call grant_pull on its repository for each of the store's build_roles, then "
-                "acknowledge this",
-            )
-        elif image.is_in_app:
+        if image.repository_arn is None or image.is_in_app:
             # By the model's stack, which depends on the store's: the other way round they would depend on each other.
-            statement = iam.PolicyStatement(actions=list(PULL_ACTIONS), resources=[image.repository_arn])
-            policy = iam.Policy(scope, IMAGE_PULL, statements=[statement], roles=[role])
-            acknowledge_nist(
-                policy, "IAMNoInlinePolicy", "A role takes ten managed policies, and each such model adds one of these."
-            )
+            allow_pull(scope, image, role)
         elif self._is_new(role, image.repository_arn):
             allow(role, iam.PolicyStatement(actions=list(PULL_ACTIONS), resources=[image.repository_arn]))
 
     def _allow_input(self, file: S3File) -> None:
-        if set("*?$") & set(file.key):
-            raise ConfigurationError(
-                f"the key of s3://{file.bucket}/{file.key} has a character that IAM takes for a pattern, and the "
-                "handler may read exact objects only: copy the object to a key without '*', '?' and '$'"
-            )
-        arn = f"arn:{Aws.PARTITION}:s3:::{file.bucket}/{file.key}"
+        arn = object_arn(file)
         if self._is_new(self._handler, arn):
             allow(self._handler, iam.PolicyStatement(actions=["s3:GetObject"], resources=[arn]))
 

@@ -25,6 +25,7 @@ from cdk_triton.hosting.permissions import allow
 from cdk_triton.hosting.store.imported import ImportedArtifactStore, allow_promotion, grant_read_of_artifacts
 from cdk_triton.hosting.store.layout import STAGING_PREFIX
 from cdk_triton.hosting.store.provider import lambda_role, provider
+from cdk_triton.hosting.store.shared import SharedArtifactStore, export_store
 from cdk_triton.sagemaker import ServingPlatform
 
 __all__ = ["ITritonArtifactStore", "TritonArtifactStore", "store_of"]
@@ -109,10 +110,13 @@ class TritonArtifactStore(Construct):
             keys ("Enabling Amazon S3 server access logging").
         promotes_from: the store of another account or region, from `TritonArtifactStore.from_bucket`, that has built
             and tested the archives; it has to `grant_read` to this account.
+        exports: what the names of CloudFormation exports begin with, such as `triton-artifacts`, by which other apps of
+            the account and region use this store: `TritonArtifactStore.from_exports`. The builders may then pull any of
+            SageMaker's Triton images.
 
     Raises:
-        ConfigurationError: the stack's synthesizer does not say where assets go, two builders are of one kind, or there
-            are builders for a store that promotes.
+        ConfigurationError: the stack's synthesizer does not say where assets go, two builders are of one kind, there
+            are builders or exports for a store that promotes, or `exports` cannot begin an export's name.
     """
 
     def __init__(
@@ -124,12 +128,18 @@ class TritonArtifactStore(Construct):
         encryption_key: kms.IKey | None = None,
         access_logs_bucket: s3.IBucket | None = None,
         promotes_from: ImportedArtifactStore | None = None,
+        exports: str | None = None,
     ) -> None:
         super().__init__(scope, id)
         if promotes_from is not None and builders:
             raise ConfigurationError(
                 f"{self.node.path} promotes what another store has built, and got builders too: leave builders out, or "
                 "promotes_from to build here"
+            )
+        if promotes_from is not None and exports is not None:
+            raise ConfigurationError(
+                f"{self.node.path} promotes what another store has built, and got exports too, by which other apps "
+                "would store what nobody has tested: leave exports out, and let each app promote into its own store"
             )
         self.promotes_from = promotes_from
         self.bucket: s3.IBucket = _bucket(self, encryption_key, access_logs_bucket)
@@ -159,6 +169,15 @@ class TritonArtifactStore(Construct):
             allow_promotion(self, self.handler_role, promotes_from)
             is_complete.add_environment("PROMOTES_FROM", promotes_from.bucket.bucket_name)
         self.service_token = provider(self, on_event, is_complete, log_group).service_token
+        if exports is not None:
+            export_store(
+                self,
+                exports,
+                bucket=self.bucket,
+                service_token=self.service_token,
+                handler=self.handler_role,
+                builders=self.build_roles,
+            )
 
     @staticmethod
     def from_bucket(bucket: s3.IBucket) -> ImportedArtifactStore:
@@ -169,6 +188,32 @@ class TritonArtifactStore(Construct):
                 bucket_name="…", encryption_key=kms.Key.from_key_arn(self, "TestedKey", "arn:aws:kms:…"))`.
         """
         return ImportedArtifactStore(bucket)
+
+    @staticmethod
+    def from_exports(
+        scope: Construct,
+        id: str,  # noqa: A002 - CDK's name
+        exports: str,
+        *,
+        builders: Sequence[Builder] | None = None,
+        encrypted: bool = False,
+    ) -> SharedArtifactStore:
+        """Import the store of another app of this account and region, to use it as one of this app's.
+
+        Its app has to be deployed first, and with a version of this library that is not older. CloudFormation refuses a
+        deployment that does not fit its exports.
+
+        Args:
+            scope: any stack of this app.
+            id: the construct's id.
+            exports: as the store has it.
+            builders: as the store has them: which of them builds is decided here.
+            encrypted: whether the store has an `encryption_key`.
+
+        Raises:
+            ConfigurationError: `exports` cannot begin an export's name, or two builders are of one kind.
+        """
+        return SharedArtifactStore(scope, id, exports=exports, builders=builders, encrypted=encrypted)
 
     def grant_read(self, grantee: iam.IGrantable) -> iam.Grant:
         """Allow a principal to read what is committed here, by the policies of the bucket and of its key.

@@ -1,0 +1,76 @@
+"""What builds for one model need beside what the store has, by policies of the model's own stack.
+
+They are inline policies of roles that the store's stack made, which knows nothing of this model.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from aws_cdk import Annotations, Aws
+from aws_cdk import aws_iam as iam
+from constructs import Construct
+
+from cdk_triton.artifacts import S3File
+from cdk_triton.errors import ConfigurationError
+from cdk_triton.hosting.acknowledgements import acknowledge_nist
+from cdk_triton.hosting.images import ContainerImage
+from cdk_triton.hosting.models.execution_role import PULL_ACTIONS
+
+__all__ = ["GRANTS", "allow_inputs", "allow_pull", "object_arn"]
+
+PULL_WARNING = "cdk-triton:BuildImagePullNotGranted"
+
+GRANTS = ("BuildImagePull", "BuildInputs")
+"""The construct ids, below a model, of the policies that its builds must not come before: a contract."""
+
+
+def allow_pull(scope: Construct, image: ContainerImage, role: iam.IRole) -> None:
+    """Let a builder's jobs pull a model's image, or say that nobody knows from where."""
+    if image.repository_arn is None:
+        Annotations.of(scope).add_warning_v2(
+            PULL_WARNING,
+            f"the image {image.uri} does not name a repository of Amazon ECR, so the role of the builds got no "
+            "permission to pull it: call grant_pull on its repository for each of the store's build_roles, then "
+            "acknowledge this",
+        )
+    else:
+        _allow(scope, GRANTS[0], role, PULL_ACTIONS, [image.repository_arn])
+
+
+def allow_inputs(scope: Construct, files: Iterable[S3File], role: iam.IRole) -> None:
+    """Let the store's handler read what a model's builds need from S3.
+
+    Raises:
+        ConfigurationError: IAM would take a key for a pattern.
+    """
+    if arns := sorted({object_arn(file) for file in files}):
+        _allow(scope, GRANTS[1], role, ["s3:GetObject"], arns)
+
+
+def object_arn(file: S3File) -> str:
+    """The one object that a recipe reads.
+
+    Raises:
+        ConfigurationError: IAM would take its key for a pattern.
+    """
+    if set("*?$") & set(file.key):
+        raise ConfigurationError(
+            f"the key of s3://{file.bucket}/{file.key} has a character that IAM takes for a pattern, and the "
+            "handler may read exact objects only: copy the object to a key without '*', '?' and '$'"
+        )
+    return f"arn:{Aws.PARTITION}:s3:::{file.bucket}/{file.key}"
+
+
+def _allow(
+    scope: Construct,
+    id: str,  # noqa: A002 - CDK's name
+    role: iam.IRole,
+    actions: Sequence[str],
+    resources: Sequence[str],
+) -> None:
+    statement = iam.PolicyStatement(actions=list(actions), resources=list(resources))
+    policy = iam.Policy(scope, id, statements=[statement], roles=[role])
+    acknowledge_nist(
+        policy, "IAMNoInlinePolicy", "A role takes ten managed policies, and each such model adds one of these."
+    )

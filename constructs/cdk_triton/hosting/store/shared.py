@@ -1,0 +1,150 @@
+"""One artifact store for several apps of an account and region: what its app exports, and the others import.
+
+The exports are CloudFormation's, as between the stacks of one app: while a stack uses one, CloudFormation refuses to
+change or to remove it, so that nobody pulls the store from under an endpoint.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+
+from aws_cdk import CfnOutput, Fn, Stack
+from aws_cdk import aws_iam as iam
+from aws_cdk import aws_kms as kms
+from aws_cdk import aws_s3 as s3
+from constructs import Construct
+
+from cdk_triton.artifacts import S3File
+from cdk_triton.errors import ConfigurationError
+from cdk_triton.hosting.acknowledgements import acknowledge_wildcard
+from cdk_triton.hosting.builds.builders import Builder
+from cdk_triton.hosting.builds.choosing import NAMES, BuilderChoice
+from cdk_triton.hosting.builds.grants import allow_inputs, allow_pull
+from cdk_triton.hosting.images import container_image
+from cdk_triton.hosting.models.execution_role import PULL_ACTIONS
+from cdk_triton.hosting.permissions import allow
+from cdk_triton.hosting.store.imported import ImportedArtifactStore
+from cdk_triton.sagemaker import REPOSITORY, ServingPlatform
+
+__all__ = ["SharedArtifactStore", "export_store"]
+
+_EXPORTS = re.compile(r"[A-Za-z0-9:-]{1,200}")
+"""The characters of an export's name, and room for the rest of its 255 ("CloudFormation template Outputs syntax")."""
+
+
+class SharedArtifactStore(Construct):
+    """The store of another app of this account and region: models use it as one of their own app.
+
+    What only that app knows comes from its exports when a stack is deployed; what decides at synth is said again.
+
+    Attributes:
+        bucket: the bucket.
+        promotes_from: None.
+        service_token: the provider of `Custom::TritonArtifacts`.
+        handler_role: reads what builds need from S3.
+        build_roles: of the builders' jobs, by the builder's kind.
+
+    Args:
+        scope: any stack of the app.
+        id: the construct's id.
+        exports: as the store has it.
+        builders: as the store has them.
+        encrypted: whether the store has an `encryption_key`.
+
+    Raises:
+        ConfigurationError: `exports` cannot begin an export's name, or two builders are of one kind.
+    """
+
+    def __init__(
+        self,
+        scope: Construct,
+        id: str,  # noqa: A002 - CDK's name
+        *,
+        exports: str,
+        builders: Sequence[Builder] | None = None,
+        encrypted: bool = False,
+    ) -> None:
+        super().__init__(scope, id)
+        prefix = _checked(exports)
+
+        def exported(name: str) -> str:
+            return Fn.import_value(f"{prefix}:{name}")
+
+        self._choice = BuilderChoice(self, builders)
+        self.bucket: s3.IBucket = s3.Bucket.from_bucket_attributes(
+            self,
+            "Bucket",
+            bucket_name=exported(_bucket(encrypted)),
+            encryption_key=kms.Key.from_key_arn(self, "Key", exported("KeyArn")) if encrypted else None,
+        )
+        self.promotes_from: ImportedArtifactStore | None = None  # a store that promotes is not shared
+        self.service_token = exported("ServiceToken")
+        self.handler_role = iam.Role.from_role_name(self, "HandlerRole", exported("HandlerRole"))
+        self.build_roles: Mapping[str, iam.IRole] = {
+            kind: iam.Role.from_role_name(self, f"{name}Role", exported(f"{name}Role"))
+            for kind, name in NAMES.items()
+            if any(builder.kind == kind for builder in self._choice.builders)
+        }
+
+    def require_assets_of(self, scope: Construct, bucket_name: str) -> None:
+        """Nothing: which bucket the store's handler may read, its app knows, and the deployment tells."""
+
+    def builder_for(self, scope: Construct, platform: ServingPlatform, inputs: Iterable[S3File]) -> Builder:
+        """Choose what builds for a platform, and allow it an own image and the handler the inputs, by policies here.
+
+        Raises:
+            ConfigurationError: no builder has the platform's GPU.
+        """
+        builder = self._choice.builder_for(scope, platform)
+        if platform.image is not None:  # those of SageMaker the store's app has allowed
+            allow_pull(scope, container_image(scope, platform), self.build_roles[builder.kind])
+        allow_inputs(scope, inputs, self.handler_role)
+        return builder
+
+
+def export_store(
+    store: Construct,
+    exports: str,
+    *,
+    bucket: s3.IBucket,
+    service_token: str,
+    handler: iam.Role,
+    builders: Mapping[str, iam.Role],
+) -> None:
+    """Export what other apps need of a store, and let its builders pull every image of SageMaker's.
+
+    Raises:
+        ConfigurationError: `exports` cannot begin an export's name.
+    """
+    key = bucket.encryption_key
+    values = {
+        _bucket(key is not None): bucket.bucket_name,
+        **({} if key is None else {"KeyArn": key.key_arn}),
+        "ServiceToken": service_token,
+        "HandlerRole": handler.role_name,
+        **{f"{NAMES[kind]}Role": role.role_name for kind, role in builders.items()},
+    }
+    outputs = Construct(store, "Exports")
+    for name, value in values.items():
+        CfnOutput(outputs, name, value=value, export_name=f"{_checked(exports)}:{name}")
+    images = Stack.of(store).format_arn(service="ecr", account="*", resource="repository", resource_name=REPOSITORY)
+    for role in builders.values():
+        allow(role, iam.PolicyStatement(actions=list(PULL_ACTIONS), resources=[images]))
+        acknowledge_wildcard(
+            role, images, "SageMaker's registry has other accounts for other releases, which other apps choose."
+        )
+
+
+def _bucket(encrypted: bool) -> str:
+    """With the key in its name: CloudFormation refuses the deployment of who is wrong about it."""
+    return "EncryptedBucket" if encrypted else "Bucket"
+
+
+def _checked(exports: str) -> str:
+    if not _EXPORTS.fullmatch(exports):
+        raise ConfigurationError(
+            f"exports is {exports!r}: use a literal name, such as 'triton-artifacts', of up to 200 letters, digits, "
+            "':' and '-'"
+        )
+    return exports
