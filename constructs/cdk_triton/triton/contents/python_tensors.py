@@ -79,9 +79,14 @@ def _without_annotations(module: ast.Module) -> Iterator[ast.AST]:
     while pending:
         node = pending.pop()
         yield node
-        annotations = (getattr(node, field, None) for field in ("annotation", "returns"))
-        hidden = {id(annotation) for annotation in annotations if annotation is not None}
-        pending += (child for child in ast.iter_child_nodes(node) if id(child) not in hidden)
+        match node:
+            case ast.FunctionDef(returns=annotation) | ast.AsyncFunctionDef(returns=annotation):
+                pass
+            case ast.arg(annotation=annotation) | ast.AnnAssign(annotation=annotation):
+                pass
+            case _:
+                annotation = None
+        pending += (child for child in ast.iter_child_nodes(node) if child is not annotation)
 
 
 def _read(used: _Utilities, nodes: Sequence[ast.AST], *parts: ast.AST) -> tuple[NamedTensor, ...]:
