@@ -149,8 +149,8 @@ class TestAlarms:
 
         found = warnings(stack, "RollbackAlarmTooSlow")
         assert len(found) == (watched is not None)
-        said = f"goes off after 3 datapoints of 5 minutes, and {type(policy).__name__} watches it for {watched} at most"
-        assert all(said in warning for warning in found)
+        said = f"{type(policy).__name__} watches its alarms for {watched} at most, so that an update may be over before"
+        assert all(said in each and "these go off: Stack/Slow (3 times 5 minutes). Wait" in each for each in found)
 
     def test_all_periods_count_where_no_datapoints_are_said_and_those_of_an_expression(
         self, stack: cdk.Stack, model: TritonModel
@@ -162,7 +162,17 @@ class TestAlarms:
         endpoint.add_rollback_alarms(twice.create_alarm(stack, "Busy", threshold=1, evaluation_periods=2))
 
         (warning,) = warnings(stack, "RollbackAlarmTooSlow")
-        assert "Stack/Busy goes off after 2 datapoints of 2 minutes, and AllAtOnce watches it for 3 minutes" in warning
+        assert "AllAtOnce watches its alarms for 3 minutes at most" in warning
+        assert "Stack/Busy (2 times 2 minutes)" in warning
+
+    def test_several_slow_alarms_are_one_warning(self, stack: cdk.Stack, model: TritonModel) -> None:
+        endpoint = self.endpoint(stack, model, AllAtOnce(termination_wait=cdk.Duration.minutes(10)))
+        alarms = endpoint.monitor().alarms["AllTraffic"]
+        endpoint.add_rollback_alarms(*(alarms[name] for name in ("ServerErrors", "Memory", "Disk")))
+
+        (warning,) = warnings(stack, "RollbackAlarmTooSlow")
+        assert "Memory (3 times 5 minutes), " in warning
+        assert "ServerErrors" not in warning
 
     @pytest.mark.parametrize("minutes", ["wait", "instances"])
     def test_waits_that_only_the_deployment_knows_are_not_judged(
@@ -230,7 +240,7 @@ class TestKeptCounts:
         endpoint.variant("Green").auto_scale_instance_count(min_capacity=1, max_capacity=1)
 
         (warning,) = warnings(stack, "InstanceCountKept")
-        assert "one is scaled, as Green: a changed initial_instance_count of Blue, Red deploys and does" in warning
+        assert "any is scaled (Green): a changed initial_instance_count of Blue, Red deploys and does" in warning
 
     @pytest.mark.parametrize("scaled", [(), ("Green", "Blue")], ids=["none", "all"])
     def test_where_all_or_none_are_scaled_nothing_is(

@@ -75,7 +75,7 @@ class UpdateWarnings:
         if fixed:
             self._notes.add_warning_v2(
                 KEPT_COUNT_WARNING,
-                f"updates keep the instance counts of all variants where one is scaled, as {', '.join(self._scaled)}: "
+                f"updates keep the instance counts of all variants where any is scaled ({', '.join(self._scaled)}): "
                 f"a changed initial_instance_count of {', '.join(fixed)} deploys and does nothing. Give each variant "
                 "limits by auto_scale_instance_count, equal ones where the number shall be fixed, or acknowledge this",
             )
@@ -90,15 +90,18 @@ class UpdateWarnings:
             )
         highest = [self._instances(variant)[1] for variant in self._variants]
         watched = policy.watched_seconds(max(math.inf if most is None else most for most in highest))
-        for alarm in self._alarms:
-            datapoints, period = _goes_off_after(alarm)
-            if datapoints * period > watched:
-                self._notes.add_warning_v2(
-                    SLOW_ALARM_WARNING,
-                    f"the alarm {alarm.node.path} goes off after {datapoints} datapoints of {_text(period)}, and "
-                    f"{name} watches it for {_text(watched)} at most, so that an update may be over before: wait "
-                    "longer, or give the alarm a shorter period or fewer datapoints",
-                )
+        slow = [
+            f"{alarm.node.path} ({datapoints} times {_text(period)})"
+            for alarm in self._alarms
+            for datapoints, period in [_goes_off_after(alarm)]
+            if datapoints * period > watched
+        ]
+        if slow:
+            self._notes.add_warning_v2(
+                SLOW_ALARM_WARNING,
+                f"{name} watches its alarms for {_text(watched)} at most, so that an update may be over before these "
+                f"go off: {', '.join(slow)}. Wait longer, or give them shorter periods or fewer datapoints",
+            )
 
     def _warn_about_fleet(self, policy: DeploymentPolicy, variant: TritonVariant) -> None:
         if variant.model.is_multi_model:
