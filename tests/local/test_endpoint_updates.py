@@ -179,7 +179,10 @@ def test_an_update_keeps_the_counts_takes_the_weights_and_tells_the_rule_first(s
     (rule,) = (n for n, e in enumerate(happened) if "RollbackRule" in e and e.endswith("UPDATE_COMPLETE"))
     (endpoint,) = (n for n, e in enumerate(happened) if is_endpoint(e) and e.endswith("UPDATE_IN_PROGRESS"))
     (target,) = (n for n, e in enumerate(happened) if "targetmodels" in e and e.endswith("UPDATE_IN_PROGRESS"))
+    (updated,) = (n for n, e in enumerate(happened) if is_endpoint(e) and e.endswith("UPDATE_COMPLETE"))
+    (gone,) = (n for n, e in enumerate(happened) if "EndpointConfig" in e and e.endswith("DELETE_COMPLETE"))
     assert rule < endpoint < target
+    assert updated < gone  # SageMaker's guide: no configuration is deleted that an endpoint uses
 
 
 def is_endpoint(event: str) -> bool:

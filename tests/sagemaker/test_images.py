@@ -17,6 +17,8 @@ from cdk_triton.triton import releases
         ("23.12", "us-east-1", "763104351884.dkr.ecr.us-east-1.amazonaws.com/sagemaker-tritonserver:23.12-py3"),
         ("22.07", "eu-west-1", "802834080501.dkr.ecr.eu-west-1.amazonaws.com/sagemaker-tritonserver:22.07-py3"),
         ("26.05", "eu-south-1", "692866216735.dkr.ecr.eu-south-1.amazonaws.com/sagemaker-tritonserver:26.05-py3"),
+        # aws-cdk-lib 2.275 knows no account there (region-info, dlcRepositoryAccount).
+        ("25.09", "mx-central-1", "637423239942.dkr.ecr.mx-central-1.amazonaws.com/sagemaker-tritonserver:25.09-py3"),
         ("25.04", "cn-north-1", "727897471807.dkr.ecr.cn-north-1.amazonaws.com.cn/sagemaker-tritonserver:25.04-py3"),
         (
             "23.10",

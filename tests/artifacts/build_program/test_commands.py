@@ -131,6 +131,12 @@ def test_a_command_sees_no_credentials(work: BuildWork, monkeypatch: pytest.Monk
     assert work.run(["/usr/bin/env"], what="looking around", environment={"ALL": "there is"}) == ["ALL=there is"]
 
 
+def test_an_argument_reaches_its_program_as_it_is(work: BuildWork) -> None:
+    argument = "$(exit 1) `exit 1` 'a' \"b\" * ; > & | \\ ~ $HOME"
+
+    assert work.run([sys.executable, "-c", "import sys; print(sys.argv[1])", argument], what="asking") == [argument]
+
+
 def test_a_stand_in_that_says_so_is_recorded(work: BuildWork, tmp_path: Path) -> None:
     journal = Journal([], [])
     work = BuildWork(
