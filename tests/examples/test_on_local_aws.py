@@ -17,6 +17,7 @@ from typing import Any
 
 import onnx.parser
 import pytest
+from botocore.exceptions import ClientError
 
 from cdk_triton.local.aws import LocalAws
 from cdk_triton.local.endpoints import Endpoint, Invocation, Response
@@ -152,6 +153,16 @@ def test_live_promotes_the_very_archive_that_test_has_built(account: Account, tm
         for stack in ("Test-Text", "Live-Text")
     }
     assert [url.split("/")[2] for url in served.values()] == [tested["Bucket"], live]
+
+
+def test_the_pipeline_itself_is_refused_before_anything_is_made(account: Account) -> None:
+    template = (ROOT / "tests" / "snapshots" / "Pipeline.template.json").read_text(encoding="utf-8")
+    capabilities = ["CAPABILITY_NAMED_IAM"]
+
+    with pytest.raises(ClientError, match="'AWS::CodePipeline::Pipeline' is not modelled"):
+        account.aws.client("cloudformation").create_stack(
+            StackName="Pipeline", TemplateBody=template, Capabilities=capabilities
+        )
 
 
 def write_product(directory: Path) -> Path:

@@ -9,6 +9,8 @@ import pytest
 from aws_cdk import aws_applicationautoscaling as autoscaling
 from aws_cdk import aws_s3 as s3
 from aws_cdk import aws_sagemaker as sagemaker
+from aws_cdk.assertions import Template
+from tests.security.everything import add_everything
 
 from cdk_triton import TritonArtifactStore, TritonEndpoint, TritonModel, TritonMultiModel
 
@@ -56,3 +58,15 @@ def test_an_override_is_in_the_template(made: dict[str, IConstruct], shared_worl
     assert variant["EnableSSMAccess"] is True
     models = shared_world.resources(stack, "AWS::SageMaker::Model").values()
     assert [each["Properties"].get("EnableNetworkIsolation") for each in models] == [True, None]
+
+
+def test_every_resource_is_an_l1_that_takes_overrides(world: World) -> None:
+    app = world.app()
+    stacks = add_everything(world, app)
+    l1s = [construct for construct in app.node.find_all() if isinstance(construct, cdk.CfnResource)]
+    for l1 in l1s:
+        l1.add_property_override("Overridden", True)
+
+    resources = [r for stack in stacks for r in Template.from_stack(stack).to_json()["Resources"].values()]
+    assert len(resources) == len(l1s)
+    assert all(resource["Properties"]["Overridden"] is True for resource in resources)
