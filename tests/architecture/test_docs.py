@@ -3,8 +3,14 @@
 from __future__ import annotations
 
 import ast
+import inspect
+import os
 import re
 import runpy
+import subprocess
+import sys
+from collections.abc import Iterator
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +18,7 @@ import pytest
 import yaml
 from typer.main import get_command
 
+import cdk_triton
 from cdk_triton import errors
 from cdk_triton.cli.program import app
 from cdk_triton.triton.checks import documented_rules
@@ -45,10 +52,80 @@ def test_every_link_leads_somewhere(root: Path) -> None:
             assert not anchor or anchor in heading_anchors(place), f"{page.name}: {target}#{anchor}"
 
 
-def test_every_python_example_is_python(root: Path) -> None:
+def examples(page: Path, language: str) -> list[str]:
+    """What a page shows in a language; commands of a shell have none."""
+    return re.findall(rf"^```{language}\n(.*?)^```$", page.read_text(encoding="utf-8"), re.DOTALL | re.MULTILINE)
+
+
+def test_every_python_example_is_python_that_the_library_takes(root: Path) -> None:
     for page in [root / "README.md", *(root / "docs").rglob("*.md")]:
-        for example in re.findall(r"^```python\n(.*?)^```", page.read_text(encoding="utf-8"), re.DOTALL | re.MULTILINE):
-            ast.parse(example, filename=page.name)
+        for example in examples(page, "python"):
+            tree = ast.parse(example, filename=page.name)
+            for module, name in imported(tree):
+                assert hasattr(import_module(module), name), (page.name, module, name)
+            for name, keyword in arguments(tree):
+                assert keyword in parameters(name), (page.name, name, keyword)
+
+
+def imported(tree: ast.Module) -> Iterator[tuple[str, str]]:
+    """What an example imports from the library: module and name."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ImportFrom) and node.module is not None and node.module.startswith("cdk_triton"):
+            yield from ((node.module, alias.name) for alias in node.names)
+
+
+def arguments(tree: ast.Module) -> Iterator[tuple[str, str]]:
+    """The arguments by name that an example gives to what the library exports."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in cdk_triton.__all__:
+            yield from ((node.func.id, each.arg) for each in node.keywords if each.arg is not None)
+
+
+def parameters(name: str) -> set[str]:
+    """What something that the library exports takes: a function, or a class, where a metaclass of jsii's hides it."""
+    exported = getattr(cdk_triton, name)
+    return set(inspect.signature(vars(exported).get("__init__", exported)).parameters)
+
+
+def test_every_option_of_the_command_that_a_page_writes_exists(root: Path) -> None:
+    known = {path: {option for each in command.params for option in each.opts} for path, command in every_command()}
+    for page in [root / "README.md", *(root / "docs").rglob("*.md")]:
+        for line in "".join(examples(page, "")).splitlines():
+            for words in re.findall(r"(?:^|[$(&;] ?)cdk-triton ([^)&;#]*)", line):
+                path = max((path for path in known if f"{words} ".startswith(f"{path} ")), key=len)
+                assert set(re.findall(r"--[a-z][a-z-]*", words)) <= known[path], (page.name, words)
+
+
+def test_the_whole_app_synthesises_as_its_page_says_and_without_a_warning(root: Path, tmp_path: Path) -> None:
+    start, page = root / "docs" / "getting_started.md", root / "docs" / "production.md"
+    made = [each for each in examples(start, "") if each.startswith(("mkdir -p models", "echo "))]
+    (copied,) = (each for each in examples(page, "") if each.startswith("cp "))
+    (app,) = (each for each in examples(page, "python") if "App()" in each)
+    (tmp_path / "app.py").write_text(app, encoding="utf-8")
+    path = os.pathsep.join((str(Path(sys.executable).parent), str(root / "node_modules" / ".bin"), os.environ["PATH"]))
+
+    done = subprocess.run(
+        ["bash", "-eu", "-c", "".join([*made, copied, "cdk synth --strict --quiet\n"])],
+        cwd=tmp_path,
+        # The CDK's validation of templates takes most of the time of a synthesis; tests/security has it.
+        env={**os.environ, "PATH": path, "CDK_VALIDATION": "false", "NODE_NO_WARNINGS": "1", "CI": "true"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "warning" not in (done.stdout + done.stderr).lower()
+    assert len(app.splitlines()) <= 70
+
+
+@pytest.mark.parametrize("name", ["TritonModel", "TritonMultiModel"])
+def test_the_page_of_endpoints_has_every_argument_of_a_model(root: Path, name: str) -> None:
+    page = (root / "docs" / "endpoints.md").read_text(encoding="utf-8")
+    rows = re.findall(r"^\| ((?:`\w+`(?:, )?)+) \| ([^|]+) \|", page, re.MULTILINE)
+    said = {word for words, of in rows if of in ("both", f"`{name}`") for word in re.findall(r"\w+", words)}
+
+    assert said == parameters(name) - {"self", "scope", "id"}
 
 
 @pytest.mark.parametrize("name", errors.__all__)
@@ -58,7 +135,7 @@ def test_the_page_of_errors_has_every_class(root: Path, name: str) -> None:
 
 def test_the_page_of_the_command_has_every_command_and_option(root: Path) -> None:
     page = (root / "docs" / "cli.md").read_text()
-    for path, command in commands("", get_command(app)):
+    for path, command in every_command():
         assert f"`{path}`" in page or f"cdk-triton {path}\n" in page, path
         for parameter in command.params:
             for option in parameter.opts:
@@ -80,6 +157,11 @@ def test_the_page_of_rules_is_that_of_the_rules(root: Path) -> None:
 def test_every_rule_has_an_anchor(root: Path) -> None:
     anchors = heading_anchors(root / "docs" / "rules.md")
     assert {rule.code.lower() for rule in documented_rules()} <= anchors
+
+
+def every_command() -> list[tuple[str, Any]]:
+    """Every command that does something, with the words that call it."""
+    return commands("", get_command(app))
 
 
 def commands(path: str, command: Any) -> list[tuple[str, Any]]:
