@@ -42,7 +42,7 @@ def test_a_file_in_s3_is_a_bucket_a_key_and_a_hash() -> None:
         (TOKEN, "a", SHA256, f"the bucket of an S3File {TOKEN!r} {OF_TOKEN}"),
         ("models", TOKEN, SHA256, f"the key of an S3File {TOKEN!r} {OF_TOKEN}"),
         ("models", "a", TOKEN, f"the sha256 of an S3File {TOKEN!r} {OF_TOKEN}"),
-        ("models", b"a", SHA256, "the key of an S3File must be text in quotes, got b'a', a bytes"),
+        ("models", b"a", SHA256, "the key of an S3File is b'a', a bytes: write it as text in quotes"),
     ],
 )
 def test_a_file_in_s3_has_no_other_values(bucket: str, key: str, sha256: str, words: str) -> None:
@@ -89,9 +89,11 @@ def test_a_plan_has_no_other_values(make: Callable[[], object], words: str) -> N
 @pytest.mark.parametrize(
     ("profiles", "words"),
     [
-        ([], "the profiles of TensorRTPlan('a') are [] and must be a list of at least one profile"),
-        ([{}], "the profiles of TensorRTPlan('a') are [{}] and must be a list of at least one profile"),
-        ({"x": ((1,), (1,), (1,))}, "must be a list of at least one profile, such as [{'ids': ((1, 1), (16, 128), "),
+        ([], "profiles of TensorRTPlan('a') is empty: use a list of at least one profile, such as [{'ids': "),
+        ([{}], "profiles of TensorRTPlan('a') holds a dict: use a list of at least one profile"),
+        ({"x": ((1,), (1,), (1,))}, "profiles of TensorRTPlan('a') is a dict: use a list of at least one profile"),
+        (4, "profiles of TensorRTPlan('a') is 4, an int: use a list of at least one profile"),
+        (({} for _ in "a"), "profiles of TensorRTPlan('a') is a generator: use a list of at least one profile"),
         ([{"x": ((1, 4), (8, 4))}], "are ((1, 4), (8, 4)) and must be the smallest, the usual and the largest shape"),
         ([{"x": ((1, -1), (8, 4), (8, 4))}], "must be the smallest, the usual and the largest shape, batch included"),
         ([{"x": ((1, 4), (8, 4), (8,))}], "have unlike numbers of dimensions: (1, 4), (8, 4) and (8,)"),
@@ -115,6 +117,10 @@ def test_a_profile_is_three_shapes_for_each_input(profiles: object, words: str) 
         (lambda: Tolerance(0, float("inf")), "the relative tolerance is inf and must be a number of at least 0"),
         (lambda: Parity(seed=-1), "the seed of a Parity is -1 and must be a whole number from 0"),
         (lambda: Parity(0.1), "the tolerance of a Parity is 0.1: write Tolerance(absolute=…, relative=…)"),  # type: ignore[arg-type]
+        (
+            lambda: Parity(ranges=[("ids", (0, 9))]),  # type: ignore[arg-type]
+            "the ranges of a Parity is a list: use a mapping from inputs to ranges, such as {'input_ids': (0, 30521)}",
+        ),
         (
             lambda: Parity(ranges={"ids": (9, 3)}),
             "the range of the input 'ids' is (9, 3) and must be the smallest and the largest value, such as (0, 30521)",

@@ -129,7 +129,11 @@ LIST_OF_IMAGES = (
         ),
         (
             {"release": 25.10, "instance_type": "ml.g5.xlarge"},
-            "release must be text in quotes, got 25.1, a float",
+            "release is 25.1, a float: write it as text in quotes",
+        ),
+        (
+            {"release": "25.09", "instance_type": None},
+            "instance_type is None: write it as text in quotes",
         ),
         (
             {"release": "25.9", "instance_type": "ml.g5.xlarge"},

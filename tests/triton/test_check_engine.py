@@ -130,7 +130,8 @@ def test_an_unknown_mode_is_refused(write: Write) -> None:
 
 
 def test_a_platform_in_words_is_refused(write: Write) -> None:
-    with pytest.raises(ConfigurationError, match=r"platform is a ServingPlatform, got the text '25.09/ml.g5.xlarge'"):
+    message = r"platform is '25.09/ml.g5.xlarge', a str: use a ServingPlatform, such as ServingPlatform\(release="
+    with pytest.raises(ConfigurationError, match=message):
         write().check(platform="25.09/ml.g5.xlarge")  # type: ignore[arg-type]
 
 

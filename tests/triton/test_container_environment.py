@@ -125,8 +125,12 @@ class TestThroughTheStartScript:
             for c in "\t\n'\"*?[]\\"
         ),
         pytest.param({"additional_args": ("x=1",)}, "additional_args holds 'x=1', which tritonserver", id="no option"),
-        pytest.param({"additional_args": "--x=1"}, "one item per argument, got the text '--x=1'", id="not a list"),
-        pytest.param({"additional_args": ("",)}, "additional_args holds '', which is not a text", id="nothing"),
+        pytest.param(
+            {"additional_args": "--x=1"},
+            "additional_args is '--x=1', a str: use a list with one item per argument, such as",
+            id="not a list",
+        ),
+        pytest.param({"additional_args": ("",)}, "additional_args holds '', a str: use a list", id="nothing"),
         pytest.param(
             {"additional_models": ("*",)}, "additional_models holds '*', and the container's", id="a wildcard"
         ),
@@ -165,8 +169,8 @@ class TestThroughTheStartScript:
         pytest.param({"shm_default_byte_size": 1.5}, "a whole number of at least 1, got 1.5", id="half a byte"),
         pytest.param({"log_verbose": -1}, "log_verbose is a whole number of at least 0, got -1", id="below no log"),
         pytest.param({"log_verbose": "true"}, "log_verbose is a whole number of at least 0, got 'true'", id="a text"),
-        pytest.param({"allow_grpc": "false"}, "allow_grpc is true or false, got 'false'; write True or", id="a word"),
-        pytest.param({"log_info": 1}, "log_info is true or false, got 1; write True or False", id="a number"),
+        pytest.param({"allow_grpc": "false"}, "allow_grpc is 'false', a str: write True or False", id="a word"),
+        pytest.param({"log_info": 1}, "log_info is 1, an int: write True or False", id="a number"),
         pytest.param(
             {"model_load_gpu_limit": 90},
             "model_load_gpu_limit is a fraction of a GPU's memory above 0 and at most 1, got 90; 0.9 is 90 %",
@@ -181,6 +185,12 @@ class TestThroughTheStartScript:
             id="a variable with a field",
         ),
         pytest.param({"extra": {"1X": ""}}, "extra holds the variable '1X'; a name is letters, digits", id="no name"),
+        pytest.param({"extra": ["X=1"]}, "extra is a list: use a mapping from names to texts, such as", id="a list"),
+        pytest.param({"safe_port_range": 9000}, "safe_port_range is two ports from 1 to 65535", id="one port"),
+        pytest.param(
+            {"default_model_name": 1}, "default_model_name is 1, an int: write a name in quotes", id="no name"
+        ),
+        pytest.param({"additional_models": {"a": 1}}, "additional_models is a dict: use a list of names", id="a dict"),
         pytest.param({"extra": {"X": 1}}, "the value of X in extra is a text, got 1", id="no text"),
     ],
 )

@@ -322,14 +322,14 @@ class _Recipe:
 @pytest.mark.parametrize(
     ("recipes", "shown"),
     [
-        ("encoder", "'encoder'"),
-        (["encoder"], r"\['encoder'\]"),
-        (_Recipe(), r"_Recipe\(.*\)"),
-        ([_Recipe], ".*"),
-        (None, "None"),
+        ("encoder", "is 'encoder', a str"),
+        (["encoder"], "holds 'encoder', a str"),
+        (_Recipe(), "is a _Recipe"),
+        ([_Recipe], "holds the class _Recipe"),
+        (None, "is None"),
     ],
 )
 def test_recipes_have_to_be_a_list_of_recipes(write: Write, recipes: object, shown: str) -> None:
     root = write({}).root
-    with pytest.raises(ConfigurationError, match=rf"^recipes is {shown}: give a list of recipes, such as recipes=\["):
+    with pytest.raises(ConfigurationError, match=rf"^recipes {shown}: give a list of recipes, such as recipes=\["):
         ModelRepository.from_directory(root, recipes=recipes)  # type: ignore[arg-type]

@@ -6,6 +6,7 @@ import re
 from dataclasses import dataclass
 from typing import Final
 
+from cdk_triton._arguments import TEXT, check
 from cdk_triton.errors import ConfigurationError
 from cdk_triton.sagemaker import images
 from cdk_triton.sagemaker._suggest import did_you_mean, in_words
@@ -145,6 +146,7 @@ class ServingPlatform:
         Raises:
             ConfigurationError: the region is a token, or SageMaker has no such image there.
         """
+        check("region", region, TEXT)
         if self.image is not None:
             return self.image
         assert self.release is not None  # noqa: S101  (__post_init__ asked for one of the two)
@@ -156,8 +158,8 @@ def _refuse_non_text(platform: ServingPlatform) -> None:
     # release=25.10 is a float and would read 25.1.
     for name in ("instance_type", "release", "image", "inference_ami_version"):
         value: object = getattr(platform, name)
-        if value is not None and not isinstance(value, str):
-            raise ConfigurationError(f"{name} must be text in quotes, got {value!r}, a {type(value).__name__}")
+        if value is not None or name == "instance_type":
+            check(name, value, TEXT)
     refuse_token(platform.instance_type, "instance_type")
     refuse_token(platform.release or "", "release")
 

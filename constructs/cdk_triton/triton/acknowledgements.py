@@ -11,12 +11,19 @@ An error cannot be acknowledged: the server would refuse the repository all the 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Final
 
+from cdk_triton._arguments import by_name, check
 from cdk_triton.errors import ConfigurationError, RepositoryError
 from cdk_triton.triton.findings import Severity
 from cdk_triton.triton.repository_settings import RepositorySettings
 
 __all__ = ["acknowledgements_of"]
+
+
+_REASONS: Final = by_name(
+    lambda value: True, "use a mapping from codes to reasons, such as {'CT111': 'our build writes the placeholder'}"
+)
 
 
 def acknowledgements_of(settings: RepositorySettings, given: Mapping[str, str]) -> Mapping[str, str]:
@@ -25,6 +32,7 @@ def acknowledgements_of(settings: RepositorySettings, given: Mapping[str, str]) 
     Raises:
         RepositoryError: one of either names no rule, an error, or no reason.
     """
+    check("acknowledge", given, _REASONS)
     written = settings.acknowledge
     for where, entries in ((str(settings.file), written), ("acknowledge=", given)):
         for code, reason in entries.items():

@@ -13,10 +13,11 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Final, Literal
 
+from cdk_triton._arguments import FLAG, check, one, several
 from cdk_triton.errors import ConfigurationError
 from cdk_triton.triton.secrets import looks_secret, secret_refusal
 
-__all__ = ["MAX_BYTES", "MAX_TEXT_BYTES", "MAX_VARIABLES", "ContainerEnvironment"]
+__all__ = ["ENVIRONMENT", "MAX_BYTES", "MAX_TEXT_BYTES", "MAX_VARIABLES", "ContainerEnvironment"]
 
 # SageMaker's CreateModel, botocore 1.44.5: ContainerDefinition.Environment and its documentation.
 MAX_VARIABLES: Final = 100
@@ -34,6 +35,22 @@ METRICS_PORT: Final = 8002
 """Triton's defaults (src/command_line_parser.h of triton-inference-server/server)."""
 
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+
+
+def _is_word(value: object) -> bool:
+    return isinstance(value, str) and value != ""
+
+
+_WORD: Final = one(_is_word, "write a name in quotes, or leave it out")
+
+_LISTS: Final = {
+    "additional_args": several(_is_word, "use a list with one item per argument, such as ['--exit-timeout-secs=30']"),
+    "additional_models": several(_is_word, "use a list of names, such as ['bert']"),
+}
+
+_VARIABLES: Final = one(
+    lambda value: isinstance(value, Mapping), "use a mapping from names to texts, such as {'NAME': 'value'}"
+)
 
 # What bash would split, expand or leave standing wrongly in an unquoted expansion.
 _UNSAFE = re.compile(r"[\s'\"\\*?\[\]]")
@@ -194,8 +211,8 @@ class ContainerEnvironment:
 
     def _check_flag(self, name: str, *, optional: bool = False) -> None:
         value = getattr(self, name)
-        if not isinstance(value, bool) and not (optional and value is None):
-            raise ConfigurationError(f"{name} is true or false, got {value!r}; write True or False")
+        if not (optional and value is None):
+            check(name, value, FLAG)
 
     def _check_choice(self, name: str, allowed: tuple[object, ...]) -> None:
         value = getattr(self, name)
@@ -224,7 +241,8 @@ class ContainerEnvironment:
         ports = self.safe_port_range
         if ports is None:
             return
-        if not (len(ports) == 2 and all(isinstance(p, int) for p in ports) and 1 <= ports[0] <= ports[1] <= 65535):
+        pair = isinstance(ports, tuple | list) and len(ports) == 2 and all(isinstance(port, int) for port in ports)
+        if not pair or not 1 <= ports[0] <= ports[1] <= 65535:
             raise ConfigurationError(
                 f"safe_port_range is two ports from 1 to 65535, the lower one first, got {ports!r}; write (9000, 9010)"
             )
@@ -252,13 +270,13 @@ class ContainerEnvironment:
                 )
 
     def _check_words(self) -> None:
-        for name in ("additional_args", "additional_models"):
+        for name, kind in _LISTS.items():
             words = getattr(self, name)
-            if isinstance(words, str):
-                raise ConfigurationError(f"{name} is a list with one item per argument, got the text {words!r}")
+            check(name, words, kind)
             for word in words:
                 self._check_word(name, word)
         if self.default_model_name is not None:
+            check("default_model_name", self.default_model_name, _WORD)
             self._check_word("default_model_name", self.default_model_name)
         for argument in self.additional_args:
             if not argument.startswith("-"):
@@ -270,9 +288,7 @@ class ContainerEnvironment:
             raise ConfigurationError("every model cannot be loaded: the wildcard has to be the only startup model")
 
     @staticmethod
-    def _check_word(name: str, word: object) -> None:
-        if not isinstance(word, str) or not word:
-            raise ConfigurationError(f"{name} holds {word!r}, which is not a text; write one argument per item")
+    def _check_word(name: str, word: str) -> None:
         if match := _UNSAFE.search(word):
             raise ConfigurationError(
                 f"{name} holds {word!r}, and the container's start script expands it unquoted: {match.group()!r} would "
@@ -281,6 +297,7 @@ class ContainerEnvironment:
 
     def _check_extra(self) -> None:
         reserved = ("SAGEMAKER_TRITON_", "SAGEMAKER_MULTI_MODEL", "SAGEMAKER_BIND_TO_PORT", "SAGEMAKER_SAFE_PORT_RANGE")
+        check("extra", self.extra, _VARIABLES)
         for name, value in self.extra.items():
             if not isinstance(name, str) or not _NAME.fullmatch(name):
                 raise ConfigurationError(
@@ -295,6 +312,13 @@ class ContainerEnvironment:
                 raise ConfigurationError(secret_refusal(name, why))
             if not isinstance(value, str):
                 raise ConfigurationError(f"the value of {name} in extra is a text, got {value!r}; write it as a text")
+
+
+ENVIRONMENT: Final = one(
+    lambda value: isinstance(value, ContainerEnvironment),
+    "use a ContainerEnvironment, such as ContainerEnvironment(extra={'NAME': 'value'})",
+)
+"""As an argument."""
 
 
 def _text(value: bool | int | float | str) -> str:

@@ -5,9 +5,17 @@ Protocols, because this room is below the one that knows SageMaker: `cdk_triton.
 
 from __future__ import annotations
 
-from typing import Protocol
+from typing import Final, Protocol
 
-__all__ = ["Instance", "Platform"]
+from cdk_triton._arguments import has_attribute, one
+
+__all__ = ["PLATFORM", "Instance", "Platform"]
+
+PLATFORM: Final = one(
+    has_attribute("release", "instance_type"),
+    "use a ServingPlatform, such as ServingPlatform(release='25.09', instance_type='ml.g5.2xlarge')",
+)
+"""As an argument."""
 
 
 class Instance(Protocol):

@@ -8,6 +8,7 @@ that cannot be parsed is kept with its error, so that `ModelRepository.check` ca
 
 from __future__ import annotations
 
+import os
 import re
 import time
 from collections.abc import Iterable, Mapping
@@ -15,18 +16,19 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path, PurePosixPath
-from typing import TYPE_CHECKING, Literal, Protocol
+from typing import TYPE_CHECKING, Final, Literal, Protocol
 
-from cdk_triton.errors import ConfigurationError, ModelConfigError, RepositoryError
+from cdk_triton._arguments import FLAG, TEXT, TEXTS, check, has_attribute, listed, one, several
+from cdk_triton.errors import ModelConfigError, RepositoryError
 from cdk_triton.triton.acknowledgements import acknowledgements_of
 from cdk_triton.triton.backend_fields import completed_pair
 from cdk_triton.triton.characters import decoded
 from cdk_triton.triton.contents.tensorrt import require_parser
 from cdk_triton.triton.ensemble import EnsembleGraph
-from cdk_triton.triton.environment import ContainerEnvironment
+from cdk_triton.triton.environment import ENVIRONMENT, ContainerEnvironment
 from cdk_triton.triton.findings import Finding
 from cdk_triton.triton.model_config import parse_model_config
-from cdk_triton.triton.platform import Platform
+from cdk_triton.triton.platform import PLATFORM, Platform
 from cdk_triton.triton.releases import release_order
 from cdk_triton.triton.repository_settings import read_settings
 from cdk_triton.triton.schema import SCHEMA_RELEASE, ModelConfig
@@ -211,14 +213,13 @@ class PromisedFiles:
     produces: tuple[str, ...]
 
 
-def _listed(recipes: Iterable[Recipe]) -> tuple[Recipe, ...]:
-    """The recipes as they were given; a Protocol is not looked at while a program runs."""
-    given = tuple(recipes) if isinstance(recipes, Iterable) and not isinstance(recipes, str) else None
-    if given is None or not all(hasattr(each, "produces") and not isinstance(each, type) for each in given):
-        raise ConfigurationError(
-            f"recipes is {recipes!r}: give a list of recipes, such as recipes=[TensorRTPlan('bert', onnx='bert.onnx')]"
-        )
-    return given
+_PATH: Final = one(
+    lambda value: isinstance(value, str | os.PathLike), "write the directory's path in quotes, such as 'models'"
+)
+
+_RECIPES: Final = several(
+    has_attribute("produces"), "give a list of recipes, such as recipes=[TensorRTPlan('bert', onnx='bert.onnx')]"
+)
 
 
 def _with_promises(recipes: tuple[Recipe, ...], promised: tuple[str, ...], tree: Tree) -> tuple[Recipe, ...]:
@@ -267,11 +268,12 @@ class ModelRepository:
                 acknowledgement names no rule, an error, or no reason.
             ConfigurationError: `recipes` is no list of recipes.
         """
+        check("path", path, _PATH)
         root, read_ns = Path(path), time.time_ns()
         tree = read_tree(root)
         settings = read_settings(root)
         acknowledgements = acknowledgements_of(settings, acknowledge)
-        builds = _with_promises(_listed(recipes), settings.produced, tree)
+        builds = _with_promises(listed("recipes", recipes, _RECIPES), settings.produced, tree)
         produced = tuple(PurePosixPath(path) for each in builds for path in each.produces)
         top_level = {file.path.name for file in tree.files if len(file.path.parts) == 1}
         if CONFIG_NAME in top_level:
@@ -389,17 +391,19 @@ class ModelRepository:
         """What `check` finds, together with what is acknowledged and which rules were left out; same parameters."""
         from cdk_triton.triton.checks import Check, run_checks  # the rules know this module
 
-        if isinstance(platform, str):
-            raise ConfigurationError(
-                f"platform is a ServingPlatform, got the text {platform!r}; write ServingPlatform(release=…, "
-                "instance_type=…)"
-            )
+        for what, value, kind in (
+            ("platform", platform, PLATFORM),
+            ("default_model", default_model, TEXT),
+            ("environment", environment, ENVIRONMENT),
+        ):
+            if value is not None:
+                check(what, value, kind)
+        check("preflight", preflight, FLAG)
+        others = listed("additional_models", additional_models, TEXTS)
         if preflight:
             require_parser()
         repository = self._tolerant() if is_newer_than_schema(platform) else self
-        return run_checks(
-            Check(repository, mode, platform, default_model, tuple(additional_models), environment, preflight)
-        )
+        return run_checks(Check(repository, mode, platform, default_model, others, environment, preflight))
 
     def _tolerant(self) -> ModelRepository:
         """The same repository, its configurations read without the fields that the schema does not know."""

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Final, Literal
 
+from cdk_triton._arguments import check, several
 from cdk_triton.artifacts.recipes.requirements_lock import read_requirements
 from cdk_triton.artifacts.recipes.sources import required_text
 from cdk_triton.artifacts.recipes.values import literal, model_of, path_in_model
@@ -24,6 +25,11 @@ if TYPE_CHECKING:
 __all__ = ["OnnxExport"]
 
 _SHOWN_PROBLEMS: Final = 5
+
+
+_TEXTS: Final = several(
+    lambda value: isinstance(value, str) and value != "", "use a list of texts, none of them empty, such as ['logits']"
+)
 
 
 @dataclass(frozen=True)
@@ -79,12 +85,9 @@ class OnnxExport:
             raise ConfigurationError(f"integer_inputs of {self} is {self.integer_inputs!r} and must be 'int32' or None")
         for name in ("outputs", "reads"):
             values = getattr(self, name)
-            if values is None:
+            if name == "outputs" and values is None:
                 continue
-            if isinstance(values, str) or not all(isinstance(value, str) and value for value in values):
-                raise ConfigurationError(
-                    f"{name} of {self} is {values!r} and must be a list of texts, none of them empty"
-                )
+            check(f"{name} of {self}", values, _TEXTS)
             object.__setattr__(self, name, tuple(values))
         if self.outputs is not None and (not self.outputs or len(set(self.outputs)) < len(self.outputs)):
             raise ConfigurationError(f"outputs of {self} is {list(self.outputs)!r} and must name each output once")

@@ -8,10 +8,15 @@ from dataclasses import asdict, dataclass, field
 from types import MappingProxyType
 from typing import Final
 
+from cdk_triton._arguments import check, one
 from cdk_triton.artifacts.recipes.values import literal, whole_number
 from cdk_triton.errors import ConfigurationError
 
 __all__ = ["TOLERANCES", "Parity", "Tolerance"]
+
+_RANGES: Final = one(
+    lambda value: isinstance(value, Mapping), "use a mapping from inputs to ranges, such as {'input_ids': (0, 30521)}"
+)
 
 _INT32_MAX: Final = 2**31 - 1
 
@@ -89,6 +94,7 @@ class Parity:
             raise ConfigurationError(
                 f"the tolerance of a Parity is {self.tolerance!r}: write Tolerance(absolute=…, relative=…)"
             )
+        check("the ranges of a Parity", self.ranges, _RANGES)
         for name, bounds in self.ranges.items():
             literal(name, "the name of an input of a Parity")
             if (

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Final
 
+from cdk_triton._arguments import check, several
 from cdk_triton.artifacts.recipes.values import literal
 from cdk_triton.errors import ConfigurationError
 from cdk_triton.triton.plans import Profile, ProfileShapes, dims_in_plan
@@ -17,17 +19,21 @@ Shapes = ProfileShapes | tuple[Sequence[int], Sequence[int], Sequence[int]]
 _LARGEST = 2**31 - 1
 
 
+_PROFILES: Final = several(
+    lambda value: isinstance(value, Mapping) and len(value) > 0,
+    "use a list of at least one profile, such as [{'ids': ((1, 1), (16, 128), (32, 512))}]",
+)
+
+
 def declared_profiles(profiles: Sequence[Mapping[str, Shapes]], recipe: str) -> tuple[Profile, ...]:
     """The profiles that a user wrote, each with its inputs in order.
 
     Raises:
         ConfigurationError: one is no profile.
     """
-    if isinstance(profiles, Mapping) or not profiles or any(not each for each in profiles):
-        raise ConfigurationError(
-            f"the profiles of {recipe} are {profiles!r} and must be a list of at least one profile, such as "
-            "[{'ids': ((1, 1), (16, 128), (32, 512))}]"
-        )
+    check(f"profiles of {recipe}", profiles, _PROFILES)
+    if not profiles:
+        raise ConfigurationError(f"profiles of {recipe} is empty: {_PROFILES.mend}")
     return tuple({name: _shapes(profile[name], name, recipe) for name in sorted(profile)} for profile in profiles)
 
 

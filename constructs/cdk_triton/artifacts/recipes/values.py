@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING
 
+from cdk_triton._arguments import TEXT, check
 from cdk_triton.errors import ConfigurationError
 from cdk_triton.sagemaker._suggest import did_you_mean
 from cdk_triton.sagemaker.tokens import refuse_token
@@ -26,10 +27,10 @@ def literal(value: object, what: str) -> str:
     Raises:
         ConfigurationError: it is no text, or contains a CDK token.
     """
-    if not isinstance(value, str):
-        raise ConfigurationError(f"{what} must be text in quotes, got {value!r}, a {type(value).__name__}")
-    refuse_token(value, what)
-    return value
+    check(what, value, TEXT)
+    text = str(value)
+    refuse_token(text, what)
+    return text
 
 
 def whole_number(value: object, what: str, lowest: int, highest: int) -> int:

@@ -1,0 +1,151 @@
+"""What an argument has to be, and the one sentence for whoever gives something else.
+
+Types alone are looked at: a property of a CDK construct costs a call of Node.js, and Python's own complaint would come
+from somewhere inside.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import PurePath
+from reprlib import Repr
+from types import FunctionType, MethodType, ModuleType
+from typing import Any, Final, cast
+
+from cdk_triton.errors import ConfigurationError
+
+__all__ = [
+    "FLAG",
+    "TEXT",
+    "TEXTS",
+    "Kind",
+    "by_name",
+    "check",
+    "described",
+    "has_attribute",
+    "listed",
+    "one",
+    "several",
+]
+
+_SHOWN: Final = Repr()
+_SHOWN.maxstring = _SHOWN.maxother = 100
+
+
+@dataclass(frozen=True)
+class Kind:
+    """What an argument has to be.
+
+    Attributes:
+        fault: what is wrong with a value, as a sentence goes on after the argument's name; None where nothing is.
+        mend: what to do about it, as the sentence ends.
+    """
+
+    fault: Callable[[object], str | None]
+    mend: str
+
+
+def check(what: str, value: object, kind: Kind) -> None:
+    """Refuse a value of another kind.
+
+    Args:
+        what: what it is, to begin a sentence with: "vpc of TritonModel 'Search'".
+        value: what the user gave.
+        kind: what it has to be.
+
+    Raises:
+        ConfigurationError: it is something else.
+    """
+    fault = kind.fault(value)
+    if fault is not None:
+        raise ConfigurationError(f"{what} {fault}: {kind.mend}")
+
+
+def one(fits: Callable[[object], bool], mend: str) -> Kind:
+    """One value; a class is none, it has to be called first."""
+    return Kind(lambda value: None if _is_one(value, fits) else f"is {described(value)}", mend)
+
+
+def several(fits: Callable[[object], bool], mend: str) -> Kind:
+    """A list of such values; a text is none, although Python takes it for a sequence of letters."""
+
+    def fault(values: object) -> str | None:
+        if isinstance(values, str | bytes | Mapping) or not isinstance(values, Collection):
+            return f"is {described(values)}"
+        return next((f"holds {described(value)}" for value in values if not _is_one(value, fits)), None)
+
+    return Kind(fault, mend)
+
+
+def listed(what: str, values: object, kind: Kind) -> tuple[Any, ...]:
+    """What any iterable holds, a generator's included, if it is of a kind that `several` made.
+
+    Raises:
+        ConfigurationError: it is not.
+    """
+    read = tuple(values) if isinstance(values, Iterator) else values
+    check(what, read, kind)
+    return tuple(cast("Iterable[Any]", read))
+
+
+def by_name(fits: Callable[[object], bool], mend: str) -> Kind:
+    """A mapping from names to such values."""
+
+    def fault(values: object) -> str | None:
+        if not isinstance(values, Mapping):
+            return f"is {described(values)}"
+        for name, value in values.items():
+            if not isinstance(name, str):
+                return f"has the name {described(name)}"
+            if not _is_one(value, fits):
+                return f"holds {described(value)}, for {name!r}"
+        return None
+
+    return Kind(fault, mend)
+
+
+def has_attribute(*names: str) -> Callable[[object], bool]:
+    """Tells what satisfies a Protocol by the attributes that nothing else has, without evaluating them."""
+
+    def fits(value: object) -> bool:
+        return any(all(_has(part, name) for name in names) for part in _parts(value))
+
+    return fits
+
+
+def _parts(value: object) -> tuple[object, ...]:
+    """What stands behind a proxy of jsii's, which is all that Python sees of a construct that was imported."""
+    delegates = getattr(value, "__dict__", {}).get("_delegates")
+    return tuple(delegates) if isinstance(delegates, list) and delegates else (value,)
+
+
+def described(value: object) -> str:
+    """A value as a sentence shows it: short, and nothing of what may be a secret of a mapping's."""
+    if value is None:
+        return "None"
+    if isinstance(value, type):
+        return f"the class {value.__name__}"
+    kind = re.sub(r"^_(.+)Proxy$", r"\1", type(_parts(value)[-1]).__name__)
+    if isinstance(value, ModuleType | FunctionType | MethodType):
+        return f"the {kind} {value.__name__}"
+    type_of = f"{'an' if kind[0] in 'AEIOUaeiou' else 'a'} {kind}"
+    return f"{_SHOWN.repr(value)}, {type_of}" if isinstance(value, str | bytes | int | float | PurePath) else type_of
+
+
+def _is_one(value: object, fits: Callable[[object], bool]) -> bool:
+    return not isinstance(value, type) and fits(value)
+
+
+def _has(part: object, name: str) -> bool:
+    defined = [vars(part) if hasattr(part, "__dict__") else {}, *map(vars, type(part).__mro__)]
+    # Whatever answers for names that it does not define may answer for this one.
+    return any(name in names or "__getattr__" in names for names in defined)
+
+
+TEXT: Final = one(lambda value: isinstance(value, str), "write it as text in quotes")
+
+TEXTS: Final = several(lambda value: isinstance(value, str), "use a list of texts, such as ['name']")
+
+FLAG: Final = one(lambda value: isinstance(value, bool), "write True or False")
