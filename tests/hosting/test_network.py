@@ -258,12 +258,14 @@ class TestIsRefused:
 
     @pytest.mark.parametrize("given", [[], {"subnet_type": ec2.SubnetType.PUBLIC}])
     def test_a_selection_that_is_none(self, make: Make, vpc: ec2.IVpc, given: object) -> None:
-        with pytest.raises(ConfigurationError, match=r"vpc_subnets is a (list|dict): use an ec2\.SubnetSelection"):
+        with pytest.raises(
+            ConfigurationError, match=r"vpc_subnets of .* is a (list|dict): use an ec2\.SubnetSelection"
+        ):
             make(vpc=vpc, vpc_subnets=given)
 
     @pytest.mark.parametrize("builder", [CodeBuildGpuBuilder, SageMakerProcessingBuilder])
     def test_a_list_of_subnets_for_builds(self, vpc: ec2.IVpc, builder: Callable[..., object]) -> None:
-        with pytest.raises(ConfigurationError, match=r"vpc_subnets is a list: use an ec2\.SubnetSelection"):
+        with pytest.raises(ConfigurationError, match=r"vpc_subnets of .* is a list: use an ec2\.SubnetSelection"):
             builder(vpc=vpc, vpc_subnets=vpc.private_subnets)
 
     def test_no_subnet_for_builds(self, stack: cdk.Stack, vpc: ec2.IVpc) -> None:

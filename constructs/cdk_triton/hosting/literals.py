@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import math
+from typing import Final
 
 from aws_cdk import Duration, Token
 
-from cdk_triton.errors import ConfigurationError
+from cdk_triton._arguments import check, one
 
-__all__ = ["is_number", "is_token", "is_whole", "literal_seconds"]
+__all__ = ["DURATION", "is_number", "is_token", "is_whole", "literal_seconds"]
+
+DURATION: Final = one(
+    lambda value: isinstance(value, Duration), "use a Duration of the CDK's, such as Duration.minutes(10)"
+)
 
 
 def is_number(value: object) -> bool:
@@ -34,6 +39,5 @@ def literal_seconds(what: str, duration: Duration | None) -> float | None:
     """
     if duration is None:
         return None
-    if not isinstance(duration, Duration):
-        raise ConfigurationError(f"{what} is {duration!r}: use a Duration of the CDK's, such as Duration.minutes(10)")
+    check(what, duration, DURATION)
     return None if duration.is_unresolved() else duration.to_seconds(integral=False)

@@ -70,18 +70,13 @@ class Network:
 
 
 def check_network(vpc: ec2.IVpc | None, vpc_subnets: object, security_groups: object) -> None:
-    """Refuse subnets and security groups without their VPC, and subnets that are no selection.
+    """Refuse subnets and security groups without their VPC.
 
     Raises:
-        ConfigurationError: there is no VPC, or there is a list instead of a selection.
+        ConfigurationError: there is no VPC.
     """
     if vpc is None and (vpc_subnets is not None or security_groups):
         raise ConfigurationError("vpc_subnets and security_groups need their vpc: give it, or leave them out")
-    if not isinstance(vpc_subnets, ec2.SubnetSelection | None):
-        raise ConfigurationError(
-            f"vpc_subnets is a {type(vpc_subnets).__name__}: use an ec2.SubnetSelection, such as "
-            "SubnetSelection(subnets=[…]), or leave it out for the private subnets"
-        )
 
 
 def network(

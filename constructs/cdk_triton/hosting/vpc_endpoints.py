@@ -13,6 +13,7 @@ from constructs import Construct, IConstruct
 
 from cdk_triton.errors import ConfigurationError
 from cdk_triton.hosting.acknowledgements import acknowledge, acknowledge_nist
+from cdk_triton.hosting.arguments import check_arguments, check_optional
 from cdk_triton.hosting.network import Network
 
 __all__ = ["VPC_ENDPOINTS", "add_vpc_endpoints", "await_network"]
@@ -63,8 +64,10 @@ def add_vpc_endpoints(
     Raises:
         ConfigurationError: `without` names another service, or an imported VPC lacks what is needed of it.
     """
-    without = {without} if isinstance(without, str) else set(without)
-    if unknown := sorted(without - set(VPC_ENDPOINTS)):
+    without = [without] if isinstance(without, str) else without
+    check_arguments("add_vpc_endpoints()", vpc=vpc, without=without)
+    check_optional("add_vpc_endpoints()", subnets=subnets)
+    if unknown := sorted(set(without) - set(VPC_ENDPOINTS)):
         raise ConfigurationError(
             f"without={unknown[0]!r} is no service that gets a VPC endpoint: use any of {', '.join(VPC_ENDPOINTS)}"
         )

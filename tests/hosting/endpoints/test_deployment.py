@@ -144,11 +144,11 @@ class TestPolicies:
             ),
             (
                 lambda: Canary(size=TEN, wait=600),  # type: ignore[arg-type]
-                r"wait of Canary is 600: use a Duration of the CDK's, such as Duration.minutes\(10\)",
+                r"wait of Canary is 600, an int: use a Duration of the CDK's, such as Duration.minutes\(10\)",
             ),
             (
                 lambda: Canary(size=10, wait=MINUTE),  # type: ignore[arg-type]
-                r"size of Canary is 10: use a share of the instances in percent, such as Capacity\(25\), or their",
+                r"size of Canary is 10, an int: use a share of the instances in percent, such as Capacity\(25\)",
             ),
             (
                 lambda: AllAtOnce(termination_wait=cdk.Duration.hours(2)),

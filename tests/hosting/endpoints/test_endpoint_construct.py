@@ -208,13 +208,14 @@ class TestGrants:
 
 def test_what_is_no_model_and_no_variant_is_named(world: World, stack: cdk.Stack, model: TritonModel) -> None:
     wrong: Any = world.repository()
-    with pytest.raises(ConfigurationError, match="model of variant AllTraffic is a ModelRepository: give a TritonMod"):
+    with pytest.raises(
+        ConfigurationError, match="model of TritonEndpoint 'Endpoint' is a ModelRepository: use a TritonM"
+    ):
         TritonEndpoint(stack, "Endpoint", model=wrong)
     wrong = model
-    message = r"a variant is a TritonModel: give a TritonVariant, such as TritonVariant\(model=model\)"
-    with pytest.raises(ConfigurationError, match=message):
+    with pytest.raises(ConfigurationError, match=r"variants of .* holds a TritonModel: use a list of TritonVariant"):
         TritonEndpoint(stack, "Endpoint", variants=[wrong])
-    with pytest.raises(ConfigurationError, match=message):
+    with pytest.raises(ConfigurationError, match=r"shadow of .* is a TritonModel: use a TritonVariant"):
         TritonEndpoint(stack, "Endpoint", model=model, shadow=wrong)
 
 

@@ -164,7 +164,7 @@ class TestTimeouts:
         ("timeout", "reason"),
         [
             (cdk.Duration.millis(60_500), "is 60.5 seconds: SageMaker takes whole ones, 60 to 3600"),
-            (600, "is 600: use a Duration of the CDK's"),
+            (600, "is 600, an int: use a Duration of the CDK's"),
         ],
     )
     def test_what_is_no_number_of_seconds_is_refused(self, model: TritonModel, timeout: Any, reason: str) -> None:

@@ -17,8 +17,10 @@ from aws_cdk import aws_kms as kms
 from aws_cdk import aws_s3 as s3
 from constructs import Construct
 
+from cdk_triton._arguments import check
 from cdk_triton.errors import ConfigurationError
 from cdk_triton.hosting.acknowledgements import acknowledge_wildcard
+from cdk_triton.hosting.literals import DURATION
 from cdk_triton.hosting.network import Network
 from cdk_triton.hosting.permissions import allow
 from cdk_triton.hosting.store import layout
@@ -84,6 +86,7 @@ def minutes(value: Duration, what: str, *, least: int = MIN_TIMEOUT_MINUTES, mos
     Raises:
         ConfigurationError: it is a token, has a fraction of a minute, or is out of bounds.
     """
+    check(what, value, DURATION)
     if value.is_unresolved():
         raise ConfigurationError(f"{what} is a CDK token, but plans say how long a job may take: write it out")
     seconds = value.to_seconds()

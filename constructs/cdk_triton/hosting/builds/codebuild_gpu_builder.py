@@ -18,6 +18,7 @@ from constructs import Construct
 
 from cdk_triton.errors import ConfigurationError
 from cdk_triton.hosting.acknowledgements import acknowledge
+from cdk_triton.hosting.arguments import check_arguments, check_optional
 from cdk_triton.hosting.builds.builders import (
     DEFAULT_TIMEOUT,
     Builder,
@@ -94,6 +95,9 @@ class CodeBuildGpuBuilder(Builder):
 
     def __post_init__(self) -> None:
         """Check what does not depend on the store."""
+        check_arguments(type(self).__name__, security_groups=self.security_groups, log_retention=self.log_retention)
+        check_optional(type(self).__name__, fleet=self.fleet, vpc=self.vpc, vpc_subnets=self.vpc_subnets)
+        check_optional(type(self).__name__, gpu=self.gpu, encryption_key=self.encryption_key)
         minutes(self.timeout, "the timeout of CodeBuildGpuBuilder")
         minutes(self.queued_timeout, "the queued_timeout of CodeBuildGpuBuilder", least=5, most=MAX_QUEUED_MINUTES)
         _check_compute_type(self.compute_type)

@@ -14,6 +14,7 @@ from constructs import Construct
 
 from cdk_triton.errors import ConfigurationError
 from cdk_triton.hosting.acknowledgements import acknowledge_wildcard
+from cdk_triton.hosting.arguments import check_arguments, check_optional
 from cdk_triton.hosting.builds.builders import (
     DEFAULT_TIMEOUT,
     Builder,
@@ -68,6 +69,8 @@ class SageMakerProcessingBuilder(Builder):
 
     def __post_init__(self) -> None:
         """Check what does not depend on the store."""
+        check_arguments(type(self).__name__, volume=self.volume, security_groups=self.security_groups)
+        check_optional(type(self).__name__, vpc=self.vpc, vpc_subnets=self.vpc_subnets)
         minutes(self.timeout, "the timeout of SageMakerProcessingBuilder")
         _check_volume(self.volume)
         if self.instance_type is not None:

@@ -23,6 +23,7 @@ from constructs import Construct, IConstruct
 
 from cdk_triton.errors import ConfigurationError
 from cdk_triton.hosting.acknowledgements import acknowledge_wildcard, objects_as_imported
+from cdk_triton.hosting.arguments import check_arguments, check_optional
 from cdk_triton.hosting.endpoints.role_additions import allow_models
 from cdk_triton.hosting.endpoints.variant import TritonVariant
 from cdk_triton.hosting.literals import is_whole
@@ -68,6 +69,8 @@ class DataCapture:
 
     def __post_init__(self) -> None:
         """Refuse what CreateEndpointConfig would refuse, and what would keep nothing."""
+        check_arguments("DataCapture", bucket=self.bucket, prefix=self.prefix, inputs=self.inputs, outputs=self.outputs)
+        check_optional("DataCapture", encryption_key=self.encryption_key)
         share = self.sampling_percentage
         if not is_whole(share, 1, 100):
             raise ConfigurationError(

@@ -18,6 +18,7 @@ from aws_cdk import Duration
 from aws_cdk import aws_sagemaker as sagemaker
 
 from cdk_triton.errors import ConfigurationError
+from cdk_triton.hosting.arguments import check_arguments, check_optional
 from cdk_triton.hosting.literals import is_token, is_whole, literal_seconds
 from cdk_triton.sagemaker.limits import (
     MAX_ROLLBACK_ALARMS,
@@ -105,16 +106,13 @@ class DeploymentPolicy(ABC):
 
     def __post_init__(self) -> None:
         """Refuse what UpdateEndpoint would refuse."""
+        check_arguments(type(self).__name__, alarms=self.alarms)
         object.__setattr__(self, "alarms", tuple(self.alarms))
         check_alarms(self, self.alarms)
         self._check_seconds("maximum_time", self.maximum_time, MIN_UPDATE_SECONDS, MAX_UPDATE_SECONDS)
 
     def _check_part(self, name: str, part: Capacity) -> None:
-        if not isinstance(part, Capacity):
-            raise ConfigurationError(
-                f"{name} of {type(self).__name__} is {part!r}: use a share of the instances in percent, such as "
-                "Capacity(25), or their number, such as Capacity(instances=1)"
-            )
+        check_arguments(type(self).__name__, **{name: part})
         least, percent = self.least_percent, part.percent
         if percent is not None and not is_token(percent) and not least <= percent <= MAX_STEP_PERCENT:
             raise ConfigurationError(
@@ -349,6 +347,7 @@ class Rolling(DeploymentPolicy):
         """Refuse what UpdateEndpoint would refuse, or could never finish."""
         super().__post_init__()
         self._check_part("batch", self.batch)
+        check_optional("Rolling", rollback_batch=self.rollback_batch)
         self._check_waits(wait=(self.wait, _waits_between(self.batch)))
 
     @property

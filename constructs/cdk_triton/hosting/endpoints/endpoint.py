@@ -14,6 +14,7 @@ from aws_cdk.interfaces.aws_sagemaker import EndpointReference
 from constructs import Construct
 
 from cdk_triton.errors import ConfigurationError
+from cdk_triton.hosting.arguments import check_arguments, check_optional
 from cdk_triton.hosting.endpoints.data_capture import DataCapture, allow_capture, capture_property, warn_about_capture
 from cdk_triton.hosting.endpoints.deployment import DeploymentPolicy
 from cdk_triton.hosting.endpoints.endpoint_variant import EndpointVariant
@@ -97,6 +98,11 @@ class TritonEndpoint(Resource, VariantMetrics):
         parameters: str | None = None,
         metrics_config: MetricsConfig | None = None,
     ) -> None:
+        what = f"TritonEndpoint {id!r}"
+        check_arguments(what, scope=scope, id=id)
+        check_optional(what, model=model, variants=variants, shadow=shadow, deployment=deployment)
+        check_optional(what, encryption_key=encryption_key, data_capture=data_capture, metrics_config=metrics_config)
+        check_optional(what, endpoint_name=endpoint_name, parameters=parameters)
         self._variants = production_variants(model, variants)
         self._shadow = shadow
         if shadow is not None:
@@ -235,6 +241,7 @@ class TritonEndpoint(Resource, VariantMetrics):
         Raises:
             ConfigurationError: there is no such variant, or there are several and none is named.
         """
+        check_optional("variant()", variant_name=variant_name)
         known = ", ".join(self._in_service)
         if variant_name is None:
             if len(self._variants) > 1:
@@ -321,6 +328,8 @@ class TritonEndpoint(Resource, VariantMetrics):
                 there are none or more alarms than SageMaker watches, or one that is composite or names the endpoint by
                 an attribute.
         """
+        for alarm in alarms:
+            check_arguments("add_rollback_alarms()", alarm=alarm)
         self._updates.add_alarms(alarms)
 
     def notify_of_rollbacks(self, topic: sns.ITopic | None = None) -> sns.ITopic:
@@ -340,6 +349,7 @@ class TritonEndpoint(Resource, VariantMetrics):
         """
         from cdk_triton.hosting.endpoints.rollback_notice import notify_of_rollbacks
 
+        check_optional("notify_of_rollbacks()", topic=topic)
         name = require_name(self._endpoint.endpoint_name, self.node.path, "notices of rollbacks")
         return notify_of_rollbacks(self, self._endpoint, self._config, name, topic)
 

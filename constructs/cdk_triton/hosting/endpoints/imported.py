@@ -17,7 +17,9 @@ from aws_cdk import aws_sagemaker as sagemaker
 from aws_cdk.interfaces.aws_sagemaker import EndpointReference
 from constructs import Construct
 
+from cdk_triton._arguments import TEXT, check
 from cdk_triton.errors import ConfigurationError
+from cdk_triton.hosting.arguments import check_arguments
 from cdk_triton.hosting.endpoints.invoking import allow_invocation
 from cdk_triton.hosting.endpoints.variant import check_sagemaker_name
 from cdk_triton.hosting.store.layout import check_name
@@ -51,6 +53,7 @@ class ImportedEndpoint(Resource):
         endpoint_name: str,
         endpoint_arn: str | None = None,
     ) -> None:
+        check_arguments(f"ImportedEndpoint {id!r}", scope=scope, id=id)
         check_sagemaker_name(endpoint_name, "endpoint_name")
         if endpoint_arn is not None:
             _check_arn(endpoint_arn)
@@ -113,6 +116,7 @@ def _arn_of_name(scope: Construct, endpoint_name: str) -> str:
 
 
 def _check_arn(endpoint_arn: str) -> None:
+    check("endpoint_arn", endpoint_arn, TEXT)
     if not Token.is_unresolved(endpoint_arn) and not _ARN.fullmatch(endpoint_arn):
         raise ConfigurationError(
             f"endpoint_arn {endpoint_arn!r} names no endpoint: use one such as "

@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from aws_cdk import aws_iam as iam
 
 from cdk_triton.errors import ConfigurationError
+from cdk_triton.hosting.arguments import check_arguments, check_optional
 from cdk_triton.hosting.store.layout import target_model_pattern
 
 __all__ = ["allow_invocation"]
@@ -26,10 +27,10 @@ def allow_invocation(
     Raises:
         ConfigurationError: there is none, a name instead of a list, or one that the check refuses.
     """
+    check_arguments("grant_invoke()", grantee=grantee)
+    check_optional("grant_invoke()", target_models=ensembles)
     conditions = None
     if ensembles is not None:
-        if isinstance(ensembles, str):  # which is a sequence of names as well, of one letter each
-            raise ConfigurationError(f"target_models is {ensembles!r}: give a list of names, such as [{ensembles!r}]")
         if not ensembles:
             raise ConfigurationError("target_models is empty: name an ensemble, or leave it out to allow all")
         for name in ensembles:

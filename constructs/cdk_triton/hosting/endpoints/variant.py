@@ -10,7 +10,9 @@ from typing import Literal, get_args
 from aws_cdk import Duration, Size, SizeRoundingBehavior, Token
 from aws_cdk import aws_sagemaker as sagemaker
 
+from cdk_triton._arguments import TEXT, check
 from cdk_triton.errors import ConfigurationError
+from cdk_triton.hosting.arguments import check_arguments, check_optional
 from cdk_triton.hosting.literals import is_number, is_token, is_whole, literal_seconds
 from cdk_triton.hosting.models.model import ITritonModel
 from cdk_triton.sagemaker import instance_storage
@@ -73,11 +75,9 @@ class TritonVariant:
     def __post_init__(self) -> None:
         """Refuse what CreateEndpointConfig would refuse minutes later."""
         check_sagemaker_name(self.variant_name, "variant_name")
-        if not isinstance(self.model, ITritonModel):
-            raise ConfigurationError(
-                f"model of variant {self.variant_name} is a {type(self.model).__name__}: give a TritonModel or a "
-                "TritonMultiModel, which serve repositories"
-            )
+        what = f"variant {self.variant_name}"
+        check_arguments(what, model=self.model)
+        check_optional(what, volume_size=self.volume_size, routing_strategy=self.routing_strategy)
         count, weight = self.initial_instance_count, self.initial_weight
         if not is_whole(count, 1):
             raise ConfigurationError(
@@ -191,6 +191,7 @@ def check_sagemaker_name(name: str, what: str) -> None:
     Raises:
         ConfigurationError: it does.
     """
+    check(what, name, TEXT)
     if Token.is_unresolved(name):
         return
     if not re.fullmatch(NAME_PATTERN, name) or len(name) > MAX_NAME_LENGTH:

@@ -48,7 +48,6 @@ def production_variants(
         raise ConfigurationError(
             f"an endpoint has {len(found)} variants: SageMaker takes 1 to {MAX_PRODUCTION_VARIANTS}"
         )
-    _check_types(found)
     _check_names(found)
     weights = [variant.initial_weight for variant in found]
     if not any(is_token(weight) or weight > 0 for weight in weights):
@@ -65,7 +64,6 @@ def check_shadow(shadow: TritonVariant, production: Sequence[TritonVariant]) -> 
     Raises:
         ConfigurationError: it would.
     """
-    _check_types([shadow])
     if len(production) > 1:
         raise ConfigurationError(
             f"the endpoint has the shadow {shadow.variant_name} beside {len(production)} production variants: "
@@ -165,14 +163,6 @@ def warn_about_stacks(construct: IConstruct, variants: Sequence[TritonVariant]) 
                 f"the endpoint is in the stack {here.node.path}, and its model {model.node.path} in {there.node.path}: "
                 "a changed model has another name, and CloudFormation refuses to change what another stack imports, so "
                 "that every update will fail. Put both into one stack; callers may be anywhere",
-            )
-
-
-def _check_types(variants: Sequence[object]) -> None:
-    for each in variants:
-        if not isinstance(each, TritonVariant):
-            raise ConfigurationError(
-                f"a variant is a {type(each).__name__}: give a TritonVariant, such as TritonVariant(model=model)"
             )
 
 

@@ -13,6 +13,7 @@ from aws_cdk import aws_sagemaker as sagemaker
 from constructs import Construct
 
 from cdk_triton.errors import ConfigurationError
+from cdk_triton.hosting.arguments import check_arguments, check_optional
 from cdk_triton.hosting.builds.building import check_recipes
 from cdk_triton.hosting.findings import report
 from cdk_triton.hosting.images import container_image
@@ -89,6 +90,11 @@ class TritonMultiModel(Resource):
         network_isolation: bool = False,
         model_cache: bool = True,
     ) -> None:
+        what = f"TritonMultiModel {id!r}"
+        check_arguments(what, scope=scope, id=id, ensembles=ensembles, platform=platform)
+        check_arguments(what, network_isolation=network_isolation, model_cache=model_cache)
+        check_optional(what, store=store, environment=environment, role=role)
+        check_optional(what, vpc=vpc, vpc_subnets=vpc_subnets, security_groups=security_groups)
         super().__init__(scope, id)
         if not ensembles:
             raise ConfigurationError(
@@ -178,6 +184,7 @@ class TritonMultiModel(Resource):
         Raises:
             ConfigurationError: there is no such ensemble.
         """
+        check_arguments("target_model()", ensemble=ensemble)
         if ensemble not in self.target_models:
             raise ConfigurationError(
                 f"{self.node.path} has no ensemble {ensemble!r}: use one of {', '.join(self.target_models)}"

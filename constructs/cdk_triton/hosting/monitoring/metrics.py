@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 from aws_cdk import Duration
 
+from cdk_triton.hosting.arguments import check_arguments, check_optional
 from cdk_triton.hosting.endpoints.variant import check_sagemaker_name
 
 if TYPE_CHECKING:  # takes a while: for endpoints whose metrics are asked for
@@ -58,6 +59,8 @@ class VariantMetrics:
             statistic: as CloudWatch writes it, such as `Sum` or `p99`.
             period: of one datapoint; by default a minute.
         """
+        check_arguments("metric()", metric_name=metric_name, namespace=namespace, statistic=statistic)
+        check_optional("metric()", period=period)
         from aws_cdk import aws_cloudwatch as cloudwatch
 
         return cloudwatch.Metric(

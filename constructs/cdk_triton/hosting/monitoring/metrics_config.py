@@ -6,6 +6,8 @@ from dataclasses import dataclass
 
 from aws_cdk import aws_sagemaker as sagemaker
 
+from cdk_triton.hosting.arguments import check_arguments
+
 __all__ = ["MetricsConfig"]
 
 
@@ -30,6 +32,14 @@ class MetricsConfig:
 
     detailed_observability: bool = True
     enhanced_metrics: bool = False
+
+    def __post_init__(self) -> None:
+        """Refuse what is neither true nor false."""
+        check_arguments(
+            "MetricsConfig",
+            detailed_observability=self.detailed_observability,
+            enhanced_metrics=self.enhanced_metrics,
+        )
 
     def rendered(self) -> sagemaker.CfnEndpointConfig.MetricsConfigProperty:
         """As an endpoint configuration writes it."""

@@ -14,11 +14,13 @@ from aws_cdk import aws_sns as sns
 from constructs import Construct
 
 from cdk_triton.errors import ConfigurationError
+from cdk_triton.hosting.arguments import check_arguments, check_optional
 from cdk_triton.hosting.endpoints.endpoint_variant import EndpointVariant
 from cdk_triton.hosting.monitoring import RUNBOOK
 from cdk_triton.hosting.monitoring.alarms import RULES, AlarmThresholds, add_alarms, threshold
 from cdk_triton.hosting.monitoring.dashboard import COLUMNS, section
-from cdk_triton.hosting.monitoring.log_retention import DAYS, LogRetention, log_group_name
+from cdk_triton.hosting.monitoring.log_retention import LogRetention, log_group_name
+from cdk_triton.hosting.named import Named
 
 __all__ = ["EndpointMonitoring"]
 
@@ -28,7 +30,8 @@ class EndpointMonitoring(Construct):
 
     Attributes:
         dashboard: one for the endpoint, with a section per variant.
-        alarms: by the variant's name, then by the alarm's. A shadow variant has none: nobody gets its answers.
+        alarms: by the variant's name, then by the alarm's; another name is a ConfigurationError. A shadow variant has
+            none: nobody gets its answers.
 
     Args:
         scope: the endpoint.
@@ -55,19 +58,19 @@ class EndpointMonitoring(Construct):
         log_retention: logs.RetentionDays = logs.RetentionDays.THREE_MONTHS,
         runbook: str = RUNBOOK,
     ) -> None:
+        check_arguments("monitor()", log_retention=log_retention, runbook=runbook)
+        check_optional("monitor()", topic=topic, thresholds=thresholds)
         if not runbook or "#" in runbook:
             raise ConfigurationError(
                 f"runbook is {runbook!r}: use the address of a page, to which '#' and the alarm's name are added"
             )
-        if log_retention not in {*DAYS, logs.RetentionDays.INFINITE}:
-            raise ConfigurationError(
-                f"log_retention is {log_retention!r}, and CloudWatch Logs keeps logs for certain numbers of days only: "
-                "use one of aws_logs.RetentionDays, such as RetentionDays.THREE_MONTHS"
-            )
         super().__init__(scope, id)
         limits = AlarmThresholds() if thresholds is None else thresholds
         self.alarms: Mapping[str, Mapping[str, cloudwatch.Alarm]] = MappingProxyType(
-            {each.variant.variant_name: MappingProxyType(add_alarms(each, limits, runbook)) for each in variants}
+            Named(
+                "there are no alarms of a variant",
+                {each.variant.variant_name: _alarms(each, limits, runbook) for each in variants},
+            )
         )
         if topic is not None:
             # A topic whose policy says anything, such as that it wants TLS, has no default policy that lets alarms in.
@@ -87,3 +90,8 @@ class EndpointMonitoring(Construct):
                 self.dashboard.add_widgets(*row)
         if log_retention is not logs.RetentionDays.INFINITE:
             LogRetention(self, "LogRetention", log_group_name=group, retention=log_retention)
+
+
+def _alarms(variant: EndpointVariant, limits: AlarmThresholds, runbook: str) -> Mapping[str, cloudwatch.Alarm]:
+    alarms = add_alarms(variant, limits, runbook)
+    return MappingProxyType(Named(f"variant {variant.variant.variant_name} has no alarm", alarms))

@@ -8,14 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from aws_cdk import Annotations, Aspects, Duration, Stack, TimeZone
+from aws_cdk import Annotations, Aspects, Duration, TimeZone
 from aws_cdk import aws_applicationautoscaling as autoscaling
 from aws_cdk import aws_cloudwatch as cloudwatch
-from aws_cdk import aws_iam as iam
 from aws_cdk import aws_sagemaker as sagemaker
 from constructs import Construct
 
 from cdk_triton.errors import ConfigurationError
+from cdk_triton.hosting.arguments import check_arguments, check_optional
 from cdk_triton.hosting.endpoints.variant import TritonVariant
 from cdk_triton.hosting.monitoring.metrics import INSTANCES, VariantMetrics
 from cdk_triton.hosting.scaling.checks import (
@@ -25,6 +25,7 @@ from cdk_triton.hosting.scaling.checks import (
     check_percent,
     check_scheduled,
 )
+from cdk_triton.hosting.scaling.service_linked_role import service_linked_role
 from cdk_triton.hosting.scaling.steps import check_steps, set_scale_in_cooldown
 
 __all__ = ["ScalableInstanceCount"]
@@ -97,7 +98,7 @@ class ScalableInstanceCount(Construct):
             resource_id=f"endpoint/{endpoint.attr_endpoint_name}/variant/{variant.variant_name}",
             min_capacity=min_capacity,
             max_capacity=max_capacity,
-            role=_service_linked_role(self),
+            role=service_linked_role(self),
         )
         target = self.scalable_target.node.default_child
         assert target is not None  # noqa: S101  the CDK's construct has one
@@ -302,6 +303,8 @@ class ScalableInstanceCount(Construct):
                 zone, or the name is taken.
         """
         what = f"schedule {id!r} of variant {self._variant.variant_name}"
+        check_arguments(what, id=id, schedule=schedule)
+        check_optional(what, time_zone=time_zone)
         if id in self._scheduled:
             raise ConfigurationError(
                 f"variant {self._variant.variant_name} has two schedules called {id!r}: give each a name of its own"
@@ -348,6 +351,10 @@ class ScalableInstanceCount(Construct):
         Raises:
             ConfigurationError: there are too few or too many steps, or none changes anything.
         """
+        what = f"policy {id!r}"
+        check_arguments(what, id=id, metric=metric, scaling_steps=scaling_steps)
+        check_optional(what, evaluation_periods=evaluation_periods, datapoints_to_alarm=datapoints_to_alarm)
+        check_optional(what, scale_in_cooldown=scale_in_cooldown, scale_out_cooldown=scale_out_cooldown)
         check_steps(f"policy {id!r} of variant {self._variant.variant_name}", scaling_steps)
         policy = self.scalable_target.scale_on_metric(
             id,
@@ -402,6 +409,10 @@ class ScalableInstanceCount(Construct):
         Application Auto Scaling takes several of them where each has another metric ("Target tracking scaling
         policies").
         """
+        check_arguments(f"the policy on {what}", id=policy_id)
+        check_optional(
+            f"policy {policy_id!r}", scale_in_cooldown=scale_in_cooldown, scale_out_cooldown=scale_out_cooldown
+        )
         if what in self._tracked:
             raise ConfigurationError(
                 f"variant {self._variant.variant_name} scales on {what} already: one policy can follow a metric, leave "
@@ -417,22 +428,6 @@ class ScalableInstanceCount(Construct):
         )
         self._tracked.add(what)
         return policy
-
-
-def _service_linked_role(scope: Construct) -> iam.IRole:
-    """The role of Application Auto Scaling for SageMaker.
-
-    The service makes it in every account when the first variant is registered, and uses no other (Application Auto
-    Scaling user guide, "Amazon SageMaker AI and Application Auto Scaling"); without it the CDK would make a role that
-    nobody uses.
-    """
-    arn = Stack.of(scope).format_arn(
-        service="iam",
-        region="",
-        resource="role/aws-service-role/sagemaker.application-autoscaling.amazonaws.com",
-        resource_name="AWSServiceRoleForApplicationAutoScaling_SageMakerEndpoint",
-    )
-    return iam.Role.from_role_arn(scope, "ServiceLinkedRole", arn, mutable=False)
 
 
 def _cooldown(given: Duration | None, seconds: int) -> Duration:

@@ -9,6 +9,7 @@ from aws_cdk import aws_s3 as s3
 from constructs import IConstruct
 
 from cdk_triton.hosting.acknowledgements import acknowledge_wildcard
+from cdk_triton.hosting.arguments import check_arguments
 from cdk_triton.hosting.permissions import allow
 from cdk_triton.hosting.store.layout import ARTIFACTS_PREFIX
 
@@ -28,6 +29,10 @@ class ImportedArtifactStore:
     """
 
     bucket: s3.IBucket
+
+    def __post_init__(self) -> None:
+        """Refuse what is no bucket."""
+        check_arguments("ImportedArtifactStore", bucket=self.bucket)
 
 
 def grant_read_of_artifacts(bucket: s3.IBucket, grantee: iam.IGrantable) -> iam.Grant:

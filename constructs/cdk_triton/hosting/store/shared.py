@@ -18,6 +18,7 @@ from constructs import Construct
 from cdk_triton.artifacts import S3File
 from cdk_triton.errors import ConfigurationError
 from cdk_triton.hosting.acknowledgements import acknowledge_wildcard
+from cdk_triton.hosting.arguments import check_arguments, check_optional
 from cdk_triton.hosting.builds.builders import Builder
 from cdk_triton.hosting.builds.choosing import NAMES, BuilderChoice
 from cdk_triton.hosting.builds.grants import allow_inputs, allow_pull
@@ -65,6 +66,8 @@ class SharedArtifactStore(Construct):
         builders: Sequence[Builder] | None = None,
         encrypted: bool = False,
     ) -> None:
+        check_arguments(f"SharedArtifactStore {id!r}", scope=scope, id=id, exports=exports, encrypted=encrypted)
+        check_optional(f"SharedArtifactStore {id!r}", builders=builders)
         super().__init__(scope, id)
         prefix = _checked(exports)
 

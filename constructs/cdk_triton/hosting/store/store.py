@@ -18,6 +18,7 @@ from constructs import Construct, IConstruct
 from cdk_triton.artifacts import S3File
 from cdk_triton.errors import ConfigurationError
 from cdk_triton.hosting.acknowledgements import acknowledge_nist, acknowledge_wildcard
+from cdk_triton.hosting.arguments import check_arguments, check_optional
 from cdk_triton.hosting.builds.builders import Builder
 from cdk_triton.hosting.builds.services import BuildServices
 from cdk_triton.hosting.models.assets import ASSET_PREFIX
@@ -130,6 +131,10 @@ class TritonArtifactStore(Construct):
         promotes_from: ImportedArtifactStore | None = None,
         exports: str | None = None,
     ) -> None:
+        what = f"TritonArtifactStore {id!r}"
+        check_arguments(what, scope=scope, id=id)
+        check_optional(what, builders=builders, encryption_key=encryption_key)
+        check_optional(what, access_logs_bucket=access_logs_bucket, promotes_from=promotes_from, exports=exports)
         super().__init__(scope, id)
         if promotes_from is not None and builders:
             raise ConfigurationError(
@@ -220,6 +225,7 @@ class TritonArtifactStore(Construct):
 
         A store of another account promotes from this one if that account may read: `iam.AccountPrincipal(account)`.
         """
+        check_arguments("grant_read()", grantee=grantee)
         return grant_read_of_artifacts(self.bucket, grantee)
 
     def require_assets_of(self, scope: Construct, bucket_name: str) -> None:

@@ -1,0 +1,30 @@
+"""Things that a user asks for by name."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Generic, NoReturn, TypeVar
+
+from cdk_triton.errors import ConfigurationError
+from cdk_triton.sagemaker._suggest import did_you_mean, in_words
+
+__all__ = ["Named"]
+
+Thing = TypeVar("Thing")
+
+
+class Named(dict[str, Thing], Generic[Thing]):
+    """A dictionary that says which names it has where somebody asks for another; `get` and `in` are as ever.
+
+    Args:
+        lack: begins that sentence: "variant AllTraffic has no alarm".
+        things: what it has.
+    """
+
+    def __init__(self, lack: str, things: Mapping[str, Thing]) -> None:
+        super().__init__(things)
+        self._lack = lack
+
+    def __missing__(self, name: object) -> NoReturn:
+        mend = f"use {in_words(self)}" if self else "there is none"
+        raise ConfigurationError(f"{self._lack} {name!r}{did_you_mean(str(name), self)}: {mend}")
