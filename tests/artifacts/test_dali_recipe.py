@@ -190,7 +190,7 @@ def test_a_file_that_the_configuration_names_is_served(read: Read) -> None:
         ({"pipeline": "../dali.py"}, "must be the path of a file in the directory of the model 'preprocess'"),
         ({"pipeline": "1/model.dali"}, "must be a Python file, such as '1/dali.py'"),
         ({"version": 0}, "version of DaliPipeline.'preprocess'. is 0 and must be a whole number from 1"),
-        ({"serialize": "yes"}, "serialize of DaliPipeline.'preprocess'. is 'yes' and must be True or False"),
+        ({"serialize": "yes"}, "serialize of DaliPipeline.'preprocess'. is 'yes', a str: write True or False"),
     ],
 )
 def test_values_that_no_repository_could_mend(arguments: dict[str, object], said: str) -> None:

@@ -191,7 +191,7 @@ class TestThroughTheStartScript:
             {"default_model_name": 1}, "default_model_name is 1, an int: write a name in quotes", id="no name"
         ),
         pytest.param({"additional_models": {"a": 1}}, "additional_models is a dict: use a list of names", id="a dict"),
-        pytest.param({"extra": {"X": 1}}, "the value of X in extra is a text, got 1", id="no text"),
+        pytest.param({"extra": {"X": 1}}, "the value of X in extra is 1, an int: write it as text", id="no text"),
     ],
 )
 def test_a_value_that_cannot_work_is_refused(arguments: dict[str, object], message: str) -> None:

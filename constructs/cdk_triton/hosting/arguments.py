@@ -192,7 +192,6 @@ _TEXTS: Final = (
     "namespace",
     "parameters",
     "prefix",
-    "routing_strategy",
     "runbook",
     "statistic",
     "variant_name",

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Final, Literal
 
-from cdk_triton._arguments import FLAG, check, one, several
+from cdk_triton._arguments import FLAG, TEXT, check, one, several
 from cdk_triton.errors import ConfigurationError
 from cdk_triton.triton.secrets import looks_secret, secret_refusal
 
@@ -310,8 +310,7 @@ class ContainerEnvironment:
                 )
             if why := looks_secret(name, str(value)):
                 raise ConfigurationError(secret_refusal(name, why))
-            if not isinstance(value, str):
-                raise ConfigurationError(f"the value of {name} in extra is a text, got {value!r}; write it as a text")
+            check(f"the value of {name} in extra", value, TEXT)
 
 
 ENVIRONMENT: Final = one(

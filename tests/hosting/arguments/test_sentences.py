@@ -244,7 +244,7 @@ SENTENCES: list[tuple[Callable[[Any], object], str]] = [
     ),
     (
         lambda g: g.count.scale_on_schedule("P", schedule="cron(0 6 * * ? *)", min_capacity=2),
-        "schedule of schedule 'P' of variant AllTraffic is 'cron(0 6 * * ? *)', a str: use a Schedule of "
+        "schedule of scale_on_schedule('P') is 'cron(0 6 * * ? *)', a str: use a Schedule of "
         "aws_applicationautoscaling, such as Schedule.cron(hour='6', minute='0')",
     ),
     (

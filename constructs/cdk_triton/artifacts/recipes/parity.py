@@ -49,6 +49,10 @@ class Tolerance:
             object.__setattr__(self, name, float(value))  # 0 and 0.0 are one tolerance, and one artifact key
 
 
+_TOLERANCE: Final = one(
+    lambda value: isinstance(value, Tolerance), "write Tolerance(absolute=…, relative=…), or leave it out"
+)
+
 TOLERANCES: Final[Mapping[str, Tolerance]] = MappingProxyType(
     {
         "fp32": Tolerance(1e-3, 5e-3),
@@ -90,10 +94,8 @@ class Parity:
     def __post_init__(self) -> None:
         """Check the values."""
         whole_number(self.seed, "the seed of a Parity", 0, _INT32_MAX)
-        if self.tolerance is not None and not isinstance(self.tolerance, Tolerance):
-            raise ConfigurationError(
-                f"the tolerance of a Parity is {self.tolerance!r}: write Tolerance(absolute=…, relative=…)"
-            )
+        if self.tolerance is not None:
+            check("the tolerance of a Parity", self.tolerance, _TOLERANCE)
         check("the ranges of a Parity", self.ranges, _RANGES)
         for name, bounds in self.ranges.items():
             literal(name, "the name of an input of a Parity")

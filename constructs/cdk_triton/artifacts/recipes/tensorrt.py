@@ -31,6 +31,7 @@ from dataclasses import dataclass, field
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Final, Literal, get_args
 
+from cdk_triton._arguments import check, one
 from cdk_triton.artifacts.recipes.parity import Parity
 from cdk_triton.artifacts.recipes.plan_checks import (
     PLAN_NAME,
@@ -55,7 +56,6 @@ from cdk_triton.artifacts.recipes.profiles import (
 from cdk_triton.artifacts.recipes.s3_file import S3File
 from cdk_triton.artifacts.recipes.trtexec import major_version
 from cdk_triton.artifacts.recipes.values import model_of, one_of, path_in_model, whole_number
-from cdk_triton.errors import ConfigurationError
 from cdk_triton.triton.contents.onnx_file import OnnxFile
 from cdk_triton.triton.contents.onnx_types import NetworkTypes, network_types
 from cdk_triton.triton.plans import Profile, configured_profile, open_shape
@@ -69,6 +69,8 @@ if TYPE_CHECKING:
 __all__ = ["HardwareCompatibility", "TensorRTPlan"]
 
 HardwareCompatibility = Literal["ampere+", "same_compute_capability"]
+
+_PARITY: Final = one(lambda value: isinstance(value, Parity), "write Parity(…), or None for no comparison")
 
 _S3_NAME: Final = "model.onnx"
 _TRTEXEC_NAMES: Final = {"ampere+": "ampere+", "same_compute_capability": "sameComputeCapability"}
@@ -134,8 +136,8 @@ class TensorRTPlan:
         if self.hardware_compatibility is not None:
             words = get_args(HardwareCompatibility)
             one_of(self.hardware_compatibility, f"hardware_compatibility of {self}", words)
-        if self.parity is not None and not isinstance(self.parity, Parity):
-            raise ConfigurationError(f"parity of {self} is {self.parity!r}: write Parity(…), or None for no comparison")
+        if self.parity is not None:
+            check(f"parity of {self}", self.parity, _PARITY)
 
     def __str__(self) -> str:
         return f"TensorRTPlan({self.model!r})"

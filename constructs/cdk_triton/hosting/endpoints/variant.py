@@ -77,7 +77,7 @@ class TritonVariant:
         check_sagemaker_name(self.variant_name, "variant_name")
         what = f"variant {self.variant_name}"
         check_arguments(what, model=self.model)
-        check_optional(what, volume_size=self.volume_size, routing_strategy=self.routing_strategy)
+        check_optional(what, volume_size=self.volume_size)
         count, weight = self.initial_instance_count, self.initial_weight
         if not is_whole(count, 1):
             raise ConfigurationError(
@@ -123,11 +123,12 @@ class TritonVariant:
 
     def _check_routing_strategy(self) -> None:
         strategy, known = self.routing_strategy, get_args(RoutingStrategy)
-        if strategy is not None and strategy not in known and not Token.is_unresolved(strategy):
-            raise ConfigurationError(
-                f"routing_strategy of variant {self.variant_name} is {strategy!r}: use {' or '.join(known)}, or leave "
-                "it out for SageMaker's default"
-            )
+        if strategy is None or (isinstance(strategy, str) and (strategy in known or Token.is_unresolved(strategy))):
+            return
+        raise ConfigurationError(
+            f"routing_strategy of variant {self.variant_name} is {strategy!r}: use {' or '.join(known)}, or leave it "
+            "out for SageMaker's default"
+        )
 
 
 def production_variant(variant: TritonVariant) -> sagemaker.CfnEndpointConfig.ProductionVariantProperty:

@@ -303,8 +303,8 @@ class ScalableInstanceCount(Construct):
                 zone, or the name is taken.
         """
         what = f"schedule {id!r} of variant {self._variant.variant_name}"
-        check_arguments(what, id=id, schedule=schedule)
-        check_optional(what, time_zone=time_zone)
+        check_arguments(f"scale_on_schedule({id!r})", id=id, schedule=schedule)
+        check_optional(f"scale_on_schedule({id!r})", time_zone=time_zone)
         if id in self._scheduled:
             raise ConfigurationError(
                 f"variant {self._variant.variant_name} has two schedules called {id!r}: give each a name of its own"
