@@ -8,28 +8,46 @@ are computed from the very texts that the policies contain.
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from typing import Any
 
 from aws_cdk import Acknowledgment, Stack, Validations
 from aws_cdk import aws_s3 as s3
 from constructs import IConstruct
 
-__all__ = ["acknowledge", "acknowledge_nist", "acknowledge_wildcard", "objects_as_imported"]
+__all__ = ["acknowledge", "acknowledge_nist", "acknowledge_wildcards", "objects_as_imported"]
 
 
-def acknowledge(construct: IConstruct, rule: str, reason: str) -> None:
-    """Acknowledge a rule of AwsSolutions, such as `SF1`, for a construct and everything below it."""
-    Validations.of(construct).acknowledge(Acknowledgment(id=f"AwsSolutions-{rule}", reason=reason))
+def acknowledge(construct: IConstruct, reasons: Mapping[str, str]) -> None:
+    """Acknowledge rules of AwsSolutions, such as `SF1`, for a construct and everything below it.
+
+    Args:
+        construct: the construct.
+        reasons: by rule.
+    """
+    _acknowledge(construct, "AwsSolutions", reasons)
 
 
-def acknowledge_nist(construct: IConstruct, rule: str, reason: str) -> None:
-    """Acknowledge a rule of NIST 800-53 R5, such as `LambdaDLQ`, for a construct and everything below it."""
-    Validations.of(construct).acknowledge(Acknowledgment(id=f"NIST.800.53.R5-{rule}", reason=reason))
+def acknowledge_nist(construct: IConstruct, reasons: Mapping[str, str]) -> None:
+    """Acknowledge rules of NIST 800-53 R5, such as `LambdaDLQ`, for a construct and everything below it.
+
+    Args:
+        construct: the construct.
+        reasons: by rule.
+    """
+    _acknowledge(construct, "NIST.800.53.R5", reasons)
 
 
-def acknowledge_wildcard(construct: IConstruct, resource: str, reason: str) -> None:
-    """Acknowledge that the policies below a construct allow this resource, an ARN with a wildcard."""
-    acknowledge(construct, f"IAM5[Resource::{_printed(Stack.of(construct).resolve(resource))}]", reason)
+def acknowledge_wildcards(construct: IConstruct, reasons: Mapping[str, str]) -> None:
+    """Acknowledge that the policies below a construct allow resources with wildcards.
+
+    Args:
+        construct: the construct.
+        reasons: by ARN.
+    """
+    resources = Stack.of(construct).resolve(list(reasons))
+    printed = (f"IAM5[Resource::{_printed(resource)}]" for resource in resources)
+    acknowledge(construct, dict(zip(printed, reasons.values(), strict=True)))
 
 
 def objects_as_imported(scope: IConstruct, bucket: s3.IBucket, pattern: str) -> str:
@@ -42,6 +60,11 @@ def objects_as_imported(scope: IConstruct, bucket: s3.IBucket, pattern: str) -> 
     if isinstance(bucket, s3.Bucket) and bucket.stack is not Stack.of(scope):
         arn = bucket.stack.export_value(arn)
     return f"{arn}/{pattern}"
+
+
+def _acknowledge(construct: IConstruct, pack: str, reasons: Mapping[str, str]) -> None:
+    acknowledgements = [Acknowledgment(id=f"{pack}-{rule}", reason=reason) for rule, reason in reasons.items()]
+    Validations.of(construct).acknowledge(*acknowledgements)
 
 
 def _printed(value: Any) -> str:

@@ -18,7 +18,7 @@ from aws_cdk import aws_sagemaker as sagemaker
 from constructs import Construct, IDependable
 
 from cdk_triton.errors import ConfigurationError
-from cdk_triton.hosting.acknowledgements import acknowledge_wildcard
+from cdk_triton.hosting.acknowledgements import acknowledge_wildcards
 from cdk_triton.hosting.permissions import allow
 
 __all__ = [
@@ -181,11 +181,8 @@ def network_statements(
 
 def acknowledge_network(policies: Construct) -> None:
     """Acknowledge the wildcard of `network_statements` for the policies below a construct."""
-    acknowledge_wildcard(
-        policies,
-        _interfaces(policies),
-        "A network interface has no name before it is made; its subnets are given.",
-    )
+    reason = "A network interface has no name before it is made; its subnets are given."
+    acknowledge_wildcards(policies, {_interfaces(policies): reason})
 
 
 def allow_network(role: iam.Role, place: Network, *, permission: Sequence[str], authorized: str | None = None) -> None:

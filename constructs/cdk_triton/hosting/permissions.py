@@ -10,10 +10,9 @@ CDK's grants write inline policies. So where an L2 of CDK would grant something 
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable, Sequence
-from weakref import WeakKeyDictionary
 
-from aws_cdk import Stack
 from aws_cdk import aws_iam as iam
 from constructs import Construct
 
@@ -24,21 +23,18 @@ __all__ = ["allow", "inline_policy"]
 MAX_CHARACTERS = 6144
 """Of a managed policy, without whitespace ("IAM and AWS STS quotas"). A role takes ten of them."""
 
-TOKEN_CHARACTERS = 100
-"""What a reference is taken to grow by when it becomes an ARN: generated names have up to 64 characters."""
+TOKEN_CHARACTERS = 150
+"""What a reference is taken to be long: the ARN of a state machine, whose generated name has up to 80 characters."""
 
-
-_filled: WeakKeyDictionary[iam.ManagedPolicy, int] = WeakKeyDictionary()
-"""Characters that each policy has."""
+_TOKEN = re.compile(r"[$#]\{Token\[[^]]*\]\}")
 
 
 def allow(role: iam.Role, *statements: iam.PolicyStatement) -> None:
     """Allow a role something, by its managed policy `Permissions`; when that is full, by `Permissions2` and so on."""
-    for statement in statements:
-        added = _characters(role, statement)
-        policy = _policy_with_room(role, added)
-        policy.add_statements(statement)
-        _filled[policy] = _filled.get(policy, 0) + added
+    policy = role.node.try_find_child("Permissions")
+    if not isinstance(policy, _Permissions):
+        policy = _Permissions(role)
+    policy.allow(statements)
 
 
 def inline_policy(
@@ -52,18 +48,37 @@ def inline_policy(
     for role in roles:
         role.attach_inline_policy(policy)  # and not `roles=`, which asks no role
     acknowledge_nist(
-        policy, "IAMNoInlinePolicy", "Of all policies, CDK leaves only an inline one out where a role asks it."
+        policy, {"IAMNoInlinePolicy": "Of all policies, CDK leaves only an inline one out where a role asks it."}
     )
     return policy
 
 
-def _policy_with_room(role: iam.Role, added: int) -> iam.ManagedPolicy:
-    policies = [child for child in role.node.children if isinstance(child, iam.ManagedPolicy)]
-    if policies and _filled.get(policies[-1], 0) + added <= MAX_CHARACTERS:
-        return policies[-1]
-    return iam.ManagedPolicy(role, f"Permissions{len(policies) + 1 if policies else ''}", roles=[role])
+class _Permissions(iam.ManagedPolicy):
+    """The first policy of a role, which knows the others and how full the last of them is."""
+
+    def __init__(self, role: iam.Role) -> None:
+        super().__init__(role, "Permissions", roles=[role])
+        self._role = role
+        self._policies: list[iam.ManagedPolicy] = [self]
+        self._characters = 0
+
+    def allow(self, statements: Iterable[iam.PolicyStatement]) -> None:
+        """Add statements, as many at a time as fit."""
+        fitting: list[iam.PolicyStatement] = []
+        for statement in statements:
+            characters = _characters(statement)
+            if self._characters and self._characters + characters > MAX_CHARACTERS:
+                self._policies[-1].add_statements(*fitting)
+                self._policies.append(
+                    iam.ManagedPolicy(self._role, f"Permissions{len(self._policies) + 1}", roles=[self._role])
+                )
+                self._characters, fitting = 0, []
+            self._characters += characters
+            fitting.append(statement)
+        self._policies[-1].add_statements(*fitting)
 
 
-def _characters(role: iam.Role, statement: iam.PolicyStatement) -> int:
-    text = json.dumps(Stack.of(role).resolve(statement.to_json()), separators=(",", ":"))
-    return len(text) + TOKEN_CHARACTERS * (text.count('"Ref":') + text.count('"Fn::GetAtt":') + text.count("${"))
+def _characters(statement: iam.PolicyStatement) -> int:
+    """How long a statement will be: what its references stand for is not known here."""
+    text = json.dumps(statement.to_json(), separators=(",", ":"))
+    return len(_TOKEN.sub("x" * TOKEN_CHARACTERS, text))

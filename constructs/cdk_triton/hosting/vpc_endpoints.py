@@ -189,7 +189,6 @@ def _endpoints_group(vpc: ec2.IVpc) -> ec2.SecurityGroup:
     group = ec2.SecurityGroup(scope, f"{vpc.node.id}TritonEndpoints", vpc=vpc, description=description)
     group.add_ingress_rule(ec2.Peer.ipv4(vpc.vpc_cidr_block), ec2.Port.tcp(443), "from within the VPC")
     reason = "Only the VPC's own addresses, on port 443; cdk-nag cannot read a CIDR by reference."
-    acknowledge(group, "EC23", reason)
-    for rule in ("EC2RestrictedCommonPorts", "EC2RestrictedSSH"):
-        acknowledge_nist(group, rule, reason)
+    acknowledge(group, {"EC23": reason})
+    acknowledge_nist(group, dict.fromkeys(("EC2RestrictedCommonPorts", "EC2RestrictedSSH"), reason))
     return group

@@ -19,7 +19,7 @@ from constructs import Construct
 
 from cdk_triton._arguments import check
 from cdk_triton.errors import ConfigurationError
-from cdk_triton.hosting.acknowledgements import acknowledge_wildcard
+from cdk_triton.hosting.acknowledgements import acknowledge_wildcards
 from cdk_triton.hosting.literals import DURATION
 from cdk_triton.hosting.network import Network
 from cdk_triton.hosting.permissions import allow
@@ -104,11 +104,8 @@ def build_role(scope: Construct, service: str) -> iam.Role:
         description=f"cdk-triton: what the builds of {scope.node.path} may do",
     )
     allow(role, iam.PolicyStatement(actions=["ecr:GetAuthorizationToken"], resources=["*"]))
-    acknowledge_wildcard(
-        role,
-        "*",
-        "ecr:GetAuthorizationToken, cloudwatch:PutMetricData and the ec2:Describe actions know no resources.",
-    )
+    reason = "ecr:GetAuthorizationToken, cloudwatch:PutMetricData and the ec2:Describe actions know no resources."
+    acknowledge_wildcards(role, {"*": reason})
     return role
 
 
@@ -126,27 +123,21 @@ def allow_staging(role: iam.Role, bucket: s3.IBucket, *, read: Sequence[str], of
         read: the actions that the service needs to read an object.
         of_bucket: those that it needs on the bucket itself.
     """
-    inputs, outputs = (f"{layout.STAGING_PREFIX}*/{part}/*" for part in ("in", "out"))
-    allow(
-        role,
-        iam.PolicyStatement(actions=list(read), resources=[bucket.arn_for_objects(inputs)]),
-        iam.PolicyStatement(
-            actions=["s3:AbortMultipartUpload", "s3:PutObject"], resources=[bucket.arn_for_objects(outputs)]
-        ),
+    inputs, outputs = (bucket.arn_for_objects(f"{layout.STAGING_PREFIX}*/{part}/*") for part in ("in", "out"))
+    statements = [
+        iam.PolicyStatement(actions=list(read), resources=[inputs]),
+        iam.PolicyStatement(actions=["s3:AbortMultipartUpload", "s3:PutObject"], resources=[outputs]),
         iam.PolicyStatement(
             actions=["s3:ListBucket"],
             resources=[bucket.bucket_arn],
             # Processing lists `…/in`, CodeBuild `…/in/`.
             conditions={"StringLike": {"s3:prefix": f"{layout.STAGING_PREFIX}*/in*"}},
         ),
-    )
+    ]
     if of_bucket:
-        allow(role, iam.PolicyStatement(actions=list(of_bucket), resources=[bucket.bucket_arn]))
+        statements.append(iam.PolicyStatement(actions=list(of_bucket), resources=[bucket.bucket_arn]))
+    allow(role, *statements)
     if bucket.encryption_key is not None:
         allow_key(role, bucket.encryption_key)
-    for keys in (inputs, outputs):
-        acknowledge_wildcard(
-            role,
-            bucket.arn_for_objects(keys),
-            "A build gets its id when it starts, so that its folder is not known before.",
-        )
+    reason = "A build gets its id when it starts, so that its folder is not known before."
+    acknowledge_wildcards(role, dict.fromkeys((inputs, outputs), reason))

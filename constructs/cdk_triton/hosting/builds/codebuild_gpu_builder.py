@@ -212,9 +212,8 @@ class CodeBuildGpuBuilder(Builder):
         )
         # CodeBuild looks for the rights to a VPC when the project is made.
         project.node.add_dependency(role)
-        acknowledge(
-            project, "CB5", "A build runs in the image that serves: a plan loads in the TensorRT that built it."
-        )
+        reason = "A build runs in the image that serves: a plan loads in the TensorRT that built it."
+        acknowledge(project, {"CB5": reason})
         return project
 
 

@@ -71,6 +71,5 @@ def _allow(
 ) -> None:
     statement = iam.PolicyStatement(actions=list(actions), resources=list(resources))
     policy = iam.Policy(scope, id, statements=[statement], roles=[role])
-    acknowledge_nist(
-        policy, "IAMNoInlinePolicy", "A role takes ten managed policies, and each such model adds one of these."
-    )
+    reason = "A role takes ten managed policies, and each such model adds one of these."
+    acknowledge_nist(policy, {"IAMNoInlinePolicy": reason})

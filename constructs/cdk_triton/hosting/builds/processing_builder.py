@@ -13,7 +13,7 @@ from aws_cdk import aws_s3 as s3
 from constructs import Construct
 
 from cdk_triton.errors import ConfigurationError
-from cdk_triton.hosting.acknowledgements import acknowledge_wildcard
+from cdk_triton.hosting.acknowledgements import acknowledge_wildcards
 from cdk_triton.hosting.arguments import check_arguments, check_optional
 from cdk_triton.hosting.builds.builders import (
     DEFAULT_TIMEOUT,
@@ -105,12 +105,13 @@ class SageMakerProcessingBuilder(Builder):
         """Make the `Role` of the jobs; the handler may start and watch jobs named `cdk-triton-…` with it."""
         role = build_role(scope, "sagemaker.amazonaws.com")
         allow_staging(role, bucket, read=["s3:GetObject"])
-        _allow_logs(role)
+        group, streams = _log_group(scope, "*"), _log_group(scope, f"log-stream:{JOB_PATTERN}")
+        _allow_logs(role, group, streams)
         place = network(scope, self.vpc, self.vpc_subnets, self.security_groups)
         if place is not None:
             permission = ["ec2:CreateNetworkInterfacePermission", "ec2:DeleteNetworkInterfacePermission"]
             allow_network(role, place, permission=permission)
-        _allow_jobs(handler, role)
+        _allow_jobs(handler, role, group, streams)
         handler.node.add_dependency(role)  # nobody starts a job before its role may do all that it needs
         settings = {
             "role": role.role_arn,
@@ -143,9 +144,8 @@ def _check_instance(instance: GpuInstance) -> None:
     )
 
 
-def _allow_logs(role: iam.Role) -> None:
+def _allow_logs(role: iam.Role, group: str, streams: str) -> None:
     """SageMaker writes the log and the machine's figures of a job with the job's role."""
-    group, streams = _log_group(role, "*"), _log_group(role, f"log-stream:{JOB_PATTERN}")
     allow(
         role,
         iam.PolicyStatement(actions=["logs:CreateLogGroup", "logs:DescribeLogStreams"], resources=[group]),
@@ -156,22 +156,21 @@ def _allow_logs(role: iam.Role) -> None:
             conditions={"StringEquals": {"cloudwatch:namespace": LOG_GROUP}},
         ),
     )
-    for resource in (group, streams):
-        acknowledge_wildcard(role, resource, "SageMaker names group and streams; a job's stream begins with its name.")
+    reason = "SageMaker names group and streams; a job's stream begins with its name."
+    acknowledge_wildcards(role, dict.fromkeys((group, streams), reason))
 
 
-def _allow_jobs(handler: iam.Role, role: iam.Role) -> None:
+def _allow_jobs(handler: iam.Role, role: iam.Role, group: str, streams: str) -> None:
     jobs = Stack.of(handler).format_arn(service="sagemaker", resource="processing-job", resource_name=JOB_PATTERN)
-    group, streams = _log_group(handler, "*"), _log_group(handler, f"log-stream:{JOB_PATTERN}")
-    for actions, resource in (
-        (["sagemaker:CreateProcessingJob", "sagemaker:DescribeProcessingJob"], jobs),
-        (["logs:DescribeLogStreams"], group),
-        (["logs:GetLogEvents"], streams),
-    ):
-        allow(handler, iam.PolicyStatement(actions=actions, resources=[resource]))
-        acknowledge_wildcard(handler, resource, "A job is named when it starts; only names of cdk-triton are allowed.")
+    reason = "A job is named when it starts; only names of cdk-triton are allowed."
+    acknowledge_wildcards(handler, dict.fromkeys((jobs, group, streams), reason))
     allow(
         handler,
+        iam.PolicyStatement(
+            actions=["sagemaker:CreateProcessingJob", "sagemaker:DescribeProcessingJob"], resources=[jobs]
+        ),
+        iam.PolicyStatement(actions=["logs:DescribeLogStreams"], resources=[group]),
+        iam.PolicyStatement(actions=["logs:GetLogEvents"], resources=[streams]),
         iam.PolicyStatement(
             actions=["iam:PassRole"],
             resources=[role.role_arn],

@@ -12,7 +12,7 @@ from aws_cdk import aws_s3 as s3
 from constructs import Construct
 
 from cdk_triton.artifacts import S3File
-from cdk_triton.hosting.acknowledgements import acknowledge_wildcard
+from cdk_triton.hosting.acknowledgements import acknowledge_wildcards
 from cdk_triton.hosting.builds.builders import Builder, BuildService
 from cdk_triton.hosting.builds.choosing import NAMES, BuilderChoice
 from cdk_triton.hosting.builds.grants import allow_pull, object_arn
@@ -116,4 +116,5 @@ def _allow_staging(role: iam.Role, bucket: s3.IBucket) -> None:
             actions=["s3:GetObject", "s3:ListMultipartUploadParts", "s3:PutObject"], resources=[objects]
         ),
     )
-    acknowledge_wildcard(role, objects, "A build gets its id when it starts, so that its folder is not known before.")
+    reason = "A build gets its id when it starts, so that its folder is not known before."
+    acknowledge_wildcards(role, {objects: reason})

@@ -22,7 +22,7 @@ from aws_cdk import aws_sagemaker as sagemaker
 from constructs import Construct, IConstruct
 
 from cdk_triton.errors import ConfigurationError
-from cdk_triton.hosting.acknowledgements import acknowledge_wildcard, objects_as_imported
+from cdk_triton.hosting.acknowledgements import acknowledge_wildcards, objects_as_imported
 from cdk_triton.hosting.arguments import check_arguments, check_optional
 from cdk_triton.hosting.endpoints.role_additions import allow_models
 from cdk_triton.hosting.endpoints.variant import TritonVariant
@@ -131,11 +131,8 @@ def allow_capture(
             iam.PolicyStatement(actions=["kms:Decrypt", "kms:GenerateDataKey"], resources=[capture.key.key_arn])
         )
     for policy in allow_models(scope, "DataCapture", endpoint, variants, statements):
-        acknowledge_wildcard(
-            policy,
-            objects_as_imported(scope, capture.bucket, objects),
-            "SageMaker names the objects after endpoint, variant and time; the prefix is the capture's own.",
-        )
+        reason = "SageMaker names the objects after endpoint, variant and time; the prefix is the capture's own."
+        acknowledge_wildcards(policy, {objects_as_imported(scope, capture.bucket, objects): reason})
 
 
 def warn_about_capture(scope: Construct, variants: Sequence[TritonVariant]) -> None:

@@ -120,12 +120,11 @@ def acknowledge_local_disks(config: IConstruct, variants: Sequence[TritonVariant
     platforms = [variant.model.platform for variant in variants]
     types = dict.fromkeys(each.instance_type for each in platforms if instance_storage(each.instance).is_local)
     if types:
-        acknowledge_nist(
-            config,
-            "SageMakerEndpointConfigurationKMSKeyConfigured",
-            "CreateEndpointConfig fails with a KmsKeyId for instance types with disks of their own, such "
-            f"as {', '.join(types)}: each encrypts them with a key that it never tells (CloudFormation's reference).",
+        reason = (
+            f"CreateEndpointConfig fails with a KmsKeyId for instance types with disks of their own, such as "
+            f"{', '.join(types)}: each encrypts them with a key that it never tells (CloudFormation's reference)."
         )
+        acknowledge_nist(config, {"SageMakerEndpointConfigurationKMSKeyConfigured": reason})
 
 
 def warn_about_target_models(construct: IConstruct, production: Sequence[TritonVariant]) -> None:

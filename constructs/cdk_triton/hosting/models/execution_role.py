@@ -18,7 +18,7 @@ from aws_cdk import aws_iam as iam
 from aws_cdk import aws_s3 as s3
 from constructs import Construct
 
-from cdk_triton.hosting.acknowledgements import acknowledge_wildcard, objects_as_imported
+from cdk_triton.hosting.acknowledgements import acknowledge_wildcards, objects_as_imported
 from cdk_triton.hosting.images import ContainerImage
 from cdk_triton.hosting.network import SAGEMAKER_PERMISSION, Network, acknowledge_network, network_statements
 from cdk_triton.hosting.permissions import inline_policy
@@ -109,18 +109,14 @@ def grant_execution(
     archives = objects_as_imported(scope, bucket, objects)
     policy = _policy(role, scope, statements)
     replace_with(policy, [policy.document, archives, *_repositories(image)])
-    acknowledge_wildcard(
-        policy,
-        archives,
-        "By prefix: while an endpoint is updated or rolled back, instances still start from the previous archives.",
-    )
-    acknowledge_wildcard(policy, log_groups, "SageMaker names the log group after the endpoint, which is made later.")
-    acknowledge_wildcard(
-        policy,
-        "*",
-        "ecr:GetAuthorizationToken, cloudwatch:PutMetricData, which has a condition, and the ec2:Describe actions know "
-        "no resources.",
-    )
+    reasons = {
+        archives: "By prefix: while an endpoint is updated or rolled back, instances still start from the previous "
+        "archives.",
+        log_groups: "SageMaker names the log group after the endpoint, which is made later.",
+        "*": "ecr:GetAuthorizationToken, cloudwatch:PutMetricData, which has a condition, and the ec2:Describe actions "
+        "know no resources.",
+    }
+    acknowledge_wildcards(policy, reasons)
     if place is not None:
         acknowledge_network(policy)
     return policy

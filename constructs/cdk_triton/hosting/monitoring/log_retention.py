@@ -22,7 +22,7 @@ from aws_cdk import aws_logs as logs
 from aws_cdk import aws_scheduler as scheduler
 from constructs import Construct
 
-from cdk_triton.hosting.acknowledgements import acknowledge_wildcard
+from cdk_triton.hosting.acknowledgements import acknowledge_wildcards
 from cdk_triton.hosting.permissions import allow
 
 __all__ = ["DAYS", "LogRetention", "log_group_name"]
@@ -92,7 +92,7 @@ class LogRetention(Construct):
             description=f"cdk-triton: sets how long the logs of {scope.node.path} are kept",
         )
         allow(role, iam.PolicyStatement(actions=["logs:PutRetentionPolicy"], resources=[group]))
-        acknowledge_wildcard(role, group, "The ARN of one log group: CloudWatch Logs wants it with :* in policies.")
+        acknowledge_wildcards(role, {group: "The ARN of one log group: CloudWatch Logs wants it with :* in policies."})
         schedule = scheduler.CfnSchedule(
             self,
             "Resource",

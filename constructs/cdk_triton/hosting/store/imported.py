@@ -8,7 +8,7 @@ from aws_cdk import aws_iam as iam
 from aws_cdk import aws_s3 as s3
 from constructs import IConstruct
 
-from cdk_triton.hosting.acknowledgements import acknowledge_wildcard
+from cdk_triton.hosting.acknowledgements import acknowledge_wildcards
 from cdk_triton.hosting.arguments import check_arguments
 from cdk_triton.hosting.permissions import allow
 from cdk_triton.hosting.store.layout import ARTIFACTS_PREFIX
@@ -68,6 +68,6 @@ def allow_promotion(scope: IConstruct, role: iam.Role, origin: ImportedArtifactS
         iam.PolicyStatement(actions=["s3:GetObject"], resources=[objects]),
         iam.PolicyStatement(actions=["s3:ListBucket"], resources=[bucket.bucket_arn]),
     )
-    acknowledge_wildcard(scope, objects, "What is promoted follows from models that come later.")
+    acknowledge_wildcards(scope, {objects: "What is promoted follows from models that come later."})
     if bucket.encryption_key is not None:
         allow(role, iam.PolicyStatement(actions=["kms:Decrypt"], resources=[bucket.encryption_key.key_arn]))

@@ -37,10 +37,16 @@ def provider(
 
     They may call the two handlers and not, as CDK would grant, each of their versions.
     """
-    roles = [lambda_role(scope, f"Provider{name}Role", log_group) for name in ("OnEvent", "IsComplete")]
     handlers = [on_event.function_arn, is_complete.function_arn]
-    for role in roles:
-        allow(role, iam.PolicyStatement(actions=["lambda:GetFunction", "lambda:InvokeFunction"], resources=handlers))
+    roles = [
+        lambda_role(
+            scope,
+            f"Provider{name}Role",
+            log_group,
+            iam.PolicyStatement(actions=["lambda:GetFunction", "lambda:InvokeFunction"], resources=handlers),
+        )
+        for name in ("OnEvent", "IsComplete")
+    ]
     made = cr.Provider(
         scope,
         "Provider",
@@ -54,16 +60,20 @@ def provider(
     )
     _restrict_waiter(made, starter=roles[0])
     for function in (made, on_event, is_complete):
-        for rule, reason in UNAVOIDABLE.items():
-            acknowledge_nist(function, rule, reason)
+        acknowledge_nist(function, UNAVOIDABLE)
     return made
 
 
-def lambda_role(scope: Construct, id: str, log_group: logs.LogGroup) -> iam.Role:  # noqa: A002
-    """A role for a function that may write its log and nothing else so far."""
+def lambda_role(
+    scope: Construct,
+    id: str,  # noqa: A002 - CDK's name
+    log_group: logs.LogGroup,
+    *statements: iam.PolicyStatement,
+) -> iam.Role:
+    """A role for a function that may write its log, and what the statements say."""
     role = iam.Role(scope, id, assumed_by=iam.ServicePrincipal("lambda.amazonaws.com"))
     write = ["logs:CreateLogStream", "logs:PutLogEvents"]
-    allow(role, iam.PolicyStatement(actions=write, resources=[log_group.log_group_arn]))
+    allow(role, iam.PolicyStatement(actions=write, resources=[log_group.log_group_arn]), *statements)
     return role
 
 
@@ -81,10 +91,9 @@ def _restrict_waiter(made: cr.Provider, starter: iam.Role) -> None:
     allow(starter, iam.PolicyStatement(actions=["states:StartExecution"], resources=[machine.ref]))
     role.node.try_remove_child("DefaultPolicy")
     allow(role, iam.PolicyStatement(actions=["lambda:InvokeFunction"], resources=functions))
-    acknowledge(
-        waiter,
-        "SF1",
-        "The waiter only repeats is_complete, and the functions log every poll. Its own log would need a role with "
-        "logs:PutResourcePolicy on every resource.",
-    )
-    acknowledge(waiter, "SF2", "CDK's provider framework has no option for tracing; the waiter has one step.")
+    reasons = {
+        "SF1": "The waiter only repeats is_complete, and the functions log every poll. Its own log would need a role "
+        "with logs:PutResourcePolicy on every resource.",
+        "SF2": "CDK's provider framework has no option for tracing; the waiter has one step.",
+    }
+    acknowledge(waiter, reasons)

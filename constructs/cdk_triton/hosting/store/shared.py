@@ -17,7 +17,7 @@ from constructs import Construct
 
 from cdk_triton.artifacts import S3File
 from cdk_triton.errors import ConfigurationError
-from cdk_triton.hosting.acknowledgements import acknowledge_wildcard
+from cdk_triton.hosting.acknowledgements import acknowledge_wildcards
 from cdk_triton.hosting.arguments import check_arguments, check_optional
 from cdk_triton.hosting.builds.builders import Builder
 from cdk_triton.hosting.builds.choosing import NAMES, BuilderChoice
@@ -134,9 +134,8 @@ def export_store(
     images = Stack.of(store).format_arn(service="ecr", account="*", resource="repository", resource_name=REPOSITORY)
     for role in builders.values():
         allow(role, iam.PolicyStatement(actions=list(PULL_ACTIONS), resources=[images]))
-        acknowledge_wildcard(
-            role, images, "SageMaker's registry has other accounts for other releases, which other apps choose."
-        )
+        reason = "SageMaker's registry has other accounts for other releases, which other apps choose."
+        acknowledge_wildcards(role, {images: reason})
 
 
 def _bucket(encrypted: bool) -> str:

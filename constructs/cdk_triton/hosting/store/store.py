@@ -17,7 +17,7 @@ from constructs import Construct, IConstruct
 
 from cdk_triton.artifacts import S3File
 from cdk_triton.errors import ConfigurationError
-from cdk_triton.hosting.acknowledgements import acknowledge_nist, acknowledge_wildcard
+from cdk_triton.hosting.acknowledgements import acknowledge_nist, acknowledge_wildcards
 from cdk_triton.hosting.arguments import check_arguments, check_optional
 from cdk_triton.hosting.builds.builders import Builder
 from cdk_triton.hosting.builds.services import BuildServices
@@ -282,13 +282,11 @@ class TritonArtifactStore(Construct):
     def _allow_copies(self, role: iam.Role, asset_prefix: str) -> None:
         assets = f"arn:{Aws.PARTITION}:s3:::{self._asset_bucket}/{asset_prefix}*"
         objects = [self.bucket.arn_for_objects(f"{top}/*") for top in ("artifacts", "fleets")]
-        acknowledge_wildcard(
-            self,
-            assets,
-            "Exact keys would change the role in the very deployment that needs it, before IAM has spread it.",
-        )
-        for resource in objects:
-            acknowledge_wildcard(self, resource, "The store's own bucket: keys follow from models that come later.")
+        reasons = {
+            assets: "Exact keys would change the role in the very deployment that needs it, before IAM has spread it.",
+            **dict.fromkeys(objects, "The store's own bucket: keys follow from models that come later."),
+        }
+        acknowledge_wildcards(self, reasons)
         allow(
             role,
             iam.PolicyStatement(actions=["s3:GetObject"], resources=[assets]),
@@ -364,12 +362,11 @@ def _bucket(scope: Construct, key: kms.IKey | None, access_logs: s3.IBucket | No
             ),
         ],
     )
-    acknowledge_nist(
-        bucket,
-        "S3BucketReplicationEnabled",
+    reason = (
         "S3 replicates into a bucket that another stack makes, with a role of its own. There is nothing to save: every "
-        "archive follows from its sources, and a second region has a store of its own.",
+        "archive follows from its sources, and a second region has a store of its own."
     )
+    acknowledge_nist(bucket, {"S3BucketReplicationEnabled": reason})
     return bucket
 
 
