@@ -12,10 +12,22 @@ import json
 import os
 from collections.abc import Callable
 from dataclasses import dataclass
+from inspect import unwrap
 from pathlib import Path
 from weakref import WeakKeyDictionary
 
-from aws_cdk import Annotations, FileAssetPackaging, IStackSynthesizer, NestedStack, Stack, Stage, Token
+import jsii
+from aws_cdk import (
+    Annotations,
+    FileAssetLocation,
+    FileAssetPackaging,
+    FileAssetSource,
+    IStackSynthesizer,
+    NestedStack,
+    Stack,
+    Stage,
+    Token,
+)
 from constructs import Construct, IConstruct
 
 from cdk_triton.artifacts import artifact_key, sources_key, write_archive
@@ -68,8 +80,9 @@ class CloudAssembly:
         self._path = scope.node.path
         self._stage = stage
         self._synthesizer = _synthesizer(stack)
-        self._archives = _ARCHIVES.setdefault(stage.node.root, _Archives())
-        self._is_in_pipeline = stage is not stage.node.root
+        app = stage.node.root
+        self._archives = _ARCHIVES.setdefault(app, _Archives())
+        self._is_in_pipeline = stage is not app
         # A nested Stage has a directory of its own, but assets lie in the app's.
         self._assets = Path(stage.asset_outdir)
         self._manifest = Path(stage.outdir)
@@ -116,7 +129,7 @@ class CloudAssembly:
                 if pack and not target.exists():
                     _copy(repository, file.source, sha256, target)
                 display_name = f"{file.path} of Triton repository {repository.name}"
-                published[sha256] = self._add(target, f"file-{sha256}", display_name)[1]
+                published[sha256] = self._add(target, f"file-{sha256}", display_name).object_key
             asset = published[sha256] if file.size else None
             files.append({"path": file.path, "asset": asset, "size": file.size})
         return files
@@ -150,7 +163,7 @@ class CloudAssembly:
             draft.replace(target)
         finally:
             draft.unlink(missing_ok=True)
-        return self._add(target, name, "The program that builds Triton artifacts")[1]
+        return self._add(target, name, "The program that builds Triton artifacts").object_key
 
     def _add_packed(
         self, repository: ModelRepository, name: str, name_again: Callable[[], str], display_name: str, pack: bool
@@ -166,7 +179,7 @@ class CloudAssembly:
                 draft.replace(target)
             finally:
                 draft.unlink(missing_ok=True)
-        return self._add(target, name, display_name)[1]
+        return self._add(target, name, display_name).object_key
 
     def add_plan(self, plan: object) -> PublishedPlan:
         """Publish a plan for the store's handler.
@@ -181,23 +194,24 @@ class CloudAssembly:
             draft = target.with_suffix(f".{os.getpid()}.tmp")
             draft.write_bytes(text)
             draft.replace(target)
-        bucket_name, object_key = self._add(target, f"plan-{sha256}", f"Triton artifacts of {self._path}")
+        location = self._add(target, f"plan-{sha256}", f"Triton artifacts of {self._path}")
+        object_key = location.object_key
         if Token.is_unresolved(object_key):
             raise ConfigurationError(
                 f"the synthesizer of the stack of {self._path} names assets only during the deployment, but its plan "
                 "needs their names: use DefaultStackSynthesizer or CliCredentialsStackSynthesizer"
             )
-        return PublishedPlan(bucket_name, object_key, sha256)
+        return PublishedPlan(location.bucket_name, object_key, sha256)
 
-    def _add(self, file: Path, name: str, display_name: str) -> tuple[str, str]:
+    def _add(self, file: Path, name: str, display_name: str) -> _Location | FileAssetLocation:
         self._warn_about_pipelines(file)
-        location = self._synthesizer.add_file_asset(
+        asset = FileAssetSource(
             source_hash=f"{ASSET_PREFIX}{name}",
             file_name=os.path.relpath(file, self._manifest),
             packaging=FileAssetPackaging.FILE,
             display_name=display_name,
         )
-        return location.bucket_name, location.object_key
+        return _add_file_asset(self._synthesizer, asset)
 
     def _warn_about_pipelines(self, file: Path) -> None:
         """Say once, below a Stage, which is what CDK Pipelines deploys, that the archives do not fit through one.
@@ -247,6 +261,32 @@ def written_to(repository: ModelRepository, when: str) -> ArchiveError:
     )
 
 
+class _Location:
+    """A `FileAssetLocation` of which jsii is asked only what somebody wants to know."""
+
+    def __init__(self, reference: object) -> None:
+        self.__jsii_ref__ = reference
+
+    @property
+    def bucket_name(self) -> str:
+        return str(jsii.get(self, "bucketName"))
+
+    @property
+    def object_key(self) -> str:
+        return str(jsii.get(self, "objectKey"))
+
+
+def _add_file_asset(synthesizer: IStackSynthesizer, asset: FileAssetSource) -> _Location | FileAssetLocation:
+    """`synthesizer.add_file_asset`, which takes more than twice as long: a fleet asks for a thousand archives.
+
+    Where a method returns a struct, jsii asks for each of its members by a call of its own ("This will be slow", its
+    source says), here for six. It does so in a decorator of `invoke`.
+    """
+    invoke = unwrap(type(jsii.kernel).invoke)
+    location = invoke(jsii.kernel, synthesizer, "addFileAsset", [asset])
+    return location if isinstance(location, FileAssetLocation) else _Location(location)
+
+
 class _Archives:
     """The archives of an app, each counted once, their bytes, and whether a Stage was warned of these."""
 
@@ -261,13 +301,16 @@ _ARCHIVES: WeakKeyDictionary[IConstruct, _Archives] = WeakKeyDictionary()
 
 
 def _synthesizer(stack: Stack) -> IStackSynthesizer:
-    """The stack's synthesizer, as a nested stack would use it.
+    """The stack's synthesizer, or one that hands everything on to it.
 
     `stack.synthesizer` fails where the user gave the stack a synthesizer made in Python: a stack binds a copy of it,
     which inherits the original's identity in jsii, so that Python gets the unbound original back ("must be bound to a
-    Stack first"). A nested stack has a synthesizer of its own, which hands everything on to the bound one. It leaves
-    the tree at once.
+    Stack first"), which knows no qualifier yet. A nested stack has a synthesizer of its own, which hands everything on
+    to the bound one. It leaves the tree at once.
     """
+    synthesizer = stack.synthesizer
+    if synthesizer.bootstrap_qualifier is not None:
+        return synthesizer
     if stack not in _SYNTHESIZERS:
         nested = NestedStack(stack, _PASSING)
         _SYNTHESIZERS[stack] = nested.synthesizer
