@@ -99,6 +99,12 @@ with LocalAws(place, account="210987654321", region="eu-west-3", host_factory=la
     assert out.split() == ["210987654321", "arn:aws:sns:eu-west-3:210987654321:t"]
 
 
+def test_accounts_have_keys_of_their_own_because_the_cdk_remembers_whose_a_key_is(tmp_path: Path) -> None:
+    played = [LocalAws(tmp_path, account=account) for account in ("123456789012", "210987654321")]
+    keys = [aws.environment()["AWS_ACCESS_KEY_ID"] for aws in played]
+    assert len(set(keys)) == 2
+
+
 def test_one_process_holds_one_local_aws(local_aws: LocalAws, tmp_path: Path, endpoint_double: EndpointDouble) -> None:
     with pytest.raises(LocalError, match="this process runs a local AWS already"):
         LocalAws(tmp_path, host_factory=lambda _: endpoint_double).start()

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from cdk_triton.errors import LocalError
 from cdk_triton.local.endpoints import EndpointHost
-from cdk_triton.local.variables import CREDENTIALS, leading, misleading, no_proxy
+from cdk_triton.local.variables import credentials, leading, misleading, no_proxy
 
 if TYPE_CHECKING:
     from cdk_triton.local.cloudformation import Mailbox
@@ -147,10 +147,11 @@ class LocalAws:
 
         with self._lock:
             if service not in self._clients:
+                key = credentials(self.account)
                 session = boto3.session.Session(
                     botocore_session=botocore.session.Session(_OF_NO_USER),
-                    aws_access_key_id=CREDENTIALS["AWS_ACCESS_KEY_ID"],
-                    aws_secret_access_key=CREDENTIALS["AWS_SECRET_ACCESS_KEY"],
+                    aws_access_key_id=key["AWS_ACCESS_KEY_ID"],
+                    aws_secret_access_key=key["AWS_SECRET_ACCESS_KEY"],
                     region_name=self.region,
                 )
                 self._clients[service] = session.client(

@@ -8,14 +8,20 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-__all__ = ["CREDENTIALS", "leading", "misleading", "no_proxy"]
-
-CREDENTIALS = {"AWS_ACCESS_KEY_ID": "local", "AWS_SECRET_ACCESS_KEY": "local"}
-"""What clients sign with; nothing checks it, and no real AWS accepts it."""
+__all__ = ["credentials", "leading", "misleading", "no_proxy"]
 
 _MISLEADING = {"AWS_DEFAULT_PROFILE", "AWS_PROFILE", "AWS_SECURITY_TOKEN", "AWS_SESSION_TOKEN"}
 _SERVICE_ENDPOINT = "AWS_ENDPOINT_URL_"
 _LOCAL_HOSTS = ("127.0.0.1", "localhost")
+
+
+def credentials(account: str) -> dict[str, str]:
+    """What clients sign with; nothing checks it, and no real AWS accepts it.
+
+    Each account has a key of its own, because the CDK CLI remembers for good which account a key belongs to
+    (`AccountAccessKeyCache` in aws/aws-cdk-cli).
+    """
+    return {"AWS_ACCESS_KEY_ID": f"local{account}", "AWS_SECRET_ACCESS_KEY": "local"}
 
 
 def leading(url: str, region: str, account: str) -> dict[str, str]:
@@ -24,7 +30,7 @@ def leading(url: str, region: str, account: str) -> dict[str, str]:
     The user's own AWS files are shut out, so that no profile, session or endpoint setting leads to a real account.
     """
     return {
-        **CREDENTIALS,
+        **credentials(account),
         "AWS_ENDPOINT_URL": url,
         "AWS_IGNORE_CONFIGURED_ENDPOINT_URLS": "false",
         "AWS_USE_FIPS_ENDPOINT": "false",  # SDKs refuse it together with an endpoint URL, and dual stack too
