@@ -2,7 +2,7 @@
 
 A repository becomes a Model (`models`) by way of the store (`store`) and, with recipes, of a build (`builds`); an
 endpoint serves it (`endpoints`), is scaled (`scaling`) and watched (`monitoring`). Beside these packages stands what
-they share: network, images, permissions, the answers to cdk-nag, findings, and checks of literals.
+they share: network, images, permissions, the answers to cdk-nag, findings, and checks of arguments.
 
 The names below are imported when they are first used: a plain endpoint takes no alarms and no scaling.
 """
