@@ -6,8 +6,9 @@ else that the rooms `triton`, `sagemaker`, `artifacts` and `client` do not need.
 
 from __future__ import annotations
 
-from importlib import import_module
 from typing import TYPE_CHECKING
+
+from cdk_triton._lazy import lazy_names
 
 if TYPE_CHECKING:
     from cdk_triton.artifacts import CondaEnvironment, DaliPipeline, OnnxExport, Parity, S3File, TensorRTPlan, Tolerance
@@ -63,43 +64,36 @@ __all__ = [
     "add_vpc_endpoints",
 ]
 
-_ROOM_OF = {
-    "AlarmThresholds": "hosting",
-    "AllAtOnce": "hosting",
-    "Canary": "hosting",
-    "Capacity": "hosting",
-    "CodeBuildGpuBuilder": "hosting",
-    "CondaEnvironment": "artifacts",
-    "ContainerEnvironment": "triton",
-    "DaliPipeline": "artifacts",
-    "DataCapture": "hosting",
-    "EndpointMetrics": "hosting",
-    "Linear": "hosting",
-    "MetricsConfig": "hosting",
-    "ModelRepository": "triton",
-    "OnnxExport": "artifacts",
-    "Parity": "artifacts",
-    "Rolling": "hosting",
-    "S3File": "artifacts",
-    "SageMakerProcessingBuilder": "hosting",
-    "ServingPlatform": "sagemaker",
-    "TensorRTPlan": "artifacts",
-    "Tolerance": "artifacts",
-    "TritonArtifactStore": "hosting",
-    "TritonEndpoint": "hosting",
-    "TritonModel": "hosting",
-    "TritonMultiModel": "hosting",
-    "TritonVariant": "hosting",
-    "add_vpc_endpoints": "hosting",
-}
-
-
-def __getattr__(name: str) -> object:
-    """Import the room of a public name when the name is first used (PEP 562)."""
-    if name not in _ROOM_OF:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(f"{__name__}.{_ROOM_OF[name]}"), name)
-
-
-def __dir__() -> list[str]:
-    return sorted(__all__)
+if not TYPE_CHECKING:  # to whom a misspelt name is an error
+    __getattr__, __dir__ = lazy_names(
+        __name__,
+        {
+            "AlarmThresholds": "hosting",
+            "AllAtOnce": "hosting",
+            "Canary": "hosting",
+            "Capacity": "hosting",
+            "CodeBuildGpuBuilder": "hosting",
+            "CondaEnvironment": "artifacts",
+            "ContainerEnvironment": "triton",
+            "DaliPipeline": "artifacts",
+            "DataCapture": "hosting",
+            "EndpointMetrics": "hosting",
+            "Linear": "hosting",
+            "MetricsConfig": "hosting",
+            "ModelRepository": "triton",
+            "OnnxExport": "artifacts",
+            "Parity": "artifacts",
+            "Rolling": "hosting",
+            "S3File": "artifacts",
+            "SageMakerProcessingBuilder": "hosting",
+            "ServingPlatform": "sagemaker",
+            "TensorRTPlan": "artifacts",
+            "Tolerance": "artifacts",
+            "TritonArtifactStore": "hosting",
+            "TritonEndpoint": "hosting",
+            "TritonModel": "hosting",
+            "TritonMultiModel": "hosting",
+            "TritonVariant": "hosting",
+            "add_vpc_endpoints": "hosting",
+        },
+    )

@@ -10,6 +10,8 @@ from types import ModuleType
 import pytest
 
 import cdk_triton
+import cdk_triton.artifacts
+import cdk_triton.artifacts.recipes
 import cdk_triton.hosting
 
 PACKAGES = [
@@ -20,6 +22,8 @@ PACKAGES = [
         if not module.name.rpartition(".")[2].startswith("_")
     ),
 ]
+
+LAZY = [cdk_triton, cdk_triton.artifacts, cdk_triton.artifacts.recipes, cdk_triton.hosting]
 
 
 @pytest.fixture(params=PACKAGES)
@@ -45,12 +49,11 @@ def test_a_package_defines_no_public_name_beside_its_list(package: ModuleType) -
         for name, value in vars(package).items()
         if not name.startswith("_") and (inspect.isclass(value) or inspect.isfunction(value))
     }
-    imported_for_use = {"import_module"} if "__getattr__" in vars(package) else set()
+    imported_for_use = {"lazy_names"} if "__getattr__" in vars(package) else set()
     assert defined - set(public_names(package)) <= imported_for_use
 
 
 def test_every_room_behind_a_lazy_name_exports_it() -> None:
-    assert dir(cdk_triton) == sorted(cdk_triton.__all__)
     for name in cdk_triton.__all__:
         value = getattr(cdk_triton, name)
         room = importlib.import_module(".".join(value.__module__.split(".")[:2]))
@@ -58,11 +61,12 @@ def test_every_room_behind_a_lazy_name_exports_it() -> None:
         assert name in room.__all__
 
 
-def test_a_room_whose_names_are_lazy_lists_them() -> None:
-    assert dir(cdk_triton.hosting) == sorted(cdk_triton.hosting.__all__)
+@pytest.mark.parametrize("package", LAZY, ids=lambda package: package.__name__)
+def test_a_package_whose_names_are_lazy_lists_them(package: ModuleType) -> None:
+    assert dir(package) == sorted(package.__all__)
 
 
-@pytest.mark.parametrize("package", [cdk_triton, cdk_triton.hosting], ids=["cdk_triton", "hosting"])
+@pytest.mark.parametrize("package", LAZY, ids=lambda package: package.__name__)
 def test_an_unknown_name_is_an_attribute_error(package: ModuleType) -> None:
     with pytest.raises(AttributeError, match=f"module '{package.__name__}' has no attribute 'TritonEndpiont'"):
         package.TritonEndpiont  # noqa: B018

@@ -1,20 +1,27 @@
 """From sources to archives: recipes, keys, digests, build plans, the archive writer. Nothing here imports `aws_cdk`."""
 
-from cdk_triton.artifacts.archive import Archive, write_archive
-from cdk_triton.artifacts.build_plan import build_inputs, ensemble_document, estimated_minutes, platform_document
-from cdk_triton.artifacts.contents import PLACEHOLDER
-from cdk_triton.artifacts.keys import BUILDER_VERSION, artifact_key, source_key, sources_key
-from cdk_triton.artifacts.recipes import (
-    BuildRecipe,
-    CondaEnvironment,
-    DaliPipeline,
-    OnnxExport,
-    Parity,
-    S3File,
-    TensorRTPlan,
-    Tolerance,
-    recipes_of,
-)
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from cdk_triton._lazy import lazy_names
+
+if TYPE_CHECKING:
+    from cdk_triton.artifacts.archive import Archive, write_archive
+    from cdk_triton.artifacts.build_plan import build_inputs, ensemble_document, estimated_minutes, platform_document
+    from cdk_triton.artifacts.contents import PLACEHOLDER
+    from cdk_triton.artifacts.keys import BUILDER_VERSION, artifact_key, source_key, sources_key
+    from cdk_triton.artifacts.recipes import (
+        BuildRecipe,
+        CondaEnvironment,
+        DaliPipeline,
+        OnnxExport,
+        Parity,
+        S3File,
+        TensorRTPlan,
+        Tolerance,
+        recipes_of,
+    )
 
 __all__ = [
     "BUILDER_VERSION",
@@ -38,3 +45,30 @@ __all__ = [
     "sources_key",
     "write_archive",
 ]
+
+if not TYPE_CHECKING:  # to whom a misspelt name is an error
+    __getattr__, __dir__ = lazy_names(
+        __name__,
+        {
+            "BUILDER_VERSION": "keys",
+            "PLACEHOLDER": "contents",
+            "Archive": "archive",
+            "BuildRecipe": "recipes",
+            "CondaEnvironment": "recipes",
+            "DaliPipeline": "recipes",
+            "OnnxExport": "recipes",
+            "Parity": "recipes",
+            "S3File": "recipes",
+            "TensorRTPlan": "recipes",
+            "Tolerance": "recipes",
+            "artifact_key": "keys",
+            "build_inputs": "build_plan",
+            "ensemble_document": "build_plan",
+            "estimated_minutes": "build_plan",
+            "platform_document": "build_plan",
+            "recipes_of": "recipes",
+            "source_key": "keys",
+            "sources_key": "keys",
+            "write_archive": "archive",
+        },
+    )

@@ -13,7 +13,6 @@ from posixpath import normpath
 from typing import TYPE_CHECKING
 
 from cdk_triton.artifacts.recipes.recipe import recipes_of
-from cdk_triton.triton.contents.onnx_file import OnnxFile, onnx_file
 
 if TYPE_CHECKING:
     from cdk_triton.triton import Model, ModelRepository
@@ -60,6 +59,8 @@ def consumed_files(repository: ModelRepository) -> tuple[str, ...]:
     Raises:
         ConfigurationError: a recipe is none that this library can run.
     """
+    from cdk_triton.triton.contents.onnx_file import OnnxFile, onnx_file  # for those who build
+
     consumed = {path for recipe in recipes_of(repository) for path in recipe.consumes}
     files = {file.path.as_posix(): file.source for file in repository.files}
     for path in consumed & files.keys():

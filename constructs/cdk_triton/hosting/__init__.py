@@ -9,8 +9,9 @@ The names below are imported when they are first used: a plain endpoint takes no
 
 from __future__ import annotations
 
-from importlib import import_module
 from typing import TYPE_CHECKING
+
+from cdk_triton._lazy import lazy_names
 
 if TYPE_CHECKING:
     from cdk_triton.hosting.builds.codebuild_gpu_builder import CodeBuildGpuBuilder
@@ -62,42 +63,35 @@ __all__ = [
     "add_vpc_endpoints",
 ]
 
-_MODULE_OF = {
-    "AlarmThresholds": "monitoring.alarms",
-    "AllAtOnce": "endpoints.deployment",
-    "Canary": "endpoints.deployment",
-    "Capacity": "endpoints.deployment",
-    "CodeBuildGpuBuilder": "builds.codebuild_gpu_builder",
-    "DataCapture": "endpoints.data_capture",
-    "DeploymentPolicy": "endpoints.deployment",
-    "EndpointMetrics": "monitoring.metrics",
-    "EndpointMonitoring": "monitoring.monitoring",
-    "EndpointVariant": "endpoints.endpoint_variant",
-    "ITritonArtifactStore": "store.store",
-    "ITritonModel": "models.model",
-    "ImportedArtifactStore": "store.imported",
-    "ImportedEndpoint": "endpoints.imported",
-    "Linear": "endpoints.deployment",
-    "MetricsConfig": "monitoring.metrics_config",
-    "Rolling": "endpoints.deployment",
-    "SageMakerProcessingBuilder": "builds.processing_builder",
-    "ScalableInstanceCount": "scaling.instance_count",
-    "SharedArtifactStore": "store.shared",
-    "TritonArtifactStore": "store.store",
-    "TritonEndpoint": "endpoints.endpoint",
-    "TritonModel": "models.model",
-    "TritonMultiModel": "models.multi_model",
-    "TritonVariant": "endpoints.variant",
-    "add_vpc_endpoints": "vpc_endpoints",
-}
-
-
-def __getattr__(name: str) -> object:
-    """Import the module of a public name when the name is first used (PEP 562)."""
-    if name not in _MODULE_OF:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(f"{__name__}.{_MODULE_OF[name]}"), name)
-
-
-def __dir__() -> list[str]:
-    return sorted(__all__)
+if not TYPE_CHECKING:  # to whom a misspelt name is an error
+    __getattr__, __dir__ = lazy_names(
+        __name__,
+        {
+            "AlarmThresholds": "monitoring.alarms",
+            "AllAtOnce": "endpoints.deployment",
+            "Canary": "endpoints.deployment",
+            "Capacity": "endpoints.deployment",
+            "CodeBuildGpuBuilder": "builds.codebuild_gpu_builder",
+            "DataCapture": "endpoints.data_capture",
+            "DeploymentPolicy": "endpoints.deployment",
+            "EndpointMetrics": "monitoring.metrics",
+            "EndpointMonitoring": "monitoring.monitoring",
+            "EndpointVariant": "endpoints.endpoint_variant",
+            "ITritonArtifactStore": "store.store",
+            "ITritonModel": "models.model",
+            "ImportedArtifactStore": "store.imported",
+            "ImportedEndpoint": "endpoints.imported",
+            "Linear": "endpoints.deployment",
+            "MetricsConfig": "monitoring.metrics_config",
+            "Rolling": "endpoints.deployment",
+            "SageMakerProcessingBuilder": "builds.processing_builder",
+            "ScalableInstanceCount": "scaling.instance_count",
+            "SharedArtifactStore": "store.shared",
+            "TritonArtifactStore": "store.store",
+            "TritonEndpoint": "endpoints.endpoint",
+            "TritonModel": "models.model",
+            "TritonMultiModel": "models.multi_model",
+            "TritonVariant": "endpoints.variant",
+            "add_vpc_endpoints": "vpc_endpoints",
+        },
+    )

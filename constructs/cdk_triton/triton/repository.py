@@ -23,7 +23,6 @@ from cdk_triton.errors import ModelConfigError, RepositoryError
 from cdk_triton.triton.acknowledgements import acknowledgements_of
 from cdk_triton.triton.backend_fields import completed_pair
 from cdk_triton.triton.characters import decoded
-from cdk_triton.triton.contents.tensorrt import require_parser
 from cdk_triton.triton.ensemble import EnsembleGraph
 from cdk_triton.triton.environment import ENVIRONMENT, ContainerEnvironment
 from cdk_triton.triton.findings import Finding
@@ -401,6 +400,8 @@ class ModelRepository:
         check("preflight", preflight, FLAG)
         others = listed("additional_models", additional_models, TEXTS)
         if preflight:
+            from cdk_triton.triton.contents.tensorrt import require_parser
+
             require_parser()
         repository = self._tolerant() if is_newer_than_schema(platform) else self
         return run_checks(Check(repository, mode, platform, default_model, others, environment, preflight))

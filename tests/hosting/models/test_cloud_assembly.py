@@ -152,7 +152,7 @@ def test_a_file_that_is_rewritten_before_it_is_packed_is_noticed(world: World, m
     app = world.app()
     stack = cdk.Stack(app, "Stack")
     with monkeypatch.context() as during:
-        during.setattr("cdk_triton.hosting.models.assets.write_archive", interfered)
+        during.setattr("cdk_triton.artifacts.archive.write_archive", interfered)
         with pytest.raises(ArchiveError, match=f"{repository.root} was written to while it was packed: run this again"):
             TritonModel(stack, "Model", repository=repository, platform=world.platform)
 

@@ -1,12 +1,19 @@
 """Recipes: declared builds that add files to a repository in the image that serves it."""
 
-from cdk_triton.artifacts.recipes.conda import CondaEnvironment
-from cdk_triton.artifacts.recipes.dali import DaliPipeline
-from cdk_triton.artifacts.recipes.onnx_export import OnnxExport
-from cdk_triton.artifacts.recipes.parity import Parity, Tolerance
-from cdk_triton.artifacts.recipes.recipe import BuildRecipe, recipes_of
-from cdk_triton.artifacts.recipes.s3_file import S3File
-from cdk_triton.artifacts.recipes.tensorrt import TensorRTPlan
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from cdk_triton._lazy import lazy_names
+
+if TYPE_CHECKING:
+    from cdk_triton.artifacts.recipes.conda import CondaEnvironment
+    from cdk_triton.artifacts.recipes.dali import DaliPipeline
+    from cdk_triton.artifacts.recipes.onnx_export import OnnxExport
+    from cdk_triton.artifacts.recipes.parity import Parity, Tolerance
+    from cdk_triton.artifacts.recipes.recipe import BuildRecipe, recipes_of
+    from cdk_triton.artifacts.recipes.s3_file import S3File
+    from cdk_triton.artifacts.recipes.tensorrt import TensorRTPlan
 
 __all__ = [
     "BuildRecipe",
@@ -19,3 +26,19 @@ __all__ = [
     "Tolerance",
     "recipes_of",
 ]
+
+if not TYPE_CHECKING:  # to whom a misspelt name is an error
+    __getattr__, __dir__ = lazy_names(
+        __name__,
+        {
+            "BuildRecipe": "recipe",
+            "CondaEnvironment": "conda",
+            "DaliPipeline": "dali",
+            "OnnxExport": "onnx_export",
+            "Parity": "parity",
+            "S3File": "s3_file",
+            "TensorRTPlan": "tensorrt",
+            "Tolerance": "parity",
+            "recipes_of": "recipe",
+        },
+    )

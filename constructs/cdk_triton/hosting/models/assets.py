@@ -30,7 +30,7 @@ from aws_cdk import (
 )
 from constructs import Construct, IConstruct
 
-from cdk_triton.artifacts import artifact_key, sources_key, write_archive
+from cdk_triton.artifacts import artifact_key, sources_key
 from cdk_triton.artifacts.contents import archive_files
 from cdk_triton.artifacts.keys import file_keys
 from cdk_triton.artifacts.program import write_program
@@ -170,6 +170,8 @@ class CloudAssembly:
     ) -> str:
         target = self._assets / f"asset.{ASSET_PREFIX}{name}.tar.gz"
         if pack and not target.exists():
+            from cdk_triton.artifacts import write_archive  # what is there already is not packed again
+
             draft = target.with_suffix(f".{os.getpid()}.tmp")
             try:
                 write_archive(repository, draft)
