@@ -274,18 +274,67 @@ class TestAlarms:
         with pytest.raises(ConfigurationError, match="Stack/Endpoint is given no rollback alarm"):
             endpoint.add_rollback_alarms()
 
+    @pytest.mark.parametrize("nested", [False, True], ids=["same stack", "nested stack"])
     @pytest.mark.parametrize("expression", [False, True], ids=["metric", "expression"])
     def test_an_alarm_that_comes_after_the_endpoint_is_refused(
-        self, stack: cdk.Stack, model: TritonModel, expression: bool
+        self, stack: cdk.Stack, model: TritonModel, expression: bool, nested: bool
     ) -> None:
         endpoint = TritonEndpoint(stack, "Endpoint", model=model, endpoint_name="search", deployment=self.policy)
         dimensions = {"EndpointName": endpoint.endpoint_name, "VariantName": "AllTraffic"}
         metric = cloudwatch.Metric(namespace="AWS/SageMaker", metric_name="Invocations", dimensions_map=dimensions)
         watched = cloudwatch.MathExpression(expression="m * 2", using_metrics={"m": metric}) if expression else metric
-        alarm = cloudwatch.Alarm(stack, "Busy", metric=watched, threshold=1, evaluation_periods=1)
+        scope = cdk.NestedStack(stack, "Nested") if nested else stack
+        alarm = cloudwatch.Alarm(scope, "Busy", metric=watched, threshold=1, evaluation_periods=1)
 
-        with pytest.raises(ConfigurationError, match="the alarm Stack/Busy names the endpoint by an attribute"):
+        with pytest.raises(ConfigurationError, match=f"the alarm {alarm.node.path} names the endpoint by an attribut"):
             endpoint.add_rollback_alarms(alarm)
+
+    def test_an_alarm_may_name_another_endpoint_by_an_attribute(
+        self, world: World, stack: cdk.Stack, model: TritonModel
+    ) -> None:
+        other = TritonEndpoint(stack, "Other", model=model)
+        endpoint = TritonEndpoint(stack, "Endpoint", model=model, endpoint_name="search", deployment=self.policy)
+        alarm = other.metric_invocations().create_alarm(stack, "Busy", threshold=1, evaluation_periods=1)
+        endpoint.add_rollback_alarms(alarm)
+
+        assert world.resources(stack, "AWS::CloudWatch::Alarm")  # and no cycle
+
+    @pytest.mark.parametrize(
+        ("region", "account", "message"),
+        [
+            (
+                "us-east-1",
+                "111122223333",
+                "Busy is in the region us-east-1 and Stack/Endpoint in eu-west-1, where Sage",
+            ),
+            ("eu-west-1", "444455556666", "Busy is in the account 444455556666 and Stack/Endpoint in 111122223333, wh"),
+        ],
+    )
+    @pytest.mark.parametrize("imported", [False, True], ids=["made", "imported"])
+    def test_an_alarm_of_another_environment_is_refused(
+        self, world: World, region: str, account: str, message: str, imported: bool
+    ) -> None:
+        app = world.app()
+        stack = cdk.Stack(app, "Stack", env=cdk.Environment(account="111122223333", region="eu-west-1"))
+        model = TritonModel(stack, "Model", repository=world.repository(), platform=world.platform)
+        endpoint = TritonEndpoint(stack, "Endpoint", model=model, endpoint_name="search", deployment=self.policy)
+        other = cdk.Stack(app, "Other", env=cdk.Environment(account=account, region=region))
+        made = endpoint.metric_invocations().create_alarm(other, "Busy", threshold=1, evaluation_periods=1)
+        arn = f"arn:aws:cloudwatch:{region}:{account}:alarm:Busy"
+
+        with pytest.raises(ConfigurationError, match=message):
+            endpoint.add_rollback_alarms(cloudwatch.Alarm.from_alarm_arn(stack, "Busy", arn) if imported else made)
+
+    def test_an_imported_alarm_is_where_its_arn_says(self, world: World) -> None:
+        app = world.app()
+        here = cdk.Stack(app, "Stack", env=cdk.Environment(account="111122223333", region="us-east-1"))
+        model = TritonModel(here, "Model", repository=world.repository(), platform=world.platform)
+        elsewhere = cdk.Stack(app, "Other", env=cdk.Environment(account="444455556666", region="eu-west-1"))
+        policy = AllAtOnce(termination_wait=MINUTE, alarms=[outside_alarm(elsewhere)])
+        TritonEndpoint(here, "Endpoint", model=model, endpoint_name="search", deployment=policy)
+
+        rollback = properties(world, here)["DeploymentConfig"]["AutoRollbackConfiguration"]
+        assert rollback == {"Alarms": [{"AlarmName": "Outside"}]}
 
     def test_an_alarm_may_watch_the_new_instances_alone(
         self, world: World, stack: cdk.Stack, model: TritonModel

@@ -61,6 +61,28 @@ class TestEndpointNames:
         for name, where in (("One", HERE if env else None), ("Other", env)):
             endpoint(cdk.Stack(app, name, env=where), world, name="search")
 
+    @pytest.mark.parametrize("removed", ["itself", "its stack"])
+    def test_what_is_taken_out_again_leaves_its_names(self, world: World, removed: str) -> None:
+        app = world.app()
+        stack = cdk.Stack(app, "Stack", env=HERE)
+        endpoint(stack, world, name="search", parameters="/search")
+        if removed == "itself":
+            assert stack.node.try_remove_child("Endpoint")
+        else:
+            assert app.node.try_remove_child("Stack")
+            stack = cdk.Stack(app, "Stack", env=HERE)
+
+        endpoint(stack, world, name="search", parameters="/search")
+        with pytest.raises(ConfigurationError, match="Stack/Third and Stack/Endpoint both have the endpoint_name"):
+            endpoint(stack, world, "Third", name="search")
+
+    def test_an_endpoint_that_could_not_be_made_has_no_name(self, world: World, stack: cdk.Stack) -> None:
+        cdk.CfnOutput(stack, "Endpoint", value="of the same id")
+        with pytest.raises(RuntimeError, match="already a Construct with name 'Endpoint'"):
+            endpoint(stack, world, name="search")
+
+        endpoint(stack, world, "Second", name="search")
+
     def test_names_that_only_the_deployment_knows_are_not_compared(self, world: World, stack: cdk.Stack) -> None:
         name = cdk.CfnParameter(stack, "Name").value_as_string
         endpoint(stack, world, "First", name=name)

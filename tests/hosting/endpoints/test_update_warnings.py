@@ -10,6 +10,7 @@ import aws_cdk as cdk
 import pytest
 from aws_cdk import aws_applicationautoscaling as autoscaling
 from aws_cdk import aws_cloudwatch as cloudwatch
+from aws_cdk import aws_sagemaker as sagemaker
 from aws_cdk.assertions import Annotations, Match
 
 from cdk_triton import TritonArtifactStore, TritonEndpoint, TritonModel, TritonMultiModel, TritonVariant
@@ -96,6 +97,18 @@ class TestSteps:
         (warning,) = warnings(stack, "UpdateStep")
         assert "may be scaled to 1 instance" in warning
 
+    def test_a_schedule_of_the_users_without_limits_changes_none(self, stack: cdk.Stack, model: TritonModel) -> None:
+        endpoint = TritonEndpoint(stack, "Endpoint", variants=[on(model)], deployment=QUARTER)
+        count = endpoint.auto_scale_instance_count(min_capacity=1, max_capacity=8)
+        target = count.scalable_target.node.default_child
+        assert isinstance(target, autoscaling.CfnScalableTarget)
+        target.scheduled_actions = [
+            autoscaling.CfnScalableTarget.ScheduledActionProperty(schedule="rate(1 day)", scheduled_action_name="None")
+        ]
+
+        (warning,) = warnings(stack, "UpdateStep")
+        assert "may be scaled to 1 instance" in warning
+
     def test_what_only_the_deployment_knows_is_not_judged(self, stack: cdk.Stack, model: TritonModel) -> None:
         number: Any = cdk.CfnParameter(stack, "Number", type="Number").value_as_number
         variants = [on(model, number, "Given"), on(model, number, "Scaled")]
@@ -131,9 +144,10 @@ class TestAlarms:
         [
             (AllAtOnce(termination_wait=cdk.Duration.minutes(14)), "14 minutes"),
             (Canary(size=TEN, wait=cdk.Duration.minutes(10)), "10 minutes"),
-            (Canary(size=TEN, wait=cdk.Duration.minutes(10), termination_wait=cdk.Duration.minutes(5)), None),
+            (Canary(size=TEN, wait=cdk.Duration.minutes(10), termination_wait=cdk.Duration.minutes(6)), None),
+            (AllAtOnce(termination_wait=cdk.Duration.minutes(15)), "15 minutes"),  # which is not longer
             (Linear(step=Capacity(25), wait=cdk.Duration.minutes(3)), "12 minutes"),
-            (Linear(step=Capacity(25), wait=cdk.Duration.minutes(3), termination_wait=cdk.Duration.minutes(3)), None),
+            (Linear(step=Capacity(25), wait=cdk.Duration.minutes(3), termination_wait=cdk.Duration.minutes(4)), None),
             (Linear(step=Capacity(instances=2), wait=cdk.Duration.minutes(7)), "14 minutes"),  # of 4 instances
             (Rolling(batch=Capacity(instances=2), wait=cdk.Duration.seconds(90)), "3 minutes"),
             (Rolling(batch=Capacity(50), wait=cdk.Duration.minutes(8)), None),
@@ -251,6 +265,25 @@ class TestKeptCounts:
             endpoint.variant(name).auto_scale_instance_count(min_capacity=1, max_capacity=1)
 
         assert warnings(stack, "InstanceCountKept") == []
+
+    @pytest.mark.parametrize(("scaled", "fixed"), [("Shadow", "AllTraffic"), ("AllTraffic", "Shadow")])
+    def test_a_shadow_counts_as_well(self, stack: cdk.Stack, model: TritonModel, scaled: str, fixed: str) -> None:
+        endpoint = TritonEndpoint(stack, "Endpoint", variants=[on(model, 1)], shadow=on(model, 1, "Shadow"))
+        endpoint.variant(scaled).auto_scale_instance_count(min_capacity=1, max_capacity=1)
+
+        (warning,) = warnings(stack, "InstanceCountKept")
+        assert f"any is scaled ({scaled}): a changed initial_instance_count of {fixed} deploys and does" in warning
+
+    def test_counts_that_the_user_keeps_are_warned_of_without_any_scaling(
+        self, stack: cdk.Stack, model: TritonModel
+    ) -> None:
+        endpoint = TritonEndpoint(stack, "Endpoint", variants=[on(model, 1, name) for name in ("Blue", "Green")])
+        resource = endpoint.node.default_child
+        assert isinstance(resource, sagemaker.CfnEndpoint)
+        resource.retain_all_variant_properties = True
+
+        (warning,) = warnings(stack, "InstanceCountKept")
+        assert "all variants where any is scaled: a changed initial_instance_count of Blue, Green deploys" in warning
 
     def test_counts_that_are_not_kept_are_not(self, world: World) -> None:
         app = world.app()

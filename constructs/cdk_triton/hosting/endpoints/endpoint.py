@@ -21,7 +21,7 @@ from cdk_triton.hosting.endpoints.endpoint_variant import EndpointVariant
 from cdk_triton.hosting.endpoints.imported import ImportedEndpoint
 from cdk_triton.hosting.endpoints.invoking import allow_invocation
 from cdk_triton.hosting.endpoints.parameters import check_parameters, parameter_names, put_parameters
-from cdk_triton.hosting.endpoints.taken_names import take_names
+from cdk_triton.hosting.endpoints.taken_names import AccountNames
 from cdk_triton.hosting.endpoints.updates import EndpointUpdates, check_deployment, require_name
 from cdk_triton.hosting.endpoints.variant import TritonVariant, check_sagemaker_name, production_variant
 from cdk_triton.hosting.endpoints.variant_set import (
@@ -114,7 +114,8 @@ class TritonEndpoint(Resource, VariantMetrics):
         if parameters is not None:
             check_parameters(parameters, self._variants)
         in_store = [] if parameters is None else parameter_names(parameters, self._variants)
-        take_names(scope, f"{scope.node.path}/{id}", endpoint_name, in_store)
+        names = AccountNames(endpoint_name, in_store)
+        names.check(scope, f"{scope.node.path}/{id}")
         super().__init__(scope, id, physical_name=endpoint_name)
         warn_about_stacks(self, served)
         warn_about_storage(self, served, encryption_key)
@@ -135,10 +136,11 @@ class TritonEndpoint(Resource, VariantMetrics):
             endpoint_config_name=self._config.attr_endpoint_config_name,
             endpoint_name=self._physical_name if endpoint_name is not None else None,
         )
+        names.take(self)
         # SageMaker uses a model's role until the endpoint is gone, so its policy must go after the endpoint.
         for variant in served:
             self._endpoint.node.add_dependency(variant.model)
-        self._updates = EndpointUpdates(self, self._endpoint, self._variants, deployment)
+        self._updates = EndpointUpdates(self, self._endpoint, self._variants, deployment, served)
         self._in_service = {
             v.variant_name: EndpointVariant(self, self._endpoint, v, self._updates.keep_instance_counts) for v in served
         }
@@ -146,8 +148,8 @@ class TritonEndpoint(Resource, VariantMetrics):
             allow_capture(self, data_capture, self._endpoint, served)
             warn_about_capture(self, served)
         if parameters is not None:
-            names = (self.endpoint_name, self.endpoint_arn)
-            put_parameters(self, parameters, self._endpoint, names, self._variants)
+            own = (self.endpoint_name, self.endpoint_arn)
+            put_parameters(self, parameters, self._endpoint, own, self._variants)
 
     @staticmethod
     def from_endpoint_name(
@@ -325,8 +327,8 @@ class TritonEndpoint(Resource, VariantMetrics):
 
         Raises:
             ConfigurationError: there is no deployment policy that waits, the endpoint has no literal `endpoint_name`,
-                there are none or more alarms than SageMaker watches, or one that is composite or names the endpoint by
-                an attribute.
+                there are none or more alarms than SageMaker watches, or one that is composite, of another account or
+                region, or names the endpoint by an attribute.
         """
         for alarm in alarms:
             check_arguments("add_rollback_alarms()", alarm=alarm)

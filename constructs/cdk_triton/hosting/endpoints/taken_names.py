@@ -11,42 +11,56 @@ from constructs import Construct, IConstruct
 from cdk_triton.errors import ConfigurationError
 from cdk_triton.hosting.endpoints.stacks import share_an_environment
 
-__all__ = ["take_names"]
+__all__ = ["AccountNames"]
 
-Owners = dict[str, list[tuple[str, Stack]]]
-"""Of a name: the constructs that have it, by path and stack."""
-
-_TAKEN: WeakKeyDictionary[IConstruct, Owners] = WeakKeyDictionary()
-"""Of each app."""
+_TAKEN: WeakKeyDictionary[IConstruct, dict[str, list[IConstruct]]] = WeakKeyDictionary()
+"""Of each app, by name: the endpoints that have it."""
 
 
-def take_names(scope: Construct, path: str, endpoint_name: str | None, parameters: Iterable[str]) -> None:
-    """Note which names an endpoint has, and refuse those of another endpoint.
+class AccountNames:
+    """Which names an endpoint has.
 
     The case of an endpoint's name tells none apart (CreateEndpoint in the API reference), that of a parameter's does.
 
     Args:
-        scope: where the endpoint will be.
-        path: its path.
         endpoint_name: its own name; not looked at where only the deployment knows it.
         parameters: the names of its parameters.
-
-    Raises:
-        ConfigurationError: an endpoint of the same account and region has one of the names.
     """
-    if endpoint_name is not None and not Token.is_unresolved(endpoint_name):
-        what = f"the endpoint_name {endpoint_name!r}"
-        mend = "SageMaker has a name once in an account and region, whatever its case: give each endpoint its own"
-        _take(scope, path, f"endpoint {endpoint_name.lower()}", what, mend)
-    for name in parameters:
-        mend = "the Parameter Store has a name once in an account and region: give each endpoint a path of its own"
-        _take(scope, path, f"parameter {name}", f"the parameter {name!r}", mend)
+
+    def __init__(self, endpoint_name: str | None, parameters: Iterable[str]) -> None:
+        self._names: dict[str, tuple[str, str]] = {}
+        if endpoint_name is not None and not Token.is_unresolved(endpoint_name):
+            what = f"the endpoint_name {endpoint_name!r}"
+            mend = "SageMaker has a name once in an account and region, whatever its case: give each endpoint its own"
+            self._names[f"endpoint {endpoint_name.lower()}"] = what, mend
+        for name in parameters:
+            mend = "the Parameter Store has a name once in an account and region: give each endpoint a path of its own"
+            self._names[f"parameter {name}"] = f"the parameter {name!r}", mend
+
+    def check(self, scope: Construct, path: str) -> None:
+        """Refuse the names of another endpoint, before the endpoint is there.
+
+        Args:
+            scope: where the endpoint will be.
+            path: its path.
+
+        Raises:
+            ConfigurationError: an endpoint of the same account and region has one of the names.
+        """
+        here, taken = Stack.of(scope), _TAKEN.get(scope.node.root, {})
+        for key, (what, mend) in self._names.items():
+            for other in taken.get(key, ()):
+                if share_an_environment(here, Stack.of(other)) and _is_in_its_tree(other):
+                    raise ConfigurationError(f"{path} and {other.node.path} both have {what}, and {mend}")
+
+    def take(self, endpoint: IConstruct) -> None:
+        """Note that an endpoint has the names."""
+        taken = _TAKEN.setdefault(endpoint.node.root, {})
+        for key in self._names:
+            taken.setdefault(key, []).append(endpoint)
 
 
-def _take(scope: Construct, path: str, key: str, what: str, mend: str) -> None:
-    here = Stack.of(scope)
-    owners = _TAKEN.setdefault(scope.node.root, {}).setdefault(key, [])
-    for other, there in owners:
-        if other != path and share_an_environment(here, there):
-            raise ConfigurationError(f"{path} and {other} both have {what}, and {mend}")
-    owners.append((path, here))
+def _is_in_its_tree(construct: IConstruct) -> bool:
+    """Whether neither the construct nor one that it is in was removed from its scope."""
+    scope = construct.node.scope
+    return scope is None or (scope.node.try_find_child(construct.node.id) is construct and _is_in_its_tree(scope))

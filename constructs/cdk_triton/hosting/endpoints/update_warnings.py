@@ -42,6 +42,7 @@ class UpdateWarnings:
         policy: how it is updated; None: SageMaker's way.
         alarms: what rolls an update back; still grows.
         scaled: the scaling of its variants, by their names; still grows.
+        served: its variants with a shadow.
     """
 
     def __init__(
@@ -51,12 +52,14 @@ class UpdateWarnings:
         policy: DeploymentPolicy | None,
         alarms: Sequence[cloudwatch.IAlarm],
         scaled: Mapping[str, ScalableInstanceCount],
+        served: Sequence[TritonVariant],
     ) -> None:
         self._notes = Annotations.of(endpoint)
         self._variants = variants
         self._policy = policy
         self._alarms = alarms
         self._scaled = scaled
+        self._served = served
 
     def visit(self, node: IConstruct) -> None:
         """Look at one construct."""
@@ -71,11 +74,12 @@ class UpdateWarnings:
                 self._warn_about_step(self._policy, variant)
 
     def _warn_about_kept_counts(self) -> None:
-        fixed = [each.variant_name for each in self._variants if each.variant_name not in self._scaled]
+        fixed = [each.variant_name for each in self._served if each.variant_name not in self._scaled]
+        scaled = f" ({', '.join(self._scaled)})" if self._scaled else ""
         if fixed:
             self._notes.add_warning_v2(
                 KEPT_COUNT_WARNING,
-                f"updates keep the instance counts of all variants where any is scaled ({', '.join(self._scaled)}): "
+                f"updates keep the instance counts of all variants where any is scaled{scaled}: "
                 f"a changed initial_instance_count of {', '.join(fixed)} deploys and does nothing. Give each variant "
                 "limits by auto_scale_instance_count, equal ones where the number shall be fixed, or acknowledge this",
             )
@@ -94,7 +98,7 @@ class UpdateWarnings:
             f"{alarm.node.path} ({datapoints} times {_text(period)})"
             for alarm in self._alarms
             for datapoints, period in [_goes_off_after(alarm)]
-            if datapoints * period > watched
+            if datapoints * period >= watched
         ]
         if slow:
             self._notes.add_warning_v2(

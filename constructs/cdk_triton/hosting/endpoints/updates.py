@@ -2,11 +2,24 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from aws_cdk import Annotations, Aspects, Stack, Token
+from aws_cdk import (
+    Annotations,
+    Arn,
+    ArnFormat,
+    Aspects,
+    DefaultTokenResolver,
+    IPostProcessor,
+    IResolvable,
+    IResolveContext,
+    Reference,
+    Stack,
+    StringConcat,
+    Token,
+    Tokenization,
+)
 from aws_cdk import aws_iam as iam
 from aws_cdk import aws_sagemaker as sagemaker
 from constructs import Construct
@@ -78,6 +91,7 @@ class EndpointUpdates:
         endpoint: its L1.
         variants: its production variants.
         policy: how it is updated; None: SageMaker's way.
+        served: its variants with a shadow, whose instances an update keeps or sets as well.
     """
 
     def __init__(
@@ -86,6 +100,7 @@ class EndpointUpdates:
         endpoint: sagemaker.CfnEndpoint,
         variants: Sequence[TritonVariant],
         policy: DeploymentPolicy | None,
+        served: Sequence[TritonVariant],
     ) -> None:
         self._scope = scope
         self._endpoint = endpoint
@@ -93,8 +108,8 @@ class EndpointUpdates:
         self._policy = policy
         self._alarms: list[cloudwatch.IAlarm] = []
         self._scaled: dict[str, ScalableInstanceCount] = {}
-        if policy is not None or len(variants) > 1:
-            Aspects.of(endpoint).add(UpdateWarnings(scope, variants, policy, self._alarms, self._scaled))
+        if policy is not None or len(served) > 1:
+            Aspects.of(endpoint).add(UpdateWarnings(scope, variants, policy, self._alarms, self._scaled, served))
         if policy is not None:
             self._render(policy)
             if policy.alarms:
@@ -105,7 +120,8 @@ class EndpointUpdates:
 
         Raises:
             ConfigurationError: there is no policy that would watch them, no literal endpoint name, none or too many
-                alarms, a composite one, or one that needs the endpoint to be there first.
+                alarms, a composite one, one of another account or region, or one that needs the endpoint to be there
+                first.
         """
         path = self._scope.node.path
         if self._policy is None:
@@ -121,6 +137,7 @@ class EndpointUpdates:
         check_alarms(self._policy, [*self._alarms, *new])
         for alarm in new:
             self._refuse_composite(alarm)
+            self._refuse_elsewhere(alarm)
             self._refuse_cycle(alarm)
         if not new:
             return
@@ -169,15 +186,32 @@ class EndpointUpdates:
                 "permission for every alarm of the account: name the alarms that it is made of"
             )
 
+    def _refuse_elsewhere(self, alarm: cloudwatch.IAlarm) -> None:
+        """Refuse an alarm that SageMaker would not find: it is told names only, and looks in its account and region."""
+        here, there = Stack.of(self._scope), Stack.of(alarm)
+        of_arn = Arn.split(alarm.alarm_arn, ArnFormat.COLON_RESOURCE_NAME)
+        for what, own, *others in (
+            ("region", here.region, of_arn.region, there.region),
+            ("account", here.account, of_arn.account, there.account),
+        ):
+            # The ARN of an imported alarm says where it is, and of one that is made the stack does.
+            other = next((each for each in others if not Token.is_unresolved(each)), own)
+            if other != own and not Token.is_unresolved(own):
+                raise ConfigurationError(
+                    f"the alarm {alarm.node.path} is in the {what} {other} and {self._scope.node.path} in {own}, where "
+                    "SageMaker looks for a rollback alarm by its name: make one in the endpoint's stack"
+                )
+
     def _refuse_cycle(self, alarm: cloudwatch.IAlarm) -> None:
         """Refuse an alarm with the endpoint's attributes in its dimensions, as `endpoint.endpoint_name` is one."""
         from aws_cdk import aws_cloudwatch as cloudwatch
 
-        resource, stack = alarm.node.default_child, Stack.of(alarm)
-        if not isinstance(resource, cloudwatch.CfnAlarm) or stack is not Stack.of(self._endpoint):
+        resource = alarm.node.default_child
+        if not isinstance(resource, cloudwatch.CfnAlarm) or root_stack(alarm.node) is not root_stack(self._scope.node):
             return
-        watched = json.dumps(stack.resolve([resource.dimensions, resource.metrics]))
-        if f'"{stack.resolve(self._endpoint.logical_id)}"' in watched:
+        watched = _Targets()
+        Tokenization.resolve([resource.dimensions, resource.metrics], scope=resource, resolver=watched, preparing=False)
+        if self._endpoint.node.path in watched.paths:
             raise ConfigurationError(
                 f"the alarm {alarm.node.path} names the endpoint by an attribute, which is there after the endpoint "
                 "only, and the endpoint needs the alarm to be there first: take a metric of endpoint.metric_…() or "
@@ -203,6 +237,19 @@ class EndpointUpdates:
                 alarms=[sagemaker.CfnEndpoint.AlarmProperty(alarm_name=alarm.alarm_name) for alarm in self._alarms]
             )
         self._endpoint.deployment_config = policy.rendered(rollback)
+
+
+class _Targets(DefaultTokenResolver):
+    """Notes the resources that something refers to, in the same stack or from a nested one."""
+
+    def __init__(self) -> None:
+        super().__init__(StringConcat())
+        self.paths: set[str] = set()
+
+    def resolve_token(self, t: IResolvable, context: IResolveContext, post_processor: IPostProcessor) -> Any:
+        if isinstance(t, Reference):
+            self.paths.add(t.target.node.path)
+        return super().resolve_token(t, context, post_processor)
 
 
 def _context_says_retain(scope: Construct) -> bool:

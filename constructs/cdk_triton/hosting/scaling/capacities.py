@@ -19,7 +19,7 @@ def capacity_range(target: autoscaling.ScalableTarget) -> tuple[int | None, int 
     if not isinstance(resource, autoscaling.CfnScalableTarget):
         return None, None
     standing = {"minCapacity": resource.min_capacity, "maxCapacity": resource.max_capacity}
-    scheduled = [each["scalableTargetAction"] for each in stack.resolve(resource.scheduled_actions) or ()]
+    scheduled = [each.get("scalableTargetAction", {}) for each in stack.resolve(resource.scheduled_actions) or ()]
     limits: list[dict[str, Any]] = [stack.resolve(standing), *scheduled]
     lows, highs = ([each[name] for each in limits if name in each] for name in standing)
     return (
