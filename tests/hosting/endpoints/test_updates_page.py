@@ -83,8 +83,8 @@ def test_they_run_and_cdk_validates_what_they_deploy(world: World) -> None:
     report = json.loads((Path(app.outdir) / "validation-report.json").read_text())
     assert [each["violations"] for each in report["pluginReports"] if each["violations"]] == []
     assert alarms_without_action(stack) == []
-    for replaced in ("EndpointConfig", "Model"):
-        found = world.resources(stack, f"AWS::SageMaker::{replaced}").values()
+    for replaced in ("SageMaker::EndpointConfig", "SageMaker::Model", "IAM::ManagedPolicy"):
+        found = world.resources(stack, f"AWS::{replaced}").values()
         assert "Retain" in [each.get("UpdateReplacePolicy") for each in found]
     assert set(warnings(stack)) == {"GuardrailsOfFleet", "CaptureOfFleet"}  # which the page says
 
