@@ -70,10 +70,10 @@ class TestEndpointNames:
             assert stack.node.try_remove_child("Endpoint")
         else:
             assert app.node.try_remove_child("Stack")
-            stack = cdk.Stack(app, "Stack", env=HERE)
+            stack = cdk.Stack(app, "Other", env=HERE)
 
-        endpoint(stack, world, name="search", parameters="/search")
-        with pytest.raises(ConfigurationError, match="Stack/Third and Stack/Endpoint both have the endpoint_name"):
+        endpoint(stack, world, "Second", name="search", parameters="/search")
+        with pytest.raises(ConfigurationError, match=r"/Third and .*/Second both have the endpoint_name 'search'"):
             endpoint(stack, world, "Third", name="search")
 
     def test_an_endpoint_that_could_not_be_made_has_no_name(self, world: World, stack: cdk.Stack) -> None:
