@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
 MODEL, GROUP, ENDPOINT = "AWS::SageMaker::Model", "AWS::EC2::SecurityGroup", "AWS::EC2::VPCEndpoint"
 ISOLATED, EGRESS = ec2.SubnetType.PRIVATE_ISOLATED, ec2.SubnetType.PRIVATE_WITH_EGRESS
+IN_ISOLATED = ec2.SubnetSelection(subnet_type=ISOLATED)
 S3 = ec2.GatewayVpcEndpointAwsService.S3
 ECR, ECR_DOCKER = ec2.InterfaceVpcEndpointAwsService.ECR, ec2.InterfaceVpcEndpointAwsService.ECR_DOCKER
 IRELAND = cdk.Environment(account="111122223333", region="eu-west-1")
@@ -85,6 +86,12 @@ def _model(world: World, stack: cdk.Stack) -> Callable[[ec2.IVpc], TritonModel]:
     return model
 
 
+def exported(stack: cdk.Stack, id: str) -> ec2.IVpc:  # noqa: A002 - CDK's name
+    """An isolated VPC that another app exports, by a token of its own."""
+    known: Any = ISOLATED_VPC | {"vpc_id": cdk.Fn.import_value("vpc")}
+    return ec2.Vpc.from_vpc_attributes(stack, id, **known)
+
+
 def said(stack: cdk.Stack, path: str = "*") -> list[str]:
     """The warnings about the way out."""
     pattern = Match.string_like_regexp("no route to the internet")
@@ -97,10 +104,9 @@ class TestThatThereIsNoWayOutIsSaid:
 
         (sentence,) = said(stack, "/Stack/Model")
         assert sentence == (
-            "vpc_subnets of Stack/Own have no route to the internet, and this app adds no VPC endpoint for s3, "
-            "ecr.api, ecr.dkr to the VPC: instances would wait in vain for what comes through these. Call "
-            "add_vpc_endpoints(vpc), select subnets with a NAT gateway, or acknowledge this if the VPC has them "
-            "already [ack: cdk-triton:NoWayOut]"
+            "vpc_subnets of Stack/Own have no route to the internet, and this app adds no VPC endpoint for s3 to the "
+            "VPC, without which instances would wait in vain. Call add_vpc_endpoints(vpc), select subnets with a NAT "
+            "gateway, or acknowledge this if the VPC has another way there already [ack: cdk-triton:NoWayOut]"
         )
 
     def test_of_a_vpc_whose_egress_nobody_made(self, make: Make, stack: cdk.Stack) -> None:
@@ -128,15 +134,31 @@ class TestThatThereIsNoWayOutIsSaid:
 
         assert said(stack, "/Stack/Model")
 
-    def test_with_what_lacks(
-        self, model: Callable[[ec2.IVpc], TritonModel], stack: cdk.Stack, isolated: ec2.Vpc
-    ) -> None:
-        model(isolated)
+    def test_with_what_lacks(self, stack: cdk.Stack, isolated: ec2.Vpc) -> None:
+        TritonArtifactStore(stack, "Store", builders=[SageMakerProcessingBuilder(vpc=isolated)])
         isolated.add_gateway_endpoint("S3", service=S3)
 
         (sentence,) = said(stack)
         assert "no VPC endpoint for ecr.api, ecr.dkr to the VPC" in sentence
         assert "Call add_vpc_endpoints(vpc, without=['s3'])," in sentence
+
+    def test_although_a_namesake_in_another_stack_has_them(
+        self, model: Callable[[ec2.IVpc], TritonModel], app: cdk.App, stack: cdk.Stack, isolated: ec2.Vpc
+    ) -> None:
+        """Their templates say the same of two VPCs."""
+        model(isolated)
+        add_vpc_endpoints(ec2.Vpc(cdk.Stack(app, "Other", env=IRELAND), "Own", max_azs=2, nat_gateways=0))
+
+        assert said(stack)
+
+    def test_although_the_namesake_of_an_export_has_them(
+        self, model: Callable[[ec2.IVpc], TritonModel], app: cdk.App, stack: cdk.Stack
+    ) -> None:
+        model(exported(stack, "Vpc"))
+        elsewhere = cdk.Environment(account="111122223333", region="us-east-1")
+        add_vpc_endpoints(exported(cdk.Stack(app, "Other", env=elsewhere), "Vpc"), subnets=IN_ISOLATED)
+
+        assert said(stack)
 
     def test_although_another_vpc_has_them(
         self, model: Callable[[ec2.IVpc], TritonModel], stack: cdk.Stack, isolated: ec2.Vpc
@@ -159,7 +181,7 @@ class TestThatThereIsNoWayOutIsSaid:
 
         for path in ("/Stack/Store/CodeBuild", "/Stack/Store/Processing"):
             (sentence,) = said(stack, path)
-            assert "builds would wait in vain" in sentence
+            assert "no VPC endpoint for s3, ecr.api, ecr.dkr to the VPC, without which builds would wait" in sentence
 
 
 class TestNothingIsSaid:
@@ -185,6 +207,7 @@ class TestNothingIsSaid:
         self, model: Callable[[ec2.IVpc], TritonModel], app: cdk.App, stack: cdk.Stack, isolated: ec2.Vpc
     ) -> None:
         model(isolated)
+        TritonArtifactStore(stack, "Store", builders=[SageMakerProcessingBuilder(vpc=isolated)])
         isolated.add_gateway_endpoint("S3", service=S3)
         ec2.InterfaceVpcEndpoint(stack, "Ecr", vpc=isolated, service=ECR)
         ec2.CfnVPCEndpoint(
@@ -196,6 +219,22 @@ class TestNothingIsSaid:
 
         assert not said(stack)
 
+    def test_of_models_with_the_gateway_alone(self, make: Make, stack: cdk.Stack, isolated: ec2.Vpc) -> None:
+        make(isolated)
+        isolated.add_gateway_endpoint("S3", service=S3)
+
+        assert not said(stack)
+
+    @pytest.mark.parametrize("same", [True, False])
+    def test_where_another_import_has_the_endpoints(
+        self, model: Callable[[ec2.IVpc], TritonModel], app: cdk.App, stack: cdk.Stack, same: bool
+    ) -> None:
+        model(exported(stack, "Vpc"))
+        other = stack if same else cdk.Stack(app, "Other", env=IRELAND)
+        add_vpc_endpoints(exported(other, "Again"), subnets=IN_ISOLATED)
+
+        assert not said(stack)
+
     def test_where_the_region_is_not_known(self, world: World) -> None:
         stack = cdk.Stack(world.app(), "Stack")
         vpc = ec2.Vpc(stack, "Own", max_azs=2, nat_gateways=0)
@@ -204,18 +243,23 @@ class TestNothingIsSaid:
 
         assert not said(stack)
 
+    @pytest.mark.parametrize(
+        "route",
+        [
+            {"destination_cidr_block": "0.0.0.0/0", "transit_gateway_id": "tgw-0123456789abcdef0"},
+            {"destination_ipv6_cidr_block": "::/0", "egress_only_internet_gateway_id": "eigw-0123456789abcdef0"},
+        ],
+    )
     def test_where_a_route_leads_elsewhere(
-        self, model: Callable[[ec2.IVpc], TritonModel], stack: cdk.Stack, isolated: ec2.Vpc
+        self,
+        model: Callable[[ec2.IVpc], TritonModel],
+        stack: cdk.Stack,
+        isolated: ec2.Vpc,
+        route: dict[str, str],
     ) -> None:
         model(isolated)
         for number, subnet in enumerate(isolated.isolated_subnets):
-            ec2.CfnRoute(
-                stack,
-                f"Route{number}",
-                route_table_id=subnet.route_table.route_table_id,
-                destination_cidr_block="0.0.0.0/0",
-                transit_gateway_id="tgw-0123456789abcdef0",
-            )
+            ec2.CfnRoute(stack, f"Route{number}", route_table_id=subnet.route_table.route_table_id, **route)
 
         assert not said(stack)
 
@@ -258,6 +302,25 @@ class TestWhatRunsThereWaits:
     ) -> None:
         model(vpc)
         vpc.add_gateway_endpoint("S3", service=S3)
+
+        assert self.awaited(world, stack, world.only(stack, MODEL)) == {"S3"}
+
+    def test_a_model_for_those_of_another_import(
+        self, model: Callable[[ec2.IVpc], TritonModel], world: World, stack: cdk.Stack
+    ) -> None:
+        model(exported(stack, "Vpc"))
+        exported(stack, "Again").add_gateway_endpoint("S3", service=S3)
+
+        assert self.awaited(world, stack, world.only(stack, MODEL)) == {"AgainS3"}
+
+    @pytest.mark.parametrize("service", ["sagemaker.api", "sagemaker.runtime", "sagemaker.runtime-fips", "lambda"])
+    def test_but_no_model_for_those_of_other_services(
+        self, make: Make, world: World, stack: cdk.Stack, isolated: ec2.Vpc, service: str
+    ) -> None:
+        """Their policies may name the SageMaker endpoint."""
+        make(isolated)
+        isolated.add_gateway_endpoint("S3", service=S3)
+        isolated.add_interface_endpoint("Another", service=ec2.InterfaceVpcEndpointAwsService(service))
 
         assert self.awaited(world, stack, world.only(stack, MODEL)) == {"S3"}
 

@@ -38,8 +38,12 @@ SageMaker's developer guide, without what only Canvas uses. `host-vpc` names S3,
 CALLERS: Final = "sagemaker.runtime"
 """Only callers need it, and its policy may name the endpoint, which is made after the model."""
 
-REQUIRED: Final = ("s3", "ecr.api", "ecr.dkr")
-"""Without these nothing starts; without the others it starts, and little is seen of it."""
+REQUIRED: Mapping[str, Sequence[str]] = {"instances": ("s3",), "builds": ("s3", "ecr.api", "ecr.dkr")}
+"""What nothing starts without, by what starts; without the others it starts, and little is seen of it.
+
+For instances `host-vpc` asks for S3 only. A Model says nothing of its `ImageConfig`, whose `RepositoryAccessMode` is
+`Vpc` for a private registry in the VPC and `Platform` for an image in ECR. Builds use ECR from within.
+"""
 
 
 def add_vpc_endpoints(
@@ -85,14 +89,15 @@ def add_vpc_endpoints(
 def await_network(resource: CfnResource, place: Network, who: IConstruct, what: str) -> None:
     """Make a resource after the subnets' way out and the VPC endpoints, and warn where there is neither.
 
-    Both are looked for when the app is complete. The VPC endpoints to wait for are those below the VPC, where CDK and
-    `add_vpc_endpoints` put them, and in the resource's stack: across stacks the wait might make a circle of two.
+    Both are looked for when the app is complete. The VPC endpoints to wait for are those of `VPC_ENDPOINTS` in the
+    resource's stack, but for the callers': across stacks the wait might make a circle of two, and the policy of any
+    other service's may name what is made after the resource.
 
     Args:
         resource: what starts something in the VPC.
         place: where in the VPC.
         who: the construct that is warned.
-        what: what starts, for the warning.
+        what: what starts, one of `REQUIRED`.
     """
     resource.node.add_dependency(*place.established)
     Aspects.of(resource).add(_WayOut(place, who, what))
@@ -107,16 +112,15 @@ class _WayOut:
 
     def visit(self, node: IConstruct) -> None:
         """Look at the resource, which has no children."""
-        vpc = self._place.vpc
-        below = vpc.node.find_all()
-        for service, endpoint in _vpc_endpoints(vpc, below):
-            if service != CALLERS and Stack.of(endpoint) is Stack.of(node):
+        vpc, stack = self._place.vpc, Stack.of(node)
+        for service, endpoint in _vpc_endpoints(vpc, stack.node.find_all()):
+            if service != CALLERS and Stack.of(endpoint) is stack:
                 node.node.add_dependency(endpoint)
-        if not _isolated(self._place, below):
+        if not _isolated(self._place, vpc.node.find_all()):
             return
         everything = node.node.root.node.find_all()  # takes its time in a large app
         there = {service for service, _ in _vpc_endpoints(vpc, everything)}
-        missing = [service for service in REQUIRED if service not in there]
+        missing = [service for service in REQUIRED[self._what] if service not in there]
         if missing and _isolated(self._place, everything):
             self._warn(missing, [service for service in VPC_ENDPOINTS if service in there])
 
@@ -125,17 +129,30 @@ class _WayOut:
         Annotations.of(self._who).add_warning_v2(
             NO_WAY_OUT_WARNING,
             f"vpc_subnets of {self._place.vpc.node.path} have no route to the internet, and this app adds no VPC "
-            f"endpoint for {', '.join(missing)} to the VPC: {self._what} would wait in vain for what comes through "
-            f"these. Call {call}, select subnets with a NAT gateway, or acknowledge this if the VPC has them already",
+            f"endpoint for {', '.join(missing)} to the VPC, without which {self._what} would wait in vain. Call "
+            f"{call}, select subnets with a NAT gateway, or acknowledge this if the VPC has another way there already",
         )
 
 
 def _vpc_endpoints(vpc: ec2.IVpc, constructs: Iterable[IConstruct]) -> Iterator[tuple[str, ec2.CfnVPCEndpoint]]:
-    """The VPC endpoints of a VPC among some constructs, each with its service."""
+    """Those of a VPC among some constructs that are for one of `VPC_ENDPOINTS`, each with its service."""
     for each in constructs:
-        if isinstance(each, ec2.CfnVPCEndpoint) and each.vpc_id == vpc.vpc_id:
+        if isinstance(each, ec2.CfnVPCEndpoint) and _belongs(each, vpc):
             name = json.dumps(Stack.of(each).resolve(each.service_name)).rstrip('"]}')
-            yield next((service for service in VPC_ENDPOINTS if name.endswith(f".{service}")), name), each
+            yield from ((service, each) for service in VPC_ENDPOINTS if name.endswith(f".{service}"))
+
+
+def _belongs(endpoint: ec2.CfnVPCEndpoint, vpc: ec2.IVpc) -> bool:
+    """Whether a VPC endpoint is of a VPC, by the text of its id: each import may make a token of its own."""
+    if endpoint.vpc_id == vpc.vpc_id:
+        return True
+    theirs, ours = Stack.of(endpoint), Stack.of(vpc)
+    text = json.dumps(theirs.resolve(endpoint.vpc_id))
+    if text != json.dumps(ours.resolve(vpc.vpc_id)):
+        return False
+    # These name something else in each stack, and an export is another in each environment.
+    local = any(f'"{name}"' in text for name in ("Ref", "Fn::GetAtt", "Fn::Sub"))
+    return theirs is ours or (not local and theirs.environment == ours.environment)
 
 
 def _isolated(place: Network, constructs: Iterable[IConstruct]) -> bool:
@@ -151,7 +168,8 @@ def _isolated(place: Network, constructs: Iterable[IConstruct]) -> bool:
     routed = {
         each.route_table_id
         for each in constructs
-        if isinstance(each, ec2.CfnRoute) and each.destination_cidr_block == "0.0.0.0/0"
+        if isinstance(each, ec2.CfnRoute)
+        and (each.destination_cidr_block == "0.0.0.0/0" or each.destination_ipv6_cidr_block == "::/0")
     }
     return any(_route_table(subnet) not in routed for subnet in suspected)
 
