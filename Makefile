@@ -21,8 +21,8 @@ preflight: setup ## add TensorRT's ONNX parser, for the checks of TensorRT model
 demo: setup ## two ensembles on one multi-model endpoint, on this machine
 	@python examples/demo
 
-test: setup ## every test
-	@pytest
+test: setup ## every test, two files at a time
+	@pytest --numprocesses 2 --dist loadfile
 
 lint: setup ## ruff and mypy --strict
 	@ruff check .

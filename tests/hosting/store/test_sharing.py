@@ -226,7 +226,9 @@ def test_it_may_be_imported_in_one_stack_and_used_in_another(world: World) -> No
     assert "Outputs" not in template
 
 
-@pytest.mark.parametrize("name", ["", "triton/artifacts", "a" * 201, cdk.Aws.STACK_NAME])
+@pytest.mark.parametrize(
+    "name", ["", "triton/artifacts", "a" * 201, cdk.Aws.STACK_NAME], ids=["none", "slash", "long", "token"]
+)
 def test_a_name_that_no_export_may_have_is_refused(name: str, stack: cdk.Stack) -> None:
     for make in (
         lambda: TritonArtifactStore(stack, "Owner", exports=name),

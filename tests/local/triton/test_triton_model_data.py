@@ -75,7 +75,9 @@ WHOLE = archive_with(*(entry(f"model/{i}") for i in range(50)))
 
 
 @pytest.mark.parametrize(
-    "broken", [b"", b"no archive at all", WHOLE[:-40], WHOLE[:60], WHOLE[:80] + b"\0" * 9 + WHOLE[89:]]
+    "broken",
+    [b"", b"no archive at all", WHOLE[:-40], WHOLE[:60], WHOLE[:80] + b"\0" * 9 + WHOLE[89:]],
+    ids=["nothing", "text", "without its end", "the beginning", "damaged"],
 )
 def test_an_incomplete_or_damaged_archive_is_one_sentence(tmp_path: Path, broken: bytes) -> None:
     with pytest.raises(LocalError, match=r"^the model data s3://bucket/a/model\.tar\.gz is not a complete \.tar\.gz"):
