@@ -15,6 +15,8 @@ from aws_cdk import Acknowledgment, Stack, Validations
 from aws_cdk import aws_s3 as s3
 from constructs import IConstruct
 
+from cdk_triton.hosting.stacks import root_stack
+
 __all__ = ["acknowledge", "acknowledge_nist", "acknowledge_wildcards", "objects_as_imported"]
 
 
@@ -54,10 +56,11 @@ def objects_as_imported(scope: IConstruct, bucket: s3.IBucket, pattern: str) -> 
     """The ARN of a bucket's objects, as it will stand in a policy of the scope's stack.
 
     A reference into another stack becomes an import when the app is synthesised. The export is made here, the same that
-    CDK would make then, because its name is needed now. A bucket that the app only imports has none to export.
+    CDK would make then, because its name is needed now. A bucket that the app only imports has none to export. A stack
+    that is nested in the bucket's own gets a parameter, and no export.
     """
     arn = bucket.bucket_arn
-    if isinstance(bucket, s3.Bucket) and bucket.stack is not Stack.of(scope):
+    if isinstance(bucket, s3.Bucket) and root_stack(bucket.node) is not root_stack(scope.node):
         arn = bucket.stack.export_value(arn)
     return f"{arn}/{pattern}"
 

@@ -9,6 +9,7 @@ CDK's grants write inline policies. So where an L2 of CDK would grant something 
 
 from __future__ import annotations
 
+import hashlib
 import json
 import re
 from collections.abc import Iterable, Sequence
@@ -17,14 +18,18 @@ from aws_cdk import aws_iam as iam
 from constructs import Construct
 
 from cdk_triton.hosting.acknowledgements import acknowledge_nist
+from cdk_triton.hosting.stacks import root_stack
 
-__all__ = ["allow", "inline_policy"]
+__all__ = ["allow", "inline_policy", "policy_name"]
 
 MAX_CHARACTERS = 6144
 """Of a managed policy, without whitespace ("IAM and AWS STS quotas"). A role takes ten of them."""
 
 TOKEN_CHARACTERS = 150
 """What a reference is taken to be long: the ARN of a state machine, whose generated name has up to 80 characters."""
+
+NAME_CHARACTERS = 80
+"""Of an inline policy's name, which has up to 128 ("IAM and AWS STS quotas"): region and hashes need 40."""
 
 _TOKEN = re.compile(r"[$#]\{Token\[[^]]*\]\}")
 
@@ -44,13 +49,29 @@ def inline_policy(
     statements: Sequence[iam.PolicyStatement] | None = None,
 ) -> iam.Policy:
     """A policy for roles of the user's, which may say that nobody changes them."""
-    policy = iam.Policy(scope, id, statements=statements)
+    policy = iam.Policy(scope, id, policy_name=policy_name(scope, id), statements=statements)
     for role in roles:
         role.attach_inline_policy(policy)  # and not `roles=`, which asks no role
     acknowledge_nist(
         policy, {"IAMNoInlinePolicy": "Of all policies, CDK leaves only an inline one out where a role asks it."}
     )
     return policy
+
+
+def policy_name(
+    scope: Construct,
+    id: str,  # noqa: A002 - CDK's name
+) -> str:
+    """A name for an inline policy of a role that other stacks, apps and regions may use too.
+
+    A role has one inline policy of a name: a second overwrites the first. CDK names it by its logical id,
+    which is the same in every stack. CloudFormation tells stacks apart by name and region, and CDK what is in them by
+    path.
+    """
+    stack = root_stack(scope.node)
+    place = "/".join((stack.stack_name, scope.node.path[len(stack.node.path) :], id))
+    readable = re.sub(r"[^\w+=,.@-]+", "-", place, flags=re.ASCII)[:NAME_CHARACTERS]
+    return f"{readable}-{stack.region}-{hashlib.sha256(place.encode()).hexdigest()[:8]}"
 
 
 class _Permissions(iam.ManagedPolicy):

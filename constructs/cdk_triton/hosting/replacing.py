@@ -10,6 +10,7 @@ import hashlib
 import json
 
 from aws_cdk import CfnElement, Stack
+from aws_cdk import aws_iam as iam
 from constructs import Construct
 
 __all__ = ["replace_with"]
@@ -29,5 +30,8 @@ def replace_with(construct: Construct, decisive: object) -> None:
     if not isinstance(resource, CfnElement):
         return
     stack = Stack.of(construct)
-    digest = hashlib.sha256(json.dumps(stack.resolve(decisive), sort_keys=True).encode()).hexdigest()
-    resource.override_logical_id(f"{stack.get_logical_id(resource)}{digest[:DIGITS]}")
+    digest = hashlib.sha256(json.dumps(stack.resolve(decisive), sort_keys=True).encode()).hexdigest()[:DIGITS]
+    resource.override_logical_id(f"{stack.get_logical_id(resource)}{digest}")
+    if isinstance(resource, iam.CfnPolicy):
+        # A role has one inline policy of a name: the new one would be the old one, and go with it.
+        resource.policy_name = f"{resource.policy_name}{digest}"

@@ -16,6 +16,7 @@ from cdk_triton.errors import ConfigurationError
 from cdk_triton.hosting.acknowledgements import acknowledge_nist
 from cdk_triton.hosting.images import ContainerImage
 from cdk_triton.hosting.models.execution_role import PULL_ACTIONS
+from cdk_triton.hosting.permissions import policy_name
 
 __all__ = ["GRANTS", "allow_inputs", "allow_pull", "object_arn"]
 
@@ -70,6 +71,6 @@ def _allow(
     resources: Sequence[str],
 ) -> None:
     statement = iam.PolicyStatement(actions=list(actions), resources=list(resources))
-    policy = iam.Policy(scope, id, statements=[statement], roles=[role])
+    policy = iam.Policy(scope, id, policy_name=policy_name(scope, id), statements=[statement], roles=[role])
     reason = "A role takes ten managed policies, and each such model adds one of these."
     acknowledge_nist(policy, {"IAMNoInlinePolicy": reason})

@@ -9,7 +9,7 @@ from aws_cdk import Stack, Token
 from constructs import Construct, IConstruct
 
 from cdk_triton.errors import ConfigurationError
-from cdk_triton.hosting.endpoints.stacks import share_an_environment
+from cdk_triton.hosting.stacks import share_an_environment
 
 __all__ = ["AccountNames"]
 

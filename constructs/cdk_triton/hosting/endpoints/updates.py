@@ -27,9 +27,9 @@ from constructs import Construct
 from cdk_triton.errors import ConfigurationError
 from cdk_triton.hosting.endpoints.deployment import DeploymentPolicy, Rolling, check_alarms
 from cdk_triton.hosting.endpoints.role_additions import allow_models
-from cdk_triton.hosting.endpoints.stacks import root_stack
 from cdk_triton.hosting.endpoints.update_warnings import UpdateWarnings
 from cdk_triton.hosting.endpoints.variant import TritonVariant
+from cdk_triton.hosting.stacks import root_stack
 
 if TYPE_CHECKING:  # takes a while: for endpoints with alarms or scaling
     from aws_cdk import aws_cloudwatch as cloudwatch

@@ -10,10 +10,10 @@ from constructs import IConstruct
 
 from cdk_triton.errors import ConfigurationError
 from cdk_triton.hosting.acknowledgements import acknowledge_nist
-from cdk_triton.hosting.endpoints.stacks import root_stack
 from cdk_triton.hosting.endpoints.variant import TritonVariant
 from cdk_triton.hosting.literals import is_token
 from cdk_triton.hosting.models.model import ITritonModel
+from cdk_triton.hosting.stacks import root_stack
 from cdk_triton.sagemaker import instance_storage
 from cdk_triton.sagemaker.limits import MAX_PRODUCTION_VARIANTS
 
