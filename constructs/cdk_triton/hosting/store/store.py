@@ -206,13 +206,14 @@ class TritonArtifactStore(Construct):
         """Import the store of another app of this account and region, to use it as one of this app's.
 
         Its app has to be deployed first, and with a version of this library that is not older. CloudFormation refuses a
-        deployment that does not fit its exports.
+        deployment that uses what it does not export, and the store's handler a builder that it has not.
 
         Args:
             scope: any stack of this app.
             id: the construct's id.
             exports: as the store has it.
-            builders: as the store has them: which of them builds is decided here.
+            builders: as the store has them: which of them builds is decided here. By default the region of this
+                stack decides.
             encrypted: whether the store has an `encryption_key`.
 
         Raises:

@@ -1,0 +1,24 @@
+"""What models get from a store in the stack that theirs is nested in."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import aws_cdk as cdk
+from cdk_nag import AwsSolutionsChecks
+
+from cdk_triton import TritonArtifactStore, TritonModel
+
+if TYPE_CHECKING:
+    from tests.hosting.conftest import World
+
+
+def test_a_nested_model_takes_the_store_as_a_parameter_and_leaves_nothing_for_cdk_nag(world: World) -> None:
+    stack = cdk.Stack(world.app(), "Search")
+    store = TritonArtifactStore(stack, "Store", builders=[])
+    nested = cdk.NestedStack(stack, "Nested")
+    TritonModel(nested, "Model", repository=world.repository(), platform=world.platform, store=store)
+
+    report = AwsSolutionsChecks().validate_scope(nested)
+    assert [violation.rule_name for violation in report.violations or []] == []
+    assert "Outputs" not in world.template(stack)
