@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from aws_cdk import Aws, CfnMapping, Stack, Token
 from constructs import Construct
 
-from cdk_triton.sagemaker import REPOSITORY, ServingPlatform, accounts, image_name
+from cdk_triton.sagemaker import REPOSITORY, ServingPlatform, accounts, image_name, registry_accounts
 
-__all__ = ["ContainerImage", "container_image"]
+__all__ = ["ContainerImage", "container_image", "sagemaker_repositories"]
 
 # The registries of "Amazon ECR endpoints and quotas": dkr.ecr, dkr.ecr-fips, and for IPv6 dkr-ecr, dkr-ecr-fips.
 # CDK writes account, region and domain as tokens where only the deployment knows them.
@@ -57,6 +57,17 @@ def container_image(scope: Construct, platform: ServingPlatform) -> ContainerIma
     account = _account_mapping(stack, release).find_in_map(stack.region, "account")
     uri = f"{account}.dkr.ecr.{stack.region}.{Aws.URL_SUFFIX}/{image_name(release)}"
     return ContainerImage(uri, _arn(stack, account, stack.region, REPOSITORY))
+
+
+def sagemaker_repositories(scope: Construct) -> list[str]:
+    """The ARNs of SageMaker's own repositories for the region of the scope's stack, whatever the release.
+
+    Where that region is known only during deployment it is one of any account: a mapping cannot name the registries of
+    releases that a region does not have.
+    """
+    stack = Stack.of(scope)
+    owners = ["*"] if Token.is_unresolved(stack.region) else registry_accounts(stack.region)
+    return [_arn(stack, owner, stack.region, REPOSITORY) for owner in owners]
 
 
 def _account_mapping(stack: Stack, release: str) -> CfnMapping:

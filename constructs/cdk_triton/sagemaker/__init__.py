@@ -6,7 +6,15 @@
 from cdk_triton.sagemaker import limits
 from cdk_triton.sagemaker.build_machines import codebuild_gpu, codebuild_gpu_regions, processing_instance
 from cdk_triton.sagemaker.host_amis import HOST_AMIS, HostAmi, host_ami_for_cuda
-from cdk_triton.sagemaker.images import REPOSITORY, accounts, image_name, image_releases, image_uri, url_suffix
+from cdk_triton.sagemaker.images import (
+    REPOSITORY,
+    accounts,
+    image_name,
+    image_releases,
+    image_uri,
+    registry_accounts,
+    url_suffix,
+)
 from cdk_triton.sagemaker.instance_storage import InstanceStorage, instance_storage
 from cdk_triton.sagemaker.instances import GpuInstance, gpu_instance, gpu_instances
 from cdk_triton.sagemaker.platform import DERIVED, ServingPlatform
@@ -31,5 +39,6 @@ __all__ = [
     "instance_storage",
     "limits",
     "processing_instance",
+    "registry_accounts",
     "url_suffix",
 ]

@@ -16,7 +16,7 @@ from typing import TypedDict
 from cdk_triton.errors import ConfigurationError
 from cdk_triton.sagemaker._suggest import did_you_mean, in_words
 
-__all__ = ["REPOSITORY", "accounts", "image_name", "image_releases", "image_uri", "url_suffix"]
+__all__ = ["REPOSITORY", "accounts", "image_name", "image_releases", "image_uri", "registry_accounts", "url_suffix"]
 
 
 class _Registry(TypedDict):
@@ -78,6 +78,12 @@ def accounts(release: str) -> Mapping[str, str]:
             if registry["served_from"].get(region, release) <= release <= registry["served_until"].get(region, release)
         }
     )
+
+
+def registry_accounts(region: str) -> tuple[str, ...]:
+    """The accounts that own a registry of a region, whatever the release; none where SageMaker has no images."""
+    found = (accounts(release).get(region) for release in image_releases())
+    return tuple(dict.fromkeys(account for account in found if account is not None))
 
 
 def image_uri(release: str, region: str) -> str:

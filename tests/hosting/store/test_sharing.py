@@ -138,12 +138,15 @@ def test_the_builders_pull_any_image_of_sagemakers_for_whom_they_do_not_know(
     TritonArtifactStore(stack, "Store", exports=NAME)
 
     for role in ("StoreCodeBuildRole", "StoreProcessingRole"):
-        pulled = [
-            flattened(statement["Resource"])
+        (pulled,) = (
+            [flattened(arn) for arn in statement["Resource"]]
             for statement in world.statements(stack, role)
             if "ecr:BatchGetImage" in statement["Action"]
+        )
+        assert pulled == [
+            "arn:aws:ecr:eu-west-1:763104351884:repository/sagemaker-tritonserver",
+            "arn:aws:ecr:eu-west-1:802834080501:repository/sagemaker-tritonserver",  # of releases until 23.11
         ]
-        assert pulled == ["arn:aws:ecr:eu-west-1:*:repository/sagemaker-tritonserver"]
 
 
 def test_a_build_in_an_image_of_sagemakers_asks_for_no_permission(world: World, stack: cdk.Stack) -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping, Sequence
 
-from aws_cdk import CfnOutput, Fn, Stack
+from aws_cdk import CfnOutput, Fn
 from aws_cdk import aws_iam as iam
 from aws_cdk import aws_kms as kms
 from aws_cdk import aws_s3 as s3
@@ -22,11 +22,11 @@ from cdk_triton.hosting.arguments import check_arguments, check_optional
 from cdk_triton.hosting.builds.builders import Builder
 from cdk_triton.hosting.builds.choosing import NAMES, BuilderChoice
 from cdk_triton.hosting.builds.grants import allow_inputs, allow_pull
-from cdk_triton.hosting.images import container_image
+from cdk_triton.hosting.images import container_image, sagemaker_repositories
 from cdk_triton.hosting.models.execution_role import PULL_ACTIONS
 from cdk_triton.hosting.permissions import allow
 from cdk_triton.hosting.store.imported import ImportedArtifactStore
-from cdk_triton.sagemaker import REPOSITORY, ServingPlatform
+from cdk_triton.sagemaker import ServingPlatform
 
 __all__ = ["SharedArtifactStore", "export_store"]
 
@@ -131,11 +131,11 @@ def export_store(
     outputs = Construct(store, "Exports")
     for name, value in values.items():
         CfnOutput(outputs, name, value=value, export_name=f"{_checked(exports)}:{name}")
-    images = Stack.of(store).format_arn(service="ecr", account="*", resource="repository", resource_name=REPOSITORY)
-    for role in builders.values():
-        allow(role, iam.PolicyStatement(actions=list(PULL_ACTIONS), resources=[images]))
-        reason = "SageMaker's registry has other accounts for other releases, which other apps choose."
-        acknowledge_wildcards(role, {images: reason})
+    images = sagemaker_repositories(store)
+    reason = "SageMaker's registry depends on the region, which is known only during deployment, and on the release."
+    for role in builders.values() if images else ():
+        allow(role, iam.PolicyStatement(actions=list(PULL_ACTIONS), resources=images))
+        acknowledge_wildcards(role, {image: reason for image in images if ":*:" in image})
 
 
 def _bucket(encrypted: bool) -> str:
