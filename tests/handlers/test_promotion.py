@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from artifacts import copying
 from artifacts.failure import ArtifactError
 
 if TYPE_CHECKING:
@@ -163,7 +164,7 @@ def test_a_handler_that_is_killed_before_the_manifest_leaves_a_promotion_that_sa
 def test_a_large_archive_is_promoted_in_parts_over_several_polls(
     world: World, promotion: Promotion, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("artifacts.copying.PART_BYTES", 5 * 1024 * 1024)
+    monkeypatch.setattr(copying, "PART_BYTES", 5 * 1024 * 1024)
     text = world.ensemble("text", size=12 * 1024 * 1024)
     promotion.commit_there(text)
     promotion.production()
