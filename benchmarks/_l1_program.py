@@ -24,18 +24,16 @@ stack = cdk.Stack(app, "Stack", env=cdk.Environment(account="123456789012", regi
 
 
 def l1_program(assembly: Path) -> str:
-    """The app whose stack has the template and the assets of the stack `Stack` of an assembly."""
+    """The app whose stack has the template of the stack `Stack` of an assembly, and assets of the same contents."""
     template = json.loads((assembly / "Stack.template.json").read_text())
     manifest = json.loads((assembly / "Stack.assets.json").read_text())
-    modules: set[str] = set()
-    body = []
-    for source in (file["source"] for file in manifest["files"].values()):
-        if source["path"] != "Stack.template.json":
-            packaging = "ZIP_DIRECTORY" if source["packaging"] == "zip" else "FILE"
-            body.append(
-                f"stack.synthesizer.add_file_asset(source_hash={source['path']!r}, file_name={source['path']!r}, "
-                f"packaging=cdk.FileAssetPackaging.{packaging})"
-            )
+    modules = {"aws_s3_assets"}
+    paths = (assembly / file["source"]["path"] for file in manifest["files"].values())
+    body = [
+        f"aws_s3_assets.Asset(stack, {path.name!r}, path={str(path)!r})"
+        for path in paths
+        if path.name != "Stack.template.json"
+    ]
     for name, resource in template["Resources"].items():
         body.append(f"resource = {_resource(name, resource, modules)}")
         rest = {key: value for key, value in resource.items() if key not in ("Type", "Properties")}

@@ -1,8 +1,8 @@
 """How much longer `cdk synth` takes with this library, and with a thousand ensembles instead of one.
 
-An app with one endpoint is compared with an app of the same template, written with L1 constructs as by hand; the
-templates are compared first. A fleet of a thousand ensembles, whose files are what they were when it was synthesised
-before, is compared with a fleet of one.
+An app with one endpoint is compared with an app of the same template, written with L1 constructs as by hand, and with
+assets of the same contents, without which neither could be deployed; the templates are compared first. A fleet of a
+thousand ensembles, whose files are what they were when it was synthesised before, is compared with a fleet of one.
 
 The figures are processor time of the app and of the Node that jsii starts: at each moment one waits for the other, so
 that on a quiet machine it is what a person waits, and other programs do not change it. The apps take turns. CDK's own

@@ -15,7 +15,7 @@ from aws_cdk import Acknowledgment, Stack, Validations
 from aws_cdk import aws_s3 as s3
 from constructs import IConstruct
 
-from cdk_triton.hosting.stacks import root_stack
+from cdk_triton.hosting.stacks import are_deployed_together
 
 __all__ = ["acknowledge", "acknowledge_nist", "acknowledge_wildcards", "objects_as_imported"]
 
@@ -60,7 +60,7 @@ def objects_as_imported(scope: IConstruct, bucket: s3.IBucket, pattern: str) -> 
     that is nested in the bucket's own gets a parameter, and no export.
     """
     arn = bucket.bucket_arn
-    if isinstance(bucket, s3.Bucket) and root_stack(bucket.node) is not root_stack(scope.node):
+    if isinstance(bucket, s3.Bucket) and not are_deployed_together(bucket.stack, Stack.of(scope)):
         arn = bucket.stack.export_value(arn)
     return f"{arn}/{pattern}"
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from aws_cdk import Aws, CfnMapping, Stack, Token
+from aws_cdk import Aws, CfnMapping, Stack
 from constructs import Construct
 
+from cdk_triton.hosting.literals import has_token
 from cdk_triton.sagemaker import REPOSITORY, ServingPlatform, accounts, image_name, registry_accounts
 
 __all__ = ["ContainerImage", "container_image", "sagemaker_repositories"]
@@ -50,7 +51,7 @@ def container_image(scope: Construct, platform: ServingPlatform) -> ContainerIma
     if platform.image is not None:
         arn = _repository_arn(stack, platform.image)
         return ContainerImage(platform.image, arn, is_in_app=_refers_to_resources(stack.resolve(arn)))
-    if not Token.is_unresolved(stack.region):
+    if not has_token(stack.region):
         uri = platform.image_uri(stack.region)
         return ContainerImage(uri, _repository_arn(stack, uri))
     release = platform.release or ""  # a platform without an own image has one
@@ -66,7 +67,7 @@ def sagemaker_repositories(scope: Construct) -> list[str]:
     releases that a region does not have.
     """
     stack = Stack.of(scope)
-    owners = ["*"] if Token.is_unresolved(stack.region) else registry_accounts(stack.region)
+    owners = ["*"] if has_token(stack.region) else registry_accounts(stack.region)
     return [_arn(stack, owner, stack.region, REPOSITORY) for owner in owners]
 
 

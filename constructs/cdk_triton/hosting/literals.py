@@ -3,27 +3,32 @@
 from __future__ import annotations
 
 import math
-from typing import Final
+from typing import Final, TypeGuard
 
 from aws_cdk import Duration, Token
 
 from cdk_triton._arguments import check, one
 
-__all__ = ["DURATION", "is_number", "is_token", "is_whole", "literal_seconds"]
+__all__ = ["DURATION", "has_token", "is_number", "is_token", "is_whole", "literal_seconds"]
 
 DURATION: Final = one(
     lambda value: isinstance(value, Duration), "use a Duration of the CDK's, such as Duration.minutes(10)"
 )
 
 
-def is_number(value: object) -> bool:
+def has_token(text: str) -> bool:
+    """Whether a text has parts that only the deployment knows, as CDK writes them; `Token.is_unresolved` asks Node."""
+    return "${Token[" in text
+
+
+def is_number(value: object) -> TypeGuard[float]:
     """Whether it is a finite number, a token included: infinity and NaN have no JSON and would end jsii's process."""
     return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
 
 
 def is_token(value: object) -> bool:
-    """Whether it is a number that only the deployment knows."""
-    return is_number(value) and Token.is_unresolved(value)
+    """Whether it is a number that only the deployment knows: of these CDK makes negative ones."""
+    return is_number(value) and value < 0 and Token.is_unresolved(value)
 
 
 def is_whole(value: object, least: int, most: float = math.inf) -> bool:

@@ -19,7 +19,7 @@ from constructs import Construct, IDependable
 
 from cdk_triton.errors import ConfigurationError
 from cdk_triton.hosting.acknowledgements import acknowledge_wildcards
-from cdk_triton.hosting.permissions import allow
+from cdk_triton.hosting.permissions import Statement, allow
 
 __all__ = [
     "Network",
@@ -150,7 +150,7 @@ def connections(model: Construct, place: Network | None) -> ec2.Connections:
 
 def network_statements(
     scope: Construct, place: Network, *, permission: Sequence[str], authorized: str | None = None
-) -> list[iam.PolicyStatement]:
+) -> list[Statement]:
     """What lets a service put something into a VPC: network interfaces in these subnets and security groups only.
 
     The actions are those of "CreateModel API: Execution Role Permissions" and of its like for Processing and CodeBuild;
@@ -169,7 +169,7 @@ def network_statements(
     of_subnets = {"ArnEquals": {"ec2:Subnet": subnets}}
     service = {} if authorized is None else {"StringEquals": {"ec2:AuthorizedService": authorized}}
     return [
-        iam.PolicyStatement(actions=list(actions), resources=resources, conditions=conditions)
+        Statement(actions=list(actions), resources=resources, conditions=conditions)
         for actions, resources, conditions in (
             (DESCRIBE_NETWORK, ["*"], {}),
             (("ec2:CreateNetworkInterface",), [interfaces, *subnets, *groups], {}),

@@ -5,6 +5,9 @@ lists it with all who have it. Its price is a smaller limit.
 
 CDK's grants write inline policies. So where an L2 of CDK would grant something to a role of ours, it gets the role
 `without_policy_updates`, and what it needs is said here. That also spares the wildcards that CDK's grants contain.
+
+Statements stay in Python until they are in a policy: each of CDK's would take a call of jsii to make, and another to
+ask how long it is.
 """
 
 from __future__ import annotations
@@ -12,15 +15,19 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+from weakref import WeakKeyDictionary
 
+from aws_cdk import Stack
 from aws_cdk import aws_iam as iam
 from constructs import Construct
 
 from cdk_triton.hosting.acknowledgements import acknowledge_nist
 from cdk_triton.hosting.stacks import root_stack
 
-__all__ = ["allow", "inline_policy", "policy_name"]
+__all__ = ["Statement", "add_statements", "allow", "inline_policy", "managed_policy", "policy_name"]
 
 MAX_CHARACTERS = 6144
 """Of a managed policy, without whitespace ("IAM and AWS STS quotas"). A role takes ten of them."""
@@ -34,28 +41,61 @@ NAME_CHARACTERS = 80
 _TOKEN = re.compile(r"[$#]\{Token\[[^]]*\]\}")
 
 
-def allow(role: iam.Role, *statements: iam.PolicyStatement) -> None:
+@dataclass(frozen=True)
+class Statement:
+    """What a policy allows.
+
+    Attributes:
+        actions: such as `s3:GetObject`.
+        resources: their ARNs; may be tokens.
+        conditions: by operator, then by key.
+    """
+
+    actions: Sequence[str]
+    resources: Sequence[str]
+    conditions: Mapping[str, Mapping[str, str | Sequence[str]]] = field(default_factory=dict)
+
+    @property
+    def json(self) -> dict[str, Any]:
+        """It as a policy has it."""
+        allowed = {"Effect": "Allow", "Action": list(self.actions), "Resource": list(self.resources)}
+        return {**allowed, "Condition": self.conditions} if self.conditions else allowed
+
+
+def allow(role: iam.Role, *statements: Statement) -> None:
     """Allow a role something, by its managed policy `Permissions`; when that is full, by `Permissions2` and so on."""
-    policy = role.node.try_find_child("Permissions")
-    if not isinstance(policy, _Permissions):
-        policy = _Permissions(role)
-    policy.allow(statements)
+    _POLICIES.setdefault(role, _Policies()).allow(role, statements)
+
+
+def managed_policy(
+    scope: Construct,
+    id: str,  # noqa: A002 - CDK's name
+    roles: Sequence[iam.IRole],
+    statements: Iterable[Statement] = (),
+) -> iam.ManagedPolicy:
+    """A policy for roles of ours."""
+    return iam.ManagedPolicy(scope, id, roles=list(roles), document=_document(statements))
 
 
 def inline_policy(
     scope: Construct,
     id: str,  # noqa: A002 - CDK's name
     roles: Iterable[iam.IRole],
-    statements: Sequence[iam.PolicyStatement] | None = None,
+    statements: Iterable[Statement] = (),
 ) -> iam.Policy:
     """A policy for roles of the user's, which may say that nobody changes them."""
-    policy = iam.Policy(scope, id, policy_name=policy_name(scope, id), statements=statements)
+    policy = iam.Policy(scope, id, policy_name=policy_name(scope, id), document=_document(statements))
     for role in roles:
         role.attach_inline_policy(policy)  # and not `roles=`, which asks no role
     acknowledge_nist(
         policy, {"IAMNoInlinePolicy": "Of all policies, CDK leaves only an inline one out where a role asks it."}
     )
     return policy
+
+
+def add_statements(policy: iam.ManagedPolicy | iam.Policy, statements: Iterable[Statement]) -> None:
+    """Let a policy allow more."""
+    policy.add_statements(*(iam.PolicyStatement.from_json(statement.json) for statement in statements))
 
 
 def policy_name(
@@ -68,38 +108,49 @@ def policy_name(
     which is the same in every stack. CloudFormation tells stacks apart by name and region, and CDK what is in them by
     path.
     """
-    stack = root_stack(scope.node)
+    stack = root_stack(Stack.of(scope))
     place = "/".join((stack.stack_name, scope.node.path[len(stack.node.path) :], id))
     readable = re.sub(r"[^\w+=,.@-]+", "-", place, flags=re.ASCII)[:NAME_CHARACTERS]
     return f"{readable}-{stack.region}-{hashlib.sha256(place.encode()).hexdigest()[:8]}"
 
 
-class _Permissions(iam.ManagedPolicy):
-    """The first policy of a role, which knows the others and how full the last of them is."""
+class _Policies:
+    """The managed policies of a role: how many, the last one, and how full that is."""
 
-    def __init__(self, role: iam.Role) -> None:
-        super().__init__(role, "Permissions", roles=[role])
-        self._role = role
-        self._policies: list[iam.ManagedPolicy] = [self]
+    def __init__(self) -> None:
+        self._count = 0
+        self._last: iam.ManagedPolicy | None = None
         self._characters = 0
 
-    def allow(self, statements: Iterable[iam.PolicyStatement]) -> None:
+    def allow(self, role: iam.Role, statements: Iterable[Statement]) -> None:
         """Add statements, as many at a time as fit."""
-        fitting: list[iam.PolicyStatement] = []
+        fitting: list[Statement] = []
         for statement in statements:
             characters = _characters(statement)
             if self._characters and self._characters + characters > MAX_CHARACTERS:
-                self._policies[-1].add_statements(*fitting)
-                self._policies.append(
-                    iam.ManagedPolicy(self._role, f"Permissions{len(self._policies) + 1}", roles=[self._role])
-                )
-                self._characters, fitting = 0, []
+                self._add(role, fitting)
+                self._last, self._characters, fitting = None, 0, []
             self._characters += characters
             fitting.append(statement)
-        self._policies[-1].add_statements(*fitting)
+        self._add(role, fitting)
+
+    def _add(self, role: iam.Role, statements: Sequence[Statement]) -> None:
+        if self._last is None:
+            self._count += 1
+            name = "Permissions" if self._count == 1 else f"Permissions{self._count}"
+            self._last = managed_policy(role, name, [role], statements)
+        elif statements:
+            add_statements(self._last, statements)
 
 
-def _characters(statement: iam.PolicyStatement) -> int:
+_POLICIES: WeakKeyDictionary[iam.Role, _Policies] = WeakKeyDictionary()
+
+
+def _characters(statement: Statement) -> int:
     """How long a statement will be: what its references stand for is not known here."""
-    text = json.dumps(statement.to_json(), separators=(",", ":"))
+    text = json.dumps(statement.json, separators=(",", ":"))
     return len(_TOKEN.sub("x" * TOKEN_CHARACTERS, text))
+
+
+def _document(statements: Iterable[Statement]) -> iam.PolicyDocument:
+    return iam.PolicyDocument.from_json({"Statement": [statement.json for statement in statements]})

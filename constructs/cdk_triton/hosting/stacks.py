@@ -2,23 +2,28 @@
 
 from __future__ import annotations
 
-from aws_cdk import Stack, Token
-from constructs import Node
+from aws_cdk import Stack
 
-__all__ = ["root_stack", "share_an_environment"]
+from cdk_triton.hosting.literals import has_token
+
+__all__ = ["are_deployed_together", "root_stack", "share_an_environment"]
 
 
-def root_stack(node: Node) -> Stack:
-    """The stack that a construct is deployed with: nested ones get what changes as parameters."""
-    stack = Stack.of(node.scopes[-1])
-    while stack.nested_stack_parent is not None:
-        stack = stack.nested_stack_parent
+def root_stack(stack: Stack) -> Stack:
+    """The stack that a stack is deployed with: nested ones get what changes as parameters."""
+    while (parent := stack.nested_stack_parent) is not None:
+        stack = parent
     return stack
+
+
+def are_deployed_together(one: Stack, other: Stack) -> bool:
+    """Whether two stacks are one, or nested in one."""
+    return one is other or root_stack(one) is root_stack(other)
 
 
 def share_an_environment(one: Stack, other: Stack) -> bool:
     """Whether two stacks are certainly deployed to one account and region."""
-    if root_stack(one.node) is root_stack(other.node):
+    if are_deployed_together(one, other):
         return True
     environments = {(stack.account, stack.region) for stack in (one, other)}
-    return len(environments) == 1 and not any(map(Token.is_unresolved, *environments))
+    return len(environments) == 1 and not any(map(has_token, *environments))

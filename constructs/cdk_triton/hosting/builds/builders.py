@@ -7,8 +7,9 @@ writes another, in the very image that serves.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from typing import Literal, Protocol
 
 from aws_cdk import Duration
@@ -22,7 +23,7 @@ from cdk_triton.errors import ConfigurationError
 from cdk_triton.hosting.acknowledgements import acknowledge_wildcards
 from cdk_triton.hosting.literals import DURATION
 from cdk_triton.hosting.network import Network
-from cdk_triton.hosting.permissions import allow
+from cdk_triton.hosting.permissions import Statement, allow
 from cdk_triton.hosting.store import layout
 from cdk_triton.sagemaker import ServingPlatform
 
@@ -30,10 +31,10 @@ __all__ = [
     "DEFAULT_TIMEOUT",
     "BuildService",
     "Builder",
-    "allow_key",
-    "allow_staging",
     "build_role",
     "minutes",
+    "use_of_key",
+    "use_of_staging",
 ]
 
 DEFAULT_TIMEOUT = Duration.hours(2)
@@ -80,6 +81,7 @@ class Builder(Protocol):
         """Make what its jobs need below `scope`, and allow the store's handler to run them."""
 
 
+@cache
 def minutes(value: Duration, what: str, *, least: int = MIN_TIMEOUT_MINUTES, most: int = MAX_TIMEOUT_MINUTES) -> int:
     """A duration in whole minutes.
 
@@ -95,49 +97,60 @@ def minutes(value: Duration, what: str, *, least: int = MIN_TIMEOUT_MINUTES, mos
     return int(seconds // 60)
 
 
-def build_role(scope: Construct, service: str) -> iam.Role:
-    """The role of a builder's jobs, with what every job needs to pull an image of Amazon ECR."""
+def build_role(scope: Construct, service: str, statements: Iterable[Statement], reasons: Mapping[str, str]) -> iam.Role:
+    """The role of a builder's jobs.
+
+    Args:
+        scope: the builder's construct.
+        service: who assumes it.
+        statements: what a job may do besides getting a token to pull an image of Amazon ECR.
+        reasons: why these have wildcards, by ARN.
+    """
     role = iam.Role(
         scope,
         "Role",
         assumed_by=iam.ServicePrincipal(service),
         description=f"cdk-triton: what the builds of {scope.node.path} may do",
     )
-    allow(role, iam.PolicyStatement(actions=["ecr:GetAuthorizationToken"], resources=["*"]))
+    allow(role, Statement(actions=["ecr:GetAuthorizationToken"], resources=["*"]), *statements)
     reason = "ecr:GetAuthorizationToken, cloudwatch:PutMetricData and the ec2:Describe actions know no resources."
-    acknowledge_wildcards(role, {"*": reason})
+    acknowledge_wildcards(role, {"*": reason, **reasons})
     return role
 
 
-def allow_key(role: iam.Role, key: kms.IKey) -> None:
-    """Allow a job to read and write what is encrypted with a key; an upload in parts reads what it has written."""
-    allow(role, iam.PolicyStatement(actions=["kms:Decrypt", "kms:GenerateDataKey"], resources=[key.key_arn]))
+def use_of_key(key: kms.IKey) -> Statement:
+    """Reading and writing what is encrypted with a key; an upload in parts reads what it has written."""
+    return Statement(actions=["kms:Decrypt", "kms:GenerateDataKey"], resources=[key.key_arn])
 
 
-def allow_staging(role: iam.Role, bucket: s3.IBucket, *, read: Sequence[str], of_bucket: Sequence[str] = ()) -> None:
-    """Allow a job to read what was staged for builds and to write their results, and nothing else of the store.
+def use_of_staging(
+    bucket: s3.IBucket, *, read: Sequence[str], of_bucket: Sequence[str] = ()
+) -> tuple[list[Statement], dict[str, str]]:
+    """Reading what was staged for builds and writing their results, and nothing else of the store.
 
     Args:
-        role: the job's role.
         bucket: the store's bucket.
         read: the actions that the service needs to read an object.
         of_bucket: those that it needs on the bucket itself.
+
+    Returns:
+        What a job is allowed, and why with wildcards, by ARN.
     """
-    inputs, outputs = (bucket.arn_for_objects(f"{layout.STAGING_PREFIX}*/{part}/*") for part in ("in", "out"))
+    bucket_arn = bucket.bucket_arn
+    inputs, outputs = (f"{bucket_arn}/{layout.STAGING_PREFIX}*/{part}/*" for part in ("in", "out"))
     statements = [
-        iam.PolicyStatement(actions=list(read), resources=[inputs]),
-        iam.PolicyStatement(actions=["s3:AbortMultipartUpload", "s3:PutObject"], resources=[outputs]),
-        iam.PolicyStatement(
+        Statement(actions=list(read), resources=[inputs]),
+        Statement(actions=["s3:AbortMultipartUpload", "s3:PutObject"], resources=[outputs]),
+        Statement(
             actions=["s3:ListBucket"],
-            resources=[bucket.bucket_arn],
+            resources=[bucket_arn],
             # Processing lists `…/in`, CodeBuild `…/in/`.
             conditions={"StringLike": {"s3:prefix": f"{layout.STAGING_PREFIX}*/in*"}},
         ),
     ]
     if of_bucket:
-        statements.append(iam.PolicyStatement(actions=list(of_bucket), resources=[bucket.bucket_arn]))
-    allow(role, *statements)
-    if bucket.encryption_key is not None:
-        allow_key(role, bucket.encryption_key)
+        statements.append(Statement(actions=list(of_bucket), resources=[bucket_arn]))
+    if (key := bucket.encryption_key) is not None:
+        statements.append(use_of_key(key))
     reason = "A build gets its id when it starts, so that its folder is not known before."
-    acknowledge_wildcards(role, dict.fromkeys((inputs, outputs), reason))
+    return statements, dict.fromkeys((inputs, outputs), reason)

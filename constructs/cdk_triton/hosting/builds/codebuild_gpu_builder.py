@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Literal
 
-from aws_cdk import Duration, RemovalPolicy, Stack, Token
+from aws_cdk import Duration, RemovalPolicy, Stack
 from aws_cdk import aws_codebuild as codebuild
 from aws_cdk import aws_ec2 as ec2
 from aws_cdk import aws_iam as iam
@@ -23,14 +23,15 @@ from cdk_triton.hosting.builds.builders import (
     DEFAULT_TIMEOUT,
     Builder,
     BuildService,
-    allow_key,
-    allow_staging,
     build_role,
     minutes,
+    use_of_key,
+    use_of_staging,
 )
 from cdk_triton.hosting.images import container_image
+from cdk_triton.hosting.literals import has_token
 from cdk_triton.hosting.network import Network, allow_network, check_network, network
-from cdk_triton.hosting.permissions import allow
+from cdk_triton.hosting.permissions import Statement, allow
 from cdk_triton.sagemaker import (
     ServingPlatform,
     accounts,
@@ -137,22 +138,18 @@ class CodeBuildGpuBuilder(Builder):
             removal_policy=RemovalPolicy.DESTROY,
             encryption_key=bucket.encryption_key,
         )
-        role = build_role(scope, "codebuild.amazonaws.com")
-        allow(
-            role,
-            iam.PolicyStatement(
-                actions=["logs:CreateLogStream", "logs:PutLogEvents"], resources=[log_group.log_group_arn]
-            ),
-        )
-        allow_staging(
-            role,
+        log_group_arn = log_group.log_group_arn
+        staging, reasons = use_of_staging(
             bucket,
             read=["s3:GetObject", "s3:GetObjectVersion"],
             of_bucket=["s3:GetBucketAcl", "s3:GetBucketLocation"],
         )
+        logging = Statement(actions=["logs:CreateLogStream", "logs:PutLogEvents"], resources=[log_group_arn])
+        statements = [logging, *staging]
         if self.encryption_key is not None:
-            allow_key(role, self.encryption_key)
-            allow(handler, iam.PolicyStatement(actions=["kms:Decrypt"], resources=[self.encryption_key.key_arn]))
+            statements.append(use_of_key(self.encryption_key))
+            allow(handler, Statement(actions=["kms:Decrypt"], resources=[self.encryption_key.key_arn]))
+        role = build_role(scope, "codebuild.amazonaws.com", statements, reasons)
         place = network(scope, self.vpc, self.vpc_subnets, self.security_groups)
         if place is not None:
             allow_network(
@@ -162,11 +159,11 @@ class CodeBuildGpuBuilder(Builder):
         project = self._project(scope, role, log_group, place, key)
         allow(
             handler,
-            iam.PolicyStatement(
+            Statement(
                 actions=["codebuild:BatchGetBuilds", "codebuild:ListBuildsForProject", "codebuild:StartBuild"],
                 resources=[project.attr_arn],
             ),
-            iam.PolicyStatement(actions=["logs:GetLogEvents"], resources=[log_group.log_group_arn]),
+            Statement(actions=["logs:GetLogEvents"], resources=[log_group_arn]),
         )
         return BuildService({"project": project.ref, "log_group": log_group.log_group_name}, role, place)
 
@@ -221,7 +218,7 @@ def _any_image(scope: Construct) -> str:
     """A project needs an image, although every build names its own: the newest one of SageMaker in this region."""
     region = Stack.of(scope).region
     offered = image_releases()
-    if not Token.is_unresolved(region):
+    if not has_token(region):
         offered = tuple(release for release in offered if region in accounts(release)) or offered
     platform = ServingPlatform(release=offered[-1], instance_type="ml.g5.xlarge")
     return container_image(scope, platform).uri

@@ -19,12 +19,12 @@ from cdk_triton.hosting.builds.builders import (
     DEFAULT_TIMEOUT,
     Builder,
     BuildService,
-    allow_staging,
     build_role,
     minutes,
+    use_of_staging,
 )
 from cdk_triton.hosting.network import allow_network, check_network, network
-from cdk_triton.hosting.permissions import allow
+from cdk_triton.hosting.permissions import Statement, allow
 from cdk_triton.sagemaker import GpuInstance, ServingPlatform, gpu_instance, processing_instance
 
 __all__ = ["SageMakerProcessingBuilder"]
@@ -103,10 +103,11 @@ class SageMakerProcessingBuilder(Builder):
 
     def provide(self, scope: Construct, bucket: s3.IBucket, handler: iam.Role) -> BuildService:
         """Make the `Role` of the jobs; the handler may start and watch jobs named `cdk-triton-…` with it."""
-        role = build_role(scope, "sagemaker.amazonaws.com")
-        allow_staging(role, bucket, read=["s3:GetObject"])
         group, streams = _log_group(scope, "*"), _log_group(scope, f"log-stream:{JOB_PATTERN}")
-        _allow_logs(role, group, streams)
+        staging, reasons = use_of_staging(bucket, read=["s3:GetObject"])
+        reason = "SageMaker names group and streams; a job's stream begins with its name."
+        reasons |= dict.fromkeys((group, streams), reason)
+        role = build_role(scope, "sagemaker.amazonaws.com", [*staging, *_use_of_logs(group, streams)], reasons)
         place = network(scope, self.vpc, self.vpc_subnets, self.security_groups)
         if place is not None:
             permission = ["ec2:CreateNetworkInterfacePermission", "ec2:DeleteNetworkInterfacePermission"]
@@ -144,20 +145,17 @@ def _check_instance(instance: GpuInstance) -> None:
     )
 
 
-def _allow_logs(role: iam.Role, group: str, streams: str) -> None:
+def _use_of_logs(group: str, streams: str) -> list[Statement]:
     """SageMaker writes the log and the machine's figures of a job with the job's role."""
-    allow(
-        role,
-        iam.PolicyStatement(actions=["logs:CreateLogGroup", "logs:DescribeLogStreams"], resources=[group]),
-        iam.PolicyStatement(actions=["logs:CreateLogStream", "logs:PutLogEvents"], resources=[streams]),
-        iam.PolicyStatement(
+    return [
+        Statement(actions=["logs:CreateLogGroup", "logs:DescribeLogStreams"], resources=[group]),
+        Statement(actions=["logs:CreateLogStream", "logs:PutLogEvents"], resources=[streams]),
+        Statement(
             actions=["cloudwatch:PutMetricData"],
             resources=["*"],
             conditions={"StringEquals": {"cloudwatch:namespace": LOG_GROUP}},
         ),
-    )
-    reason = "SageMaker names group and streams; a job's stream begins with its name."
-    acknowledge_wildcards(role, dict.fromkeys((group, streams), reason))
+    ]
 
 
 def _allow_jobs(handler: iam.Role, role: iam.Role, group: str, streams: str) -> None:
@@ -166,12 +164,10 @@ def _allow_jobs(handler: iam.Role, role: iam.Role, group: str, streams: str) -> 
     acknowledge_wildcards(handler, dict.fromkeys((jobs, group, streams), reason))
     allow(
         handler,
-        iam.PolicyStatement(
-            actions=["sagemaker:CreateProcessingJob", "sagemaker:DescribeProcessingJob"], resources=[jobs]
-        ),
-        iam.PolicyStatement(actions=["logs:DescribeLogStreams"], resources=[group]),
-        iam.PolicyStatement(actions=["logs:GetLogEvents"], resources=[streams]),
-        iam.PolicyStatement(
+        Statement(actions=["sagemaker:CreateProcessingJob", "sagemaker:DescribeProcessingJob"], resources=[jobs]),
+        Statement(actions=["logs:DescribeLogStreams"], resources=[group]),
+        Statement(actions=["logs:GetLogEvents"], resources=[streams]),
+        Statement(
             actions=["iam:PassRole"],
             resources=[role.role_arn],
             conditions={"StringEquals": {"iam:PassedToService": "sagemaker.amazonaws.com"}},

@@ -18,7 +18,7 @@ from cdk_triton.hosting.builds.choosing import NAMES, BuilderChoice
 from cdk_triton.hosting.builds.grants import allow_pull, object_arn
 from cdk_triton.hosting.images import container_image
 from cdk_triton.hosting.models.execution_role import PULL_ACTIONS
-from cdk_triton.hosting.permissions import allow
+from cdk_triton.hosting.permissions import Statement, allow
 from cdk_triton.hosting.store.layout import STAGING_PREFIX
 from cdk_triton.hosting.vpc_endpoints import await_network
 from cdk_triton.sagemaker import ServingPlatform
@@ -93,12 +93,12 @@ class BuildServices:
             # By the model's stack, which depends on the store's: the other way round they would depend on each other.
             allow_pull(scope, image, role)
         elif self._is_new(role, image.repository_arn):
-            allow(role, iam.PolicyStatement(actions=list(PULL_ACTIONS), resources=[image.repository_arn]))
+            allow(role, Statement(actions=list(PULL_ACTIONS), resources=[image.repository_arn]))
 
     def _allow_input(self, file: S3File) -> None:
         arn = object_arn(file)
         if self._is_new(self._handler, arn):
-            allow(self._handler, iam.PolicyStatement(actions=["s3:GetObject"], resources=[arn]))
+            allow(self._handler, Statement(actions=["s3:GetObject"], resources=[arn]))
 
     def _is_new(self, role: iam.Role, resource: str) -> bool:
         grant = f"{role.node.path} {Stack.of(role).resolve(resource)}"
@@ -112,9 +112,7 @@ def _allow_staging(role: iam.Role, bucket: s3.IBucket) -> None:
     objects = bucket.arn_for_objects(f"{STAGING_PREFIX}*")
     allow(
         role,
-        iam.PolicyStatement(
-            actions=["s3:GetObject", "s3:ListMultipartUploadParts", "s3:PutObject"], resources=[objects]
-        ),
+        Statement(actions=["s3:GetObject", "s3:ListMultipartUploadParts", "s3:PutObject"], resources=[objects]),
     )
     reason = "A build gets its id when it starts, so that its folder is not known before."
     acknowledge_wildcards(role, {objects: reason})

@@ -15,7 +15,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from aws_cdk import Annotations
-from aws_cdk import aws_iam as iam
 from aws_cdk import aws_kms as kms
 from aws_cdk import aws_s3 as s3
 from aws_cdk import aws_sagemaker as sagemaker
@@ -27,6 +26,7 @@ from cdk_triton.hosting.arguments import check_arguments, check_optional
 from cdk_triton.hosting.endpoints.role_additions import allow_models
 from cdk_triton.hosting.endpoints.variant import TritonVariant
 from cdk_triton.hosting.literals import is_whole
+from cdk_triton.hosting.permissions import Statement
 from cdk_triton.hosting.store.store import TritonArtifactStore
 
 __all__ = ["DataCapture", "allow_capture", "capture_property", "warn_about_capture"]
@@ -124,12 +124,10 @@ def allow_capture(
         variants: all of them, a shadow included.
     """
     objects = f"{capture.prefix}/*"
-    statements = [iam.PolicyStatement(actions=["s3:PutObject"], resources=[capture.bucket.arn_for_objects(objects)])]
+    statements = [Statement(actions=["s3:PutObject"], resources=[capture.bucket.arn_for_objects(objects)])]
     if capture.key is not None:
         # kms:Decrypt is for uploads in parts ("Protecting data with server-side encryption", S3's user guide).
-        statements.append(
-            iam.PolicyStatement(actions=["kms:Decrypt", "kms:GenerateDataKey"], resources=[capture.key.key_arn])
-        )
+        statements.append(Statement(actions=["kms:Decrypt", "kms:GenerateDataKey"], resources=[capture.key.key_arn]))
     for policy in allow_models(scope, "DataCapture", endpoint, variants, statements):
         reason = "SageMaker names the objects after endpoint, variant and time; the prefix is the capture's own."
         acknowledge_wildcards(policy, {objects_as_imported(scope, capture.bucket, objects): reason})

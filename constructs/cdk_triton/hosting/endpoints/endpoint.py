@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import jsii
-from aws_cdk import Resource, Token
+from aws_cdk import Resource
 from aws_cdk import aws_iam as iam
 from aws_cdk import aws_logs as logs
 from aws_cdk import aws_sagemaker as sagemaker
@@ -32,6 +32,7 @@ from cdk_triton.hosting.endpoints.variant_set import (
     warn_about_storage,
     warn_about_target_models,
 )
+from cdk_triton.hosting.literals import has_token
 from cdk_triton.hosting.models.model import ITritonModel
 from cdk_triton.hosting.monitoring import RUNBOOK
 from cdk_triton.hosting.monitoring.metrics import VariantMetrics
@@ -208,7 +209,7 @@ class TritonEndpoint(Resource, VariantMetrics):
     @jsii.member(jsii_name="endpointArn")
     def endpoint_arn(self) -> str:
         """The endpoint's ARN, in which SageMaker writes its name in lower case."""
-        name = self._physical_name if Token.is_unresolved(self._physical_name) else self._physical_name.lower()
+        name = self._physical_name if has_token(self._physical_name) else self._physical_name.lower()
         return self._get_resource_arn_attribute(
             self._endpoint.ref, service="sagemaker", resource="endpoint", resource_name=name
         )

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
-from aws_cdk import Token
 from aws_cdk import aws_sagemaker as sagemaker
 from constructs import Construct
 
 from cdk_triton.errors import ConfigurationError
 from cdk_triton.hosting.endpoints.variant import TritonVariant
+from cdk_triton.hosting.literals import has_token
 from cdk_triton.hosting.monitoring.metrics import VariantMetrics
 
 if TYPE_CHECKING:  # takes a while: for variants that are scaled
@@ -50,7 +50,7 @@ class EndpointVariant(Construct, VariantMetrics):
     def metric_dimensions(self) -> Mapping[str, str]:
         """`EndpointName` and `VariantName`; a literal name as such, so that an alarm may come before the endpoint."""
         given = self._endpoint.endpoint_name
-        name = self._endpoint.attr_endpoint_name if given is None or Token.is_unresolved(given) else given
+        name = self._endpoint.attr_endpoint_name if given is None or has_token(given) else given
         return {"EndpointName": name, "VariantName": self.variant.variant_name}
 
     @property

@@ -11,7 +11,7 @@ import re
 from collections.abc import Sequence
 
 import jsii
-from aws_cdk import Annotations, Arn, ArnFormat, Resource, Stack, Token
+from aws_cdk import Annotations, Arn, ArnFormat, Resource, Stack
 from aws_cdk import aws_iam as iam
 from aws_cdk import aws_sagemaker as sagemaker
 from aws_cdk.interfaces.aws_sagemaker import EndpointReference
@@ -22,6 +22,7 @@ from cdk_triton.errors import ConfigurationError
 from cdk_triton.hosting.arguments import check_arguments
 from cdk_triton.hosting.endpoints.invoking import allow_invocation
 from cdk_triton.hosting.endpoints.variant import check_sagemaker_name
+from cdk_triton.hosting.literals import has_token
 from cdk_triton.hosting.store.layout import check_name
 
 __all__ = ["ImportedEndpoint"]
@@ -60,7 +61,7 @@ class ImportedEndpoint(Resource):
         super().__init__(scope, id, environment_from_arn=endpoint_arn)
         self._name = endpoint_name
         self._arn = _arn_of_name(self, endpoint_name) if endpoint_arn is None else endpoint_arn
-        self._arn_is_guessed = endpoint_arn is None and Token.is_unresolved(endpoint_name)
+        self._arn_is_guessed = endpoint_arn is None and has_token(endpoint_name)
 
     @classmethod
     def from_arn(cls, scope: Construct, id: str, endpoint_arn: str) -> ImportedEndpoint:  # noqa: A002 - CDK's name
@@ -111,13 +112,13 @@ class ImportedEndpoint(Resource):
 
 def _arn_of_name(scope: Construct, endpoint_name: str) -> str:
     """The ARN of an endpoint in the scope's account and region."""
-    name = endpoint_name if Token.is_unresolved(endpoint_name) else endpoint_name.lower()
+    name = endpoint_name if has_token(endpoint_name) else endpoint_name.lower()
     return Stack.of(scope).format_arn(service="sagemaker", resource="endpoint", resource_name=name)
 
 
 def _check_arn(endpoint_arn: str) -> None:
     check("endpoint_arn", endpoint_arn, TEXT)
-    if not Token.is_unresolved(endpoint_arn) and not _ARN.fullmatch(endpoint_arn):
+    if not has_token(endpoint_arn) and not _ARN.fullmatch(endpoint_arn):
         raise ConfigurationError(
             f"endpoint_arn {endpoint_arn!r} names no endpoint: use one such as "
             "arn:aws:sagemaker:eu-west-1:111122223333:endpoint/search, or import the endpoint by from_endpoint_name"

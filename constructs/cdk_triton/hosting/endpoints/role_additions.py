@@ -8,7 +8,7 @@ from aws_cdk import aws_iam as iam
 from constructs import Construct, IConstruct
 
 from cdk_triton.hosting.endpoints.variant import TritonVariant
-from cdk_triton.hosting.permissions import inline_policy
+from cdk_triton.hosting.permissions import Statement, add_statements, inline_policy, managed_policy
 
 __all__ = ["allow_models"]
 
@@ -18,7 +18,7 @@ def allow_models(
     id: str,  # noqa: A002 - CDK's name
     before: IConstruct,
     variants: Iterable[TritonVariant],
-    statements: Sequence[iam.PolicyStatement],
+    statements: Sequence[Statement],
 ) -> list[iam.ManagedPolicy | iam.Policy]:
     """Allow the roles of all variants something, by policies of the endpoint's own.
 
@@ -42,7 +42,7 @@ def allow_models(
     if ours:
         found = scope.node.try_find_child(f"{id}Permissions")
         if not isinstance(found, iam.ManagedPolicy):
-            found = iam.ManagedPolicy(scope, f"{id}Permissions", roles=list(ours.values()))
+            found = managed_policy(scope, f"{id}Permissions", list(ours.values()))
             before.node.add_dependency(found)
         policies.append(found)
     if theirs:
@@ -52,5 +52,5 @@ def allow_models(
             before.node.add_dependency(inline)
         policies.append(inline)
     for policy in policies:
-        policy.add_statements(*statements)
+        add_statements(policy, statements)
     return policies

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 from weakref import WeakKeyDictionary
 
-from aws_cdk import Stack, Token
+from aws_cdk import Stack
 from constructs import Construct, IConstruct
 
 from cdk_triton.errors import ConfigurationError
+from cdk_triton.hosting.literals import has_token
 from cdk_triton.hosting.stacks import share_an_environment
 
 __all__ = ["AccountNames"]
@@ -29,7 +30,7 @@ class AccountNames:
 
     def __init__(self, endpoint_name: str | None, parameters: Iterable[str]) -> None:
         self._names: dict[str, tuple[str, str]] = {}
-        if endpoint_name is not None and not Token.is_unresolved(endpoint_name):
+        if endpoint_name is not None and not has_token(endpoint_name):
             what = f"the endpoint_name {endpoint_name!r}"
             mend = "SageMaker has a name once in an account and region, whatever its case: give each endpoint its own"
             self._names[f"endpoint {endpoint_name.lower()}"] = what, mend

@@ -17,10 +17,8 @@ from aws_cdk import (
     Reference,
     Stack,
     StringConcat,
-    Token,
     Tokenization,
 )
-from aws_cdk import aws_iam as iam
 from aws_cdk import aws_sagemaker as sagemaker
 from constructs import Construct
 
@@ -29,7 +27,9 @@ from cdk_triton.hosting.endpoints.deployment import DeploymentPolicy, Rolling, c
 from cdk_triton.hosting.endpoints.role_additions import allow_models
 from cdk_triton.hosting.endpoints.update_warnings import UpdateWarnings
 from cdk_triton.hosting.endpoints.variant import TritonVariant
-from cdk_triton.hosting.stacks import root_stack
+from cdk_triton.hosting.literals import has_token
+from cdk_triton.hosting.permissions import Statement
+from cdk_triton.hosting.stacks import are_deployed_together, root_stack
 
 if TYPE_CHECKING:  # takes a while: for endpoints with alarms or scaling
     from aws_cdk import aws_cloudwatch as cloudwatch
@@ -74,7 +74,7 @@ def require_name(endpoint_name: str | None, path: str, what: str) -> str:
     Raises:
         ConfigurationError: the endpoint has no name of its own, or one that only the deployment knows.
     """
-    if endpoint_name is None or Token.is_unresolved(endpoint_name):
+    if endpoint_name is None or has_token(endpoint_name):
         raise ConfigurationError(
             f"{path} has {what} and no literal endpoint_name: they need the endpoint's name, and the endpoint needs "
             "them to be there first, which CloudFormation refuses as a circular dependency when it makes up the name; "
@@ -147,9 +147,7 @@ class EndpointUpdates:
         self._render(self._policy)
         # "Ensure that your IAM execution role has permission to perform the cloudwatch:DescribeAlarms action on the
         # auto-rollback alarms you specify" ("Auto-Rollback Configuration and Monitoring").
-        statement = iam.PolicyStatement(
-            actions=["cloudwatch:DescribeAlarms"], resources=[alarm.alarm_arn for alarm in new]
-        )
+        statement = Statement(actions=["cloudwatch:DescribeAlarms"], resources=[alarm.alarm_arn for alarm in new])
         allow_models(self._scope, "RollbackAlarms", self._endpoint, self._variants, [statement])
 
     def keep_instance_counts(self, variant_name: str, scaling: ScalableInstanceCount) -> None:
@@ -195,8 +193,8 @@ class EndpointUpdates:
             ("account", here.account, of_arn.account, there.account),
         ):
             # The ARN of an imported alarm says where it is, and of one that is made the stack does.
-            other = next((each for each in others if not Token.is_unresolved(each)), own)
-            if other != own and not Token.is_unresolved(own):
+            other = next((each for each in others if each is not None and not has_token(each)), own)
+            if other != own and not has_token(own):
                 raise ConfigurationError(
                     f"the alarm {alarm.node.path} is in the {what} {other} and {self._scope.node.path} in {own}, where "
                     "SageMaker looks for a rollback alarm by its name: make one in the endpoint's stack"
@@ -207,7 +205,8 @@ class EndpointUpdates:
         from aws_cdk import aws_cloudwatch as cloudwatch
 
         resource = alarm.node.default_child
-        if not isinstance(resource, cloudwatch.CfnAlarm) or root_stack(alarm.node) is not root_stack(self._scope.node):
+        together = are_deployed_together(Stack.of(alarm), Stack.of(self._scope))
+        if not together or not isinstance(resource, cloudwatch.CfnAlarm):
             return
         watched = _Targets()
         Tokenization.resolve([resource.dimensions, resource.metrics], scope=resource, resolver=watched, preparing=False)
@@ -220,8 +219,8 @@ class EndpointUpdates:
 
     def _warn_about_stack(self, alarm: cloudwatch.IAlarm) -> None:
         """Warn of an alarm that another stack exports: it can be changed, and not be taken out or replaced."""
-        here, there = root_stack(self._scope.node), root_stack(alarm.node)
-        if there is not here and Token.is_unresolved(alarm.alarm_name):
+        here, there = root_stack(Stack.of(self._scope)), root_stack(Stack.of(alarm))
+        if there is not here and has_token(alarm.alarm_name):
             Annotations.of(self._scope).add_warning_v2(
                 ALARM_STACK_WARNING,
                 f"the endpoint is in the stack {here.node.path}, and its rollback alarm {alarm.node.path} in "

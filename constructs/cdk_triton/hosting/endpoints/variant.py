@@ -7,13 +7,13 @@ import re
 from dataclasses import dataclass
 from typing import Literal, get_args
 
-from aws_cdk import Duration, Size, SizeRoundingBehavior, Token
+from aws_cdk import Duration, Size, SizeRoundingBehavior
 from aws_cdk import aws_sagemaker as sagemaker
 
 from cdk_triton._arguments import TEXT, check
 from cdk_triton.errors import ConfigurationError
 from cdk_triton.hosting.arguments import check_arguments, check_optional
-from cdk_triton.hosting.literals import is_number, is_token, is_whole, literal_seconds
+from cdk_triton.hosting.literals import has_token, is_number, is_token, is_whole, literal_seconds
 from cdk_triton.hosting.models.model import ITritonModel
 from cdk_triton.sagemaker import instance_storage
 from cdk_triton.sagemaker.limits import (
@@ -123,7 +123,7 @@ class TritonVariant:
 
     def _check_routing_strategy(self) -> None:
         strategy, known = self.routing_strategy, get_args(RoutingStrategy)
-        if strategy is None or (isinstance(strategy, str) and (strategy in known or Token.is_unresolved(strategy))):
+        if strategy is None or (isinstance(strategy, str) and (strategy in known or has_token(strategy))):
             return
         raise ConfigurationError(
             f"routing_strategy of variant {self.variant_name} is {strategy!r}: use {' or '.join(known)}, or leave it "
@@ -193,7 +193,7 @@ def check_sagemaker_name(name: str, what: str) -> None:
         ConfigurationError: it does.
     """
     check(what, name, TEXT)
-    if Token.is_unresolved(name):
+    if has_token(name):
         return
     if not re.fullmatch(NAME_PATTERN, name) or len(name) > MAX_NAME_LENGTH:
         raise ConfigurationError(

@@ -26,7 +26,6 @@ from aws_cdk import (
     NestedStack,
     Stack,
     Stage,
-    Token,
 )
 from constructs import Construct, IConstruct
 
@@ -36,6 +35,7 @@ from cdk_triton.artifacts.keys import file_keys
 from cdk_triton.artifacts.program import write_program
 from cdk_triton.artifacts.reading import file_state, read_blocks
 from cdk_triton.errors import ArchiveError, ConfigurationError
+from cdk_triton.hosting.literals import has_token
 from cdk_triton.sagemaker import ServingPlatform
 from cdk_triton.triton import ModelRepository
 
@@ -198,7 +198,7 @@ class CloudAssembly:
             draft.replace(target)
         location = self._add(target, f"plan-{sha256}", f"Triton artifacts of {self._path}")
         object_key = location.object_key
-        if Token.is_unresolved(object_key):
+        if has_token(object_key):
             raise ConfigurationError(
                 f"the synthesizer of the stack of {self._path} names assets only during the deployment, but its plan "
                 "needs their names: use DefaultStackSynthesizer or CliCredentialsStackSynthesizer"

@@ -21,7 +21,7 @@ from constructs import Construct
 from cdk_triton.hosting.acknowledgements import acknowledge_wildcards, objects_as_imported
 from cdk_triton.hosting.images import ContainerImage
 from cdk_triton.hosting.network import SAGEMAKER_PERMISSION, Network, acknowledge_network, network_statements
-from cdk_triton.hosting.permissions import inline_policy
+from cdk_triton.hosting.permissions import Statement, inline_policy, managed_policy
 from cdk_triton.hosting.replacing import replace_with
 
 __all__ = ["execution_role", "grant_execution"]
@@ -77,18 +77,18 @@ def grant_execution(
         arn_format=ArnFormat.COLON_RESOURCE_NAME,
     )
     statements = [
-        iam.PolicyStatement(actions=["s3:GetObject"], resources=[bucket.arn_for_objects(objects)]),
-        iam.PolicyStatement(
+        Statement(actions=["s3:GetObject"], resources=[bucket.arn_for_objects(objects)]),
+        Statement(
             actions=["s3:ListBucket"],
             resources=[bucket.bucket_arn],
             conditions={"StringLike": {"s3:prefix": objects}},
         ),
-        iam.PolicyStatement(actions=["ecr:GetAuthorizationToken"], resources=["*"]),
-        iam.PolicyStatement(
+        Statement(actions=["ecr:GetAuthorizationToken"], resources=["*"]),
+        Statement(
             actions=["logs:CreateLogGroup", "logs:CreateLogStream", "logs:DescribeLogStreams", "logs:PutLogEvents"],
             resources=[log_groups],
         ),
-        iam.PolicyStatement(
+        Statement(
             actions=["cloudwatch:PutMetricData"],
             resources=["*"],
             conditions={"StringEquals": {"cloudwatch:namespace": list(METRIC_NAMESPACES)}},
@@ -101,11 +101,11 @@ def grant_execution(
             "to pull it: call grant_pull(model.role) on its repository, then acknowledge this",
         )
     else:
-        statements.append(iam.PolicyStatement(actions=list(PULL_ACTIONS), resources=[image.repository_arn]))
+        statements.append(Statement(actions=list(PULL_ACTIONS), resources=[image.repository_arn]))
     if place is not None:
         statements += network_statements(scope, place, permission=SAGEMAKER_PERMISSION)
     if bucket.encryption_key is not None:
-        statements.append(iam.PolicyStatement(actions=["kms:Decrypt"], resources=[bucket.encryption_key.key_arn]))
+        statements.append(Statement(actions=["kms:Decrypt"], resources=[bucket.encryption_key.key_arn]))
     archives = objects_as_imported(scope, bucket, objects)
     policy = _policy(role, scope, statements)
     replace_with(policy, [policy.document, archives, *_repositories(image)])
@@ -122,11 +122,9 @@ def grant_execution(
     return policy
 
 
-def _policy(
-    role: iam.IRole, scope: Construct, statements: Sequence[iam.PolicyStatement]
-) -> iam.ManagedPolicy | iam.Policy:
+def _policy(role: iam.IRole, scope: Construct, statements: Sequence[Statement]) -> iam.ManagedPolicy | iam.Policy:
     if role.node.scope is scope:
-        return iam.ManagedPolicy(scope, "Permissions", statements=statements, roles=[role])
+        return managed_policy(scope, "Permissions", [role], statements)
     return inline_policy(scope, "Policy", [role], statements)
 
 

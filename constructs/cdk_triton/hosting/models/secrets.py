@@ -5,10 +5,11 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 
-from aws_cdk import CfnParameter, Reference, SecretValue, Stack, Token, Tokenization
+from aws_cdk import CfnParameter, Reference, SecretValue, Stack, Tokenization
 from constructs import Construct
 
 from cdk_triton.errors import ConfigurationError
+from cdk_triton.hosting.literals import has_token
 from cdk_triton.triton.secrets import looks_secret, secret_refusal
 
 __all__ = ["refuse_secrets"]
@@ -21,7 +22,7 @@ def refuse_secrets(scope: Construct, variables: Mapping[str, str]) -> None:
         ConfigurationError: names the variable.
     """
     for name, value in variables.items():
-        if not Token.is_unresolved(value):
+        if not has_token(value):
             continue
         why = _by_its_kind(value) or looks_secret(name, json.dumps(Stack.of(scope).resolve(value)))
         if why:

@@ -23,7 +23,7 @@ from aws_cdk import aws_scheduler as scheduler
 from constructs import Construct
 
 from cdk_triton.hosting.acknowledgements import acknowledge_wildcards
-from cdk_triton.hosting.permissions import allow
+from cdk_triton.hosting.permissions import Statement, allow
 
 __all__ = ["DAYS", "LogRetention", "log_group_name"]
 
@@ -91,7 +91,7 @@ class LogRetention(Construct):
             ),
             description=f"cdk-triton: sets how long the logs of {scope.node.path} are kept",
         )
-        allow(role, iam.PolicyStatement(actions=["logs:PutRetentionPolicy"], resources=[group]))
+        allow(role, Statement(actions=["logs:PutRetentionPolicy"], resources=[group]))
         acknowledge_wildcards(role, {group: "The ARN of one log group: CloudWatch Logs wants it with :* in policies."})
         schedule = scheduler.CfnSchedule(
             self,

@@ -10,7 +10,7 @@ from constructs import IConstruct
 
 from cdk_triton.hosting.acknowledgements import acknowledge_wildcards
 from cdk_triton.hosting.arguments import check_arguments
-from cdk_triton.hosting.permissions import allow
+from cdk_triton.hosting.permissions import Statement, allow
 from cdk_triton.hosting.store.layout import ARTIFACTS_PREFIX
 
 __all__ = ["ImportedArtifactStore", "allow_promotion", "grant_read_of_artifacts"]
@@ -65,9 +65,9 @@ def allow_promotion(scope: IConstruct, role: iam.Role, origin: ImportedArtifactS
     objects = bucket.arn_for_objects(f"{ARTIFACTS_PREFIX}*")
     allow(
         role,
-        iam.PolicyStatement(actions=["s3:GetObject"], resources=[objects]),
-        iam.PolicyStatement(actions=["s3:ListBucket"], resources=[bucket.bucket_arn]),
+        Statement(actions=["s3:GetObject"], resources=[objects]),
+        Statement(actions=["s3:ListBucket"], resources=[bucket.bucket_arn]),
     )
     acknowledge_wildcards(scope, {objects: "What is promoted follows from models that come later."})
     if bucket.encryption_key is not None:
-        allow(role, iam.PolicyStatement(actions=["kms:Decrypt"], resources=[bucket.encryption_key.key_arn]))
+        allow(role, Statement(actions=["kms:Decrypt"], resources=[bucket.encryption_key.key_arn]))

@@ -11,7 +11,7 @@ from aws_cdk import custom_resources as cr
 from constructs import Construct
 
 from cdk_triton.hosting.acknowledgements import acknowledge, acknowledge_nist
-from cdk_triton.hosting.permissions import allow
+from cdk_triton.hosting.permissions import Statement, allow
 
 __all__ = ["lambda_role", "provider"]
 
@@ -38,12 +38,13 @@ def provider(
     They may call the two handlers and not, as CDK would grant, each of their versions.
     """
     handlers = [on_event.function_arn, is_complete.function_arn]
+    log_group_arn = log_group.log_group_arn
     roles = [
         lambda_role(
             scope,
             f"Provider{name}Role",
-            log_group,
-            iam.PolicyStatement(actions=["lambda:GetFunction", "lambda:InvokeFunction"], resources=handlers),
+            log_group_arn,
+            Statement(actions=["lambda:GetFunction", "lambda:InvokeFunction"], resources=handlers),
         )
         for name in ("OnEvent", "IsComplete")
     ]
@@ -59,21 +60,20 @@ def provider(
         framework_complete_and_timeout_role=roles[1].without_policy_updates(),
     )
     _restrict_waiter(made, starter=roles[0])
-    for function in (made, on_event, is_complete):
-        acknowledge_nist(function, UNAVOIDABLE)
+    acknowledge_nist(scope, UNAVOIDABLE)
     return made
 
 
 def lambda_role(
     scope: Construct,
     id: str,  # noqa: A002 - CDK's name
-    log_group: logs.LogGroup,
-    *statements: iam.PolicyStatement,
+    log_group_arn: str,
+    *statements: Statement,
 ) -> iam.Role:
     """A role for a function that may write its log, and what the statements say."""
     role = iam.Role(scope, id, assumed_by=iam.ServicePrincipal("lambda.amazonaws.com"))
     write = ["logs:CreateLogStream", "logs:PutLogEvents"]
-    allow(role, iam.PolicyStatement(actions=write, resources=[log_group.log_group_arn]), *statements)
+    allow(role, Statement(actions=write, resources=[log_group_arn]), *statements)
     return role
 
 
@@ -88,9 +88,9 @@ def _restrict_waiter(made: cr.Provider, starter: iam.Role) -> None:
     functions = [function.function_arn for function in called if isinstance(function, lambda_.Function)]
     assert isinstance(machine, sfn.CfnStateMachine)  # noqa: S101 - as CDK's provider framework makes them
     assert isinstance(role, iam.Role)  # noqa: S101
-    allow(starter, iam.PolicyStatement(actions=["states:StartExecution"], resources=[machine.ref]))
+    allow(starter, Statement(actions=["states:StartExecution"], resources=[machine.ref]))
     role.node.try_remove_child("DefaultPolicy")
-    allow(role, iam.PolicyStatement(actions=["lambda:InvokeFunction"], resources=functions))
+    allow(role, Statement(actions=["lambda:InvokeFunction"], resources=functions))
     reasons = {
         "SF1": "The waiter only repeats is_complete, and the functions log every poll. Its own log would need a role "
         "with logs:PutResourcePolicy on every resource.",

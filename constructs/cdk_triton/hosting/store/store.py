@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Protocol
 
-from aws_cdk import Annotations, ArnFormat, Aws, Duration, IgnoreMode, RemovalPolicy, Stack, Token
+from aws_cdk import Annotations, ArnFormat, Aws, Duration, IgnoreMode, RemovalPolicy, Stack
 from aws_cdk import aws_iam as iam
 from aws_cdk import aws_kms as kms
 from aws_cdk import aws_lambda as lambda_
@@ -21,8 +21,9 @@ from cdk_triton.hosting.acknowledgements import acknowledge_nist, acknowledge_wi
 from cdk_triton.hosting.arguments import check_arguments, check_optional
 from cdk_triton.hosting.builds.builders import Builder
 from cdk_triton.hosting.builds.services import BuildServices
+from cdk_triton.hosting.literals import has_token
 from cdk_triton.hosting.models.assets import ASSET_PREFIX
-from cdk_triton.hosting.permissions import allow
+from cdk_triton.hosting.permissions import Statement, allow
 from cdk_triton.hosting.store.imported import ImportedArtifactStore, allow_promotion, grant_read_of_artifacts
 from cdk_triton.hosting.store.layout import STAGING_PREFIX
 from cdk_triton.hosting.store.provider import lambda_role, provider
@@ -160,8 +161,8 @@ class TritonArtifactStore(Construct):
         )
         code = lambda_.Code.from_asset(_handlers(), exclude=["__pycache__", "*.pyc"], ignore_mode=IgnoreMode.GIT)
         self._asset_bucket, directory = _place_of_assets(self, code)
-        self.handler_role = lambda_role(self, "IsCompleteRole", log_group)
-        role = lambda_role(self, "OnEventRole", log_group)
+        self.handler_role = lambda_role(self, "IsCompleteRole", log_group.log_group_arn)
+        role = lambda_role(self, "OnEventRole", log_group.log_group_arn)
         on_event = self._handler("OnEvent", "artifacts.on_event", code, Duration.seconds(30), log_group, role)
         is_complete = self._handler("IsComplete", "artifacts.is_complete", code, SLICE, log_group, self.handler_role)
         self._allow_copies(self.handler_role, f"{directory}{ASSET_PREFIX}")
@@ -290,19 +291,15 @@ class TritonArtifactStore(Construct):
         acknowledge_wildcards(self, reasons)
         allow(
             role,
-            iam.PolicyStatement(actions=["s3:GetObject"], resources=[assets]),
-            iam.PolicyStatement(
-                actions=["s3:GetObject", "s3:PutObject", "s3:ListMultipartUploadParts"], resources=objects
-            ),
+            Statement(actions=["s3:GetObject"], resources=[assets]),
+            Statement(actions=["s3:GetObject", "s3:PutObject", "s3:ListMultipartUploadParts"], resources=objects),
             # s3:ListBucket makes a missing object a 404 instead of a 403.
-            iam.PolicyStatement(
-                actions=["s3:ListBucket", "s3:ListBucketMultipartUploads"], resources=[self.bucket.bucket_arn]
-            ),
+            Statement(actions=["s3:ListBucket", "s3:ListBucketMultipartUploads"], resources=[self.bucket.bucket_arn]),
         )
         if self.bucket.encryption_key is not None:
             allow(
                 role,
-                iam.PolicyStatement(
+                Statement(
                     actions=["kms:Decrypt", "kms:GenerateDataKey"], resources=[self.bucket.encryption_key.key_arn]
                 ),
             )
@@ -400,7 +397,7 @@ def _handlers() -> str:
 def _place_of_assets(store: TritonArtifactStore, code: lambda_.Code) -> tuple[str, str]:
     """The bucket of the CDK's bootstrap, and the directory of the assets in it: empty, unless it was given a prefix."""
     place = code.bind(store).s3_location
-    if place is None or Token.is_unresolved(place.object_key):
+    if place is None or has_token(place.object_key):
         raise ConfigurationError(
             f"the synthesizer of {Stack.of(store).node.path} names assets only during the deployment, but the store's "
             "handler needs to know where they lie: use DefaultStackSynthesizer or CliCredentialsStackSynthesizer"
