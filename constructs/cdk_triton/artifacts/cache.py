@@ -10,7 +10,7 @@ __all__ = ["cache_directory"]
 
 def cache_directory() -> Path:
     """Where this library keeps what it may lose: `cdk-triton` in the user's cache directory (XDG_CACHE_HOME)."""
-    configured = os.environ.get("XDG_CACHE_HOME", "")
+    configured = Path(os.environ.get("XDG_CACHE_HOME", ""))
     # The XDG specification: a path that is not absolute counts as unset.
-    base = Path(configured) if Path(configured).is_absolute() else Path("~/.cache").expanduser()
+    base = configured if configured.is_absolute() else Path("~/.cache").expanduser()
     return base / "cdk-triton"

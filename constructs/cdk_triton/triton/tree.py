@@ -103,11 +103,14 @@ def read_tree(root: Path) -> Tree:
 
 @dataclass(frozen=True)
 class _Directory:
-    """A directory on the way: where it is, what it is called in the archive, and the real directories above it."""
+    """A directory on the way: where it is, what its entries' paths in the archive begin with, and what is above it.
 
-    source: Path
-    path: PurePosixPath
-    above: tuple[Path, ...]
+    These are texts: joining paths takes a multiple of what reading the directory does.
+    """
+
+    source: str
+    prefix: str
+    above: tuple[str, ...]
 
 
 class _Walk:
@@ -119,7 +122,7 @@ class _Walk:
         self.directories: list[PurePosixPath] = []
 
     def run(self) -> None:
-        pending = [_Directory(self.root, PurePosixPath(), ())]
+        pending = [_Directory(str(self.root), "", ())]
         for directory in pending:  # grows while we walk
             for entry in self._entries(directory.source):
                 if _LITTER.match(entry.name) or (entry.name == SETTINGS_NAME and not directory.above):
@@ -134,34 +137,35 @@ class _Walk:
 
     def _take(self, entry: os.DirEntry[str], directory: _Directory) -> _Directory | None:
         """Note down an entry; a directory is returned, to be walked."""
-        source, path = directory.source / entry.name, directory.path / entry.name
+        source, path = entry.path, directory.prefix + entry.name
         above = (*directory.above, directory.source)
         try:
             if entry.is_symlink():
                 source = self._follow(source, path, above)
-                status = source.stat()
+                status = Path(source).stat()
             else:
                 status = entry.stat(follow_symlinks=False)
         except OSError as error:
             raise RepositoryError(f"{source} cannot be read: {error.strerror}; make it readable") from error
         if stat.S_ISDIR(status.st_mode):
-            self.directories.append(path)
-            return _Directory(source, path, above)
+            self.directories.append(PurePosixPath(path))
+            return _Directory(source, f"{path}/", above)
         if not stat.S_ISREG(status.st_mode):
             raise RepositoryError(f"{source} is neither a file nor a directory; remove it from the repository")
-        self.files.append(RepositoryFile(path, source, status.st_size))
+        self.files.append(RepositoryFile(PurePosixPath(path), Path(source), status.st_size))
         return None
 
     @staticmethod
-    def _entries(source: Path) -> list[os.DirEntry[str]]:
+    def _entries(source: str) -> list[os.DirEntry[str]]:
         try:
             with os.scandir(source) as entries:
                 return list(entries)
         except OSError as error:
             raise RepositoryError(f"{source} cannot be listed: {error.strerror}; make it readable") from error
 
-    def _follow(self, link: Path, path: PurePosixPath, above: tuple[Path, ...]) -> Path:
+    def _follow(self, source: str, path: str, above: tuple[str, ...]) -> str:
         """The real place that a link leads to, which has to be in the repository and not above the link."""
+        link = Path(source)
         try:
             target = link.resolve(strict=True)
         except (OSError, RuntimeError) as error:  # RuntimeError: a circle of links, before Python 3.13
@@ -175,6 +179,6 @@ class _Walk:
                 f"the link {path} leads to {target}, out of the model repository {self.root}; "
                 "copy the file into the repository"
             )
-        if target in above:
+        if str(target) in above:
             raise RepositoryError(f"the link {path} leads to {target}, which holds the link itself; remove it")
-        return target
+        return str(target)

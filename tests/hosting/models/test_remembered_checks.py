@@ -231,3 +231,15 @@ class TestOfARepositoryWithRecipes:
         self.synthesised(world, TensorRTPlan("network", onnx="network.onnx"))
         monkeypatch.setenv("CDK_TRITON_NO_CACHE", "1")
         assert self.synthesised(world, TensorRTPlan("network", onnx="network.onnx"))[0] != []
+
+
+def test_what_has_been_remembered_for_half_a_year_is_forgotten(codes: Callable[..., list[str]], tmp_path: Path) -> None:
+    memories = tmp_path / "cache" / "cdk-triton" / "checks-3"
+    memories.mkdir(parents=True)
+    old, young = memories / "old.json", memories / "young.json"
+    for memory in (old, young):
+        memory.write_text("[]")
+    os.utime(old, LONG_AGO)
+    codes()
+    assert not old.exists()
+    assert young.exists()

@@ -11,6 +11,7 @@ import hashlib
 import json
 import os
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from inspect import unwrap
 from pathlib import Path
@@ -86,6 +87,7 @@ class CloudAssembly:
         # A nested Stage has a directory of its own, but assets lie in the app's.
         self._assets = Path(stage.asset_outdir)
         self._manifest = Path(stage.outdir)
+        self._directory: str | None = None  # of the assets in their bucket, once it is known
 
     def add_archive(self, repository: ModelRepository, platform: ServingPlatform, key: str, *, pack: bool) -> str:
         """Publish a repository's archive, packing it if the cloud assembly does not have it.
@@ -129,7 +131,7 @@ class CloudAssembly:
                 if pack and not target.exists():
                     _copy(repository, file.source, sha256, target)
                 display_name = f"{file.path} of Triton repository {repository.name}"
-                published[sha256] = self._add(target, f"file-{sha256}", display_name).object_key
+                published[sha256] = self._add(target, f"file-{sha256}", display_name)
             asset = published[sha256] if file.size else None
             files.append({"path": file.path, "asset": asset, "size": file.size})
         return files
@@ -163,7 +165,7 @@ class CloudAssembly:
             draft.replace(target)
         finally:
             draft.unlink(missing_ok=True)
-        return self._add(target, name, "The program that builds Triton artifacts").object_key
+        return self._add(target, name, "The program that builds Triton artifacts")
 
     def _add_packed(
         self, repository: ModelRepository, name: str, name_again: Callable[[], str], display_name: str, pack: bool
@@ -181,7 +183,7 @@ class CloudAssembly:
                 draft.replace(target)
             finally:
                 draft.unlink(missing_ok=True)
-        return self._add(target, name, display_name).object_key
+        return self._add(target, name, display_name)
 
     def add_plan(self, plan: object) -> PublishedPlan:
         """Publish a plan for the store's handler.
@@ -196,7 +198,7 @@ class CloudAssembly:
             draft = target.with_suffix(f".{os.getpid()}.tmp")
             draft.write_bytes(text)
             draft.replace(target)
-        location = self._add(target, f"plan-{sha256}", f"Triton artifacts of {self._path}")
+        location = self._locate(target, f"plan-{sha256}", f"Triton artifacts of {self._path}")
         object_key = location.object_key
         if has_token(object_key):
             raise ConfigurationError(
@@ -205,7 +207,21 @@ class CloudAssembly:
             )
         return PublishedPlan(location.bucket_name, object_key, sha256)
 
-    def _add(self, file: Path, name: str, display_name: str) -> _Location | FileAssetLocation:
+    def _add(self, file: Path, name: str, display_name: str) -> str:
+        """The object key of a file among the assets, which have one directory and their own names.
+
+        The store's handler may read no others. So only the first is asked for its key: a fleet has a thousand.
+        """
+        location = self._locate(file, name, display_name)
+        named = f"{ASSET_PREFIX}{name}{file.suffix}"
+        if self._directory is None:
+            object_key = location.object_key
+            if not object_key.endswith(named):
+                return object_key
+            self._directory = object_key.removesuffix(named)
+        return f"{self._directory}{named}"
+
+    def _locate(self, file: Path, name: str, display_name: str) -> _Location | FileAssetLocation:
         self._warn_about_pipelines(file)
         asset = FileAssetSource(
             source_hash=f"{ASSET_PREFIX}{name}",
@@ -221,9 +237,10 @@ class CloudAssembly:
         Those of all stages count: whatever an action deploys, it gets all of the cloud assembly.
         """
         archives = self._archives
-        if file not in archives.files and file.exists():
-            archives.files.add(file)
-            archives.size += file.stat().st_size
+        if file not in archives.files:
+            with suppress(FileNotFoundError):
+                archives.size += file.stat().st_size
+                archives.files.add(file)
         if archives.size > PIPELINE_BYTES and self._is_in_pipeline and not archives.is_told:
             archives.is_told = True
             Annotations.of(self._stage).add_warning_v2(

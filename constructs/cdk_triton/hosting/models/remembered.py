@@ -65,7 +65,6 @@ def _memory(repositories: Sequence[ModelRepository], question: Sequence[object])
         return None
     about = [
         [
-            str(repository.root.resolve()),
             sorted(repository.acknowledgements.items()),
             [[str(model.directory), *model.subdirectories] for model in repository.models],
             [repr(recipe) for recipe in repository.recipes],
@@ -73,7 +72,7 @@ def _memory(repositories: Sequence[ModelRepository], question: Sequence[object])
         for repository in repositories
     ]
     key = json.dumps([about, [repr(each) for each in question], looks, library])
-    return cache_directory() / "checks-3" / f"{hashlib.sha256(key.encode()).hexdigest()}.json"
+    return Path(cache_directory(), "checks-3", f"{hashlib.sha256(key.encode()).hexdigest()}.json")
 
 
 def _is_known(recipe: object) -> bool:
@@ -99,21 +98,27 @@ def _looks(files: Iterable[Path], *, unchanged_since_ns: int) -> list[tuple[str,
 def _library() -> str | None:
     """The digest of the files of the rules, the recipes and their tables, and the versions of what they read with."""
     package = Path(__file__).parents[2]
-    files = (path for room in _ROOMS for path in (package / room).rglob("*") if path.suffix in (".py", ".json"))
-    looks = _looks(sorted(files), unchanged_since_ns=time.time_ns())
+    walks = (walk for room in _ROOMS for walk in os.walk(package / room))
+    files = (Path(directory, name) for directory, _, names in walks for name in names)
+    deciding = sorted((file for file in files if file.suffix in (".py", ".json")), key=str)
+    looks = _looks(deciding, unchanged_since_ns=time.time_ns())
     versions = [("python", sys.version), *((name, version(name)) for name in _READERS)]
     return None if looks is None else hashlib.sha256(json.dumps([looks, versions]).encode()).hexdigest()
 
 
 def _remember(memory: Path, answer: Any) -> None:
-    """Keep the answer, and forget those that have been kept for half a year. It is a convenience: failing is fine."""
-    try:
+    """Keep the answer. It is a convenience: failing is fine."""
+    with suppress(OSError):
         memory.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         with NamedTemporaryFile("w", dir=memory.parent, delete=False, encoding="utf-8") as file:
             json.dump(answer, file)
         Path(file.name).replace(memory)
-        for old in memory.parent.iterdir():
-            if time.time() - old.stat().st_mtime > _FORGOTTEN_SECONDS:
-                old.unlink()
-    except OSError:
-        return
+        _forget(memory.parent)
+
+
+@cache  # there may be many, and a thousand ensembles are remembered at a time
+def _forget(memories: Path) -> None:
+    """Forget what has been kept for half a year."""
+    for old in memories.iterdir():
+        if time.time() - old.stat().st_mtime > _FORGOTTEN_SECONDS:
+            old.unlink()
