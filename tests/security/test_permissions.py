@@ -39,3 +39,18 @@ def test_the_policies_of_an_ordinary_store_fit_one_each(world: World, stack: cdk
 
     roles = world.resources(stack, "AWS::IAM::Role")
     assert len(world.resources(stack, "AWS::IAM::ManagedPolicy")) == len(roles)
+
+
+def test_a_role_has_room_for_two_hundred_inputs(world: World, stack: cdk.Stack) -> None:
+    """A role takes ten managed policies, and what is short everywhere is not taken for long."""
+    store = TritonArtifactStore(stack, "Store", builders=[CodeBuildGpuBuilder(), SageMakerProcessingBuilder()])
+    files = [S3File(bucket="models", key=f"{'weights/' * 4}{n}.onnx", sha256="ab" * 32) for n in range(200)]
+    store.builder_for(store, world.platform, files)
+
+    policies = [
+        policy["Properties"]["PolicyDocument"]
+        for name, policy in world.resources(stack, "AWS::IAM::ManagedPolicy").items()
+        if name.startswith("StoreIsCompleteRole")
+    ]
+    assert len(policies) <= 7
+    assert max(len(json.dumps(policy, separators=(",", ":"))) for policy in policies) <= MAX_CHARACTERS

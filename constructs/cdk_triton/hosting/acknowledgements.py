@@ -57,7 +57,7 @@ def objects_as_imported(scope: IConstruct, bucket: s3.IBucket, pattern: str) -> 
 
     A reference into another stack becomes an import when the app is synthesised. The export is made here, the same that
     CDK would make then, because its name is needed now. A bucket that the app only imports has none to export. A stack
-    that is nested in the bucket's own gets a parameter, and no export.
+    that is deployed with the bucket's own gets a parameter, and no export; CDK names it too late to be known here.
     """
     arn = bucket.bucket_arn
     if isinstance(bucket, s3.Bucket) and not are_deployed_together(bucket.stack, Stack.of(scope)):

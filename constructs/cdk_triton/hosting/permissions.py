@@ -35,10 +35,13 @@ MAX_CHARACTERS = 6144
 TOKEN_CHARACTERS = 150
 """What a reference is taken to be long: the ARN of a state machine, whose generated name has up to 80 characters."""
 
+PSEUDO_CHARACTERS = {"AWS.Partition": 10, "AWS.Region": 14, "AWS.AccountId": 12}
+"""Of what AWS knows everywhere: `aws-us-gov`, `ap-northeast-1`, and an account."""
+
 NAME_CHARACTERS = 80
 """Of an inline policy's name, which has up to 128 ("IAM and AWS STS quotas"): region and hashes need 40."""
 
-_TOKEN = re.compile(r"[$#]\{Token\[[^]]*\]\}")
+_TOKEN = re.compile(r"[$#]\{Token\[([^]]*)\.\d+\]\}")
 
 
 @dataclass(frozen=True)
@@ -63,7 +66,10 @@ class Statement:
 
 
 def allow(role: iam.Role, *statements: Statement) -> None:
-    """Allow a role something, by its managed policy `Permissions`; when that is full, by `Permissions2` and so on."""
+    """Allow a role something, by its managed policy `Permissions`; when that is full, by `Permissions2` and so on.
+
+    Python knows a role that CDK made for somebody else's construct anew each time: such a one is allowed things once.
+    """
     _POLICIES.setdefault(role, _Policies()).allow(role, statements)
 
 
@@ -149,7 +155,7 @@ _POLICIES: WeakKeyDictionary[iam.Role, _Policies] = WeakKeyDictionary()
 def _characters(statement: Statement) -> int:
     """How long a statement will be: what its references stand for is not known here."""
     text = json.dumps(statement.json, separators=(",", ":"))
-    return len(_TOKEN.sub("x" * TOKEN_CHARACTERS, text))
+    return len(_TOKEN.sub(lambda token: "x" * PSEUDO_CHARACTERS.get(token[1], TOKEN_CHARACTERS), text))
 
 
 def _document(statements: Iterable[Statement]) -> iam.PolicyDocument:

@@ -35,9 +35,6 @@ Source: "Configure Amazon SageMaker Canvas in a VPC without internet access" (`c
 SageMaker's developer guide, without what only Canvas uses. `host-vpc` names S3, `interface-vpc-endpoint` the runtime.
 """
 
-CALLERS: Final = "sagemaker.runtime"
-"""Only callers need it, and its policy may name the endpoint, which is made after the model."""
-
 REQUIRED: Mapping[str, Sequence[str]] = {"instances": ("s3",), "builds": ("s3", "ecr.api", "ecr.dkr")}
 """What nothing starts without, by what starts; without the others it starts, and little is seen of it.
 
@@ -89,9 +86,9 @@ def add_vpc_endpoints(
 def await_network(resource: CfnResource, place: Network, who: IConstruct, what: str) -> None:
     """Make a resource after the subnets' way out and the VPC endpoints, and warn where there is neither.
 
-    Both are looked for when the app is complete. The VPC endpoints to wait for are those of `VPC_ENDPOINTS` in the
-    resource's stack, but for the callers': across stacks the wait might make a circle of two, and the policy of any
-    other service's may name what is made after the resource.
+    Both are looked for when the app is complete. The VPC endpoints to wait for are those that are `REQUIRED`, in the
+    resource's stack: across stacks the wait might make a circle of two, and the policy of any other service's, of logs
+    and of callers too, may name what is made after the resource.
 
     Args:
         resource: what starts something in the VPC.
@@ -114,7 +111,7 @@ class _WayOut:
         """Look at the resource, which has no children."""
         vpc, stack = self._place.vpc, Stack.of(node)
         for service, endpoint in _vpc_endpoints(vpc, stack.node.find_all()):
-            if service != CALLERS and Stack.of(endpoint) is stack:
+            if service in REQUIRED[self._what] and Stack.of(endpoint) is stack:
                 node.node.add_dependency(endpoint)
         if not _isolated(self._place, vpc.node.find_all()):
             return

@@ -21,6 +21,7 @@ from cdk_triton.hosting import (
     DataCapture,
     MetricsConfig,
     Rolling,
+    SageMakerProcessingBuilder,
     TritonArtifactStore,
     TritonEndpoint,
     TritonModel,
@@ -273,6 +274,10 @@ SENTENCES: list[tuple[Callable[[Any], object], str]] = [
     (
         lambda g: CodeBuildGpuBuilder(timeout=wrong(60)),
         f"the timeout of CodeBuildGpuBuilder is 60, an int: {DURATION_MEND}",
+    ),
+    (
+        lambda g: SageMakerProcessingBuilder(timeout=wrong([1])),
+        f"the timeout of SageMakerProcessingBuilder is a list: {DURATION_MEND}",
     ),
     (lambda g: add_vpc_endpoints(wrong("vpc-1")), f"vpc of add_vpc_endpoints() is 'vpc-1', a str: {VPC_MEND}"),
     (

@@ -289,6 +289,19 @@ class TestAlarms:
         with pytest.raises(ConfigurationError, match=f"the alarm {alarm.node.path} names the endpoint by an attribut"):
             endpoint.add_rollback_alarms(alarm)
 
+    def test_an_alarm_that_names_the_endpoint_by_its_logical_id_is_refused(
+        self, stack: cdk.Stack, model: TritonModel
+    ) -> None:
+        endpoint = TritonEndpoint(stack, "Endpoint", model=model, endpoint_name="search", deployment=self.policy)
+        l1 = endpoint.node.default_child
+        assert isinstance(l1, cdk.CfnResource)
+        name = cdk.Fn.get_att(str(stack.resolve(l1.logical_id)), "EndpointName").to_string()
+        metric = cloudwatch.Metric(namespace="Own", metric_name="Busy", dimensions_map={"EndpointName": name})
+        alarm = cloudwatch.Alarm(stack, "Busy", metric=metric, threshold=1, evaluation_periods=1)
+
+        with pytest.raises(ConfigurationError, match=r"the alarm Stack/Busy names the endpoint by an attribut"):
+            endpoint.add_rollback_alarms(alarm)
+
     def test_an_alarm_may_name_another_endpoint_by_an_attribute(
         self, world: World, stack: cdk.Stack, model: TritonModel
     ) -> None:

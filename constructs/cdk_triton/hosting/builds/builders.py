@@ -81,7 +81,6 @@ class Builder(Protocol):
         """Make what its jobs need below `scope`, and allow the store's handler to run them."""
 
 
-@cache
 def minutes(value: Duration, what: str, *, least: int = MIN_TIMEOUT_MINUTES, most: int = MAX_TIMEOUT_MINUTES) -> int:
     """A duration in whole minutes.
 
@@ -89,12 +88,18 @@ def minutes(value: Duration, what: str, *, least: int = MIN_TIMEOUT_MINUTES, mos
         ConfigurationError: it is a token, has a fraction of a minute, or is out of bounds.
     """
     check(what, value, DURATION)
-    if value.is_unresolved():
+    seconds = _seconds(value)
+    if seconds is None:
         raise ConfigurationError(f"{what} is a CDK token, but plans say how long a job may take: write it out")
-    seconds = value.to_seconds()
     if seconds % 60 or not least <= seconds / 60 <= most:
         raise ConfigurationError(f"{what} is {value.to_human_string()}: use whole minutes, from {least} to {most}")
     return int(seconds // 60)
+
+
+@cache  # a builder is asked again for what was checked when it was made
+def _seconds(duration: Duration) -> float | None:
+    """None where only the deployment knows them."""
+    return None if duration.is_unresolved() else duration.to_seconds(integral=False)
 
 
 def build_role(scope: Construct, service: str, statements: Iterable[Statement], reasons: Mapping[str, str]) -> iam.Role:

@@ -14,9 +14,9 @@ from cdk_triton.hosting.builds.processing_builder import SageMakerProcessingBuil
 from cdk_triton.hosting.literals import has_token
 from cdk_triton.sagemaker import ServingPlatform, codebuild_gpu_regions
 
-__all__ = ["NAMES", "BuilderChoice"]
+__all__ = ["BUILDER_IDS", "BuilderChoice"]
 
-NAMES = {"codebuild": "CodeBuild", "processing": "Processing"}
+BUILDER_IDS = {"codebuild": "CodeBuild", "processing": "Processing"}
 """The construct id of each kind of builder below the store: a contract."""
 
 

@@ -18,11 +18,13 @@ from cdk_triton.hosting.images import ContainerImage
 from cdk_triton.hosting.models.execution_role import PULL_ACTIONS
 from cdk_triton.hosting.permissions import policy_name
 
-__all__ = ["GRANTS", "allow_inputs", "allow_pull", "object_arn"]
+__all__ = ["GRANT_IDS", "allow_inputs", "allow_pull", "object_arn"]
 
 PULL_WARNING = "cdk-triton:BuildImagePullNotGranted"
 
-GRANTS = ("BuildImagePull", "BuildInputs")
+_IMAGE_PULL, _INPUTS = "BuildImagePull", "BuildInputs"
+
+GRANT_IDS = (_IMAGE_PULL, _INPUTS)
 """The construct ids, below a model, of the policies that its builds must not come before: a contract."""
 
 
@@ -36,7 +38,7 @@ def allow_pull(scope: Construct, image: ContainerImage, role: iam.IRole) -> None
             "acknowledge this",
         )
     else:
-        _allow(scope, GRANTS[0], role, PULL_ACTIONS, [image.repository_arn])
+        _allow(scope, _IMAGE_PULL, role, PULL_ACTIONS, [image.repository_arn])
 
 
 def allow_inputs(scope: Construct, files: Iterable[S3File], role: iam.IRole) -> None:
@@ -46,7 +48,7 @@ def allow_inputs(scope: Construct, files: Iterable[S3File], role: iam.IRole) -> 
         ConfigurationError: IAM would take a key for a pattern.
     """
     if arns := sorted({object_arn(file) for file in files}):
-        _allow(scope, GRANTS[1], role, ["s3:GetObject"], arns)
+        _allow(scope, _INPUTS, role, ["s3:GetObject"], arns)
 
 
 def object_arn(file: S3File) -> str:

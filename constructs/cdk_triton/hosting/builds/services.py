@@ -14,7 +14,7 @@ from constructs import Construct
 from cdk_triton.artifacts import S3File
 from cdk_triton.hosting.acknowledgements import acknowledge_wildcards
 from cdk_triton.hosting.builds.builders import Builder, BuildService
-from cdk_triton.hosting.builds.choosing import NAMES, BuilderChoice
+from cdk_triton.hosting.builds.choosing import BUILDER_IDS, BuilderChoice
 from cdk_triton.hosting.builds.grants import allow_pull, object_arn
 from cdk_triton.hosting.images import container_image
 from cdk_triton.hosting.models.execution_role import PULL_ACTIONS
@@ -50,7 +50,7 @@ class BuildServices:
         self._store, self._handler = store, handler
         self._choice = BuilderChoice(store, builders)
         self._services: dict[str, BuildService] = {
-            builder.kind: builder.provide(Construct(store, NAMES[builder.kind]), bucket, handler)
+            builder.kind: builder.provide(Construct(store, BUILDER_IDS[builder.kind]), bucket, handler)
             for builder in self._choice.builders
         }
         self._granted: set[str] = set()
@@ -60,7 +60,7 @@ class BuildServices:
     def settings(self) -> str:
         """What the handlers know of the builders, as the JSON text of their variable `BUILDERS`."""
         # Not CDK's to_json_string, which drops what is null. Names and ARNs, tokens here, need no escaping.
-        services = {kind: self._services.get(kind) for kind in NAMES}
+        services = {kind: self._services.get(kind) for kind in BUILDER_IDS}
         return json.dumps({kind: service and dict(service.settings) for kind, service in services.items()})
 
     @property
@@ -73,7 +73,7 @@ class BuildServices:
         resource = function.node.default_child
         for kind, service in self._services.items():
             if service.place is not None and isinstance(resource, CfnResource):
-                await_network(resource, service.place, self._store.node.find_child(NAMES[kind]), "builds")
+                await_network(resource, service.place, self._store.node.find_child(BUILDER_IDS[kind]), "builds")
 
     def builder_for(self, scope: Construct, platform: ServingPlatform, inputs: Iterable[S3File]) -> Builder:
         """Choose the builder for a platform, and allow what its builds need: the image, and the inputs from S3.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -208,9 +209,11 @@ class EndpointUpdates:
         together = are_deployed_together(Stack.of(alarm), Stack.of(self._scope))
         if not together or not isinstance(resource, cloudwatch.CfnAlarm):
             return
-        watched = _Targets()
-        Tokenization.resolve([resource.dimensions, resource.metrics], scope=resource, resolver=watched, preparing=False)
-        if self._endpoint.node.path in watched.paths:
+        watched, stack = _Targets(), Stack.of(self._endpoint)
+        watching = [resource.dimensions, resource.metrics]
+        text = json.dumps(Tokenization.resolve(watching, scope=resource, resolver=watched, preparing=False))
+        by_logical_id = Stack.of(alarm) is stack and f'"{stack.resolve(self._endpoint.logical_id)}"' in text
+        if by_logical_id or self._endpoint.node.path in watched.paths:
             raise ConfigurationError(
                 f"the alarm {alarm.node.path} names the endpoint by an attribute, which is there after the endpoint "
                 "only, and the endpoint needs the alarm to be there first: take a metric of endpoint.metric_…() or "

@@ -19,7 +19,7 @@ from cdk_triton.artifacts import S3File, artifact_key, build_inputs, recipes_of,
 from cdk_triton.errors import ConfigurationError
 from cdk_triton.hosting.acknowledgements import objects_as_imported
 from cdk_triton.hosting.builds.building import builder_document, warn_about_duration, without_promises
-from cdk_triton.hosting.builds.grants import GRANTS
+from cdk_triton.hosting.builds.grants import GRANT_IDS
 from cdk_triton.hosting.images import ContainerImage
 from cdk_triton.hosting.models.assets import CloudAssembly, written_to
 from cdk_triton.hosting.models.remembered import remembered
@@ -230,7 +230,7 @@ def deliver(
     )
     # "Modifying service token is not allowed", says CloudFormation where a model gets another store.
     replace_with(resource, [store.service_token, objects_as_imported(scope, store.bucket, "")])
-    for policy in map(scope.node.try_find_child, GRANTS):
+    for policy in map(scope.node.try_find_child, GRANT_IDS):
         if policy is not None:
             resource.node.add_dependency(policy)
     return resource

@@ -344,7 +344,8 @@ class ScalableInstanceCount(Construct):
             scaling_steps: 2 to 40 intervals of the metric, each with the instances to add, or to take away where
                 `change` is negative. One gap between them is where nothing happens.
             evaluation_periods: periods that are looked at; 1 by default.
-            datapoints_to_alarm: periods among them that must be in the interval; all by default.
+            datapoints_to_alarm: periods among them that must be in the interval, beside `evaluation_periods`; all by
+                default.
             scale_in_cooldown: pause after instances were taken away; 10 minutes by default.
             scale_out_cooldown: pause after instances were added; 5 minutes by default.
 

@@ -20,7 +20,7 @@ from cdk_triton.errors import ConfigurationError
 from cdk_triton.hosting.acknowledgements import acknowledge_wildcards
 from cdk_triton.hosting.arguments import check_arguments, check_optional
 from cdk_triton.hosting.builds.builders import Builder
-from cdk_triton.hosting.builds.choosing import NAMES, BuilderChoice
+from cdk_triton.hosting.builds.choosing import BUILDER_IDS, BuilderChoice
 from cdk_triton.hosting.builds.grants import allow_inputs, allow_pull
 from cdk_triton.hosting.images import container_image, sagemaker_repositories
 from cdk_triton.hosting.models.execution_role import PULL_ACTIONS
@@ -86,7 +86,7 @@ class SharedArtifactStore(Construct):
         self.handler_role = iam.Role.from_role_name(self, "HandlerRole", exported("HandlerRole"))
         self.build_roles: Mapping[str, iam.IRole] = {
             kind: iam.Role.from_role_name(self, f"{name}Role", exported(f"{name}Role"))
-            for kind, name in NAMES.items()
+            for kind, name in BUILDER_IDS.items()
             if any(builder.kind == kind for builder in self._choice.builders)
         }
 
@@ -126,7 +126,7 @@ def export_store(
         **({} if key is None else {"KeyArn": key.key_arn}),
         "ServiceToken": service_token,
         "HandlerRole": handler.role_name,
-        **{f"{NAMES[kind]}Role": role.role_name for kind, role in builders.items()},
+        **{f"{BUILDER_IDS[kind]}Role": role.role_name for kind, role in builders.items()},
     }
     outputs = Construct(store, "Exports")
     for name, value in values.items():
