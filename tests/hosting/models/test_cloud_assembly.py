@@ -111,7 +111,7 @@ def test_a_nested_stack_publishes_through_its_parent(world: World) -> None:
     assert [name for name in manifest(app, "Parent") if name.startswith("triton-")]
 
 
-def test_a_synthesizer_of_the_users_own_gets_the_assets(world: World) -> None:
+def test_a_synthesizer_of_the_users_own_gets_the_assets(world: World, capfd: pytest.CaptureFixture[str]) -> None:
     app = world.app()
     synthesizer = cdk.DefaultStackSynthesizer(qualifier="team", bucket_prefix="apps/")
     stack = cdk.Stack(app, "Stack", synthesizer=synthesizer)
@@ -122,6 +122,24 @@ def test_a_synthesizer_of_the_users_own_gets_the_assets(world: World) -> None:
     assert {d["bucketName"] for d in destinations} == {"cdk-team-assets-${AWS::AccountId}-${AWS::Region}"}
     assert world.only(stack, "Custom::TritonArtifacts")["Properties"]["PlanKey"].startswith("apps/triton-plan-")
     assert [child.node.id for child in stack.node.children if "Nested" in child.node.id] == []
+    assert "jsii" not in capfd.readouterr().err
+
+
+def test_a_synthesizer_may_be_written_in_python(world: World) -> None:
+    """The parameter is what jsii calls it with."""
+
+    class Synthesizer(cdk.DefaultStackSynthesizer):
+        def add_file_asset(self, asset: Any) -> cdk.FileAssetLocation:  # type: ignore[override]
+            name = f"apps/{asset.source_hash}{Path(asset.file_name).suffix}"
+            return cdk.FileAssetLocation(bucket_name="own", object_key=name, http_url="", s3_object_url="")
+
+    synthesizer: Any = Synthesizer()
+    stack = cdk.Stack(world.app(), "Stack", synthesizer=synthesizer)
+    TritonModel(stack, "Model", repository=world.repository(), platform=world.platform)
+
+    delivered = world.only(stack, "Custom::TritonArtifacts")["Properties"]
+    assert delivered["PlanBucket"] == "own"
+    assert delivered["PlanKey"].startswith("apps/triton-plan-")
 
 
 @pytest.mark.parametrize("name", ["Assets", "Synthesizer", "Triton", "TritonAssets", "TritonSynthesizer"])

@@ -13,14 +13,11 @@ import os
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
-from inspect import unwrap
 from pathlib import Path
 from weakref import WeakKeyDictionary
 
-import jsii
 from aws_cdk import (
     Annotations,
-    FileAssetLocation,
     FileAssetPackaging,
     FileAssetSource,
     IStackSynthesizer,
@@ -37,6 +34,7 @@ from cdk_triton.artifacts.program import write_program
 from cdk_triton.artifacts.reading import file_state, read_blocks
 from cdk_triton.errors import ArchiveError, ConfigurationError
 from cdk_triton.hosting.literals import has_token
+from cdk_triton.hosting.structs import StructReference, returned_struct
 from cdk_triton.sagemaker import ServingPlatform
 from cdk_triton.triton import ModelRepository
 
@@ -199,13 +197,13 @@ class CloudAssembly:
             draft.write_bytes(text)
             draft.replace(target)
         location = self._locate(target, f"plan-{sha256}", f"Triton artifacts of {self._path}")
-        object_key = location.object_key
+        object_key = location.text("objectKey")
         if has_token(object_key):
             raise ConfigurationError(
                 f"the synthesizer of the stack of {self._path} names assets only during the deployment, but its plan "
                 "needs their names: use DefaultStackSynthesizer or CliCredentialsStackSynthesizer"
             )
-        return PublishedPlan(location.bucket_name, object_key, sha256)
+        return PublishedPlan(location.text("bucketName"), object_key, sha256)
 
     def _add(self, file: Path, name: str, display_name: str) -> str:
         """The object key of a file among the assets, which have one directory and their own names.
@@ -215,13 +213,13 @@ class CloudAssembly:
         location = self._locate(file, name, display_name)
         named = f"{ASSET_PREFIX}{name}{file.suffix}"
         if self._directory is None:
-            object_key = location.object_key
+            object_key = location.text("objectKey")
             if not object_key.endswith(named):
                 return object_key
             self._directory = object_key.removesuffix(named)
         return f"{self._directory}{named}"
 
-    def _locate(self, file: Path, name: str, display_name: str) -> _Location | FileAssetLocation:
+    def _locate(self, file: Path, name: str, display_name: str) -> StructReference:
         self._warn_about_pipelines(file)
         asset = FileAssetSource(
             source_hash=f"{ASSET_PREFIX}{name}",
@@ -229,7 +227,7 @@ class CloudAssembly:
             packaging=FileAssetPackaging.FILE,
             display_name=display_name,
         )
-        return _add_file_asset(self._synthesizer, asset)
+        return returned_struct(self._synthesizer, "addFileAsset", asset)
 
     def _warn_about_pipelines(self, file: Path) -> None:
         """Say once, below a Stage, which is what CDK Pipelines deploys, that the archives do not fit through one.
@@ -280,32 +278,6 @@ def written_to(repository: ModelRepository, when: str) -> ArchiveError:
     )
 
 
-class _Location:
-    """A `FileAssetLocation` of which jsii is asked only what somebody wants to know."""
-
-    def __init__(self, reference: object) -> None:
-        self.__jsii_ref__ = reference
-
-    @property
-    def bucket_name(self) -> str:
-        return str(jsii.get(self, "bucketName"))
-
-    @property
-    def object_key(self) -> str:
-        return str(jsii.get(self, "objectKey"))
-
-
-def _add_file_asset(synthesizer: IStackSynthesizer, asset: FileAssetSource) -> _Location | FileAssetLocation:
-    """`synthesizer.add_file_asset`, which takes more than twice as long: a fleet asks for a thousand archives.
-
-    Where a method returns a struct, jsii asks for each of its members by a call of its own ("This will be slow", its
-    source says), here for six. It does so in a decorator of `invoke`.
-    """
-    invoke = unwrap(type(jsii.kernel).invoke)
-    location = invoke(jsii.kernel, synthesizer, "addFileAsset", [asset])
-    return location if isinstance(location, FileAssetLocation) else _Location(location)
-
-
 class _Archives:
     """The archives of an app, each counted once, their bytes, and whether a Stage was warned of these."""
 
@@ -320,16 +292,13 @@ _ARCHIVES: WeakKeyDictionary[IConstruct, _Archives] = WeakKeyDictionary()
 
 
 def _synthesizer(stack: Stack) -> IStackSynthesizer:
-    """The stack's synthesizer, or one that hands everything on to it.
+    """The stack's synthesizer, as a nested stack would use it.
 
     `stack.synthesizer` fails where the user gave the stack a synthesizer made in Python: a stack binds a copy of it,
     which inherits the original's identity in jsii, so that Python gets the unbound original back ("must be bound to a
-    Stack first"), which knows no qualifier yet. A nested stack has a synthesizer of its own, which hands everything on
-    to the bound one. It leaves the tree at once.
+    Stack first"), and Node warns of it. A nested stack has a synthesizer of its own, which hands everything on to the
+    bound one. It leaves the tree at once.
     """
-    synthesizer = stack.synthesizer
-    if synthesizer.bootstrap_qualifier is not None:
-        return synthesizer
     if stack not in _SYNTHESIZERS:
         nested = NestedStack(stack, _PASSING)
         _SYNTHESIZERS[stack] = nested.synthesizer

@@ -28,6 +28,7 @@ from cdk_triton.hosting.store.imported import ImportedArtifactStore, allow_promo
 from cdk_triton.hosting.store.layout import STAGING_PREFIX
 from cdk_triton.hosting.store.provider import lambda_role, provider
 from cdk_triton.hosting.store.shared import SharedArtifactStore, export_store
+from cdk_triton.hosting.structs import returned_struct
 from cdk_triton.sagemaker import ServingPlatform
 
 __all__ = ["ITritonArtifactStore", "TritonArtifactStore", "store_of"]
@@ -396,11 +397,12 @@ def _handlers() -> str:
 
 def _place_of_assets(store: TritonArtifactStore, code: lambda_.Code) -> tuple[str, str]:
     """The bucket of the CDK's bootstrap, and the directory of the assets in it: empty, unless it was given a prefix."""
-    place = code.bind(store).s3_location
-    if place is None or has_token(place.object_key):
+    place = returned_struct(code, "bind", store).struct("s3Location")
+    object_key = "" if place is None else place.text("objectKey")
+    if place is None or has_token(object_key):
         raise ConfigurationError(
             f"the synthesizer of {Stack.of(store).node.path} names assets only during the deployment, but the store's "
             "handler needs to know where they lie: use DefaultStackSynthesizer or CliCredentialsStackSynthesizer"
         )
-    directory, slash, _ = place.object_key.rpartition("/")
-    return place.bucket_name, directory + slash
+    directory, slash, _ = object_key.rpartition("/")
+    return place.text("bucketName"), directory + slash
