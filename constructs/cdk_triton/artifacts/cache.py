@@ -10,7 +10,6 @@ __all__ = ["cache_directory"]
 
 def cache_directory() -> Path:
     """Where this library keeps what it may lose: `cdk-triton` in the user's cache directory (XDG_CACHE_HOME)."""
-    configured = Path(os.environ.get("XDG_CACHE_HOME", ""))
+    configured = Path(os.environ.get("XDG_CACHE_HOME", ""), "cdk-triton")
     # The XDG specification: a path that is not absolute counts as unset.
-    base = configured if configured.is_absolute() else Path("~/.cache").expanduser()
-    return base / "cdk-triton"
+    return configured if configured.is_absolute() else Path("~/.cache/cdk-triton").expanduser()

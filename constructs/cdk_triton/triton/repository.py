@@ -428,8 +428,8 @@ def _read_model(tree: Tree, directory: PurePosixPath, name: str, produced: tuple
     depth = len(directory.parts) + 1
     existing = {path.name for path in tree.directories if len(path.parts) == depth}
     subdirectories = tuple(sorted(existing | {path.parts[depth - 1] for path in produced if len(path.parts) > depth}))
-    path = directory / CONFIG_NAME
-    source = next((file.source for file in tree.files if file.path == path), None)
+    path = (*directory.parts, CONFIG_NAME)
+    source = next((file.source for file in tree.files if file.path.parts == path), None)
     text = None if source is None else decoded(_read_bytes(source))
     return Model(name, directory, text, subdirectories, tree.files, produced)
 

@@ -13,7 +13,7 @@ import os
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from weakref import WeakKeyDictionary
 
 from aws_cdk import (
@@ -84,7 +84,7 @@ class CloudAssembly:
         self._is_in_pipeline = stage is not app
         # A nested Stage has a directory of its own, but assets lie in the app's.
         self._assets = Path(stage.asset_outdir)
-        self._manifest = Path(stage.outdir)
+        self._from_manifest = PurePosixPath(os.path.relpath(self._assets, stage.outdir))
         self._directory: str | None = None  # of the assets in their bucket, once it is known
 
     def add_archive(self, repository: ModelRepository, platform: ServingPlatform, key: str, *, pack: bool) -> str:
@@ -223,7 +223,7 @@ class CloudAssembly:
         self._warn_about_pipelines(file)
         asset = FileAssetSource(
             source_hash=f"{ASSET_PREFIX}{name}",
-            file_name=os.path.relpath(file, self._manifest),
+            file_name=str(self._from_manifest / file.name),
             packaging=FileAssetPackaging.FILE,
             display_name=display_name,
         )
