@@ -37,6 +37,16 @@ def test_without_a_region_aws_is_not_asked(doctor: Any, aws: Any, monkeypatch: p
     ]
 
 
+def test_without_region_and_credentials_both_are_said(doctor: Any, aws: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    aws.refuses("GetCallerIdentity", "Asked", "it was")
+    for name in ("AWS_REGION", "AWS_DEFAULT_REGION", "AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
+        monkeypatch.delenv(name)
+    outcome = doctor(*PLATFORM)
+    assert outcome.status == 1
+    assert outcome.said("region").startswith("error    region: none is set")
+    assert outcome.said("credentials").startswith("error    credentials: there are none")
+
+
 SIGN_IN = "    sign in (`aws sso login`, `aws configure`) or choose another profile with AWS_PROFILE"
 
 

@@ -79,14 +79,9 @@ def sign_in() -> tuple[list[Answer], Account | None]:
     except BotoCoreError as error:
         return [_unusable(error)], None
     if region is None:
-        return [
-            Answer(
-                subject="region",
-                state=State.ERROR,
-                found="none is set, and `cdk` would take that of this EC2 instance, or us-east-1",
-                mend=_SET_REGION,
-            )
-        ], None
+        found = "none is set, and `cdk` would take that of this EC2 instance, or us-east-1"
+        nowhere = Answer(subject="region", state=State.ERROR, found=found, mend=_SET_REGION)
+        return [nowhere, *_no_credentials(session)], None
     where = Answer(subject="region", state=State.OK, found=region)
     try:
         identity = session.client("sts", config=_CONFIG).get_caller_identity()
@@ -171,6 +166,15 @@ def _unusable(error: BotoCoreError) -> Answer:
     else:
         mend = "correct the file, or name another one with AWS_CONFIG_FILE or AWS_SHARED_CREDENTIALS_FILE"
     return Answer(subject="credentials", state=State.ERROR, found=str(error).rstrip("."), mend=mend)
+
+
+def _no_credentials(session: boto3.Session) -> list[Answer]:
+    """That there are none, if so; without a region nobody can be asked whose they are."""
+    try:
+        there = session.get_credentials() is not None
+    except BotoCoreError as error:
+        return [_who_failed(error, session)]
+    return [] if there else [_who_failed(NoCredentialsError(), session)]
 
 
 def _who_failed(error: BotoCoreError | ClientError, session: boto3.Session) -> Answer:
