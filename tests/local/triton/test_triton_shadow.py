@@ -77,7 +77,7 @@ def test_nobody_can_ask_the_shadow(shadowed: Shadowed) -> None:
 def test_what_the_shadow_refuses_is_logged_without_a_word_of_the_request(shadowed: Shadowed) -> None:
     before = len(shadowed.copies)
     assert shadowed.bench.send("e", b'{"inputs": [], "id": "31415926"}').status == 424
-    assert eventually(lambda: shadowed.copies[before:] == ["424"])
+    assert eventually(lambda: "424" in shadowed.copies[before:])  # perhaps after the copy of an earlier request
     assert not any("31415926" in line for line in shadowed.bench.lines)
 
 
