@@ -35,8 +35,8 @@ MAX_CHARACTERS = 6144
 TOKEN_CHARACTERS = 150
 """What a reference is taken to be long: the ARN of a state machine, whose generated name has up to 80 characters."""
 
-PSEUDO_CHARACTERS = {"AWS.Partition": 10, "AWS.Region": 14, "AWS.AccountId": 12}
-"""Of what AWS knows everywhere: `aws-us-gov`, `ap-northeast-1`, and an account."""
+PSEUDO_CHARACTERS = {"AWS.Partition": 10, "AWS.Region": 15, "AWS.AccountId": 12}
+"""Of what AWS knows everywhere: `aws-us-gov`, `us-isof-south-1`, and an account."""
 
 NAME_CHARACTERS = 80
 """Of an inline policy's name, which has up to 128 ("IAM and AWS STS quotas"): region and hashes need 40."""

@@ -220,6 +220,7 @@ class CloudAssembly:
         return f"{self._directory}{named}"
 
     def _locate(self, file: Path, name: str, display_name: str) -> StructReference:
+        """Make a file of the cloud assembly an asset; a `FileAssetLocation`."""
         self._warn_about_pipelines(file)
         asset = FileAssetSource(
             source_hash=f"{ASSET_PREFIX}{name}",
