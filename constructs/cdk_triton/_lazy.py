@@ -15,8 +15,8 @@ def lazy_names(package: str, module_of: Mapping[str, str]) -> tuple[Callable[[st
     """The functions `__getattr__` and `__dir__` of a package.
 
     Args:
-        package: its name.
-        module_of: the module below it that defines each of its public names.
+        package: its name; all its public names stand in `__all__`.
+        module_of: the module below it that defines a name, for each that is imported when it is first used.
     """
 
     def get(name: str) -> object:
@@ -25,6 +25,6 @@ def lazy_names(package: str, module_of: Mapping[str, str]) -> tuple[Callable[[st
         return getattr(import_module(f"{package}.{module_of[name]}"), name)
 
     def names() -> list[str]:
-        return sorted(module_of)
+        return sorted(import_module(package).__all__)
 
     return get, names

@@ -13,6 +13,7 @@ import cdk_triton
 import cdk_triton.artifacts
 import cdk_triton.artifacts.recipes
 import cdk_triton.hosting
+import cdk_triton.triton
 
 PACKAGES = [
     "cdk_triton",
@@ -23,7 +24,7 @@ PACKAGES = [
     ),
 ]
 
-LAZY = [cdk_triton, cdk_triton.artifacts, cdk_triton.artifacts.recipes, cdk_triton.hosting]
+LAZY = [cdk_triton, cdk_triton.artifacts, cdk_triton.artifacts.recipes, cdk_triton.hosting, cdk_triton.triton]
 
 
 @pytest.fixture(params=PACKAGES)

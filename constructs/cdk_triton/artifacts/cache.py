@@ -5,7 +5,10 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-__all__ = ["cache_directory"]
+__all__ = ["NO_CACHE", "cache_directory"]
+
+NO_CACHE = "CDK_TRITON_NO_CACHE"
+"""The environment variable that, with any value, has everything read again (`digests`)."""
 
 
 def cache_directory() -> Path:

@@ -22,12 +22,10 @@ import time
 from collections.abc import Iterable
 from pathlib import Path
 
-from cdk_triton.artifacts.cache import cache_directory
+from cdk_triton.artifacts.cache import NO_CACHE, cache_directory
 from cdk_triton.artifacts.reading import BLOCK_BYTES, Progress, file_state, fingerprint, read_blocks
 
-__all__ = ["NO_CACHE", "file_digests"]
-
-NO_CACHE = "CDK_TRITON_NO_CACHE"
+__all__ = ["file_digests"]
 
 _SHA256 = re.compile(r"[0-9a-f]{64}")
 _TABLE = """

@@ -1,15 +1,23 @@
-"""What the Triton server accepts: model configuration, repositories, checks, releases, server flags."""
+"""What the Triton server accepts: model configuration, repositories, checks, releases, server flags.
+
+What needs protobuf is imported when it is first used: a repository whose answers are remembered is not parsed.
+"""
 
 from __future__ import annotations
 
-from cdk_triton.triton.ensemble import EnsembleGraph, EnsembleStep, EnsembleTensor
+from typing import TYPE_CHECKING
+
+from cdk_triton._lazy import lazy_names
 from cdk_triton.triton.environment import ContainerEnvironment
 from cdk_triton.triton.findings import Finding, Severity
-from cdk_triton.triton.model_config import format_model_config, parse_model_config
 from cdk_triton.triton.releases import Release, release, releases
 from cdk_triton.triton.repository import Mode, Model, ModelRepository, Platform, Recipe, RepositoryFile
-from cdk_triton.triton.schema import SCHEMA_RELEASE, ModelConfig
 from cdk_triton.triton.serve import serve_arguments, server_environment
+
+if TYPE_CHECKING:
+    from cdk_triton.triton.ensemble import EnsembleGraph, EnsembleStep, EnsembleTensor
+    from cdk_triton.triton.model_config import format_model_config, parse_model_config
+    from cdk_triton.triton.schema import SCHEMA_RELEASE, ModelConfig
 
 __all__ = [
     "SCHEMA_RELEASE",
@@ -34,3 +42,17 @@ __all__ = [
     "serve_arguments",
     "server_environment",
 ]
+
+if not TYPE_CHECKING:  # to whom a misspelt name is an error
+    __getattr__, __dir__ = lazy_names(
+        __name__,
+        {
+            "SCHEMA_RELEASE": "schema",
+            "EnsembleGraph": "ensemble",
+            "EnsembleStep": "ensemble",
+            "EnsembleTensor": "ensemble",
+            "ModelConfig": "schema",
+            "format_model_config": "model_config",
+            "parse_model_config": "model_config",
+        },
+    )

@@ -27,16 +27,17 @@ _PLATFORM_OF = {"tensorrt": "tensorrt_plan", "onnxruntime": "onnxruntime_onnx", 
 
 
 def completed_pair(
-    config: ModelConfig, name: str, entries: Mapping[str, bool], *, knows_aoti: bool = True
+    config: ModelConfig | None, name: str, entries: Mapping[str, bool], *, knows_aoti: bool = True
 ) -> tuple[str, str]:
     """`platform` and `backend` as the server completes them, or "" where it cannot.
 
     Args:
-        config: the configuration, empty where there is none.
+        config: the configuration, or None where there is none.
         name: the model's name, which may end in a dot and the backend.
         entries: what is in the first version directory: names, and whether each is a directory.
         knows_aoti: whether the release knows the platform `torch_aoti`.
     """
+    config = config or ModelConfig()
     platform, backend, file = config.platform, config.backend, config.default_model_filename
     looks_into_directory = not (platform or file)
     if not platform and backend in ("", "tensorflow"):

@@ -21,21 +21,18 @@ from typing import TYPE_CHECKING, Final, Literal, Protocol
 from cdk_triton._arguments import FLAG, TEXT, TEXTS, check, has_attribute, listed, one, several
 from cdk_triton.errors import ModelConfigError, RepositoryError
 from cdk_triton.triton.acknowledgements import acknowledgements_of
-from cdk_triton.triton.backend_fields import completed_pair
 from cdk_triton.triton.characters import decoded
-from cdk_triton.triton.ensemble import EnsembleGraph
 from cdk_triton.triton.environment import ENVIRONMENT, ContainerEnvironment
 from cdk_triton.triton.findings import Finding
-from cdk_triton.triton.model_config import parse_model_config
 from cdk_triton.triton.platform import PLATFORM, Platform
-from cdk_triton.triton.releases import release_order
 from cdk_triton.triton.repository_settings import read_settings
-from cdk_triton.triton.schema import SCHEMA_RELEASE, ModelConfig
 from cdk_triton.triton.tree import RepositoryFile, Tree, read_tree
 from cdk_triton.triton.versions import is_version_name, served_versions
 
 if TYPE_CHECKING:
     from cdk_triton.triton.checks import Report
+    from cdk_triton.triton.ensemble import EnsembleGraph
+    from cdk_triton.triton.schema import ModelConfig
 
 __all__ = ["CONFIG_NAME", "Mode", "Model", "ModelRepository", "Platform", "PromisedFiles", "Recipe", "RepositoryFile"]
 
@@ -43,13 +40,6 @@ CONFIG_NAME = "config.pbtxt"
 
 Mode = Literal["single", "multi"]
 """How an endpoint serves the repository: `single` (one archive per container) or `multi` (a multi-model endpoint)."""
-
-
-def is_newer_than_schema(platform: Platform | None) -> bool:
-    """Whether the server may know fields that the schema does not."""
-    if platform is None or platform.release is None:
-        return False
-    return release_order(platform.release) > release_order(SCHEMA_RELEASE)
 
 
 # How a multi-model endpoint finds the ensemble in an archive: server, sagemaker_server.h, platform_ensemble_regex_.
@@ -94,6 +84,8 @@ class Model:
         """Configuration and error, parsed when somebody asks: what is remembered of a repository asks nothing."""
         if self.config_text is None:
             return None, None
+        from cdk_triton.triton.model_config import parse_model_config  # as late as the parsing: it imports protobuf
+
         path = str(self.config_path)
         try:
             return parse_model_config(self.config_text, path=path), None
@@ -146,6 +138,8 @@ class Model:
     @cached_property
     def graph(self) -> EnsembleGraph:
         """The data flow of an ensemble; empty for any other model."""
+        from cdk_triton.triton.ensemble import EnsembleGraph
+
         return EnsembleGraph((), {}) if self.config is None else EnsembleGraph.from_config(self.config)
 
     @property
@@ -153,7 +147,9 @@ class Model:
         """The backend that runs the model, as the server completes it; None for an ensemble or where nothing tells."""
         if self.is_ensemble:
             return None
-        return completed_pair(self.config or ModelConfig(), self.name, self.first_version_entries)[1] or None
+        from cdk_triton.triton.backend_fields import completed_pair
+
+        return completed_pair(self.config, self.name, self.first_version_entries)[1] or None
 
     def tolerant(self) -> Model:
         """The same model with a configuration even if that has fields the schema does not know.
@@ -288,7 +284,8 @@ class ModelRepository:
     @cached_property
     def name(self) -> str:
         """The directory's name."""
-        return self.root.resolve().name
+        is_plain = self.root.name not in ("", "..") and not self.root.is_symlink()
+        return self.root.name if is_plain else self.root.resolve().name
 
     @property
     def ensembles(self) -> tuple[Model, ...]:
@@ -389,6 +386,7 @@ class ModelRepository:
     ) -> Report:
         """What `check` finds, together with what is acknowledged and which rules were left out; same parameters."""
         from cdk_triton.triton.checks import Check, run_checks  # the rules know this module
+        from cdk_triton.triton.schema import is_newer_than_schema
 
         for what, value, kind in (
             ("platform", platform, PLATFORM),

@@ -14,7 +14,6 @@ validate` does, takes them for present; a deployment wants the recipes themselve
 from __future__ import annotations
 
 import re
-import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from difflib import get_close_matches
@@ -68,13 +67,17 @@ def read_settings(root: Path) -> RepositorySettings:
 
 def _parsed(file: Path) -> Mapping[str, Any]:
     try:
-        return tomllib.loads(file.read_text(encoding="utf-8"))
+        text = file.read_text(encoding="utf-8")
     except FileNotFoundError:
         return {}
     except OSError as error:
         raise RepositoryError(f"{file} cannot be read: {error.strerror}; make it a readable file") from error
     except UnicodeDecodeError as error:
         raise RepositoryError(f"{file} is not UTF-8 at byte {error.start}; save it as UTF-8") from error
+    import tomllib  # few repositories have the file
+
+    try:
+        return tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         raise RepositoryError(f"{file} is not TOML: {error}; correct it, or remove the file") from error
 

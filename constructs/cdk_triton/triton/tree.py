@@ -7,7 +7,9 @@ import re
 import stat
 from dataclasses import dataclass
 from fnmatch import translate
+from functools import lru_cache
 from pathlib import Path, PurePosixPath
+from typing import NamedTuple
 
 from cdk_triton.errors import RepositoryError
 from cdk_triton.triton.repository_settings import SETTINGS_NAME
@@ -89,7 +91,7 @@ def read_tree(root: Path) -> Tree:
     if not root.is_dir():
         state = "is not a directory" if root.exists() else "does not exist"
         raise RepositoryError(f"the model repository {str(root)!r} {state}; name the directory that holds the models")
-    walk = _Walk(root.resolve())
+    walk = _Walk(os.path.realpath(root))
     walk.run()
     if not walk.files:
         raise RepositoryError(
@@ -101,8 +103,12 @@ def read_tree(root: Path) -> Tree:
     )
 
 
-@dataclass(frozen=True)
-class _Directory:
+@lru_cache(maxsize=4096)  # the repositories of a fleet look alike
+def _path(text: str) -> PurePosixPath:
+    return PurePosixPath(text)
+
+
+class _Directory(NamedTuple):
     """A directory on the way: where it is, what its entries' paths in the archive begin with, and what is above it.
 
     These are texts: joining paths takes a multiple of what reading the directory does.
@@ -116,13 +122,13 @@ class _Directory:
 class _Walk:
     """One pass over a repository, with links resolved."""
 
-    def __init__(self, root: Path) -> None:
+    def __init__(self, root: str) -> None:
         self.root = root
         self.files: list[RepositoryFile] = []
         self.directories: list[PurePosixPath] = []
 
     def run(self) -> None:
-        pending = [_Directory(str(self.root), "", ())]
+        pending = [_Directory(self.root, "", ())]
         for directory in pending:  # grows while we walk
             for entry in self._entries(directory.source):
                 if _LITTER.match(entry.name) or (entry.name == SETTINGS_NAME and not directory.above):
@@ -148,11 +154,11 @@ class _Walk:
         except OSError as error:
             raise RepositoryError(f"{source} cannot be read: {error.strerror}; make it readable") from error
         if stat.S_ISDIR(status.st_mode):
-            self.directories.append(PurePosixPath(path))
+            self.directories.append(_path(path))
             return _Directory(source, f"{path}/", above)
         if not stat.S_ISREG(status.st_mode):
             raise RepositoryError(f"{source} is neither a file nor a directory; remove it from the repository")
-        self.files.append(RepositoryFile(PurePosixPath(path), Path(source), status.st_size))
+        self.files.append(RepositoryFile(_path(path), Path(source), status.st_size))
         return None
 
     @staticmethod

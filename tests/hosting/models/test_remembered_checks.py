@@ -130,6 +130,31 @@ def test_an_error_of_the_question_is_not_told_as_one_of_the_memory(
     assert caught.value.__context__ is None
 
 
+def test_the_configurations_of_a_model_are_parsed_once(
+    world: World, codes: Callable[..., list[str]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert codes() == []
+
+    def model() -> TritonModel:
+        stack = cdk.Stack(world.app(), "Stack")
+        return TritonModel(stack, "Model", platform=world.platform, repository=world.repository_again("text"))
+
+    first = model()
+    monkeypatch.setattr("cdk_triton.triton.model_config.parse_model_config", refuse)
+    again = model()
+    variables = [
+        world.only(cdk.Stack.of(each), "AWS::SageMaker::Model")["Properties"]["PrimaryContainer"]["Environment"]
+        for each in (first, again)
+    ]
+    assert variables[0] == variables[1]
+    assert variables[0]["SAGEMAKER_TRITON_DEFAULT_MODEL_NAME"] == "ensemble"
+
+
+def refuse(*_: object, **__: object) -> None:
+    """Say that a configuration was parsed."""
+    raise AssertionError("parsed again")
+
+
 class TestOfAFleet:
     """What an ensemble costs whose files stay as they are."""
 
@@ -149,11 +174,7 @@ class TestOfAFleet:
     def test_no_configuration_is_parsed_again(self, world: World, monkeypatch: pytest.MonkeyPatch) -> None:
         world.repository("text")
         first = self.fleet(world, "text")
-
-        def refuse(*_: object, **__: object) -> None:
-            raise AssertionError("parsed again")
-
-        monkeypatch.setattr("cdk_triton.triton.repository.parse_model_config", refuse)
+        monkeypatch.setattr("cdk_triton.triton.model_config.parse_model_config", refuse)
         assert self.fleet(world, "text").target_models == first.target_models
 
     def test_a_changed_ensemble_gets_another_target_model(self, world: World) -> None:
@@ -234,7 +255,7 @@ class TestOfARepositoryWithRecipes:
 
 
 def test_what_has_been_remembered_for_half_a_year_is_forgotten(codes: Callable[..., list[str]], tmp_path: Path) -> None:
-    memories = tmp_path / "cache" / "cdk-triton" / "checks-3"
+    memories = tmp_path / "cache" / "cdk-triton" / "checks-4"
     memories.mkdir(parents=True)
     old, young = memories / "old.json", memories / "young.json"
     for memory in (old, young):

@@ -17,10 +17,12 @@ class Checked:
     Attributes:
         findings: what `ModelRepository.check` found.
         backends: the backends of its models.
+        entry_model: the name of the model that callers talk to; None where the repository leaves it open.
     """
 
     findings: tuple[Finding, ...]
     backends: frozenset[str]
+    entry_model: str | None
 
 
 def check(repository: ModelRepository, mode: Mode, platform: Platform, environment: ContainerEnvironment) -> Checked:
@@ -35,11 +37,13 @@ def check(repository: ModelRepository, mode: Mode, platform: Platform, environme
             additional_models=environment.additional_models if single else (),
             environment=environment,
         )
+        entry = repository.entry_model(mode)
         return {
             "findings": [{name: getattr(finding, name) for name in Finding.__match_args__} for finding in findings],
             "backends": sorted({model.backend_name for model in repository.models if model.backend_name is not None}),
+            "entry_model": None if entry is None else entry.name,
         }
 
     found = remembered([repository], ["checks", mode, platform, environment], answer)
     findings = tuple(Finding(**{**row, "severity": Severity(row["severity"])}) for row in found["findings"])
-    return Checked(findings, frozenset(found["backends"]))
+    return Checked(findings, frozenset(found["backends"]), found["entry_model"])

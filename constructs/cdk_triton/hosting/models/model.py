@@ -136,8 +136,7 @@ class TritonModel(Resource):
         sound = report(self, checked.findings, what=str(repository.root))
         recipes = check_recipes(self, repository, platform, what=str(repository.root))
         warn_about_host(self, platform)
-        entry = repository.entry_model()
-        variables = settings.variables(multi_model=False, default_model=None if entry is None else entry.name)
+        variables = settings.variables(multi_model=False, default_model=checked.entry_model)
         refuse_secrets(self, variables)
 
         image = container_image(self, platform)

@@ -23,8 +23,7 @@ from pathlib import Path
 from tempfile import NamedTemporaryFile
 from typing import Any
 
-from cdk_triton.artifacts.cache import cache_directory
-from cdk_triton.artifacts.digests import NO_CACHE
+from cdk_triton.artifacts.cache import NO_CACHE, cache_directory
 from cdk_triton.artifacts.reading import file_state, fingerprint
 from cdk_triton.errors import ArchiveError
 from cdk_triton.triton import ModelRepository
@@ -34,6 +33,7 @@ __all__ = ["remembered"]
 _SETTLED_NS = 2 * 10**9
 _FORGOTTEN_SECONDS = 180 * 24 * 3600
 _ROOMS = ("artifacts", "sagemaker", "triton")  # the parts of this library whose code and tables decide an answer
+_DECIDING = (".py", ".json")
 _READERS = ("onnx", "protobuf", "tritonclient")  # whose versions decide what can be read
 
 
@@ -72,7 +72,7 @@ def _memory(repositories: Sequence[ModelRepository], question: Sequence[object])
         for repository in repositories
     ]
     key = json.dumps([about, [repr(each) for each in question], looks, library])
-    return Path(cache_directory(), "checks-3", f"{hashlib.sha256(key.encode()).hexdigest()}.json")
+    return cache_directory() / f"checks-4/{hashlib.sha256(key.encode()).hexdigest()}.json"
 
 
 def _is_known(recipe: object) -> bool:
@@ -99,9 +99,8 @@ def _library() -> str | None:
     """The digest of the files of the rules, the recipes and their tables, and the versions of what they read with."""
     package = Path(__file__).parents[2]
     walks = (walk for room in _ROOMS for walk in os.walk(package / room))
-    files = (Path(directory, name) for directory, _, names in walks for name in names)
-    deciding = sorted((file for file in files if file.suffix in (".py", ".json")), key=str)
-    looks = _looks(deciding, unchanged_since_ns=time.time_ns())
+    files = (Path(directory, name) for directory, _, names in walks for name in names if name.endswith(_DECIDING))
+    looks = _looks(sorted(files, key=str), unchanged_since_ns=time.time_ns())
     versions = [("python", sys.version), *((name, version(name)) for name in _READERS)]
     return None if looks is None else hashlib.sha256(json.dumps([looks, versions]).encode()).hexdigest()
 

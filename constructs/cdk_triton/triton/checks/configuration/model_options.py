@@ -11,8 +11,7 @@ from cdk_triton.triton.checks.derived.configured import configured
 from cdk_triton.triton.checks.engine import Check, Problem, rule
 from cdk_triton.triton.checks.links import backend, core
 from cdk_triton.triton.findings import Severity
-from cdk_triton.triton.repository import is_newer_than_schema
-from cdk_triton.triton.schema import ModelConfig, ModelInstanceGroup
+from cdk_triton.triton.schema import ModelConfig, ModelInstanceGroup, is_newer_than_schema
 
 if TYPE_CHECKING:
     from cdk_triton.triton.schema import ModelOptimizationPolicy

@@ -12,8 +12,8 @@ from cdk_triton.triton.checks.links import core
 from cdk_triton.triton.findings import Severity
 from cdk_triton.triton.model_config import fault_of
 from cdk_triton.triton.releases import release_order
-from cdk_triton.triton.repository import CONFIG_NAME, is_newer_than_schema
-from cdk_triton.triton.schema import SCHEMA_RELEASE, ModelConfig
+from cdk_triton.triton.repository import CONFIG_NAME
+from cdk_triton.triton.schema import SCHEMA_RELEASE, ModelConfig, is_newer_than_schema
 from cdk_triton.triton.versions import is_version_name
 
 _READ_TEXT_PROTO = core("src/filesystem/api.cc", 590, 604)
