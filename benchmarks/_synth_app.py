@@ -21,13 +21,13 @@ def main(outdir: str, repositories: str, count: int) -> None:
     """Synthesise."""
     app = cdk.App(outdir=outdir, builtin_cloud_formation_validation=False)
     stack = cdk.Stack(app, "Stack", env=cdk.Environment(account="123456789012", region="us-east-1"))
-    roots = sorted(Path(repositories).iterdir())
     model: TritonModel | TritonMultiModel
     if count:
-        ensembles = {root.name: ModelRepository.from_directory(root) for root in roots[:count]}
+        names = [f"ensemble{number:04}" for number in range(count)]
+        ensembles = {name: ModelRepository.from_directory(Path(repositories, name)) for name in names}
         model = TritonMultiModel(stack, "Model", platform=PLATFORM, ensembles=ensembles)
     else:
-        repository = ModelRepository.from_directory(roots[0])
+        repository = ModelRepository.from_directory(Path(repositories, "ensemble0000"))
         model = TritonModel(stack, "Model", platform=PLATFORM, repository=repository)
     TritonEndpoint(stack, "Endpoint", model=model)
     app.synth()

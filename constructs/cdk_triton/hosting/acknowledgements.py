@@ -11,11 +11,11 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from aws_cdk import Acknowledgment, Stack, Validations
+from aws_cdk import Acknowledgment, Validations
 from aws_cdk import aws_s3 as s3
 from constructs import IConstruct
 
-from cdk_triton.hosting.stacks import are_deployed_together
+from cdk_triton.hosting.stacks import are_deployed_together, stack_of
 
 __all__ = ["acknowledge", "acknowledge_nist", "acknowledge_wildcards", "objects_as_imported"]
 
@@ -47,7 +47,7 @@ def acknowledge_wildcards(construct: IConstruct, reasons: Mapping[str, str]) -> 
         construct: the construct.
         reasons: by ARN.
     """
-    resources = Stack.of(construct).resolve(list(reasons))
+    resources = stack_of(construct).resolve(list(reasons))
     printed = (f"IAM5[Resource::{_printed(resource)}]" for resource in resources)
     acknowledge(construct, dict(zip(printed, reasons.values(), strict=True)))
 
@@ -60,7 +60,7 @@ def objects_as_imported(scope: IConstruct, bucket: s3.IBucket, pattern: str) -> 
     that is deployed with the bucket's own gets a parameter, and no export; CDK names it too late to be known here.
     """
     arn = bucket.bucket_arn
-    if isinstance(bucket, s3.Bucket) and not are_deployed_together(bucket.stack, Stack.of(scope)):
+    if isinstance(bucket, s3.Bucket) and not are_deployed_together(bucket.stack, stack_of(scope)):
         arn = bucket.stack.export_value(arn)
     return f"{arn}/{pattern}"
 

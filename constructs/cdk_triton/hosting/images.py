@@ -9,6 +9,7 @@ from aws_cdk import Aws, CfnMapping, Stack
 from constructs import Construct
 
 from cdk_triton.hosting.literals import has_token
+from cdk_triton.hosting.stacks import stack_of
 from cdk_triton.sagemaker import REPOSITORY, ServingPlatform, accounts, image_name, registry_accounts
 
 __all__ = ["ContainerImage", "container_image", "sagemaker_repositories"]
@@ -47,17 +48,18 @@ def container_image(scope: Construct, platform: ServingPlatform) -> ContainerIma
     Raises:
         ConfigurationError: SageMaker has no such image in the stack's region.
     """
-    stack = Stack.of(scope)
+    stack = stack_of(scope)
     if platform.image is not None:
         arn = _repository_arn(stack, platform.image)
         return ContainerImage(platform.image, arn, is_in_app=_refers_to_resources(stack.resolve(arn)))
-    if not has_token(stack.region):
-        uri = platform.image_uri(stack.region)
+    region = stack.region
+    if not has_token(region):
+        uri = platform.image_uri(region)
         return ContainerImage(uri, _repository_arn(stack, uri))
     release = platform.release or ""  # a platform without an own image has one
-    account = _account_mapping(stack, release).find_in_map(stack.region, "account")
-    uri = f"{account}.dkr.ecr.{stack.region}.{Aws.URL_SUFFIX}/{image_name(release)}"
-    return ContainerImage(uri, _arn(stack, account, stack.region, REPOSITORY))
+    account = _account_mapping(stack, release).find_in_map(region, "account")
+    uri = f"{account}.dkr.ecr.{region}.{Aws.URL_SUFFIX}/{image_name(release)}"
+    return ContainerImage(uri, _arn(stack, account, region, REPOSITORY))
 
 
 def sagemaker_repositories(scope: Construct) -> list[str]:
@@ -66,7 +68,7 @@ def sagemaker_repositories(scope: Construct) -> list[str]:
     Where that region is known only during deployment it is one of any account: a mapping cannot name the registries of
     releases that a region does not have.
     """
-    stack = Stack.of(scope)
+    stack = stack_of(scope)
     owners = ["*"] if has_token(stack.region) else registry_accounts(stack.region)
     return [_arn(stack, owner, stack.region, REPOSITORY) for owner in owners]
 

@@ -11,7 +11,7 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from aws_cdk import Annotations, Stack
+from aws_cdk import Annotations
 from aws_cdk import aws_ec2 as ec2
 from aws_cdk import aws_iam as iam
 from aws_cdk import aws_sagemaker as sagemaker
@@ -20,6 +20,7 @@ from constructs import Construct, IDependable
 from cdk_triton.errors import ConfigurationError
 from cdk_triton.hosting.acknowledgements import acknowledge_wildcards
 from cdk_triton.hosting.permissions import Statement, allow
+from cdk_triton.hosting.stacks import stack_of
 
 __all__ = [
     "Network",
@@ -241,7 +242,7 @@ def _warn_of_public_subnets(scope: Construct, vpc: ec2.IVpc, subnets: Sequence[e
 def _zone(subnet: ec2.ISubnet) -> str | None:
     """The availability zone as a template says it; None where the subnet was imported without."""
     try:
-        return json.dumps(Stack.of(subnet).resolve(subnet.availability_zone))
+        return json.dumps(stack_of(subnet).resolve(subnet.availability_zone))
     except RuntimeError:  # jsii's, of the getter
         return None
 
@@ -266,4 +267,4 @@ def _interfaces(scope: Construct) -> str:
 
 
 def _arn(scope: Construct, resource: str, name: str, *, account: str | None = None) -> str:
-    return Stack.of(scope).format_arn(service="ec2", resource=resource, resource_name=name, account=account)
+    return stack_of(scope).format_arn(service="ec2", resource=resource, resource_name=name, account=account)

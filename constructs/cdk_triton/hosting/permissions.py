@@ -20,12 +20,11 @@ from dataclasses import dataclass, field
 from typing import Any
 from weakref import WeakKeyDictionary
 
-from aws_cdk import Stack
 from aws_cdk import aws_iam as iam
 from constructs import Construct
 
 from cdk_triton.hosting.acknowledgements import acknowledge_nist
-from cdk_triton.hosting.stacks import root_stack
+from cdk_triton.hosting.stacks import root_stack, stack_of
 
 __all__ = ["Statement", "add_statements", "allow", "inline_policy", "managed_policy", "policy_name"]
 
@@ -114,7 +113,7 @@ def policy_name(
     which is the same in every stack. CloudFormation tells stacks apart by name and region, and CDK what is in them by
     path.
     """
-    stack = root_stack(Stack.of(scope))
+    stack = root_stack(stack_of(scope))
     place = "/".join((stack.stack_name, scope.node.path[len(stack.node.path) :], id))
     readable = re.sub(r"[^\w+=,.@-]+", "-", place, flags=re.ASCII)[:NAME_CHARACTERS]
     return f"{readable}-{stack.region}-{hashlib.sha256(place.encode()).hexdigest()[:8]}"

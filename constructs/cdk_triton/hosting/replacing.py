@@ -9,9 +9,11 @@ from __future__ import annotations
 import hashlib
 import json
 
-from aws_cdk import CfnElement, Stack
+from aws_cdk import CfnElement
 from aws_cdk import aws_iam as iam
 from constructs import Construct
+
+from cdk_triton.hosting.stacks import stack_of
 
 __all__ = ["replace_with"]
 
@@ -29,7 +31,7 @@ def replace_with(construct: Construct, decisive: object) -> None:
     resource = construct.node.default_child
     if not isinstance(resource, CfnElement):
         return
-    stack = Stack.of(construct)
+    stack = stack_of(construct)
     digest = hashlib.sha256(json.dumps(stack.resolve(decisive), sort_keys=True).encode()).hexdigest()[:DIGITS]
     resource.override_logical_id(f"{stack.get_logical_id(resource)}{digest}")
     if isinstance(resource, iam.CfnPolicy):

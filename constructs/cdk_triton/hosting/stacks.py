@@ -2,11 +2,26 @@
 
 from __future__ import annotations
 
+from weakref import ReferenceType, WeakKeyDictionary, ref
+
 from aws_cdk import Stack
+from constructs import IConstruct
 
 from cdk_triton.hosting.literals import has_token
 
-__all__ = ["are_deployed_together", "root_stack", "share_an_environment"]
+__all__ = ["are_deployed_together", "root_stack", "share_an_environment", "stack_of"]
+
+_STACKS: WeakKeyDictionary[IConstruct, ReferenceType[Stack]] = WeakKeyDictionary()
+
+
+def stack_of(construct: IConstruct) -> Stack:
+    """`Stack.of`, which is a call of jsii, made once for each construct: none ever gets into another stack."""
+    known = _STACKS.get(construct)
+    stack = None if known is None else known()
+    if stack is None:
+        stack = Stack.of(construct)
+        _STACKS[construct] = ref(stack)
+    return stack
 
 
 def root_stack(stack: Stack) -> Stack:

@@ -1,7 +1,8 @@
-"""Structs that CDK returns, asked only for the members that somebody wants.
+"""Structs that CDK takes and returns, for calls that are made a thousand times.
 
 Where a method returns a struct, jsii asks for each of its members by a call of its own ("This will be slow", its source
-says), and for those of the structs in it. It does so in a decorator, which is left out here.
+says), and for those of the structs in it. It does so in a decorator, which is left out here. A struct that a method
+takes may be a mapping, by the names in TypeScript: Node checks it as it checks jsii's own class, in half of the time.
 """
 
 from __future__ import annotations
@@ -31,5 +32,5 @@ class StructReference:
 
 
 def returned_struct(target: Any, method: str, *arguments: object) -> StructReference:
-    """What a method returns, by its name in TypeScript."""
+    """What a method returns, by its name in TypeScript; structs among its arguments are mappings."""
     return StructReference(unwrap(type(jsii.kernel).invoke)(jsii.kernel, target, method, list(arguments)))

@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
 import jsii
-from aws_cdk import Annotations, Aspects, CfnResource, IAspect, Stack
+from aws_cdk import Annotations, Aspects, CfnResource, IAspect
 from aws_cdk import aws_ec2 as ec2
 from constructs import Construct, IConstruct
 
@@ -15,6 +15,7 @@ from cdk_triton.errors import ConfigurationError
 from cdk_triton.hosting.acknowledgements import acknowledge, acknowledge_nist
 from cdk_triton.hosting.arguments import check_arguments, check_optional
 from cdk_triton.hosting.network import Network
+from cdk_triton.hosting.stacks import stack_of
 
 __all__ = ["VPC_ENDPOINTS", "add_vpc_endpoints", "await_network"]
 
@@ -109,9 +110,9 @@ class _WayOut:
 
     def visit(self, node: IConstruct) -> None:
         """Look at the resource, which has no children."""
-        vpc, stack = self._place.vpc, Stack.of(node)
+        vpc, stack = self._place.vpc, stack_of(node)
         for service, endpoint in _vpc_endpoints(vpc, stack.node.find_all()):
-            if service in REQUIRED[self._what] and Stack.of(endpoint) is stack:
+            if service in REQUIRED[self._what] and stack_of(endpoint) is stack:
                 node.node.add_dependency(endpoint)
         if not _isolated(self._place, vpc.node.find_all()):
             return
@@ -135,7 +136,7 @@ def _vpc_endpoints(vpc: ec2.IVpc, constructs: Iterable[IConstruct]) -> Iterator[
     """Those of a VPC among some constructs that are for one of `VPC_ENDPOINTS`, each with its service."""
     for each in constructs:
         if isinstance(each, ec2.CfnVPCEndpoint) and _belongs(each, vpc):
-            name = json.dumps(Stack.of(each).resolve(each.service_name)).rstrip('"]}')
+            name = json.dumps(stack_of(each).resolve(each.service_name)).rstrip('"]}')
             yield from ((service, each) for service in VPC_ENDPOINTS if name.endswith(f".{service}"))
 
 
@@ -143,7 +144,7 @@ def _belongs(endpoint: ec2.CfnVPCEndpoint, vpc: ec2.IVpc) -> bool:
     """Whether a VPC endpoint is of a VPC, by the text of its id: each import may make a token of its own."""
     if endpoint.vpc_id == vpc.vpc_id:
         return True
-    theirs, ours = Stack.of(endpoint), Stack.of(vpc)
+    theirs, ours = stack_of(endpoint), stack_of(vpc)
     text = json.dumps(theirs.resolve(endpoint.vpc_id))
     if text != json.dumps(ours.resolve(vpc.vpc_id)):
         return False
@@ -199,7 +200,7 @@ def _add_vpc_endpoints(
 
 def _endpoints_group(vpc: ec2.IVpc) -> ec2.SecurityGroup:
     # Beside the VPC and not below it: to Python, an imported one is no Construct.
-    scope = vpc.node.scope if isinstance(vpc.node.scope, Construct) else Stack.of(vpc)
+    scope = vpc.node.scope if isinstance(vpc.node.scope, Construct) else stack_of(vpc)
     description = "cdk-triton: VPC endpoints of AWS services"
     group = ec2.SecurityGroup(scope, f"{vpc.node.id}TritonEndpoints", vpc=vpc, description=description)
     group.add_ingress_rule(ec2.Peer.ipv4(vpc.vpc_cidr_block), ec2.Port.tcp(443), "from within the VPC")

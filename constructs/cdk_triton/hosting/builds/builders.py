@@ -8,7 +8,7 @@ writes another, in the very image that serves.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache
 from typing import Literal, Protocol
 
@@ -52,11 +52,15 @@ class BuildService:
     Attributes:
         settings: what the handler has to know to start a job; contains tokens.
         role: what the job may do.
+        starting: what the handler has to be allowed to start and watch jobs.
+        reasons: why that has wildcards, by ARN.
         place: where in a VPC it runs; None where it is in none of the user's.
     """
 
     settings: Mapping[str, object]
     role: iam.Role
+    starting: Sequence[Statement]
+    reasons: Mapping[str, str] = field(default_factory=dict)
     place: Network | None = None
 
 
@@ -78,7 +82,7 @@ class Builder(Protocol):
         """`instance_type` and `volume_gb` of a job, None where the service has no such choice."""
 
     def provide(self, scope: Construct, bucket: s3.IBucket, handler: iam.Role) -> BuildService:
-        """Make what its jobs need below `scope`, and allow the store's handler to run them."""
+        """Make what its jobs need below `scope`, and say what the role of the store's handler needs to run them."""
 
 
 def minutes(value: Duration, what: str, *, least: int = MIN_TIMEOUT_MINUTES, most: int = MAX_TIMEOUT_MINUTES) -> int:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Literal
 
-from aws_cdk import Duration, RemovalPolicy, Stack
+from aws_cdk import Duration, RemovalPolicy
 from aws_cdk import aws_codebuild as codebuild
 from aws_cdk import aws_ec2 as ec2
 from aws_cdk import aws_iam as iam
@@ -31,7 +31,8 @@ from cdk_triton.hosting.builds.builders import (
 from cdk_triton.hosting.images import container_image
 from cdk_triton.hosting.literals import has_token
 from cdk_triton.hosting.network import Network, allow_network, check_network, network
-from cdk_triton.hosting.permissions import Statement, allow
+from cdk_triton.hosting.permissions import Statement
+from cdk_triton.hosting.stacks import stack_of
 from cdk_triton.sagemaker import (
     ServingPlatform,
     accounts,
@@ -100,10 +101,14 @@ class CodeBuildGpuBuilder(Builder):
         check_optional(type(self).__name__, fleet=self.fleet, vpc=self.vpc, vpc_subnets=self.vpc_subnets)
         check_optional(type(self).__name__, gpu=self.gpu, encryption_key=self.encryption_key)
         minutes(self.timeout, "the timeout of CodeBuildGpuBuilder")
-        minutes(self.queued_timeout, "the queued_timeout of CodeBuildGpuBuilder", least=5, most=MAX_QUEUED_MINUTES)
+        self._queued_minutes()
         _check_compute_type(self.compute_type)
         _check_fleet(self)
         check_network(self.vpc, self.vpc_subnets, self.security_groups)
+
+    def _queued_minutes(self) -> int:
+        what = "the queued_timeout of CodeBuildGpuBuilder"
+        return minutes(self.queued_timeout, what, least=5, most=MAX_QUEUED_MINUTES)
 
     @property
     def kind(self) -> Literal["codebuild"]:
@@ -130,7 +135,7 @@ class CodeBuildGpuBuilder(Builder):
         return {"instance_type": None, "volume_gb": None}
 
     def provide(self, scope: Construct, bucket: s3.IBucket, handler: iam.Role) -> BuildService:
-        """Make the project `Project`, its `Role` and its log group `Logs`; the handler may start and watch builds."""
+        """Make the project `Project`, its `Role` and its log group `Logs`."""
         log_group = logs.LogGroup(
             scope,
             "Logs",
@@ -146,9 +151,10 @@ class CodeBuildGpuBuilder(Builder):
         )
         logging = Statement(actions=["logs:CreateLogStream", "logs:PutLogEvents"], resources=[log_group_arn])
         statements = [logging, *staging]
+        starting = []
         if self.encryption_key is not None:
             statements.append(use_of_key(self.encryption_key))
-            allow(handler, Statement(actions=["kms:Decrypt"], resources=[self.encryption_key.key_arn]))
+            starting.append(Statement(actions=["kms:Decrypt"], resources=[self.encryption_key.key_arn]))
         role = build_role(scope, "codebuild.amazonaws.com", statements, reasons)
         place = network(scope, self.vpc, self.vpc_subnets, self.security_groups)
         if place is not None:
@@ -157,15 +163,15 @@ class CodeBuildGpuBuilder(Builder):
             )
         key = bucket.encryption_key if self.encryption_key is None else self.encryption_key
         project = self._project(scope, role, log_group, place, key)
-        allow(
-            handler,
+        starting += [
             Statement(
                 actions=["codebuild:BatchGetBuilds", "codebuild:ListBuildsForProject", "codebuild:StartBuild"],
                 resources=[project.attr_arn],
             ),
             Statement(actions=["logs:GetLogEvents"], resources=[log_group_arn]),
-        )
-        return BuildService({"project": project.ref, "log_group": log_group.log_group_name}, role, place)
+        ]
+        settings = {"project": project.ref, "log_group": log_group.log_group_name}
+        return BuildService(settings, role, starting, place=place)
 
     def _project(
         self,
@@ -195,7 +201,7 @@ class CodeBuildGpuBuilder(Builder):
             encryption_key="alias/aws/s3" if key is None else key.key_arn,
             service_role=role.role_arn,
             timeout_in_minutes=self.timeout_minutes,
-            queued_timeout_in_minutes=int(self.queued_timeout.to_minutes()),
+            queued_timeout_in_minutes=self._queued_minutes(),
             logs_config=properties.LogsConfigProperty(
                 cloud_watch_logs=properties.CloudWatchLogsConfigProperty(
                     status="ENABLED", group_name=log_group.log_group_name
@@ -216,7 +222,7 @@ class CodeBuildGpuBuilder(Builder):
 
 def _any_image(scope: Construct) -> str:
     """A project needs an image, although every build names its own: the newest one of SageMaker in this region."""
-    region = Stack.of(scope).region
+    region = stack_of(scope).region
     offered = image_releases()
     if not has_token(region):
         offered = tuple(release for release in offered if region in accounts(release)) or offered

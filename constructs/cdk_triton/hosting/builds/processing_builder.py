@@ -6,14 +6,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from aws_cdk import ArnFormat, Duration, Size, SizeRoundingBehavior, Stack
+from aws_cdk import ArnFormat, Duration, Size, SizeRoundingBehavior
 from aws_cdk import aws_ec2 as ec2
 from aws_cdk import aws_iam as iam
 from aws_cdk import aws_s3 as s3
 from constructs import Construct
 
 from cdk_triton.errors import ConfigurationError
-from cdk_triton.hosting.acknowledgements import acknowledge_wildcards
 from cdk_triton.hosting.arguments import check_arguments, check_optional
 from cdk_triton.hosting.builds.builders import (
     DEFAULT_TIMEOUT,
@@ -24,7 +23,8 @@ from cdk_triton.hosting.builds.builders import (
     use_of_staging,
 )
 from cdk_triton.hosting.network import allow_network, check_network, network
-from cdk_triton.hosting.permissions import Statement, allow
+from cdk_triton.hosting.permissions import Statement
+from cdk_triton.hosting.stacks import stack_of
 from cdk_triton.sagemaker import GpuInstance, ServingPlatform, gpu_instance, processing_instance
 
 __all__ = ["SageMakerProcessingBuilder"]
@@ -102,7 +102,7 @@ class SageMakerProcessingBuilder(Builder):
         return {"instance_type": name, "volume_gb": int(self.volume.to_gibibytes(rounding=SizeRoundingBehavior.FLOOR))}
 
     def provide(self, scope: Construct, bucket: s3.IBucket, handler: iam.Role) -> BuildService:
-        """Make the `Role` of the jobs; the handler may start and watch jobs named `cdk-triton-…` with it."""
+        """Make the `Role` of the jobs, which are named `cdk-triton-…`."""
         group, streams = _log_group(scope, "*"), _log_group(scope, f"log-stream:{JOB_PATTERN}")
         staging, reasons = use_of_staging(bucket, read=["s3:GetObject"])
         reason = "SageMaker names group and streams; a job's stream begins with its name."
@@ -112,7 +112,6 @@ class SageMakerProcessingBuilder(Builder):
         if place is not None:
             permission = ["ec2:CreateNetworkInterfacePermission", "ec2:DeleteNetworkInterfacePermission"]
             allow_network(role, place, permission=permission)
-        _allow_jobs(handler, role, group, streams)
         handler.node.add_dependency(role)  # nobody starts a job before its role may do all that it needs
         settings = {
             "role": role.role_arn,
@@ -120,7 +119,8 @@ class SageMakerProcessingBuilder(Builder):
             "security_groups": [] if place is None else list(place.security_groups),
             "kms_key": None if bucket.encryption_key is None else bucket.encryption_key.key_arn,
         }
-        return BuildService(settings, role, place)
+        starting, reasons = _starting(scope, role, group, streams)
+        return BuildService(settings, role, starting, reasons, place)
 
 
 def _check_volume(volume: Size) -> None:
@@ -158,12 +158,10 @@ def _use_of_logs(group: str, streams: str) -> list[Statement]:
     ]
 
 
-def _allow_jobs(handler: iam.Role, role: iam.Role, group: str, streams: str) -> None:
-    jobs = Stack.of(handler).format_arn(service="sagemaker", resource="processing-job", resource_name=JOB_PATTERN)
-    reason = "A job is named when it starts; only names of cdk-triton are allowed."
-    acknowledge_wildcards(handler, dict.fromkeys((jobs, group, streams), reason))
-    allow(
-        handler,
+def _starting(scope: Construct, role: iam.Role, group: str, streams: str) -> tuple[list[Statement], dict[str, str]]:
+    """What starts and watches jobs has to be allowed, and why with wildcards, by ARN."""
+    jobs = stack_of(scope).format_arn(service="sagemaker", resource="processing-job", resource_name=JOB_PATTERN)
+    statements = [
         Statement(actions=["sagemaker:CreateProcessingJob", "sagemaker:DescribeProcessingJob"], resources=[jobs]),
         Statement(actions=["logs:DescribeLogStreams"], resources=[group]),
         Statement(actions=["logs:GetLogEvents"], resources=[streams]),
@@ -172,11 +170,13 @@ def _allow_jobs(handler: iam.Role, role: iam.Role, group: str, streams: str) -> 
             resources=[role.role_arn],
             conditions={"StringEquals": {"iam:PassedToService": "sagemaker.amazonaws.com"}},
         ),
-    )
+    ]
+    reason = "A job is named when it starts; only names of cdk-triton are allowed."
+    return statements, dict.fromkeys((jobs, group, streams), reason)
 
 
 def _log_group(scope: Construct, below: str) -> str:
-    return Stack.of(scope).format_arn(
+    return stack_of(scope).format_arn(
         service="logs",
         resource="log-group",
         resource_name=f"{LOG_GROUP}:{below}",

@@ -5,20 +5,20 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping, Sequence
 
-from aws_cdk import CfnResource, Stack
+from aws_cdk import CfnResource
 from aws_cdk import aws_iam as iam
 from aws_cdk import aws_lambda as lambda_
 from aws_cdk import aws_s3 as s3
 from constructs import Construct
 
 from cdk_triton.artifacts import S3File
-from cdk_triton.hosting.acknowledgements import acknowledge_wildcards
 from cdk_triton.hosting.builds.builders import Builder, BuildService
 from cdk_triton.hosting.builds.choosing import BUILDER_IDS, BuilderChoice
 from cdk_triton.hosting.builds.grants import allow_pull, object_arn
 from cdk_triton.hosting.images import container_image
 from cdk_triton.hosting.models.execution_role import PULL_ACTIONS
 from cdk_triton.hosting.permissions import Statement, allow
+from cdk_triton.hosting.stacks import stack_of
 from cdk_triton.hosting.store.layout import STAGING_PREFIX
 from cdk_triton.hosting.vpc_endpoints import await_network
 from cdk_triton.sagemaker import ServingPlatform
@@ -28,6 +28,10 @@ __all__ = ["BuildServices"]
 
 class BuildServices:
     """What the store's builders made, and what they may do.
+
+    Attributes:
+        starting: what the handler has to be allowed to start and watch jobs.
+        reasons: why that has wildcards, by ARN.
 
     Args:
         store: the store's construct.
@@ -54,7 +58,11 @@ class BuildServices:
             for builder in self._choice.builders
         }
         self._granted: set[str] = set()
-        _allow_staging(handler, bucket)
+        staging, reasons = _use_of_staging(bucket)
+        self.starting = [*(each for service in self._services.values() for each in service.starting), staging]
+        self.reasons = reasons
+        for service in self._services.values():
+            self.reasons |= service.reasons
 
     @property
     def settings(self) -> str:
@@ -101,18 +109,15 @@ class BuildServices:
             allow(self._handler, Statement(actions=["s3:GetObject"], resources=[arn]))
 
     def _is_new(self, role: iam.Role, resource: str) -> bool:
-        grant = f"{role.node.path} {Stack.of(role).resolve(resource)}"
+        grant = f"{role.node.path} {stack_of(role).resolve(resource)}"
         new = grant not in self._granted
         self._granted.add(grant)
         return new
 
 
-def _allow_staging(role: iam.Role, bucket: s3.IBucket) -> None:
+def _use_of_staging(bucket: s3.IBucket) -> tuple[Statement, dict[str, str]]:
     """The handler puts there what a build reads, takes from there what it wrote, and keeps its locks there."""
     objects = bucket.arn_for_objects(f"{STAGING_PREFIX}*")
-    allow(
-        role,
-        Statement(actions=["s3:GetObject", "s3:ListMultipartUploadParts", "s3:PutObject"], resources=[objects]),
-    )
+    actions = ["s3:GetObject", "s3:ListMultipartUploadParts", "s3:PutObject"]
     reason = "A build gets its id when it starts, so that its folder is not known before."
-    acknowledge_wildcards(role, {objects: reason})
+    return Statement(actions=actions, resources=[objects]), {objects: reason}

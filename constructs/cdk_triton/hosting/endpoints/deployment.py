@@ -30,7 +30,7 @@ from cdk_triton.sagemaker.limits import (
 if TYPE_CHECKING:
     from aws_cdk import aws_cloudwatch as cloudwatch
 
-__all__ = ["AllAtOnce", "Canary", "Capacity", "DeploymentPolicy", "Linear", "Rolling", "check_alarms"]
+__all__ = ["AllAtOnce", "Canary", "Capacity", "DeploymentPolicy", "Linear", "Rolling"]
 
 MAX_STEP_PERCENT = 50
 """Of a canary, of a linear step and of a batch: at most half of a variant's instances (CanarySize, LinearStepSize,
@@ -104,12 +104,33 @@ class DeploymentPolicy(ABC):
     least_percent: ClassVar[int] = 1
     """Of the instances that take requests first."""
 
+    is_for_one_variant: ClassVar[bool] = False
+    """Whether SageMaker offers it to endpoints with one variant only ("Exclusions")."""
+
     def __post_init__(self) -> None:
         """Refuse what UpdateEndpoint would refuse."""
         check_arguments(type(self).__name__, alarms=self.alarms)
         object.__setattr__(self, "alarms", tuple(self.alarms))
-        check_alarms(self, self.alarms)
+        self.check_alarms(self.alarms)
         self._check_seconds("maximum_time", self.maximum_time, MIN_UPDATE_SECONDS, MAX_UPDATE_SECONDS)
+
+    def check_alarms(self, alarms: Sequence[cloudwatch.IAlarm]) -> None:
+        """Refuse alarms that nobody would watch, and more of them than SageMaker takes (AlarmList).
+
+        Raises:
+            ConfigurationError: there are such.
+        """
+        name = type(self).__name__
+        if len(alarms) > MAX_ROLLBACK_ALARMS:
+            raise ConfigurationError(
+                f"{name} has {len(alarms)} alarms, and SageMaker watches at most {MAX_ROLLBACK_ALARMS}: keep those "
+                "that tell a bad update"
+            )
+        if alarms and not self.watches:
+            raise ConfigurationError(
+                f"{name} has alarms and no waiting time, and SageMaker watches alarms in waiting times only: let it "
+                "wait for some minutes"
+            )
 
     def _check_part(self, name: str, part: Capacity) -> None:
         check_arguments(type(self).__name__, **{name: part})
@@ -342,6 +363,7 @@ class Rolling(DeploymentPolicy):
     rollback_batch: Capacity | None = None
 
     least_percent: ClassVar[int] = 5
+    is_for_one_variant: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         """Refuse what UpdateEndpoint would refuse, or could never finish."""
@@ -372,25 +394,6 @@ class Rolling(DeploymentPolicy):
                 maximum_execution_timeout_in_seconds=_rendered(self.maximum_time),
             ),
             auto_rollback_configuration=rollback,
-        )
-
-
-def check_alarms(policy: DeploymentPolicy, alarms: Sequence[cloudwatch.IAlarm]) -> None:
-    """Refuse alarms that nobody would watch, and more of them than SageMaker takes (AlarmList).
-
-    Raises:
-        ConfigurationError: there are such.
-    """
-    name = type(policy).__name__
-    if len(alarms) > MAX_ROLLBACK_ALARMS:
-        raise ConfigurationError(
-            f"{name} has {len(alarms)} alarms, and SageMaker watches at most {MAX_ROLLBACK_ALARMS}: keep those that "
-            "tell a bad update"
-        )
-    if alarms and not policy.watches:
-        raise ConfigurationError(
-            f"{name} has alarms and no waiting time, and SageMaker watches alarms in waiting times only: let it wait "
-            "for some minutes"
         )
 
 

@@ -16,7 +16,6 @@ from constructs import Construct
 from cdk_triton.errors import ConfigurationError
 from cdk_triton.hosting.arguments import check_arguments, check_optional
 from cdk_triton.hosting.endpoints.data_capture import DataCapture, allow_capture, capture_property, warn_about_capture
-from cdk_triton.hosting.endpoints.deployment import DeploymentPolicy
 from cdk_triton.hosting.endpoints.endpoint_variant import EndpointVariant
 from cdk_triton.hosting.endpoints.imported import ImportedEndpoint
 from cdk_triton.hosting.endpoints.invoking import allow_invocation
@@ -36,14 +35,15 @@ from cdk_triton.hosting.literals import has_token
 from cdk_triton.hosting.models.model import ITritonModel
 from cdk_triton.hosting.monitoring import RUNBOOK
 from cdk_triton.hosting.monitoring.metrics import VariantMetrics
-from cdk_triton.hosting.monitoring.metrics_config import MetricsConfig
 
 if TYPE_CHECKING:  # takes a while: for endpoints that need it
     from aws_cdk import aws_cloudwatch as cloudwatch
     from aws_cdk import aws_kms as kms
     from aws_cdk import aws_sns as sns
 
+    from cdk_triton.hosting.endpoints.deployment import DeploymentPolicy
     from cdk_triton.hosting.monitoring.alarms import AlarmThresholds
+    from cdk_triton.hosting.monitoring.metrics_config import MetricsConfig
     from cdk_triton.hosting.monitoring.monitoring import EndpointMonitoring
     from cdk_triton.hosting.scaling.instance_count import ScalableInstanceCount
 
@@ -111,12 +111,13 @@ class TritonEndpoint(Resource, VariantMetrics):
         served = self._variants if shadow is None else (*self._variants, shadow)
         if endpoint_name is not None:
             check_sagemaker_name(endpoint_name, "endpoint_name")
-        check_deployment(deployment, self._variants, endpoint_name, f"{scope.node.path}/{id}")
+        path = f"{scope.node.path}/{id}"
+        check_deployment(deployment, self._variants, endpoint_name, path)
         if parameters is not None:
             check_parameters(parameters, self._variants)
         in_store = [] if parameters is None else parameter_names(parameters, self._variants)
         names = AccountNames(endpoint_name, in_store)
-        names.check(scope, f"{scope.node.path}/{id}")
+        names.check(scope, path)
         super().__init__(scope, id, physical_name=endpoint_name)
         warn_about_stacks(self, served)
         warn_about_storage(self, served, encryption_key)

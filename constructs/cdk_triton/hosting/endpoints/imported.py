@@ -11,7 +11,7 @@ import re
 from collections.abc import Sequence
 
 import jsii
-from aws_cdk import Annotations, Arn, ArnFormat, Resource, Stack
+from aws_cdk import Annotations, Arn, ArnFormat, Resource
 from aws_cdk import aws_iam as iam
 from aws_cdk import aws_sagemaker as sagemaker
 from aws_cdk.interfaces.aws_sagemaker import EndpointReference
@@ -23,6 +23,7 @@ from cdk_triton.hosting.arguments import check_arguments
 from cdk_triton.hosting.endpoints.invoking import allow_invocation
 from cdk_triton.hosting.endpoints.variant import check_sagemaker_name
 from cdk_triton.hosting.literals import has_token
+from cdk_triton.hosting.stacks import stack_of
 from cdk_triton.hosting.store.layout import check_name
 
 __all__ = ["ImportedEndpoint"]
@@ -113,7 +114,7 @@ class ImportedEndpoint(Resource):
 def _arn_of_name(scope: Construct, endpoint_name: str) -> str:
     """The ARN of an endpoint in the scope's account and region."""
     name = endpoint_name if has_token(endpoint_name) else endpoint_name.lower()
-    return Stack.of(scope).format_arn(service="sagemaker", resource="endpoint", resource_name=name)
+    return stack_of(scope).format_arn(service="sagemaker", resource="endpoint", resource_name=name)
 
 
 def _check_arn(endpoint_arn: str) -> None:

@@ -11,12 +11,14 @@ sends to Amazon EventBridge" in SageMaker's developer guide.
 
 from __future__ import annotations
 
-from aws_cdk import RemovalPolicy, Stack
+from aws_cdk import RemovalPolicy
 from aws_cdk import aws_events as events
 from aws_cdk import aws_kms as kms
 from aws_cdk import aws_sagemaker as sagemaker
 from aws_cdk import aws_sns as sns
 from constructs import Construct
+
+from cdk_triton.hosting.stacks import stack_of
 
 __all__ = ["notify_of_rollbacks"]
 
@@ -52,7 +54,7 @@ def notify_of_rollbacks(
     rule = found if isinstance(found, events.Rule) else _rule(scope, endpoint, config, endpoint_name)
     if _tells(rule, to):
         return to
-    wanted, stack = config.attr_endpoint_config_name, Stack.of(scope).stack_name
+    wanted, stack = config.attr_endpoint_config_name, stack_of(scope).stack_name
     name, status, current = (
         events.EventField.from_path(f"$.detail.{member}")
         for member in ("EndpointName", "EndpointStatus", "EndpointConfigName")
@@ -92,7 +94,7 @@ def _rule(
 
 
 def _tells(rule: events.Rule, topic: sns.ITopic) -> bool:
-    resource, stack = rule.node.default_child, Stack.of(rule)
+    resource, stack = rule.node.default_child, stack_of(rule)
     targets = stack.resolve(resource.targets) if isinstance(resource, events.CfnRule) else None
     return stack.resolve(topic.topic_arn) in [target["arn"] for target in targets or ()]
 

@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 from weakref import WeakKeyDictionary
 
-from aws_cdk import Stack
 from constructs import Construct, IConstruct
 
 from cdk_triton.errors import ConfigurationError
 from cdk_triton.hosting.literals import has_token
-from cdk_triton.hosting.stacks import share_an_environment
+from cdk_triton.hosting.stacks import share_an_environment, stack_of
 
 __all__ = ["AccountNames"]
 
@@ -48,14 +47,18 @@ class AccountNames:
         Raises:
             ConfigurationError: an endpoint of the same account and region has one of the names.
         """
-        here, taken = Stack.of(scope), _TAKEN.get(scope.node.root, {})
+        if not self._names:
+            return
+        here, taken = stack_of(scope), _TAKEN.get(scope.node.root, {})
         for key, (what, mend) in self._names.items():
             for other in taken.get(key, ()):
-                if share_an_environment(here, Stack.of(other)) and _is_in_its_tree(other):
+                if share_an_environment(here, stack_of(other)) and _is_in_its_tree(other):
                     raise ConfigurationError(f"{path} and {other.node.path} both have {what}, and {mend}")
 
     def take(self, endpoint: IConstruct) -> None:
         """Note that an endpoint has the names."""
+        if not self._names:
+            return
         taken = _TAKEN.setdefault(endpoint.node.root, {})
         for key in self._names:
             taken.setdefault(key, []).append(endpoint)

@@ -10,13 +10,14 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import jsii
-from aws_cdk import Annotations, Duration, IAspect, Stack
+from aws_cdk import Annotations, Duration, IAspect
 from aws_cdk import aws_sagemaker as sagemaker
 from constructs import Construct, IConstruct
 
 from cdk_triton.hosting.endpoints.deployment import MAX_STEP_PERCENT, DeploymentPolicy
 from cdk_triton.hosting.endpoints.variant import TritonVariant
 from cdk_triton.hosting.literals import is_token
+from cdk_triton.hosting.stacks import stack_of
 
 if TYPE_CHECKING:  # takes a while: for endpoints with alarms or scaling
     from aws_cdk import aws_cloudwatch as cloudwatch
@@ -156,7 +157,7 @@ def _goes_off_after(alarm: cloudwatch.IAlarm) -> tuple[int, float]:
         return 0, 0
     all_of = resource.evaluation_periods
     datapoints = all_of if resource.datapoints_to_alarm is None else resource.datapoints_to_alarm
-    watched = [{"period": resource.period}, *(Stack.of(resource).resolve(resource.metrics) or ())]
+    watched = [{"period": resource.period}, *(stack_of(resource).resolve(resource.metrics) or ())]
     periods = [each.get("metricStat", each).get("period") for each in watched]
     known = [period for period in periods if isinstance(period, int | float) and not is_token(period)]
     return (0, 0) if datapoints is None or is_token(datapoints) or not known else (int(datapoints), max(known))

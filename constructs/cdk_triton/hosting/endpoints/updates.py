@@ -16,7 +16,6 @@ from aws_cdk import (
     IResolvable,
     IResolveContext,
     Reference,
-    Stack,
     StringConcat,
     Tokenization,
 )
@@ -24,17 +23,16 @@ from aws_cdk import aws_sagemaker as sagemaker
 from constructs import Construct
 
 from cdk_triton.errors import ConfigurationError
-from cdk_triton.hosting.endpoints.deployment import DeploymentPolicy, Rolling, check_alarms
 from cdk_triton.hosting.endpoints.role_additions import allow_models
-from cdk_triton.hosting.endpoints.update_warnings import UpdateWarnings
 from cdk_triton.hosting.endpoints.variant import TritonVariant
 from cdk_triton.hosting.literals import has_token
 from cdk_triton.hosting.permissions import Statement
-from cdk_triton.hosting.stacks import are_deployed_together, root_stack
+from cdk_triton.hosting.stacks import are_deployed_together, root_stack, stack_of
 
-if TYPE_CHECKING:  # takes a while: for endpoints with alarms or scaling
+if TYPE_CHECKING:  # takes a while: for endpoints with policies, alarms or scaling
     from aws_cdk import aws_cloudwatch as cloudwatch
 
+    from cdk_triton.hosting.endpoints.deployment import DeploymentPolicy
     from cdk_triton.hosting.scaling.instance_count import ScalableInstanceCount
 
 __all__ = ["EndpointUpdates", "check_deployment", "require_name"]
@@ -55,11 +53,10 @@ def check_deployment(
     """
     if policy is None:
         return
-    # "Exclusions" in SageMaker's developer guide.
-    if isinstance(policy, Rolling) and len(variants) > 1:
+    if policy.is_for_one_variant and len(variants) > 1:
         raise ConfigurationError(
-            f"{path} has {len(variants)} variants and is updated by Rolling, which SageMaker offers to endpoints with "
-            "one variant only: use Canary, Linear or AllAtOnce"
+            f"{path} has {len(variants)} variants and is updated by {type(policy).__name__}, which "
+            "SageMaker offers to endpoints with one variant only: use Canary, Linear or AllAtOnce"
         )
     if policy.alarms:
         require_name(endpoint_name, path, "rollback alarms")
@@ -110,6 +107,8 @@ class EndpointUpdates:
         self._alarms: list[cloudwatch.IAlarm] = []
         self._scaled: dict[str, ScalableInstanceCount] = {}
         if policy is not None or len(served) > 1:
+            from cdk_triton.hosting.endpoints.update_warnings import UpdateWarnings
+
             Aspects.of(endpoint).add(UpdateWarnings(scope, variants, policy, self._alarms, self._scaled, served))
         if policy is not None:
             self._render(policy)
@@ -135,7 +134,7 @@ class EndpointUpdates:
         require_name(self._endpoint.endpoint_name, path, "rollback alarms")
         known = {alarm.node.path for alarm in self._alarms}
         new = list({alarm.node.path: alarm for alarm in alarms if alarm.node.path not in known}.values())
-        check_alarms(self._policy, [*self._alarms, *new])
+        self._policy.check_alarms([*self._alarms, *new])
         for alarm in new:
             self._refuse_composite(alarm)
             self._refuse_elsewhere(alarm)
@@ -187,7 +186,7 @@ class EndpointUpdates:
 
     def _refuse_elsewhere(self, alarm: cloudwatch.IAlarm) -> None:
         """Refuse an alarm that SageMaker would not find: it is told names only, and looks in its account and region."""
-        here, there = Stack.of(self._scope), Stack.of(alarm)
+        here, there = stack_of(self._scope), stack_of(alarm)
         of_arn = Arn.split(alarm.alarm_arn, ArnFormat.COLON_RESOURCE_NAME)
         for what, own, *others in (
             ("region", here.region, of_arn.region, there.region),
@@ -206,13 +205,13 @@ class EndpointUpdates:
         from aws_cdk import aws_cloudwatch as cloudwatch
 
         resource = alarm.node.default_child
-        together = are_deployed_together(Stack.of(alarm), Stack.of(self._scope))
+        together = are_deployed_together(stack_of(alarm), stack_of(self._scope))
         if not together or not isinstance(resource, cloudwatch.CfnAlarm):
             return
-        watched, stack = _Targets(), Stack.of(self._endpoint)
+        watched, stack = _Targets(), stack_of(self._endpoint)
         watching = [resource.dimensions, resource.metrics]
         text = json.dumps(Tokenization.resolve(watching, scope=resource, resolver=watched, preparing=False))
-        by_logical_id = Stack.of(alarm) is stack and f'"{stack.resolve(self._endpoint.logical_id)}"' in text
+        by_logical_id = stack_of(alarm) is stack and f'"{stack.resolve(self._endpoint.logical_id)}"' in text
         if by_logical_id or self._endpoint.node.path in watched.paths:
             raise ConfigurationError(
                 f"the alarm {alarm.node.path} names the endpoint by an attribute, which is there after the endpoint "
@@ -222,7 +221,7 @@ class EndpointUpdates:
 
     def _warn_about_stack(self, alarm: cloudwatch.IAlarm) -> None:
         """Warn of an alarm that another stack exports: it can be changed, and not be taken out or replaced."""
-        here, there = root_stack(Stack.of(self._scope)), root_stack(Stack.of(alarm))
+        here, there = root_stack(stack_of(self._scope)), root_stack(stack_of(alarm))
         if there is not here and has_token(alarm.alarm_name):
             Annotations.of(self._scope).add_warning_v2(
                 ALARM_STACK_WARNING,

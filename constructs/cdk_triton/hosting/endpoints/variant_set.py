@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from aws_cdk import Annotations, Stack
+from aws_cdk import Annotations
 from aws_cdk import aws_kms as kms
 from constructs import IConstruct
 
@@ -13,7 +13,7 @@ from cdk_triton.hosting.acknowledgements import acknowledge_nist
 from cdk_triton.hosting.endpoints.variant import TritonVariant
 from cdk_triton.hosting.literals import is_token
 from cdk_triton.hosting.models.model import ITritonModel
-from cdk_triton.hosting.stacks import are_deployed_together, root_stack
+from cdk_triton.hosting.stacks import are_deployed_together, root_stack, stack_of
 from cdk_triton.sagemaker import instance_storage
 from cdk_triton.sagemaker.limits import MAX_PRODUCTION_VARIANTS
 
@@ -153,9 +153,9 @@ def warn_about_stacks(construct: IConstruct, variants: Sequence[TritonVariant]) 
     stack still imports the old one, which CloudFormation refuses. A weak reference of the CDK's would only let the old
     model go while the endpoint runs it, and while a rollback may come back to it.
     """
-    here = Stack.of(construct)
+    here = stack_of(construct)
     for model in (variant.model for variant in variants):
-        there = Stack.of(model.node.scopes[-1])
+        there = stack_of(model.node.scopes[-1])
         if not are_deployed_together(here, there):
             Annotations.of(construct).add_warning_v2(
                 STACKS_WARNING,

@@ -19,7 +19,6 @@ from weakref import WeakKeyDictionary
 from aws_cdk import (
     Annotations,
     FileAssetPackaging,
-    FileAssetSource,
     IStackSynthesizer,
     NestedStack,
     Stack,
@@ -34,6 +33,7 @@ from cdk_triton.artifacts.program import write_program
 from cdk_triton.artifacts.reading import file_state, read_blocks
 from cdk_triton.errors import ArchiveError, ConfigurationError
 from cdk_triton.hosting.literals import has_token
+from cdk_triton.hosting.stacks import stack_of
 from cdk_triton.hosting.structs import StructReference, returned_struct
 from cdk_triton.sagemaker import ServingPlatform
 from cdk_triton.triton import ModelRepository
@@ -73,7 +73,7 @@ class CloudAssembly:
     """
 
     def __init__(self, scope: Construct) -> None:
-        stack, stage = Stack.of(scope), Stage.of(scope)
+        stack, stage = stack_of(scope), Stage.of(scope)
         if stage is None:
             raise ConfigurationError(f"{scope.node.path} is not within an App, so there is nowhere to put its archives")
         self._path = scope.node.path
@@ -222,12 +222,12 @@ class CloudAssembly:
     def _locate(self, file: Path, name: str, display_name: str) -> StructReference:
         """Make a file of the cloud assembly an asset; a `FileAssetLocation`."""
         self._warn_about_pipelines(file)
-        asset = FileAssetSource(
-            source_hash=f"{ASSET_PREFIX}{name}",
-            file_name=str(self._from_manifest / file.name),
-            packaging=FileAssetPackaging.FILE,
-            display_name=display_name,
-        )
+        asset = {  # a FileAssetSource
+            "sourceHash": f"{ASSET_PREFIX}{name}",
+            "fileName": str(self._from_manifest / file.name),
+            "packaging": FileAssetPackaging.FILE,
+            "displayName": display_name,
+        }
         return returned_struct(self._synthesizer, "addFileAsset", asset)
 
     def _warn_about_pipelines(self, file: Path) -> None:

@@ -230,9 +230,9 @@ def deliver(
     )
     # "Modifying service token is not allowed", says CloudFormation where a model gets another store.
     replace_with(resource, [store.service_token, objects_as_imported(scope, store.bucket, "")])
-    for policy in map(scope.node.try_find_child, GRANT_IDS):
-        if policy is not None:
-            resource.node.add_dependency(policy)
+    if built:
+        granted = map(scope.node.try_find_child, GRANT_IDS)
+        resource.node.add_dependency(*(policy for policy in granted if policy is not None))
     return resource
 
 

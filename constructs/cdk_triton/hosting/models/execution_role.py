@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from aws_cdk import Annotations, ArnFormat, Reference, Stack, Tokenization
+from aws_cdk import Annotations, ArnFormat, Reference, Tokenization
 from aws_cdk import aws_iam as iam
 from aws_cdk import aws_s3 as s3
 from constructs import Construct
@@ -23,6 +23,7 @@ from cdk_triton.hosting.images import ContainerImage
 from cdk_triton.hosting.network import SAGEMAKER_PERMISSION, Network, acknowledge_network, network_statements
 from cdk_triton.hosting.permissions import Statement, inline_policy, managed_policy
 from cdk_triton.hosting.replacing import replace_with
+from cdk_triton.hosting.stacks import stack_of
 
 __all__ = ["execution_role", "grant_execution"]
 
@@ -70,7 +71,7 @@ def grant_execution(
         place: the subnets and security groups of the instances; None where they are in no VPC of the user's.
     """
     objects = f"{prefix}*"
-    log_groups = Stack.of(scope).format_arn(
+    log_groups = stack_of(scope).format_arn(
         service="logs",
         resource="log-group",
         resource_name="/aws/sagemaker/Endpoints/*",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from aws_cdk import aws_iam as iam
 from aws_cdk import aws_sagemaker as sagemaker
-from constructs import Construct
+from constructs import Construct, IDependable
 
 from cdk_triton.hosting.network import Network, vpc_config
 from cdk_triton.hosting.vpc_endpoints import await_network
@@ -43,9 +43,10 @@ def sagemaker_model(
     )
     # CreateModel looks for the archive, with the role: both have to be there. It does not look for those of a fleet,
     # but an endpoint over an empty prefix comes up and knows no model.
-    model.node.add_dependency(delivery, policy)
+    needed: list[IDependable] = [delivery, policy]
     if role.node.scope is scope:
-        model.node.add_dependency(role)  # what the user grants it later comes first too
+        needed.append(role)  # what the user grants it later comes first too
+    model.node.add_dependency(*needed)
     if place is not None:
         await_network(model, place, scope, "instances")
     return model

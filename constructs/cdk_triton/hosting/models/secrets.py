@@ -5,11 +5,12 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 
-from aws_cdk import CfnParameter, Reference, SecretValue, Stack, Tokenization
+from aws_cdk import CfnParameter, Reference, SecretValue, Tokenization
 from constructs import Construct
 
 from cdk_triton.errors import ConfigurationError
 from cdk_triton.hosting.literals import has_token
+from cdk_triton.hosting.stacks import stack_of
 from cdk_triton.triton.secrets import looks_secret, secret_refusal
 
 __all__ = ["refuse_secrets"]
@@ -24,7 +25,7 @@ def refuse_secrets(scope: Construct, variables: Mapping[str, str]) -> None:
     for name, value in variables.items():
         if not has_token(value):
             continue
-        why = _by_its_kind(value) or looks_secret(name, json.dumps(Stack.of(scope).resolve(value)))
+        why = _by_its_kind(value) or looks_secret(name, json.dumps(stack_of(scope).resolve(value)))
         if why:
             raise ConfigurationError(f"{scope.node.path}: {secret_refusal(name, why)}")
 

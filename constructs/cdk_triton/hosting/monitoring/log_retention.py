@@ -16,7 +16,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Final
 
-from aws_cdk import ArnFormat, Stack
+from aws_cdk import ArnFormat
 from aws_cdk import aws_iam as iam
 from aws_cdk import aws_logs as logs
 from aws_cdk import aws_scheduler as scheduler
@@ -24,6 +24,7 @@ from constructs import Construct
 
 from cdk_triton.hosting.acknowledgements import acknowledge_wildcards
 from cdk_triton.hosting.permissions import Statement, allow
+from cdk_triton.hosting.stacks import stack_of
 
 __all__ = ["DAYS", "LogRetention", "log_group_name"]
 
@@ -75,7 +76,7 @@ class LogRetention(Construct):
         retention: logs.RetentionDays,
     ) -> None:
         super().__init__(scope, id)
-        stack = Stack.of(self)
+        stack = stack_of(self)
         group = stack.format_arn(
             service="logs",
             resource="log-group",

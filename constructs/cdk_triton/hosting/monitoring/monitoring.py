@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 
-from aws_cdk import Stack
 from aws_cdk import aws_cloudwatch as cloudwatch
 from aws_cdk import aws_cloudwatch_actions as cloudwatch_actions
 from aws_cdk import aws_iam as iam
@@ -21,6 +20,7 @@ from cdk_triton.hosting.monitoring.alarms import RULES, AlarmThresholds, add_ala
 from cdk_triton.hosting.monitoring.dashboard import COLUMNS, section
 from cdk_triton.hosting.monitoring.log_retention import LogRetention, log_group_name
 from cdk_triton.hosting.named import Named
+from cdk_triton.hosting.stacks import stack_of
 
 __all__ = ["EndpointMonitoring"]
 
@@ -75,7 +75,7 @@ class EndpointMonitoring(Construct):
         if topic is not None:
             # A topic whose policy says anything, such as that it wants TLS, has no default policy that lets alarms in.
             # The condition is that of "Example cases for Amazon SNS access control", and holds for the topic's key too.
-            account = {"StringEquals": {"aws:SourceAccount": Stack.of(self).account}}
+            account = {"StringEquals": {"aws:SourceAccount": stack_of(self).account}}
             topic.grant_publish(iam.ServicePrincipal("cloudwatch.amazonaws.com", conditions=account))
             action = cloudwatch_actions.SnsAction(topic)
             for alarm in (alarm for alarms in self.alarms.values() for alarm in alarms.values()):

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from aws_cdk import Stack
 from aws_cdk import aws_applicationautoscaling as autoscaling
+
+from cdk_triton.hosting.stacks import stack_of
 
 __all__ = ["capacity_range"]
 
@@ -15,7 +16,7 @@ def capacity_range(target: autoscaling.ScalableTarget) -> tuple[int | None, int 
 
     None stands for what only the deployment knows.
     """
-    resource, stack = target.node.default_child, Stack.of(target)
+    resource, stack = target.node.default_child, stack_of(target)
     if not isinstance(resource, autoscaling.CfnScalableTarget):
         return None, None
     standing = {"minCapacity": resource.min_capacity, "maxCapacity": resource.max_capacity}

@@ -6,13 +6,14 @@ import math
 from typing import Final
 
 import jsii
-from aws_cdk import Annotations, IAspect, Stack
+from aws_cdk import Annotations, IAspect
 from aws_cdk import aws_applicationautoscaling as autoscaling
 from constructs import IConstruct
 
 from cdk_triton.errors import ConfigurationError
 from cdk_triton.hosting.endpoints.variant import TritonVariant
 from cdk_triton.hosting.literals import is_token, is_whole
+from cdk_triton.hosting.stacks import stack_of
 
 __all__ = ["NothingScales", "check_capacities", "check_number", "check_percent", "check_scheduled"]
 
@@ -90,7 +91,7 @@ class NothingScales:
             return
         policies = [c for c in node.node.scope.node.find_all() if isinstance(c, autoscaling.CfnScalingPolicy)]
         fixed = node.min_capacity == node.max_capacity
-        if not fixed and not policies and not Stack.of(node).resolve(node.scheduled_actions):
+        if not fixed and not policies and not stack_of(node).resolve(node.scheduled_actions):
             Annotations.of(node).add_warning_v2(
                 NOTHING_SCALES_WARNING,
                 "the number of instances has limits, and nothing scales it within them: call a scale_on_ method of "

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from aws_cdk import Stack
 from aws_cdk import aws_iam as iam
 from constructs import Construct
+
+from cdk_triton.hosting.stacks import stack_of
 
 __all__ = ["service_linked_role"]
 
@@ -16,7 +17,7 @@ def service_linked_role(scope: Construct) -> iam.IRole:
     Scaling user guide, "Amazon SageMaker AI and Application Auto Scaling"); without it the CDK would make a role that
     nobody uses.
     """
-    arn = Stack.of(scope).format_arn(
+    arn = stack_of(scope).format_arn(
         service="iam",
         region="",
         resource="role/aws-service-role/sagemaker.application-autoscaling.amazonaws.com",

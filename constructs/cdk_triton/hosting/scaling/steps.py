@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from aws_cdk import Duration, Stack
+from aws_cdk import Duration
 from aws_cdk import aws_applicationautoscaling as autoscaling
 
 from cdk_triton.errors import ConfigurationError
+from cdk_triton.hosting.stacks import stack_of
 
 __all__ = ["check_steps", "set_scale_in_cooldown"]
 
@@ -36,6 +37,6 @@ def set_scale_in_cooldown(policy: autoscaling.StepScalingPolicy, cooldown: Durat
     for action in (policy.lower_action, policy.upper_action):
         resource = None if action is None else action.node.default_child
         if isinstance(resource, autoscaling.CfnScalingPolicy):
-            configuration = Stack.of(resource).resolve(resource.step_scaling_policy_configuration)
+            configuration = stack_of(resource).resolve(resource.step_scaling_policy_configuration)
             if any(step["scalingAdjustment"] < 0 for step in configuration["stepAdjustments"]):
                 resource.add_property_override("StepScalingPolicyConfiguration.Cooldown", cooldown.to_seconds())

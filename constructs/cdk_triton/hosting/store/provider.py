@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import cache
+
 from aws_cdk import Duration
 from aws_cdk import aws_iam as iam
 from aws_cdk import aws_lambda as lambda_
@@ -13,7 +15,7 @@ from constructs import Construct
 from cdk_triton.hosting.acknowledgements import acknowledge, acknowledge_nist
 from cdk_triton.hosting.permissions import Statement, allow
 
-__all__ = ["lambda_role", "provider"]
+__all__ = ["lambda_role", "log_writing", "provider"]
 
 QUERY_INTERVAL = Duration.seconds(30)
 TOTAL_TIMEOUT = Duration.minutes(55)
@@ -37,17 +39,7 @@ def provider(
 
     They may call the two handlers and not, as CDK would grant, each of their versions.
     """
-    handlers = [on_event.function_arn, is_complete.function_arn]
-    log_group_arn = log_group.log_group_arn
-    roles = [
-        lambda_role(
-            scope,
-            f"Provider{name}Role",
-            log_group_arn,
-            Statement(actions=["lambda:GetFunction", "lambda:InvokeFunction"], resources=handlers),
-        )
-        for name in ("OnEvent", "IsComplete")
-    ]
+    starter, caller = (lambda_role(scope, f"Provider{name}Role") for name in ("OnEvent", "IsComplete"))
     made = cr.Provider(
         scope,
         "Provider",
@@ -56,10 +48,17 @@ def provider(
         query_interval=QUERY_INTERVAL,
         total_timeout=TOTAL_TIMEOUT,
         log_group=log_group,
-        framework_on_event_role=roles[0].without_policy_updates(),
-        framework_complete_and_timeout_role=roles[1].without_policy_updates(),
+        framework_on_event_role=starter.without_policy_updates(),
+        framework_complete_and_timeout_role=caller.without_policy_updates(),
     )
-    _restrict_waiter(made, starter=roles[0])
+    handlers = [on_event.function_arn, is_complete.function_arn]
+    calling = [
+        log_writing(log_group),
+        Statement(actions=["lambda:GetFunction", "lambda:InvokeFunction"], resources=handlers),
+    ]
+    waiter_arn = _restricted_waiter(made)
+    allow(starter, *calling, Statement(actions=["states:StartExecution"], resources=[waiter_arn]))
+    allow(caller, *calling)
     for function in (made, on_event, is_complete):
         acknowledge_nist(function, UNAVOIDABLE)
     return made
@@ -68,28 +67,34 @@ def provider(
 def lambda_role(
     scope: Construct,
     id: str,  # noqa: A002 - CDK's name
-    log_group_arn: str,
-    *statements: Statement,
 ) -> iam.Role:
-    """A role for a function that may write its log, and what the statements say."""
-    role = iam.Role(scope, id, assumed_by=iam.ServicePrincipal("lambda.amazonaws.com"))
-    write = ["logs:CreateLogStream", "logs:PutLogEvents"]
-    allow(role, Statement(actions=write, resources=[log_group_arn]), *statements)
-    return role
+    """A role for a function, which may nothing yet."""
+    return iam.Role(scope, id, assumed_by=_lambda_service())
 
 
-def _restrict_waiter(made: cr.Provider, starter: iam.Role) -> None:
-    """Let the framework start its waiter, and the waiter call the two functions that poll and give up.
+def log_writing(log_group: logs.LogGroup) -> Statement:
+    """What a function needs to write its log."""
+    return Statement(actions=["logs:CreateLogStream", "logs:PutLogEvents"], resources=[log_group.log_group_arn])
+
+
+@cache
+def _lambda_service() -> iam.IPrincipal:
+    return iam.ServicePrincipal("lambda.amazonaws.com")
+
+
+def _restricted_waiter(made: cr.Provider) -> str:
+    """The ARN of the framework's waiter, which may call the two functions that poll and give up.
 
     CDK makes the waiter's role, and grants more in an inline policy of its own, which is taken away here.
     """
-    waiter = made.node.find_child("waiter-state-machine")
-    machine, role = waiter.node.default_child, waiter.node.find_child("Role")
-    called = [made.node.find_child(f"framework-{name}") for name in ("isComplete", "onTimeout")]
+    framework = made.node
+    waiter = framework.find_child("waiter-state-machine")
+    states = waiter.node
+    machine, role = states.default_child, states.find_child("Role")
+    called = [framework.find_child(f"framework-{name}") for name in ("isComplete", "onTimeout")]
     functions = [function.function_arn for function in called if isinstance(function, lambda_.Function)]
     assert isinstance(machine, sfn.CfnStateMachine)  # noqa: S101 - as CDK's provider framework makes them
     assert isinstance(role, iam.Role)  # noqa: S101
-    allow(starter, Statement(actions=["states:StartExecution"], resources=[machine.ref]))
     role.node.try_remove_child("DefaultPolicy")
     allow(role, Statement(actions=["lambda:InvokeFunction"], resources=functions))
     reasons = {
@@ -98,3 +103,4 @@ def _restrict_waiter(made: cr.Provider, starter: iam.Role) -> None:
         "SF2": "CDK's provider framework has no option for tracing; the waiter has one step.",
     }
     acknowledge(waiter, reasons)
+    return machine.ref

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Protocol
 
-from aws_cdk import Annotations, ArnFormat, Aws, Duration, IgnoreMode, RemovalPolicy, Stack
+from aws_cdk import Annotations, ArnFormat, Aws, Duration, IgnoreMode, RemovalPolicy
 from aws_cdk import aws_iam as iam
 from aws_cdk import aws_kms as kms
 from aws_cdk import aws_lambda as lambda_
@@ -19,14 +19,15 @@ from cdk_triton.artifacts import S3File
 from cdk_triton.errors import ConfigurationError
 from cdk_triton.hosting.acknowledgements import acknowledge_nist, acknowledge_wildcards
 from cdk_triton.hosting.arguments import check_arguments, check_optional
-from cdk_triton.hosting.builds.builders import Builder
+from cdk_triton.hosting.builds.builders import Builder, use_of_key
 from cdk_triton.hosting.builds.services import BuildServices
 from cdk_triton.hosting.literals import has_token
 from cdk_triton.hosting.models.assets import ASSET_PREFIX
 from cdk_triton.hosting.permissions import Statement, allow
+from cdk_triton.hosting.stacks import stack_of
 from cdk_triton.hosting.store.imported import ImportedArtifactStore, allow_promotion, grant_read_of_artifacts
 from cdk_triton.hosting.store.layout import STAGING_PREFIX
-from cdk_triton.hosting.store.provider import lambda_role, provider
+from cdk_triton.hosting.store.provider import lambda_role, log_writing, provider
 from cdk_triton.hosting.store.shared import SharedArtifactStore, export_store
 from cdk_triton.hosting.structs import returned_struct
 from cdk_triton.sagemaker import ServingPlatform
@@ -162,12 +163,16 @@ class TritonArtifactStore(Construct):
         )
         code = lambda_.Code.from_asset(_handlers(), exclude=["__pycache__", "*.pyc"], ignore_mode=IgnoreMode.GIT)
         self._asset_bucket, directory = _place_of_assets(self, code)
-        self.handler_role = lambda_role(self, "IsCompleteRole", log_group.log_group_arn)
-        role = lambda_role(self, "OnEventRole", log_group.log_group_arn)
+        self.handler_role = lambda_role(self, "IsCompleteRole")
+        role = lambda_role(self, "OnEventRole")
         on_event = self._handler("OnEvent", "artifacts.on_event", code, Duration.seconds(30), log_group, role)
         is_complete = self._handler("IsComplete", "artifacts.is_complete", code, SLICE, log_group, self.handler_role)
-        self._allow_copies(self.handler_role, f"{directory}{ASSET_PREFIX}")
         self._builds = BuildServices(self, builders if promotes_from is None else (), self.bucket, self.handler_role)
+        logging = log_writing(log_group)
+        copying, reasons = self._copying(f"{directory}{ASSET_PREFIX}")
+        allow(role, logging)
+        allow(self.handler_role, logging, *copying, *self._builds.starting)
+        acknowledge_wildcards(self.handler_role, reasons | self._builds.reasons)
         self.build_roles = self._builds.roles
         for function in (on_event, is_complete):
             function.add_environment("BUILDERS", self._builds.settings)
@@ -240,10 +245,12 @@ class TritonArtifactStore(Construct):
         Raises:
             ConfigurationError: the buckets differ.
         """
-        theirs, ours = (json.dumps(Stack.of(self).resolve(name)) for name in (bucket_name, self._asset_bucket))
+        if bucket_name == self._asset_bucket:
+            return
+        theirs, ours = (json.dumps(stack_of(self).resolve(name)) for name in (bucket_name, self._asset_bucket))
         if theirs != ours:
             raise ConfigurationError(
-                f"{Stack.of(scope).node.path} publishes its assets to {theirs}, but the artifact store "
+                f"{stack_of(scope).node.path} publishes its assets to {theirs}, but the artifact store "
                 f"{self.node.path} reads {ours}: deploy both to one account and region with one bootstrap qualifier, "
                 "or give the stack a store of its own"
             )
@@ -282,28 +289,23 @@ class TritonArtifactStore(Construct):
             description=f"cdk-triton: {handler} of {self.node.path}"[:256],
         )
 
-    def _allow_copies(self, role: iam.Role, asset_prefix: str) -> None:
+    def _copying(self, asset_prefix: str) -> tuple[list[Statement], dict[str, str]]:
+        """What the handler has to be allowed to copy assets into the store, and why with wildcards, by ARN."""
         assets = f"arn:{Aws.PARTITION}:s3:::{self._asset_bucket}/{asset_prefix}*"
         objects = [self.bucket.arn_for_objects(f"{top}/*") for top in ("artifacts", "fleets")]
         reasons = {
             assets: "Exact keys would change the role in the very deployment that needs it, before IAM has spread it.",
             **dict.fromkeys(objects, "The store's own bucket: keys follow from models that come later."),
         }
-        acknowledge_wildcards(self, reasons)
-        allow(
-            role,
+        statements = [
             Statement(actions=["s3:GetObject"], resources=[assets]),
             Statement(actions=["s3:GetObject", "s3:PutObject", "s3:ListMultipartUploadParts"], resources=objects),
             # s3:ListBucket makes a missing object a 404 instead of a 403.
             Statement(actions=["s3:ListBucket", "s3:ListBucketMultipartUploads"], resources=[self.bucket.bucket_arn]),
-        )
-        if self.bucket.encryption_key is not None:
-            allow(
-                role,
-                Statement(
-                    actions=["kms:Decrypt", "kms:GenerateDataKey"], resources=[self.bucket.encryption_key.key_arn]
-                ),
-            )
+        ]
+        if (key := self.bucket.encryption_key) is not None:
+            statements.append(use_of_key(key))
+        return statements, reasons
 
 
 def store_of(scope: Construct, store: ITritonArtifactStore | None) -> ITritonArtifactStore:
@@ -319,7 +321,7 @@ def store_of(scope: Construct, store: ITritonArtifactStore | None) -> ITritonArt
         )
     if store is not None:
         return store
-    stack = Stack.of(scope)
+    stack = stack_of(scope)
     found: IConstruct | None = stack.node.try_find_child(DEFAULT_STORE_ID)
     if isinstance(found, TritonArtifactStore):
         return found
@@ -374,7 +376,7 @@ def _let_logs_use(key: kms.IKey, scope: Construct) -> None:
 
     "Encrypt log data in CloudWatch Logs using AWS Key Management Service", in the user guide of CloudWatch Logs.
     """
-    stack = Stack.of(scope)
+    stack = stack_of(scope)
     groups = stack.format_arn(
         service="logs", resource="log-group", resource_name="*", arn_format=ArnFormat.COLON_RESOURCE_NAME
     )
@@ -401,7 +403,7 @@ def _place_of_assets(store: TritonArtifactStore, code: lambda_.Code) -> tuple[st
     object_key = "" if place is None else place.text("objectKey")
     if place is None or has_token(object_key):
         raise ConfigurationError(
-            f"the synthesizer of {Stack.of(store).node.path} names assets only during the deployment, but the store's "
+            f"the synthesizer of {stack_of(store).node.path} names assets only during the deployment, but the store's "
             "handler needs to know where they lie: use DefaultStackSynthesizer or CliCredentialsStackSynthesizer"
         )
     directory, slash, _ = object_key.rpartition("/")
