@@ -25,7 +25,7 @@ from _figures import progress, report
 from _l1_program import l1_program
 
 ENSEMBLES = 1000
-ROUNDS = 5
+ROUNDS = 9
 APP = Path(__file__).with_name("_synth_app.py")
 
 PREPROCESS = """
