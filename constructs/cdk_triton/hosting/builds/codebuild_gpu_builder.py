@@ -136,12 +136,9 @@ class CodeBuildGpuBuilder(Builder):
 
     def provide(self, scope: Construct, bucket: s3.IBucket, handler: iam.Role) -> BuildService:
         """Make the project `Project`, its `Role` and its log group `Logs`."""
+        key = bucket.encryption_key
         log_group = logs.LogGroup(
-            scope,
-            "Logs",
-            retention=self.log_retention,
-            removal_policy=RemovalPolicy.DESTROY,
-            encryption_key=bucket.encryption_key,
+            scope, "Logs", retention=self.log_retention, removal_policy=RemovalPolicy.DESTROY, encryption_key=key
         )
         log_group_arn = log_group.log_group_arn
         staging, reasons = use_of_staging(
@@ -161,8 +158,7 @@ class CodeBuildGpuBuilder(Builder):
             allow_network(
                 role, place, permission=["ec2:CreateNetworkInterfacePermission"], authorized="codebuild.amazonaws.com"
             )
-        key = bucket.encryption_key if self.encryption_key is None else self.encryption_key
-        project = self._project(scope, role, log_group, place, key)
+        project = self._project(scope, role, log_group, place, self.encryption_key or key)
         starting += [
             Statement(
                 actions=["codebuild:BatchGetBuilds", "codebuild:ListBuildsForProject", "codebuild:StartBuild"],

@@ -78,9 +78,10 @@ class BuildServices:
 
     def start_by(self, function: lambda_.Function) -> None:
         """Make the function that starts jobs after the networks that they run in."""
-        resource = function.node.default_child
         for kind, service in self._services.items():
-            if service.place is not None and isinstance(resource, CfnResource):
+            if service.place is not None:
+                resource = function.node.default_child
+                assert isinstance(resource, CfnResource)  # noqa: S101 - as CDK makes functions
                 await_network(resource, service.place, self._store.node.find_child(BUILDER_IDS[kind]), "builds")
 
     def builder_for(self, scope: Construct, platform: ServingPlatform, inputs: Iterable[S3File]) -> Builder:

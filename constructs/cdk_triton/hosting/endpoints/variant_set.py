@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from aws_cdk import Annotations
 from aws_cdk import aws_kms as kms
-from constructs import IConstruct
+from constructs import Construct, IConstruct
 
 from cdk_triton.errors import ConfigurationError
 from cdk_triton.hosting.acknowledgements import acknowledge_nist
@@ -155,7 +155,7 @@ def warn_about_stacks(construct: IConstruct, variants: Sequence[TritonVariant]) 
     """
     here = stack_of(construct)
     for model in (variant.model for variant in variants):
-        there = stack_of(model.node.scopes[-1])
+        there = stack_of(model if isinstance(model, Construct) else model.node.scopes[-1])
         if not are_deployed_together(here, there):
             Annotations.of(construct).add_warning_v2(
                 STACKS_WARNING,
