@@ -1,11 +1,13 @@
-"""What the checks find, as constructs report it."""
+"""What constructs want to know of a repository: what the checks find, and its keys."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
+from cdk_triton.artifacts import artifact_key, source_key
 from cdk_triton.hosting.models.remembered import remembered
-from cdk_triton.triton import ContainerEnvironment, Finding, Mode, ModelRepository, Platform, Severity
+from cdk_triton.sagemaker import ServingPlatform
+from cdk_triton.triton import ContainerEnvironment, Finding, Mode, ModelRepository, Severity
 
 __all__ = ["Checked", "check"]
 
@@ -18,15 +20,36 @@ class Checked:
         findings: what `ModelRepository.check` found.
         backends: the backends of its models.
         entry_model: the name of the model that callers talk to; None where the repository leaves it open.
+        keys: its source key and its artifact key; None where it has recipes, whose artifact another key names.
     """
 
     findings: tuple[Finding, ...]
     backends: frozenset[str]
     entry_model: str | None
+    keys: tuple[str, str] | None
 
 
-def check(repository: ModelRepository, mode: Mode, platform: Platform, environment: ContainerEnvironment) -> Checked:
-    """`ModelRepository.check`, from memory if nothing has changed."""
+def check(
+    repository: ModelRepository,
+    mode: Mode,
+    platform: ServingPlatform,
+    environment: ContainerEnvironment,
+    *,
+    uncompressed: bool = False,
+) -> Checked:
+    """`ModelRepository.check` and the keys, from memory if nothing has changed.
+
+    Args:
+        repository: the repository.
+        mode: how an endpoint serves it.
+        platform: what serves it.
+        environment: the container's settings.
+        uncompressed: whether its files are served as they are, which makes another artifact key.
+
+    Raises:
+        ArchiveError: a file cannot be read or is written to at this moment.
+        ConfigurationError: a path contains a CDK token.
+    """
     single = mode == "single"
 
     def answer() -> dict[str, object]:
@@ -42,8 +65,12 @@ def check(repository: ModelRepository, mode: Mode, platform: Platform, environme
             "findings": [{name: getattr(finding, name) for name in Finding.__match_args__} for finding in findings],
             "backends": sorted({model.backend_name for model in repository.models if model.backend_name is not None}),
             "entry_model": None if entry is None else entry.name,
+            "keys": None
+            if repository.recipes
+            else [source_key(repository), artifact_key(repository, platform, uncompressed=uncompressed)],
         }
 
-    found = remembered([repository], ["checks", mode, platform, environment], answer)
+    found = remembered([repository], ["checks", mode, platform, environment, uncompressed], answer)
     findings = tuple(Finding(**{**row, "severity": Severity(row["severity"])}) for row in found["findings"])
-    return Checked(findings, frozenset(found["backends"]), found["entry_model"])
+    keys = found["keys"] and tuple(found["keys"])
+    return Checked(findings, frozenset(found["backends"]), found["entry_model"], keys)

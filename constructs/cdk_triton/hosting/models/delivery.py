@@ -79,6 +79,7 @@ def prepare(
     repository: ModelRepository,
     platform: ServingPlatform,
     ensemble: Mapping[str, object] | None,
+    keys: tuple[str, str] | None,
     *,
     pack: bool,
     store: ITritonArtifactStore,
@@ -90,6 +91,7 @@ def prepare(
         repository: the repository.
         platform: what serves it.
         ensemble: what is built of it, as plans say it; None where nothing is.
+        keys: its source key and its artifact key; None where it has recipes.
         pack: False where the synthesis is known to fail: then nothing is packed and nothing built.
         store: where it goes.
 
@@ -103,10 +105,10 @@ def prepare(
     if store.promotes_from is not None and ensemble is not None:
         return Artifact(repository, name, str(ensemble["artifact_key"]), source_key(repository), platform.label, None)
     if store.promotes_from is not None:
-        source, key = _keys(repository, platform)
+        source, key = keys or _keys(repository, platform)
         return Artifact(repository, name, key, source, platform.label, None)
     if ensemble is None or not pack:
-        source, key = _keys(repository, platform)
+        source, key = keys or _keys(repository, platform)
         asset = assembly.add_archive(repository, platform, key, pack=pack)
         return Artifact(repository, name, key, source, platform.label, asset)
     inputs = build_inputs(repository, assembly.add_sources(repository, pack=pack))
@@ -121,6 +123,7 @@ def prepare_files(
     assembly: CloudAssembly,
     repository: ModelRepository,
     platform: ServingPlatform,
+    keys: tuple[str, str] | None,
     *,
     pack: bool,
     store: ITritonArtifactStore,
@@ -131,6 +134,7 @@ def prepare_files(
         assembly: where the assets go.
         repository: the repository.
         platform: what serves it.
+        keys: its source key and its artifact key as of such files; None where it has recipes.
         pack: False where the synthesis is known to fail: then nothing is copied.
         store: where it goes.
 
@@ -140,7 +144,7 @@ def prepare_files(
         ArchiveError: a file cannot be read or is written to at this moment, or cannot be copied.
     """
     name = layout.check_name(repository.name, "the repository's directory")
-    if repository.recipes:
+    if keys is None:
         raise ConfigurationError(
             f"{repository.root} has recipes, and uncompressed=True serves files as they are: builds write archives. "
             "Leave uncompressed out, or put what the recipes produce into the repository"
@@ -150,7 +154,7 @@ def prepare_files(
             f"{repository.root} shall be served uncompressed, and its store takes archives from another one: leave "
             "uncompressed out, or give the model a store that promotes from none"
         )
-    source, key = _keys(repository, platform, uncompressed=True)
+    source, key = keys
     prefix = layout.files_prefix(name, key)
     files = assembly.add_files(repository, pack=pack)
     if longest := [file["path"] for file in files if len(f"{prefix}{file['path']}".encode()) > MAX_KEY_BYTES]:
@@ -161,13 +165,13 @@ def prepare_files(
     return Artifact(repository, name, key, source, platform.label, None, files=files)
 
 
-def _keys(repository: ModelRepository, platform: ServingPlatform, *, uncompressed: bool = False) -> tuple[str, str]:
-    """The source key and the artifact key of a repository, from memory if nothing has changed."""
+def _keys(repository: ModelRepository, platform: ServingPlatform) -> tuple[str, str]:
+    """The source key and the artifact key of a repository with recipes, from memory if nothing has changed."""
 
     def answer() -> list[str]:
-        return [source_key(repository), artifact_key(repository, platform, uncompressed=uncompressed)]
+        return [source_key(repository), artifact_key(repository, platform)]
 
-    source, artifact = remembered([repository], ["keys", platform, uncompressed], answer)
+    source, artifact = remembered([repository], ["keys", platform], answer)
     return source, artifact
 
 

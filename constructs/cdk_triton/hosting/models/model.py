@@ -132,7 +132,7 @@ class TritonModel(Resource):
         self.platform = platform
         self._place = model_network(self, vpc, vpc_subnets, security_groups)
         settings = ContainerEnvironment() if environment is None else environment
-        checked = check(repository, "single", platform, settings)
+        checked = check(repository, "single", platform, settings, uncompressed=uncompressed)
         sound = report(self, checked.findings, what=str(repository.root))
         recipes = check_recipes(self, repository, platform, what=str(repository.root))
         warn_about_host(self, platform)
@@ -144,9 +144,10 @@ class TritonModel(Resource):
         home = store_of(self, store)
         pack = sound and recipes.sound
         if uncompressed:
-            artifact = prepare_files(assembly, repository, platform, pack=pack, store=home)
+            artifact = prepare_files(assembly, repository, platform, checked.keys, pack=pack, store=home)
         else:
-            artifact = prepare(assembly, repository, platform, recipes.ensemble, pack=pack, store=home)
+            ensemble = recipes.ensemble
+            artifact = prepare(assembly, repository, platform, ensemble, checked.keys, pack=pack, store=home)
         delivery = deliver(self, assembly, home, {repository.name: artifact}, platform=platform, image=image)
         self.role = execution_role(self, role)
         policy = grant_execution(self.role, self, home.bucket, layout.archive_prefix(artifact.name), image, self._place)

@@ -110,11 +110,11 @@ class TritonMultiModel(Resource):
         variables = settings.variables(multi_model=True)
         refuse_secrets(self, variables)
         # Every repository is checked before any is packed.
-        sound, built, backends = True, {}, {}
+        sound, built, backends, keys = True, {}, {}, {}
         for name, repository in ensembles.items():
             what = f"{name} ({repository.root})"
             checked = check(repository, "multi", platform, settings)
-            backends[name] = checked.backends
+            backends[name], keys[name] = checked.backends, checked.keys
             sound &= report(self, checked.findings, what=what)
             recipes = check_recipes(self, repository, platform, what=what)
             sound &= recipes.sound
@@ -126,7 +126,7 @@ class TritonMultiModel(Resource):
         assembly = CloudAssembly(self)
         home = store_of(self, store)
         artifacts = {
-            name: prepare(assembly, repository, platform, built[name], pack=sound, store=home)
+            name: prepare(assembly, repository, platform, built[name], keys[name], pack=sound, store=home)
             for name, repository in ensembles.items()
         }
         self.target_models: Mapping[str, str] = MappingProxyType(

@@ -71,7 +71,7 @@ def _memory(repositories: Sequence[ModelRepository], question: Sequence[object])
         ]
         for repository in repositories
     ]
-    key = json.dumps([about, [repr(each) for each in question], looks, library])
+    key = repr([about, question, looks, library])
     return cache_directory() / f"checks-4/{hashlib.sha256(key.encode()).hexdigest()}.json"
 
 
