@@ -1,13 +1,17 @@
 """Writes the CDK app that somebody would write by hand, with L1 constructs alone, for a template that is given.
 
-It is text, so that finding out which classes and structs it takes costs the app that is measured nothing.
+Resources come in the order of their references, and refer to each other by their attributes, as in an app, not by
+logical ids, as in a template. The program is text, so that finding out which classes and structs it takes costs the app
+that is measured nothing.
 """
 
 from __future__ import annotations
 
 import importlib
 import json
+import re
 import typing
+from graphlib import TopologicalSorter
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +27,9 @@ stack = cdk.Stack(app, "Stack", env=cdk.Environment(account="123456789012", regi
 """
 
 
+_PSEUDO = {"AWS::Partition": "PARTITION", "AWS::Region": "REGION", "AWS::AccountId": "ACCOUNT_ID"}
+
+
 def l1_program(assembly: Path) -> str:
     """The app whose stack has the template of the stack `Stack` of an assembly, and assets of the same contents."""
     template = json.loads((assembly / "Stack.template.json").read_text())
@@ -34,10 +41,13 @@ def l1_program(assembly: Path) -> str:
         for path in paths
         if path.name != "Stack.template.json"
     ]
-    for name, resource in template["Resources"].items():
-        body.append(f"resource = {_resource(name, resource, modules)}")
-        rest = {key: value for key, value in resource.items() if key not in ("Type", "Properties")}
-        body += [f"resource.add_override({key!r}, {value!r})" for key, value in rest.items()]
+    resources = template["Resources"]
+    for name in TopologicalSorter(
+        {name: _referred(each) & set(resources) for name, each in resources.items()}
+    ).static_order():
+        body.append(f"{name} = {_resource(name, resources[name], modules)}")
+        rest = {key: value for key, value in resources[name].items() if key not in ("Type", "Properties")}
+        body += [f"{name}.add_override({key!r}, {value!r})" for key, value in rest.items()]
     imports = "\n".join(f"from aws_cdk import {module}" for module in sorted(modules))
     return "\n".join([_HEAD.format(imports=imports), *body, "app.synth()", ""])
 
@@ -46,7 +56,7 @@ def _resource(name: str, resource: dict[str, Any], modules: set[str]) -> str:
     vendor, service, *kind = resource["Type"].split("::")
     properties = resource.get("Properties", {})
     if vendor != "AWS":
-        return f"cdk.CfnResource(stack, {name!r}, type={resource['Type']!r}, properties={properties!r})"
+        return f"cdk.CfnResource(stack, {name!r}, type={resource['Type']!r}, properties={_plain(properties)})"
     module = f"aws_{service.lower()}"
     modules.add(module)
     construct = getattr(importlib.import_module(f"aws_cdk.{module}"), f"Cfn{kind[0]}")
@@ -66,8 +76,8 @@ def _arguments(module: str, construct: type, properties: dict[str, Any]) -> str:
 
 def _value(module: str, hint: Any, value: Any) -> str:
     alternatives = _alternatives(hint)
-    if _is_intrinsic(value) and Any not in alternatives:
-        return f"cdk.Token.as_{'string' if str in alternatives else 'any'}({value!r})"
+    if _is_intrinsic(value) or alternatives == [Any]:
+        return _plain(value)
     if isinstance(value, dict):
         struct = next((each for each in alternatives if getattr(each, "__name__", "").endswith("Property")), None)
         if struct is not None:
@@ -78,6 +88,40 @@ def _value(module: str, hint: Any, value: Any) -> str:
         items = next((typing.get_args(each)[0] for each in alternatives if typing.get_args(each)), Any)
         return f"[{', '.join(_value(module, items, each) for each in value)}]"
     return repr(value)
+
+
+def _plain(value: Any) -> str:
+    """A value of no certain type, with references by attributes and texts with references as such."""
+    match value:
+        case {"Ref": str(name)}:
+            return f"cdk.Aws.{_PSEUDO[name]}" if name in _PSEUDO else f"{name}.ref"
+        case {"Fn::GetAtt": [name, attribute]}:
+            return (
+                f"{name}.get_att({attribute!r}).to_string()" if "." in attribute else f"{name}.attr_{_snake(attribute)}"
+            )
+        case {"Fn::Join": ["", [*parts]]}:
+            return f"''.join([{', '.join(_plain(part) for part in parts)}])"
+        case dict():
+            return f"{{{', '.join(f'{key!r}: {_plain(each)}' for key, each in value.items())}}}"
+        case list():
+            return f"[{', '.join(_plain(each) for each in value)}]"
+    return repr(value)
+
+
+def _referred(value: Any) -> set[str]:
+    """The names that something refers to."""
+    match value:
+        case {"Ref": str(name)} | {"Fn::GetAtt": [str(name), _]}:
+            return {name}
+        case dict():
+            return set().union(*map(_referred, value.values()))
+        case list():
+            return set().union(*map(_referred, value))
+    return set()
+
+
+def _snake(name: str) -> str:
+    return re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", name).lower()
 
 
 def _is_intrinsic(value: Any) -> bool:
