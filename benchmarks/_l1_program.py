@@ -24,10 +24,8 @@ import aws_cdk as cdk
 
 app = cdk.App(outdir=sys.argv[1], builtin_cloud_formation_validation=False)
 stack = cdk.Stack(app, "Stack", env=cdk.Environment(account="123456789012", region="us-east-1"))
+partition = cdk.Aws.PARTITION
 """
-
-
-_PSEUDO = {"AWS::Partition": "PARTITION", "AWS::Region": "REGION", "AWS::AccountId": "ACCOUNT_ID"}
 
 
 def l1_program(assembly: Path) -> str:
@@ -91,10 +89,12 @@ def _value(module: str, hint: Any, value: Any) -> str:
 
 
 def _plain(value: Any) -> str:
-    """A value of no certain type, with references by attributes and texts with references as such."""
+    """A value that no type of jsii describes: JSON, in which resources refer to each other by their attributes."""
     match value:
+        case {"Ref": "AWS::Partition"}:
+            return "partition"
         case {"Ref": str(name)}:
-            return f"cdk.Aws.{_PSEUDO[name]}" if name in _PSEUDO else f"{name}.ref"
+            return f"{name}.ref"
         case {"Fn::GetAtt": [name, attribute]}:
             return (
                 f"{name}.get_att({attribute!r}).to_string()" if "." in attribute else f"{name}.attr_{_snake(attribute)}"
