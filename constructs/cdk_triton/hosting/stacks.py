@@ -15,7 +15,10 @@ _STACKS: WeakKeyDictionary[IConstruct, ReferenceType[Stack]] = WeakKeyDictionary
 
 
 def stack_of(construct: IConstruct) -> Stack:
-    """`Stack.of`, which is a call of jsii, made once for each construct: none ever gets into another stack."""
+    """`Stack.of`, which is a call of jsii, made once for each construct: none ever gets into another stack.
+
+    The stack is not kept alive here: it may hold the construct, as a stack of the user's does, and would never go.
+    """
     known = _STACKS.get(construct)
     stack = None if known is None else known()
     if stack is None:

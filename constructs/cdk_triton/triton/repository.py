@@ -284,6 +284,7 @@ class ModelRepository:
     @cached_property
     def name(self) -> str:
         """The directory's name."""
+        # Resolving asks the system of every directory above; only a link or `..` is written with another name.
         is_plain = self.root.name not in ("", "..") and not self.root.is_symlink()
         return self.root.name if is_plain else self.root.resolve().name
 

@@ -52,15 +52,15 @@ class BuildService:
     Attributes:
         settings: what the handler has to know to start a job; contains tokens.
         role: what the job may do.
-        starting: what the handler has to be allowed to start and watch jobs.
-        reasons: why that has wildcards, by ARN.
+        handler_statements: what the store's handler has to be allowed, to start and watch jobs.
+        handler_reasons: why these have wildcards, by ARN.
         place: where in a VPC it runs; None where it is in none of the user's.
     """
 
     settings: Mapping[str, object]
     role: iam.Role
-    starting: Sequence[Statement]
-    reasons: Mapping[str, str] = field(default_factory=dict)
+    handler_statements: Sequence[Statement]
+    handler_reasons: Mapping[str, str] = field(default_factory=dict)
     place: Network | None = None
 
 

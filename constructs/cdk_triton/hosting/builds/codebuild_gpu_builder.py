@@ -148,10 +148,10 @@ class CodeBuildGpuBuilder(Builder):
         )
         logging = Statement(actions=["logs:CreateLogStream", "logs:PutLogEvents"], resources=[log_group_arn])
         statements = [logging, *staging]
-        starting = []
+        handler_statements = []
         if self.encryption_key is not None:
             statements.append(use_of_key(self.encryption_key))
-            starting.append(Statement(actions=["kms:Decrypt"], resources=[self.encryption_key.key_arn]))
+            handler_statements.append(Statement(actions=["kms:Decrypt"], resources=[self.encryption_key.key_arn]))
         role = build_role(scope, "codebuild.amazonaws.com", statements, reasons)
         place = network(scope, self.vpc, self.vpc_subnets, self.security_groups)
         if place is not None:
@@ -159,7 +159,7 @@ class CodeBuildGpuBuilder(Builder):
                 role, place, permission=["ec2:CreateNetworkInterfacePermission"], authorized="codebuild.amazonaws.com"
             )
         project = self._project(scope, role, log_group, place, self.encryption_key or key)
-        starting += [
+        handler_statements += [
             Statement(
                 actions=["codebuild:BatchGetBuilds", "codebuild:ListBuildsForProject", "codebuild:StartBuild"],
                 resources=[project.attr_arn],
@@ -167,7 +167,7 @@ class CodeBuildGpuBuilder(Builder):
             Statement(actions=["logs:GetLogEvents"], resources=[log_group_arn]),
         ]
         settings = {"project": project.ref, "log_group": log_group.log_group_name}
-        return BuildService(settings, role, starting, place=place)
+        return BuildService(settings, role, handler_statements, place=place)
 
     def _project(
         self,

@@ -119,8 +119,8 @@ class SageMakerProcessingBuilder(Builder):
             "security_groups": [] if place is None else list(place.security_groups),
             "kms_key": None if bucket.encryption_key is None else bucket.encryption_key.key_arn,
         }
-        starting, reasons = _starting(scope, role, group, streams)
-        return BuildService(settings, role, starting, reasons, place)
+        handler_statements, handler_reasons = _by_handler(scope, role, group, streams)
+        return BuildService(settings, role, handler_statements, handler_reasons, place)
 
 
 def _check_volume(volume: Size) -> None:
@@ -158,8 +158,8 @@ def _use_of_logs(group: str, streams: str) -> list[Statement]:
     ]
 
 
-def _starting(scope: Construct, role: iam.Role, group: str, streams: str) -> tuple[list[Statement], dict[str, str]]:
-    """What starts and watches jobs has to be allowed, and why with wildcards, by ARN."""
+def _by_handler(scope: Construct, role: iam.Role, group: str, streams: str) -> tuple[list[Statement], dict[str, str]]:
+    """What the store's handler has to be allowed, to start and watch jobs, and why with wildcards, by ARN."""
     jobs = stack_of(scope).format_arn(service="sagemaker", resource="processing-job", resource_name=JOB_PATTERN)
     statements = [
         Statement(actions=["sagemaker:CreateProcessingJob", "sagemaker:DescribeProcessingJob"], resources=[jobs]),

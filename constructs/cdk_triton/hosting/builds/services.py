@@ -30,8 +30,8 @@ class BuildServices:
     """What the store's builders made, and what they may do.
 
     Attributes:
-        starting: what the handler has to be allowed to start and watch jobs.
-        reasons: why that has wildcards, by ARN.
+        handler_statements: what the handler has to be allowed, to start and watch jobs.
+        handler_reasons: why these have wildcards, by ARN.
 
     Args:
         store: the store's construct.
@@ -58,11 +58,12 @@ class BuildServices:
             for builder in self._choice.builders
         }
         self._granted: set[str] = set()
-        staging, reasons = _use_of_staging(bucket)
-        self.starting = [*(each for service in self._services.values() for each in service.starting), staging]
-        self.reasons = reasons
-        for service in self._services.values():
-            self.reasons |= service.reasons
+        staging, reasons = _staging_by_handler(bucket)
+        made = self._services.values()
+        self.handler_statements = [*(each for service in made for each in service.handler_statements), staging]
+        self.handler_reasons = reasons
+        for service in made:
+            self.handler_reasons |= service.handler_reasons
 
     @property
     def settings(self) -> str:
@@ -116,7 +117,7 @@ class BuildServices:
         return new
 
 
-def _use_of_staging(bucket: s3.IBucket) -> tuple[Statement, dict[str, str]]:
+def _staging_by_handler(bucket: s3.IBucket) -> tuple[Statement, dict[str, str]]:
     """The handler puts there what a build reads, takes from there what it wrote, and keeps its locks there."""
     objects = bucket.arn_for_objects(f"{STAGING_PREFIX}*")
     actions = ["s3:GetObject", "s3:ListMultipartUploadParts", "s3:PutObject"]

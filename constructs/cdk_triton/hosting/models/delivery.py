@@ -22,7 +22,6 @@ from cdk_triton.hosting.builds.building import builder_document, warn_about_dura
 from cdk_triton.hosting.builds.grants import GRANT_IDS
 from cdk_triton.hosting.images import ContainerImage
 from cdk_triton.hosting.models.assets import CloudAssembly, written_to
-from cdk_triton.hosting.models.remembered import remembered
 from cdk_triton.hosting.replacing import replace_with
 from cdk_triton.hosting.store import layout
 from cdk_triton.hosting.store.store import ITritonArtifactStore
@@ -104,12 +103,11 @@ def prepare(
         repository = without_promises(repository)  # it was said already that nobody keeps them
     if store.promotes_from is not None and ensemble is not None:
         return Artifact(repository, name, str(ensemble["artifact_key"]), source_key(repository), platform.label, None)
-    if store.promotes_from is not None:
-        source, key = keys or _keys(repository, platform)
-        return Artifact(repository, name, key, source, platform.label, None)
     if ensemble is None or not pack:
-        source, key = keys or _keys(repository, platform)
-        asset = assembly.add_archive(repository, platform, key, pack=pack)
+        # There are no keys only where recipes are wrong or not built: the synthesis fails, and nothing is deployed.
+        source, key = keys or (source_key(repository), artifact_key(repository, platform))
+        packed = store.promotes_from is None
+        asset = assembly.add_archive(repository, platform, key, pack=pack) if packed else None
         return Artifact(repository, name, key, source, platform.label, asset)
     inputs = build_inputs(repository, assembly.add_sources(repository, pack=pack))
     if inputs[0]["path"] != ensemble["sources"]:
@@ -163,16 +161,6 @@ def prepare_files(
             "refuses: shorten the path, or leave uncompressed out"
         )
     return Artifact(repository, name, key, source, platform.label, None, files=files)
-
-
-def _keys(repository: ModelRepository, platform: ServingPlatform) -> tuple[str, str]:
-    """The source key and the artifact key of a repository with recipes, from memory if nothing has changed."""
-
-    def answer() -> list[str]:
-        return [source_key(repository), artifact_key(repository, platform)]
-
-    source, artifact = remembered([repository], ["keys", platform], answer)
-    return source, artifact
 
 
 def deliver(

@@ -68,7 +68,7 @@ def lambda_role(
     scope: Construct,
     id: str,  # noqa: A002 - CDK's name
 ) -> iam.Role:
-    """A role for a function, which may nothing yet."""
+    """A role for a function, which is allowed nothing yet."""
     return iam.Role(scope, id, assumed_by=_lambda_service())
 
 

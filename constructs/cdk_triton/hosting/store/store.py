@@ -165,35 +165,14 @@ class TritonArtifactStore(Construct):
         self._asset_bucket, directory = _place_of_assets(self, code)
         self.handler_role = lambda_role(self, "IsCompleteRole")
         on_event_role = lambda_role(self, "OnEventRole")
-        path, store_bucket, runtime = self.node.path, self.bucket.bucket_name, lambda_.Runtime.PYTHON_3_14
-        on_event, is_complete = (
-            lambda_.Function(
-                self,
-                name,
-                runtime=runtime,
-                code=code,
-                handler=handler,
-                timeout=timeout,
-                memory_size=512,
-                role=role,
-                environment={"STORE_BUCKET": store_bucket},
-                log_group=log_group,
-                logging_format=lambda_.LoggingFormat.JSON,
-                application_log_level_v2=lambda_.ApplicationLogLevel.INFO,
-                system_log_level_v2=lambda_.SystemLogLevel.WARN,
-                description=f"cdk-triton: {handler} of {path}"[:256],
-            )
-            for name, handler, timeout, role in (
-                ("OnEvent", "artifacts.on_event", Duration.seconds(30), on_event_role),
-                ("IsComplete", "artifacts.is_complete", SLICE, self.handler_role),
-            )
-        )
+        on_event = self._handler("OnEvent", "artifacts.on_event", code, Duration.seconds(30), log_group, on_event_role)
+        is_complete = self._handler("IsComplete", "artifacts.is_complete", code, SLICE, log_group, self.handler_role)
         self._builds = BuildServices(self, builders if promotes_from is None else (), self.bucket, self.handler_role)
         logging = log_writing(log_group)
         copying, reasons = self._copying(f"{directory}{ASSET_PREFIX}")
         allow(on_event_role, logging)
-        allow(self.handler_role, logging, *copying, *self._builds.starting)
-        acknowledge_wildcards(self.handler_role, reasons | self._builds.reasons)
+        allow(self.handler_role, logging, *copying, *self._builds.handler_statements)
+        acknowledge_wildcards(self.handler_role, reasons | self._builds.handler_reasons)
         self.build_roles = self._builds.roles
         for function in (on_event, is_complete):
             function.add_environment("BUILDERS", self._builds.settings)
@@ -283,6 +262,32 @@ class TritonArtifactStore(Construct):
             ConfigurationError: no builder of the store has the platform's GPU.
         """
         return self._builds.builder_for(scope, platform, inputs)
+
+    def _handler(
+        self,
+        id: str,  # noqa: A002
+        handler: str,
+        code: lambda_.Code,
+        timeout: Duration,
+        log_group: logs.ILogGroup,
+        role: iam.Role,
+    ) -> lambda_.Function:
+        return lambda_.Function(
+            self,
+            id,
+            runtime=lambda_.Runtime.PYTHON_3_14,
+            code=code,
+            handler=handler,
+            timeout=timeout,
+            memory_size=512,
+            role=role,
+            environment={"STORE_BUCKET": self.bucket.bucket_name},
+            log_group=log_group,
+            logging_format=lambda_.LoggingFormat.JSON,
+            application_log_level_v2=lambda_.ApplicationLogLevel.INFO,
+            system_log_level_v2=lambda_.SystemLogLevel.WARN,
+            description=f"cdk-triton: {handler} of {self.node.path}"[:256],
+        )
 
     def _copying(self, asset_prefix: str) -> tuple[list[Statement], dict[str, str]]:
         """What the handler has to be allowed to copy assets into the store, and why with wildcards, by ARN."""
