@@ -25,7 +25,9 @@ from _figures import progress, report
 from _l1_program import l1_program
 
 ENSEMBLES = 1000
-ROUNDS = 9
+ROUNDS = 25
+"""On a shared machine an app takes up to 1.6 times as long from one round to the next: few rounds tell nothing."""
+
 APP = Path(__file__).with_name("_synth_app.py")
 
 PREPROCESS = """
