@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Protocol
 
-from aws_cdk import Annotations, ArnFormat, Aws, Duration, IgnoreMode, RemovalPolicy
+from aws_cdk import Annotations, ArnFormat, Aws, Duration, RemovalPolicy
 from aws_cdk import aws_iam as iam
 from aws_cdk import aws_kms as kms
 from aws_cdk import aws_lambda as lambda_
@@ -161,7 +161,7 @@ class TritonArtifactStore(Construct):
             removal_policy=RemovalPolicy.DESTROY,
             encryption_key=encryption_key,
         )
-        code = lambda_.Code.from_asset(_handlers(), exclude=["__pycache__", "*.pyc"], ignore_mode=IgnoreMode.GIT)
+        code = lambda_.Code.from_asset(_handlers(), exclude=["__pycache__", "*.pyc"])
         self._asset_bucket, directory = _place_of_assets(self, code)
         self.handler_role = lambda_role(self, "IsCompleteRole")
         on_event_role = lambda_role(self, "OnEventRole")
