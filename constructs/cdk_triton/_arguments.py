@@ -8,11 +8,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from pathlib import PurePath
 from reprlib import Repr
 from types import FunctionType, MethodType, ModuleType
-from typing import Any, Final, cast
+from typing import Any, Final, NamedTuple, cast
 
 from cdk_triton.errors import ConfigurationError
 
@@ -34,8 +33,7 @@ _SHOWN: Final = Repr()
 _SHOWN.maxstring = _SHOWN.maxother = 100
 
 
-@dataclass(frozen=True)
-class Kind:
+class Kind(NamedTuple):
     """What an argument has to be.
 
     Attributes:

@@ -7,10 +7,9 @@ The build unpacks it, adds what the recipes make, leaves out `consumed_files`, a
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from posixpath import normpath
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from cdk_triton.artifacts.recipes.recipe import recipes_of
 
@@ -23,8 +22,7 @@ PLACEHOLDER = ".keep"
 """The empty file that keeps the version directory of an ensemble alive."""
 
 
-@dataclass(frozen=True)
-class ArchiveFile:
+class ArchiveFile(NamedTuple):
     """One file of an archive.
 
     Attributes:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from aws_cdk import Aws, CfnMapping, Stack
 from constructs import Construct
@@ -23,8 +23,7 @@ _ECR_IMAGE = re.compile(
 )
 
 
-@dataclass(frozen=True)
-class ContainerImage:
+class ContainerImage(NamedTuple):
     """An image, and where its pull has to be allowed.
 
     Attributes:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from aws_cdk import Annotations
 from aws_cdk import aws_ec2 as ec2
@@ -51,8 +51,7 @@ DESCRIBE_NETWORK = (
 )
 
 
-@dataclass(frozen=True)
-class Network:
+class Network(NamedTuple):
     """Where in a VPC something runs.
 
     Attributes:

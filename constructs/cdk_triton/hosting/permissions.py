@@ -16,8 +16,7 @@ import hashlib
 import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 from weakref import WeakKeyDictionary
 
 from aws_cdk import aws_iam as iam
@@ -43,8 +42,7 @@ NAME_CHARACTERS = 80
 _TOKEN = re.compile(r"[$#]\{Token\[([^]]*)\.\d+\]\}")
 
 
-@dataclass(frozen=True)
-class Statement:
+class Statement(NamedTuple):
     """What a policy allows.
 
     Attributes:
@@ -55,7 +53,7 @@ class Statement:
 
     actions: Sequence[str]
     resources: Sequence[str]
-    conditions: Mapping[str, Mapping[str, str | Sequence[str]]] = field(default_factory=dict)
+    conditions: Mapping[str, Mapping[str, str | Sequence[str]]] = {}
 
     @property
     def json(self) -> dict[str, Any]:

@@ -68,8 +68,7 @@ class RepositoryFile:
     size: int
 
 
-@dataclass(frozen=True)
-class Tree:
+class Tree(NamedTuple):
     """What is below a directory.
 
     Attributes:

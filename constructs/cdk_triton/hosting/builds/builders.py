@@ -8,9 +8,8 @@ writes another, in the very image that serves.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 from functools import cache
-from typing import Literal, Protocol
+from typing import Literal, NamedTuple, Protocol
 
 from aws_cdk import Duration
 from aws_cdk import aws_iam as iam
@@ -45,8 +44,7 @@ MAX_TIMEOUT_MINUTES = 36 * 60
 of what is finished, and what a job reads and writes expires after 7 days, so that the same holds for Processing."""
 
 
-@dataclass(frozen=True)
-class BuildService:
+class BuildService(NamedTuple):
     """What a builder made in the store.
 
     Attributes:
@@ -60,7 +58,7 @@ class BuildService:
     settings: Mapping[str, object]
     role: iam.Role
     handler_statements: Sequence[Statement]
-    handler_reasons: Mapping[str, str] = field(default_factory=dict)
+    handler_reasons: Mapping[str, str] = {}
     place: Network | None = None
 
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import replace
+from typing import Any, NamedTuple
 
 from aws_cdk import Annotations
 from constructs import Construct
@@ -31,8 +31,7 @@ UPLOAD_MINUTES = 5
 """The build program ends itself so long before the service would, so that what is finished is uploaded."""
 
 
-@dataclass(frozen=True)
-class CheckedRecipes:
+class CheckedRecipes(NamedTuple):
     """What became of the recipes of a repository.
 
     Attributes:

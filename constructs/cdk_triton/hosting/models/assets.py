@@ -12,8 +12,8 @@ import json
 import os
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
+from typing import NamedTuple
 from weakref import WeakKeyDictionary
 
 from aws_cdk import (
@@ -50,8 +50,7 @@ PIPELINE_BYTES = 200_000_000
 the rest is left to the templates and to assets of others."""
 
 
-@dataclass(frozen=True)
-class PublishedPlan:
+class PublishedPlan(NamedTuple):
     """A plan as the deployment finds it.
 
     Attributes:

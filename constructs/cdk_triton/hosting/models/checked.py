@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from cdk_triton.artifacts import artifact_key, source_key
 from cdk_triton.hosting.models.remembered import remembered
@@ -12,8 +12,7 @@ from cdk_triton.triton import ContainerEnvironment, Finding, Mode, ModelReposito
 __all__ = ["Checked", "check"]
 
 
-@dataclass(frozen=True)
-class Checked:
+class Checked(NamedTuple):
     """What constructs want to know of a repository.
 
     Attributes:

@@ -10,7 +10,7 @@ events of Lambda and Step Functions. URLs and target models are composed at synt
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from aws_cdk import CustomResource, Duration
 from constructs import Construct
@@ -41,8 +41,7 @@ SERVICE_TIMEOUT = Duration.minutes(58)
 """A backstop: should the provider framework's own timeout handler fail, CloudFormation would wait an hour in vain."""
 
 
-@dataclass(frozen=True)
-class Artifact:
+class Artifact(NamedTuple):
     """A repository on its way into the store.
 
     Attributes:
