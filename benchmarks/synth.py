@@ -5,9 +5,9 @@ assets of the same contents, without which neither could be deployed; the templa
 thousand ensembles, whose files are what they were when it was synthesised before, is compared with a fleet of one.
 
 The figures are processor time of the app and of the Node that jsii starts: at each moment one waits for the other, so
-that on a quiet machine it is what a person waits, and other programs do not change it. The apps take turns. CDK's own
-validation of templates is off, which takes the same time for the same template. Byte code is there, as an installation
-writes it.
+that on a quiet machine it is what a person waits, and where others use the machine it changes less than that. The apps
+take turns. CDK's own validation of templates is off, which takes the same time for the same template. Byte code is
+there, as an installation writes it.
 """
 
 from __future__ import annotations

@@ -104,6 +104,28 @@ def test_a_file_that_changed_after_its_repository_was_read_is_not_trusted(
     assert codes() == []
 
 
+def test_another_name_of_a_link_is_looked_at(world: World, codes: Callable[..., list[str]]) -> None:
+    version = world.directory / "repositories" / "text" / "preprocess" / "1"
+    shared = version.parents[1] / "shared.py"
+    (version / "model.py").rename(shared)
+    (version / "model.py").symlink_to(shared)
+    os.utime(shared, LONG_AGO)
+    before = codes()
+    (version / "model.py").rename(version / "modell.py")
+    assert "CT120" in set(codes()) - set(before)
+
+
+@pytest.mark.parametrize("uncompressed", [True, False])
+def test_archive_and_files_have_keys_of_their_own(
+    world: World, codes: Callable[..., list[str]], uncompressed: bool
+) -> None:
+    assert codes() == []
+    repository = ModelRepository.from_directory(world.directory / "repositories" / "text")
+    key = artifact_key(repository, world.platform, uncompressed=uncompressed)
+    found = check(repository, "single", world.platform, ContainerEnvironment(), uncompressed=uncompressed)
+    assert found.keys == (source_key(repository), key)
+
+
 def test_other_questions_have_other_answers(codes: Callable[..., list[str]]) -> None:
     assert codes() == []
     assert codes(environment=ContainerEnvironment(default_model_name="nobody")) == ["CT404"]
@@ -255,7 +277,7 @@ class TestOfARepositoryWithRecipes:
 
 
 def test_what_has_been_remembered_for_half_a_year_is_forgotten(codes: Callable[..., list[str]], tmp_path: Path) -> None:
-    memories = tmp_path / "cache" / "cdk-triton" / "checks-4"
+    memories = tmp_path / "cache" / "cdk-triton" / "checks-5"
     memories.mkdir(parents=True)
     old, young = memories / "old.json", memories / "young.json"
     for memory in (old, young):

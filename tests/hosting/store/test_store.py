@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+import py_compile
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, cast
 
 import aws_cdk as cdk
 import pytest
@@ -20,6 +22,25 @@ if TYPE_CHECKING:
 @pytest.fixture(name="store")
 def _store(stack: cdk.Stack) -> TritonArtifactStore:
     return TritonArtifactStore(stack, "Store")
+
+
+@pytest.fixture(name="byte_code")
+def _byte_code() -> Iterator[Path]:
+    """A file of byte code that an import left in the handlers' directory."""
+    source = Path(__file__).parents[3] / "lambda" / "artifacts" / "plan.py"
+    written = source.parent / "__pycache__" / "left.pyc"
+    py_compile.compile(str(source), cfile=str(written), doraise=True)
+    yield written
+    written.unlink()
+
+
+def test_only_sources_of_the_handlers_are_deployed(byte_code: Path, stack: cdk.Stack) -> None:
+    TritonArtifactStore(stack, "Store")
+    assembly = Path(cast(cdk.App, stack.node.root).synth().directory)
+    handlers = next(path.parents[1] for path in assembly.glob("asset.*/artifacts/plan.py"))
+    assert byte_code.exists()
+    assert {path.suffix for path in handlers.rglob("*") if path.is_file()} == {".py"}
+    assert not list(handlers.rglob("__pycache__"))
 
 
 def test_the_bucket_is_closed_kept_and_answers_tls_only(store: TritonArtifactStore, stack: cdk.Stack) -> None:

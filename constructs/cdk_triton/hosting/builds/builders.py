@@ -80,7 +80,13 @@ class Builder(Protocol):
         """`instance_type` and `volume_gb` of a job, None where the service has no such choice."""
 
     def provide(self, scope: Construct, bucket: s3.IBucket, handler: iam.Role) -> BuildService:
-        """Make what its jobs need below `scope`, and say what the role of the store's handler needs to run them."""
+        """Make what its jobs need below `scope`, and say what the role of the store's handler needs to run them.
+
+        Args:
+            scope: where to make it.
+            bucket: the store's.
+            handler: the role of the store's handler; depends on what has to be there before a job begins.
+        """
 
 
 def minutes(value: Duration, what: str, *, least: int = MIN_TIMEOUT_MINUTES, most: int = MAX_TIMEOUT_MINUTES) -> int:

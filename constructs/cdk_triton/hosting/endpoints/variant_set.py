@@ -155,6 +155,7 @@ def warn_about_stacks(construct: IConstruct, variants: Sequence[TritonVariant]) 
     """
     here = stack_of(construct)
     for model in (variant.model for variant in variants):
+        # What is only an ITritonModel says by its node where it is.
         there = stack_of(model if isinstance(model, Construct) else model.node.scopes[-1])
         if not are_deployed_together(here, there):
             Annotations.of(construct).add_warning_v2(

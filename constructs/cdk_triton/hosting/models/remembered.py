@@ -67,12 +67,13 @@ def _memory(repositories: Sequence[ModelRepository], question: Sequence[object])
         [
             sorted(repository.acknowledgements.items()),
             [[str(model.directory), *model.subdirectories] for model in repository.models],
+            [str(file.path) for file in repository.files],  # a link may get another name, and lead where it led
             [repr(recipe) for recipe in repository.recipes],
         ]
         for repository in repositories
     ]
     key = repr([about, question, looks, library])
-    return cache_directory() / f"checks-4/{hashlib.sha256(key.encode()).hexdigest()}.json"
+    return cache_directory() / f"checks-5/{hashlib.sha256(key.encode()).hexdigest()}.json"
 
 
 def _is_known(recipe: object) -> bool:

@@ -56,7 +56,7 @@ def provider(
         log_writing(log_group),
         Statement(actions=["lambda:GetFunction", "lambda:InvokeFunction"], resources=handlers),
     ]
-    waiter_arn = _restricted_waiter(made)
+    waiter_arn = _restrict_waiter(made)
     allow(starter, *calling, Statement(actions=["states:StartExecution"], resources=[waiter_arn]))
     allow(caller, *calling)
     for function in (made, on_event, is_complete):
@@ -77,13 +77,13 @@ def log_writing(log_group: logs.LogGroup) -> Statement:
     return Statement(actions=["logs:CreateLogStream", "logs:PutLogEvents"], resources=[log_group.log_group_arn])
 
 
-@cache
+@cache  # a call of jsii each, and a principal is a value
 def _lambda_service() -> iam.IPrincipal:
     return iam.ServicePrincipal("lambda.amazonaws.com")
 
 
-def _restricted_waiter(made: cr.Provider) -> str:
-    """The ARN of the framework's waiter, which may call the two functions that poll and give up.
+def _restrict_waiter(made: cr.Provider) -> str:
+    """Let the framework's waiter call the two functions that poll and give up, and nothing else; returns its ARN.
 
     CDK makes the waiter's role, and grants more in an inline policy of its own, which is taken away here.
     """

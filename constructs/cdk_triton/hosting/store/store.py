@@ -280,7 +280,7 @@ class TritonArtifactStore(Construct):
             handler=handler,
             timeout=timeout,
             memory_size=512,
-            role=role,
+            role=role,  # a function grants itself nothing here, and what a user grants it shall count
             environment={"STORE_BUCKET": self.bucket.bucket_name},
             log_group=log_group,
             logging_format=lambda_.LoggingFormat.JSON,
