@@ -96,9 +96,7 @@ def _plain(value: Any) -> str:
         case {"Ref": str(name)}:
             return f"{name}.ref"
         case {"Fn::GetAtt": [name, attribute]}:
-            return (
-                f"{name}.get_att({attribute!r}).to_string()" if "." in attribute else f"{name}.attr_{_snake(attribute)}"
-            )
+            return f"{name}.attr_{_snake(attribute)}"
         case {"Fn::Join": ["", [*parts]]}:
             return f"''.join([{', '.join(_plain(part) for part in parts)}])"
         case dict():
