@@ -165,17 +165,15 @@ class TritonArtifactStore(Construct):
         self._asset_bucket, directory = _place_of_assets(self, code)
         self.handler_role = lambda_role(self, "IsCompleteRole")
         on_event_role = lambda_role(self, "OnEventRole")
+        self._builds = BuildServices(self, builders if promotes_from is None else (), self.bucket, self.handler_role)
         on_event = self._handler("OnEvent", "artifacts.on_event", code, Duration.seconds(30), log_group, on_event_role)
         is_complete = self._handler("IsComplete", "artifacts.is_complete", code, SLICE, log_group, self.handler_role)
-        self._builds = BuildServices(self, builders if promotes_from is None else (), self.bucket, self.handler_role)
         logging = log_writing(log_group)
         copying, reasons = self._copying(f"{directory}{ASSET_PREFIX}")
         allow(on_event_role, logging)
         allow(self.handler_role, logging, *copying, *self._builds.handler_statements)
         acknowledge_wildcards(self.handler_role, reasons | self._builds.handler_reasons)
         self.build_roles = self._builds.roles
-        for function in (on_event, is_complete):
-            function.add_environment("BUILDERS", self._builds.settings)
         self._builds.start_by(is_complete)
         if promotes_from is not None:
             allow_promotion(self, self.handler_role, promotes_from)
@@ -281,7 +279,7 @@ class TritonArtifactStore(Construct):
             timeout=timeout,
             memory_size=512,
             role=role,  # a function grants itself nothing here, and what a user grants it shall count
-            environment={"STORE_BUCKET": self.bucket.bucket_name},
+            environment={"STORE_BUCKET": self.bucket.bucket_name, "BUILDERS": self._builds.settings},
             log_group=log_group,
             logging_format=lambda_.LoggingFormat.JSON,
             application_log_level_v2=lambda_.ApplicationLogLevel.INFO,
