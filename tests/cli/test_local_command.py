@@ -172,8 +172,11 @@ def test_unusable_arguments_are_2(run: Any, daemon: type[FakeDaemon], arguments:
     assert message in outcome.said
 
 
+@pytest.mark.parametrize(
+    ("arguments", "out"), [([], ""), (["--detach"], "false\n")], ids=["for a person", "for a shell"]
+)
 def test_without_the_extra_the_sentence_says_how_to_install_it(
-    run: Any, daemon: type[FakeDaemon], monkeypatch: pytest.MonkeyPatch
+    run: Any, daemon: type[FakeDaemon], monkeypatch: pytest.MonkeyPatch, arguments: list[str], out: str
 ) -> None:
     installed = metadata.distribution
 
@@ -183,8 +186,8 @@ def test_without_the_extra_the_sentence_says_how_to_install_it(
         return installed(name)
 
     monkeypatch.setattr(metadata, "distribution", distribution)
-    outcome = run("local", "up")
-    assert (outcome.status, outcome.out, daemon.calls) == (1, "", [])
+    outcome = run("local", "up", *arguments)
+    assert (outcome.status, outcome.out, daemon.calls) == (1, out, [])
     assert outcome.err == (
         "error: `cdk-triton local` needs moto, nvidia-pytriton, which a plain installation leaves out: "
         "pip install 'cdk-triton[local]'\n"

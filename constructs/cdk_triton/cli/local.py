@@ -12,7 +12,7 @@ import os
 import re
 import shlex
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from importlib import metadata
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -59,22 +59,22 @@ def up(
     ] = False,
 ) -> None:
     """Start it and print the variables that lead the AWS SDKs and the cdk CLI to it, as lines for a shell."""
-    _require_extra()
-    from cdk_triton.local.daemon import Options
+    with _or_else_false() if detach else nullcontext():
+        _require_extra()
+        from cdk_triton.local.daemon import Options
 
-    options = Options(port, region, account, max_loaded_models, listen_on_all_interfaces)
-    daemon = _daemon(directory)
-    typer.echo("starting the local AWS ...", err=True)
-    if detach:
-        with _or_else_false():
+        options = Options(port, region, account, max_loaded_models, listen_on_all_interfaces)
+        daemon = _daemon(directory)
+        typer.echo("starting the local AWS ...", err=True)
+        if detach:
             _print_exports(daemon.start(options))
-        typer.echo("it runs in the background; stop it with: cdk-triton local down", err=True)
-    else:
-        daemon.run(
-            options,
-            ready=lambda status: _print_exports(status.environment),
-            log=lambda line: typer.echo(line, err=True),
-        )
+            typer.echo("it runs in the background; stop it with: cdk-triton local down", err=True)
+        else:
+            daemon.run(
+                options,
+                ready=lambda status: _print_exports(status.environment),
+                log=lambda line: typer.echo(line, err=True),
+            )
 
 
 @app.command()
