@@ -17,12 +17,12 @@ import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
-from weakref import WeakKeyDictionary
 
 from aws_cdk import aws_iam as iam
 from constructs import Construct
 
 from cdk_triton.hosting.acknowledgements import acknowledge_nist
+from cdk_triton.hosting.identity import identity
 from cdk_triton.hosting.stacks import root_stack, stack_of
 
 __all__ = ["Statement", "add_statements", "allow", "inline_policy", "managed_policy", "policy_name"]
@@ -63,11 +63,8 @@ class Statement(NamedTuple):
 
 
 def allow(role: iam.Role, *statements: Statement) -> None:
-    """Allow a role something, by its managed policy `Permissions`; when that is full, by `Permissions2` and so on.
-
-    Python knows a role that CDK made for somebody else's construct anew each time: such a one is allowed things once.
-    """
-    _POLICIES.setdefault(role, _Policies()).allow(role, statements)
+    """Allow a role something, by its managed policy `Permissions`; when that is full, by `Permissions2` and so on."""
+    _POLICIES.setdefault(identity(role), _Policies()).allow(role, statements)
 
 
 def managed_policy(
@@ -146,7 +143,8 @@ class _Policies:
             add_statements(self._last, statements)
 
 
-_POLICIES: WeakKeyDictionary[iam.Role, _Policies] = WeakKeyDictionary()
+_POLICIES: dict[str, _Policies] = {}
+"""By the identity of their role."""
 
 
 def _characters(statement: Statement) -> int:

@@ -2,35 +2,31 @@
 
 from __future__ import annotations
 
-from weakref import ReferenceType, WeakKeyDictionary, ref
-
 from aws_cdk import Stack
 from constructs import IConstruct
 
+from cdk_triton.hosting.identity import identity
 from cdk_triton.hosting.literals import has_token
 
 __all__ = ["are_deployed_together", "root_stack", "share_an_environment", "stack_of"]
 
-_STACKS: WeakKeyDictionary[IConstruct, ReferenceType[Stack]] = WeakKeyDictionary()
+_STACKS: dict[str, Stack] = {}
+"""By the identity of what is in them; a stack that Node made is always the same object."""
 
 
 def stack_of(construct: IConstruct) -> Stack:
-    """`Stack.of`, which is a call of jsii, made once for each construct: none ever gets into another stack.
-
-    The stack is not kept alive here: it may hold the construct, as a stack of the user's does, and would never go.
-    """
-    known = _STACKS.get(construct)
-    stack = None if known is None else known()
-    if stack is None:
+    """`Stack.of`, which is a call of jsii, made once for each construct: none ever gets into another stack."""
+    known = identity(construct)
+    if known not in _STACKS:
         stack = Stack.of(construct)
-        _STACKS[construct] = ref(stack)
-    return stack
+        _STACKS[known] = _STACKS.setdefault(identity(stack), stack)
+    return _STACKS[known]
 
 
 def root_stack(stack: Stack) -> Stack:
     """The stack that a stack is deployed with: nested ones get what changes as parameters."""
     while (parent := stack.nested_stack_parent) is not None:
-        stack = parent
+        stack = stack_of(parent)
     return stack
 
 

@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from weakref import WeakKeyDictionary
 
 from constructs import Construct, IConstruct
 
 from cdk_triton.errors import ConfigurationError
+from cdk_triton.hosting.identity import identity
 from cdk_triton.hosting.literals import has_token
 from cdk_triton.hosting.stacks import share_an_environment, stack_of
 
 __all__ = ["AccountNames"]
 
-_TAKEN: WeakKeyDictionary[IConstruct, dict[str, list[IConstruct]]] = WeakKeyDictionary()
-"""Of each app, by name: the endpoints that have it."""
+_TAKEN: dict[str, dict[str, list[IConstruct]]] = {}
+"""By the identity of the app, and by name: the endpoints that have it."""
 
 
 class AccountNames:
@@ -49,7 +49,7 @@ class AccountNames:
         """
         if not self._names:
             return
-        here, taken = stack_of(scope), _TAKEN.get(scope.node.root, {})
+        here, taken = stack_of(scope), _TAKEN.get(identity(scope.node.root), {})
         for key, (what, mend) in self._names.items():
             for other in taken.get(key, ()):
                 if share_an_environment(here, stack_of(other)) and _is_in_its_tree(other):
@@ -59,7 +59,7 @@ class AccountNames:
         """Note that an endpoint has the names."""
         if not self._names:
             return
-        taken = _TAKEN.setdefault(endpoint.node.root, {})
+        taken = _TAKEN.setdefault(identity(endpoint.node.root), {})
         for key in self._names:
             taken.setdefault(key, []).append(endpoint)
 

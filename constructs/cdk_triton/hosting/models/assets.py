@@ -14,7 +14,6 @@ from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path, PurePosixPath
 from typing import NamedTuple
-from weakref import WeakKeyDictionary
 
 from aws_cdk import (
     Annotations,
@@ -24,7 +23,7 @@ from aws_cdk import (
     Stack,
     Stage,
 )
-from constructs import Construct, IConstruct
+from constructs import Construct
 
 from cdk_triton.artifacts import artifact_key, sources_key
 from cdk_triton.artifacts.contents import archive_files
@@ -32,6 +31,7 @@ from cdk_triton.artifacts.keys import file_keys
 from cdk_triton.artifacts.program import write_program
 from cdk_triton.artifacts.reading import file_state, read_blocks
 from cdk_triton.errors import ArchiveError, ConfigurationError
+from cdk_triton.hosting.identity import identity
 from cdk_triton.hosting.literals import has_token
 from cdk_triton.hosting.stacks import stack_of
 from cdk_triton.hosting.structs import StructReference, returned_struct
@@ -79,7 +79,7 @@ class CloudAssembly:
         self._stage = stage
         self._synthesizer = _synthesizer(stack)
         app = stage.node.root
-        self._archives = _ARCHIVES.setdefault(app, _Archives())
+        self._archives = _ARCHIVES.setdefault(identity(app), _Archives())
         self._is_in_pipeline = stage is not app
         # A nested Stage has a directory of its own, but assets lie in the app's.
         self._assets = Path(stage.asset_outdir)
@@ -287,8 +287,8 @@ class _Archives:
         self.is_told = False
 
 
-_ARCHIVES: WeakKeyDictionary[IConstruct, _Archives] = WeakKeyDictionary()
-"""Of each app."""
+_ARCHIVES: dict[str, _Archives] = {}
+"""By the identity of their app."""
 
 
 def _synthesizer(stack: Stack) -> IStackSynthesizer:
@@ -299,14 +299,15 @@ def _synthesizer(stack: Stack) -> IStackSynthesizer:
     Stack first"), and Node warns of it. A nested stack has a synthesizer of its own, which hands everything on to the
     bound one. It leaves the tree at once.
     """
-    if stack not in _SYNTHESIZERS:
+    if identity(stack) not in _SYNTHESIZERS:
         nested = NestedStack(stack, _PASSING)
-        _SYNTHESIZERS[stack] = nested.synthesizer
+        _SYNTHESIZERS[identity(stack)] = nested.synthesizer
         for name in (_PASSING, f"{_PASSING}.NestedStack"):
             stack.node.try_remove_child(name)
-    return _SYNTHESIZERS[stack]
+    return _SYNTHESIZERS[identity(stack)]
 
 
 _PASSING = "$cdk-triton synthesizer$"  # an id that nobody gives to a construct, for the user's own would collide
 
-_SYNTHESIZERS: WeakKeyDictionary[Stack, IStackSynthesizer] = WeakKeyDictionary()
+_SYNTHESIZERS: dict[str, IStackSynthesizer] = {}
+"""By the identity of the stack that each hands on to."""
