@@ -286,3 +286,25 @@ def test_what_has_been_remembered_for_half_a_year_is_forgotten(codes: Callable[.
     codes()
     assert not old.exists()
     assert young.exists()
+
+
+@pytest.mark.parametrize(
+    ("name", "region", "options"),
+    [
+        ("Bad Name!", "eu-west-1", {}),
+        ("text", "xx-nowhere-1", {}),
+        ("text", "eu-west-1", {"recipes": [TensorRTPlan("network", onnx="network.onnx")], "uncompressed": True}),
+    ],
+    ids=["name", "region", "uncompressed"],
+)
+def test_no_weights_are_read_for_what_is_refused_anyway(
+    name: str, region: str, options: dict[str, Any], world: World
+) -> None:
+    root = world.repository(name).root
+    repository = ModelRepository.from_directory(root, recipes=options.pop("recipes", ()))
+    environment = cdk.Environment(account="111122223333", region=region)
+    stack = cdk.Stack(world.app(), "Stack", env=environment)
+
+    with opened(root / "network" / "1") as files, pytest.raises(ConfigurationError):
+        TritonModel(stack, "Model", repository=repository, platform=world.platform, **options)
+    assert files == []

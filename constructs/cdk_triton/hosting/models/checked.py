@@ -6,10 +6,23 @@ from typing import NamedTuple
 
 from cdk_triton.artifacts import artifact_key, source_key
 from cdk_triton.hosting.models.remembered import remembered
+from cdk_triton.hosting.store import layout
 from cdk_triton.sagemaker import ServingPlatform
 from cdk_triton.triton import ContainerEnvironment, Finding, Mode, ModelRepository, Severity
 
-__all__ = ["Checked", "check"]
+__all__ = ["Checked", "Keys", "check"]
+
+
+class Keys(NamedTuple):
+    """What names an artifact of a repository without recipes.
+
+    Attributes:
+        source: SHA-256 over the repository, whatever serves it.
+        artifact: SHA-256 over everything that determines what is delivered.
+    """
+
+    source: str
+    artifact: str
 
 
 class Checked(NamedTuple):
@@ -19,13 +32,13 @@ class Checked(NamedTuple):
         findings: what `ModelRepository.check` found.
         backends: the backends of its models.
         entry_model: the name of the model that callers talk to; None where the repository leaves it open.
-        keys: its source key and its artifact key; None where it has recipes, whose artifact another key names.
+        keys: None where it has recipes, whose artifact another key names.
     """
 
     findings: tuple[Finding, ...]
     backends: frozenset[str]
     entry_model: str | None
-    keys: tuple[str, str] | None
+    keys: Keys | None
 
 
 def check(
@@ -47,8 +60,9 @@ def check(
 
     Raises:
         ArchiveError: a file cannot be read or is written to at this moment.
-        ConfigurationError: a path contains a CDK token.
+        ConfigurationError: a path contains a CDK token, or the directory's name cannot be part of an object key.
     """
+    layout.check_name(repository.name, "the repository's directory")  # before gigabytes are hashed
     single = mode == "single"
 
     def answer() -> dict[str, object]:
@@ -71,5 +85,5 @@ def check(
 
     found = remembered([repository], ["checks", mode, platform, environment, uncompressed], answer)
     findings = tuple(Finding(**{**row, "severity": Severity(row["severity"])}) for row in found["findings"])
-    keys = found["keys"] and tuple(found["keys"])
+    keys = None if found["keys"] is None else Keys(*found["keys"])
     return Checked(findings, frozenset(found["backends"]), found["entry_model"], keys)

@@ -22,13 +22,14 @@ from cdk_triton.hosting.builds.building import builder_document, warn_about_dura
 from cdk_triton.hosting.builds.grants import GRANT_IDS
 from cdk_triton.hosting.images import ContainerImage
 from cdk_triton.hosting.models.assets import CloudAssembly, written_to
+from cdk_triton.hosting.models.checked import Keys
 from cdk_triton.hosting.replacing import replace_with
 from cdk_triton.hosting.store import layout
 from cdk_triton.hosting.store.store import ITritonArtifactStore
 from cdk_triton.sagemaker import ServingPlatform
 from cdk_triton.triton import ModelRepository
 
-__all__ = ["Artifact", "deliver", "prepare", "prepare_files"]
+__all__ = ["Artifact", "deliver", "prepare", "prepare_files", "refuse_archives"]
 
 PLAN_SCHEMA, BUILD_PLAN_SCHEMA, PROMOTION_PLAN_SCHEMA, FILES_PLAN_SCHEMA = 1, 2, 3, 4
 """Of a plan that only commits, of one that also builds, of one that promotes, and of one whose files are served as they
@@ -77,27 +78,26 @@ def prepare(
     repository: ModelRepository,
     platform: ServingPlatform,
     ensemble: Mapping[str, object] | None,
-    keys: tuple[str, str] | None,
+    keys: Keys | None,
     *,
     pack: bool,
     store: ITritonArtifactStore,
 ) -> Artifact:
-    """Key a repository and, unless it is promoted, pack it, or what it is built from, into the cloud assembly.
+    """Pack a repository, or what it is built from, into the cloud assembly, unless it is promoted.
 
     Args:
         assembly: where the assets go.
         repository: the repository.
         platform: what serves it.
         ensemble: what is built of it, as plans say it; None where nothing is.
-        keys: its source key and its artifact key; None where it has recipes.
+        keys: the repository's; None where it has recipes.
         pack: False where the synthesis is known to fail: then nothing is packed and nothing built.
         store: where it goes.
 
     Raises:
-        ConfigurationError: the directory's name cannot be part of an object key.
         ArchiveError: a file cannot be read or is written to at this moment, or the archive cannot be written.
     """
-    name = layout.check_name(repository.name, "the repository's directory")
+    name = repository.name
     if not pack:
         repository = without_promises(repository)  # it was said already that nobody keeps them
     if store.promotes_from is not None and ensemble is not None:
@@ -116,32 +116,13 @@ def prepare(
     return Artifact(repository, name, key, source_key(repository), platform.label, None, build)
 
 
-def prepare_files(
-    assembly: CloudAssembly,
-    repository: ModelRepository,
-    platform: ServingPlatform,
-    keys: tuple[str, str] | None,
-    *,
-    pack: bool,
-    store: ITritonArtifactStore,
-) -> Artifact:
-    """Key a repository whose files are served as they are, and copy them into the cloud assembly.
-
-    Args:
-        assembly: where the assets go.
-        repository: the repository.
-        platform: what serves it.
-        keys: its source key and its artifact key as of such files; None where it has recipes.
-        pack: False where the synthesis is known to fail: then nothing is copied.
-        store: where it goes.
+def refuse_archives(repository: ModelRepository, store: ITritonArtifactStore) -> None:
+    """Refuse to serve files as they are where there would be archives only.
 
     Raises:
-        ConfigurationError: it has recipes, the store takes archives from another one, or a name cannot be part of an
-            object key.
-        ArchiveError: a file cannot be read or is written to at this moment, or cannot be copied.
+        ConfigurationError: the repository has recipes, or the store takes archives from another one.
     """
-    name = layout.check_name(repository.name, "the repository's directory")
-    if keys is None:
+    if repository.recipes:
         raise ConfigurationError(
             f"{repository.root} has recipes, and uncompressed=True serves files as they are: builds write archives. "
             "Leave uncompressed out, or put what the recipes produce into the repository"
@@ -151,15 +132,32 @@ def prepare_files(
             f"{repository.root} shall be served uncompressed, and its store takes archives from another one: leave "
             "uncompressed out, or give the model a store that promotes from none"
         )
-    source, key = keys
-    prefix = layout.files_prefix(name, key)
+
+
+def prepare_files(
+    assembly: CloudAssembly, repository: ModelRepository, platform: ServingPlatform, keys: Keys, *, pack: bool
+) -> Artifact:
+    """Copy a repository, whose files are served as they are, into the cloud assembly.
+
+    Args:
+        assembly: where the assets go.
+        repository: the repository.
+        platform: what serves it.
+        keys: the repository's, as of such files.
+        pack: False where the synthesis is known to fail: then nothing is copied.
+
+    Raises:
+        ConfigurationError: a name cannot be part of an object key.
+        ArchiveError: a file cannot be read or is written to at this moment, or cannot be copied.
+    """
+    prefix = layout.files_prefix(repository.name, keys.artifact)
     files = assembly.add_files(repository, pack=pack)
     if longest := [file["path"] for file in files if len(f"{prefix}{file['path']}".encode()) > MAX_KEY_BYTES]:
         raise ConfigurationError(
             f"{longest[0]!r} of {repository.root} makes an object key of more than {MAX_KEY_BYTES} bytes, which S3 "
             "refuses: shorten the path, or leave uncompressed out"
         )
-    return Artifact(repository, name, key, source, platform.label, None, files=files)
+    return Artifact(repository, repository.name, keys.artifact, keys.source, platform.label, None, files=files)
 
 
 def deliver(

@@ -19,7 +19,7 @@ from cdk_triton.hosting.findings import report
 from cdk_triton.hosting.images import container_image
 from cdk_triton.hosting.models.assets import CloudAssembly
 from cdk_triton.hosting.models.checked import check
-from cdk_triton.hosting.models.delivery import Artifact, deliver, prepare, prepare_files
+from cdk_triton.hosting.models.delivery import Artifact, deliver, prepare, prepare_files, refuse_archives
 from cdk_triton.hosting.models.execution_role import execution_role, grant_execution
 from cdk_triton.hosting.models.sagemaker_model import sagemaker_model
 from cdk_triton.hosting.models.secrets import refuse_secrets
@@ -131,6 +131,12 @@ class TritonModel(Resource):
         self.repository = repository
         self.platform = platform
         self._place = model_network(self, vpc, vpc_subnets, security_groups)
+        image = container_image(self, platform)
+        assembly = CloudAssembly(self)
+        home = store_of(self, store)
+        if uncompressed:
+            refuse_archives(repository, home)
+        # Weights are read from here on.
         settings = ContainerEnvironment() if environment is None else environment
         checked = check(repository, "single", platform, settings, uncompressed=uncompressed)
         sound = report(self, checked.findings, what=str(repository.root))
@@ -139,12 +145,10 @@ class TritonModel(Resource):
         variables = settings.variables(multi_model=False, default_model=checked.entry_model)
         refuse_secrets(self, variables)
 
-        image = container_image(self, platform)
-        assembly = CloudAssembly(self)
-        home = store_of(self, store)
         pack = sound and recipes.sound
         if uncompressed:
-            artifact = prepare_files(assembly, repository, platform, checked.keys, pack=pack, store=home)
+            assert checked.keys is not None  # noqa: S101 - recipes were refused
+            artifact = prepare_files(assembly, repository, platform, checked.keys, pack=pack)
         else:
             ensemble = recipes.ensemble
             artifact = prepare(assembly, repository, platform, ensemble, checked.keys, pack=pack, store=home)

@@ -109,7 +109,10 @@ class TritonMultiModel(Resource):
         settings = ContainerEnvironment() if environment is None else environment
         variables = settings.variables(multi_model=True)
         refuse_secrets(self, variables)
-        # Every repository is checked before any is packed.
+        image = container_image(self, platform)
+        assembly = CloudAssembly(self)
+        home = store_of(self, store)
+        # Weights are read from here on. Every repository is checked before any is packed.
         sound, built, backends, keys = True, {}, {}, {}
         for name, repository in ensembles.items():
             what = f"{name} ({repository.root})"
@@ -122,9 +125,6 @@ class TritonMultiModel(Resource):
         warn_about_host(self, platform)
         warn_about_fleet(self, settings, backends)
 
-        image = container_image(self, platform)
-        assembly = CloudAssembly(self)
-        home = store_of(self, store)
         artifacts = {
             name: prepare(assembly, repository, platform, built[name], keys[name], pack=sound, store=home)
             for name, repository in ensembles.items()

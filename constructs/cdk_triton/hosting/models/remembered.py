@@ -113,12 +113,12 @@ def _remember(memory: Path, answer: Any) -> None:
         with NamedTemporaryFile("w", dir=memory.parent, delete=False, encoding="utf-8") as file:
             json.dump(answer, file)
         Path(file.name).replace(memory)
-        _forget(memory.parent)
+        _forget(memory.parents[1])
 
 
 @cache  # there may be many, and a thousand ensembles are remembered at a time
-def _forget(memories: Path) -> None:
-    """Forget what has been kept for half a year."""
-    for old in memories.iterdir():
+def _forget(directory: Path) -> None:
+    """Forget what has been kept for half a year, also what earlier versions kept elsewhere."""
+    for old in directory.glob("checks-*/*"):
         if time.time() - old.stat().st_mtime > _FORGOTTEN_SECONDS:
             old.unlink()
