@@ -6,7 +6,7 @@ resource that keeps its id would be narrowed before, and old instances, or those
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 import aws_cdk as cdk
@@ -54,12 +54,12 @@ def mine(stack: cdk.Stack) -> Options:
     return {"role": iam.Role(stack, "Mine", assumed_by=iam.ServicePrincipal("sagemaker.amazonaws.com"))}
 
 
-def within(stack: cdk.Stack, *subnets: str) -> Options:
+def within(stack: cdk.Stack, *subnets: str, groups: Sequence[str] = ("sg-a",)) -> Options:
     zones = [f"eu-west-1{letter}" for letter in "ab"]
     attributes = {"vpc_id": "vpc-a", "availability_zones": zones, "private_subnet_ids": list(subnets)}
-    group = ec2.SecurityGroup.from_security_group_id(stack, "Group", "sg-a")
     vpc = ec2.Vpc.from_vpc_attributes(stack, "Vpc", **attributes)  # type: ignore[arg-type]  # of several types
-    return {"vpc": vpc, "security_groups": [group]}
+    security_groups = [ec2.SecurityGroup.from_security_group_id(stack, group, group) for group in groups]
+    return {"vpc": vpc, "security_groups": security_groups}
 
 
 @pytest.fixture(name="deployed")
@@ -144,8 +144,12 @@ def test_what_would_be_narrowed_is_replaced(
             lambda world, _: {"ensembles": {"text": world.repository()}},
             lambda world, _: {"ensembles": {"text": world.repository(), "added": world.repository("added")}},
         ),
+        (
+            lambda _, stack: within(stack, "subnet-a", "subnet-b", groups=("sg-a", "sg-b")),
+            lambda _, stack: within(stack, "subnet-a", "subnet-b", groups=("sg-b", "sg-a")),
+        ),
     ],
-    ids=["other content", "other GPU", "added ensemble"],
+    ids=["other content", "other GPU", "added ensemble", "groups in another order"],
 )
 def test_what_is_not_narrowed_stays(
     before: Change, after: Change, deployed: Callable[[Change], dict[str, str]]

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
+from types import MappingProxyType
 from typing import Literal, NamedTuple, Protocol
 
 from aws_cdk import Duration
@@ -58,7 +59,7 @@ class BuildService(NamedTuple):
     settings: Mapping[str, object]
     role: iam.Role
     handler_statements: Sequence[Statement]
-    handler_reasons: Mapping[str, str] = {}
+    handler_reasons: Mapping[str, str] = MappingProxyType({})
     place: Network | None = None
 
 
@@ -79,14 +80,8 @@ class Builder(Protocol):
     def machine(self, platform: ServingPlatform) -> dict[str, object]:
         """`instance_type` and `volume_gb` of a job, None where the service has no such choice."""
 
-    def provide(self, scope: Construct, bucket: s3.IBucket, handler: iam.Role) -> BuildService:
-        """Make what its jobs need below `scope`, and say what the role of the store's handler needs to run them.
-
-        Args:
-            scope: where to make it.
-            bucket: the store's.
-            handler: the role of the store's handler; depends on what has to be there before a job begins.
-        """
+    def provide(self, scope: Construct, bucket: s3.IBucket) -> BuildService:
+        """Make what its jobs need below `scope`, in a store with this bucket."""
 
 
 def minutes(value: Duration, what: str, *, least: int = MIN_TIMEOUT_MINUTES, most: int = MAX_TIMEOUT_MINUTES) -> int:

@@ -134,7 +134,7 @@ class CodeBuildGpuBuilder(Builder):
         """The project says on which machine it builds."""
         return {"instance_type": None, "volume_gb": None}
 
-    def provide(self, scope: Construct, bucket: s3.IBucket, handler: iam.Role) -> BuildService:
+    def provide(self, scope: Construct, bucket: s3.IBucket) -> BuildService:
         """Make the project `Project`, its `Role` and its log group `Logs`."""
         key = bucket.encryption_key
         log_group = logs.LogGroup(
@@ -158,7 +158,9 @@ class CodeBuildGpuBuilder(Builder):
             allow_network(
                 role, place, permission=["ec2:CreateNetworkInterfacePermission"], authorized="codebuild.amazonaws.com"
             )
-        project = self._project(scope, role, log_group, place, self.encryption_key or key)
+        project = self._project(
+            scope, role, log_group, place, key if self.encryption_key is None else self.encryption_key
+        )
         handler_statements += [
             Statement(
                 actions=["codebuild:BatchGetBuilds", "codebuild:ListBuildsForProject", "codebuild:StartBuild"],

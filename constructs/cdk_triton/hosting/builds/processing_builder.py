@@ -101,7 +101,7 @@ class SageMakerProcessingBuilder(Builder):
         name = self.instance_type or (offered.name if offered else None)
         return {"instance_type": name, "volume_gb": int(self.volume.to_gibibytes(rounding=SizeRoundingBehavior.FLOOR))}
 
-    def provide(self, scope: Construct, bucket: s3.IBucket, handler: iam.Role) -> BuildService:
+    def provide(self, scope: Construct, bucket: s3.IBucket) -> BuildService:
         """Make the `Role` of the jobs, which are named `cdk-triton-…`."""
         group, streams = _log_group(scope, "*"), _log_group(scope, f"log-stream:{JOB_PATTERN}")
         staging, reasons = use_of_staging(bucket, read=["s3:GetObject"])
@@ -112,7 +112,6 @@ class SageMakerProcessingBuilder(Builder):
         if place is not None:
             permission = ["ec2:CreateNetworkInterfacePermission", "ec2:DeleteNetworkInterfacePermission"]
             allow_network(role, place, permission=permission)
-        handler.node.add_dependency(role)  # nobody starts a job before its role may do all that it needs
         settings = {
             "role": role.role_arn,
             "subnets": [] if place is None else list(place.subnets),

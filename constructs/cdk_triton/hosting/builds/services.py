@@ -54,16 +54,15 @@ class BuildServices:
         self._store, self._handler = store, handler
         self._choice = BuilderChoice(store, builders)
         self._services: dict[str, BuildService] = {
-            builder.kind: builder.provide(Construct(store, BUILDER_IDS[builder.kind]), bucket, handler)
+            builder.kind: builder.provide(Construct(store, BUILDER_IDS[builder.kind]), bucket)
             for builder in self._choice.builders
         }
         self._granted: set[str] = set()
-        staging, reasons = _staging_by_handler(bucket)
         made = self._services.values()
+        handler.node.add_dependency(*self.roles.values())  # no job starts before its role may do all that it needs
+        staging, reasons = _staging_by_handler(bucket)
         self.handler_statements = [*(each for service in made for each in service.handler_statements), staging]
-        self.handler_reasons = reasons
-        for service in made:
-            self.handler_reasons |= service.handler_reasons
+        self.handler_reasons = reasons | {arn: why for each in made for arn, why in each.handler_reasons.items()}
 
     @property
     def settings(self) -> str:

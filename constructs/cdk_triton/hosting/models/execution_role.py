@@ -109,7 +109,7 @@ def grant_execution(
         statements.append(Statement(actions=["kms:Decrypt"], resources=[bucket.encryption_key.key_arn]))
     archives = objects_as_imported(scope, bucket, objects)
     policy = _policy(role, scope, statements)
-    replace_with(policy, [[statement.json for statement in statements], archives, *_repositories(image)])
+    replace_with(policy, [policy.document, archives, *_repositories(image)])
     reasons = {
         archives: "By prefix: while an endpoint is updated or rolled back, instances still start from the previous "
         "archives.",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Protocol
 
@@ -166,8 +166,14 @@ class TritonArtifactStore(Construct):
         self.handler_role = lambda_role(self, "IsCompleteRole")
         on_event_role = lambda_role(self, "OnEventRole")
         self._builds = BuildServices(self, builders if promotes_from is None else (), self.bucket, self.handler_role)
-        on_event = self._handler("OnEvent", "artifacts.on_event", code, Duration.seconds(30), log_group, on_event_role)
-        is_complete = self._handler("IsComplete", "artifacts.is_complete", code, SLICE, log_group, self.handler_role)
+        variables = {"STORE_BUCKET": self.bucket.bucket_name, "BUILDERS": self._builds.settings}
+        promotion = {} if promotes_from is None else {"PROMOTES_FROM": promotes_from.bucket.bucket_name}
+        on_event = self._handler(
+            "OnEvent", "artifacts.on_event", code, variables, Duration.seconds(30), log_group, on_event_role
+        )
+        is_complete = self._handler(
+            "IsComplete", "artifacts.is_complete", code, variables | promotion, SLICE, log_group, self.handler_role
+        )
         logging = log_writing(log_group)
         copying, reasons = self._copying(f"{directory}{ASSET_PREFIX}")
         allow(on_event_role, logging)
@@ -177,7 +183,6 @@ class TritonArtifactStore(Construct):
         self._builds.start_by(is_complete)
         if promotes_from is not None:
             allow_promotion(self, self.handler_role, promotes_from)
-            is_complete.add_environment("PROMOTES_FROM", promotes_from.bucket.bucket_name)
         self.service_token = provider(self, on_event, is_complete, log_group).service_token
         if exports is not None:
             export_store(
@@ -266,6 +271,7 @@ class TritonArtifactStore(Construct):
         id: str,  # noqa: A002
         handler: str,
         code: lambda_.Code,
+        environment: Mapping[str, str],
         timeout: Duration,
         log_group: logs.ILogGroup,
         role: iam.Role,
@@ -279,7 +285,7 @@ class TritonArtifactStore(Construct):
             timeout=timeout,
             memory_size=512,
             role=role,  # a function grants itself nothing here, and what a user grants it shall count
-            environment={"STORE_BUCKET": self.bucket.bucket_name, "BUILDERS": self._builds.settings},
+            environment=environment,
             log_group=log_group,
             logging_format=lambda_.LoggingFormat.JSON,
             application_log_level_v2=lambda_.ApplicationLogLevel.INFO,
