@@ -89,10 +89,12 @@ def _value(module: str, hint: Any, value: Any) -> str:
 
 
 def _plain(value: Any) -> str:
-    """A value that no type of jsii describes: JSON, in which resources refer to each other by their attributes."""
+    """What a token stands for, or what no type of jsii describes: resources refer to each other by attributes."""
     match value:
         case {"Ref": "AWS::Partition"}:
             return "partition"
+        case {"Ref": str(name)} if name.startswith("AWS::"):
+            return f"cdk.Fn.ref({name!r})"
         case {"Ref": str(name)}:
             return f"{name}.ref"
         case {"Fn::GetAtt": [name, attribute]}:

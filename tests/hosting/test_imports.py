@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from pathlib import Path
+from time import sleep
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    import pytest
     from tests.hosting.conftest import World
 
 APP = """
@@ -25,16 +28,35 @@ OF_OTHERS = {
     "aws_cdk.aws_scheduler",
     "cdk_triton.artifacts.recipes.conda",
     "cdk_triton.artifacts.recipes.tensorrt",
+    "cdk_triton.hosting.endpoints.deployment",
     "cdk_triton.hosting.endpoints.rollback_notice",
+    "cdk_triton.hosting.endpoints.update_warnings",
     "cdk_triton.hosting.models.multi_model",
     "cdk_triton.hosting.monitoring.alarms",
+    "cdk_triton.hosting.monitoring.metrics_config",
     "cdk_triton.hosting.scaling.instance_count",
 }
+OF_CHECKS = {"google.protobuf", "sqlite3", "cdk_triton.triton.checks.engine"}
+"""Of what parses configurations, checks them and hashes files."""
+
+
+def imported(world: World, repository: Path) -> set[str]:
+    command = [sys.executable, "-c", APP, str(world.directory / "out"), str(repository)]
+    return set(subprocess.run(command, capture_output=True, text=True, check=True).stdout.split())
 
 
 def test_a_plain_endpoint_imports_neither_alarms_nor_scaling_nor_recipes(world: World) -> None:
-    command = [sys.executable, "-c", APP, str(world.directory / "out"), str(world.repository("text").root)]
-    modules = subprocess.run(command, capture_output=True, text=True, check=True).stdout.split()
+    modules = imported(world, world.repository("text").root)
 
     assert "cdk_triton.hosting.endpoints.endpoint" in modules
-    assert not OF_OTHERS & set(modules)
+    assert not OF_OTHERS & modules
+
+
+def test_nothing_is_imported_for_checks_that_are_remembered(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(world.directory / "cache"))
+    monkeypatch.delenv("CDK_TRITON_NO_CACHE", raising=False)
+    root = world.repository("text").root
+    sleep(2.1)  # files that were just written are not trusted
+
+    assert imported(world, root) >= OF_CHECKS
+    assert not OF_CHECKS & imported(world, root)

@@ -125,14 +125,28 @@ def test_a_synthesizer_of_the_users_own_gets_the_assets(world: World, capfd: pyt
     assert "jsii" not in capfd.readouterr().err
 
 
-def test_a_synthesizer_may_be_written_in_python(world: World) -> None:
-    class Synthesizer(cdk.DefaultStackSynthesizer):
-        def add_file_asset(self, *called_with: Any, **_: Any) -> cdk.FileAssetLocation:
-            (asset,) = called_with  # by jsii, which makes no keywords of it
-            name = f"apps/{asset.source_hash}{Path(asset.file_name).suffix}"
-            return cdk.FileAssetLocation(bucket_name="own", object_key=name, http_url="", s3_object_url="")
+def own_place(source_hash: str, file_name: str | None) -> cdk.FileAssetLocation:
+    name = f"apps/{source_hash}{Path(file_name or '').suffix}"
+    return cdk.FileAssetLocation(bucket_name="own", object_key=name, http_url="", s3_object_url="")
 
-    stack = cdk.Stack(world.app(), "Stack", synthesizer=Synthesizer())
+
+class OfKeywords(cdk.DefaultStackSynthesizer):
+    """As the types of CDK have it."""
+
+    def add_file_asset(self, *, source_hash: str, file_name: str | None = None, **_: Any) -> cdk.FileAssetLocation:
+        return own_place(source_hash, file_name)
+
+
+class OfStruct(cdk.DefaultStackSynthesizer):
+    """As jsii calls it, too."""
+
+    def add_file_asset(self, asset: cdk.FileAssetSource) -> cdk.FileAssetLocation:  # type: ignore[override]
+        return own_place(asset.source_hash, asset.file_name)
+
+
+@pytest.mark.parametrize("synthesizer", [OfKeywords, OfStruct])
+def test_a_synthesizer_may_be_written_in_python(world: World, synthesizer: type[cdk.DefaultStackSynthesizer]) -> None:
+    stack = cdk.Stack(world.app(), "Stack", synthesizer=synthesizer())
     TritonModel(stack, "Model", repository=world.repository(), platform=world.platform)
 
     delivered = world.only(stack, "Custom::TritonArtifacts")["Properties"]

@@ -105,7 +105,7 @@ class DeploymentPolicy(ABC):
     """Of the instances that take requests first."""
 
     is_for_one_variant: ClassVar[bool] = False
-    """Whether SageMaker offers it to endpoints with one variant only ("Exclusions")."""
+    """For `TritonEndpoint`: whether SageMaker offers it to endpoints with one variant only ("Exclusions")."""
 
     def __post_init__(self) -> None:
         """Refuse what UpdateEndpoint would refuse."""
@@ -115,7 +115,7 @@ class DeploymentPolicy(ABC):
         self._check_seconds("maximum_time", self.maximum_time, MIN_UPDATE_SECONDS, MAX_UPDATE_SECONDS)
 
     def check_alarms(self, alarms: Sequence[cloudwatch.IAlarm]) -> None:
-        """Refuse alarms that nobody would watch, and more of them than SageMaker takes (AlarmList).
+        """For `TritonEndpoint`: refuse alarms that nobody would watch, or more than SageMaker takes (AlarmList).
 
         Raises:
             ConfigurationError: there are such.
