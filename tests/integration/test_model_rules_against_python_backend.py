@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import threading
 from collections.abc import Mapping
@@ -12,7 +13,7 @@ import pytest
 from cdk_triton.local import process
 from cdk_triton.local.triton.server_files import ServerFiles, arrange_server_files
 from cdk_triton.triton import Finding, serve_arguments
-from judging.composed import IN, OUT, Files, python, write
+from judging.composed import IN, MODEL_PY, OUT, Files, ensemble, python, step, write
 
 ZEROS = 'inputs { key: "IN" value { data_type: TYPE_FP32 dims: 4 zero_data: true } }'
 
@@ -28,7 +29,7 @@ def python_server(tmp_path_factory: pytest.TempPathFactory) -> ServerFiles:
 
 
 def how_it_ends(server: ServerFiles, repository: Path) -> tuple[int, str]:
-    """The exit status and the output of a server that cannot load `model`: it does not stay."""
+    """The exit status and the output, without paths, of a server that cannot load `model`: it does not stay."""
     variables = {"SAGEMAKER_TRITON_DEFAULT_MODEL_NAME": "model", "SAGEMAKER_TRITON_LOG_VERBOSE": "false"}
     arguments = [
         argument.replace("/opt/ml/model", str(repository))
@@ -45,7 +46,8 @@ def how_it_ends(server: ServerFiles, repository: Path) -> tuple[int, str]:
     watchdog = threading.Timer(60, child.kill)
     watchdog.start()
     try:
-        return child.wait(), child.stdout.read().decode(errors="replace")
+        said = child.stdout.read().decode(errors="replace")
+        return child.wait(), re.sub(rf"{re.escape(str(repository))}/*(::)?", "", said)
     finally:
         watchdog.cancel()
         child.stdout.close()
@@ -62,6 +64,11 @@ OF_THE_PYTHON_BACKEND: Mapping[str, tuple[str, Files, str]] = {
         python('parameters { key: "FORCE_CPU_ONLY_INPUT_TENSORS" value { string_value: "1" } }'),
         "Incorrect value for FORCE_CPU_ONLY_INPUT_TENSORS: 1",
     ),
+    "inputs of a model without a configuration": (
+        "CT332",
+        {**ensemble(steps=step({"IN": "IN"}, {"OUT": "OUT"}, "bare"), name="model"), "bare/1/model.py": MODEL_PY},
+        "in ensemble model, ensemble tensor IN is mapping to non-existing input IN in model bare",
+    ),
 }
 
 
@@ -69,9 +76,8 @@ OF_THE_PYTHON_BACKEND: Mapping[str, tuple[str, Files, str]] = {
 def test_the_python_backend_refuses_what_the_null_backend_does_not(
     tmp_path: Path, python_server: ServerFiles, code: str, files: Files, words: str
 ) -> None:
-    (finding,) = errors_of(tmp_path / "repository", files)
-    assert finding.code == code
-    assert words in finding.message
+    findings = errors_of(tmp_path / "repository", files)
+    assert [words in finding.message for finding in findings if finding.code == code] == [True]
     for _ in range(10):  # Triton 24.10 sometimes ends before its log is written
         status, said = how_it_ends(python_server, tmp_path / "repository")
         assert status != 0

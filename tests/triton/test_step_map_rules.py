@@ -85,6 +85,25 @@ def said_of(repository: ModelRepository) -> list[str]:
             id="CT332 the only one",
         ),
         pytest.param(
+            SOUND | {"model/1/model.py": MODEL_PY},
+            [
+                'pipeline/config.pbtxt ensemble_scheduling.step[0].input_map["IN"]: error CT332: step 0 maps '
+                "'IN', and 'model' has no inputs; the server would not load 'pipeline': in ensemble pipeline, "
+                "ensemble tensor IN is mapping to non-existing input IN in model model; write the inputs of 'model' "
+                "into model/config.pbtxt",
+                'pipeline/config.pbtxt ensemble_scheduling.step[0].output_map["OUT"]: error CT334: step 0 maps '
+                "'OUT', and 'model' has no outputs; the server would not load 'pipeline': in ensemble pipeline, "
+                "ensemble tensor OUT is mapped from non-existing output OUT in model model; write the outputs of "
+                "'model' into model/config.pbtxt",
+            ],
+            id="CT332 and CT334 without a configuration",
+        ),
+        pytest.param(
+            SOUND | {"model/1/model.py": COMPLETED_PY},
+            [],
+            id="completed without a configuration",
+        ),
+        pytest.param(
             pipeline({"IN": "IN", "LANGUAGE": "IN"}, {"OUT": "OUT"}) | python(),
             [
                 'pipeline/config.pbtxt ensemble_scheduling.step[0].input_map["LANGUAGE"]: error CT332: step 0 '

@@ -8,7 +8,21 @@ from pathlib import Path
 from cdk_triton.triton import Finding, ModelRepository
 from judging.server import Judge, Verdict
 
-__all__ = ["BATCH", "DECOUPLED", "IN", "OUT", "RUN", "Files", "both", "ensemble", "python", "step", "tensor", "write"]
+__all__ = [
+    "BATCH",
+    "DECOUPLED",
+    "IN",
+    "MODEL_PY",
+    "OUT",
+    "RUN",
+    "Files",
+    "both",
+    "ensemble",
+    "python",
+    "step",
+    "tensor",
+    "write",
+]
 
 Files = Mapping[str, str]
 

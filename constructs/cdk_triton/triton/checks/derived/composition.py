@@ -8,19 +8,19 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from cdk_triton.triton.checks.derived.circles import ensemble_circles
-from cdk_triton.triton.checks.derived.completion import completes_batch_size
+from cdk_triton.triton.checks.derived.completion import completes_batch_size, known_backend
 from cdk_triton.triton.checks.derived.exchanged import exchanged_steps
 from cdk_triton.triton.checks.derived.onnx_completion import completed
 from cdk_triton.triton.checks.engine import Check, per_check
 from cdk_triton.triton.ensemble import EnsembleStep
-from cdk_triton.triton.repository import Model
+from cdk_triton.triton.repository import CONFIG_NAME, Model
 from cdk_triton.triton.schema import DataType, ModelConfig, ModelInput, ModelOutput
 
 __all__ = ["End", "RunStep", "fits", "flow_ends", "passed_on", "run_steps"]
 
 
 class RunStep(NamedTuple):
-    """A step whose model has a configuration that can be read.
+    """A step whose model has a configuration that can be read, or is known to have none.
 
     Attributes:
         ensemble: the ensemble.
@@ -97,9 +97,20 @@ def run_steps(check: Check) -> Iterator[RunStep]:
             if step.model_name in circle_of.get(ensemble.name, ()):
                 continue
             model = check.repository.model(step.model_name)
-            config = completed(check, model) if model is not None else None
+            config = _configuration(check, model) if model is not None else None
             if model is not None and config is not None and step.index not in exchanged:
                 yield RunStep(ensemble, ensemble.config, step, model, config)
+
+
+def _configuration(check: Check, model: Model) -> ModelConfig | None:
+    """The configuration as the backend completes it; None where there is none that can be known.
+
+    A Python model without one has the tensors that its `auto_complete_config` says, or none.
+    """
+    if model.config_text is not None or CONFIG_NAME in model.subdirectories:
+        return completed(check, model)
+    nothing = ModelConfig()
+    return nothing if known_backend(check, model, nothing) == "python" else completed(check, model)
 
 
 @per_check
