@@ -242,6 +242,7 @@ def test_others_can_let_the_instances_in(make: Make, world: World, stack: cdk.St
 
     (rule,) = world.resources(stack, "AWS::EC2::SecurityGroupIngress").values()
     assert rule["Properties"]["SourceSecurityGroupId"]["Fn::GetAtt"][0].startswith("ModelSecurityGroup")
+    assert not Annotations.from_stack(stack).find_warning("*", Match.string_like_regexp("Egress"))
 
 
 def test_what_is_in_no_vpc_has_no_connections(make: Make) -> None:

@@ -20,7 +20,7 @@ from constructs import Construct, IDependable
 from cdk_triton.errors import ConfigurationError
 from cdk_triton.hosting.acknowledgements import acknowledge_wildcards
 from cdk_triton.hosting.permissions import Statement, allow
-from cdk_triton.hosting.stacks import stack_of
+from cdk_triton.hosting.stacks import require_same, stack_of
 
 __all__ = [
     "Network",
@@ -58,14 +58,14 @@ class Network(NamedTuple):
         vpc: the VPC.
         subnets: the ids of its subnets.
         security_groups: the ids of the security groups.
-        groups: the security groups themselves.
+        connections: what goes through them. CDK writes into it, so that it is one and the same.
         established: what makes the subnets' way out of the VPC; see `await_network`.
     """
 
     vpc: ec2.IVpc
     subnets: Sequence[str]
     security_groups: Sequence[str]
-    groups: Sequence[ec2.ISecurityGroup]
+    connections: ec2.Connections
     established: Sequence[IDependable] = ()
 
 
@@ -114,6 +114,8 @@ def model_network(
     check_network(vpc, vpc_subnets, security_groups)
     if vpc is None:
         return None
+    reason = "instances run in a VPC of their own region, so give the model one of that region"
+    require_same("region", scope.node.path, stack_of(scope).region, vpc.node.path, vpc.env.region, reason)
     subnets = _selected(vpc, vpc_subnets)
     _check_zones(vpc, subnets)
     _warn_of_public_subnets(scope, vpc, subnets)
@@ -145,7 +147,7 @@ def connections(model: Construct, place: Network | None) -> ec2.Connections:
         raise ConfigurationError(
             f"{model.node.path} is in no VPC, so there is no network access to manage: give it vpc="
         )
-    return ec2.Connections(security_groups=list(place.groups))
+    return place.connections
 
 
 def network_statements(
@@ -256,7 +258,7 @@ def _network(vpc: ec2.IVpc, subnets: Sequence[ec2.ISubnet], groups: Sequence[ec2
         vpc=vpc,
         subnets=[subnet.subnet_id for subnet in subnets],
         security_groups=[group.security_group_id for group in groups],
-        groups=groups,
+        connections=ec2.Connections(security_groups=list(groups)),
         established=[subnet.internet_connectivity_established for subnet in subnets],
     )
 

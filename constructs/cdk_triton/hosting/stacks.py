@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 from aws_cdk import Stack
 from constructs import IConstruct
 
+from cdk_triton.errors import ConfigurationError
 from cdk_triton.hosting.identity import identity
 from cdk_triton.hosting.literals import has_token
 
-__all__ = ["are_deployed_together", "root_stack", "share_an_environment", "stack_of"]
+__all__ = ["are_deployed_together", "require_same", "root_stack", "share_an_environment", "stack_of"]
 
 _STACKS: dict[str, Stack] = {}
 """By the identity of what is in them; a stack that Node made is always the same object."""
@@ -41,3 +44,23 @@ def share_an_environment(one: Stack, other: Stack) -> bool:
         return True
     environments = {(stack.account, stack.region) for stack in (one, other)}
     return len(environments) == 1 and not any(map(has_token, *environments))
+
+
+def require_same(
+    kind: Literal["account", "region"], path: str, here: str, other_path: str, there: str, reason: str
+) -> None:
+    """Refuse what certainly lies in another account or region than what uses it.
+
+    Args:
+        kind: which of the two.
+        path: of what uses it.
+        here: where that is deployed to; may be a token.
+        other_path: of what is used.
+        there: where that is; may be a token.
+        reason: why it cannot be, and what to do, as the end of a sentence.
+
+    Raises:
+        ConfigurationError: it does.
+    """
+    if here != there and not has_token(here) and not has_token(there):
+        raise ConfigurationError(f"{path} is in the {kind} {here}, and {other_path} in {there}: {reason}")

@@ -25,6 +25,7 @@ from cdk_triton.hosting.endpoints.updates import EndpointUpdates, check_deployme
 from cdk_triton.hosting.endpoints.variant import TritonVariant, check_sagemaker_name, production_variant
 from cdk_triton.hosting.endpoints.variant_set import (
     acknowledge_local_disks,
+    check_environments,
     check_shadow,
     production_variants,
     warn_about_stacks,
@@ -112,6 +113,7 @@ class TritonEndpoint(Resource, VariantMetrics):
         if endpoint_name is not None:
             check_sagemaker_name(endpoint_name, "endpoint_name")
         path = f"{scope.node.path}/{id}"
+        check_environments(scope, path, served)
         check_deployment(deployment, self._variants, endpoint_name, path)
         if parameters is not None:
             check_parameters(parameters, self._variants)

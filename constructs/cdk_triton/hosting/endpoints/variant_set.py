@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from aws_cdk import Annotations
+from aws_cdk import Annotations, Stack
 from aws_cdk import aws_kms as kms
 from constructs import Construct, IConstruct
 
@@ -13,12 +13,13 @@ from cdk_triton.hosting.acknowledgements import acknowledge_nist
 from cdk_triton.hosting.endpoints.variant import TritonVariant
 from cdk_triton.hosting.literals import is_token
 from cdk_triton.hosting.models.model import ITritonModel
-from cdk_triton.hosting.stacks import are_deployed_together, root_stack, stack_of
+from cdk_triton.hosting.stacks import are_deployed_together, require_same, root_stack, stack_of
 from cdk_triton.sagemaker import instance_storage
 from cdk_triton.sagemaker.limits import MAX_PRODUCTION_VARIANTS
 
 __all__ = [
     "acknowledge_local_disks",
+    "check_environments",
     "check_shadow",
     "production_variants",
     "warn_about_stacks",
@@ -146,6 +147,26 @@ def warn_about_target_models(construct: IConstruct, production: Sequence[TritonV
         )
 
 
+def check_environments(scope: Construct, path: str, variants: Sequence[TritonVariant]) -> None:
+    """Refuse models that SageMaker would not find.
+
+    Args:
+        scope: where the endpoint will be.
+        path: its path.
+        variants: whose models, shadow included.
+
+    Raises:
+        ConfigurationError: a model is certainly in another account or region.
+    """
+    here = stack_of(scope)
+    reason = "SageMaker finds models of an endpoint's own account and region only, so make a model there"
+    for model in (variant.model for variant in variants):
+        there = _stack_of_model(model)
+        if not are_deployed_together(here, there):
+            require_same("account", path, here.account, model.node.path, there.account, reason)
+            require_same("region", path, here.region, model.node.path, there.region, reason)
+
+
 def warn_about_stacks(construct: IConstruct, variants: Sequence[TritonVariant]) -> None:
     """Warn where a model is in another stack than the endpoint: it can be made so, and never be changed.
 
@@ -155,8 +176,7 @@ def warn_about_stacks(construct: IConstruct, variants: Sequence[TritonVariant]) 
     """
     here = stack_of(construct)
     for model in (variant.model for variant in variants):
-        # What is only an ITritonModel says by its node where it is.
-        there = stack_of(model if isinstance(model, Construct) else model.node.scopes[-1])
+        there = _stack_of_model(model)
         if not are_deployed_together(here, there):
             Annotations.of(construct).add_warning_v2(
                 STACKS_WARNING,
@@ -165,6 +185,11 @@ def warn_about_stacks(construct: IConstruct, variants: Sequence[TritonVariant]) 
                 "a changed model has another name, and CloudFormation refuses to change what another stack imports, so "
                 "that every update will fail. Put both into one stack; callers may be anywhere",
             )
+
+
+def _stack_of_model(model: ITritonModel) -> Stack:
+    """What is only an ITritonModel says by its node where it is."""
+    return stack_of(model if isinstance(model, Construct) else model.node.scopes[-1])
 
 
 def _check_names(variants: Sequence[TritonVariant]) -> None:

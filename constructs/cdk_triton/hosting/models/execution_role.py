@@ -23,7 +23,7 @@ from cdk_triton.hosting.images import ContainerImage
 from cdk_triton.hosting.network import SAGEMAKER_PERMISSION, Network, acknowledge_network, network_statements
 from cdk_triton.hosting.permissions import Statement, inline_policy, managed_policy
 from cdk_triton.hosting.replacing import replace_with
-from cdk_triton.hosting.stacks import stack_of
+from cdk_triton.hosting.stacks import require_same, stack_of
 
 __all__ = ["execution_role", "grant_execution"]
 
@@ -36,8 +36,15 @@ METRIC_NAMESPACES = ("/aws/sagemaker/Endpoints", "AWS/SageMaker")
 
 
 def execution_role(scope: Construct, role: iam.IRole | None) -> iam.IRole:
-    """The role that was given, or a new one that SageMaker may assume, the child `Role`."""
+    """The role that was given, or a new one that SageMaker may assume, the child `Role`.
+
+    Raises:
+        ConfigurationError: the role is one of another account ("Grant a user permissions to pass a role to an AWS
+            service" in IAM's user guide).
+    """
     if role is not None:
+        reason = "no role can be passed to a service of another account, so give the model one of its own"
+        require_same("account", scope.node.path, stack_of(scope).account, role.node.path, role.env.account, reason)
         return role
     return iam.Role(
         scope,

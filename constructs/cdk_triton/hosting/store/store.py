@@ -24,7 +24,7 @@ from cdk_triton.hosting.builds.services import BuildServices
 from cdk_triton.hosting.literals import has_token
 from cdk_triton.hosting.models.assets import ASSET_PREFIX
 from cdk_triton.hosting.permissions import Statement, allow
-from cdk_triton.hosting.stacks import stack_of
+from cdk_triton.hosting.stacks import require_same, stack_of
 from cdk_triton.hosting.store.imported import ImportedArtifactStore, allow_promotion, grant_read_of_artifacts
 from cdk_triton.hosting.store.layout import STAGING_PREFIX
 from cdk_triton.hosting.store.provider import lambda_role, log_writing, provider
@@ -139,6 +139,10 @@ class TritonArtifactStore(Construct):
         check_optional(what, builders=builders, encryption_key=encryption_key)
         check_optional(what, access_logs_bucket=access_logs_bucket, promotes_from=promotes_from, exports=exports)
         super().__init__(scope, id)
+        if encryption_key is not None:
+            reason = "S3 and CloudWatch Logs encrypt with keys of their own region, so give the store one of it"
+            region = encryption_key.env.region
+            require_same("region", self.node.path, stack_of(self).region, encryption_key.node.path, region, reason)
         if promotes_from is not None and builders:
             raise ConfigurationError(
                 f"{self.node.path} promotes what another store has built, and got builders too: leave builders out, or "

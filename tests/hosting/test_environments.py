@@ -1,0 +1,75 @@
+"""What AWS would not find, because it is in another account or region, is refused at synth."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import aws_cdk as cdk
+import pytest
+from aws_cdk import aws_ec2 as ec2
+from aws_cdk import aws_iam as iam
+from aws_cdk import aws_kms as kms
+
+from cdk_triton import TritonArtifactStore, TritonEndpoint, TritonModel
+from cdk_triton.errors import ConfigurationError
+
+if TYPE_CHECKING:
+    from tests.hosting.conftest import World
+
+HERE = cdk.Environment(account="111122223333", region="eu-west-1")
+NORTH = cdk.Environment(account="111122223333", region="eu-north-1")
+OTHERS = cdk.Environment(account="444455556666", region="eu-west-1")
+
+
+@pytest.fixture(name="app")
+def _app(world: World) -> cdk.App:
+    return world.app()
+
+
+@pytest.fixture(name="stack")
+def _stack(app: cdk.App) -> cdk.Stack:
+    return cdk.Stack(app, "Here", env=HERE)
+
+
+@pytest.mark.parametrize(
+    ("env", "refused"),
+    [
+        (NORTH, "There/Endpoint is in the region eu-north-1, and Here/Model in eu-west-1: SageMaker finds models of"),
+        (OTHERS, "There/Endpoint is in the account 444455556666, and Here/Model in 111122223333: SageMaker finds"),
+    ],
+    ids=["region", "account"],
+)
+def test_an_endpoint_is_where_its_model_is(
+    world: World, app: cdk.App, stack: cdk.Stack, env: cdk.Environment, refused: str
+) -> None:
+    model = TritonModel(stack, "Model", repository=world.repository(), platform=world.platform)
+    with pytest.raises(ConfigurationError, match=refused):
+        TritonEndpoint(cdk.Stack(app, "There", env=env), "Endpoint", model=model)
+
+
+def test_what_only_the_deployment_knows_is_not_refused(world: World, app: cdk.App, stack: cdk.Stack) -> None:
+    model = TritonModel(stack, "Model", repository=world.repository(), platform=world.platform)
+    TritonEndpoint(cdk.Stack(app, "There"), "Endpoint", model=model)
+
+
+def test_a_model_is_where_its_vpc_is(world: World, app: cdk.App, stack: cdk.Stack) -> None:
+    vpc = ec2.Vpc(cdk.Stack(app, "There", env=NORTH), "Vpc", max_azs=2)
+    with pytest.raises(ConfigurationError, match="Here/Model is in the region eu-west-1, and There/Vpc in eu-north-1"):
+        TritonModel(stack, "Model", repository=world.repository(), platform=world.platform, vpc=vpc)
+
+
+def test_a_model_has_a_role_of_its_account(world: World, stack: cdk.Stack) -> None:
+    role = iam.Role.from_role_arn(stack, "Theirs", "arn:aws:iam::444455556666:role/theirs")
+    with pytest.raises(ConfigurationError, match=r"account 111122223333, and Here/Theirs in 444455556666: no role can"):
+        TritonModel(stack, "Model", repository=world.repository(), platform=world.platform, role=role)
+
+
+def test_a_store_is_where_its_key_is(app: cdk.App, stack: cdk.Stack) -> None:
+    key = kms.Key(cdk.Stack(app, "There", env=NORTH), "Key")
+    with pytest.raises(ConfigurationError, match=r"Here/Store is in the region eu-west-1, and There/Key in eu-north-1"):
+        TritonArtifactStore(stack, "Store", encryption_key=key)
+
+
+def test_a_key_may_be_one_of_another_account(stack: cdk.Stack) -> None:
+    key = kms.Key.from_key_arn(stack, "Key", "arn:aws:kms:eu-west-1:444455556666:key/theirs")
+    TritonArtifactStore(stack, "Store", encryption_key=key)
