@@ -43,7 +43,8 @@ def main() -> int:
                 demo(aws, Path(work))
                 step("Taking everything down")
     except KeyboardInterrupt:
-        console.print("\nInterrupted. Everything that the demo started has been stopped.")
+        # Not by the console: what interrupts it in the middle of a line leaves it in want of the line's end.
+        print("\nInterrupted. Everything that the demo started has been stopped.", flush=True)
         return 130
     except CdkTritonError as error:
         console.print("[red]error:[/]", escape(str(error)))
