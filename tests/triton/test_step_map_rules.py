@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from cdk_triton.triton import ContainerEnvironment
+
 if TYPE_CHECKING:
     from tests.triton.conftest import Change, Write
 
@@ -102,6 +104,11 @@ def said_of(repository: ModelRepository) -> list[str]:
             SOUND | {"model/1/model.py": COMPLETED_PY},
             [],
             id="completed without a configuration",
+        ),
+        pytest.param(
+            SOUND | {"model/1/model.py": MODEL_PY, "cdk-triton.toml": 'produced = ["model/config.pbtxt"]'},
+            [],
+            id="a configuration that is produced",
         ),
         pytest.param(
             pipeline({"IN": "IN", "LANGUAGE": "IN"}, {"OUT": "OUT"}) | python(),
@@ -295,3 +302,10 @@ def test_a_plan_completes_all_inputs_or_none(write: Write, inputs: str, codes: s
     }
     findings = write(change, base=BASE).check(default_model="pipeline")
     assert {finding.code for finding in findings if finding.code.startswith("CT3")} == codes
+
+
+def test_a_configuration_that_the_server_is_told_to_take_is_not_missing(write: Write) -> None:
+    change = SOUND | {"model/1/model.py": MODEL_PY, "model/configs/large.pbtxt": python()["model/config.pbtxt"]}
+    told = ContainerEnvironment(additional_args=("--model-config-name=large",))
+    findings = write(change, base=BASE).check(default_model="pipeline", environment=told)
+    assert not [finding for finding in findings if finding.code in {"CT332", "CT334"}]

@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 from cdk_triton.triton.checks.derived.circles import ensemble_circles
 from cdk_triton.triton.checks.derived.completion import completes_batch_size, known_backend
+from cdk_triton.triton.checks.derived.configured import has_argument
 from cdk_triton.triton.checks.derived.exchanged import exchanged_steps
 from cdk_triton.triton.checks.derived.onnx_completion import completed
 from cdk_triton.triton.checks.engine import Check, per_check
@@ -107,7 +108,8 @@ def _configuration(check: Check, model: Model) -> ModelConfig | None:
 
     A Python model without one has the tensors that its `auto_complete_config` says, or none.
     """
-    if model.config_text is not None or CONFIG_NAME in model.subdirectories:
+    is_elsewhere = model.config_path in model.produced or has_argument(check, "--model-config-name")
+    if model.config_text is not None or CONFIG_NAME in model.subdirectories or is_elsewhere:
         return completed(check, model)
     nothing = ModelConfig()
     return nothing if known_backend(check, model, nothing) == "python" else completed(check, model)

@@ -29,7 +29,8 @@ _ENSEMBLE_UTILS = "src/ensemble_scheduler/ensemble_utils.cc"
 def no_such_input(check: Check) -> Iterator[Problem]:
     """A `key` in an `input_map` is not the name of an input of the step's model.
 
-    In a map, the `key` is the model's name for a tensor and the `value` is the ensemble's.
+    In a map, the `key` is the model's name for a tensor and the `value` is the ensemble's. A Python model without
+    `config.pbtxt` has no inputs but those that its `auto_complete_config` adds.
 
     Example:
         # classifier/config.pbtxt
