@@ -13,6 +13,7 @@ import aws_cdk as cdk
 import pytest
 from aws_cdk import aws_codebuild as codebuild
 from aws_cdk import aws_ec2 as ec2
+from aws_cdk import aws_iam as iam
 from aws_cdk import aws_kms as kms
 from aws_cdk import aws_logs as logs
 from aws_cdk import aws_s3 as s3
@@ -107,6 +108,22 @@ def test_the_handlers_know_the_builders_by_their_names(
             "processing": {"role": f"<{role}.Arn>", "subnets": [], "security_groups": [], "kms_key": None},
         }
     ]
+
+
+@pytest.mark.parametrize("builder", [CodeBuildGpuBuilder(), SageMakerProcessingBuilder()], ids=lambda each: each.kind)
+def test_no_job_starts_before_its_role_may_do_what_it_needs(
+    builder: CodeBuildGpuBuilder | SageMakerProcessingBuilder, world: World, ireland: cdk.Stack
+) -> None:
+    key = kms.Key(ireland, "Key")
+    store = TritonArtifactStore(ireland, "Store", builders=[builder], encryption_key=key)
+    key.add_to_resource_policy(
+        iam.PolicyStatement(principals=[store.handler_role], actions=["kms:Decrypt"], resources=["*"])
+    )
+
+    functions = world.resources(ireland, "AWS::Lambda::Function")  # in no circle with the policy of the key
+    (starts,) = (each for name, each in functions.items() if name.startswith("StoreIsComplete"))
+    role = "CodeBuildRole" if builder.kind == "codebuild" else "ProcessingRole"
+    assert {name[:-8] for name in starts["DependsOn"]} >= {f"Store{role}", f"Store{role}Permissions"}
 
 
 def test_two_builders_of_one_kind_are_refused(stack: cdk.Stack) -> None:

@@ -81,7 +81,7 @@ class Builder(Protocol):
         """`instance_type` and `volume_gb` of a job, None where the service has no such choice."""
 
     def provide(self, scope: Construct, bucket: s3.IBucket) -> BuildService:
-        """Make what its jobs need below `scope`, in a store with this bucket."""
+        """Make what its jobs need below `scope`, in a store with this bucket, and say what the handler needs for it."""
 
 
 def minutes(value: Duration, what: str, *, least: int = MIN_TIMEOUT_MINUTES, most: int = MAX_TIMEOUT_MINUTES) -> int:

@@ -59,7 +59,6 @@ class BuildServices:
         }
         self._granted: set[str] = set()
         made = self._services.values()
-        handler.node.add_dependency(*self.roles.values())  # no job starts before its role may do all that it needs
         staging, reasons = _staging_by_handler(bucket)
         self.handler_statements = [*(each for service in made for each in service.handler_statements), staging]
         self.handler_reasons = reasons | {arn: why for each in made for arn, why in each.handler_reasons.items()}
@@ -77,7 +76,11 @@ class BuildServices:
         return {kind: service.role for kind, service in self._services.items()}
 
     def start_by(self, function: lambda_.Function) -> None:
-        """Make the function that starts jobs after the networks that they run in."""
+        """Make the function that starts jobs after what they run by: all that their roles may do, and their networks.
+
+        The function and not its role: the policy of the store's key may name that, and logs of builds need the key.
+        """
+        function.node.add_dependency(*self.roles.values())
         for kind, service in self._services.items():
             if service.place is not None:
                 resource = function.node.default_child
