@@ -85,9 +85,14 @@ def network(
     vpc_subnets: ec2.SubnetSelection | None,
     security_groups: Sequence[ec2.ISecurityGroup],
 ) -> Network | None:
-    """Where builds run; without a security group they get one of their own: everything goes out and nothing in."""
+    """Where builds run; without a security group they get one of their own: everything goes out and nothing in.
+
+    Raises:
+        ConfigurationError: the VPC is certainly in another region.
+    """
     if vpc is None:
         return None
+    _check_region(scope, vpc)
     subnets = _selected(vpc, vpc_subnets)
     groups = list(security_groups) or [_own_group(scope, vpc, "builds")]
     return _network(vpc, subnets, groups)
@@ -114,8 +119,7 @@ def model_network(
     check_network(vpc, vpc_subnets, security_groups)
     if vpc is None:
         return None
-    reason = "instances run in a VPC of their own region, so give the model one of that region"
-    require_same("region", scope.node.path, stack_of(scope).region, vpc.node.path, vpc.env.region, reason)
+    _check_region(scope, vpc)
     subnets = _selected(vpc, vpc_subnets)
     _check_zones(vpc, subnets)
     _warn_of_public_subnets(scope, vpc, subnets)
@@ -216,6 +220,11 @@ def _subnets(vpc: ec2.IVpc, selection: ec2.SubnetSelection | None) -> list[ec2.I
         subnet_type=selection.subnet_type,
     )
     return list(found.subnets)
+
+
+def _check_region(scope: Construct, vpc: ec2.IVpc) -> None:
+    reason = "instances run in a VPC of their own region, so give one of it"
+    require_same("region", scope.node.path, stack_of(scope).region, vpc.node.path, vpc.env.region, reason)
 
 
 def _check_zones(vpc: ec2.IVpc, subnets: Sequence[ec2.ISubnet]) -> None:

@@ -19,6 +19,8 @@ _STACKS: dict[str, Stack] = {}
 
 def stack_of(construct: IConstruct) -> Stack:
     """`Stack.of`, which is a call of jsii, made once for each construct: none ever gets into another stack."""
+    if not hasattr(construct, "__jsii_ref__"):
+        return stack_of(Stack.of(construct))  # a user's class that implements an interface, unknown to jsii so far
     known = identity(construct)
     if known not in _STACKS:
         stack = Stack.of(construct)

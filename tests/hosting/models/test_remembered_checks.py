@@ -11,6 +11,7 @@ from typing import Any
 
 import aws_cdk as cdk
 import pytest
+from aws_cdk import aws_iam as iam
 from inotify_simple import INotify, flags
 
 from cdk_triton import ModelRepository, TensorRTPlan, TritonModel, TritonMultiModel
@@ -289,22 +290,26 @@ def test_what_has_been_remembered_for_half_a_year_is_forgotten(codes: Callable[.
 
 
 @pytest.mark.parametrize(
-    ("name", "region", "options"),
+    ("name", "region", "role", "uncompressed", "refused"),
     [
-        ("Bad Name!", "eu-west-1", {}),
-        ("text", "xx-nowhere-1", {}),
-        ("text", "eu-west-1", {"recipes": [TensorRTPlan("network", onnx="network.onnx")], "uncompressed": True}),
+        ("Bad Name!", "eu-west-1", None, False, "directory 'Bad Name!' cannot name an object"),
+        ("text", "xx-nowhere-1", None, False, "xx-nowhere-1"),
+        ("text", "eu-west-1", "arn:aws:iam::444455556666:role/theirs", False, "no role can be passed"),
+        ("text", "eu-west-1", None, True, "has recipes, and uncompressed=True"),
     ],
-    ids=["name", "region", "uncompressed"],
+    ids=["name", "region", "role", "uncompressed"],
 )
 def test_no_weights_are_read_for_what_is_refused_anyway(
-    name: str, region: str, options: dict[str, Any], world: World
+    name: str, region: str, role: str | None, uncompressed: bool, refused: str, world: World
 ) -> None:
     root = world.repository(name).root
-    repository = ModelRepository.from_directory(root, recipes=options.pop("recipes", ()))
-    environment = cdk.Environment(account="111122223333", region=region)
-    stack = cdk.Stack(world.app(), "Stack", env=environment)
+    recipes = [TensorRTPlan("network", onnx="network.onnx")] if uncompressed else []
+    repository = ModelRepository.from_directory(root, recipes=recipes)
+    stack = cdk.Stack(world.app(), "Stack", env=cdk.Environment(account="111122223333", region=region))
+    theirs = None if role is None else iam.Role.from_role_arn(stack, "Role", role)
 
-    with opened(root / "network" / "1") as files, pytest.raises(ConfigurationError):
-        TritonModel(stack, "Model", repository=repository, platform=world.platform, **options)
+    with opened(root / "network" / "1") as files, pytest.raises(ConfigurationError, match=refused):
+        TritonModel(
+            stack, "Model", repository=repository, platform=world.platform, role=theirs, uncompressed=uncompressed
+        )
     assert files == []

@@ -81,8 +81,8 @@ class TritonEndpoint(Resource, VariantMetrics):
     Raises:
         ConfigurationError: both or neither of `model` and `variants`, two variants of one name, more of them than
             SageMaker takes, no variant with a weight, a shadow that SageMaker does not take, a bad name, a
-            deployment policy that does not fit the variants or the name, parameters that cannot be written, or a name
-            or parameters of another endpoint of the account and region.
+            deployment policy that does not fit the variants or the name, parameters that cannot be written, a name or
+            parameters of another endpoint of the account and region, or a model of another account or region.
     """
 
     def __init__(

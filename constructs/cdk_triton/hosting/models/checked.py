@@ -6,7 +6,6 @@ from typing import NamedTuple
 
 from cdk_triton.artifacts import artifact_key, source_key
 from cdk_triton.hosting.models.remembered import remembered
-from cdk_triton.hosting.store import layout
 from cdk_triton.sagemaker import ServingPlatform
 from cdk_triton.triton import ContainerEnvironment, Finding, Mode, ModelRepository, Severity
 
@@ -60,9 +59,8 @@ def check(
 
     Raises:
         ArchiveError: a file cannot be read or is written to at this moment.
-        ConfigurationError: a path contains a CDK token, or the directory's name cannot be part of an object key.
+        ConfigurationError: a path contains a CDK token.
     """
-    layout.check_name(repository.name, "the repository's directory")  # before gigabytes are hashed
     single = mode == "single"
 
     def answer() -> dict[str, object]:

@@ -25,7 +25,7 @@ from cdk_triton.hosting.permissions import Statement, inline_policy, managed_pol
 from cdk_triton.hosting.replacing import replace_with
 from cdk_triton.hosting.stacks import require_same, stack_of
 
-__all__ = ["execution_role", "grant_execution"]
+__all__ = ["check_role", "execution_role", "grant_execution"]
 
 PULL_ACTIONS = ("ecr:BatchCheckLayerAvailability", "ecr:BatchGetImage", "ecr:GetDownloadUrlForLayer")
 
@@ -35,16 +35,21 @@ METRIC_NAMESPACES = ("/aws/sagemaker/Endpoints", "AWS/SageMaker")
 """Where SageMaker publishes the metrics of endpoints."""
 
 
-def execution_role(scope: Construct, role: iam.IRole | None) -> iam.IRole:
-    """The role that was given, or a new one that SageMaker may assume, the child `Role`.
+def check_role(scope: Construct, role: iam.IRole | None) -> None:
+    """Refuse a role that cannot be passed to SageMaker.
 
     Raises:
-        ConfigurationError: the role is one of another account ("Grant a user permissions to pass a role to an AWS
-            service" in IAM's user guide).
+        ConfigurationError: it is certainly one of another account than the model's ("Grant a user permissions to pass
+            a role to an AWS service" in IAM's user guide).
     """
     if role is not None:
         reason = "no role can be passed to a service of another account, so give the model one of its own"
         require_same("account", scope.node.path, stack_of(scope).account, role.node.path, role.env.account, reason)
+
+
+def execution_role(scope: Construct, role: iam.IRole | None) -> iam.IRole:
+    """The role that was given, or a new one that SageMaker may assume, the child `Role`."""
+    if role is not None:
         return role
     return iam.Role(
         scope,

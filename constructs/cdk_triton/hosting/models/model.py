@@ -20,7 +20,7 @@ from cdk_triton.hosting.images import container_image
 from cdk_triton.hosting.models.assets import CloudAssembly
 from cdk_triton.hosting.models.checked import check
 from cdk_triton.hosting.models.delivery import Artifact, deliver, prepare, prepare_files, refuse_archives
-from cdk_triton.hosting.models.execution_role import execution_role, grant_execution
+from cdk_triton.hosting.models.execution_role import check_role, execution_role, grant_execution
 from cdk_triton.hosting.models.sagemaker_model import sagemaker_model
 from cdk_triton.hosting.models.secrets import refuse_secrets
 from cdk_triton.hosting.models.settings import warn_about_host
@@ -101,8 +101,8 @@ class TritonModel(Resource):
     Raises:
         ConfigurationError: SageMaker has no image of this release in the stack's region, a field of the environment
             does not fit, the directory's name cannot be part of an object key, the subnets or security groups are not
-            what SageMaker takes, there are recipes and the store has no builder with the platform's GPU, or there are
-            recipes and `uncompressed`.
+            what SageMaker takes, the VPC is one of another region or the role one of another account, there are recipes
+            and the store has no builder with the platform's GPU, or there are recipes and `uncompressed`.
         ArchiveError: the archive cannot be written.
     """
 
@@ -130,6 +130,8 @@ class TritonModel(Resource):
         super().__init__(scope, id)
         self.repository = repository
         self.platform = platform
+        layout.check_name(repository.name, "the repository's directory")
+        check_role(self, role)
         self._place = model_network(self, vpc, vpc_subnets, security_groups)
         image = container_image(self, platform)
         assembly = CloudAssembly(self)

@@ -20,7 +20,7 @@ from cdk_triton.hosting.images import container_image
 from cdk_triton.hosting.models.assets import CloudAssembly
 from cdk_triton.hosting.models.checked import check
 from cdk_triton.hosting.models.delivery import deliver, prepare
-from cdk_triton.hosting.models.execution_role import execution_role, grant_execution
+from cdk_triton.hosting.models.execution_role import check_role, execution_role, grant_execution
 from cdk_triton.hosting.models.sagemaker_model import sagemaker_model
 from cdk_triton.hosting.models.secrets import refuse_secrets
 from cdk_triton.hosting.models.settings import warn_about_fleet, warn_about_host
@@ -70,7 +70,8 @@ class TritonMultiModel(Resource):
     Raises:
         ConfigurationError: there is no ensemble, a name cannot be a `TargetModel`, SageMaker has no image of this
             release in the stack's region, a field of the environment does not fit, the subnets or security groups are
-            not what SageMaker takes, or there are recipes and the store has no builder with the platform's GPU.
+            not what SageMaker takes, the VPC is one of another region or the role one of another account, or there are
+            recipes and the store has no builder with the platform's GPU.
         ArchiveError: an archive cannot be written.
     """
 
@@ -101,8 +102,10 @@ class TritonMultiModel(Resource):
                 f"{self.node.path} has no ensemble, and a multi-model endpoint without one answers nothing: give at "
                 "least one, as ensembles={'text': repository}"
             )
-        for name in ensembles:
+        for name, repository in ensembles.items():
             layout.check_name(name, "the ensemble")
+            layout.check_name(repository.name, "the repository's directory")
+        check_role(self, role)
         self.platform = platform
         self._place = model_network(self, vpc, vpc_subnets, security_groups)
         self.fleet_name = Names.unique_resource_name(self, separator="-", max_length=63).lower()

@@ -120,7 +120,8 @@ class TritonArtifactStore(Construct):
 
     Raises:
         ConfigurationError: the stack's synthesizer does not say where assets go, two builders are of one kind, there
-            are builders or exports for a store that promotes, or `exports` cannot begin an export's name.
+            are builders or exports for a store that promotes, `exports` cannot begin an export's name, or the key is
+            one of another region.
     """
 
     def __init__(
