@@ -28,7 +28,6 @@ from cdk_triton.hosting.store import layout
 from cdk_triton.sagemaker import ServingPlatform
 
 __all__ = [
-    "DEFAULT_TIMEOUT",
     "BuildService",
     "Builder",
     "build_role",
@@ -37,8 +36,7 @@ __all__ = [
     "use_of_staging",
 ]
 
-DEFAULT_TIMEOUT = Duration.hours(2)
-
+DEFAULT_TIMEOUT_MINUTES = 2 * 60
 MIN_TIMEOUT_MINUTES = 10
 MAX_TIMEOUT_MINUTES = 36 * 60
 """CodeBuild takes 5 minutes to 36 hours (BuildTimeOut in botocore's model). The last 5 minutes are kept for the upload
@@ -84,12 +82,21 @@ class Builder(Protocol):
         """Make what its jobs need below `scope`, in a store with this bucket, and say what the handler needs for it."""
 
 
-def minutes(value: Duration, what: str, *, least: int = MIN_TIMEOUT_MINUTES, most: int = MAX_TIMEOUT_MINUTES) -> int:
-    """A duration in whole minutes.
+def minutes(
+    value: Duration | None,
+    what: str,
+    *,
+    default: int = DEFAULT_TIMEOUT_MINUTES,
+    least: int = MIN_TIMEOUT_MINUTES,
+    most: int = MAX_TIMEOUT_MINUTES,
+) -> int:
+    """A duration in whole minutes; defaults are numbers, as a Duration takes calls of jsii in every app.
 
     Raises:
         ConfigurationError: it is a token, has a fraction of a minute, or is out of bounds.
     """
+    if value is None:
+        return default
     check(what, value, DURATION)
     seconds = _seconds(value)
     if seconds is None:

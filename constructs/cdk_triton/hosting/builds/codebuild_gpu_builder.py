@@ -20,7 +20,6 @@ from cdk_triton.errors import ConfigurationError
 from cdk_triton.hosting.acknowledgements import acknowledge
 from cdk_triton.hosting.arguments import check_arguments, check_optional
 from cdk_triton.hosting.builds.builders import (
-    DEFAULT_TIMEOUT,
     Builder,
     BuildService,
     build_role,
@@ -44,8 +43,6 @@ from cdk_triton.sagemaker import (
 
 __all__ = ["CodeBuildGpuBuilder"]
 
-DEFAULT_QUEUED_TIMEOUT = Duration.hours(8)
-
 MAX_QUEUED_MINUTES = 8 * 60
 """CodeBuild takes 5 minutes to 8 hours (QueuedTimeoutInMinutes of AWS::CodeBuild::Project)."""
 
@@ -65,9 +62,9 @@ class CodeBuildGpuBuilder(Builder):
     staged for builds in the store's bucket.
 
     Attributes:
-        timeout: when CodeBuild ends a build, from 10 minutes to 36 hours. It may be longer than a deployment: the next
-            one finds the build again.
-        queued_timeout: how long a build may wait for a machine, from 5 minutes to 8 hours.
+        timeout: when CodeBuild ends a build, from 10 minutes to 36 hours; by default 2 hours. It may be longer than a
+            deployment: the next one finds the build again.
+        queued_timeout: how long a build may wait for a machine, from 5 minutes to 8 hours; by default 8 hours.
         compute_type: SMALL, the machine with one A10G. LARGE is refused: it has V100s, which TensorRT 10.5 and later do
             not support.
         fleet: a fleet of your own, whose environment is LINUX_GPU_CONTAINER, for builds on another GPU. It costs money
@@ -84,8 +81,8 @@ class CodeBuildGpuBuilder(Builder):
         ConfigurationError: a duration is out of bounds, or what was given does not fit together.
     """
 
-    timeout: Duration = DEFAULT_TIMEOUT
-    queued_timeout: Duration = DEFAULT_QUEUED_TIMEOUT
+    timeout: Duration | None = None
+    queued_timeout: Duration | None = None
     compute_type: codebuild.ComputeType = codebuild.ComputeType.SMALL
     fleet: codebuild.IFleet | None = None
     gpu: str | None = None
@@ -108,7 +105,7 @@ class CodeBuildGpuBuilder(Builder):
 
     def _queued_minutes(self) -> int:
         what = "the queued_timeout of CodeBuildGpuBuilder"
-        return minutes(self.queued_timeout, what, least=5, most=MAX_QUEUED_MINUTES)
+        return minutes(self.queued_timeout, what, default=MAX_QUEUED_MINUTES, least=5, most=MAX_QUEUED_MINUTES)
 
     @property
     def kind(self) -> Literal["codebuild"]:

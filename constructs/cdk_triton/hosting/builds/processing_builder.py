@@ -15,7 +15,6 @@ from constructs import Construct
 from cdk_triton.errors import ConfigurationError
 from cdk_triton.hosting.arguments import check_arguments, check_optional
 from cdk_triton.hosting.builds.builders import (
-    DEFAULT_TIMEOUT,
     Builder,
     BuildService,
     build_role,
@@ -35,8 +34,7 @@ JOB_PATTERN = "cdk-triton-*"
 LOG_GROUP = "/aws/sagemaker/ProcessingJobs"
 """Where SageMaker writes the logs of all Processing jobs of an account."""
 
-DEFAULT_VOLUME = Size.gibibytes(100)
-
+DEFAULT_VOLUME_GB = 100
 MAX_VOLUME_GB = 16384
 """ProcessingVolumeSizeInGB in botocore's model of SageMaker."""
 
@@ -48,10 +46,10 @@ class SageMakerProcessingBuilder(Builder):
     Attributes:
         instance_type: what jobs run on; by default the endpoint's own type, or where Processing does not offer it, one
             with the same GPU.
-        timeout: when SageMaker ends a job, from 10 minutes to 36 hours. It may be longer than a deployment: the next
-            one finds the job again.
-        volume: the disk of a job. Types with a disk of their own (all of ml.g4dn, ml.g5, ml.g6) have no larger one than
-            that, which is 125 GB for ml.g4dn.xlarge.
+        timeout: when SageMaker ends a job, from 10 minutes to 36 hours; by default 2 hours. It may be longer than a
+            deployment: the next one finds the job again.
+        volume: the disk of a job; by default 100 GiB. Types with a disk of their own (all of ml.g4dn, ml.g5, ml.g6)
+            have no larger one than that, which is 125 GB for ml.g4dn.xlarge.
         vpc: the VPC that jobs run in, where they reach S3, and what recipes download.
         vpc_subnets: which of its subnets; by default the private ones.
         security_groups: in the VPC; by default a new one.
@@ -61,18 +59,18 @@ class SageMakerProcessingBuilder(Builder):
     """
 
     instance_type: str | None = None
-    timeout: Duration = DEFAULT_TIMEOUT
-    volume: Size = DEFAULT_VOLUME
+    timeout: Duration | None = None
+    volume: Size | None = None
     vpc: ec2.IVpc | None = None
     vpc_subnets: ec2.SubnetSelection | None = None
     security_groups: Sequence[ec2.ISecurityGroup] = ()
 
     def __post_init__(self) -> None:
         """Check what does not depend on the store."""
-        check_arguments(type(self).__name__, volume=self.volume, security_groups=self.security_groups)
-        check_optional(type(self).__name__, vpc=self.vpc, vpc_subnets=self.vpc_subnets)
+        check_arguments(type(self).__name__, security_groups=self.security_groups)
+        check_optional(type(self).__name__, volume=self.volume, vpc=self.vpc, vpc_subnets=self.vpc_subnets)
         minutes(self.timeout, "the timeout of SageMakerProcessingBuilder")
-        _check_volume(self.volume)
+        _volume_gb(self.volume)
         if self.instance_type is not None:
             _check_instance(gpu_instance(self.instance_type))
         check_network(self.vpc, self.vpc_subnets, self.security_groups)
@@ -99,7 +97,7 @@ class SageMakerProcessingBuilder(Builder):
         """What a job runs on."""
         offered = processing_instance(platform.instance)
         name = self.instance_type or (offered.name if offered else None)
-        return {"instance_type": name, "volume_gb": int(self.volume.to_gibibytes(rounding=SizeRoundingBehavior.FLOOR))}
+        return {"instance_type": name, "volume_gb": _volume_gb(self.volume)}
 
     def provide(self, scope: Construct, bucket: s3.IBucket) -> BuildService:
         """Make the `Role` of the jobs, which are named `cdk-triton-…`."""
@@ -122,12 +120,20 @@ class SageMakerProcessingBuilder(Builder):
         return BuildService(settings, role, handler_statements, handler_reasons, place)
 
 
-def _check_volume(volume: Size) -> None:
+def _volume_gb(volume: Size | None) -> int:
+    """The disk of a job in GiB.
+
+    Raises:
+        ConfigurationError: it is a token, or out of bounds.
+    """
+    if volume is None:
+        return DEFAULT_VOLUME_GB
     if volume.is_unresolved():
         raise ConfigurationError("the volume is a CDK token, but plans say how large it is: write it out")
     gibibytes = volume.to_gibibytes(rounding=SizeRoundingBehavior.FLOOR)
     if not 1 <= gibibytes <= MAX_VOLUME_GB:
         raise ConfigurationError(f"the volume has {gibibytes:g} GiB: use 1 to {MAX_VOLUME_GB}")
+    return int(gibibytes)
 
 
 def _check_instance(instance: GpuInstance) -> None:

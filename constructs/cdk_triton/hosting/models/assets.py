@@ -302,8 +302,9 @@ def _synthesizer(stack: Stack) -> IStackSynthesizer:
     if identity(stack) not in _SYNTHESIZERS:
         nested = NestedStack(stack, _PASSING)
         _SYNTHESIZERS[identity(stack)] = nested.synthesizer
+        children = stack.node
         for name in (_PASSING, f"{_PASSING}.NestedStack"):
-            stack.node.try_remove_child(name)
+            children.try_remove_child(name)
     return _SYNTHESIZERS[identity(stack)]
 
 
