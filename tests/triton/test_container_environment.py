@@ -124,6 +124,11 @@ class TestThroughTheStartScript:
             )
             for c in "\t\n'\"*?[]\\"
         ),
+        pytest.param(
+            {"default_model_name": "${Token[TOKEN.7]}"},
+            "default_model_name holds a CDK token, which only the deployment knows, but how the server starts is",
+            id="a token",
+        ),
         pytest.param({"additional_args": ("x=1",)}, "additional_args holds 'x=1', which tritonserver", id="no option"),
         pytest.param(
             {"additional_args": "--x=1"},

@@ -289,6 +289,11 @@ class ContainerEnvironment:
 
     @staticmethod
     def _check_word(name: str, word: str) -> None:
+        if "${Token[" in word:
+            raise ConfigurationError(
+                f"{name} holds a CDK token, which only the deployment knows, but how the server starts is checked "
+                "before: write it out"
+            )
         if match := _UNSAFE.search(word):
             raise ConfigurationError(
                 f"{name} holds {word!r}, and the container's start script expands it unquoted: {match.group()!r} would "

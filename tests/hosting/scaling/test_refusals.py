@@ -22,16 +22,19 @@ RPS: dict[str, Any] = {"max_requests_per_second": 40}
 @pytest.mark.parametrize(
     ("limits", "message"),
     [
-        ((2, 1), "variant AllTraffic would scale between min_capacity 2 and max_capacity 1"),
-        ((0, 4), "min_capacity of variant AllTraffic is 0: .* a real-time variant with a model does not run on none"),
-        ((-1, 4), "min_capacity of variant AllTraffic is -1"),
-        ((1, 1.5), "max_capacity of variant AllTraffic is 1.5: use a whole number of instances"),
-        ((True, 4), "min_capacity of variant AllTraffic is True"),
-        ((1, "4"), "max_capacity of variant AllTraffic is '4'"),
-        ((1, float("inf")), "max_capacity of variant AllTraffic is inf"),
+        ((2, 1), "variant AllTraffic of Stack/Endpoint would scale between min_capacity 2 and max_capacity 1"),
+        (
+            (0, 4),
+            "min_capacity of variant AllTraffic of .* is 0: .* at least 1; a real-time variant with a model does not",
+        ),
+        ((-1, 4), "min_capacity of variant AllTraffic of Stack/Endpoint is -1"),
+        ((1, 1.5), "max_capacity of variant AllTraffic of Stack/Endpoint is 1.5: use a whole number of instances"),
+        ((True, 4), "min_capacity of variant AllTraffic of Stack/Endpoint is True"),
+        ((1, "4"), "max_capacity of variant AllTraffic of Stack/Endpoint is '4': use .* instances, at least 1$"),
+        ((1, float("inf")), "max_capacity of variant AllTraffic of Stack/Endpoint is inf"),
         (
             (2, 4),
-            "variant AllTraffic begins with an initial_instance_count of 1 and scales between 2 and 4: begin within",
+            "variant AllTraffic of .* begins with an initial_instance_count of 1 and scales between 2 and 4: begin",
         ),
     ],
     ids=str,
@@ -67,13 +70,26 @@ def test_limits_may_be_tokens(world: World, stack: cdk.Stack, endpoint: TritonEn
 @pytest.mark.parametrize(
     ("method", "arguments", "message"),
     [
-        ("scale_on_invocations", {"max_requests_per_second": 0}, "max_requests_per_second is 0: use a positive number"),
-        ("scale_on_invocations", {"max_requests_per_second": float("nan")}, "max_requests_per_second is nan"),
-        ("scale_on_invocations", {"max_requests_per_second": True}, "max_requests_per_second is True"),
-        ("scale_on_invocations", {**RPS, "safety_factor": 1.1}, "safety_factor is 1.1: use a number above 0 and at mo"),
-        ("scale_on_invocations", {**RPS, "safety_factor": 0}, "safety_factor is 0"),
-        ("scale_on_concurrent_requests", {"target_concurrent_requests": -1}, "target_concurrent_requests is -1"),
-        ("scale_on_gpu_utilization", {"target_utilization_percent": 101}, "is 101: use a number above 0 and at most 1"),
+        (
+            "scale_on_invocations",
+            {"max_requests_per_second": 0},
+            "max_requests_per_second of .* is 0: use a positive nu",
+        ),
+        ("scale_on_invocations", {"max_requests_per_second": float("nan")}, "max_requests_per_second of .* is nan"),
+        ("scale_on_invocations", {"max_requests_per_second": True}, "max_requests_per_second of .* is True"),
+        (
+            "scale_on_invocations",
+            {**RPS, "safety_factor": 1.1},
+            "safety_factor of .* is 1.1: use a number above 0 and at",
+        ),
+        ("scale_on_invocations", {**RPS, "safety_factor": 0}, "safety_factor of .* is 0"),
+        ("scale_on_concurrent_requests", {"target_concurrent_requests": -1}, "target_concurrent_requests of .* is -1"),
+        (
+            "scale_on_gpu_utilization",
+            {"target_utilization_percent": 101},
+            "target_utilization_percent of policy 'X' of variant AllTraffic of Stack/Endpoint is 101: use a number "
+            "above 0 and at most 100",
+        ),
         ("scale_on_gpu_utilization", {"target_utilization_percent": 0.6}, "is 0.6, less than one percent: write 60"),
         ("scale_on_gpu_memory_utilization", {"target_utilization_percent": 240}, "is 240"),
         ("scale_on_cpu_utilization", {"target_utilization_percent": "60"}, "is '60': .* so give a number"),

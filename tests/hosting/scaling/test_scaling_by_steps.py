@@ -49,9 +49,12 @@ def test_a_schedule_sets_limits_in_its_time_zone(world: World, stack: cdk.Stack,
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({}, "schedule 'X' of variant AllTraffic changes nothing: give min_capacity, max_capacity or both"),
-        ({"min_capacity": 0}, "min_capacity of schedule 'X' of variant AllTraffic is 0: .* at least 1"),
-        ({"max_capacity": 0}, "max_capacity of schedule 'X' of variant AllTraffic is 0"),
+        ({}, "schedule 'X' of variant AllTraffic of .* changes nothing: give min_capacity, max_capacity or both"),
+        (
+            {"min_capacity": 0},
+            "min_capacity of schedule 'X' of variant AllTraffic of Stack/Endpoint is 0: .* at least 1",
+        ),
+        ({"max_capacity": 0}, "max_capacity of schedule 'X' of variant AllTraffic of Stack/Endpoint is 0"),
         ({"min_capacity": 4, "max_capacity": 3}, "would scale between min_capacity 4 and max_capacity 3"),
         ({"min_capacity": 9}, "would scale between min_capacity 9 and max_capacity 8: raise max_capacity"),
         (
@@ -74,7 +77,9 @@ def test_a_schedule_that_cannot_be_meant_is_refused(
 def test_two_schedules_have_two_names(count: ScalableInstanceCount) -> None:
     schedule = autoscaling.Schedule.cron(hour="7", minute="0")
     count.scale_on_schedule("Morning", schedule=schedule, min_capacity=2)
-    with pytest.raises(ConfigurationError, match="variant AllTraffic has two schedules called 'Morning'"):
+    with pytest.raises(
+        ConfigurationError, match="variant AllTraffic of Stack/Endpoint has two schedules called 'Morning'"
+    ):
         count.scale_on_schedule("Morning", schedule=schedule, min_capacity=3)
 
 
@@ -139,7 +144,7 @@ def test_steps_follow_mathematical_expressions(world: World, stack: cdk.Stack, e
 @pytest.mark.parametrize(
     ("scaling_steps", "message"),
     [
-        ([], "policy 'X' of variant AllTraffic has 0 scaling_steps: it takes 2 to 40"),
+        ([], "policy 'X' of variant AllTraffic of Stack/Endpoint has 0 scaling_steps: it takes 2 to 40"),
         ([interval(1, lower=50)], "has 1 scaling_steps: it takes 2 to 40"),
         ([interval(1, lower=number) for number in range(41)], "has 41 scaling_steps"),
         ([interval(0, upper=10), interval(0, lower=50)], "no step of policy 'X' .* changes the number of instances"),

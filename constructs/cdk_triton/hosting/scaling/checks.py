@@ -11,8 +11,7 @@ from aws_cdk import aws_applicationautoscaling as autoscaling
 from constructs import IConstruct
 
 from cdk_triton.errors import ConfigurationError
-from cdk_triton.hosting.endpoints.variant import TritonVariant
-from cdk_triton.hosting.literals import is_token, is_whole
+from cdk_triton.hosting.literals import is_number, is_token, is_whole
 from cdk_triton.hosting.stacks import stack_of
 
 __all__ = ["NothingScales", "check_capacities", "check_number", "check_percent", "check_scheduled"]
@@ -20,13 +19,12 @@ __all__ = ["NothingScales", "check_capacities", "check_number", "check_percent",
 NOTHING_SCALES_WARNING: Final = "cdk-triton:NothingScales"
 
 
-def check_capacities(variant: TritonVariant, min_capacity: int, max_capacity: int) -> None:
+def check_capacities(what: str, initial: int, min_capacity: int, max_capacity: int) -> None:
     """Refuse limits that a variant cannot have.
 
     Raises:
         ConfigurationError: they contradict each other or the initial count, or allow no instance.
     """
-    what, initial = f"variant {variant.variant_name}", variant.initial_instance_count
     _check_capacity(f"min_capacity of {what}", min_capacity)
     _check_capacity(f"max_capacity of {what}", max_capacity)
     _check_order(what, min_capacity, max_capacity)
@@ -101,10 +99,8 @@ class NothingScales:
 
 def _check_capacity(what: str, capacity: int) -> None:
     if not is_whole(capacity, 1):
-        raise ConfigurationError(
-            f"{what} is {capacity!r}: use a whole number of instances, at least 1; a real-time variant with a model "
-            "does not run on none"
-        )
+        why = "; a real-time variant with a model does not run on none" if is_number(capacity) and capacity < 1 else ""
+        raise ConfigurationError(f"{what} is {capacity!r}: use a whole number of instances, at least 1{why}")
 
 
 def _check_order(what: str, low: int, high: int) -> None:

@@ -82,10 +82,12 @@ class ScalableInstanceCount(Construct):
         min_capacity: int,
         max_capacity: int,
     ) -> None:
-        check_capacities(variant, min_capacity, max_capacity)
+        what = f"variant {variant.variant_name} of {scope.node.path.rpartition('/')[0]}"
+        check_capacities(what, variant.initial_instance_count, min_capacity, max_capacity)
         super().__init__(scope, id)
         self.min_capacity = min_capacity
         self.max_capacity = max_capacity
+        self._what = what
         self._variant = variant
         self._metrics = metrics
         self._tracked: set[str] = set()
@@ -132,8 +134,9 @@ class ScalableInstanceCount(Construct):
         Raises:
             ConfigurationError: a number is out of its range, or the variant scales on its invocations already.
         """
-        check_number("max_requests_per_second", max_requests_per_second)
-        check_number("safety_factor", safety_factor, at_most=1)
+        what = self._policy(id)
+        check_number(f"max_requests_per_second of {what}", max_requests_per_second)
+        check_number(f"safety_factor of {what}", safety_factor, at_most=1)
         return self._track(
             id,
             "invocations",
@@ -165,7 +168,7 @@ class ScalableInstanceCount(Construct):
         Raises:
             ConfigurationError: the target is not positive, or the variant scales on concurrent requests already.
         """
-        check_number("target_concurrent_requests", target_concurrent_requests)
+        check_number(f"target_concurrent_requests of {self._policy(id)}", target_concurrent_requests)
         return self._track(
             id,
             "concurrent requests",
@@ -242,7 +245,7 @@ class ScalableInstanceCount(Construct):
         if self._variant.model.is_multi_model:
             Annotations.of(self).add_warning_v2(
                 MEMORY_OF_FLEET_WARNING,
-                f"variant {self._variant.variant_name} scales on the GPU memory of a multi-model endpoint: its "
+                f"{self._what} scales on the GPU memory of a multi-model endpoint: its "
                 "instances keep models in memory until it is full, whatever the load, and a new instance loads them "
                 "too. Scale on invocations or concurrent requests, or acknowledge this",
             )
@@ -302,13 +305,11 @@ class ScalableInstanceCount(Construct):
             ConfigurationError: no limit is given, limits contradict each other or allow no instance, a rate has a time
                 zone, or the name is taken.
         """
-        what = f"schedule {id!r} of variant {self._variant.variant_name}"
+        what = f"schedule {id!r} of {self._what}"
         check_arguments(f"scale_on_schedule({id!r})", id=id, schedule=schedule)
         check_optional(f"scale_on_schedule({id!r})", time_zone=time_zone)
         if id in self._scheduled:
-            raise ConfigurationError(
-                f"variant {self._variant.variant_name} has two schedules called {id!r}: give each a name of its own"
-            )
+            raise ConfigurationError(f"{self._what} has two schedules called {id!r}: give each a name of its own")
         if min_capacity is None and max_capacity is None:
             raise ConfigurationError(f"{what} changes nothing: give min_capacity, max_capacity or both")
         if time_zone is not None and schedule.expression_string.startswith("rate("):
@@ -352,11 +353,11 @@ class ScalableInstanceCount(Construct):
         Raises:
             ConfigurationError: there are too few or too many steps, or none changes anything.
         """
-        what = f"policy {id!r}"
+        what = self._policy(id)
         check_arguments(what, id=id, metric=metric, scaling_steps=scaling_steps)
         check_optional(what, evaluation_periods=evaluation_periods, datapoints_to_alarm=datapoints_to_alarm)
         check_optional(what, scale_in_cooldown=scale_in_cooldown, scale_out_cooldown=scale_out_cooldown)
-        check_steps(f"policy {id!r} of variant {self._variant.variant_name}", scaling_steps)
+        check_steps(what, scaling_steps)
         policy = self.scalable_target.scale_on_metric(
             id,
             metric=metric,
@@ -378,7 +379,7 @@ class ScalableInstanceCount(Construct):
         scale_out_cooldown: Duration | None,
     ) -> autoscaling.TargetTrackingScalingPolicy:
         """Track a metric that is the sum over so many units of an instance, each 0 to 100."""
-        check_percent("target_utilization_percent", percent)
+        check_percent(f"target_utilization_percent of {self._policy(policy_id)}", percent)
         metric = self._metrics.metric(metric_name, namespace=INSTANCES, statistic="Average")
         policy = self._track(
             policy_id,
@@ -391,7 +392,7 @@ class ScalableInstanceCount(Construct):
         if percent == 100:
             Annotations.of(self).add_warning_v2(
                 NEVER_SCALES_OUT_WARNING,
-                f"variant {self._variant.variant_name} scales on {metric_name} with a target of 100 percent: instances "
+                f"{self._what} scales on {metric_name} with a target of 100 percent: instances "
                 "are added above the target, which cannot be exceeded. Choose a lower one, or acknowledge this",
             )
         return policy
@@ -410,16 +411,14 @@ class ScalableInstanceCount(Construct):
         Application Auto Scaling takes several of them where each has another metric ("Target tracking scaling
         policies").
         """
-        check_arguments(f"the policy on {what}", id=policy_id)
-        check_optional(
-            f"policy {policy_id!r}", scale_in_cooldown=scale_in_cooldown, scale_out_cooldown=scale_out_cooldown
-        )
+        policy = self._policy(policy_id)
+        check_arguments(policy, id=policy_id)
+        check_optional(policy, scale_in_cooldown=scale_in_cooldown, scale_out_cooldown=scale_out_cooldown)
         if what in self._tracked:
             raise ConfigurationError(
-                f"variant {self._variant.variant_name} scales on {what} already: one policy can follow a metric, leave "
-                f"{policy_id!r} out"
+                f"{self._what} scales on {what} already: one policy can follow a metric, leave {policy_id!r} out"
             )
-        policy = self.scalable_target.scale_to_track_metric(
+        added = self.scalable_target.scale_to_track_metric(
             policy_id,
             target_value=target,
             predefined_metric=metric if isinstance(metric, autoscaling.PredefinedMetric) else None,
@@ -428,7 +427,10 @@ class ScalableInstanceCount(Construct):
             scale_out_cooldown=_cooldown(scale_out_cooldown, SCALE_OUT_COOLDOWN_SECONDS),
         )
         self._tracked.add(what)
-        return policy
+        return added
+
+    def _policy(self, id: str) -> str:  # noqa: A002 - CDK's name
+        return f"policy {id!r} of {self._what}"
 
 
 def _cooldown(given: Duration | None, seconds: int) -> Duration:
