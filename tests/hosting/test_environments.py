@@ -9,8 +9,9 @@ import pytest
 from aws_cdk import aws_ec2 as ec2
 from aws_cdk import aws_iam as iam
 from aws_cdk import aws_kms as kms
+from aws_cdk import aws_s3 as s3
 
-from cdk_triton import TritonArtifactStore, TritonEndpoint, TritonModel
+from cdk_triton import CodeBuildGpuBuilder, TritonArtifactStore, TritonEndpoint, TritonModel
 from cdk_triton.errors import ConfigurationError
 
 if TYPE_CHECKING:
@@ -68,6 +69,27 @@ def test_a_store_is_where_its_key_is(app: cdk.App, stack: cdk.Stack) -> None:
     key = kms.Key(cdk.Stack(app, "There", env=NORTH), "Key")
     with pytest.raises(ConfigurationError, match=r"Here/Store is in the region eu-west-1, and There/Key in eu-north-1"):
         TritonArtifactStore(stack, "Store", encryption_key=key)
+
+
+@pytest.mark.parametrize(("env", "kind"), [(NORTH, "region eu-north-1"), (OTHERS, "account 444455556666")])
+def test_access_logs_stay_where_the_store_is(app: cdk.App, stack: cdk.Stack, env: cdk.Environment, kind: str) -> None:
+    bucket = s3.Bucket(cdk.Stack(app, "There", env=env), "Logs")
+    kind, there = kind.split()
+    with pytest.raises(ConfigurationError, match=f"in the {kind} .*, and There/Logs in {there}: S3 writes access logs"):
+        TritonArtifactStore(stack, "Store", access_logs_bucket=bucket)
+
+
+def test_volumes_are_encrypted_with_a_key_of_their_region(world: World, app: cdk.App, stack: cdk.Stack) -> None:
+    key = kms.Key(cdk.Stack(app, "There", env=NORTH), "Key")
+    model = TritonModel(stack, "Model", repository=world.repository(), platform=world.platform)
+    with pytest.raises(ConfigurationError, match="Here/Endpoint is in the region eu-west-1, and There/Key in eu-north"):
+        TritonEndpoint(stack, "Endpoint", model=model, encryption_key=key)
+
+
+def test_builds_write_with_a_key_of_their_region(app: cdk.App, stack: cdk.Stack) -> None:
+    key = kms.Key(cdk.Stack(app, "There", env=NORTH), "Key")
+    with pytest.raises(ConfigurationError, match="Here/Store/CodeBuild is in the region eu-west-1, and There/Key in"):
+        TritonArtifactStore(stack, "Store", builders=[CodeBuildGpuBuilder(encryption_key=key)])
 
 
 def test_a_key_may_be_one_of_another_account(stack: cdk.Stack) -> None:

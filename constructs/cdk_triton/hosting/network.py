@@ -20,7 +20,7 @@ from constructs import Construct, IDependable
 from cdk_triton.errors import ConfigurationError
 from cdk_triton.hosting.acknowledgements import acknowledge_wildcards
 from cdk_triton.hosting.permissions import Statement, allow
-from cdk_triton.hosting.stacks import require_same, stack_of
+from cdk_triton.hosting.stacks import require_own_region, stack_of
 
 __all__ = [
     "Network",
@@ -224,7 +224,7 @@ def _subnets(vpc: ec2.IVpc, selection: ec2.SubnetSelection | None) -> list[ec2.I
 
 def _check_region(scope: Construct, vpc: ec2.IVpc) -> None:
     reason = "instances run in a VPC of their own region, so give one of it"
-    require_same("region", scope.node.path, stack_of(scope).region, vpc.node.path, vpc.env.region, reason)
+    require_own_region(scope, vpc, reason)
 
 
 def _check_zones(vpc: ec2.IVpc, subnets: Sequence[ec2.ISubnet]) -> None:

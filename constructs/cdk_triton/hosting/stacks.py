@@ -4,14 +4,21 @@ from __future__ import annotations
 
 from typing import Literal
 
-from aws_cdk import Stack
+from aws_cdk import IResource, Stack
 from constructs import IConstruct
 
 from cdk_triton.errors import ConfigurationError
 from cdk_triton.hosting.identity import identity
 from cdk_triton.hosting.literals import has_token
 
-__all__ = ["are_deployed_together", "require_same", "root_stack", "share_an_environment", "stack_of"]
+__all__ = [
+    "are_deployed_together",
+    "require_own_region",
+    "require_same",
+    "root_stack",
+    "share_an_environment",
+    "stack_of",
+]
 
 _STACKS: dict[str, Stack] = {}
 """By the identity of what is in them; a stack that Node made is always the same object."""
@@ -66,3 +73,12 @@ def require_same(
     """
     if here != there and not has_token(here) and not has_token(there):
         raise ConfigurationError(f"{path} is in the {kind} {here}, and {other_path} in {there}: {reason}")
+
+
+def require_own_region(scope: IConstruct, used: IResource, reason: str) -> None:
+    """Refuse a resource that is certainly in another region than the construct that uses it.
+
+    Raises:
+        ConfigurationError: it is.
+    """
+    require_same("region", scope.node.path, stack_of(scope).region, used.node.path, used.env.region, reason)

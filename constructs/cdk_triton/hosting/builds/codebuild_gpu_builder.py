@@ -31,7 +31,7 @@ from cdk_triton.hosting.images import container_image
 from cdk_triton.hosting.literals import has_token
 from cdk_triton.hosting.network import Network, allow_network, check_network, network
 from cdk_triton.hosting.permissions import Statement
-from cdk_triton.hosting.stacks import stack_of
+from cdk_triton.hosting.stacks import require_own_region, stack_of
 from cdk_triton.sagemaker import (
     ServingPlatform,
     accounts,
@@ -147,6 +147,7 @@ class CodeBuildGpuBuilder(Builder):
         statements = [logging, *staging]
         handler_statements = []
         if self.encryption_key is not None:
+            require_own_region(scope, self.encryption_key, "what builds write stays in their region, so give one of it")
             statements.append(use_of_key(self.encryption_key))
             handler_statements.append(Statement(actions=["kms:Decrypt"], resources=[self.encryption_key.key_arn]))
         role = build_role(scope, "codebuild.amazonaws.com", statements, reasons)

@@ -36,6 +36,7 @@ from cdk_triton.hosting.literals import has_token
 from cdk_triton.hosting.models.model import ITritonModel
 from cdk_triton.hosting.monitoring import RUNBOOK
 from cdk_triton.hosting.monitoring.metrics import VariantMetrics
+from cdk_triton.hosting.stacks import require_own_region
 
 if TYPE_CHECKING:  # takes a while: for endpoints that need it
     from aws_cdk import aws_cloudwatch as cloudwatch
@@ -82,7 +83,8 @@ class TritonEndpoint(Resource, VariantMetrics):
         ConfigurationError: both or neither of `model` and `variants`, two variants of one name, more of them than
             SageMaker takes, no variant with a weight, a shadow that SageMaker does not take, a bad name, a
             deployment policy that does not fit the variants or the name, parameters that cannot be written, a name or
-            parameters of another endpoint of the account and region, or a model of another account or region.
+            parameters of another endpoint of the account and region, a model of another account or region, or a key of
+            another region.
     """
 
     def __init__(
@@ -121,6 +123,10 @@ class TritonEndpoint(Resource, VariantMetrics):
         names = AccountNames(endpoint_name, in_store)
         names.check(scope, path)
         super().__init__(scope, id, physical_name=endpoint_name)
+        if encryption_key is not None:
+            require_own_region(
+                self, encryption_key, "volumes are encrypted with a key of their own region, so give one"
+            )
         warn_about_stacks(self, served)
         warn_about_storage(self, served, encryption_key)
         warn_about_target_models(self, self._variants)

@@ -24,7 +24,7 @@ from cdk_triton.hosting.builds.services import BuildServices
 from cdk_triton.hosting.literals import has_token
 from cdk_triton.hosting.models.assets import ASSET_PREFIX
 from cdk_triton.hosting.permissions import Statement, allow
-from cdk_triton.hosting.stacks import require_same, stack_of
+from cdk_triton.hosting.stacks import require_own_region, require_same, stack_of
 from cdk_triton.hosting.store.imported import ImportedArtifactStore, allow_promotion, grant_read_of_artifacts
 from cdk_triton.hosting.store.layout import STAGING_PREFIX
 from cdk_triton.hosting.store.provider import lambda_role, log_writing, provider
@@ -120,8 +120,8 @@ class TritonArtifactStore(Construct):
 
     Raises:
         ConfigurationError: the stack's synthesizer does not say where assets go, two builders are of one kind, there
-            are builders or exports for a store that promotes, `exports` cannot begin an export's name, or the key is
-            one of another region.
+            are builders or exports for a store that promotes, `exports` cannot begin an export's name, the key is one
+            of another region, or the bucket for access logs one of another account or region.
     """
 
     def __init__(
@@ -142,8 +142,9 @@ class TritonArtifactStore(Construct):
         super().__init__(scope, id)
         if encryption_key is not None:
             reason = "S3 and CloudWatch Logs encrypt with keys of their own region, so give the store one of it"
-            region = encryption_key.env.region
-            require_same("region", self.node.path, stack_of(self).region, encryption_key.node.path, region, reason)
+            require_own_region(self, encryption_key, reason)
+        if access_logs_bucket is not None:
+            _check_access_logs(self, access_logs_bucket)
         if promotes_from is not None and builders:
             raise ConfigurationError(
                 f"{self.node.path} promotes what another store has built, and got builders too: leave builders out, or "
@@ -378,6 +379,13 @@ def _bucket(scope: Construct, key: kms.IKey | None, access_logs: s3.IBucket | No
     )
     acknowledge_nist(bucket, {"S3BucketReplicationEnabled": reason})
     return bucket
+
+
+def _check_access_logs(scope: Construct, bucket: s3.IBucket) -> None:
+    """Refuse a bucket that S3 would not log to ("Enabling Amazon S3 server access logging", S3's user guide)."""
+    reason = "S3 writes access logs to a bucket of the same account and region only, so give the store one of these"
+    require_own_region(scope, bucket, reason)
+    require_same("account", scope.node.path, stack_of(scope).account, bucket.node.path, bucket.env.account, reason)
 
 
 def _let_logs_use(key: kms.IKey, scope: Construct) -> None:
