@@ -108,7 +108,9 @@ def turns(first: list[str], second: list[str]) -> tuple[float, float]:
     for number in range(1, ROUNDS + 1):
         seconds.append((run(*first), run(*second)))
         progress(f"synth: round {number} of {ROUNDS}: {seconds[-1][0]:.2f} s and {seconds[-1][1]:.2f} s")
-    return statistics.median(each for each, _ in seconds), statistics.median(each for _, each in seconds)
+    medians = statistics.median(each for each, _ in seconds), statistics.median(each for _, each in seconds)
+    progress(f"synth: medians {medians[0]:.2f} s and {medians[1]:.2f} s, {medians[0] / medians[1]:.2f} times as long")
+    return medians
 
 
 def run(*arguments: str) -> float:

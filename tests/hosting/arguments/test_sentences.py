@@ -232,16 +232,16 @@ SENTENCES: list[tuple[Callable[[Any], object], str]] = [
     ),
     (
         lambda g: g.endpoint.auto_scale_instance_count(min_capacity="1", max_capacity=2),
-        "min_capacity of variant AllTraffic is '1': use a whole number of instances, at least 1; a real-time variant "
-        "with a model does not run on none",
+        "min_capacity of variant AllTraffic of Stack/Endpoint is '1': use a whole number of instances, at least 1",
     ),
     (
         lambda g: g.count.scale_on_invocations("P", max_requests_per_second="40"),
-        "max_requests_per_second is '40': the target is computed from it, so give a number",
+        "max_requests_per_second of policy 'P' of variant AllTraffic of Stack/Watched is '40': the target is computed "
+        "from it, so give a number",
     ),
     (
         lambda g: g.count.scale_on_invocations("P", max_requests_per_second=40, scale_in_cooldown=600),
-        f"scale_in_cooldown of policy 'P' is 600, an int: {DURATION_MEND}",
+        f"scale_in_cooldown of policy 'P' of variant AllTraffic of Stack/Watched is 600, an int: {DURATION_MEND}",
     ),
     (
         lambda g: g.count.scale_on_schedule("P", schedule="cron(0 6 * * ? *)", min_capacity=2),
@@ -250,8 +250,8 @@ SENTENCES: list[tuple[Callable[[Any], object], str]] = [
     ),
     (
         lambda g: g.count.scale_on_metric("P", metric=g.endpoint.metric_invocations(), scaling_steps=[{"change": 1}]),
-        "scaling_steps of policy 'P' holds a dict: use a list of ScalingInterval, such as [ScalingInterval(lower=50, "
-        "change=1), ScalingInterval(upper=10, change=-1)]",
+        "scaling_steps of policy 'P' of variant AllTraffic of Stack/Watched holds a dict: use a list of "
+        "ScalingInterval, such as [ScalingInterval(lower=50, change=1), ScalingInterval(upper=10, change=-1)]",
     ),
     (
         lambda g: TritonArtifactStore(g.scope, "S", builders=wrong(CodeBuildGpuBuilder())),

@@ -36,7 +36,6 @@ from cdk_triton.hosting.literals import has_token
 from cdk_triton.hosting.models.model import ITritonModel
 from cdk_triton.hosting.monitoring import RUNBOOK
 from cdk_triton.hosting.monitoring.metrics import VariantMetrics
-from cdk_triton.hosting.stacks import require_own_region
 
 if TYPE_CHECKING:  # takes a while: for endpoints that need it
     from aws_cdk import aws_cloudwatch as cloudwatch
@@ -115,7 +114,7 @@ class TritonEndpoint(Resource, VariantMetrics):
         if endpoint_name is not None:
             check_sagemaker_name(endpoint_name, "endpoint_name")
         path = f"{scope.node.path}/{id}"
-        check_environments(scope, path, served)
+        check_environments(scope, path, served, encryption_key)
         check_deployment(deployment, self._variants, endpoint_name, path)
         if parameters is not None:
             check_parameters(parameters, self._variants)
@@ -123,10 +122,6 @@ class TritonEndpoint(Resource, VariantMetrics):
         names = AccountNames(endpoint_name, in_store)
         names.check(scope, path)
         super().__init__(scope, id, physical_name=endpoint_name)
-        if encryption_key is not None:
-            require_own_region(
-                self, encryption_key, "volumes are encrypted with a key of their own region, so give one"
-            )
         warn_about_stacks(self, served)
         warn_about_storage(self, served, encryption_key)
         warn_about_target_models(self, self._variants)

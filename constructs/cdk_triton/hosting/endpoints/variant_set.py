@@ -147,16 +147,19 @@ def warn_about_target_models(construct: IConstruct, production: Sequence[TritonV
         )
 
 
-def check_environments(scope: Construct, path: str, variants: Sequence[TritonVariant]) -> None:
-    """Refuse models that SageMaker would not find.
+def check_environments(
+    scope: Construct, path: str, variants: Sequence[TritonVariant], encryption_key: kms.IKey | None
+) -> None:
+    """Refuse models and a key that SageMaker would not find.
 
     Args:
         scope: where the endpoint will be.
         path: its path.
         variants: whose models, shadow included.
+        encryption_key: of the volumes.
 
     Raises:
-        ConfigurationError: a model is certainly in another account or region.
+        ConfigurationError: a model is certainly in another account or region, or the key in another region.
     """
     here = stack_of(scope)
     reason = "SageMaker finds models of an endpoint's own account and region only, so make a model there"
@@ -165,6 +168,9 @@ def check_environments(scope: Construct, path: str, variants: Sequence[TritonVar
         if not are_deployed_together(here, there):
             require_same("account", path, here.account, model.node.path, there.account, reason)
             require_same("region", path, here.region, model.node.path, there.region, reason)
+    if encryption_key is not None:
+        reason = "volumes are encrypted with a key of their own region, so give one of it"
+        require_same("region", path, here.region, encryption_key.node.path, encryption_key.env.region, reason)
 
 
 def warn_about_stacks(construct: IConstruct, variants: Sequence[TritonVariant]) -> None:
