@@ -11,10 +11,11 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from aws_cdk import Acknowledgment, Validations
+from aws_cdk import Acknowledgment, Stack, Validations
 from aws_cdk import aws_s3 as s3
 from constructs import IConstruct
 
+from cdk_triton.hosting.buckets import arn_of
 from cdk_triton.hosting.stacks import are_deployed_together, stack_of
 
 __all__ = ["acknowledge", "acknowledge_nist", "acknowledge_wildcards", "objects_as_imported"]
@@ -40,14 +41,15 @@ def acknowledge_nist(construct: IConstruct, reasons: Mapping[str, str]) -> None:
     _acknowledge(construct, "NIST.800.53.R5", reasons)
 
 
-def acknowledge_wildcards(construct: IConstruct, reasons: Mapping[str, str]) -> None:
+def acknowledge_wildcards(construct: IConstruct, reasons: Mapping[str, str], stack: Stack) -> None:
     """Acknowledge that the policies below a construct allow resources with wildcards.
 
     Args:
         construct: the construct.
         reasons: by ARN.
+        stack: the one that the construct is in.
     """
-    resources = stack_of(construct).resolve(list(reasons))
+    resources = stack.resolve(list(reasons))
     printed = (f"IAM5[Resource::{_printed(resource)}]" for resource in resources)
     acknowledge(construct, dict(zip(printed, reasons.values(), strict=True)))
 
@@ -59,9 +61,11 @@ def objects_as_imported(scope: IConstruct, bucket: s3.IBucket, pattern: str) -> 
     CDK would make then, because its name is needed now. A bucket that the app only imports has none to export. A stack
     that is deployed with the bucket's own gets a parameter, and no export; CDK names it too late to be known here.
     """
-    arn = bucket.bucket_arn
-    if isinstance(bucket, s3.Bucket) and not are_deployed_together(bucket.stack, stack_of(scope)):
-        arn = bucket.stack.export_value(arn)
+    if not isinstance(bucket, s3.Bucket):
+        return f"{bucket.bucket_arn}/{pattern}"
+    arn, home = arn_of(bucket), stack_of(bucket)
+    if not are_deployed_together(home, stack_of(scope)):
+        arn = home.export_value(arn)
     return f"{arn}/{pattern}"
 
 

@@ -9,7 +9,7 @@ from aws_cdk import Aws, CfnMapping, Stack
 from constructs import Construct
 
 from cdk_triton.hosting.literals import has_token
-from cdk_triton.hosting.stacks import stack_of
+from cdk_triton.hosting.stacks import region_of, stack_of
 from cdk_triton.sagemaker import REPOSITORY, ServingPlatform, accounts, image_name, registry_accounts
 
 __all__ = ["ContainerImage", "container_image", "sagemaker_repositories"]
@@ -51,7 +51,7 @@ def container_image(scope: Construct, platform: ServingPlatform) -> ContainerIma
     if platform.image is not None:
         arn = _repository_arn(stack, platform.image)
         return ContainerImage(platform.image, arn, is_in_app=_refers_to_resources(stack.resolve(arn)))
-    region = stack.region
+    region = region_of(stack)
     if not has_token(region):
         uri = platform.image_uri(region)
         return ContainerImage(uri, _repository_arn(stack, uri))
@@ -68,8 +68,9 @@ def sagemaker_repositories(scope: Construct) -> list[str]:
     releases that a region does not have.
     """
     stack = stack_of(scope)
-    owners = ["*"] if has_token(stack.region) else registry_accounts(stack.region)
-    return [_arn(stack, owner, stack.region, REPOSITORY) for owner in owners]
+    region = region_of(stack)
+    owners = ["*"] if has_token(region) else registry_accounts(region)
+    return [_arn(stack, owner, region, REPOSITORY) for owner in owners]
 
 
 def _account_mapping(stack: Stack, release: str) -> CfnMapping:

@@ -13,6 +13,7 @@ from cdk_triton.hosting.literals import has_token
 
 __all__ = [
     "are_deployed_together",
+    "region_of",
     "require_own_region",
     "require_same",
     "root_stack",
@@ -22,6 +23,9 @@ __all__ = [
 
 _STACKS: dict[str, Stack] = {}
 """By the identity of what is in them; a stack that Node made is always the same object."""
+
+_REGIONS: dict[str, str] = {}
+"""By the identity of the stack."""
 
 
 def stack_of(construct: IConstruct) -> Stack:
@@ -33,6 +37,15 @@ def stack_of(construct: IConstruct) -> Stack:
         stack = Stack.of(construct)
         _STACKS[known] = _STACKS.setdefault(identity(stack), stack)
     return _STACKS[known]
+
+
+def region_of(construct: IConstruct) -> str:
+    """The region of a construct's stack, which is a call of jsii, made once for each stack; may be a token."""
+    stack = stack_of(construct)
+    known = identity(stack)
+    if known not in _REGIONS:
+        _REGIONS[known] = stack.region
+    return _REGIONS[known]
 
 
 def root_stack(stack: Stack) -> Stack:
@@ -81,4 +94,4 @@ def require_own_region(scope: IConstruct, used: IResource, reason: str) -> None:
     Raises:
         ConfigurationError: it is.
     """
-    require_same("region", scope.node.path, stack_of(scope).region, used.node.path, used.env.region, reason)
+    require_same("region", scope.node.path, region_of(scope), used.node.path, used.env.region, reason)

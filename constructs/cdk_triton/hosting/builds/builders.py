@@ -21,9 +21,12 @@ from constructs import Construct
 from cdk_triton._arguments import check
 from cdk_triton.errors import ConfigurationError
 from cdk_triton.hosting.acknowledgements import acknowledge_wildcards
+from cdk_triton.hosting.buckets import arn_of, key_of
+from cdk_triton.hosting.identity import path_of
 from cdk_triton.hosting.literals import DURATION
 from cdk_triton.hosting.network import Network
 from cdk_triton.hosting.permissions import Statement, allow
+from cdk_triton.hosting.stacks import stack_of
 from cdk_triton.hosting.store import layout
 from cdk_triton.sagemaker import ServingPlatform
 
@@ -125,11 +128,11 @@ def build_role(scope: Construct, service: str, statements: Iterable[Statement], 
         scope,
         "Role",
         assumed_by=iam.ServicePrincipal(service),
-        description=f"cdk-triton: what the builds of {scope.node.path} may do",
+        description=f"cdk-triton: what the builds of {path_of(scope)} may do",
     )
     allow(role, Statement(actions=["ecr:GetAuthorizationToken"], resources=["*"]), *statements)
     reason = "ecr:GetAuthorizationToken, cloudwatch:PutMetricData and the ec2:Describe actions know no resources."
-    acknowledge_wildcards(role, {"*": reason, **reasons})
+    acknowledge_wildcards(role, {"*": reason, **reasons}, stack_of(scope))
     return role
 
 
@@ -151,7 +154,7 @@ def use_of_staging(
     Returns:
         What a job is allowed, and why with wildcards, by ARN.
     """
-    bucket_arn = bucket.bucket_arn
+    bucket_arn = arn_of(bucket)
     inputs, outputs = (f"{bucket_arn}/{layout.STAGING_PREFIX}*/{part}/*" for part in ("in", "out"))
     statements = [
         Statement(actions=list(read), resources=[inputs]),
@@ -165,7 +168,7 @@ def use_of_staging(
     ]
     if of_bucket:
         statements.append(Statement(actions=list(of_bucket), resources=[bucket_arn]))
-    if (key := bucket.encryption_key) is not None:
+    if (key := key_of(bucket)) is not None:
         statements.append(use_of_key(key))
     reason = "A build gets its id when it starts, so that its folder is not known before."
     return statements, dict.fromkeys((inputs, outputs), reason)

@@ -11,7 +11,7 @@ from cdk_triton.hosting.builds.builders import Builder
 from cdk_triton.hosting.builds.codebuild_gpu_builder import CodeBuildGpuBuilder
 from cdk_triton.hosting.builds.processing_builder import SageMakerProcessingBuilder
 from cdk_triton.hosting.literals import has_token
-from cdk_triton.hosting.stacks import stack_of
+from cdk_triton.hosting.stacks import region_of
 from cdk_triton.sagemaker import ServingPlatform, codebuild_gpu_regions
 
 __all__ = ["BUILDER_IDS", "BuilderChoice"]
@@ -32,7 +32,7 @@ class BuilderChoice:
     """
 
     def __init__(self, store: Construct, builders: Sequence[Builder] | None) -> None:
-        region = stack_of(store).region
+        region = region_of(store)
         self._store = store
         self._region = None if has_token(region) else region
         self.builders = self._defaults() if builders is None else tuple(builders)

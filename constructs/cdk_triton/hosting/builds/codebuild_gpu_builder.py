@@ -19,6 +19,7 @@ from constructs import Construct
 from cdk_triton.errors import ConfigurationError
 from cdk_triton.hosting.acknowledgements import acknowledge
 from cdk_triton.hosting.arguments import check_arguments, check_optional
+from cdk_triton.hosting.buckets import key_of
 from cdk_triton.hosting.builds.builders import (
     Builder,
     BuildService,
@@ -27,11 +28,12 @@ from cdk_triton.hosting.builds.builders import (
     use_of_key,
     use_of_staging,
 )
+from cdk_triton.hosting.identity import path_of
 from cdk_triton.hosting.images import container_image
 from cdk_triton.hosting.literals import has_token
 from cdk_triton.hosting.network import Network, allow_network, check_network, network
 from cdk_triton.hosting.permissions import Statement
-from cdk_triton.hosting.stacks import require_own_region, stack_of
+from cdk_triton.hosting.stacks import region_of, require_own_region
 from cdk_triton.sagemaker import (
     ServingPlatform,
     accounts,
@@ -133,7 +135,7 @@ class CodeBuildGpuBuilder(Builder):
 
     def provide(self, scope: Construct, bucket: s3.IBucket) -> BuildService:
         """Make the project `Project`, its `Role` and its log group `Logs`."""
-        key = bucket.encryption_key
+        key = key_of(bucket)
         log_group = logs.LogGroup(
             scope, "Logs", retention=self.log_retention, removal_policy=RemovalPolicy.DESTROY, encryption_key=key
         )
@@ -182,7 +184,7 @@ class CodeBuildGpuBuilder(Builder):
         project = codebuild.CfnProject(
             scope,
             "Project",
-            description=f"cdk-triton: builds what {scope.node.path} is asked for"[:255],
+            description=f"cdk-triton: builds what {path_of(scope)} is asked for"[:255],
             # What a build reads, writes and runs in is said when it starts.
             source=properties.SourceProperty(type="NO_SOURCE", build_spec=json.dumps(BUILD_SPEC, indent=1)),
             artifacts=properties.ArtifactsProperty(type="NO_ARTIFACTS"),
@@ -218,7 +220,7 @@ class CodeBuildGpuBuilder(Builder):
 
 def _any_image(scope: Construct) -> str:
     """A project needs an image, although every build names its own: the newest one of SageMaker in this region."""
-    region = stack_of(scope).region
+    region = region_of(scope)
     offered = image_releases()
     if not has_token(region):
         offered = tuple(release for release in offered if region in accounts(release)) or offered

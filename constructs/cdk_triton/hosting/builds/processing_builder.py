@@ -14,6 +14,7 @@ from constructs import Construct
 
 from cdk_triton.errors import ConfigurationError
 from cdk_triton.hosting.arguments import check_arguments, check_optional
+from cdk_triton.hosting.buckets import key_of
 from cdk_triton.hosting.builds.builders import (
     Builder,
     BuildService,
@@ -110,11 +111,12 @@ class SageMakerProcessingBuilder(Builder):
         if place is not None:
             permission = ["ec2:CreateNetworkInterfacePermission", "ec2:DeleteNetworkInterfacePermission"]
             allow_network(role, place, permission=permission)
+        key = key_of(bucket)
         settings = {
             "role": role.role_arn,
             "subnets": [] if place is None else list(place.subnets),
             "security_groups": [] if place is None else list(place.security_groups),
-            "kms_key": None if bucket.encryption_key is None else bucket.encryption_key.key_arn,
+            "kms_key": None if key is None else key.key_arn,
         }
         handler_statements, handler_reasons = _by_handler(scope, role, group, streams)
         return BuildService(settings, role, handler_statements, handler_reasons, place)

@@ -12,6 +12,7 @@ from aws_cdk import aws_s3 as s3
 from constructs import Construct
 
 from cdk_triton.artifacts import S3File
+from cdk_triton.hosting.buckets import arn_of
 from cdk_triton.hosting.builds.builders import Builder, BuildService
 from cdk_triton.hosting.builds.choosing import BUILDER_IDS, BuilderChoice
 from cdk_triton.hosting.builds.grants import allow_pull, object_arn
@@ -121,7 +122,7 @@ class BuildServices:
 
 def _staging_by_handler(bucket: s3.IBucket) -> tuple[Statement, dict[str, str]]:
     """The handler puts there what a build reads, takes from there what it wrote, and keeps its locks there."""
-    objects = bucket.arn_for_objects(f"{STAGING_PREFIX}*")
+    objects = f"{arn_of(bucket)}/{STAGING_PREFIX}*"
     actions = ["s3:GetObject", "s3:ListMultipartUploadParts", "s3:PutObject"]
     reason = "A build gets its id when it starts, so that its folder is not known before."
     return Statement(actions=actions, resources=[objects]), {objects: reason}

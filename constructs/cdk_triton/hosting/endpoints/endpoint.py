@@ -32,6 +32,7 @@ from cdk_triton.hosting.endpoints.variant_set import (
     warn_about_storage,
     warn_about_target_models,
 )
+from cdk_triton.hosting.identity import path_of
 from cdk_triton.hosting.literals import has_token
 from cdk_triton.hosting.models.model import ITritonModel
 from cdk_triton.hosting.monitoring import RUNBOOK
@@ -113,7 +114,7 @@ class TritonEndpoint(Resource, VariantMetrics):
         served = self._variants if shadow is None else (*self._variants, shadow)
         if endpoint_name is not None:
             check_sagemaker_name(endpoint_name, "endpoint_name")
-        path = f"{scope.node.path}/{id}"
+        path = f"{path_of(scope)}/{id}"
         check_environments(scope, path, served, encryption_key)
         check_deployment(deployment, self._variants, endpoint_name, path)
         if parameters is not None:

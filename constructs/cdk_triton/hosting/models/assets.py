@@ -31,7 +31,7 @@ from cdk_triton.artifacts.keys import file_keys
 from cdk_triton.artifacts.program import write_program
 from cdk_triton.artifacts.reading import file_state, read_blocks
 from cdk_triton.errors import ArchiveError, ConfigurationError
-from cdk_triton.hosting.identity import identity
+from cdk_triton.hosting.identity import identity, path_of
 from cdk_triton.hosting.literals import has_token
 from cdk_triton.hosting.stacks import stack_of
 from cdk_triton.hosting.structs import StructReference, returned_struct
@@ -75,7 +75,7 @@ class CloudAssembly:
         stack, stage = stack_of(scope), Stage.of(scope)
         if stage is None:
             raise ConfigurationError(f"{scope.node.path} is not within an App, so there is nowhere to put its archives")
-        self._path = scope.node.path
+        self._path = path_of(scope)
         self._stage = stage
         self._synthesizer = _synthesizer(stack)
         app = stage.node.root

@@ -19,6 +19,8 @@ from aws_cdk import aws_s3 as s3
 from constructs import Construct
 
 from cdk_triton.hosting.acknowledgements import acknowledge_wildcards, objects_as_imported
+from cdk_triton.hosting.buckets import arn_of, key_of
+from cdk_triton.hosting.identity import path_of
 from cdk_triton.hosting.images import ContainerImage
 from cdk_triton.hosting.network import SAGEMAKER_PERMISSION, Network, acknowledge_network, network_statements
 from cdk_triton.hosting.permissions import Statement, inline_policy, managed_policy
@@ -55,7 +57,7 @@ def execution_role(scope: Construct, role: iam.IRole | None) -> iam.IRole:
         scope,
         "Role",
         assumed_by=iam.ServicePrincipal("sagemaker.amazonaws.com"),
-        description=f"cdk-triton: what the containers of {scope.node.path} may do",
+        description=f"cdk-triton: what the containers of {path_of(scope)} may do",
     )
 
 
@@ -82,7 +84,7 @@ def grant_execution(
         image: the container's image.
         place: the subnets and security groups of the instances; None where they are in no VPC of the user's.
     """
-    objects = f"{prefix}*"
+    bucket_arn, objects = arn_of(bucket), f"{prefix}*"
     log_groups = stack_of(scope).format_arn(
         service="logs",
         resource="log-group",
@@ -90,10 +92,10 @@ def grant_execution(
         arn_format=ArnFormat.COLON_RESOURCE_NAME,
     )
     statements = [
-        Statement(actions=["s3:GetObject"], resources=[bucket.arn_for_objects(objects)]),
+        Statement(actions=["s3:GetObject"], resources=[f"{bucket_arn}/{objects}"]),
         Statement(
             actions=["s3:ListBucket"],
-            resources=[bucket.bucket_arn],
+            resources=[bucket_arn],
             conditions={"StringLike": {"s3:prefix": objects}},
         ),
         Statement(actions=["ecr:GetAuthorizationToken"], resources=["*"]),
@@ -117,11 +119,11 @@ def grant_execution(
         statements.append(Statement(actions=list(PULL_ACTIONS), resources=[image.repository_arn]))
     if place is not None:
         statements += network_statements(scope, place, permission=SAGEMAKER_PERMISSION)
-    if bucket.encryption_key is not None:
-        statements.append(Statement(actions=["kms:Decrypt"], resources=[bucket.encryption_key.key_arn]))
+    if (key := key_of(bucket)) is not None:
+        statements.append(Statement(actions=["kms:Decrypt"], resources=[key.key_arn]))
     archives = objects_as_imported(scope, bucket, objects)
     policy = _policy(role, scope, statements)
-    replace_with(policy, [policy.document, archives, *_repositories(image)])
+    replace_with(policy, [policy.document, archives, *_repositories(image)], stack_of(scope))
     reasons = {
         archives: "By prefix: while an endpoint is updated or rolled back, instances still start from the previous "
         "archives.",
@@ -129,7 +131,7 @@ def grant_execution(
         "*": "ecr:GetAuthorizationToken, cloudwatch:PutMetricData, which has a condition, and the ec2:Describe actions "
         "know no resources.",
     }
-    acknowledge_wildcards(policy, reasons)
+    acknowledge_wildcards(policy, reasons, stack_of(scope))
     if place is not None:
         acknowledge_network(policy)
     return policy

@@ -11,6 +11,7 @@ from constructs import IConstruct
 from cdk_triton.hosting.acknowledgements import acknowledge_wildcards
 from cdk_triton.hosting.arguments import check_arguments
 from cdk_triton.hosting.permissions import Statement, allow
+from cdk_triton.hosting.stacks import stack_of
 from cdk_triton.hosting.store.layout import ARTIFACTS_PREFIX
 
 __all__ = ["ImportedArtifactStore", "allow_promotion", "grant_read_of_artifacts"]
@@ -68,6 +69,7 @@ def allow_promotion(scope: IConstruct, role: iam.Role, origin: ImportedArtifactS
         Statement(actions=["s3:GetObject"], resources=[objects]),
         Statement(actions=["s3:ListBucket"], resources=[bucket.bucket_arn]),
     )
-    acknowledge_wildcards(scope, {objects: "What is promoted follows from models that come later."})
+    reason = "What is promoted follows from models that come later."
+    acknowledge_wildcards(scope, {objects: reason}, stack_of(scope))
     if bucket.encryption_key is not None:
         allow(role, Statement(actions=["kms:Decrypt"], resources=[bucket.encryption_key.key_arn]))

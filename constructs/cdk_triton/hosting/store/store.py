@@ -19,8 +19,10 @@ from cdk_triton.artifacts import S3File
 from cdk_triton.errors import ConfigurationError
 from cdk_triton.hosting.acknowledgements import acknowledge_nist, acknowledge_wildcards
 from cdk_triton.hosting.arguments import check_arguments, check_optional
+from cdk_triton.hosting.buckets import arn_of, key_of
 from cdk_triton.hosting.builds.builders import Builder, use_of_key
 from cdk_triton.hosting.builds.services import BuildServices
+from cdk_triton.hosting.identity import path_of
 from cdk_triton.hosting.literals import has_token
 from cdk_triton.hosting.models.assets import ASSET_PREFIX
 from cdk_triton.hosting.permissions import Statement, allow
@@ -184,7 +186,7 @@ class TritonArtifactStore(Construct):
         copying, reasons = self._copying(f"{directory}{ASSET_PREFIX}")
         allow(on_event_role, logging)
         allow(self.handler_role, logging, *copying, *self._builds.handler_statements)
-        acknowledge_wildcards(self.handler_role, reasons | self._builds.handler_reasons)
+        acknowledge_wildcards(self.handler_role, reasons | self._builds.handler_reasons, stack_of(self))
         self.build_roles = self._builds.roles
         self._builds.start_by(is_complete)
         if promotes_from is not None:
@@ -296,13 +298,14 @@ class TritonArtifactStore(Construct):
             logging_format=lambda_.LoggingFormat.JSON,
             application_log_level_v2=lambda_.ApplicationLogLevel.INFO,
             system_log_level_v2=lambda_.SystemLogLevel.WARN,
-            description=f"cdk-triton: {handler} of {self.node.path}"[:256],
+            description=f"cdk-triton: {handler} of {path_of(self)}"[:256],
         )
 
     def _copying(self, asset_prefix: str) -> tuple[list[Statement], dict[str, str]]:
         """What the handler has to be allowed to copy assets into the store, and why with wildcards, by ARN."""
+        bucket_arn = arn_of(self.bucket)
         assets = f"arn:{Aws.PARTITION}:s3:::{self._asset_bucket}/{asset_prefix}*"
-        objects = [self.bucket.arn_for_objects(f"{top}/*") for top in ("artifacts", "fleets")]
+        objects = [f"{bucket_arn}/{top}/*" for top in ("artifacts", "fleets")]
         reasons = {
             assets: "Exact keys would change the role in the very deployment that needs it, before IAM has spread it.",
             **dict.fromkeys(objects, "The store's own bucket: keys follow from models that come later."),
@@ -311,9 +314,9 @@ class TritonArtifactStore(Construct):
             Statement(actions=["s3:GetObject"], resources=[assets]),
             Statement(actions=["s3:GetObject", "s3:PutObject", "s3:ListMultipartUploadParts"], resources=objects),
             # s3:ListBucket makes a missing object a 404 instead of a 403.
-            Statement(actions=["s3:ListBucket", "s3:ListBucketMultipartUploads"], resources=[self.bucket.bucket_arn]),
+            Statement(actions=["s3:ListBucket", "s3:ListBucketMultipartUploads"], resources=[bucket_arn]),
         ]
-        if (key := self.bucket.encryption_key) is not None:
+        if (key := key_of(self.bucket)) is not None:
             statements.append(use_of_key(key))
         return statements, reasons
 
@@ -338,7 +341,7 @@ def store_of(scope: Construct, store: ITritonArtifactStore | None) -> ITritonArt
     own = TritonArtifactStore(stack, DEFAULT_STORE_ID)
     Annotations.of(own).add_warning_v2(
         IN_STACK_WARNING,
-        f"{stack.node.path} got an artifact store of its own, which is good for a first try: a deployment that fails "
+        f"{path_of(stack)} got an artifact store of its own, which is good for a first try: a deployment that fails "
         "the first time orphans its bucket. Put a TritonArtifactStore into a stack of its own and pass it as store=",
     )
     return own
