@@ -171,8 +171,8 @@ def test_a_token_in_an_input_is_refused(repository: Path, token: str) -> None:
     with pytest.raises(ConfigurationError) as error:
         key_of(repository)
     assert str(error.value) == (
-        f"the path 'network/1/{token}.bin' contains a CDK token, whose value only the deployment knows, but tables "
-        "and keys need the value while the app runs: write it out"
+        f"the path 'network/1/{token}.bin' contains a CDK token, whose value only the deployment knows, but it is "
+        "needed while the app runs: write it out"
     )
 
 

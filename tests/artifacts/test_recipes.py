@@ -12,8 +12,7 @@ from cdk_triton.errors import ConfigurationError
 SHA256 = "0123456789abcdef" * 4
 TOKEN = "${Token[TOKEN.42]}"
 OF_TOKEN = (
-    "contains a CDK token, whose value only the deployment knows, but tables and keys need the value while the app "
-    "runs: write it out"
+    "contains a CDK token, whose value only the deployment knows, but it is needed while the app runs: write it out"
 )
 
 

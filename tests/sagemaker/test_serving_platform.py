@@ -181,13 +181,13 @@ LIST_OF_IMAGES = (
         ),
         (
             {"release": "${Token[TOKEN.12]}", "instance_type": "ml.g5.xlarge"},
-            "release '${Token[TOKEN.12]}' contains a CDK token, whose value only the deployment knows, but tables "
-            "and keys need the value while the app runs: write it out",
+            "release '${Token[TOKEN.12]}' contains a CDK token, whose value only the deployment knows, but it is "
+            "needed while the app runs: write it out",
         ),
         (
             {"release": "25.09", "instance_type": "ml.${Token[TOKEN.13]}"},
             "instance_type 'ml.${Token[TOKEN.13]}' contains a CDK token, whose value only the deployment knows, but "
-            "tables and keys need the value while the app runs: write it out",
+            "it is needed while the app runs: write it out",
         ),
         (
             {"release": "25.09", "instance_type": "ml.g5.xlarge", "inference_ami_version": "al2-gpu-3-1"},

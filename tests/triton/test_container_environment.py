@@ -126,7 +126,7 @@ class TestThroughTheStartScript:
         ),
         pytest.param(
             {"default_model_name": "${Token[TOKEN.7]}"},
-            "default_model_name holds a CDK token, which only the deployment knows, but how the server starts is",
+            "default_model_name '${Token[TOKEN.7]}' contains a CDK token, whose value only the deployment knows",
             id="a token",
         ),
         pytest.param({"additional_args": ("x=1",)}, "additional_args holds 'x=1', which tritonserver", id="no option"),

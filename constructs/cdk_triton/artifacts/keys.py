@@ -15,12 +15,12 @@ from __future__ import annotations
 import hashlib
 from typing import TYPE_CHECKING, Final
 
+from cdk_triton._tokens import refuse_token
 from cdk_triton.artifacts.canonical import canonical_json, sha256_of_json
 from cdk_triton.artifacts.contents import archive_files
 from cdk_triton.artifacts.program import PROGRAM_VERSION
 from cdk_triton.artifacts.reading import Progress
 from cdk_triton.artifacts.recipes.recipe import recipes_of
-from cdk_triton.sagemaker.tokens import refuse_token
 
 if TYPE_CHECKING:
     from cdk_triton.sagemaker import ServingPlatform

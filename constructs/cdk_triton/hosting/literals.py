@@ -9,16 +9,11 @@ from aws_cdk import Duration, Token
 
 from cdk_triton._arguments import check, one
 
-__all__ = ["DURATION", "has_token", "is_number", "is_token", "is_whole", "literal_seconds"]
+__all__ = ["DURATION", "is_number", "is_token", "is_whole", "literal_seconds"]
 
 DURATION: Final = one(
     lambda value: isinstance(value, Duration), "use a Duration of the CDK's, such as Duration.minutes(10)"
 )
-
-
-def has_token(text: str) -> bool:
-    """Whether a text has parts that only the deployment knows, as CDK writes them; `Token.is_unresolved` asks Node."""
-    return "${Token[" in text
 
 
 def is_number(value: object) -> TypeGuard[float]:

@@ -7,9 +7,9 @@ from typing import Literal
 from aws_cdk import IResource, Stack
 from constructs import IConstruct
 
+from cdk_triton._tokens import has_token
 from cdk_triton.errors import ConfigurationError
 from cdk_triton.hosting.identity import identity
-from cdk_triton.hosting.literals import has_token
 
 __all__ = [
     "are_deployed_together",

@@ -7,13 +7,13 @@ from dataclasses import dataclass
 from typing import Final
 
 from cdk_triton._arguments import TEXT, check
+from cdk_triton._tokens import has_token, refuse_token
 from cdk_triton.errors import ConfigurationError
 from cdk_triton.sagemaker import images
 from cdk_triton.sagemaker._suggest import did_you_mean, in_words
 from cdk_triton.sagemaker.host_amis import HOST_AMIS, doubt_about_host_ami, host_ami_for_cuda
 from cdk_triton.sagemaker.instances import GpuInstance, gpu_instance, gpu_instances
 from cdk_triton.sagemaker.limits import MAX_IMAGE_LENGTH
-from cdk_triton.sagemaker.tokens import has_token, refuse_token
 from cdk_triton.triton.releases import Release
 from cdk_triton.triton.releases import release as release_facts
 

@@ -14,6 +14,7 @@ from types import MappingProxyType
 from typing import Final, Literal
 
 from cdk_triton._arguments import FLAG, TEXT, check, one, several
+from cdk_triton._tokens import refuse_token
 from cdk_triton.errors import ConfigurationError
 from cdk_triton.triton.secrets import looks_secret, secret_refusal
 
@@ -289,11 +290,7 @@ class ContainerEnvironment:
 
     @staticmethod
     def _check_word(name: str, word: str) -> None:
-        if "${Token[" in word:
-            raise ConfigurationError(
-                f"{name} holds a CDK token, which only the deployment knows, but how the server starts is checked "
-                "before: write it out"
-            )
+        refuse_token(word, name)
         if match := _UNSAFE.search(word):
             raise ConfigurationError(
                 f"{name} holds {word!r}, and the container's start script expands it unquoted: {match.group()!r} would "

@@ -12,6 +12,8 @@ from __future__ import annotations
 import re
 from typing import Final
 
+from cdk_triton._tokens import has_token
+
 __all__ = ["STORES_OF_SECRETS", "looks_secret", "secret_refusal"]
 
 STORES_OF_SECRETS: Final = re.compile(r"\{\{resolve:(secretsmanager|ssm-secure):")
@@ -39,7 +41,6 @@ _SECRET_NAME: Final = re.compile(
 _TOKEN_NAME: Final = re.compile(r"(^|_)token$", re.IGNORECASE)
 _KEY: Final = re.compile(r"(?=.*\d)(?=.*[A-Za-z])[\w.~+/=-]{16,}")
 _POINTER_OR_SWITCH: Final = re.compile(r"|0|1|true|false|none|arn:.*|/.*|[a-z][a-z0-9+.-]*://.*", re.IGNORECASE)
-_CDK_TOKEN: Final = re.compile(r"\$\{Token\[")
 
 
 def looks_secret(name: str, value: str) -> str | None:
@@ -52,7 +53,7 @@ def looks_secret(name: str, value: str) -> str | None:
     for what, form in _FORMS.items():
         if re.search(form, value):
             return f"has the form of {what}"
-    if _CDK_TOKEN.search(value) or _POINTER_OR_SWITCH.fullmatch(value):
+    if has_token(value) or _POINTER_OR_SWITCH.fullmatch(value):
         return None
     if _SECRET_NAME.search(name) or (_TOKEN_NAME.search(name) and _KEY.fullmatch(value)):
         return "is a secret by its name"

@@ -16,6 +16,7 @@ from aws_cdk import aws_logs as logs
 from aws_cdk import aws_s3 as s3
 from constructs import Construct
 
+from cdk_triton._tokens import has_token
 from cdk_triton.errors import ConfigurationError
 from cdk_triton.hosting.acknowledgements import acknowledge
 from cdk_triton.hosting.arguments import check_arguments, check_optional
@@ -30,7 +31,6 @@ from cdk_triton.hosting.builds.builders import (
 )
 from cdk_triton.hosting.identity import path_of
 from cdk_triton.hosting.images import container_image
-from cdk_triton.hosting.literals import has_token
 from cdk_triton.hosting.network import Network, allow_network, check_network, network
 from cdk_triton.hosting.permissions import Statement
 from cdk_triton.hosting.stacks import region_of, require_own_region

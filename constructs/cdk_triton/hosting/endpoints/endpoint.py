@@ -13,6 +13,7 @@ from aws_cdk import aws_sagemaker as sagemaker
 from aws_cdk.interfaces.aws_sagemaker import EndpointReference
 from constructs import Construct
 
+from cdk_triton._tokens import has_token
 from cdk_triton.errors import ConfigurationError
 from cdk_triton.hosting.arguments import check_arguments, check_optional
 from cdk_triton.hosting.endpoints.data_capture import DataCapture, allow_capture, capture_property, warn_about_capture
@@ -33,7 +34,6 @@ from cdk_triton.hosting.endpoints.variant_set import (
     warn_about_target_models,
 )
 from cdk_triton.hosting.identity import path_of
-from cdk_triton.hosting.literals import has_token
 from cdk_triton.hosting.models.model import ITritonModel
 from cdk_triton.hosting.monitoring import RUNBOOK
 from cdk_triton.hosting.monitoring.metrics import VariantMetrics

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 from aws_cdk import aws_sagemaker as sagemaker
 from constructs import Construct
 
+from cdk_triton._tokens import has_token
 from cdk_triton.errors import ConfigurationError
 from cdk_triton.hosting.endpoints.variant import TritonVariant
-from cdk_triton.hosting.literals import has_token
 from cdk_triton.hosting.monitoring.metrics import VariantMetrics
 
 if TYPE_CHECKING:  # takes a while: for variants that are scaled

@@ -18,11 +18,11 @@ from aws_cdk.interfaces.aws_sagemaker import EndpointReference
 from constructs import Construct
 
 from cdk_triton._arguments import TEXT, check
+from cdk_triton._tokens import has_token
 from cdk_triton.errors import ConfigurationError
 from cdk_triton.hosting.arguments import check_arguments
 from cdk_triton.hosting.endpoints.invoking import allow_invocation
 from cdk_triton.hosting.endpoints.variant import check_sagemaker_name
-from cdk_triton.hosting.literals import has_token
 from cdk_triton.hosting.stacks import stack_of
 from cdk_triton.hosting.store.layout import check_name
 

@@ -6,9 +6,9 @@ from collections.abc import Iterable
 
 from constructs import Construct, IConstruct
 
+from cdk_triton._tokens import has_token
 from cdk_triton.errors import ConfigurationError
 from cdk_triton.hosting.identity import identity
-from cdk_triton.hosting.literals import has_token
 from cdk_triton.hosting.stacks import share_an_environment, stack_of
 
 __all__ = ["AccountNames"]

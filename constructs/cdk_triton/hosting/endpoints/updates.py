@@ -22,10 +22,10 @@ from aws_cdk import (
 from aws_cdk import aws_sagemaker as sagemaker
 from constructs import Construct
 
+from cdk_triton._tokens import has_token
 from cdk_triton.errors import ConfigurationError
 from cdk_triton.hosting.endpoints.role_additions import allow_models
 from cdk_triton.hosting.endpoints.variant import TritonVariant
-from cdk_triton.hosting.literals import has_token
 from cdk_triton.hosting.permissions import Statement
 from cdk_triton.hosting.stacks import are_deployed_together, root_stack, stack_of
 

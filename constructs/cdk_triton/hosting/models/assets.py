@@ -25,6 +25,7 @@ from aws_cdk import (
 )
 from constructs import Construct
 
+from cdk_triton._tokens import has_token
 from cdk_triton.artifacts import artifact_key, sources_key
 from cdk_triton.artifacts.contents import archive_files
 from cdk_triton.artifacts.keys import file_keys
@@ -32,7 +33,6 @@ from cdk_triton.artifacts.program import write_program
 from cdk_triton.artifacts.reading import file_state, read_blocks
 from cdk_triton.errors import ArchiveError, ConfigurationError
 from cdk_triton.hosting.identity import identity, path_of
-from cdk_triton.hosting.literals import has_token
 from cdk_triton.hosting.stacks import stack_of
 from cdk_triton.hosting.structs import StructReference, returned_struct
 from cdk_triton.sagemaker import ServingPlatform

@@ -8,8 +8,8 @@ from collections.abc import Mapping
 from aws_cdk import CfnParameter, Reference, SecretValue, Tokenization
 from constructs import Construct
 
+from cdk_triton._tokens import has_token
 from cdk_triton.errors import ConfigurationError
-from cdk_triton.hosting.literals import has_token
 from cdk_triton.hosting.stacks import stack_of
 from cdk_triton.triton.secrets import looks_secret, secret_refusal
 

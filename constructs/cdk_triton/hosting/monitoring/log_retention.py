@@ -93,8 +93,7 @@ class LogRetention(Construct):
             description=f"cdk-triton: sets how long the logs of {scope.node.path} are kept",
         )
         allow(role, Statement(actions=["logs:PutRetentionPolicy"], resources=[group]))
-        reason = "The ARN of one log group: CloudWatch Logs wants it with :* in policies."
-        acknowledge_wildcards(role, {group: reason}, stack)
+        acknowledge_wildcards(role, {group: "The ARN of one log group: CloudWatch Logs wants it with :* in policies."})
         schedule = scheduler.CfnSchedule(
             self,
             "Resource",

@@ -15,6 +15,7 @@ from aws_cdk import aws_logs as logs
 from aws_cdk import aws_s3 as s3
 from constructs import Construct, IConstruct
 
+from cdk_triton._tokens import has_token
 from cdk_triton.artifacts import S3File
 from cdk_triton.errors import ConfigurationError
 from cdk_triton.hosting.acknowledgements import acknowledge_nist, acknowledge_wildcards
@@ -23,7 +24,6 @@ from cdk_triton.hosting.buckets import arn_of, key_of
 from cdk_triton.hosting.builds.builders import Builder, use_of_key
 from cdk_triton.hosting.builds.services import BuildServices
 from cdk_triton.hosting.identity import path_of
-from cdk_triton.hosting.literals import has_token
 from cdk_triton.hosting.models.assets import ASSET_PREFIX
 from cdk_triton.hosting.permissions import Statement, allow
 from cdk_triton.hosting.stacks import require_own_region, require_same, stack_of

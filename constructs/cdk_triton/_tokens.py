@@ -1,7 +1,8 @@
-"""Recognising CDK tokens without importing `aws_cdk`.
+"""Recognising CDK tokens without importing `aws_cdk`, and without asking Node, as `Token.is_unresolved` does.
 
-A token stands for a value that only the deployment knows. Where a table or a key needs the value itself, a token must
-be refused: its text (`${Token[AWS.Region.4]}`) ends in a counter that changes from one synthesis to the next.
+A token stands for a value that only the deployment knows. Where a table, a key or a check needs the value itself, a
+token must be refused: its text (`${Token[AWS.Region.4]}`) ends in a counter that changes from one synthesis to the
+next.
 """
 
 from __future__ import annotations
@@ -29,6 +30,6 @@ def refuse_token(text: str, what: str) -> None:
     """
     if has_token(text):
         raise ConfigurationError(
-            f"{what} {text!r} contains a CDK token, whose value only the deployment knows, but tables and keys need "
-            "the value while the app runs: write it out"
+            f"{what} {text!r} contains a CDK token, whose value only the deployment knows, but it is needed while the "
+            "app runs: write it out"
         )
