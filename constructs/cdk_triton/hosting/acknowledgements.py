@@ -11,7 +11,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from aws_cdk import Acknowledgment, Stack, Validations
+from aws_cdk import Acknowledgment, Validations
 from aws_cdk import aws_s3 as s3
 from constructs import IConstruct
 
@@ -41,15 +41,14 @@ def acknowledge_nist(construct: IConstruct, reasons: Mapping[str, str]) -> None:
     _acknowledge(construct, "NIST.800.53.R5", reasons)
 
 
-def acknowledge_wildcards(construct: IConstruct, reasons: Mapping[str, str], stack: Stack) -> None:
+def acknowledge_wildcards(construct: IConstruct, reasons: Mapping[str, str]) -> None:
     """Acknowledge that the policies below a construct allow resources with wildcards.
 
     Args:
         construct: the construct.
         reasons: by ARN.
-        stack: the one that the construct is in.
     """
-    resources = stack.resolve(list(reasons))
+    resources = stack_of(construct).resolve(list(reasons))
     printed = (f"IAM5[Resource::{_printed(resource)}]" for resource in resources)
     acknowledge(construct, dict(zip(printed, reasons.values(), strict=True)))
 

@@ -1,10 +1,17 @@
-"""What tells constructs apart: their identities, and their paths."""
+"""What tells constructs apart, and what is remembered by it."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import wraps
+from typing import TypeVar
+
 from constructs import IConstruct
 
-__all__ = ["identity", "path_of"]
+__all__ = ["asked_once", "identity", "path_of"]
+
+C = TypeVar("C", bound=IConstruct)
+A = TypeVar("A")
 
 
 def identity(construct: IConstruct) -> str:
@@ -16,13 +23,21 @@ def identity(construct: IConstruct) -> str:
     return str(construct.__jsii_ref__.ref)  # type: ignore[attr-defined]  # of every object of jsii, in no stub
 
 
-_PATHS: dict[str, str] = {}
-"""By identity."""
+def asked_once(ask: Callable[[C], A]) -> Callable[[C], A]:
+    """Remember for each construct what a function asks of it, where that never changes: it takes calls of jsii."""
+    answers: dict[str, A] = {}
+
+    @wraps(ask)
+    def remembered(construct: C) -> A:
+        known = identity(construct)
+        if known not in answers:
+            answers[known] = ask(construct)
+        return answers[known]
+
+    return remembered
 
 
+@asked_once
 def path_of(construct: IConstruct) -> str:
-    """`node.path`, which is two calls of jsii, made once for each construct: none ever moves."""
-    known = identity(construct)
-    if known not in _PATHS:
-        _PATHS[known] = construct.node.path
-    return _PATHS[known]
+    """`node.path`."""
+    return construct.node.path

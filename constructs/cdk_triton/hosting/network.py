@@ -188,7 +188,7 @@ def network_statements(
 def acknowledge_network(policies: Construct) -> None:
     """Acknowledge the wildcard of `network_statements` for the policies below a construct."""
     reason = "A network interface has no name before it is made; its subnets are given."
-    acknowledge_wildcards(policies, {_interfaces(policies): reason}, stack_of(policies))
+    acknowledge_wildcards(policies, {_interfaces(policies): reason})
 
 
 def allow_network(role: iam.Role, place: Network, *, permission: Sequence[str], authorized: str | None = None) -> None:

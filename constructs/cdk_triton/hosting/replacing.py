@@ -9,9 +9,11 @@ from __future__ import annotations
 import hashlib
 import json
 
-from aws_cdk import CfnElement, Stack
+from aws_cdk import CfnElement
 from aws_cdk import aws_iam as iam
 from constructs import Construct
+
+from cdk_triton.hosting.stacks import stack_of
 
 __all__ = ["replace_with"]
 
@@ -19,17 +21,17 @@ DIGITS = 7
 """CDK's logical ids have up to 248 characters, CloudFormation's up to 255 ("CloudFormation quotas")."""
 
 
-def replace_with(construct: Construct, decisive: object, stack: Stack) -> None:
+def replace_with(construct: Construct, decisive: object) -> None:
     """Give the resource of a construct another logical id whenever something changes; its construct id stays.
 
     Args:
         construct: has the resource as its default child, unless CDK makes none, as for roles that exist already.
         decisive: what it is replaced with, of JSON and tokens.
-        stack: the one that it is in.
     """
     resource = construct.node.default_child
     if not isinstance(resource, CfnElement):
         return
+    stack = stack_of(construct)
     digest = hashlib.sha256(json.dumps(stack.resolve(decisive), sort_keys=True).encode()).hexdigest()[:DIGITS]
     resource.override_logical_id(f"{stack.get_logical_id(resource)}{digest}")
     if isinstance(resource, iam.CfnPolicy):

@@ -9,7 +9,7 @@ from constructs import IConstruct
 
 from cdk_triton._tokens import has_token
 from cdk_triton.errors import ConfigurationError
-from cdk_triton.hosting.identity import identity
+from cdk_triton.hosting.identity import asked_once, identity
 
 __all__ = [
     "are_deployed_together",
@@ -24,9 +24,6 @@ __all__ = [
 _STACKS: dict[str, Stack] = {}
 """By the identity of what is in them; a stack that Node made is always the same object."""
 
-_REGIONS: dict[str, str] = {}
-"""By the identity of the stack."""
-
 
 def stack_of(construct: IConstruct) -> Stack:
     """`Stack.of`, which is a call of jsii, made once for each construct: none ever gets into another stack."""
@@ -40,12 +37,13 @@ def stack_of(construct: IConstruct) -> Stack:
 
 
 def region_of(construct: IConstruct) -> str:
-    """The region of a construct's stack, which is a call of jsii, made once for each stack; may be a token."""
-    stack = stack_of(construct)
-    known = identity(stack)
-    if known not in _REGIONS:
-        _REGIONS[known] = stack.region
-    return _REGIONS[known]
+    """The region of a construct's stack; may be a token."""
+    return _region(stack_of(construct))
+
+
+@asked_once
+def _region(stack: Stack) -> str:
+    return stack.region
 
 
 def root_stack(stack: Stack) -> Stack:

@@ -26,7 +26,6 @@ from cdk_triton.hosting.identity import path_of
 from cdk_triton.hosting.literals import DURATION
 from cdk_triton.hosting.network import Network
 from cdk_triton.hosting.permissions import Statement, allow
-from cdk_triton.hosting.stacks import stack_of
 from cdk_triton.hosting.store import layout
 from cdk_triton.sagemaker import ServingPlatform
 
@@ -132,7 +131,7 @@ def build_role(scope: Construct, service: str, statements: Iterable[Statement], 
     )
     allow(role, Statement(actions=["ecr:GetAuthorizationToken"], resources=["*"]), *statements)
     reason = "ecr:GetAuthorizationToken, cloudwatch:PutMetricData and the ec2:Describe actions know no resources."
-    acknowledge_wildcards(role, {"*": reason, **reasons}, stack_of(scope))
+    acknowledge_wildcards(role, {"*": reason, **reasons})
     return role
 
 

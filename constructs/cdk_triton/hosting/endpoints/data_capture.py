@@ -27,7 +27,6 @@ from cdk_triton.hosting.endpoints.role_additions import allow_models
 from cdk_triton.hosting.endpoints.variant import TritonVariant
 from cdk_triton.hosting.literals import is_whole
 from cdk_triton.hosting.permissions import Statement
-from cdk_triton.hosting.stacks import stack_of
 from cdk_triton.hosting.store.store import TritonArtifactStore
 
 __all__ = ["DataCapture", "allow_capture", "capture_property", "warn_about_capture"]
@@ -131,7 +130,7 @@ def allow_capture(
         statements.append(Statement(actions=["kms:Decrypt", "kms:GenerateDataKey"], resources=[capture.key.key_arn]))
     for policy in allow_models(scope, "DataCapture", endpoint, variants, statements):
         reason = "SageMaker names the objects after endpoint, variant and time; the prefix is the capture's own."
-        acknowledge_wildcards(policy, {objects_as_imported(scope, capture.bucket, objects): reason}, stack_of(scope))
+        acknowledge_wildcards(policy, {objects_as_imported(scope, capture.bucket, objects): reason})
 
 
 def warn_about_capture(scope: Construct, variants: Sequence[TritonVariant]) -> None:

@@ -73,16 +73,17 @@ class EndpointVariant(Construct, VariantMetrics):
         """
         from cdk_triton.hosting.scaling.instance_count import ScalableInstanceCount
 
+        what = f"variant {self.variant.variant_name} of {self.node.scopes[-2].node.path}"
         if self._instance_count is not None:
             raise ConfigurationError(
-                f"variant {self.variant.variant_name} of {self.node.scopes[-2].node.path} is scaled already: add "
-                "policies to what the first auto_scale_instance_count returned"
+                f"{what} is scaled already: add policies to what the first auto_scale_instance_count returned"
             )
         self._instance_count = ScalableInstanceCount(
             self,
             "InstanceCount",
             endpoint=self._endpoint,
             variant=self.variant,
+            what=what,
             metrics=self,
             min_capacity=min_capacity,
             max_capacity=max_capacity,

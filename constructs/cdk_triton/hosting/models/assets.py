@@ -32,7 +32,7 @@ from cdk_triton.artifacts.keys import file_keys
 from cdk_triton.artifacts.program import write_program
 from cdk_triton.artifacts.reading import file_state, read_blocks
 from cdk_triton.errors import ArchiveError, ConfigurationError
-from cdk_triton.hosting.identity import identity, path_of
+from cdk_triton.hosting.identity import asked_once, identity, path_of
 from cdk_triton.hosting.stacks import stack_of
 from cdk_triton.hosting.structs import StructReference, returned_struct
 from cdk_triton.sagemaker import ServingPlatform
@@ -291,6 +291,7 @@ _ARCHIVES: dict[str, _Archives] = {}
 """By the identity of their app."""
 
 
+@asked_once
 def _synthesizer(stack: Stack) -> IStackSynthesizer:
     """The stack's synthesizer, as a nested stack would use it.
 
@@ -299,16 +300,11 @@ def _synthesizer(stack: Stack) -> IStackSynthesizer:
     Stack first"), and Node warns of it. A nested stack has a synthesizer of its own, which hands everything on to the
     bound one. It leaves the tree at once.
     """
-    if identity(stack) not in _SYNTHESIZERS:
-        nested = NestedStack(stack, _PASSING)
-        _SYNTHESIZERS[identity(stack)] = nested.synthesizer
-        children = stack.node
-        for name in (_PASSING, f"{_PASSING}.NestedStack"):
-            children.try_remove_child(name)
-    return _SYNTHESIZERS[identity(stack)]
+    synthesizer = NestedStack(stack, _PASSING).synthesizer
+    children = stack.node
+    for name in (_PASSING, f"{_PASSING}.NestedStack"):
+        children.try_remove_child(name)
+    return synthesizer
 
 
 _PASSING = "$cdk-triton synthesizer$"  # an id that nobody gives to a construct, for the user's own would collide
-
-_SYNTHESIZERS: dict[str, IStackSynthesizer] = {}
-"""By the identity of the stack that each hands on to."""

@@ -24,7 +24,6 @@ from cdk_triton.hosting.images import ContainerImage
 from cdk_triton.hosting.models.assets import CloudAssembly, written_to
 from cdk_triton.hosting.models.checked import Keys
 from cdk_triton.hosting.replacing import replace_with
-from cdk_triton.hosting.stacks import stack_of
 from cdk_triton.hosting.store import layout
 from cdk_triton.hosting.store.store import ITritonArtifactStore
 from cdk_triton.sagemaker import ServingPlatform
@@ -219,7 +218,7 @@ def deliver(
         properties=properties | ({"BuildImage": image.uri} if built else {}),
     )
     # "Modifying service token is not allowed", says CloudFormation where a model gets another store.
-    replace_with(resource, [store.service_token, objects_as_imported(scope, store.bucket, "")], stack_of(scope))
+    replace_with(resource, [store.service_token, objects_as_imported(scope, store.bucket, "")])
     if built:
         granted = map(scope.node.try_find_child, GRANT_IDS)
         resource.node.add_dependency(*(policy for policy in granted if policy is not None))

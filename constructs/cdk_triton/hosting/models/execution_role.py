@@ -123,7 +123,7 @@ def grant_execution(
         statements.append(Statement(actions=["kms:Decrypt"], resources=[key.key_arn]))
     archives = objects_as_imported(scope, bucket, objects)
     policy = _policy(role, scope, statements)
-    replace_with(policy, [policy.document, archives, *_repositories(image)], stack_of(scope))
+    replace_with(policy, [policy.document, archives, *_repositories(image)])
     reasons = {
         archives: "By prefix: while an endpoint is updated or rolled back, instances still start from the previous "
         "archives.",
@@ -131,7 +131,7 @@ def grant_execution(
         "*": "ecr:GetAuthorizationToken, cloudwatch:PutMetricData, which has a condition, and the ec2:Describe actions "
         "know no resources.",
     }
-    acknowledge_wildcards(policy, reasons, stack_of(scope))
+    acknowledge_wildcards(policy, reasons)
     if place is not None:
         acknowledge_network(policy)
     return policy

@@ -63,6 +63,7 @@ class ScalableInstanceCount(Construct):
         id: the construct's id.
         endpoint: the L1 of the endpoint.
         variant: what is scaled.
+        what: what errors call it, such as `variant AllTraffic of Stack/Endpoint`.
         metrics: of the variant.
         min_capacity: instances at least, 1 or more.
         max_capacity: instances at most.
@@ -78,11 +79,11 @@ class ScalableInstanceCount(Construct):
         *,
         endpoint: sagemaker.CfnEndpoint,
         variant: TritonVariant,
+        what: str,
         metrics: VariantMetrics,
         min_capacity: int,
         max_capacity: int,
     ) -> None:
-        what = f"variant {variant.variant_name} of {scope.node.path.rpartition('/')[0]}"
         check_capacities(what, variant.initial_instance_count, min_capacity, max_capacity)
         super().__init__(scope, id)
         self.min_capacity = min_capacity
@@ -411,14 +412,14 @@ class ScalableInstanceCount(Construct):
         Application Auto Scaling takes several of them where each has another metric ("Target tracking scaling
         policies").
         """
-        policy = self._policy(policy_id)
-        check_arguments(policy, id=policy_id)
-        check_optional(policy, scale_in_cooldown=scale_in_cooldown, scale_out_cooldown=scale_out_cooldown)
+        named = self._policy(policy_id)
+        check_arguments(named, id=policy_id)
+        check_optional(named, scale_in_cooldown=scale_in_cooldown, scale_out_cooldown=scale_out_cooldown)
         if what in self._tracked:
             raise ConfigurationError(
                 f"{self._what} scales on {what} already: one policy can follow a metric, leave {policy_id!r} out"
             )
-        added = self.scalable_target.scale_to_track_metric(
+        policy = self.scalable_target.scale_to_track_metric(
             policy_id,
             target_value=target,
             predefined_metric=metric if isinstance(metric, autoscaling.PredefinedMetric) else None,
@@ -427,7 +428,7 @@ class ScalableInstanceCount(Construct):
             scale_out_cooldown=_cooldown(scale_out_cooldown, SCALE_OUT_COOLDOWN_SECONDS),
         )
         self._tracked.add(what)
-        return added
+        return policy
 
     def _policy(self, id: str) -> str:  # noqa: A002 - CDK's name
         return f"policy {id!r} of {self._what}"

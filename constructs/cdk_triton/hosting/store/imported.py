@@ -11,7 +11,6 @@ from constructs import IConstruct
 from cdk_triton.hosting.acknowledgements import acknowledge_wildcards
 from cdk_triton.hosting.arguments import check_arguments
 from cdk_triton.hosting.permissions import Statement, allow
-from cdk_triton.hosting.stacks import stack_of
 from cdk_triton.hosting.store.layout import ARTIFACTS_PREFIX
 
 __all__ = ["ImportedArtifactStore", "allow_promotion", "grant_read_of_artifacts"]
@@ -69,7 +68,6 @@ def allow_promotion(scope: IConstruct, role: iam.Role, origin: ImportedArtifactS
         Statement(actions=["s3:GetObject"], resources=[objects]),
         Statement(actions=["s3:ListBucket"], resources=[bucket.bucket_arn]),
     )
-    reason = "What is promoted follows from models that come later."
-    acknowledge_wildcards(scope, {objects: reason}, stack_of(scope))
+    acknowledge_wildcards(scope, {objects: "What is promoted follows from models that come later."})
     if bucket.encryption_key is not None:
         allow(role, Statement(actions=["kms:Decrypt"], resources=[bucket.encryption_key.key_arn]))

@@ -25,7 +25,6 @@ from cdk_triton.hosting.builds.grants import allow_inputs, allow_pull
 from cdk_triton.hosting.images import container_image, sagemaker_repositories
 from cdk_triton.hosting.models.execution_role import PULL_ACTIONS
 from cdk_triton.hosting.permissions import Statement, allow
-from cdk_triton.hosting.stacks import stack_of
 from cdk_triton.hosting.store.imported import ImportedArtifactStore
 from cdk_triton.sagemaker import ServingPlatform
 
@@ -136,7 +135,7 @@ def export_store(
     reason = "SageMaker's registry depends on the region, which is known only during deployment, and on the release."
     for role in builders.values() if images else ():
         allow(role, Statement(actions=list(PULL_ACTIONS), resources=images))
-        acknowledge_wildcards(role, {image: reason for image in images if ":*:" in image}, stack_of(store))
+        acknowledge_wildcards(role, {image: reason for image in images if ":*:" in image})
 
 
 def _bucket(encrypted: bool) -> str:

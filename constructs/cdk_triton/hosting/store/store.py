@@ -122,8 +122,8 @@ class TritonArtifactStore(Construct):
 
     Raises:
         ConfigurationError: the stack's synthesizer does not say where assets go, two builders are of one kind, there
-            are builders or exports for a store that promotes, `exports` cannot begin an export's name, the key is one
-            of another region, or the bucket for access logs one of another account or region.
+            are builders or exports for a store that promotes, `exports` cannot begin an export's name, a key is one of
+            another region, or the bucket for access logs one of another account or region.
     """
 
     def __init__(
@@ -186,7 +186,7 @@ class TritonArtifactStore(Construct):
         copying, reasons = self._copying(f"{directory}{ASSET_PREFIX}")
         allow(on_event_role, logging)
         allow(self.handler_role, logging, *copying, *self._builds.handler_statements)
-        acknowledge_wildcards(self.handler_role, reasons | self._builds.handler_reasons, stack_of(self))
+        acknowledge_wildcards(self.handler_role, reasons | self._builds.handler_reasons)
         self.build_roles = self._builds.roles
         self._builds.start_by(is_complete)
         if promotes_from is not None:
