@@ -1,0 +1,183 @@
+"""The project of CodeBuild: its settings, what it may do, and what is refused."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import aws_cdk as cdk
+import pytest
+from aws_cdk import aws_codebuild as codebuild
+from aws_cdk import aws_ec2 as ec2
+from aws_cdk import aws_kms as kms
+from aws_cdk import aws_logs as logs
+from aws_cdk.assertions import Template
+
+from cdk_triton import CodeBuildGpuBuilder, TritonArtifactStore
+from cdk_triton.errors import ConfigurationError
+
+if TYPE_CHECKING:
+    from tests.hosting.conftest import World
+
+PROJECT = "AWS::CodeBuild::Project"
+BUCKET = "<StoreBucket4FBDE984.Arn>"
+
+
+class TestTheProject:
+    def test_has_one_a10g_no_privileges_and_its_own_log(self, ireland: cdk.Stack) -> None:
+        TritonArtifactStore(ireland, "Store", builders=[CodeBuildGpuBuilder()])
+
+        template = Template.from_stack(ireland)
+        template.has_resource_properties(
+            PROJECT,
+            {
+                "Artifacts": {"Type": "NO_ARTIFACTS"},
+                "EncryptionKey": "alias/aws/s3",
+                "Environment": {
+                    "Type": "LINUX_GPU_CONTAINER",
+                    "ComputeType": "BUILD_GENERAL1_SMALL",
+                    "Image": "763104351884.dkr.ecr.eu-west-1.amazonaws.com/sagemaker-tritonserver:26.05-py3",
+                    "ImagePullCredentialsType": "SERVICE_ROLE",
+                    "PrivilegedMode": False,
+                },
+                "LogsConfig": {
+                    "CloudWatchLogs": {"Status": "ENABLED", "GroupName": {"Ref": "StoreCodeBuildLogsE4D6CBA8"}}
+                },
+                "TimeoutInMinutes": 120,
+                "QueuedTimeoutInMinutes": 480,
+            },
+        )
+        group = template.find_resources("AWS::Logs::LogGroup")["StoreCodeBuildLogsE4D6CBA8"]
+        assert group["Properties"] == {"RetentionInDays": 90}
+
+    def test_runs_the_program_in_the_staged_folder_and_uploads_its_output(
+        self, world: World, ireland: cdk.Stack
+    ) -> None:
+        TritonArtifactStore(ireland, "Store", builders=[CodeBuildGpuBuilder()])
+
+        source = world.only(ireland, PROJECT)["Properties"]["Source"]
+        assert source["Type"] == "NO_SOURCE"
+        assert json.loads(source["BuildSpec"]) == {
+            "version": "0.2",
+            "phases": {"build": {"commands": ["mkdir -p out", "python3 program.pyz . out"]}},
+            "artifacts": {"base-directory": "out", "files": ["**/*"]},
+        }
+
+    def test_takes_timeouts_retention_and_a_key(self, world: World, ireland: cdk.Stack) -> None:
+        builder = CodeBuildGpuBuilder(
+            timeout=cdk.Duration.hours(36),
+            queued_timeout=cdk.Duration.minutes(5),
+            log_retention=logs.RetentionDays.ONE_WEEK,
+            encryption_key=kms.Key(ireland, "Key"),
+        )
+        TritonArtifactStore(ireland, "Store", builders=[builder])
+
+        properties = world.only(ireland, PROJECT)["Properties"]
+        assert (properties["TimeoutInMinutes"], properties["QueuedTimeoutInMinutes"]) == (2160, 5)
+        assert properties["EncryptionKey"] == {"Fn::GetAtt": ["Key961B73FD", "Arn"]}
+        assert world.resources(ireland, "AWS::Logs::LogGroup")["StoreCodeBuildLogsE4D6CBA8"]["Properties"] == {
+            "RetentionInDays": 7
+        }
+
+    def test_may_do_exactly_this(self, ireland: cdk.Stack, grants: Callable[[cdk.Stack, str], set[str]]) -> None:
+        key = kms.Key(ireland, "Key")
+        TritonArtifactStore(ireland, "Store", builders=[CodeBuildGpuBuilder(encryption_key=key)])
+
+        assert grants(ireland, "StoreCodeBuildRole") == {
+            "ecr:GetAuthorizationToken on *",
+            "logs:CreateLogStream on <StoreCodeBuildLogsE4D6CBA8.Arn>",
+            "logs:PutLogEvents on <StoreCodeBuildLogsE4D6CBA8.Arn>",
+            f"s3:GetObject on {BUCKET}/staging/*/in/*",
+            f"s3:GetObjectVersion on {BUCKET}/staging/*/in/*",
+            f"s3:PutObject on {BUCKET}/staging/*/out/*",
+            f"s3:AbortMultipartUpload on {BUCKET}/staging/*/out/*",
+            f's3:ListBucket on {BUCKET} {{"StringLike": {{"s3:prefix": "staging/*/in*"}}}}',
+            f"s3:GetBucketAcl on {BUCKET}",
+            f"s3:GetBucketLocation on {BUCKET}",
+            "kms:Decrypt on <Key961B73FD.Arn>",
+            "kms:GenerateDataKey on <Key961B73FD.Arn>",
+        }
+        assert grants(ireland, "StoreIsCompleteRole") >= {
+            "codebuild:StartBuild on <StoreCodeBuildProject235ACAF9.Arn>",
+            "codebuild:BatchGetBuilds on <StoreCodeBuildProject235ACAF9.Arn>",
+            "codebuild:ListBuildsForProject on <StoreCodeBuildProject235ACAF9.Arn>",
+            "logs:GetLogEvents on <StoreCodeBuildLogsE4D6CBA8.Arn>",
+            "kms:Decrypt on <Key961B73FD.Arn>",
+        }
+
+    def test_has_the_image_of_its_region_also_where_that_is_not_known(
+        self, world: World, stack: cdk.Stack, flattened: Callable[[Any], str]
+    ) -> None:
+        TritonArtifactStore(stack, "Store", builders=[CodeBuildGpuBuilder()])
+
+        image = world.only(stack, PROJECT)["Properties"]["Environment"]["Image"]
+        assert flattened(image).startswith("<TritonImages2605.<AWS::Region>.account>.dkr.ecr.<AWS::Region>.")
+
+    def test_has_the_newest_image_that_its_region_has(self, world: World) -> None:
+        stack = cdk.Stack(world.app(), "Stack", env=cdk.Environment(account="111122223333", region="cn-north-1"))
+        TritonArtifactStore(stack, "Store", builders=[CodeBuildGpuBuilder()])
+
+        image = world.only(stack, PROJECT)["Properties"]["Environment"]["Image"]
+        assert image == "727897471807.dkr.ecr.cn-north-1.amazonaws.com.cn/sagemaker-tritonserver:25.04-py3"
+
+    def test_builds_on_a_fleet(self, world: World, ireland: cdk.Stack) -> None:
+        arn = "arn:aws:codebuild:eu-west-1:111122223333:fleet/Mine:298f7d6e-0000"
+        fleet = codebuild.Fleet.from_fleet_arn(ireland, "Fleet", arn)
+        TritonArtifactStore(ireland, "Store", builders=[CodeBuildGpuBuilder(fleet=fleet, gpu="NVIDIA L4")])
+
+        assert world.only(ireland, PROJECT)["Properties"]["Environment"]["Fleet"] == {"FleetArn": arn}
+
+    def test_refuses_fleets_whose_gpu_or_vpc_it_would_have_to_guess(self, ireland: cdk.Stack) -> None:
+        arn = "arn:aws:codebuild:eu-west-1:111122223333:fleet/Mine:298f7d6e-0000"
+        fleet = codebuild.Fleet.from_fleet_arn(ireland, "Fleet", arn)
+        with pytest.raises(ConfigurationError, match=r"gpu is None, but a fleet does not tell .* name one of NVIDIA"):
+            CodeBuildGpuBuilder(fleet=fleet)
+        with pytest.raises(ConfigurationError, match="gpu 'NVIDIA L4' says what the machines of a fleet have, and"):
+            CodeBuildGpuBuilder(gpu="NVIDIA L4")
+        with pytest.raises(ConfigurationError, match="leave vpc out and give it to the fleet"):
+            CodeBuildGpuBuilder(fleet=fleet, gpu="NVIDIA L4", vpc=ec2.Vpc(ireland, "Vpc"))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (
+            {"compute_type": codebuild.ComputeType.LARGE},
+            "compute_type LARGE of CodeBuild's GPU environment has NVIDIA V100s, which TensorRT supports up to 10.4 "
+            "only, and which no plan for another GPU can be built on: leave compute_type out",
+        ),
+        (
+            {"compute_type": codebuild.ComputeType.MEDIUM},
+            "CodeBuild's GPU environment has no compute_type MEDIUM: leave compute_type out",
+        ),
+        (
+            {"timeout": cdk.Duration.minutes(9)},
+            "the timeout of CodeBuildGpuBuilder is 9 minutes: use whole minutes, from 10 to 2160",
+        ),
+        (
+            {"timeout": cdk.Duration.hours(37)},
+            "the timeout of CodeBuildGpuBuilder is 1 day 13 hours: use whole minutes, from 10 to 2160",
+        ),
+        (
+            {"timeout": cdk.Duration.seconds(630)},
+            "the timeout of CodeBuildGpuBuilder is 10 minutes 30 seconds: use whole minutes, from 10 to 2160",
+        ),
+        (
+            {"timeout": cdk.Duration.minutes(cdk.Token.as_number({"Ref": "Minutes"}))},
+            "the timeout of CodeBuildGpuBuilder is a CDK token, but plans say how long a job may take: write it out",
+        ),
+        (
+            {"queued_timeout": cdk.Duration.minutes(4)},
+            "the queued_timeout of CodeBuildGpuBuilder is 4 minutes: use whole minutes, from 5 to 480",
+        ),
+        (
+            {"vpc_subnets": ec2.SubnetSelection()},
+            "vpc_subnets and security_groups need their vpc: give it, or leave them out",
+        ),
+    ],
+)
+def test_codebuild_refuses_what_it_cannot_do(arguments: dict[str, Any], message: str) -> None:
+    with pytest.raises(ConfigurationError) as caught:
+        CodeBuildGpuBuilder(**arguments)
+    assert str(caught.value) == message
