@@ -71,10 +71,13 @@ def test_a_store_is_where_its_key_is(app: cdk.App, stack: cdk.Stack) -> None:
         TritonArtifactStore(stack, "Store", encryption_key=key)
 
 
-@pytest.mark.parametrize(("env", "kind"), [(NORTH, "region eu-north-1"), (OTHERS, "account 444455556666")])
-def test_access_logs_stay_where_the_store_is(app: cdk.App, stack: cdk.Stack, env: cdk.Environment, kind: str) -> None:
+@pytest.mark.parametrize(
+    ("env", "kind", "there"), [(NORTH, "region", "eu-north-1"), (OTHERS, "account", "444455556666")]
+)
+def test_access_logs_stay_where_the_store_is(
+    app: cdk.App, stack: cdk.Stack, env: cdk.Environment, kind: str, there: str
+) -> None:
     bucket = s3.Bucket(cdk.Stack(app, "There", env=env), "Logs")
-    kind, there = kind.split()
     with pytest.raises(ConfigurationError, match=f"in the {kind} .*, and There/Logs in {there}: S3 writes access logs"):
         TritonArtifactStore(stack, "Store", access_logs_bucket=bucket)
 
