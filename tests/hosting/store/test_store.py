@@ -181,13 +181,14 @@ def test_the_handler_is_asked_every_30_seconds_for_55_minutes(
     assert r"\"IntervalSeconds\":30,\"MaxAttempts\":110,\"BackoffRate\":1" in machine
 
 
-def test_a_prefix_of_the_bootstrap_is_respected(world: World) -> None:
-    synthesizer = cdk.DefaultStackSynthesizer(qualifier="team", bucket_prefix="apps/")
+@pytest.mark.parametrize("prefix", ["apps/", "apps-", "apps/live-"])
+def test_a_prefix_of_the_bootstrap_is_respected(prefix: str, world: World) -> None:
+    synthesizer = cdk.DefaultStackSynthesizer(qualifier="team", bucket_prefix=prefix)
     stack = cdk.Stack(world.app(), "Stack", synthesizer=synthesizer)
     TritonArtifactStore(stack, "Store")
 
     assert "cdk-team-assets-${AWS::AccountId}-${AWS::Region}" in json.dumps(world.template(stack))
-    assert '"/apps/triton-*"' in json.dumps(world.template(stack))
+    assert f'"/{prefix}triton-*"' in json.dumps(world.template(stack))
 
 
 def test_a_stack_with_other_assets_is_refused(world: World) -> None:

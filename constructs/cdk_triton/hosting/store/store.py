@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Protocol
@@ -170,7 +171,7 @@ class TritonArtifactStore(Construct):
             encryption_key=encryption_key,
         )
         code = lambda_.Code.from_asset(_handlers(), exclude=["__pycache__", "*.pyc"])
-        self._asset_bucket, directory = _place_of_assets(self, code)
+        self._asset_bucket, prefix = _place_of_assets(self, code)
         self.handler_role = lambda_role(self, "IsCompleteRole")
         on_event_role = lambda_role(self, "OnEventRole")
         self._builds = BuildServices(self, builders if promotes_from is None else (), self.bucket, self.handler_role)
@@ -183,7 +184,7 @@ class TritonArtifactStore(Construct):
             "IsComplete", "artifacts.is_complete", code, variables | promotion, SLICE, log_group, self.handler_role
         )
         logging = log_writing(log_group)
-        copying, reasons = self._copying(f"{directory}{ASSET_PREFIX}")
+        copying, reasons = self._copying(f"{prefix}{ASSET_PREFIX}")
         allow(on_event_role, logging)
         allow(self.handler_role, logging, *copying, *self._builds.handler_statements)
         acknowledge_wildcards(self.handler_role, reasons | self._builds.handler_reasons)
@@ -418,7 +419,7 @@ def _handlers() -> str:
 
 
 def _place_of_assets(store: TritonArtifactStore, code: lambda_.Code) -> tuple[str, str]:
-    """The bucket of the CDK's bootstrap, and the directory of the assets in it: empty, unless it was given a prefix."""
+    """The bucket of the CDK's bootstrap, and the prefix before the names of assets in it, a directory or not."""
     place = returned_struct(code, "bind", store).struct("s3Location")
     object_key = "" if place is None else place.text("objectKey")
     if place is None or has_token(object_key):
@@ -426,5 +427,5 @@ def _place_of_assets(store: TritonArtifactStore, code: lambda_.Code) -> tuple[st
             f"the synthesizer of {stack_of(store).node.path} names assets only during the deployment, but the store's "
             "handler needs to know where they lie: use DefaultStackSynthesizer or CliCredentialsStackSynthesizer"
         )
-    directory, slash, _ = object_key.rpartition("/")
-    return place.text("bucketName"), directory + slash
+    by_hash = re.search(r"[0-9a-f]{64}\.zip$", object_key)  # a synthesizer of the user's own may name it otherwise
+    return place.text("bucketName"), object_key[: by_hash.start() if by_hash else object_key.rfind("/") + 1]
