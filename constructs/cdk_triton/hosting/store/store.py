@@ -349,6 +349,7 @@ def store_of(scope: Construct, store: ITritonArtifactStore | None) -> ITritonArt
 
 
 def _bucket(scope: Construct, key: kms.IKey | None, access_logs: s3.IBucket | None) -> s3.Bucket:
+    day = Duration.days(1)
     bucket = s3.Bucket(
         scope,
         "Bucket",
@@ -365,7 +366,7 @@ def _bucket(scope: Construct, key: kms.IKey | None, access_logs: s3.IBucket | No
         lifecycle_rules=[
             s3.LifecycleRule(
                 id="ExpireWhatNobodyRefersTo",
-                abort_incomplete_multipart_upload_after=Duration.days(1),
+                abort_incomplete_multipart_upload_after=day,
                 noncurrent_version_expiration=Duration.days(30),
             ),
             # Longer than any job may wait and run: 8 and 36 hours.
@@ -373,7 +374,7 @@ def _bucket(scope: Construct, key: kms.IKey | None, access_logs: s3.IBucket | No
                 id="ExpireWhatBuildsReadAndWrite",
                 prefix=STAGING_PREFIX,
                 expiration=Duration.days(7),
-                noncurrent_version_expiration=Duration.days(1),
+                noncurrent_version_expiration=day,
             ),
         ],
     )
