@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 import re
-import tarfile
+import subprocess
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -208,8 +208,8 @@ class TestArchives:
         assert errors(linked, "multi") == {}
         write_archive(linked, tmp_path / "model.tar.gz")
         unpacked = tmp_path / "unpacked" / "model"
-        with tarfile.open(tmp_path / "model.tar.gz") as archive:
-            archive.extractall(unpacked, filter="data")
+        unpacked.mkdir(parents=True)
+        subprocess.run(["tar", "--extract", "--gzip", "--file", tmp_path / "model.tar.gz"], cwd=unpacked, check=True)
         assert load("unpacked", unpacked) == (200, "", ["both"])
 
     @pytest.mark.parametrize(("name", "status"), [("room", 400), ("ROOM", 507)])
