@@ -14,8 +14,11 @@ from typing import Any
 import aws_cdk as cdk
 import cdk_nag
 import pytest
+from aws_cdk import aws_lambda as lambda_
 from tests.hosting.conftest import ROOT, World
 from tests.security.examples import EXAMPLES
+
+from cdk_triton import TritonArtifactStore
 
 PAGE = ROOT / "docs" / "security.md"
 CLEAN = {"AwsSolutions": cdk_nag.AwsSolutionsChecks, "NIST 800-53 R5": cdk_nag.NIST80053R5Checks}
@@ -154,3 +157,13 @@ def assert_on_page(heading: str, table: list[str]) -> None:
         PAGE.write_text(f"{before}### {heading}\n" + rest.replace(old.rstrip("\n"), "\n".join(table), 1))
         return
     assert old.rstrip("\n").splitlines() == table
+
+
+def test_a_function_that_a_user_adds_to_a_store_is_not_excused(stack: cdk.Stack) -> None:
+    store = TritonArtifactStore(stack, "Store")
+    code = lambda_.Code.from_inline("def handler(*_): ...")
+    lambda_.Function(store, "Own", runtime=lambda_.Runtime.PYTHON_3_14, handler="index.handler", code=code)
+
+    report = cdk_nag.NIST80053R5Checks().validate_scope(stack)
+    found = {bare(v.rule_name): [r.construct_path for r in v.violating_resources] for v in report.violations or []}
+    assert found["NIST.800.53.R5-LambdaDLQ"] == ["Stack/Store/Own/Resource"]
