@@ -104,8 +104,12 @@ def test_targets_that_cannot_be_meant_are_refused(
 
 def test_a_target_that_is_computed_is_no_token(stack: cdk.Stack, count: ScalableInstanceCount) -> None:
     percent = cdk.CfnParameter(stack, "Percent", type="Number").value_as_number
-    with pytest.raises(ConfigurationError, match="the target is computed from it, so give a number"):
+    with pytest.raises(ConfigurationError) as caught:
         count.scale_on_gpu_utilization("Gpu", target_utilization_percent=percent)
+    assert str(caught.value) == (
+        "target_utilization_percent of policy 'Gpu' of variant AllTraffic of Stack/Endpoint is a CDK token, but the "
+        "target is computed from it: write the number out"
+    )
 
 
 def test_an_unknown_number_of_gpus_is_said(world: World, stack: cdk.Stack) -> None:

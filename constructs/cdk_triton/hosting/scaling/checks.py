@@ -69,7 +69,9 @@ def check_number(what: str, number: float, *, at_most: float = math.inf) -> None
     Raises:
         ConfigurationError: it is.
     """
-    if isinstance(number, bool) or not isinstance(number, int | float) or is_token(number):
+    if is_token(number):
+        raise ConfigurationError(f"{what} is a CDK token, but the target is computed from it: write the number out")
+    if isinstance(number, bool) or not isinstance(number, int | float):
         raise ConfigurationError(f"{what} is {number!r}: the target is computed from it, so give a number")
     if not (math.isfinite(number) and 0 < number <= at_most):
         allowed = "a positive number" if math.isinf(at_most) else f"a number above 0 and at most {at_most:g}"
