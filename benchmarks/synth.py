@@ -113,7 +113,7 @@ def turns(first: list[str], second: list[str]) -> tuple[float, float]:
         progress(f"synth: round {number} of {ROUNDS}: {seconds[-1][0]:.2f} s and {seconds[-1][1]:.2f} s")
     longer, shorter = medians(seconds)
     drawn = [medians(random.choices(seconds, k=ROUNDS)) for _ in range(1000)]  # the bootstrap of statistics
-    error = statistics.stdev(first - second for first, second in drawn)
+    error = statistics.stdev(one - other for one, other in drawn)
     progress(
         f"synth: medians {longer:.2f} s and {shorter:.2f} s, {longer / shorter:.2f} times as long; standard error of "
         f"their difference {error:.2f} s"
