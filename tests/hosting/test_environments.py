@@ -11,7 +11,7 @@ from aws_cdk import aws_iam as iam
 from aws_cdk import aws_kms as kms
 from aws_cdk import aws_s3 as s3
 
-from cdk_triton import CodeBuildGpuBuilder, TritonArtifactStore, TritonEndpoint, TritonModel
+from cdk_triton import CodeBuildGpuBuilder, DataCapture, TritonArtifactStore, TritonEndpoint, TritonModel
 from cdk_triton.errors import ConfigurationError
 
 if TYPE_CHECKING:
@@ -87,6 +87,22 @@ def test_volumes_are_encrypted_with_a_key_of_their_region(world: World, app: cdk
     model = TritonModel(stack, "Model", repository=world.repository(), platform=world.platform)
     with pytest.raises(ConfigurationError, match="Here/Endpoint is in the region eu-west-1, and There/Key in eu-north"):
         TritonEndpoint(stack, "Endpoint", model=model, encryption_key=key)
+
+
+def test_captured_data_is_encrypted_with_a_key_of_its_buckets_region(
+    world: World, app: cdk.App, stack: cdk.Stack
+) -> None:
+    key = kms.Key(cdk.Stack(app, "There", env=NORTH), "Key")
+    capture = DataCapture(bucket=s3.Bucket(stack, "Captured"), sampling_percentage=5, encryption_key=key)
+    model = TritonModel(stack, "Model", repository=world.repository(), platform=world.platform)
+    with pytest.raises(ConfigurationError, match="Here/Captured is in the region eu-west-1, and There/Key in eu-north"):
+        TritonEndpoint(stack, "Endpoint", model=model, data_capture=capture)
+
+
+def test_access_logs_may_go_to_a_bucket_imported_with_its_region(app: cdk.App, stack: cdk.Stack) -> None:
+    there = cdk.Stack(app, "There", env=NORTH)
+    bucket = s3.Bucket.from_bucket_attributes(there, "Logs", bucket_name="logs", region="eu-west-1")
+    TritonArtifactStore(stack, "Store", access_logs_bucket=bucket)
 
 
 def test_builds_write_with_a_key_of_their_region(app: cdk.App, stack: cdk.Stack) -> None:

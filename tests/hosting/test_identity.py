@@ -5,8 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import aws_cdk as cdk
+import jsii
+from aws_cdk import aws_s3 as s3
 
-from cdk_triton import TritonModel
+from cdk_triton import CodeBuildGpuBuilder, TritonModel
 
 if TYPE_CHECKING:
     from tests.hosting.conftest import World
@@ -32,3 +34,35 @@ def test_stacks_that_equal_each_other_have_what_is_theirs(world: World) -> None:
         sha256 = world.only(stack, "Custom::TritonArtifacts")["Properties"]["PlanSha256"]
         (plan,) = (world.directory / "cdk.out").glob(f"*{sha256}.json")
         assert f"artifacts/{ensemble}/" in plan.read_text()
+
+
+def test_apps_of_one_program_are_told_apart(world: World) -> None:
+    regions = ("eu-west-1", "us-east-1")
+    models = {
+        region: TritonModel(
+            cdk.Stack(world.app(), "Stack", env=cdk.Environment(account="111122223333", region=region)),
+            "Model",
+            repository=world.repository(),
+            platform=world.platform,
+        )
+        for region in regions
+    }
+
+    for region, model in models.items():
+        image = world.only(cdk.Stack.of(model), "AWS::SageMaker::Model")["Properties"]["PrimaryContainer"]["Image"]
+        assert f".dkr.ecr.{region}." in image
+
+
+@jsii.implements(s3.IBucket)
+class Bucket:
+    """What a user's class has of a bucket, before jsii was told of it."""
+
+    bucket_arn = "arn:aws:s3:::theirs"
+    encryption_key = None
+
+
+def test_a_bucket_may_be_written_in_python(world: World, stack: cdk.Stack) -> None:
+    service = CodeBuildGpuBuilder().provide(stack, Bucket())  # type: ignore[arg-type]  # not the whole interface
+
+    assert "arn:aws:s3:::theirs/staging/*/in/*" in str(world.template(stack))
+    assert service.role.node.path == "Stack/Role"

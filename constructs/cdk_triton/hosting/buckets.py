@@ -7,7 +7,7 @@ from aws_cdk import aws_s3 as s3
 
 from cdk_triton.hosting.identity import asked_once
 
-__all__ = ["arn_of", "key_of"]
+__all__ = ["arn_of", "encryption_key_of"]
 
 
 @asked_once
@@ -17,6 +17,6 @@ def arn_of(bucket: s3.IBucket) -> str:
 
 
 @asked_once
-def key_of(bucket: s3.IBucket) -> kms.IKey | None:
+def encryption_key_of(bucket: s3.IBucket) -> kms.IKey | None:
     """Its `encryption_key`."""
     return bucket.encryption_key

@@ -10,8 +10,8 @@ from constructs import IConstruct
 
 __all__ = ["asked_once", "identity", "path_of"]
 
-C = TypeVar("C", bound=IConstruct)
-A = TypeVar("A")
+ConstructT = TypeVar("ConstructT", bound=IConstruct)
+AnswerT = TypeVar("AnswerT")
 
 
 def identity(construct: IConstruct) -> str:
@@ -23,12 +23,14 @@ def identity(construct: IConstruct) -> str:
     return str(construct.__jsii_ref__.ref)  # type: ignore[attr-defined]  # of every object of jsii, in no stub
 
 
-def asked_once(ask: Callable[[C], A]) -> Callable[[C], A]:
+def asked_once(ask: Callable[[ConstructT], AnswerT]) -> Callable[[ConstructT], AnswerT]:
     """Remember for each construct what a function asks of it, where that never changes: it takes calls of jsii."""
-    answers: dict[str, A] = {}
+    answers: dict[str, AnswerT] = {}
 
     @wraps(ask)
-    def remembered(construct: C) -> A:
+    def remembered(construct: ConstructT) -> AnswerT:
+        if not hasattr(construct, "__jsii_ref__"):
+            return ask(construct)  # a user's class that implements an interface, unknown to jsii so far
         known = identity(construct)
         if known not in answers:
             answers[known] = ask(construct)

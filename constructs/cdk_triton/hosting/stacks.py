@@ -9,7 +9,7 @@ from constructs import IConstruct
 
 from cdk_triton._tokens import has_token
 from cdk_triton.errors import ConfigurationError
-from cdk_triton.hosting.identity import asked_once, identity
+from cdk_triton.hosting.identity import asked_once, identity, path_of
 
 __all__ = [
     "are_deployed_together",
@@ -92,4 +92,4 @@ def require_own_region(scope: IConstruct, used: IResource, reason: str) -> None:
     Raises:
         ConfigurationError: it is.
     """
-    require_same("region", scope.node.path, region_of(scope), used.node.path, used.env.region, reason)
+    require_same("region", path_of(scope), region_of(scope), path_of(used), used.env.region, reason)

@@ -21,7 +21,7 @@ from constructs import Construct
 from cdk_triton._arguments import check
 from cdk_triton.errors import ConfigurationError
 from cdk_triton.hosting.acknowledgements import acknowledge_wildcards
-from cdk_triton.hosting.buckets import arn_of, key_of
+from cdk_triton.hosting.buckets import arn_of, encryption_key_of
 from cdk_triton.hosting.identity import path_of
 from cdk_triton.hosting.literals import DURATION
 from cdk_triton.hosting.network import Network
@@ -92,7 +92,7 @@ def minutes(
     least: int = MIN_TIMEOUT_MINUTES,
     most: int = MAX_TIMEOUT_MINUTES,
 ) -> int:
-    """A duration in whole minutes; defaults are numbers, as a Duration takes calls of jsii in every app.
+    """A duration in whole minutes, for None the default; that is a number, as a Duration takes calls of jsii.
 
     Raises:
         ConfigurationError: it is a token, has a fraction of a minute, or is out of bounds.
@@ -167,7 +167,7 @@ def use_of_staging(
     ]
     if of_bucket:
         statements.append(Statement(actions=list(of_bucket), resources=[bucket_arn]))
-    if (key := key_of(bucket)) is not None:
+    if (key := encryption_key_of(bucket)) is not None:
         statements.append(use_of_key(key))
     reason = "A build gets its id when it starts, so that its folder is not known before."
     return statements, dict.fromkeys((inputs, outputs), reason)

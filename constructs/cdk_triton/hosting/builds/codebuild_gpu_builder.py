@@ -20,7 +20,7 @@ from cdk_triton._tokens import has_token
 from cdk_triton.errors import ConfigurationError
 from cdk_triton.hosting.acknowledgements import acknowledge
 from cdk_triton.hosting.arguments import check_arguments, check_optional
-from cdk_triton.hosting.buckets import key_of
+from cdk_triton.hosting.buckets import encryption_key_of
 from cdk_triton.hosting.builds.builders import (
     Builder,
     BuildService,
@@ -77,7 +77,8 @@ class CodeBuildGpuBuilder(Builder):
         vpc_subnets: which of its subnets; by default the private ones.
         security_groups: in the VPC; by default a new one.
         log_retention: how long the log is kept.
-        encryption_key: a key of your own for what builds write; by default the store's, or the key of AWS for S3.
+        encryption_key: a key of your own for what builds write, of the store's region; by default the store's, or the
+            key of AWS for S3.
 
     Raises:
         ConfigurationError: a duration is out of bounds, or what was given does not fit together.
@@ -134,8 +135,12 @@ class CodeBuildGpuBuilder(Builder):
         return {"instance_type": None, "volume_gb": None}
 
     def provide(self, scope: Construct, bucket: s3.IBucket) -> BuildService:
-        """Make the project `Project`, its `Role` and its log group `Logs`."""
-        key = key_of(bucket)
+        """Make the project `Project`, its `Role` and its log group `Logs`.
+
+        Raises:
+            ConfigurationError: the builder's own key is one of another region.
+        """
+        key = encryption_key_of(bucket)
         log_group = logs.LogGroup(
             scope, "Logs", retention=self.log_retention, removal_policy=RemovalPolicy.DESTROY, encryption_key=key
         )

@@ -14,7 +14,7 @@ from constructs import Construct
 
 from cdk_triton.errors import ConfigurationError
 from cdk_triton.hosting.arguments import check_arguments, check_optional
-from cdk_triton.hosting.buckets import key_of
+from cdk_triton.hosting.buckets import encryption_key_of
 from cdk_triton.hosting.builds.builders import (
     Builder,
     BuildService,
@@ -111,7 +111,7 @@ class SageMakerProcessingBuilder(Builder):
         if place is not None:
             permission = ["ec2:CreateNetworkInterfacePermission", "ec2:DeleteNetworkInterfacePermission"]
             allow_network(role, place, permission=permission)
-        key = key_of(bucket)
+        key = encryption_key_of(bucket)
         settings = {
             "role": role.role_arn,
             "subnets": [] if place is None else list(place.subnets),
@@ -123,7 +123,7 @@ class SageMakerProcessingBuilder(Builder):
 
 
 def _volume_gb(volume: Size | None) -> int:
-    """The disk of a job in GiB.
+    """The disk of a job in GiB, for None the default.
 
     Raises:
         ConfigurationError: it is a token, or out of bounds.

@@ -25,11 +25,13 @@ from cdk_triton.hosting.acknowledgements import acknowledge_wildcards, objects_a
 from cdk_triton.hosting.arguments import check_arguments, check_optional
 from cdk_triton.hosting.endpoints.role_additions import allow_models
 from cdk_triton.hosting.endpoints.variant import TritonVariant
+from cdk_triton.hosting.identity import path_of
 from cdk_triton.hosting.literals import is_whole
 from cdk_triton.hosting.permissions import Statement
+from cdk_triton.hosting.stacks import require_same
 from cdk_triton.hosting.store.store import TritonArtifactStore
 
-__all__ = ["DataCapture", "allow_capture", "capture_property", "warn_about_capture"]
+__all__ = ["DataCapture", "allow_capture", "capture_property", "check_capture", "warn_about_capture"]
 
 JSON_CONTENT_TYPES = ("application/json",)
 """What Triton reads and writes as JSON: captured as text."""
@@ -53,7 +55,8 @@ class DataCapture:
         prefix: begins the keys. The models' roles may write below it and nowhere else.
         inputs: whether requests are kept.
         outputs: whether answers are kept.
-        encryption_key: what they are encrypted with; by default the bucket's own key, where it has one.
+        encryption_key: what they are encrypted with, a key of the bucket's region; by default the bucket's own key,
+            where it has one.
 
     Raises:
         ConfigurationError: the percentage is out of its range, the prefix is none or belongs to an artifact store, or
@@ -95,6 +98,18 @@ class DataCapture:
     def key(self) -> kms.IKey | None:
         """What encrypts the objects; None where S3 does by itself."""
         return self.bucket.encryption_key if self.encryption_key is None else self.encryption_key
+
+
+def check_capture(capture: DataCapture) -> None:
+    """Refuse a key that S3 would not find.
+
+    Raises:
+        ConfigurationError: it is certainly one of another region than the bucket's.
+    """
+    if (key := capture.encryption_key) is not None:
+        bucket = capture.bucket
+        reason = "S3 encrypts with a key of the bucket's own region, so give the DataCapture one of it"
+        require_same("region", path_of(bucket), bucket.env.region, path_of(key), key.env.region, reason)
 
 
 def capture_property(capture: DataCapture) -> sagemaker.CfnEndpointConfig.DataCaptureConfigProperty:

@@ -16,7 +16,13 @@ from constructs import Construct
 from cdk_triton._tokens import has_token
 from cdk_triton.errors import ConfigurationError
 from cdk_triton.hosting.arguments import check_arguments, check_optional
-from cdk_triton.hosting.endpoints.data_capture import DataCapture, allow_capture, capture_property, warn_about_capture
+from cdk_triton.hosting.endpoints.data_capture import (
+    DataCapture,
+    allow_capture,
+    capture_property,
+    check_capture,
+    warn_about_capture,
+)
 from cdk_triton.hosting.endpoints.endpoint_variant import EndpointVariant
 from cdk_triton.hosting.endpoints.imported import ImportedEndpoint
 from cdk_triton.hosting.endpoints.invoking import allow_invocation
@@ -70,8 +76,9 @@ class TritonEndpoint(Resource, VariantMetrics):
             is the share that is copied. One beside one production variant, and no multi-model one.
         endpoint_name: a name of your own; by default CloudFormation makes one. An endpoint with a name of its own
             cannot be replaced by CloudFormation.
-        encryption_key: encrypts the EBS volumes of the instances; who deploys needs `kms:CreateGrant` on it. Instance
-            types with disks of their own have no such volume. Without it, SageMaker makes a key and discards it.
+        encryption_key: of the endpoint's region, encrypts the EBS volumes of the instances; who deploys needs
+            `kms:CreateGrant` on it. Instance types with disks of their own have no such volume. Without it, SageMaker
+            makes a key and discards it.
         deployment: how an update reaches the instances: `AllAtOnce`, `Canary`, `Linear` or `Rolling`. By default all
             requests move to the new instances as soon as these answer.
         data_capture: which requests and answers are kept in S3.
@@ -116,6 +123,8 @@ class TritonEndpoint(Resource, VariantMetrics):
             check_sagemaker_name(endpoint_name, "endpoint_name")
         path = f"{path_of(scope)}/{id}"
         check_environments(scope, path, served, encryption_key)
+        if data_capture is not None:
+            check_capture(data_capture)
         check_deployment(deployment, self._variants, endpoint_name, path)
         if parameters is not None:
             check_parameters(parameters, self._variants)

@@ -19,7 +19,7 @@ from aws_cdk import aws_s3 as s3
 from constructs import Construct
 
 from cdk_triton.hosting.acknowledgements import acknowledge_wildcards, objects_as_imported
-from cdk_triton.hosting.buckets import arn_of, key_of
+from cdk_triton.hosting.buckets import arn_of, encryption_key_of
 from cdk_triton.hosting.identity import path_of
 from cdk_triton.hosting.images import ContainerImage
 from cdk_triton.hosting.network import SAGEMAKER_PERMISSION, Network, acknowledge_network, network_statements
@@ -119,7 +119,7 @@ def grant_execution(
         statements.append(Statement(actions=list(PULL_ACTIONS), resources=[image.repository_arn]))
     if place is not None:
         statements += network_statements(scope, place, permission=SAGEMAKER_PERMISSION)
-    if (key := key_of(bucket)) is not None:
+    if (key := encryption_key_of(bucket)) is not None:
         statements.append(Statement(actions=["kms:Decrypt"], resources=[key.key_arn]))
     archives = objects_as_imported(scope, bucket, objects)
     policy = _policy(role, scope, statements)

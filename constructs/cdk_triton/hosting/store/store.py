@@ -21,7 +21,7 @@ from cdk_triton.artifacts import S3File
 from cdk_triton.errors import ConfigurationError
 from cdk_triton.hosting.acknowledgements import acknowledge_nist, acknowledge_wildcards
 from cdk_triton.hosting.arguments import check_arguments, check_optional
-from cdk_triton.hosting.buckets import arn_of, key_of
+from cdk_triton.hosting.buckets import arn_of, encryption_key_of
 from cdk_triton.hosting.builds.builders import Builder, use_of_key
 from cdk_triton.hosting.builds.services import BuildServices
 from cdk_triton.hosting.identity import path_of
@@ -317,7 +317,7 @@ class TritonArtifactStore(Construct):
             # s3:ListBucket makes a missing object a 404 instead of a 403.
             Statement(actions=["s3:ListBucket", "s3:ListBucketMultipartUploads"], resources=[bucket_arn]),
         ]
-        if (key := key_of(self.bucket)) is not None:
+        if (key := encryption_key_of(self.bucket)) is not None:
             statements.append(use_of_key(key))
         return statements, reasons
 
@@ -388,9 +388,12 @@ def _bucket(scope: Construct, key: kms.IKey | None, access_logs: s3.IBucket | No
 
 def _check_access_logs(scope: Construct, bucket: s3.IBucket) -> None:
     """Refuse a bucket that S3 would not log to ("Enabling Amazon S3 server access logging", S3's user guide)."""
-    reason = "S3 writes access logs to a bucket of the same account and region only, so give the store one of these"
+    reason = (
+        "S3 writes access logs to a bucket of the same account and region only, so give the store one of these, and "
+        "one that is imported its account and region by from_bucket_attributes"
+    )
     require_own_region(scope, bucket, reason)
-    require_same("account", scope.node.path, stack_of(scope).account, bucket.node.path, bucket.env.account, reason)
+    require_same("account", path_of(scope), stack_of(scope).account, path_of(bucket), bucket.env.account, reason)
 
 
 def _let_logs_use(key: kms.IKey, scope: Construct) -> None:
