@@ -22,18 +22,14 @@ __all__ = [
 ]
 
 _STACKS: dict[str, Stack] = {}
-"""By the identity of what is in them; a stack that Node made is always the same object."""
+"""By their identities, so that a stack that Node made is always the same object."""
 
 
+@asked_once
 def stack_of(construct: IConstruct) -> Stack:
-    """`Stack.of`, which is a call of jsii, made once for each construct: none ever gets into another stack."""
-    if not hasattr(construct, "__jsii_ref__"):
-        return stack_of(Stack.of(construct))  # a user's class that implements an interface, unknown to jsii so far
-    known = identity(construct)
-    if known not in _STACKS:
-        stack = Stack.of(construct)
-        _STACKS[known] = _STACKS.setdefault(identity(stack), stack)
-    return _STACKS[known]
+    """`Stack.of`: no construct ever gets into another stack."""
+    stack = Stack.of(construct)
+    return _STACKS.setdefault(identity(stack), stack)
 
 
 def region_of(construct: IConstruct) -> str:
