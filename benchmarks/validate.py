@@ -75,7 +75,7 @@ ensemble_scheduling {{{steps}
 
 ONE = """
 import sys, time
-import cdk_triton.triton.checks
+import cdk_triton.checks
 from cdk_triton.triton import ModelRepository
 start = time.perf_counter()
 findings = ModelRepository.from_directory(sys.argv[1]).check()

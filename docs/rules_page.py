@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from itertools import groupby
 from pathlib import Path
 
-from cdk_triton.triton.checks import Rule, documented_rules
+from cdk_triton.checks import Rule, documented_rules
 
 PAGE = Path(__file__).with_name("rules.md")
 GROUPS = {

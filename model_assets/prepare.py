@@ -148,7 +148,7 @@ def _explained(error: OSError) -> str:
         return f"no space is left for {place}; free 300 MB and run it again, nothing half-written is left"
     if error.errno in (errno.EACCES, errno.EROFS, errno.EPERM):
         return f"{place} cannot be written ({error.strerror}); make {ASSETS} writable for this user"
-    return f"{place} cannot be written ({error.strerror}); mend that and run it again"
+    return f"{place} cannot be written ({error.strerror}); fix that and run it again"
 
 
 if __name__ == "__main__":

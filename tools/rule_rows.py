@@ -1,6 +1,6 @@
 """Lists rows of the server's tables that no rule covers: `python tools/rule_rows.py [FACTS.md]`.
 
-A row of tests/triton/rows.toml needs a code with a repository that shows it, or the reason why nothing is to be found.
+A row of tests/checks/rows.toml needs a code with a repository that shows it, or the reason why nothing is to be found.
 With the page of facts that the table was made from, rows that the table lacks are listed as well. Exits 1 if it lists
 any, and prints nothing otherwise.
 """
@@ -14,9 +14,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from cdk_triton.triton.checks import rules
+from cdk_triton.checks import rules
 
-TABLE = Path(__file__).parents[1] / "tests" / "triton" / "rows.toml"
+TABLE = Path(__file__).parents[1] / "tests" / "checks" / "rows.toml"
 SECTIONS = ("1.2", "2.2", "7.1", "7.2", "7.3")
 
 

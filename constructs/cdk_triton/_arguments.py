@@ -38,11 +38,11 @@ class Kind(NamedTuple):
 
     Attributes:
         fault: what is wrong with a value, as a sentence goes on after the argument's name; None where nothing is.
-        mend: what to do about it, as the sentence ends.
+        fix: what to do about it, as the sentence ends.
     """
 
     fault: Callable[[object], str | None]
-    mend: str
+    fix: str
 
 
 def check(what: str, value: object, kind: Kind) -> None:
@@ -58,15 +58,15 @@ def check(what: str, value: object, kind: Kind) -> None:
     """
     fault = kind.fault(value)
     if fault is not None:
-        raise ConfigurationError(f"{what} {fault}: {kind.mend}")
+        raise ConfigurationError(f"{what} {fault}: {kind.fix}")
 
 
-def one(fits: Callable[[object], bool], mend: str) -> Kind:
+def one(fits: Callable[[object], bool], fix: str) -> Kind:
     """One value; a class is none, it has to be called first."""
-    return Kind(lambda value: None if _is_one(value, fits) else f"is {described(value)}", mend)
+    return Kind(lambda value: None if _is_one(value, fits) else f"is {described(value)}", fix)
 
 
-def several(fits: Callable[[object], bool], mend: str) -> Kind:
+def several(fits: Callable[[object], bool], fix: str) -> Kind:
     """A list of such values; a text is none, although Python takes it for a sequence of letters."""
 
     def fault(values: object) -> str | None:
@@ -74,7 +74,7 @@ def several(fits: Callable[[object], bool], mend: str) -> Kind:
             return f"is {described(values)}"
         return next((f"holds {described(value)}" for value in values if not _is_one(value, fits)), None)
 
-    return Kind(fault, mend)
+    return Kind(fault, fix)
 
 
 def listed(what: str, values: object, kind: Kind) -> tuple[Any, ...]:
@@ -88,7 +88,7 @@ def listed(what: str, values: object, kind: Kind) -> tuple[Any, ...]:
     return tuple(cast("Iterable[Any]", read))
 
 
-def by_name(fits: Callable[[object], bool], mend: str) -> Kind:
+def by_name(fits: Callable[[object], bool], fix: str) -> Kind:
     """A mapping from names to such values."""
 
     def fault(values: object) -> str | None:
@@ -101,7 +101,7 @@ def by_name(fits: Callable[[object], bool], mend: str) -> Kind:
                 return f"holds {described(value)}, for {name!r}"
         return None
 
-    return Kind(fault, mend)
+    return Kind(fault, fix)
 
 
 def has_attribute(*names: str) -> Callable[[object], bool]:

@@ -17,7 +17,7 @@
     └── LocalError                  the local AWS cannot do what was asked
         └── TemplateError           a template says something that the local CloudFormation does not model
 
-A message is one sentence that names the thing, the value, the reason and the mend. Findings about a model repository
+A message is one sentence that names the thing, the value, the reason and the fix. Findings about a model repository
 are not exceptions: they are values (`cdk_triton.triton.Finding`), and are all reported at once.
 """
 

@@ -2,4 +2,4 @@
 
 
 class PreparationError(Exception):
-    """An asset cannot be prepared; the message is one sentence with the reason and the mend."""
+    """An asset cannot be prepared; the message is one sentence with the reason and the fix."""

@@ -20,8 +20,8 @@ from typer.main import get_command
 
 import cdk_triton
 from cdk_triton import errors
+from cdk_triton.checks import documented_rules
 from cdk_triton.cli.program import app
-from cdk_triton.triton.checks import documented_rules
 
 LINK = re.compile(r"\[[^\]]*\]\((?!https?:)([^)#]*)(?:#([^)]*))?\)")
 

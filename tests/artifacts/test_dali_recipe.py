@@ -114,7 +114,7 @@ def test_every_choice_is_in_the_key() -> None:
             {"1/dalli.py": DEFINITION},
             CONFIG,
             PLATFORM,
-            "did you mean preprocess/1/dalli.py?",
+            "did you mean 'preprocess/1/dalli.py'",
         ),
         (DaliPipeline("preprocess"), {"1/dali.py": b"def f(:"}, CONFIG, PLATFORM, "dali.py, line 1, is no Python: "),
         (

@@ -98,7 +98,7 @@ def test_every_choice_is_in_the_key() -> None:
 @pytest.mark.parametrize(
     ("recipe", "changes", "said"),
     [
-        (export(entry="exports.py:export"), {}, "there is no bert/exports.py in .*; did you mean bert/export.py"),
+        (export(entry="exports.py:export"), {}, r"there is no bert/exports.py \(did you mean 'bert/export.py'\?\) in "),
         (export(requirements="pins.txt"), {}, r"the requirements file of OnnxExport\('bert'\) is missing"),
         (export(entry="export.py:run"), {}, "bert/export.py has no function 'run', it has export: correct entry"),
         (export(), {"entry": "def export(:\n"}, "bert/export.py, line 1, is no Python"),

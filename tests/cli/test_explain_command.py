@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from cdk_triton.triton.checks import documented_rules
+from cdk_triton.checks import documented_rules
 
 
 def test_without_a_code_it_lists_every_rule(run: Any) -> None:
@@ -45,7 +45,7 @@ def test_every_rule_can_be_explained(run: Any, rule: Any) -> None:
 @pytest.mark.parametrize(
     ("code", "sentence"),
     [
-        ("CT1104", "there is no rule 'CT1104' (did you mean CT1"),
+        ("CT1104", "there is no rule 'CT1104' (did you mean 'CT1"),
         ("typo", "there is no rule 'TYPO'; `cdk-triton explain` lists all of them"),
     ],
 )

@@ -68,13 +68,13 @@ def test_an_error_of_the_library_is_a_sentence_and_a_status(
     run: Any, repository: Path, monkeypatch: pytest.MonkeyPatch, kind: type[errors.CdkTritonError]
 ) -> None:
     error = kind.__new__(kind)
-    Exception.__init__(error, "the thing is wrong; mend it")
+    Exception.__init__(error, "the thing is wrong; fix it")
     _fails_with(monkeypatch, error)
 
     outcome = run("validate", repository)
 
     status = 2 if issubclass(kind, errors.RepositoryError) else 1  # nothing that could be reported about
-    assert (outcome.status, outcome.out, outcome.err) == (status, "", "error: the thing is wrong; mend it\n")
+    assert (outcome.status, outcome.out, outcome.err) == (status, "", "error: the thing is wrong; fix it\n")
 
 
 def test_a_fault_of_the_machine_is_a_sentence_and_1(

@@ -22,9 +22,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from cdk_triton.checks import rules
 from cdk_triton.cli import main
 from cdk_triton.triton import Mode, ModelRepository
-from cdk_triton.triton.checks import rules
 
 LIMIT = 3.0
 """Seconds of processor time. All of these take well under one on a quiet machine; what is quadratic takes minutes."""

@@ -50,7 +50,7 @@ def test_json_has_the_six_fields_of_the_contract(run: Any, broken: Path) -> None
 
     (finding,) = json.loads(outcome.out)["findings"]
     assert outcome.status == 1
-    assert set(finding) == {"code", "severity", "path", "field", "message", "mend"}
+    assert set(finding) == {"code", "severity", "path", "field", "message", "fix"}
     assert (finding["severity"], finding["path"]) == ("error", "echo/config.pbtxt")
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from cdk_triton.triton.checks import rule_of
+from cdk_triton.checks import rule_of
 
 ENSEMBLE = """\
 platform: "ensemble"

@@ -15,8 +15,8 @@ from typing import Any
 import pytest
 from tests.cli.conftest import PROGRAM
 
+from cdk_triton.checks import Report
 from cdk_triton.triton import Finding, ModelRepository, Severity
-from cdk_triton.triton.checks import Report
 
 CONFIG = """\
 backend: "python"

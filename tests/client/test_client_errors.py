@@ -116,14 +116,14 @@ def service_errors() -> list[str]:
 
 @pytest.mark.parametrize("code", service_errors())
 def test_every_error_of_the_service_model_has_a_class_and_a_mend(code: str) -> None:
-    kind, mend = SERVICE_ERRORS[code]
+    kind, fix = SERVICE_ERRORS[code]
     error = botocore.exceptions.ClientError({"Error": {"Code": code, "Message": "Reason."}}, "InvokeEndpoint")
 
     with pytest.raises(InvocationError) as caught, foreign_errors_translated("endpoint 'e'"):
         raise error
 
     assert type(caught.value) is kind
-    assert mend in str(caught.value)
+    assert fix in str(caught.value)
     assert "Reason" in str(caught.value)
     assert caught.value.__cause__ is error
 

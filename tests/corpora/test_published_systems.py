@@ -16,9 +16,9 @@ from pathlib import Path
 import onnx.parser
 import pytest
 
+from cdk_triton.checks.documentation import Example
 from cdk_triton.sagemaker import ServingPlatform
 from cdk_triton.triton import Finding, ModelRepository
-from cdk_triton.triton.checks.documentation import Example
 
 HERE = Path(__file__).parent
 SYSTEMS = HERE / "systems"

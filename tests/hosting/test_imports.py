@@ -36,7 +36,7 @@ OF_OTHERS = {
     "cdk_triton.hosting.monitoring.metrics_config",
     "cdk_triton.hosting.scaling.instance_count",
 }
-OF_CHECKS = {"google.protobuf", "sqlite3", "cdk_triton.triton.checks.engine"}
+OF_CHECKS = {"google.protobuf", "sqlite3", "cdk_triton.checks.registry"}
 """Of what parses configurations, checks them and hashes files."""
 
 

@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 
+from cdk_triton.checks import rule_of
 from cdk_triton.sagemaker import ServingPlatform
 from cdk_triton.triton import ModelConfig, Severity
-from cdk_triton.triton.checks import rule_of
 from judging.comparison import STRICTER_THAN_THE_JUDGE, Tally, compare
 from judging.drafts import Draft
 from judging.ensembles import valid_repositories

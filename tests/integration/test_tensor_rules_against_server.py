@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from cdk_triton.triton.checks import rules
+from cdk_triton.checks import rules
 from judging.scheduling import Files, Refusal, write
 
 OWN = tuple(f"CT{number}" for number in range(201, 230))

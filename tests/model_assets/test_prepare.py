@@ -154,7 +154,7 @@ def test_a_file_that_cannot_be_written_whole_is_not_there_at_all(prepared: Path)
         preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 20, 1 << 20)),
     )
     assert done.returncode == 1
-    assert "cannot be written (File too large); mend that and run it again\n" in done.stderr
+    assert "cannot be written (File too large); fix that and run it again\n" in done.stderr
     assert done.stderr.count("\n") == 1
     assert not (prepared / UNTRAINED).exists()
     assert not (prepared / ".downloads/partial").exists()

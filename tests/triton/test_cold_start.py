@@ -7,7 +7,7 @@ import sys
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from tests.triton.conftest import Write
+    from sample_repositories import Write
 
 PROGRAM = """
 import sys

@@ -9,7 +9,7 @@ import pytest
 from cdk_triton.triton import EnsembleGraph, EnsembleTensor, parse_model_config
 
 if TYPE_CHECKING:
-    from tests.triton.conftest import Write
+    from sample_repositories import Write
 
 
 def test_steps_and_tensors(write: Write) -> None:

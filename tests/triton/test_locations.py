@@ -9,12 +9,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cdk_triton.triton.checks import Rule, rules
+from cdk_triton.checks import Rule, rules
 from cdk_triton.triton.contents.tensorrt import is_installed
 from cdk_triton.triton.locations import Location, Locations, locate
 
 if TYPE_CHECKING:
-    from tests.triton.conftest import ExampleFindings, Write
+    from sample_repositories import ExampleFindings, Write
 
 TEXT = """\
 # platform: "nothing"

@@ -18,7 +18,7 @@ from cdk_triton.errors import ConfigurationError, RepositoryError
 from cdk_triton.triton import ModelRepository
 
 if TYPE_CHECKING:
-    from tests.triton.conftest import Write
+    from sample_repositories import Write
 
 
 def test_models_files_and_sizes(write: Write, sound: Mapping[str, str]) -> None:

@@ -11,7 +11,7 @@ from cdk_triton.cli.terminal import bold, coloured, fold, page_width
 from cdk_triton.errors import ConfigurationError
 
 if TYPE_CHECKING:
-    from cdk_triton.triton.checks import Rule
+    from cdk_triton.checks import Rule
 
 __all__ = ["explain"]
 
@@ -22,7 +22,7 @@ def explain(
     ] = None,
 ) -> None:
     """Say what a rule of `validate` looks for; without a code, list all rules."""
-    from cdk_triton.triton.checks import documented_rules, rule_of
+    from cdk_triton.checks import documented_rules, rule_of
 
     if code is None:
         for each in documented_rules():

@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
+from cdk_triton.checks import Report, Rule, rule_of
 from cdk_triton.triton import Finding, ModelRepository
-from cdk_triton.triton.checks import Report, Rule, rule_of
 from cdk_triton.triton.locations import Locations
 from cdk_triton.triton.repository import CONFIG_NAME
 
@@ -47,7 +47,7 @@ def sarif_log(repository: ModelRepository, report: Report) -> dict[str, Any]:
         "invocations": [
             {
                 "executionSuccessful": True,
-                "toolConfigurationNotifications": [_left_out(each.rule) for each in report.left_out],
+                "toolConfigurationNotifications": [_skipped(each.rule) for each in report.skipped],
             }
         ],
         "originalUriBaseIds": {places.base: {"uri": f"{places.top.as_uri()}/"}},
@@ -69,11 +69,11 @@ def _rule(rule: Rule) -> dict[str, Any]:
     return {**described, "helpUri": rule.source} if rule.source else described
 
 
-def _left_out(rule: Rule) -> dict[str, Any]:
+def _skipped(rule: Rule) -> dict[str, Any]:
     return {
         "associatedRule": {"id": rule.code},
         "level": "note",
-        "message": {"text": f"{rule.code} ({rule.title}) was left out. {rule.condition}"},
+        "message": {"text": f"{rule.code} ({rule.title}) was skipped. {rule.condition}"},
     }
 
 
@@ -128,4 +128,4 @@ def _results(findings: Sequence[Finding], codes: Sequence[str], places: _Places)
 
 def _message(finding: Finding) -> str:
     where = " ".join(part for part in (finding.path, finding.field) if part not in ("", "."))
-    return ": ".join(part for part in (where, f"{finding.message}; {finding.mend}") if part)
+    return ": ".join(part for part in (where, f"{finding.message}; {finding.fix}") if part)

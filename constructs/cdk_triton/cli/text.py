@@ -7,16 +7,16 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import typer
 
+from cdk_triton.checks import Need, Report
 from cdk_triton.cli.terminal import bold, coloured, columns_of, fold, width
 from cdk_triton.triton import Finding, ModelRepository
-from cdk_triton.triton.checks import Need, Report
 from cdk_triton.triton.findings import printable
 from cdk_triton.triton.locations import Location, Locations
 
 __all__ = ["print_report"]
 
 _INDENT = "    "
-_MENDS: Mapping[Need, str] = {
+_FIXES: Mapping[Need, str] = {
     "platform": ", because nobody said the platform: add --platform, e.g. --platform 25.09/ml.g5.xlarge",
     "preflight": ", because nobody asked TensorRT's own parser: add --preflight",
 }
@@ -69,7 +69,7 @@ def _lines(repository: ModelRepository, locations: Locations, finding: Finding) 
     yield head.replace(f" {finding.severity} ", f" {coloured(finding.severity, finding.severity)} ", 1)
     if location is not None:
         yield from _marked(locations.line(finding.path, location), location)
-    yield fold(printable(finding.mend), width(), indent=_INDENT, hanging=_INDENT)
+    yield fold(printable(finding.fix), width(), indent=_INDENT, hanging=_INDENT)
 
 
 def _marked(text: str, location: Location) -> Iterator[str]:
@@ -109,12 +109,12 @@ def _summary(repository: ModelRepository, report: Report) -> Iterator[str]:
     for code in dict.fromkeys(finding.code for finding in report.acknowledged):
         reason = printable(repository.acknowledgements[code].strip())
         yield fold(f"{code} is acknowledged: {reason}", width(), indent=_INDENT, hanging=_INDENT)
-    left_out = Counter(each.needs for each in report.left_out)
+    skipped = Counter(each.requires for each in report.skipped)
     if not any(model.backend_name == "tensorrt" for model in repository.models):
-        left_out.pop("preflight", None)  # there is nothing to ask the parser
-    for need, mend in _MENDS.items():
-        if left_out[need]:
-            yield fold(f"{_counted(left_out[need], 'rule')} left out{mend}", width(), indent=_INDENT, hanging=_INDENT)
+        skipped.pop("preflight", None)  # there is nothing to ask the parser
+    for need, fix in _FIXES.items():
+        if skipped[need]:
+            yield fold(f"{_counted(skipped[need], 'rule')} left out{fix}", width(), indent=_INDENT, hanging=_INDENT)
     if len(report.findings) > _MANY:
         codes = Counter(finding.code for finding in report.findings).most_common()
         yield fold(", ".join(f"{code} {count}" for code, count in codes), width(), indent=_INDENT, hanging=_INDENT)

@@ -16,8 +16,8 @@ from cdk_triton.cli.platform_option import platform_of
 from cdk_triton.errors import ConfigurationError
 
 if TYPE_CHECKING:
+    from cdk_triton.checks import Report
     from cdk_triton.triton import Finding, ModelRepository
-    from cdk_triton.triton.checks import Report
 
 __all__ = ["validate"]
 
@@ -138,7 +138,7 @@ def _as_json(findings: Sequence[Finding]) -> str:
             "path": finding.path,
             "field": finding.field,
             "message": finding.message,
-            "mend": finding.mend,
+            "fix": finding.fix,
         }
         for finding in findings
     ]

@@ -43,7 +43,7 @@ SERVICE_ERRORS: Mapping[str, tuple[type[InvocationError], str]] = {
     "ThrottlingException": (InvocationError, "call more slowly, or have the account's quota raised"),
     "UnrecognizedClientException": (InvocationError, _CREDENTIALS),
 }
-"""Exception class and mend by SageMaker's error code; an unlisted code becomes a plain `InvocationError`."""
+"""Exception class and fix by SageMaker's error code; an unlisted code becomes a plain `InvocationError`."""
 
 
 class SageMakerRuntime(Protocol):
@@ -100,16 +100,16 @@ def _from_service(error: ClientError, where: str) -> InvocationError:
     response: Mapping[str, Any] = error.response
     code = str(response.get("Error", {}).get("Code", "Unknown"))
     message = _without_full_stop(str(response.get("Error", {}).get("Message", "") or "no message"))
-    kind, mend = SERVICE_ERRORS.get(code, (InvocationError, "the API reference of InvokeEndpoint says more"))
+    kind, fix = SERVICE_ERRORS.get(code, (InvocationError, "the API reference of InvokeEndpoint says more"))
     if kind is not ModelError:
-        return kind(f"{where}: SageMaker answered {code}: {message}; {mend}")
+        return kind(f"{where}: SageMaker answered {code}: {message}; {fix}")
     status = int(response.get("OriginalStatusCode") or 0)
     words = _server_words(str(response.get("OriginalMessage") or message))
     log = f" ({response['LogStreamArn']})" if response.get("LogStreamArn") else ""
     # SageMaker's status is 0 where the container died or took longer than 60 seconds.
     deed = f"answered {status}" if status else "did not answer"
     return ModelError(
-        f"{where}: the model container {deed}: {_without_full_stop(words)}; {mend}{log}",
+        f"{where}: the model container {deed}: {_without_full_stop(words)}; {fix}{log}",
         status=status,
         original_message=words,
     )

@@ -14,9 +14,9 @@ from aws_cdk import Size
 
 from cdk_triton._arguments import FLAG, TEXT, Kind, by_name, check, has_attribute, one, several
 from cdk_triton.hosting.literals import DURATION, is_whole
+from cdk_triton.sagemaker.platform import PLATFORM
 from cdk_triton.triton import ModelRepository
 from cdk_triton.triton.environment import ENVIRONMENT
-from cdk_triton.triton.platform import PLATFORM
 
 __all__ = ["check_arguments", "check_optional"]
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Generic, NoReturn, TypeVar
 
+from cdk_triton._wording import did_you_mean, in_words
 from cdk_triton.errors import ConfigurationError
-from cdk_triton.sagemaker._suggest import did_you_mean, in_words
 
 __all__ = ["Named"]
 

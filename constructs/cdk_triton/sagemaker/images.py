@@ -13,8 +13,8 @@ from importlib.resources import files
 from types import MappingProxyType
 from typing import TypedDict
 
+from cdk_triton._wording import did_you_mean, in_words
 from cdk_triton.errors import ConfigurationError
-from cdk_triton.sagemaker._suggest import did_you_mean, in_words
 
 __all__ = ["REPOSITORY", "accounts", "image_name", "image_releases", "image_uri", "registry_accounts", "url_suffix"]
 

@@ -15,8 +15,8 @@ from types import MappingProxyType
 from typing import TypedDict
 
 from cdk_triton._arguments import TEXT, check
+from cdk_triton._wording import did_you_mean, in_words
 from cdk_triton.errors import ConfigurationError
-from cdk_triton.sagemaker._suggest import did_you_mean, in_words
 
 __all__ = ["GpuInstance", "gpu_instance", "gpu_instances"]
 
@@ -121,8 +121,8 @@ def gpu_instance(name: str) -> GpuInstance:
             )
         families = dict.fromkeys(row.family for row in known.values() if row.hosting and row.host == "x86_64")
         sizes = [row.name for row in known.values() if row.family == name.rpartition(".")[0] and row.hosting]
-        mend = f"use {in_words(sizes)}" if sizes else f"use a size of {in_words(families)}"
+        fix = f"use {in_words(sizes)}" if sizes else f"use a size of {in_words(families)}"
         raise ConfigurationError(
-            f"{name!r} is no SageMaker instance type with an NVIDIA GPU{did_you_mean(name, known)}: {mend}"
+            f"{name!r} is no SageMaker instance type with an NVIDIA GPU{did_you_mean(name, known)}: {fix}"
         )
     return known[name]

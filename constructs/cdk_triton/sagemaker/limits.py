@@ -2,14 +2,12 @@
 
 Source of every value unless it says otherwise: the models `sagemaker` 2017-07-24 and `sagemaker-runtime` 2017-05-13 of
 botocore 1.44.5, named by their shapes. Those of a container's environment and of an invocation's body stand with what
-is held to them, in `cdk_triton.triton.environment` and `cdk_triton.triton.invocations`.
+is held to them, in `cdk_triton.triton.environment` and `cdk_triton.sagemaker.limits`.
 """
 
 from __future__ import annotations
 
 from typing import Final
-
-from cdk_triton.triton.invocations import MAX_INVOCATION_BYTES
 
 __all__ = [
     "MAX_IMAGE_LENGTH",
@@ -62,6 +60,9 @@ MAX_IMAGE_LENGTH: Final = 255
 
 MAX_TARGET_MODEL_LENGTH: Final = 1024
 """Characters in the target model of an invocation (TargetModelHeader)."""
+
+MAX_INVOCATION_BYTES: Final = 6_291_456
+"""Body of a request and of an answer, 6 MiB (BodyBlob)."""
 
 MAX_INVOCATION_SECONDS: Final = 60
 """How long a container may take to answer (documentation of InvokeEndpoint)."""

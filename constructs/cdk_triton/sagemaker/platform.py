@@ -6,18 +6,18 @@ import re
 from dataclasses import dataclass
 from typing import Final
 
-from cdk_triton._arguments import TEXT, check
+from cdk_triton._arguments import TEXT, check, one
 from cdk_triton._tokens import has_token, refuse_token
+from cdk_triton._wording import did_you_mean, in_words
 from cdk_triton.errors import ConfigurationError
 from cdk_triton.sagemaker import images
-from cdk_triton.sagemaker._suggest import did_you_mean, in_words
 from cdk_triton.sagemaker.host_amis import HOST_AMIS, doubt_about_host_ami, host_ami_for_cuda
 from cdk_triton.sagemaker.instances import GpuInstance, gpu_instance, gpu_instances
 from cdk_triton.sagemaker.limits import MAX_IMAGE_LENGTH
 from cdk_triton.triton.releases import Release
 from cdk_triton.triton.releases import release as release_facts
 
-__all__ = ["DERIVED", "ServingPlatform"]
+__all__ = ["DERIVED", "PLATFORM", "ServingPlatform"]
 
 DERIVED: Final = "derived"
 """Asks `ServingPlatform` to derive the host AMI from the CUDA version of its release."""
@@ -154,6 +154,13 @@ class ServingPlatform:
         return images.image_uri(self.release, region)
 
 
+PLATFORM: Final = one(
+    lambda value: isinstance(value, ServingPlatform),
+    "use a ServingPlatform, such as ServingPlatform(release='25.09', instance_type='ml.g5.2xlarge')",
+)
+"""As an argument."""
+
+
 def _refuse_non_text(platform: ServingPlatform) -> None:
     # release=25.10 is a float and would read 25.1.
     for name in ("instance_type", "release", "image", "inference_ami_version"):
@@ -212,11 +219,11 @@ def _check_instance(platform: ServingPlatform) -> None:
     if needed and _number(instance.compute_capability) < _number(needed):
         raise ConfigurationError(
             f"{instance.name} has the GPU {instance.gpu} of compute capability {instance.compute_capability} and "
-            f"Triton {platform.release} needs {needed} or higher: {_mend_old_gpu(instance)}"
+            f"Triton {platform.release} needs {needed} or higher: {_fix_for_old_gpu(instance)}"
         )
 
 
-def _mend_old_gpu(instance: GpuInstance) -> str:
+def _fix_for_old_gpu(instance: GpuInstance) -> str:
     capability = _number(instance.compute_capability)
     for release in reversed(images.image_releases()):
         needed = release_facts(release).min_compute_capability

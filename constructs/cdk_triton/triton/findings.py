@@ -28,7 +28,7 @@ class Finding:
         path: the file or directory, relative to the repository, with `/`; `.` is the repository itself.
         field: the field of the file, for example `ensemble_scheduling.step[1].input_map`, or "" for the whole of it.
         message: what was found, with its value, and what would happen in production in the server's own words.
-        mend: what to do.
+        fix: what to do.
         line: the line of the file, counted from 1, where the rule knows it and no field tells it; it takes no part in
             comparisons.
     """
@@ -38,13 +38,13 @@ class Finding:
     path: str
     field: str
     message: str
-    mend: str
+    fix: str
     line: int | None = _not_compared(default=None, compare=False)
 
     def __str__(self) -> str:
         """The finding as one line."""
         where = f"{self.path} {self.field}".rstrip()
-        return f"{where}: {self.severity} {self.code}: {self.message}; {self.mend}"
+        return f"{where}: {self.severity} {self.code}: {self.message}; {self.fix}"
 
 
 def printable(text: str) -> str:

@@ -1,19 +1,19 @@
 """Reading and writing `config.pbtxt`, Triton's model configuration.
 
 The server reads the file with protobuf's text format and refuses a field or an enum value that its schema does not
-know; so does this module. What a configuration means is looked at in `cdk_triton.triton.checks`.
+know; so does this module. What a configuration means is looked at in `cdk_triton.checks`.
 """
 
 from __future__ import annotations
 
 import re
-from difflib import get_close_matches
 
 from google.protobuf import text_format
 
+from cdk_triton._wording import did_you_mean
 from cdk_triton.errors import ModelConfigError
-from cdk_triton.triton.characters import as_python_reads_it, decoded, refused_characters
 from cdk_triton.triton.schema import ModelConfig
+from cdk_triton.triton.text_format_dialect import as_python_reads_it, decoded, refused_characters
 
 __all__ = ["format_model_config", "parse_model_config"]
 
@@ -116,9 +116,9 @@ def _shortened(reason: str) -> str:
 
 
 def _suggestion(word: str, known: list[str]) -> str:
-    elsewhere = [_CALLED_ELSEWHERE[word]] if word in _CALLED_ELSEWHERE else []
-    matches = elsewhere or get_close_matches(word[:_LONG], known, n=1)
-    return f" (did you mean {matches[0]!r}?)" if matches else f" (it knows {', '.join(known)})"
+    if word in _CALLED_ELSEWHERE:
+        return f" (did you mean {_CALLED_ELSEWHERE[word]!r}?)"
+    return did_you_mean(word[:_LONG], known, at_most=1) or f" (it knows {', '.join(known)})"
 
 
 def _error(reason: str, path: str, line: int | None = None, column: int | None = None) -> ModelConfigError:

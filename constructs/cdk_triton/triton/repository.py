@@ -4,6 +4,9 @@ A model repository is `<model>/config.pbtxt` beside `<model>/<version>/…`, one
 multi-model endpoint may also be one model by itself, with `config.pbtxt` at the top. Reading takes everything as the
 server would find it in the archive: links are followed, litter of editors and systems is left out, and a configuration
 that cannot be parsed is kept with its error, so that `ModelRepository.check` can report everything at once.
+
+This module is the one place that imports upwards: `ModelRepository.check`, `.report` and the acknowledgements are a
+facade of `cdk_triton.checks`.
 """
 
 from __future__ import annotations
@@ -18,23 +21,22 @@ from functools import cached_property
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Final, Literal, Protocol
 
-from cdk_triton._arguments import FLAG, TEXT, TEXTS, check, has_attribute, listed, one, several
+from cdk_triton._arguments import check, has_attribute, listed, one, several
 from cdk_triton.errors import ModelConfigError, RepositoryError
-from cdk_triton.triton.acknowledgements import acknowledgements_of
-from cdk_triton.triton.characters import decoded
-from cdk_triton.triton.environment import ENVIRONMENT, ContainerEnvironment
+from cdk_triton.triton.environment import ContainerEnvironment
 from cdk_triton.triton.findings import Finding
-from cdk_triton.triton.platform import PLATFORM, Platform
-from cdk_triton.triton.repository_settings import read_settings
+from cdk_triton.triton.repository_settings import RepositorySettings, read_settings
+from cdk_triton.triton.text_format_dialect import decoded
 from cdk_triton.triton.tree import RepositoryFile, Tree, read_tree
 from cdk_triton.triton.versions import is_version_name, served_versions
 
 if TYPE_CHECKING:
-    from cdk_triton.triton.checks import Report
+    from cdk_triton.checks import Report
+    from cdk_triton.sagemaker import ServingPlatform
     from cdk_triton.triton.ensemble import EnsembleGraph
     from cdk_triton.triton.schema import ModelConfig
 
-__all__ = ["CONFIG_NAME", "Mode", "Model", "ModelRepository", "Platform", "PromisedFiles", "Recipe", "RepositoryFile"]
+__all__ = ["CONFIG_NAME", "Mode", "Model", "ModelRepository", "PromisedFiles", "Recipe", "RepositoryFile"]
 
 CONFIG_NAME = "config.pbtxt"
 
@@ -267,7 +269,7 @@ class ModelRepository:
         root, read_ns = Path(path), time.time_ns()
         tree = read_tree(root)
         settings = read_settings(root)
-        acknowledgements = acknowledgements_of(settings, acknowledge)
+        acknowledgements = _acknowledgements(settings, acknowledge)
         builds = _with_promises(listed("recipes", recipes, _RECIPES), settings.produced, tree)
         produced = tuple(PurePosixPath(path) for each in builds for path in each.produces)
         top_level = {file.path.name for file in tree.files if len(file.path.parts) == 1}
@@ -340,7 +342,7 @@ class ModelRepository:
     def check(
         self,
         mode: Mode = "single",
-        platform: Platform | None = None,
+        platform: ServingPlatform | None = None,
         *,
         default_model: str | None = None,
         additional_models: Iterable[str] = (),
@@ -351,13 +353,13 @@ class ModelRepository:
 
         Args:
             mode: how an endpoint will serve it.
-            platform: release and instance that will serve it; rules that need them are left out without it.
+            platform: release and instance that will serve it; without it, the rules that need them are skipped.
             default_model: the model that a single-model container loads, where it is not `entry_model()`.
             additional_models: models that a single-model container loads besides (`--load-model`).
             environment: the container's other settings; where it is None, rules that need them assume nothing, or
                 warn of what follows from the defaults.
             preflight: whether to ask TensorRT's own parser about the networks of plans. It needs the extra `preflight`
-                and takes seconds for each network; rules that need it are left out without.
+                and takes seconds for each network; without it, the rules that need the parser are skipped.
 
         Returns:
             The findings, errors first, then by path, code and field; empty where nothing is wrong.
@@ -378,36 +380,33 @@ class ModelRepository:
     def report(
         self,
         mode: Mode = "single",
-        platform: Platform | None = None,
+        platform: ServingPlatform | None = None,
         *,
         default_model: str | None = None,
         additional_models: Iterable[str] = (),
         environment: ContainerEnvironment | None = None,
         preflight: bool = False,
     ) -> Report:
-        """What `check` finds, together with what is acknowledged and which rules were left out; same parameters."""
-        from cdk_triton.triton.checks import Check, run_checks  # the rules know this module
-        from cdk_triton.triton.schema import is_newer_than_schema
+        """Check as `check` does; the result also contains the acknowledged warnings and the skipped rules."""
+        from cdk_triton.checks import check_repository  # upwards: the facade that the module's docstring declares
 
-        for what, value, kind in (
-            ("platform", platform, PLATFORM),
-            ("default_model", default_model, TEXT),
-            ("environment", environment, ENVIRONMENT),
-        ):
-            if value is not None:
-                check(what, value, kind)
-        check("preflight", preflight, FLAG)
-        others = listed("additional_models", additional_models, TEXTS)
-        if preflight:
-            from cdk_triton.triton.contents.tensorrt import require_parser
+        return check_repository(
+            self,
+            mode,
+            platform,
+            default_model=default_model,
+            additional_models=additional_models,
+            environment=environment,
+            preflight=preflight,
+        )
 
-            require_parser()
-        repository = self._tolerant() if is_newer_than_schema(platform) else self
-        return run_checks(Check(repository, mode, platform, default_model, others, environment, preflight))
 
-    def _tolerant(self) -> ModelRepository:
-        """The same repository, its configurations read without the fields that the schema does not know."""
-        return replace(self, models=tuple(model.tolerant() for model in self.models))
+def _acknowledgements(settings: RepositorySettings, given: Mapping[str, str]) -> Mapping[str, str]:
+    if not settings.acknowledge and given == {}:
+        return {}
+    from cdk_triton.checks import acknowledgements_of  # upwards: the facade that the module's docstring declares
+
+    return acknowledgements_of(settings, given)
 
 
 def _by_top_directory(tree: Tree) -> Mapping[str, Tree]:

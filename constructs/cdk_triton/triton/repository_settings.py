@@ -16,10 +16,10 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from difflib import get_close_matches
 from pathlib import Path, PurePosixPath
 from typing import Any
 
+from cdk_triton._wording import did_you_mean
 from cdk_triton.errors import RepositoryError
 
 __all__ = ["SETTINGS_NAME", "RepositorySettings", "read_settings"]
@@ -54,11 +54,11 @@ def read_settings(root: Path) -> RepositorySettings:
     settings = _parsed(file)
     for key in settings:
         if key not in _KEYS:
-            if re.fullmatch(r"CT\d{3}", key):
+            if re.fullmatch(r"CT\d{3}|X[A-Z]*\d{2,}", key):
                 raise RepositoryError(f"{file} has {key} outside a table; write it below [acknowledge]")
-            meant = "".join(f" (did you mean {name!r}?)" for name in get_close_matches(key, _KEYS, n=1))
             raise RepositoryError(
-                f"{file} has an unknown key {key!r}{meant}; it knows the table [acknowledge] and the list produced"
+                f"{file} has an unknown key {key!r}{did_you_mean(key, _KEYS)}; write the table [acknowledge] or the "
+                "list produced"
             )
     return RepositorySettings(
         file, _table(file, settings.get("acknowledge", {})), _files(file, settings.get("produced", []))

@@ -15,8 +15,6 @@ from pathlib import Path
 from types import ModuleType
 
 from cdk_triton.errors import ConfigurationError
-from cdk_triton.triton.platform import Platform
-from cdk_triton.triton.releases import release_order
 
 __all__ = [
     "SCHEMA_RELEASE",
@@ -26,7 +24,6 @@ __all__ = [
     "ModelInput",
     "ModelInstanceGroup",
     "ModelOutput",
-    "is_newer_than_schema",
 ]
 
 SCHEMA_RELEASE = "26.09"
@@ -34,13 +31,6 @@ SCHEMA_RELEASE = "26.09"
 
 Source: server commit e1db8a603 ("Update default branch to track 2.73.0 / 26.09"). A newer tritonclient only adds to it.
 """
-
-
-def is_newer_than_schema(platform: Platform | None) -> bool:
-    """Whether the server may know fields that the schema does not."""
-    if platform is None or platform.release is None:
-        return False
-    return release_order(platform.release) > release_order(SCHEMA_RELEASE)
 
 
 def _load() -> ModuleType:

@@ -10,11 +10,7 @@ from google.protobuf.internal.containers import (
 from google.protobuf.internal.enum_type_wrapper import EnumTypeWrapper
 from google.protobuf.message import Message
 
-from cdk_triton.triton.platform import Platform
-
 SCHEMA_RELEASE: str
-
-def is_newer_than_schema(platform: Platform | None) -> bool: ...
 
 DataType: EnumTypeWrapper
 

@@ -68,7 +68,7 @@ class Visit:
         return " ".join(self.err.replace("│", " ").split())
 
     def said(self, subject: str) -> str:
-        """What is said of one subject, with its mend."""
+        """What is said of one subject, with its fix."""
         lines = self.out.splitlines()
         (number,) = (i for i, line in enumerate(lines) if line[9:].startswith(f"{subject}: "))
         return "\n".join([lines[number], *(line for line in lines[number + 1 : number + 2] if line.startswith("    "))])

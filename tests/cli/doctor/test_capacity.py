@@ -35,9 +35,9 @@ def test_a_region_without_the_image(doctor: Any, aws: Any, monkeypatch: pytest.M
     monkeypatch.setenv("AWS_REGION", "us-gov-west-1")
     outcome = doctor(*PLATFORM)
     assert outcome.status == 1
-    found, mend = outcome.said("image").splitlines()
+    found, fix = outcome.said("image").splitlines()
     assert found.startswith("error    image: SageMaker has no image of Triton 25.09 in the region 'us-gov-west-1'")
-    assert mend.startswith("    use one of ")
+    assert fix.startswith("    use one of ")
 
 
 def _listing(values: Mapping[str, float]) -> dict[str, Any]:
@@ -89,9 +89,9 @@ def test_elsewhere_processing_builds(doctor: Any, aws: Any, monkeypatch: pytest.
     monkeypatch.setenv("AWS_REGION", "sa-east-1")  # CodeBuild has no GPUs there
     aws.answers("ListServiceQuotas", _listing({ENDPOINT: 4.0, PROCESSING: 0.0}))
     outcome = doctor(*PLATFORM)
-    found, mend = outcome.said("build quota").splitlines()
+    found, fix = outcome.said("build quota").splitlines()
     assert found.endswith(f"the quota '{PROCESSING}' of SageMaker is 0")
-    assert mend.endswith("--region sa-east-1; a repository without recipes builds nothing")
+    assert fix.endswith("--region sa-east-1; a repository without recipes builds nothing")
 
 
 def test_another_gpu_is_built_on_by_processing(doctor: Any, aws: Any) -> None:

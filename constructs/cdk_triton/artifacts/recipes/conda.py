@@ -57,7 +57,7 @@ class CondaEnvironment:
     archive: str = "env.tar.gz"
 
     def __post_init__(self) -> None:
-        """Refuse values that no repository could mend."""
+        """Refuse values that no repository could fix."""
         path_in_model(self.model, self.lock, f"lock of {self}")
         if not path_in_model(self.model, self.archive, f"archive of {self}").endswith(".tar.gz"):
             raise ConfigurationError(

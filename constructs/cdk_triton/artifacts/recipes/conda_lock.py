@@ -51,7 +51,7 @@ class Problem:
 
     Attributes:
         line: counted from 1.
-        reason: what is wrong, and the mend.
+        reason: what is wrong, and the fix.
     """
 
     line: int

@@ -61,7 +61,7 @@ class DaliPipeline:
     serialize: bool = False
 
     def __post_init__(self) -> None:
-        """Refuse values that no repository could mend."""
+        """Refuse values that no repository could fix."""
         whole_number(self.version, f"version of {self}", 1, LARGEST_VERSION)
         check(f"serialize of {self}", self.serialize, FLAG)
         path = path_in_model(self.model, self._pipeline, f"pipeline of {self}")
@@ -168,7 +168,7 @@ class DaliPipeline:
             tree = ast.parse(text)
         except (SyntaxError, ValueError) as error:
             at = f", line {error.lineno}" if isinstance(error, SyntaxError) else ""
-            raise ConfigurationError(f"{self.source}{at}, is no Python: {error}; mend it") from None
+            raise ConfigurationError(f"{self.source}{at}, is no Python: {error}; fix it") from None
         # By its words: how a decorator comes to its name is open. What is wrong beyond that the build finds.
         words = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}
         words |= {node.attr for node in ast.walk(tree) if isinstance(node, ast.Attribute)}

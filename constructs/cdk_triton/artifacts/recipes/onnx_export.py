@@ -73,7 +73,7 @@ class OnnxExport:
     reads: Sequence[str] = ()
 
     def __post_init__(self) -> None:
-        """Refuse values that no repository could mend, and keep lists from changing."""
+        """Refuse values that no repository could fix, and keep lists from changing."""
         literal(self.entry, f"entry of {self}")
         file, separator, function = self.entry.rpartition(":")
         if not separator or not function.isidentifier() or not file.endswith(".py"):
@@ -192,7 +192,7 @@ class OnnxExport:
             body = ast.parse(text).body
         except (SyntaxError, ValueError) as error:
             at = f", line {error.lineno}" if isinstance(error, SyntaxError) else ""
-            raise ConfigurationError(f"{self.source}{at}, is no Python: {error}; mend it") from None
+            raise ConfigurationError(f"{self.source}{at}, is no Python: {error}; fix it") from None
         functions = [each.name for each in body if isinstance(each, ast.FunctionDef)]
         # A name can also come from an import, an assignment or a condition; the build finds out.
         if self.function not in functions and self.function not in text:

@@ -108,8 +108,8 @@ def _check_strongly_typed(recipe: str, precision: Precision, release: str, types
         if (precision == "fp32" or precision.upper() in types.floats) and types.floats <= _TYPES[precision]:
             return
         found = f"has weights of {' and '.join(sorted(types.floats)) or 'no floating-point type'}"
-    mend = f"convert the network with {_CONVERTERS[precision]}, or " if precision in _CONVERTERS else ""
+    fix = f"convert the network with {_CONVERTERS[precision]}, or " if precision in _CONVERTERS else ""
     raise ConfigurationError(
-        f"{recipe} has precision={precision!r}, its network {found}, and {because}: {mend}write "
+        f"{recipe} has precision={precision!r}, its network {found}, and {because}: {fix}write "
         "precision='strongly_typed' to take it as it is"
     )

@@ -33,7 +33,7 @@ def declared_profiles(profiles: Sequence[Mapping[str, Shapes]], recipe: str) -> 
     """
     check(f"profiles of {recipe}", profiles, _PROFILES)
     if not profiles:
-        raise ConfigurationError(f"profiles of {recipe} is empty: {_PROFILES.mend}")
+        raise ConfigurationError(f"profiles of {recipe} is empty: {_PROFILES.fix}")
     return tuple({name: _shapes(profile[name], name, recipe) for name in sorted(profile)} for profile in profiles)
 
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from difflib import get_close_matches
 from typing import TYPE_CHECKING
 
+from cdk_triton._wording import did_you_mean
 from cdk_triton.errors import ConfigurationError
 
 if TYPE_CHECKING:
@@ -26,10 +26,9 @@ def required_text(repository: ModelRepository, path: str, what: str) -> str:
     """
     files = {file.path.as_posix(): file.source for file in repository.files}
     if path not in files:
-        near = get_close_matches(path, files, n=1)
         raise ConfigurationError(
-            f"{what} is missing: there is no {path} in {repository.root}; "
-            + (f"did you mean {near[0]}?" if near else "put the file there, or name another one")
+            f"{what} is missing: there is no {path}{did_you_mean(path, files)} in {repository.root}; put the file "
+            "there, or name another one"
         )
     source = files[path]
     try:

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 from cdk_triton._arguments import TEXT, check
 from cdk_triton._tokens import refuse_token
+from cdk_triton._wording import did_you_mean
 from cdk_triton.errors import ConfigurationError
-from cdk_triton.sagemaker._suggest import did_you_mean
 
 if TYPE_CHECKING:
     from cdk_triton.triton import Model, ModelRepository

@@ -125,14 +125,14 @@ def sentences() -> Iterator[None]:
         yield
     except ClientError as error:
         reason = error.response.get("Error", {}).get("Message") or "no reason given"
-        raise StoreError(f"AWS refused {error.operation_name} ({code_of(error)}): {reason}{_mend(error)}") from error
+        raise StoreError(f"AWS refused {error.operation_name} ({code_of(error)}): {reason}{_fix(error)}") from error
     except BotoCoreError as error:
         raise StoreError(
             f"{str(error).rstrip('.')}; check the credentials, the region, the network and AWS_ENDPOINT_URL"
         ) from error
 
 
-def _mend(error: ClientError) -> str:
+def _fix(error: ClientError) -> str:
     refused = error.response.get("ResponseMetadata", {}).get("HTTPStatusCode") == 403
     return (
         "; the permissions that the command needs are listed in the user guide, on the page of the command"

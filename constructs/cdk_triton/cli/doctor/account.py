@@ -80,14 +80,14 @@ def sign_in() -> tuple[list[Answer], Account | None]:
         return [_unusable(error)], None
     if region is None:
         found = "none is set, and `cdk` would take that of this EC2 instance, or us-east-1"
-        nowhere = Answer(subject="region", state=State.ERROR, found=found, mend=_SET_REGION)
+        nowhere = Answer(subject="region", state=State.ERROR, found=found, fix=_SET_REGION)
         return [nowhere, *_no_credentials(session)], None
     where = Answer(subject="region", state=State.OK, found=region)
     try:
         identity = session.client("sts", config=_CONFIG).get_caller_identity()
     except InvalidRegionError:
         found = f"{region!r} is no name of a region"
-        return [Answer(subject="region", state=State.ERROR, found=found, mend=_SET_REGION)], None
+        return [Answer(subject="region", state=State.ERROR, found=found, fix=_SET_REGION)], None
     except (BotoCoreError, ClientError) as error:
         return [where, _who_failed(error, session)], None
     arn = identity["Arn"]
@@ -112,14 +112,14 @@ def bootstrap(account: Account) -> Answer:
             subject="bootstrap",
             state=State.ERROR,
             found=f"{place} is not bootstrapped: there is no SSM parameter {name}",
-            mend=f"run: {command}",
+            fix=f"run: {command}",
         )
     if version < LEAST_BOOTSTRAP:
         return Answer(
             subject="bootstrap",
             state=State.ERROR,
             found=f"{place} has version {version}, and stacks need {LEAST_BOOTSTRAP} or later",
-            mend=f"run it again, with the options of the first time: {command}",
+            fix=f"run it again, with the options of the first time: {command}",
         )
     return Answer(subject="bootstrap", state=State.OK, found=f"version {version} in {place}")
 
@@ -136,7 +136,7 @@ def scaling_role(account: Account) -> Answer:
             state=State.WARNING,
             found=f"there is no {SCALING_ROLE} yet; AWS makes it when the first endpoint is scaled, if who deploys has "
             "iam:CreateServiceLinkedRole",
-            mend=f"where that is not allowed, have it made once: aws iam create-service-linked-role --aws-service-name "
+            fix=f"where that is not allowed, have it made once: aws iam create-service-linked-role --aws-service-name "
             f"{SCALING_SERVICE}",
         )
     return Answer(subject="service-linked role", state=State.OK, found=SCALING_ROLE)
@@ -149,23 +149,23 @@ def refused(subject: str, error: BotoCoreError | ClientError) -> Answer:
             subject=subject,
             state=State.UNKNOWN,
             found=f"AWS refused {error.operation_name} ({_code(error)}): {_message(error)}",
-            mend="ask somebody who may, or get the permissions that the user guide lists on the page of the command",
+            fix="ask somebody who may, or get the permissions that the user guide lists on the page of the command",
         )
     return Answer(
         subject=subject,
         state=State.UNKNOWN,
         found=f"AWS gave no answer: {str(error).rstrip('.')}",
-        mend="check the network and run the command again",
+        fix="check the network and run the command again",
     )
 
 
 def _unusable(error: BotoCoreError) -> Answer:
     """The answer where the user's own AWS files cannot be used."""
     if isinstance(error, ProfileNotFound):
-        mend = "set AWS_PROFILE to one of `aws configure list-profiles`, or unset it"
+        fix = "set AWS_PROFILE to one of `aws configure list-profiles`, or unset it"
     else:
-        mend = "correct the file, or name another one with AWS_CONFIG_FILE or AWS_SHARED_CREDENTIALS_FILE"
-    return Answer(subject="credentials", state=State.ERROR, found=str(error).rstrip("."), mend=mend)
+        fix = "correct the file, or name another one with AWS_CONFIG_FILE or AWS_SHARED_CREDENTIALS_FILE"
+    return Answer(subject="credentials", state=State.ERROR, found=str(error).rstrip("."), fix=fix)
 
 
 def _no_credentials(session: boto3.Session) -> list[Answer]:
@@ -181,20 +181,20 @@ def _who_failed(error: BotoCoreError | ClientError, session: boto3.Session) -> A
     again = "sign in (`aws sso login`, `aws configure`) or choose another profile with AWS_PROFILE"
     if isinstance(error, NoCredentialsError | PartialCredentialsError):
         found = "there are none" if isinstance(error, NoCredentialsError) else str(error)
-        mend = f'{again}; for a try on this machine: eval "$(cdk-triton local up --detach)"'
+        fix = f'{again}; for a try on this machine: eval "$(cdk-triton local up --detach)"'
     elif isinstance(error, ClientError):
-        found, mend = f"AWS refused them ({_code(error)}): {_message(error)}", again
+        found, fix = f"AWS refused them ({_code(error)}): {_message(error)}", again
     elif isinstance(error, ConnectionError | HTTPClientError):
         found = f"AWS cannot be reached: {str(error).rstrip('.')}"
         local = _is_local(session)
-        mend = (
+        fix = (
             'start the local AWS: eval "$(cdk-triton local up --detach)", or unset AWS_ENDPOINT_URL'
             if local
             else "check the network, the region's name, and the proxy settings HTTPS_PROXY and NO_PROXY"
         )
     else:  # a token of single sign-on that has expired, a process that failed
-        found, mend = str(error).rstrip("."), again
-    return Answer(subject="credentials", state=State.ERROR, found=found, mend=mend)
+        found, fix = str(error).rstrip("."), again
+    return Answer(subject="credentials", state=State.ERROR, found=found, fix=fix)
 
 
 def _is_local(session: boto3.Session) -> bool:

@@ -26,10 +26,10 @@ class Answer:
         state: an error is what a deployment would fail for, a warning what some deployments fail for; what could not be
             looked at is unknown.
         found: what is the case.
-        mend: what to do about it, in one sentence; empty only where there is nothing to do.
+        fix: what to do about it, in one sentence; empty only where there is nothing to do.
     """
 
     subject: str
     state: State
     found: str
-    mend: str = ""
+    fix: str = ""

@@ -44,8 +44,8 @@ def image(account: Account, platform: ServingPlatform) -> Answer:
     try:
         uri = platform.image_uri(account.region)
     except ConfigurationError as error:  # the tables know of none there
-        found, _, mend = str(error).partition(": ")
-        return Answer(subject="image", state=State.ERROR, found=found, mend=mend)
+        found, _, fix = str(error).partition(": ")
+        return Answer(subject="image", state=State.ERROR, found=found, fix=fix)
     try:
         answer = account.client("ecr").batch_get_image(
             registryId=accounts(str(platform.release))[account.region],
@@ -63,7 +63,7 @@ def image(account: Account, platform: ServingPlatform) -> Answer:
             subject="image",
             state=State.ERROR,
             found=f"{uri} does not exist",
-            mend="use another release or region, or build an image of your own and give the platform its digest",
+            fix="use another release or region, or build an image of your own and give the platform its digest",
         )
     return Answer(subject="image", state=State.OK, found=uri)
 
@@ -79,7 +79,7 @@ def endpoint_instances(account: Account, platform: ServingPlatform) -> Answer:
             subject=subject,
             state=State.ERROR,
             found=f"no endpoint may have an {platform.instance_type}: the quota '{name}' is 0",
-            mend=_request(quota, account, 2),
+            fix=_request(quota, account, 2),
         )
     if quota.value == 1:
         # "SageMaker creates a new fleet during the deployment while maintaining the old fleet" (DeploymentConfig).
@@ -88,7 +88,7 @@ def endpoint_instances(account: Account, platform: ServingPlatform) -> Answer:
             state=State.WARNING,
             found=f"the quota '{name}' is 1: enough for the first deployment of one instance, but an update of the "
             "endpoint runs the old and the new one for a while",
-            mend=_request(quota, account, 2),
+            fix=_request(quota, account, 2),
         )
     return Answer(
         subject=subject,
@@ -116,19 +116,19 @@ def build_gpu(account: Account, platform: ServingPlatform) -> Answer:
             subject=subject,
             state=State.WARNING,
             found=f"neither CodeBuild nor SageMaker Processing has the {platform.gpu} of {platform.instance_type}",
-            mend="build on a machine of your own and put the results into the repository, or serve on another GPU; a "
+            fix="build on a machine of your own and put the results into the repository, or serve on another GPU; a "
             "repository without recipes needs neither",
         )
     quota = quotas(account, service, [name]).get(name)
     if quota is None:
         return _unlisted(subject, name, account)
     if quota.value == 0:
-        mend = f"{_request(quota, account, 1)}; a repository without recipes builds nothing"
+        fix = f"{_request(quota, account, 1)}; a repository without recipes builds nothing"
         return Answer(
             subject=subject,
             state=State.ERROR,
             found=f"nothing can be built on an {platform.gpu}: the quota '{name}' of {_SERVICES[service]} is 0",
-            mend=f"{mend}; {other}" if other else mend,
+            fix=f"{fix}; {other}" if other else fix,
         )
     return Answer(subject=subject, state=State.OK, found=f"{quota.value} at a time: {name}")
 
@@ -141,7 +141,7 @@ def _unlisted(subject: str, name: str, account: Account) -> Answer:
         subject=subject,
         state=State.UNKNOWN,
         found=f"Service Quotas lists no '{name}' in {account.region}",
-        mend="look whether the region offers it at all, and use another region or instance type if it does not",
+        fix="look whether the region offers it at all, and use another region or instance type if it does not",
     )
 
 

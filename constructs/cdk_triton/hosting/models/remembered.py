@@ -32,7 +32,7 @@ __all__ = ["remembered"]
 
 _SETTLED_NS = 2 * 10**9
 _FORGOTTEN_SECONDS = 180 * 24 * 3600
-_ROOMS = ("artifacts", "sagemaker", "triton")  # the parts of this library whose code and tables decide an answer
+_PACKAGES = ("artifacts", "checks", "sagemaker", "triton")  # whose code and tables decide an answer
 _DECIDING = (".py", ".json")
 _READERS = ("onnx", "protobuf", "tritonclient")  # whose versions decide what can be read
 
@@ -99,7 +99,7 @@ def _looks(files: Iterable[Path], *, unchanged_since_ns: int) -> list[tuple[str,
 def _library() -> str | None:
     """The digest of the files of the rules, the recipes and their tables, and the versions of what they read with."""
     package = Path(__file__).parents[2]
-    walks = (walk for room in _ROOMS for walk in os.walk(package / room))
+    walks = (walk for each in _PACKAGES for walk in os.walk(package / each))
     files = (Path(directory, name) for directory, _, names in walks for name in names if name.endswith(_DECIDING))
     looks = _looks(sorted(files, key=str), unchanged_since_ns=time.time_ns())
     versions = [("python", sys.version), *((name, version(name)) for name in _READERS)]

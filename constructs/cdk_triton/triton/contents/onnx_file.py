@@ -19,8 +19,8 @@ from typing import Any
 from google.protobuf.message import DecodeError
 
 from cdk_triton.errors import ConfigurationError
+from cdk_triton.triton.contents.protobuf_wire import Field, WireError, fields
 from cdk_triton.triton.contents.unreadable import Unreadable
-from cdk_triton.triton.contents.wire import Field, WireError, fields
 
 __all__ = ["ExternalData", "OnnxFile", "OnnxTensor", "onnx_file"]
 

@@ -7,8 +7,8 @@ from mmap import ACCESS_READ, mmap
 from pathlib import Path
 from typing import Final
 
+from cdk_triton.triton.contents.protobuf_wire import WireError, fields
 from cdk_triton.triton.contents.unreadable import Unreadable
-from cdk_triton.triton.contents.wire import WireError, fields
 
 __all__ = ["NetworkTypes", "network_types"]
 

@@ -1,0 +1,45 @@
+"""The rules about a model repository: what Triton, TensorRT or SageMaker would reject.
+
+A rule is one function under `@rule(...)`, which takes the rule's code, severity, title and source. The function
+looks at a `CheckContext` and yields a `Problem` for each fault that it finds. Its code leads to its package:
+
+| codes | package | subject |
+|---|---|---|
+| CT1xx | `files` | what is in a model's directory |
+| CT2xx | `configuration` | what a configuration means |
+| CT3xx | `ensembles` | ensembles and the models that they run |
+| CT4xx, CT5xx, CT65x | `endpoint` | the container, the loader, and what an endpoint holds and passes on |
+| CT6xx, CT7xx | `serving` | the serving platform (release and instance), and TensorRT's own parser |
+| X… | none | rules of other distributions, see `catalogue` |
+
+A new rule is written in one place: `catalogue` imports every module. What several rules derive from a repository is in
+`derived`; `per_check` computes each of these values once per check.
+"""
+
+from __future__ import annotations
+
+from cdk_triton.checks.acknowledgements import acknowledgements_of
+from cdk_triton.checks.catalogue import documented_rules, rule_of, rules
+from cdk_triton.checks.context import CheckContext, per_check
+from cdk_triton.checks.registry import CRASH, Need, Problem, Rule, rule
+from cdk_triton.checks.run import Report, SkippedRule, check_repository
+from cdk_triton.triton.findings import Finding, Severity
+
+__all__ = [
+    "CRASH",
+    "CheckContext",
+    "Finding",
+    "Need",
+    "Problem",
+    "Report",
+    "Rule",
+    "Severity",
+    "SkippedRule",
+    "acknowledgements_of",
+    "check_repository",
+    "documented_rules",
+    "per_check",
+    "rule",
+    "rule_of",
+    "rules",
+]

@@ -1,0 +1,58 @@
+"""Warnings that a repository's owner knows of, each with the reason why they are right as they are.
+
+They stand in the call that reads the repository, or in `cdk-triton.toml` beside the models, for everybody who reads it:
+
+    [acknowledge]
+    CT111 = "the placeholder is written by our build"
+
+An error cannot be acknowledged: the server would refuse the repository all the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from cdk_triton._arguments import by_name, check
+from cdk_triton.checks.catalogue import rule_of
+from cdk_triton.errors import ConfigurationError, RepositoryError
+from cdk_triton.triton.findings import Severity
+from cdk_triton.triton.repository_settings import RepositorySettings
+
+__all__ = ["acknowledgements_of"]
+
+
+_REASONS: Final = by_name(
+    lambda value: True, "use a mapping from codes to reasons, such as {'CT111': 'our build writes the placeholder'}"
+)
+
+
+def acknowledgements_of(settings: RepositorySettings, given: Mapping[str, str]) -> Mapping[str, str]:
+    """Code → reason: those of the repository's file, and those given, which win.
+
+    Raises:
+        RepositoryError: one of either names no rule, an error, or no reason.
+    """
+    check("acknowledge", given, _REASONS)
+    written = settings.acknowledge
+    for where, entries in ((str(settings.file), written), ("acknowledge=", given)):
+        for code, reason in entries.items():
+            _check(where, code, reason)
+    return {**written, **given}
+
+
+def _check(where: str, code: str, reason: object) -> None:
+    try:
+        rule = rule_of(code)
+    except ConfigurationError as error:
+        raise RepositoryError(f"{where} acknowledges {code!r}, but {error}") from error
+    if rule.severity is Severity.ERROR:
+        raise RepositoryError(
+            f"{where} acknowledges {code} ({rule.title}), which is an error: the server really refuses it, and it "
+            "cannot be acknowledged; fix it and remove the acknowledgement"
+        )
+    if not isinstance(reason, str) or not reason.strip():
+        raise RepositoryError(
+            f"{where} acknowledges {code} with {reason!r}, which is no reason; say in a few words why the warning is "
+            f'right as it is, as {code} = "…"'
+        )

@@ -1,0 +1,1 @@
+"""CT2xx: what a configuration means."""

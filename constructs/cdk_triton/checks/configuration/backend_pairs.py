@@ -1,0 +1,144 @@
+"""CT283 to CT285: whether the platform and the backend of a model belong together."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from cdk_triton.checks.context import CheckContext
+from cdk_triton.checks.derived.configured import completed_pair, configured
+from cdk_triton.checks.derived.releases import knows_aoti
+from cdk_triton.checks.registry import Problem, rule
+from cdk_triton.checks.sources import core
+from cdk_triton.checks.spelling import Suggestions
+from cdk_triton.triton.findings import Severity
+
+_UTILS = "src/model_config_utils.cc"
+_PLATFORMS = {
+    "onnxruntime": '"onnxruntime_onnx"',
+    "pytorch": '"pytorch_libtorch"',
+    "tensorflow": '"tensorflow_savedmodel" or "tensorflow_graphdef"',
+    "tensorrt": '"tensorrt_plan"',
+}
+_KNOWN_PLATFORMS = ("ensemble", "onnxruntime_onnx", "pytorch_libtorch", "tensorrt_plan")
+
+
+@rule("CT283", Severity.ERROR, "the platform of a model is not known", source=core(_UTILS, 1442, 1451))
+def unknown_platform(context: CheckContext) -> Iterator[Problem]:
+    """Only a few values of `platform` stand for a backend; every other backend is named by `backend`.
+
+    They are `tensorrt_plan`, `onnxruntime_onnx`, `pytorch_libtorch`, `torch_aoti` (from 26.03), `tensorflow_savedmodel`
+    and `tensorflow_graphdef` (to 25.02), and `ensemble`. A file's name tells the backend only if it is the usual one,
+    such as `model.onnx`.
+
+    Example:
+        # model/config.pbtxt
+        platform: "python"
+
+    Instead:
+        # model/config.pbtxt
+        backend: "python"
+    """
+    suggestions = Suggestions()
+    fix = 'name the backend, for example backend: "python"'
+    for model, config in configured(context):
+        platform, backend = completed_pair(model, config, context.platform)
+        if backend or platform == "ensemble" or not (platform or config.default_model_filename):
+            continue  # the last: nothing tells the backend, which CT105 reports
+        if config.HasField("ensemble_scheduling"):
+            continue  # meant as an ensemble: reported by CT311
+        found = f"the platform {platform!r} stands for no backend"
+        if not platform:
+            found = f"the file name {config.default_model_filename!r} stands for no backend, and none is named"
+        meant = suggestions.closest(platform, _KNOWN_PLATFORMS, other_than=platform) if platform else None
+        yield Problem(
+            model.config_path,
+            f"{found}, and the server would not load {model.name!r}: unexpected platform type '{platform}' for "
+            f"{model.name}",
+            fix if meant is None else f'did you mean platform: "{meant}"?',
+            "platform" if platform else "backend",
+        )
+
+
+@rule(
+    "CT284", Severity.ERROR, "platform and backend of a model do not belong together", source=core(_UTILS, 1466, 1477)
+)
+def platform_of_another_backend(context: CheckContext) -> Iterator[Problem]:
+    """TensorRT, ONNX Runtime, PyTorch and TensorFlow have platforms of their own; best is to write `backend` alone.
+
+    Other backends accept any platform, and ignore it.
+
+    Example:
+        # model/config.pbtxt
+        backend: "onnxruntime"
+        platform: "onnx"
+        input { name: "x" data_type: TYPE_FP32 dims: 4 }
+        output { name: "y" data_type: TYPE_FP32 dims: 4 }
+
+    Instead:
+        # model/config.pbtxt
+        backend: "onnxruntime"
+        input { name: "x" data_type: TYPE_FP32 dims: 4 }
+        output { name: "y" data_type: TYPE_FP32 dims: 4 }
+    """
+    for model, config in configured(context):
+        platform, backend = completed_pair(model, config, context.platform)
+        if backend not in _PLATFORMS or platform == "ensemble" or f'"{platform}"' in _PLATFORMS[backend]:
+            continue
+        if (platform, backend) == ("torch_aoti", "pytorch") and knows_aoti(context.platform):
+            continue
+        yield Problem(
+            model.config_path,
+            f"the platform is {platform!r} and the backend is {backend!r}, and the server would not load "
+            f"{model.name!r}: unexpected 'platform' and 'backend' pair, got:{platform}, {backend}",
+            f"write platform: {_PLATFORMS[backend]}" + ("" if backend == "tensorflow" else ", or leave platform out"),
+            "platform",
+        )
+
+
+@rule("CT285", Severity.ERROR, "an ensemble has a backend", source=core(_UTILS, 1453, 1460))
+def ensemble_with_backend(context: CheckContext) -> Iterator[Problem]:
+    """The server itself runs an ensemble. A `default_model_filename` such as `model.py` counts as a backend too.
+
+    Example:
+        # first/config.pbtxt
+        backend: "python"
+        input { name: "x" data_type: TYPE_FP32 dims: 4 }
+        output { name: "y" data_type: TYPE_FP32 dims: 4 }
+        # whole/config.pbtxt
+        platform: "ensemble"
+        backend: "python"
+        input { name: "x" data_type: TYPE_FP32 dims: 4 }
+        output { name: "y" data_type: TYPE_FP32 dims: 4 }
+        ensemble_scheduling {
+          step {
+            model_name: "first"
+            model_version: -1
+            input_map { key: "x" value: "x" }
+            output_map { key: "y" value: "y" }
+          }
+        }
+
+    Instead:
+        # whole/config.pbtxt
+        platform: "ensemble"
+        input { name: "x" data_type: TYPE_FP32 dims: 4 }
+        output { name: "y" data_type: TYPE_FP32 dims: 4 }
+        ensemble_scheduling {
+          step {
+            model_name: "first"
+            model_version: -1
+            input_map { key: "x" value: "x" }
+            output_map { key: "y" value: "y" }
+          }
+        }
+    """
+    for model, config in configured(context):
+        platform, backend = completed_pair(model, config, context.platform)
+        if platform == "ensemble" and backend:
+            yield Problem(
+                model.config_path,
+                f"the ensemble has the backend {backend!r}, and the server would not load it: Ensemble model "
+                f"'{model.name}' must have platform type 'ensemble' and empty backend type",
+                "leave out backend" if config.backend else "leave out default_model_filename",
+                "backend" if config.backend else "default_model_filename",
+            )

@@ -1,0 +1,191 @@
+"""CT212 to CT215: `batch_input` and `batch_output`, the tensors that the server computes from a batch."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from cdk_triton.checks.context import CheckContext
+from cdk_triton.checks.derived.completion import completes_tensors
+from cdk_triton.checks.derived.configured import configured
+from cdk_triton.checks.derived.tensors import enum_name
+from cdk_triton.checks.registry import Problem, rule
+from cdk_triton.checks.sources import backend, core
+from cdk_triton.triton.findings import Severity
+from cdk_triton.triton.schema import DataType
+
+if TYPE_CHECKING:  # the schema's module has the types of more messages than it offers
+    from cdk_triton.triton.schema import BatchInput, BatchOutput
+
+_UTILS = "src/model_config_utils.cc"
+
+
+@rule(
+    "CT212",
+    Severity.ERROR,
+    "a batch input or output does not have one source",
+    source=core(_UTILS, 1351, 1374),
+)
+def not_one_source(context: CheckContext) -> Iterator[Problem]:
+    """Every kind of `batch_input` and `batch_output` is computed from exactly one `source_input`.
+
+    Example:
+        # model/config.pbtxt
+        backend: "python"
+        max_batch_size: 8
+        input { name: "IN" data_type: TYPE_FP32 dims: -1 allow_ragged_batch: true }
+        output { name: "OUT" data_type: TYPE_FP32 dims: 4 }
+        batch_input { kind: BATCH_ELEMENT_COUNT target_name: "COUNT" data_type: TYPE_FP32 }
+
+    Instead:
+        # model/config.pbtxt
+        backend: "python"
+        max_batch_size: 8
+        input { name: "IN" data_type: TYPE_FP32 dims: -1 allow_ragged_batch: true }
+        output { name: "OUT" data_type: TYPE_FP32 dims: 4 }
+        batch_input { kind: BATCH_ELEMENT_COUNT target_name: "COUNT" data_type: TYPE_FP32 source_input: "IN" }
+    """
+    for model, config in configured(context):
+        found: list[tuple[str, int, BatchInput | BatchOutput]] = []
+        found += [("batch_input", index, item) for index, item in enumerate(config.batch_input)]
+        found += [("batch_output", index, item) for index, item in enumerate(config.batch_output)]
+        for field, index, item in found:
+            count, kind = len(item.source_input), enum_name(item, "kind")
+            if count != 1:
+                yield Problem(
+                    model.config_path,
+                    f"{field.replace('_', ' ')} {index} has {count} source inputs, and the server would not load "
+                    f"{model.name!r}: {field.replace('_', ' ')} kind '{kind}' expects 1 source input, got {count}",
+                    "write the one input that it is computed from",
+                    f"{field}[{index}].source_input",
+                )
+
+
+@rule("CT213", Severity.ERROR, "a batch input is neither INT32 nor FP32", source=core(_UTILS, 1375, 1380))
+def type_of_batch_input(context: CheckContext) -> Iterator[Problem]:
+    """The server computes a `batch_input` as INT32 or FP32 only; leaving `data_type` out is none of them.
+
+    Example:
+        # model/config.pbtxt
+        backend: "python"
+        max_batch_size: 8
+        input { name: "IN" data_type: TYPE_FP32 dims: -1 allow_ragged_batch: true }
+        output { name: "OUT" data_type: TYPE_FP32 dims: 4 }
+        batch_input { kind: BATCH_ELEMENT_COUNT target_name: "COUNT" data_type: TYPE_INT64 source_input: "IN" }
+
+    Instead:
+        # model/config.pbtxt
+        backend: "python"
+        max_batch_size: 8
+        input { name: "IN" data_type: TYPE_FP32 dims: -1 allow_ragged_batch: true }
+        output { name: "OUT" data_type: TYPE_FP32 dims: 4 }
+        batch_input { kind: BATCH_ELEMENT_COUNT target_name: "COUNT" data_type: TYPE_INT32 source_input: "IN" }
+    """
+    for model, config in configured(context):
+        for index, item in enumerate(config.batch_input):
+            if DataType.Name(item.data_type) not in ("TYPE_INT32", "TYPE_FP32"):
+                yield Problem(
+                    model.config_path,
+                    f"batch input {index} is {DataType.Name(item.data_type)}, and the server would not load "
+                    f"{model.name!r}: batch input data type must be TYPE_INT32 or TYPE_FP32",
+                    "write data_type: TYPE_INT32 or TYPE_FP32, whichever the model's tensor has",
+                    f"batch_input[{index}].data_type",
+                )
+
+
+@rule(
+    "CT214",
+    Severity.ERROR,
+    "a batch input or output names a tensor that is not there",
+    source=core(_UTILS, 1381, 1422),
+)
+def unknown_tensor(context: CheckContext) -> Iterator[Problem]:
+    """A `source_input` has to be an input of the configuration, the target of a `batch_output` one of its outputs.
+
+    The target of a `batch_input` is an input of the model that the configuration does not list, because callers do not
+    send it.
+
+    Example:
+        # model/config.pbtxt
+        backend: "python"
+        max_batch_size: 8
+        input { name: "IN" data_type: TYPE_FP32 dims: -1 allow_ragged_batch: true }
+        output { name: "OUT" data_type: TYPE_FP32 dims: 4 }
+        batch_input { kind: BATCH_ELEMENT_COUNT target_name: "COUNT" data_type: TYPE_INT32 source_input: "COUNT" }
+
+    Instead:
+        # model/config.pbtxt
+        backend: "python"
+        max_batch_size: 8
+        input { name: "IN" data_type: TYPE_FP32 dims: -1 allow_ragged_batch: true }
+        output { name: "OUT" data_type: TYPE_FP32 dims: 4 }
+        batch_input { kind: BATCH_ELEMENT_COUNT target_name: "COUNT" data_type: TYPE_INT32 source_input: "IN" }
+    """
+    for model, config in configured(context):
+        if not config.batch_input and not config.batch_output:
+            continue
+        inputs, outputs = {tensor.name for tensor in config.input}, {tensor.name for tensor in config.output}
+        sources = [("batch_input", i, name) for i, b in enumerate(config.batch_input) for name in b.source_input]
+        sources += [("batch_output", i, name) for i, b in enumerate(config.batch_output) for name in b.source_input]
+        targets = [("batch_output", i, name) for i, b in enumerate(config.batch_output) for name in b.target_name]
+        unknown: list[tuple[str, int, str, str]] = []
+        if not completes_tensors(context, model, config, "input") or config.input:
+            unknown += [(f, i, n, "source input") for f, i, n in sources if n not in inputs]
+        if not completes_tensors(context, model, config, "output") or config.output:
+            unknown += [(f, i, n, "target output") for f, i, n in targets if n not in outputs]
+        for field, index, name, role in unknown:
+            yield Problem(
+                model.config_path,
+                f"{field.replace('_', ' ')} {index} names {name!r}, and the server would not load {model.name!r}: "
+                f"unknown {role} name '{name}'",
+                f"name an {role.split()[1]} of this configuration",
+                f"{field}[{index}].{'source_input' if role == 'source input' else 'target_name'}",
+            )
+
+
+@rule(
+    "CT215",
+    Severity.ERROR,
+    "a batch output names its targets twice or not at all",
+    source=backend("backend", "src/backend_common.cc", 1261, 1266),
+)
+def targets_of_batch_output(context: CheckContext) -> Iterator[Problem]:
+    """Each target of a `batch_output` is named once; without a target, the backends read where there is nothing.
+
+    The latter ends the whole server with a segmentation fault.
+
+    Example:
+        # model/config.pbtxt
+        backend: "python"
+        max_batch_size: 8
+        input { name: "IN" data_type: TYPE_FP32 dims: -1 allow_ragged_batch: true }
+        output { name: "OUT" data_type: TYPE_FP32 dims: -1 }
+        batch_output { kind: BATCH_SCATTER_WITH_INPUT_SHAPE source_input: "IN" }
+
+    Instead:
+        # model/config.pbtxt
+        backend: "python"
+        max_batch_size: 8
+        input { name: "IN" data_type: TYPE_FP32 dims: -1 allow_ragged_batch: true }
+        output { name: "OUT" data_type: TYPE_FP32 dims: -1 }
+        batch_output { kind: BATCH_SCATTER_WITH_INPUT_SHAPE source_input: "IN" target_name: "OUT" }
+    """
+    for model, config in configured(context):
+        for index, item in enumerate(config.batch_output):
+            twice = [name for name, count in Counter(item.target_name).items() if count > 1]
+            if twice:
+                reason = (
+                    f"names {twice[0]!r} twice, and the server would not load {model.name!r}: target output name "
+                    f"'{twice[0]}' can only be specified once"
+                )
+            elif not item.target_name and config.output and not model.is_ensemble:
+                reason = "names no target, and the server would end with a segmentation fault (signal 11)"
+            else:
+                continue
+            yield Problem(
+                model.config_path,
+                f"batch output {index} {reason}",
+                "name each output that it is for once",
+                f"batch_output[{index}].target_name",
+            )

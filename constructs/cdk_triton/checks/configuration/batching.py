@@ -1,0 +1,448 @@
+"""CT230 to CT249: whether the server accepts how a model batches and queues its requests."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import PurePosixPath
+from typing import TYPE_CHECKING
+
+from cdk_triton.checks.context import CheckContext
+from cdk_triton.checks.derived.completion import completes_batch_size
+from cdk_triton.checks.derived.configured import configured
+from cdk_triton.checks.registry import Problem, rule
+from cdk_triton.checks.sources import core
+from cdk_triton.triton.findings import Severity
+from cdk_triton.triton.schema import ModelConfig
+
+if TYPE_CHECKING:
+    from cdk_triton.triton.schema import ModelQueuePolicy
+
+_UTILS = "src/model_config_utils.cc"
+_LIBRARY_PATH = "TRITON_BATCH_STRATEGY_PATH"
+
+
+@rule("CT230", Severity.ERROR, "max_batch_size is negative", source=core(_UTILS, 1479, 1483))
+def negative_batch_size(context: CheckContext) -> Iterator[Problem]:
+    """`max_batch_size` is 0 for a model that does not batch, and else the largest batch.
+
+    With any other value than 0 the server puts a batch dimension before `dims`.
+
+    Example:
+        # model/config.pbtxt
+        backend: "python"
+        max_batch_size: -1
+
+    Instead:
+        # model/config.pbtxt
+        backend: "python"
+        max_batch_size: 0
+    """
+    for model, config in configured(context):
+        if config.max_batch_size < 0:
+            yield Problem(
+                model.config_path,
+                f"max_batch_size is {config.max_batch_size}, and the server would not load {model.name!r}: "
+                f"'max_batch_size' must be non-negative value for {model.name}",
+                "write 0 if the model does not batch, and the largest batch if it does",
+                "max_batch_size",
+            )
+
+
+@rule("CT231", Severity.ERROR, "a preferred batch size is not positive", source=core(_UTILS, 1491, 1500))
+def preferred_size_not_positive(context: CheckContext) -> Iterator[Problem]:
+    """Every preferred batch size of the dynamic batcher is at least 1.
+
+    Left out, the server prefers the largest batch.
+
+    Example:
+        # model/config.pbtxt
+        backend: "python"
+        max_batch_size: 8
+        dynamic_batching { preferred_batch_size: [ 0, 8 ] }
+
+    Instead:
+        # model/config.pbtxt
+        backend: "python"
+        max_batch_size: 8
+        dynamic_batching { preferred_batch_size: [ 4, 8 ] }
+    """
+    for model, config in configured(context):
+        for index, size in enumerate(config.dynamic_batching.preferred_batch_size):
+            if size <= 0:
+                yield Problem(
+                    model.config_path,
+                    f"the preferred batch size {size} is no size of a batch, and the server would not load "
+                    f"{model.name!r}: dynamic batching preferred size must be positive for {model.name}",
+                    "leave it out, or write a size from 1 to max_batch_size",
+                    f"dynamic_batching.preferred_batch_size[{index}]",
+                )
+
+
+@rule("CT232", Severity.ERROR, "a preferred batch size is larger than max_batch_size", source=core(_UTILS, 1501, 1507))
+def preferred_size_too_large(context: CheckContext) -> Iterator[Problem]:
+    """No preferred batch size of the dynamic batcher is above `max_batch_size`.
+
+    The server looks before a backend completes `max_batch_size` from the model.
+
+    Example:
+        # model/config.pbtxt
+        backend: "python"
+        max_batch_size: 8
+        dynamic_batching { preferred_batch_size: 16 }
+
+    Instead:
+        # model/config.pbtxt
+        backend: "python"
+        max_batch_size: 16
+        dynamic_batching { preferred_batch_size: 16 }
+    """
+    for model, config in configured(context):
+        for index, size in enumerate(config.dynamic_batching.preferred_batch_size):
+            if size > config.max_batch_size >= 0 and size > 0:
+                yield Problem(
+                    model.config_path,
+                    f"the preferred batch size is {size} and max_batch_size is {config.max_batch_size}, and the server "
+                    f"would not load {model.name!r}: dynamic batching preferred size must be <= max batch size for "
+                    f"{model.name}",
+                    f"set max_batch_size to {size} or more, or leave the preferred size out",
+                    f"dynamic_batching.preferred_batch_size[{index}]",
+                )
+
+
+@rule("CT233", Severity.ERROR, "the default priority level is out of range", source=core(_UTILS, 1510, 1519))
+def default_priority_out_of_range(context: CheckContext) -> Iterator[Problem]:
+    """With `priority_levels` there has to be a `default_priority_level`, from 1 to the number of levels.
+
+    Level 1 is served first.
+
+    Example:
+        # model/config.pbtxt
+        backend: "python"
+        max_batch_size: 8
+        dynamic_batching { priority_levels: 2 }
+
+    Instead:
+        # model/config.pbtxt
+        backend: "python"
+        max_batch_size: 8
+        dynamic_batching { priority_levels: 2 default_priority_level: 2 }
+    """
+    for model, config in configured(context):
+        batching = config.dynamic_batching
+        levels, default = batching.priority_levels, batching.default_priority_level
+        if levels and not 1 <= default <= levels:
+            given = f"is {default}" if default else "is left out"
+            yield Problem(
+                model.config_path,
+                f"default_priority_level {given} and priority_levels is {levels}, and the server would not load "
+                f"{model.name!r}: default priority level must be in range [1, {levels}] for {model.name}",
+                f"write a default_priority_level from 1, which is served first, to {levels}",
+                "dynamic_batching.default_priority_level",
+            )
+
+
+@rule(
+    "CT234",
+    Severity.ERROR,
+    "a queue policy is for a priority level that does not exist",
+    source=core(_UTILS, 1520, 1528),
+)
+def queue_policy_out_of_range(context: CheckContext) -> Iterator[Problem]:
+    """The keys of `priority_queue_policy` are priority levels, from 1 to `priority_levels`.
+
+    Example:
+        # model/config.pbtxt
+        backend: "python"
+        max_batch_size: 8
+        dynamic_batching {
+          priority_levels: 2
+          default_priority_level: 2
+          priority_queue_policy { key: 3 value { max_queue_size: 100 } }
+        }
+
+    Instead:
+        # model/config.pbtxt
+        backend: "python"
+        max_batch_size: 8
+        dynamic_batching {
+          priority_levels: 2
+          default_priority_level: 2
+          priority_queue_policy { key: 2 value { max_queue_size: 100 } }
+        }
+    """
+    for model, config in configured(context):
+        levels = config.dynamic_batching.priority_levels
+        for level in sorted(config.dynamic_batching.priority_queue_policy) if levels else ():
+            if not 1 <= level <= levels:
+                yield Problem(
+                    model.config_path,
+                    f"a queue policy is for priority level {level} and priority_levels is {levels}, and the server "
+                    f"would not load {model.name!r}: priority queue policy must have priority level in range "
+                    f"[1, {levels}] for {model.name}",
+                    "take one of the levels, or raise priority_levels",
+                    f'dynamic_batching.priority_queue_policy["{level}"]',
+                )
+
+
+@rule("CT235", Severity.WARNING, "settings of priorities have no effect", source=core("src/model.cc", 128, 141))
+def priorities_without_levels(context: CheckContext) -> Iterator[Problem]:
+    """Without `priority_levels` all requests have the same priority, and the server says nothing.
+
+    Example:
+        # model/config.pbtxt
+        backend: "python"
+        max_batch_size: 8
+        dynamic_batching { default_priority_level: 1 priority_queue_policy { key: 1 value { max_queue_size: 100 } } }
+
+    Instead:
+        # model/config.pbtxt
+        backend: "python"
+        max_batch_size: 8
+        dynamic_batching { default_queue_policy { max_queue_size: 100 } }
+    """
+    for model, config in configured(context):
+        batching = config.dynamic_batching
+        if batching.priority_levels:
+            continue
+        for field, fix in (
+            ("default_priority_level", "set priority_levels, or leave it out"),
+            ("priority_queue_policy", "set priority_levels, or make it the default_queue_policy"),
+        ):
+            if getattr(batching, field):
+                yield Problem(
+                    model.config_path,
+                    f"{field} is set and priority_levels is not, so that the server would serve {model.name!r} without "
+                    "it: all requests have the same priority",
+                    fix,
+                    f"dynamic_batching.{field}",
+                )
+
+
+@rule("CT236", Severity.ERROR, "priorities contradict preserve_ordering", source=core(_UTILS, 1531, 1540))
+def ordering_with_priorities(context: CheckContext) -> Iterator[Problem]:
+    """Responses cannot leave in the order of the requests if some requests overtake others.
+
+    Example:
+        # model/config.pbtxt
+        backend: "python"
+        max_batch_size: 8
+        dynamic_batching { preserve_ordering: true priority_levels: 2 default_priority_level: 2 }
+
+    Instead:
+        # model/config.pbtxt
+        backend: "python"
+        max_batch_size: 8
+        dynamic_batching { priority_levels: 2 default_priority_level: 2 }
+    """
+    for model, config in configured(context):
+        levels = config.dynamic_batching.priority_levels
+        if config.dynamic_batching.preserve_ordering and levels > 1:
+            yield Problem(
+                model.config_path,
+                f"priority_levels is {levels} and preserve_ordering is true, and the server would not load "
+                f"{model.name!r}: Only one priority level is allowed when 'preserve_ordering' is true for {model.name}",
+                "leave out preserve_ordering, or the priorities",
+                "dynamic_batching.preserve_ordering",
+            )
+
+
+@rule("CT237", Severity.ERROR, "delayed requests contradict preserve_ordering", source=core(_UTILS, 1541, 1566))
+def ordering_with_delay(context: CheckContext) -> Iterator[Problem]:
+    """A queue that moves late requests to its end (`DELAY`) cannot keep their order.
+
+    Example:
+        # model/config.pbtxt
+        backend: "python"
+        max_batch_size: 8
+        dynamic_batching {
+          preserve_ordering: true
+          default_queue_policy { timeout_action: DELAY default_timeout_microseconds: 100000 }
+        }
+
+    Instead:
+        # model/config.pbtxt
+        backend: "python"
+        max_batch_size: 8
+        dynamic_batching {
+          preserve_ordering: true
+          default_queue_policy { timeout_action: REJECT default_timeout_microseconds: 100000 }
+        }
+    """
+    for model, config in configured(context):
+        for field, policy in _queue_policies(config):
+            delays = policy.timeout_action == policy.DELAY and policy.default_timeout_microseconds
+            if config.dynamic_batching.preserve_ordering and delays:
+                yield Problem(
+                    model.config_path,
+                    "the queue delays late requests and preserve_ordering is true, and the server would not load "
+                    f"{model.name!r}: Queue policy can not have DELAY as timeout action when 'preserve_ordering' is "
+                    f"true for {model.name}",
+                    "reject late requests (timeout_action: REJECT), or leave out preserve_ordering",
+                    f"{field}.timeout_action",
+                )
+
+
+@rule("CT238", Severity.WARNING, "a queue policy never times out", source=core("src/scheduler_utils.cc", 169, 198))
+def policy_without_timeout(context: CheckContext) -> Iterator[Problem]:
+    """What happens to late requests is set, but none is ever late: `default_timeout_microseconds` is 0.
+
+    A request may only shorten the default timeout (`allow_timeout_override`). Where the default is 0, which stands for
+    none, the server ignores what the request asks for.
+
+    Example:
+        # model/config.pbtxt
+        backend: "python"
+        max_batch_size: 8
+        dynamic_batching { default_queue_policy { allow_timeout_override: true } }
+
+    Instead:
+        # model/config.pbtxt
+        backend: "python"
+        max_batch_size: 8
+        dynamic_batching {
+          default_queue_policy { allow_timeout_override: true default_timeout_microseconds: 60000000 }
+        }
+    """
+    for model, config in configured(context):
+        for field, policy in _queue_policies(config):
+            if policy.default_timeout_microseconds:
+                continue
+            for name, is_set in (
+                ("allow_timeout_override", policy.allow_timeout_override),
+                ("timeout_action", policy.timeout_action == policy.DELAY),
+            ):
+                if is_set:
+                    yield Problem(
+                        model.config_path,
+                        f"{name} is set and default_timeout_microseconds is not, so that no request to "
+                        f"{model.name!r} would ever time out, whatever timeout it asks for",
+                        "set default_timeout_microseconds to the longest time that a request may wait",
+                        f"{field}.{name}",
+                    )
+
+
+@rule(
+    "CT239",
+    Severity.WARNING,
+    "dynamic batching is set for a model that does not batch",
+    source=core("src/dynamic_batch_scheduler.cc", 81, 100),
+)
+def batching_without_batch(context: CheckContext) -> Iterator[Problem]:
+    """With `max_batch_size` 0 the dynamic batcher runs every request by itself, and the server says nothing.
+
+    Example:
+        # model/config.pbtxt
+        backend: "python"
+        input { name: "x" data_type: TYPE_FP32 dims: [ -1, 4 ] }
+        output { name: "y" data_type: TYPE_FP32 dims: [ -1, 4 ] }
+        dynamic_batching { max_queue_delay_microseconds: 500 }
+
+    Instead:
+        # model/config.pbtxt
+        backend: "python"
+        max_batch_size: 8
+        input { name: "x" data_type: TYPE_FP32 dims: 4 }
+        output { name: "y" data_type: TYPE_FP32 dims: 4 }
+        dynamic_batching { max_queue_delay_microseconds: 500 }
+
+    Limits:
+        Nothing is said where the backend, or `auto_complete_config` of a Python model, may complete `max_batch_size`.
+        Nor of a batcher that is there for its queue: priorities, queue policies, ordering.
+    """
+    for model, config in configured(context):
+        batching = config.dynamic_batching
+        queue = batching.HasField("default_queue_policy") or batching.priority_levels or batching.preserve_ordering
+        if not config.HasField("dynamic_batching") or queue or batching.preferred_batch_size or model.is_ensemble:
+            continue
+        if config.max_batch_size == 0 and not completes_batch_size(context, model, config):
+            yield Problem(
+                model.config_path,
+                "dynamic_batching is set and max_batch_size is 0, so that the server would run every request to "
+                f"{model.name!r} by itself",
+                "set max_batch_size and take the batch dimension out of dims, or leave out dynamic_batching",
+                "dynamic_batching",
+            )
+
+
+@rule(
+    "CT240",
+    Severity.ERROR,
+    "a batching library is set for a model of sequences",
+    source=core("src/backend_model.cc", 185, 193),
+)
+def library_with_sequences(context: CheckContext) -> Iterator[Problem]:
+    """A custom batching strategy works with the dynamic batcher only.
+
+    Example:
+        # model/config.pbtxt
+        backend: "python"
+        sequence_batching { }
+        parameters { key: "TRITON_BATCH_STRATEGY_PATH" value { string_value: "/opt/batch.so" } }
+
+    Instead:
+        # model/config.pbtxt
+        backend: "python"
+        sequence_batching { }
+    """
+    for model, config in configured(context):
+        if config.HasField("sequence_batching") and _LIBRARY_PATH in config.parameters and not model.is_ensemble:
+            yield Problem(
+                model.config_path,
+                f"{_LIBRARY_PATH} is set beside sequence_batching, and the server would not load {model.name!r}: "
+                f"{_LIBRARY_PATH} cannot be specified with sequence batcher, using default batching strategy",
+                "leave the parameter out",
+                f'parameters["{_LIBRARY_PATH}"]',
+            )
+
+
+@rule("CT241", Severity.ERROR, "a batching library is missing", source=core("src/backend_model.cc", 194, 213))
+def library_missing(context: CheckContext) -> Iterator[Problem]:
+    """The library is looked for where the container unpacks the archive: a single-model container in `/opt/ml/model`.
+
+    A `batchstrategy.so` in the model's directory is found without the parameter, also on a multi-model endpoint.
+
+    Example:
+        # model/config.pbtxt
+        backend: "python"
+        max_batch_size: 8
+        dynamic_batching { }
+        parameters { key: "TRITON_BATCH_STRATEGY_PATH" value { string_value: "model/1/batch.so" } }
+        # model/1/batch.so
+        # model/1/model.py
+        class TritonPythonModel:
+            def execute(self, requests):
+                return []
+
+    Instead:
+        # model/config.pbtxt
+        backend: "python"
+        max_batch_size: 8
+        dynamic_batching { }
+        parameters { key: "TRITON_BATCH_STRATEGY_PATH" value { string_value: "/opt/ml/model/model/1/batch.so" } }
+
+    Limits:
+        Nothing is said of a path outside `/opt/ml`, which an image of one's own may have; from 26.06 on the server
+        refuses it as well: Batching library path escapes model repository.
+    """
+    for model, config in configured(context):
+        if _LIBRARY_PATH not in config.parameters or config.HasField("sequence_batching") or model.is_ensemble:
+            continue  # an ensemble has no batcher, and looks for none
+        path, unpacked = config.parameters[_LIBRARY_PATH].string_value, PurePosixPath("/opt/ml/model")
+        if path.startswith("/") and not path.startswith("/opt/ml/"):
+            continue
+        if context.mode == "single" and any(PurePosixPath(path) == unpacked / file.path for file in model.files):
+            continue
+        yield Problem(
+            model.config_path,
+            f"there would be no file {path!r} in the container, and the server would not load {model.name!r}: "
+            f"Batching library path not found: {path}",
+            f"put batchstrategy.so into {model.directory} and leave the parameter out; the server finds it there",
+            f'parameters["{_LIBRARY_PATH}"]',
+        )
+
+
+def _queue_policies(config: ModelConfig) -> Iterator[tuple[str, ModelQueuePolicy]]:
+    """Every queue policy of the dynamic batcher, with its field."""
+    yield "dynamic_batching.default_queue_policy", config.dynamic_batching.default_queue_policy
+    for level, policy in sorted(config.dynamic_batching.priority_queue_policy.items()):
+        yield f'dynamic_batching.priority_queue_policy["{level}"]', policy

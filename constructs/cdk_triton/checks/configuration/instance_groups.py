@@ -1,0 +1,354 @@
+"""CT270 to CT279: whether the server can make the instances of a model that its instance groups ask for."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from cdk_triton.checks.context import CheckContext
+from cdk_triton.checks.derived.configured import completed_pair, configured, has_argument
+from cdk_triton.checks.registry import Problem, rule
+from cdk_triton.checks.sources import backend, core, server
+from cdk_triton.triton.findings import Severity
+from cdk_triton.triton.repository import Model
+
+if TYPE_CHECKING:
+    from cdk_triton.triton.schema import ModelInstanceGroup
+
+_UTILS = "src/model_config_utils.cc"
+_SERVE = server("docker/sagemaker/serve", 183, 183)
+_LARGEST_INT = 2**31 - 1
+
+# std::stoi: the number at the beginning, whatever follows it.
+_STOI = re.compile(r"\s*([+-]?[0-9]+)", re.ASCII)
+
+# The policies that the server gives instances by itself.
+_OWN_POLICIES = re.compile(r"cpu|model|gpu_[0-9]+")
+
+
+@rule("CT270", Severity.ERROR, "GPUs are listed for instances that run on none", source=core(_UTILS, 1729, 1785))
+def gpus_without_gpu_kind(context: CheckContext) -> Iterator[Problem]:
+    """Only a group of `KIND_GPU`, or one that leaves the kind to the server, may list `gpus`.
+
+    A negative id makes the server decide for `KIND_CPU` where the kind is left to it.
+
+    Example:
+        # model/config.pbtxt
+        backend: "python"
+        instance_group { kind: KIND_CPU gpus: 0 }
+
+    Instead:
+        # model/config.pbtxt
+        backend: "python"
+        instance_group { kind: KIND_CPU }
+    """
+    for model, index, group in _groups(context):
+        undecided = group.kind == group.KIND_AUTO and any(gpu < 0 for gpu in group.gpus)
+        if not group.gpus or (group.kind in (group.KIND_AUTO, group.KIND_GPU) and not undecided):
+            continue
+        kind = "KIND_MODEL" if group.kind == group.KIND_MODEL else "KIND_CPU"
+        yield Problem(
+            model.config_path,
+            f"gpus is {list(group.gpus)}, and the server would not load {model.name!r}: instance group "
+            f"{_name(model, index, group)} of model {model.name} has kind {kind} but specifies one or more GPUs",
+            "leave gpus out, or write kind: KIND_GPU and ids from 0 on",
+            f"instance_group[{index}].gpus",
+        )
+
+
+@rule("CT271", Severity.ERROR, "the id of a GPU is negative", source=core(_UTILS, 1757, 1778))
+def negative_gpu(context: CheckContext) -> Iterator[Problem]:
+    """GPUs are numbered from 0 on. A group that lists none has an instance on each.
+
+    Example:
+        # model/config.pbtxt
+        backend: "python"
+        instance_group { kind: KIND_GPU gpus: -1 }
+
+    Instead:
+        # model/config.pbtxt
+        backend: "python"
+        instance_group { kind: KIND_GPU gpus: 0 }
+    """
+    for model, index, group in _groups(context):
+        for position, gpu in enumerate(group.gpus) if group.kind == group.KIND_GPU else ():
+            if gpu < 0:
+                yield Problem(
+                    model.config_path,
+                    f"the GPU {gpu} does not exist, and the server would not load {model.name!r}: instance group "
+                    f"{_name(model, index, group)} of model {model.name} specifies invalid or unsupported gpu id {gpu}",
+                    "write ids from 0 on, or leave gpus out for all GPUs",
+                    f"instance_group[{index}].gpus[{position}]",
+                )
+
+
+@rule("CT272", Severity.WARNING, "the number of instances is negative", source=core(_UTILS, 928, 942))
+def negative_count(context: CheckContext) -> Iterator[Problem]:
+    """The server takes every `count` below 1 for one that is left out, and says nothing.
+
+    It then makes one instance, or two where ONNX Runtime or TensorFlow run on a CPU. No `count` switches a model off.
+
+    Example:
+        # model/config.pbtxt
+        backend: "python"
+        instance_group { count: -1 }
+
+    Instead:
+        # model/config.pbtxt
+        backend: "python"
+        instance_group { count: 1 }
+    """
+    for model, index, group in _groups(context):
+        if group.count < 0:
+            yield Problem(
+                model.config_path,
+                f"count is {group.count}, and the server would make as many instances of {model.name!r} as if it were "
+                "left out: at least one",
+                "write the number of instances",
+                f"instance_group[{index}].count",
+            )
+
+
+@rule("CT273", Severity.ERROR, "profiles are set for a model that is no TensorRT plan", source=core(_UTILS, 1792, 1800))
+def profile_without_plan(context: CheckContext) -> Iterator[Problem]:
+    """Only a TensorRT plan has optimisation profiles to choose from.
+
+    Example:
+        # model/config.pbtxt
+        backend: "python"
+        instance_group { profile: "0" }
+
+    Instead:
+        # model/config.pbtxt
+        backend: "python"
+        instance_group { }
+    """
+    for model, index, group in _groups(context):
+        platform, runs = _pair(context, model)
+        if group.profile and runs and platform != "tensorrt_plan":
+            yield Problem(
+                model.config_path,
+                f"profile is {list(group.profile)} and the backend is {runs!r}, and the server would not load "
+                f"{model.name!r}: instance group {_name(model, index, group)} of model {model.name} and platform "
+                f"{platform}specifies profile field which is only supported for TensorRT models",
+                "leave profile out",
+                f"instance_group[{index}].profile",
+            )
+
+
+@rule("CT274", Severity.ERROR, "the profile of a TensorRT plan is no number", source=core(_UTILS, 1800, 1816))
+def profile_is_no_index(context: CheckContext) -> Iterator[Problem]:
+    """Profiles are named by their index in the plan, from 0 on, as text.
+
+    Example:
+        # model/config.pbtxt
+        platform: "tensorrt_plan"
+        instance_group { kind: KIND_GPU profile: "large" }
+
+    Instead:
+        # model/config.pbtxt
+        platform: "tensorrt_plan"
+        instance_group { kind: KIND_GPU profile: "1" }
+
+    Limits:
+        Whether the plan has that many profiles is known to TensorRT alone.
+    """
+    for model, index, group in _groups(context):
+        if _pair(context, model) != ("tensorrt_plan", "tensorrt"):
+            continue
+        for position, profile in enumerate(group.profile):
+            number = int(match[1]) if (match := _STOI.match(profile)) else None
+            if number is not None and 0 <= number <= _LARGEST_INT:
+                continue
+            consequence = f"would not load {model.name!r}: unable to parse '{profile}': stoi"
+            if not profile:
+                consequence = f"would not load {model.name!r}: profile name must not be empty"
+            elif number is not None and not -_LARGEST_INT - 1 <= number <= _LARGEST_INT:
+                consequence = "would crash: std::out_of_range"
+            elif number is not None:
+                consequence = f"would not load {model.name!r}: specifies invalid profile {profile}"
+            yield Problem(
+                model.config_path,
+                f"the profile {profile!r} is no index, and the server {consequence}",
+                'write the index of a profile of the plan, for example "0"',
+                f"instance_group[{index}].profile[{position}]",
+            )
+
+
+@rule(
+    "CT275",
+    Severity.ERROR,
+    "the backend does not run on that kind of instance",
+    source=backend("tensorrt_backend", "src/instance_state.cc", 262, 269),
+)
+def kind_without_backend(context: CheckContext) -> Iterator[Problem]:
+    """TensorRT runs on GPUs only, and Triton's OpenVINO backend on CPUs only.
+
+    Example:
+        # model/config.pbtxt
+        platform: "tensorrt_plan"
+        instance_group { kind: KIND_CPU }
+
+    Instead:
+        # model/config.pbtxt
+        platform: "tensorrt_plan"
+        instance_group { kind: KIND_GPU }
+
+    Limits:
+        Nothing is said of a group that leaves the kind to the server, because that depends on the instance type.
+    """
+    for model, index, group in _groups(context):
+        runs = _pair(context, model)[1]
+        kind = {group.KIND_GPU: "KIND_GPU", group.KIND_CPU: "KIND_CPU", group.KIND_MODEL: "KIND_MODEL"}.get(group.kind)
+        several_gpus = model.config is not None and "enable_multi_device" in model.config.parameters
+        if runs == "tensorrt" and kind in ("KIND_CPU", "KIND_MODEL") and not (kind == "KIND_MODEL" and several_gpus):
+            words, right = "TensorRT backend supports only GPU device", "KIND_GPU"
+        elif runs == "openvino" and kind in ("KIND_GPU", "KIND_MODEL"):
+            words, right = "Triton OpenVINO backend supports only Kind CPU and AUTO", "KIND_CPU"
+        else:
+            continue
+        yield Problem(
+            model.config_path,
+            f"the kind is {kind} and the backend is {runs!r}, and the server would not load {model.name!r}: unable "
+            f"to load model '{model.name}', {words}",
+            f"write kind: {right}",
+            f"instance_group[{index}].kind",
+        )
+
+
+@rule("CT276", Severity.ERROR, "all instances of a model are passive", source=core("src/rate_limiter.cc", 207, 229))
+def only_passive_instances(context: CheckContext) -> Iterator[Problem]:
+    """A passive instance is loaded and never gets a request; a model needs one that is not passive.
+
+    The server loads such a model without a word, and has no queue for its requests: the first one takes the whole
+    server down, with every other model.
+
+    Example:
+        # model/config.pbtxt
+        backend: "python"
+        instance_group { passive: true }
+
+    Instead:
+        # model/config.pbtxt
+        backend: "python"
+        instance_group { }
+    """
+    for model, config in configured(context):
+        if model.is_ensemble or not config.instance_group:
+            continue
+        if all(group.passive for group in config.instance_group):
+            yield Problem(
+                model.config_path,
+                f"no instance of {model.name!r} would take requests, and the server would crash at the first one",
+                "leave passive out, or add a group that is not passive",
+                "instance_group",
+            )
+
+
+@rule("CT277", Severity.WARNING, "the rate limiter is set and switched off", source=_SERVE)
+def rate_limiter_off(context: CheckContext) -> Iterator[Problem]:
+    """SageMaker starts the server without `--rate-limit`, so that resources and priorities of instances do nothing.
+
+    To switch it on, write `--rate-limit=execution_count` into `additional_args` of the container's environment (from
+    23.07). Then no resource may be global in one group and of a device in another: Resource "R" is present as both
+    global and device-specific resource in the model configuration.
+
+    Example:
+        # model/config.pbtxt
+        backend: "python"
+        instance_group { rate_limiter { resources { name: "memory" count: 2 } } }
+
+    Instead:
+        # model/config.pbtxt
+        backend: "python"
+        instance_group { }
+    """
+    for model, index, group in _groups(context):
+        if group.HasField("rate_limiter") and not has_argument(context, "--rate-limit"):
+            yield Problem(
+                model.config_path,
+                "the server that SageMaker starts limits no rate (--rate-limit=off), so that rate_limiter would have "
+                f"no effect on {model.name!r}",
+                "leave it out, or switch it on with --rate-limit=execution_count in additional_args",
+                f"instance_group[{index}].rate_limiter",
+            )
+
+
+@rule(
+    "CT278",
+    Severity.WARNING,
+    "instances ask for a deep learning accelerator",
+    source=backend("tensorrt_backend", "src/tensorrt_model_instance.cc", 45, 76),
+)
+def secondary_device(context: CheckContext) -> Iterator[Problem]:
+    """`KIND_NVDLA` is a core of NVIDIA's embedded boards; no GPU of a SageMaker instance has one.
+
+    The TensorRT backend hands it to TensorRT, and takes at most one per group. Other backends ignore it.
+
+    Example:
+        # model/config.pbtxt
+        platform: "tensorrt_plan"
+        instance_group { kind: KIND_GPU secondary_devices { kind: KIND_NVDLA device_id: 0 } }
+
+    Instead:
+        # model/config.pbtxt
+        platform: "tensorrt_plan"
+        instance_group { kind: KIND_GPU }
+    """
+    for model, index, group in _groups(context):
+        if group.secondary_devices:
+            yield Problem(
+                model.config_path,
+                f"the instances of {model.name!r} ask for a deep learning accelerator (KIND_NVDLA), which no SageMaker "
+                "instance has",
+                "leave secondary_devices out",
+                f"instance_group[{index}].secondary_devices",
+            )
+
+
+@rule("CT279", Severity.WARNING, "a host policy is not known to the server", source=_SERVE)
+def unknown_host_policy(context: CheckContext) -> Iterator[Problem]:
+    """Host policies (NUMA nodes, cores) are arguments of the server, and SageMaker starts it without any.
+
+    An instance whose policy the server does not know runs without one, and the server says nothing. The names `cpu`,
+    `model` and `gpu_0` and so on are the server's own.
+
+    Example:
+        # model/config.pbtxt
+        backend: "python"
+        instance_group { host_policy: "near" }
+
+    Instead:
+        # model/config.pbtxt
+        backend: "python"
+        instance_group { }
+    """
+    for model, index, group in _groups(context):
+        known = not group.host_policy or _OWN_POLICIES.fullmatch(group.host_policy)
+        if not known and not has_argument(context, f"--host-policy={group.host_policy},"):
+            yield Problem(
+                model.config_path,
+                f"the server that SageMaker starts knows no host policy {group.host_policy!r}, so that the instances "
+                f"of {model.name!r} would run without one",
+                f"leave it out, or define it with --host-policy={group.host_policy},<setting>=<value> in "
+                "additional_args",
+                f"instance_group[{index}].host_policy",
+            )
+
+
+def _groups(context: CheckContext) -> Iterator[tuple[Model, int, ModelInstanceGroup]]:
+    """Every instance group with its model and index; an ensemble may have none, which is reported on its own."""
+    for model, config in configured(context):
+        if not model.is_ensemble and not config.HasField("ensemble_scheduling"):
+            for index, group in enumerate(config.instance_group):
+                yield model, index, group
+
+
+def _name(model: Model, index: int, group: ModelInstanceGroup) -> str:
+    """The name that the server gives a group."""
+    return group.name or f"{model.name}_{index}"
+
+
+def _pair(context: CheckContext, model: Model) -> tuple[str, str]:
+    return ("", "") if model.config is None else completed_pair(model, model.config, context.platform)

@@ -1,0 +1,124 @@
+"""CT280 to CT282: whether a response cache can be on."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from cdk_triton.checks.context import CheckContext
+from cdk_triton.checks.derived.configured import configured, has_argument
+from cdk_triton.checks.registry import Problem, rule
+from cdk_triton.checks.sources import core, server
+from cdk_triton.triton.findings import Severity
+from cdk_triton.triton.repository import Model
+
+_UTILS = "src/model_config_utils.cc"
+
+
+@rule("CT280", Severity.ERROR, "the response cache is on for a decoupled model", source=core(_UTILS, 1681, 1689))
+def cache_of_decoupled(context: CheckContext) -> Iterator[Problem]:
+    """A cache holds one response per request, and a decoupled model may send any number.
+
+    An ensemble is decoupled as soon as one of its steps is, at any depth.
+
+    Example:
+        $ cdk-triton validate . --default-model model --additional-model words
+        # model/config.pbtxt
+        backend: "python"
+        # words/config.pbtxt
+        backend: "python"
+        model_transaction_policy { decoupled: true }
+        response_cache { enable: true }
+
+    Instead:
+        # words/config.pbtxt
+        backend: "python"
+        model_transaction_policy { decoupled: true }
+    """
+    for model, config in configured(context):
+        part = _decoupled_part(context, model) if config.response_cache.enable else None
+        if part is not None:
+            yield Problem(
+                model.config_path,
+                f"response_cache is on and {part.name!r} is decoupled, and the server would not load {model.name!r}: "
+                f"Response Cache does not currently support model {model.name} with 'decoupled' transaction policy. "
+                "Please disable the response cache",
+                "leave response_cache out",
+                "response_cache.enable",
+            )
+
+
+@rule("CT281", Severity.ERROR, "the response cache is on for a model of sequences", source=core(_UTILS, 1570, 1579))
+def cache_of_sequences(context: CheckContext) -> Iterator[Problem]:
+    """What a model of sequences answers depends on earlier requests, so that it cannot be cached.
+
+    Example:
+        # model/config.pbtxt
+        backend: "python"
+        sequence_batching { }
+        response_cache { enable: true }
+
+    Instead:
+        # model/config.pbtxt
+        backend: "python"
+        sequence_batching { }
+    """
+    for model, config in configured(context):
+        if config.response_cache.enable and config.HasField("sequence_batching"):
+            yield Problem(
+                model.config_path,
+                f"response_cache is on beside sequence_batching, and the server would not load {model.name!r}: "
+                f"Response Cache does not currently support model {model.name} with sequence batching scheduler. "
+                "Please disable the response cache",
+                "leave response_cache out",
+                "response_cache.enable",
+            )
+
+
+@rule(
+    "CT282",
+    Severity.WARNING,
+    "the response cache is on and the server has none",
+    source=server("docker/sagemaker/serve", 183, 183),
+)
+def cache_without_cache(context: CheckContext) -> Iterator[Problem]:
+    """A response cache needs an argument of the server as well, and SageMaker starts it without.
+
+    The server loads the model without a word and caches nothing. To have a cache, write
+    `--cache-config=local,size=104857600` (bytes) into `additional_args` of the container's environment (from 23.07).
+
+    Example:
+        # model/config.pbtxt
+        backend: "python"
+        response_cache { enable: true }
+
+    Instead:
+        # model/config.pbtxt
+        backend: "python"
+    """
+    if has_argument(context, "--cache-config") or has_argument(context, "--response-cache-byte-size"):
+        return
+    for model, config in configured(context):
+        if not config.response_cache.enable or config.HasField("sequence_batching"):
+            continue  # the latter is refused
+        if _decoupled_part(context, model) is None:
+            yield Problem(
+                model.config_path,
+                f"the server that SageMaker starts has no cache, so that it would cache no response of {model.name!r}",
+                "leave response_cache out, or add --cache-config=local,size=104857600 to additional_args",
+                "response_cache.enable",
+            )
+
+
+def _decoupled_part(context: CheckContext, model: Model) -> Model | None:
+    """The model itself if it is decoupled, or the first part of an ensemble that is; None where none is."""
+    parts = {model.name: model}
+    pending = [model]
+    for part in pending:  # grows while we walk
+        if part.config is not None and part.config.model_transaction_policy.decoupled:
+            return part
+        for name in part.graph.model_names:
+            step = context.repository.model(name)
+            if step is not None and name not in parts:
+                parts[name] = step
+                pending.append(step)
+    return None

@@ -1,0 +1,448 @@
+"""CT261 to CT269: whether the server can keep the states that a model of sequences declares."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING
+
+from cdk_triton.checks.context import CheckContext
+from cdk_triton.checks.derived.configured import completed_pair, configured
+from cdk_triton.checks.registry import Problem, rule
+from cdk_triton.checks.sources import backend, core
+from cdk_triton.triton.findings import Severity
+from cdk_triton.triton.repository import Model
+from cdk_triton.triton.schema import DataType
+
+if TYPE_CHECKING:
+    from cdk_triton.triton.schema import ModelSequenceBatching
+
+_SCHEDULER = "src/sequence_batch_scheduler/sequence_batch_scheduler.cc"
+_FOLDER = "initial_state"
+
+# Triton's backends that never call TRITONBACKEND_StateNew.
+_WITHOUT_STATES = ("dali", "openvino", "python")
+
+_BYTES: Mapping[str, int] = {
+    **dict.fromkeys(("TYPE_BOOL", "TYPE_UINT8", "TYPE_INT8"), 1),
+    **dict.fromkeys(("TYPE_UINT16", "TYPE_INT16", "TYPE_FP16", "TYPE_BF16"), 2),
+    **dict.fromkeys(("TYPE_UINT32", "TYPE_INT32", "TYPE_FP32"), 4),
+    **dict.fromkeys(("TYPE_UINT64", "TYPE_INT64", "TYPE_FP64"), 8),
+}
+
+
+@rule("CT261", Severity.ERROR, "a state has several initial states", source=core(_SCHEDULER, 142, 151))
+def several_initial_states(context: CheckContext) -> Iterator[Problem]:
+    """`initial_state` may be written once per state, though the schema would take more.
+
+    Example:
+        # model/config.pbtxt
+        backend: "onnxruntime"
+        sequence_batching {
+          state {
+            input_name: "state_in" output_name: "state_out" data_type: TYPE_FP32 dims: 2
+            initial_state { name: "zero" data_type: TYPE_FP32 dims: 2 zero_data: true }
+            initial_state { name: "start" data_type: TYPE_FP32 dims: 2 zero_data: true }
+          }
+        }
+
+    Instead:
+        # model/config.pbtxt
+        backend: "onnxruntime"
+        sequence_batching {
+          state {
+            input_name: "state_in" output_name: "state_out" data_type: TYPE_FP32 dims: 2
+            initial_state { name: "zero" data_type: TYPE_FP32 dims: 2 zero_data: true }
+          }
+        }
+    """
+    for model, field, state in _states(context):
+        count = len(state.initial_state)
+        if count > 1:
+            yield Problem(
+                model.config_path,
+                f"the state {state.input_name!r} has {count} initial states, and the server would not load "
+                f"{model.name!r}: initial_state field for state input '{state.input_name}' must contain exactly one or "
+                f"zero element. Found '{count}' elements",
+                "keep one of them",
+                f"{field}.initial_state",
+            )
+
+
+@rule("CT262", Severity.ERROR, "an initial state does not fit its state", source=core(_SCHEDULER, 332, 407))
+def initial_state_does_not_fit(context: CheckContext) -> Iterator[Problem]:
+    """An initial state repeats the type and shape of its state, with a number for every dimension.
+
+    Example:
+        # model/config.pbtxt
+        backend: "onnxruntime"
+        sequence_batching {
+          state {
+            input_name: "state_in" output_name: "state_out" data_type: TYPE_FP32 dims: -1
+            initial_state { name: "zero" data_type: TYPE_FP32 dims: -1 zero_data: true }
+          }
+        }
+
+    Instead:
+        # model/config.pbtxt
+        backend: "onnxruntime"
+        sequence_batching {
+          state {
+            input_name: "state_in" output_name: "state_out" data_type: TYPE_FP32 dims: -1
+            initial_state { name: "zero" data_type: TYPE_FP32 dims: 1 zero_data: true }
+          }
+        }
+    """
+    for model, field, state, initial in _initial_states(context):
+        if initial.data_type != state.data_type:
+            given, right = DataType.Name(initial.data_type), DataType.Name(state.data_type)
+            yield Problem(
+                model.config_path,
+                f"the initial state's type is {given} and the state's {right}, and the server would not load "
+                f"{model.name!r}: The data type used for 'initial_state' field of state '{state.input_name}' does not "
+                "match the state data type",
+                f"write data_type: {right}",
+                f"{field}.data_type",
+            )
+        elif (words := _misfit(state, initial)) is not None:
+            yield Problem(
+                model.config_path,
+                f"the initial state's dims are {list(initial.dims)} and the state's {list(state.dims)}, and the server "
+                f"would not load {model.name!r}: {words}",
+                "write as many dims as the state has, the same numbers, and a number in place of each -1",
+                f"{field}.dims",
+            )
+
+
+@rule("CT263", Severity.ERROR, "an initial state has no name or no data", source=core(_SCHEDULER, 346, 352))
+def initial_state_incomplete(context: CheckContext) -> Iterator[Problem]:
+    """An initial state has a name, which nothing uses, and either `zero_data` or `data_file`.
+
+    Example:
+        # model/config.pbtxt
+        backend: "onnxruntime"
+        sequence_batching {
+          state {
+            input_name: "state_in" output_name: "state_out" data_type: TYPE_FP32 dims: 2
+            initial_state { data_type: TYPE_FP32 dims: 2 zero_data: true }
+          }
+        }
+
+    Instead:
+        # model/config.pbtxt
+        backend: "onnxruntime"
+        sequence_batching {
+          state {
+            input_name: "state_in" output_name: "state_out" data_type: TYPE_FP32 dims: 2
+            initial_state { name: "zero" data_type: TYPE_FP32 dims: 2 zero_data: true }
+          }
+        }
+    """
+    for model, field, state, initial in _initial_states(context):
+        name = state.input_name
+        if not initial.name:
+            yield Problem(
+                model.config_path,
+                f"the initial state has no name, and the server would not load {model.name!r}: Field 'name' must be "
+                f"set when using initial_state for state input '{name}'",
+                "write any name",
+                f"{field}.name",
+            )
+        if initial.WhichOneof("state_data") is None:
+            yield Problem(
+                model.config_path,
+                f"the initial state has no data, and the server would not load {model.name!r}: initial_state setting "
+                f"expects state'{name}' to have state_data set",
+                "write zero_data: true, or data_file with the name of a file in the model's initial_state directory",
+                field,
+            )
+
+
+@rule("CT264", Severity.ERROR, "an input has several states with initial states", source=core(_SCHEDULER, 354, 360))
+def state_input_twice(context: CheckContext) -> Iterator[Problem]:
+    """An input of the model receives one state.
+
+    Example:
+        # model/config.pbtxt
+        backend: "onnxruntime"
+        sequence_batching {
+          state {
+            input_name: "state_in" output_name: "state_out" data_type: TYPE_FP32 dims: 2
+            initial_state { name: "zero" data_type: TYPE_FP32 dims: 2 zero_data: true }
+          }
+          state {
+            input_name: "state_in" output_name: "other_out" data_type: TYPE_FP32 dims: 2
+            initial_state { name: "zero" data_type: TYPE_FP32 dims: 2 zero_data: true }
+          }
+        }
+
+    Instead:
+        # model/config.pbtxt
+        backend: "onnxruntime"
+        sequence_batching {
+          state {
+            input_name: "state_in" output_name: "state_out" data_type: TYPE_FP32 dims: 2
+            initial_state { name: "zero" data_type: TYPE_FP32 dims: 2 zero_data: true }
+          }
+          state {
+            input_name: "other_in" output_name: "other_out" data_type: TYPE_FP32 dims: 2
+            initial_state { name: "zero" data_type: TYPE_FP32 dims: 2 zero_data: true }
+          }
+        }
+    """
+    seen: set[tuple[str, str]] = set()
+    for model, field, state in _states(context):
+        name = state.input_name
+        if len(state.initial_state) == 1 and name:
+            if (model.name, name) in seen:
+                yield Problem(
+                    model.config_path,
+                    f"the input {name!r} has a state with an initial state already, and the server would not load "
+                    f"{model.name!r}: State input name '{name}' specified more than once",
+                    "give each state an input of its own",
+                    f"{field}.input_name",
+                )
+            seen.add((model.name, name))
+
+
+@rule("CT265", Severity.WARNING, "a state of a sequence is ignored", source=core("src/sequence_state.cc", 232, 268))
+def duplicate_state(context: CheckContext) -> Iterator[Problem]:
+    """Of several states with one input or one output the server keeps one, and says so when a sequence starts.
+
+    Example:
+        # model/config.pbtxt
+        backend: "onnxruntime"
+        sequence_batching {
+          state { input_name: "state_in" output_name: "state_out" data_type: TYPE_FP32 dims: 2 }
+          state { input_name: "other_in" output_name: "state_out" data_type: TYPE_FP32 dims: 2 }
+        }
+
+    Instead:
+        # model/config.pbtxt
+        backend: "onnxruntime"
+        sequence_batching {
+          state { input_name: "state_in" output_name: "state_out" data_type: TYPE_FP32 dims: 2 }
+          state { input_name: "other_in" output_name: "other_out" data_type: TYPE_FP32 dims: 2 }
+        }
+    """
+    seen: set[tuple[str, str, str]] = set()
+    refused: set[tuple[str, str]] = set()
+    for model, field, state in _states(context):
+        twice = (model.name, state.input_name) in refused and len(state.initial_state) == 1  # CT264
+        for side, name in (("input_name", state.input_name), ("output_name", state.output_name)):
+            if name and (model.name, side, name) in seen and not (twice and side == "input_name"):
+                yield Problem(
+                    model.config_path,
+                    f"{name!r} is the {side} of an earlier state as well, and the server would ignore one of them: "
+                    f"Detected duplicate '{side}' in the state configuration",
+                    "give each state an input and an output of its own",
+                    f"{field}.{side}",
+                )
+            seen.add((model.name, side, name))
+        if len(state.initial_state) == 1:
+            refused.add((model.name, state.input_name))
+
+
+@rule(
+    "CT266", Severity.ERROR, "the file of an initial state is missing or too small", source=core(_SCHEDULER, 428, 446)
+)
+def initial_state_file(context: CheckContext) -> Iterator[Problem]:
+    """`data_file` is a file in the model's directory `initial_state`, with the bytes of the tensor.
+
+    Example:
+        # model/config.pbtxt
+        backend: "onnxruntime"
+        sequence_batching {
+          state {
+            input_name: "state_in" output_name: "state_out" data_type: TYPE_UINT8 dims: 4
+            initial_state { name: "start" data_type: TYPE_UINT8 dims: 4 data_file: "start.bin" }
+          }
+        }
+        # model/1/model.onnx
+        <ir_version: 8, opset_import: ["" : 17]>
+        graph (uint8[4] state_in) => (uint8[4] state_out) { state_out = Identity(state_in) }
+        # model/initial_state/start.bin
+        12
+
+    Instead:
+        # model/initial_state/start.bin
+        1234
+    """
+    for model, field, state, initial in _initial_states(context):
+        if (
+            initial.WhichOneof("state_data") != "data_file"
+            or initial.data_type != state.data_type
+            or _misfit(state, initial)
+        ):
+            continue
+        path = model.directory / _FOLDER / initial.data_file.lstrip("/")
+        size = next((file.size for file in model.files if file.path == path), None)
+        wanted = math.prod(initial.dims) * _BYTES.get(DataType.Name(initial.data_type), 0)  # 0: strings have any size
+        if size is None and ".." not in path.parts:
+            yield Problem(
+                model.config_path,
+                f"there is no file {path}, and the server would not load {model.name!r}: failed to open text file for "
+                "read",
+                f"add {path}",
+                f"{field}.data_file",
+            )
+        elif size is not None and size < wanted:
+            yield Problem(
+                path,
+                f"the file has {size} bytes and the initial state {wanted}, and the server would not load "
+                f"{model.name!r}: initial_state setting expects {wanted} bytes, but the data provided from "
+                f"{initial.data_file}only has {size} bytes",
+                f"write {wanted} bytes, without a header, into it",
+            )
+
+
+@rule(
+    "CT267",
+    Severity.ERROR,
+    "a state says no tensor or no type",
+    source=backend("pytorch_backend", "src/pt/model_instance_state.cc", 1429, 1448),
+)
+def incomplete_state(context: CheckContext) -> Iterator[Problem]:
+    """A state names the input that receives it, the output that becomes it, and their type.
+
+    The server loads a model without them. PyTorch and TensorRT refuse it, and ONNX Runtime fails with its first
+    sequence.
+
+    Example:
+        # model/config.pbtxt
+        backend: "onnxruntime"
+        sequence_batching { state { input_name: "state_in" output_name: "state_out" dims: 2 } }
+
+    Instead:
+        # model/config.pbtxt
+        backend: "onnxruntime"
+        sequence_batching { state { input_name: "state_in" output_name: "state_out" data_type: TYPE_FP32 dims: 2 } }
+    """
+    for model, field, state in _states(context):
+        missing = [name for name in ("input_name", "output_name", "data_type") if not getattr(state, name)]
+        if missing:
+            yield Problem(
+                model.config_path,
+                f"the state has no {' and no '.join(missing)}, and no sequence of {model.name!r} would have a state",
+                f"write {' and '.join(missing)} as the model has them",
+                field,
+            )
+
+
+@rule("CT268", Severity.ERROR, "a growing state is not possible", source=core("src/sequence_state.cc", 139, 157))
+def growable_state(context: CheckContext) -> Iterator[Problem]:
+    """A state grows in the memory of a GPU, in one buffer for input and output.
+
+    The server loads the model, and fails when a sequence starts.
+
+    Example:
+        # model/config.pbtxt
+        backend: "onnxruntime"
+        sequence_batching {
+          state {
+            input_name: "state_in" output_name: "state_out" data_type: TYPE_FP32 dims: -1
+            use_growable_memory: true
+          }
+        }
+
+    Instead:
+        # model/config.pbtxt
+        backend: "onnxruntime"
+        sequence_batching {
+          state {
+            input_name: "state_in" output_name: "state_out" data_type: TYPE_FP32 dims: -1
+            use_same_buffer_for_input_output: true use_growable_memory: true
+          }
+        }
+    """
+    for model, field, state in _states(context):
+        groups = model.config.instance_group if model.config is not None else ()
+        elsewhere = any(group.kind in (group.KIND_CPU, group.KIND_MODEL) for group in groups)
+        if not state.use_growable_memory or (state.use_same_buffer_for_input_output and not elsewhere):
+            continue
+        words, fix = "'use_growable_memory' can only work with KIND_GPU model instances", "write kind: KIND_GPU"
+        if not state.use_same_buffer_for_input_output:
+            words = "In order to 'use_growable_memory', you must also enable 'use_single_buffer'"
+            fix = "write use_same_buffer_for_input_output: true"
+        yield Problem(
+            model.config_path,
+            f"the state {state.input_name!r} may grow, and the server could start no sequence of {model.name!r}: "
+            f"Failed to initialize sequence state: {words}",
+            f"{fix}, or leave use_growable_memory out",
+            f"{field}.use_growable_memory",
+        )
+
+
+@rule(
+    "CT269",
+    Severity.WARNING,
+    "the backend keeps no states",
+    source=backend("pytorch_backend", "src/pt/model_instance_state.cc", 490, 520),
+)
+def backend_without_states(context: CheckContext) -> Iterator[Problem]:
+    """The server hands a state to the model as an input; the backend has to hand the new one back.
+
+    ONNX Runtime's, PyTorch's and TensorRT's backends do so. With Triton's other backends every request of a sequence
+    sees the state that the sequence started with. A Python model keeps its states itself, by their correlation ids.
+
+    Example:
+        # model/config.pbtxt
+        backend: "python"
+        sequence_batching {
+          state { input_name: "state_in" output_name: "state_out" data_type: TYPE_FP32 dims: 2 }
+        }
+
+    Instead:
+        # model/config.pbtxt
+        backend: "python"
+        sequence_batching {
+          control_input { name: "ID" control { kind: CONTROL_SEQUENCE_CORRID data_type: TYPE_UINT64 } }
+        }
+
+    Limits:
+        Nothing is said of a backend that is not Triton's own.
+    """
+    for model, config in configured(context):
+        runs = completed_pair(model, config, context.platform)[1]
+        if config.sequence_batching.state and runs in _WITHOUT_STATES:
+            yield Problem(
+                model.config_path,
+                f"the backend {runs!r} writes no states, so that every request of a sequence of {model.name!r} would "
+                "see the first one",
+                "keep the state in the model, or run it with another backend",
+                "sequence_batching.state",
+            )
+
+
+def _states(context: CheckContext) -> Iterator[tuple[Model, str, ModelSequenceBatching.State]]:
+    """Every state with its model and field."""
+    for model, config in configured(context):
+        for index, state in enumerate(config.sequence_batching.state):
+            yield model, f"sequence_batching.state[{index}]", state
+
+
+def _initial_states(
+    context: CheckContext,
+) -> Iterator[tuple[Model, str, ModelSequenceBatching.State, ModelSequenceBatching.InitialState]]:
+    """The initial state of every state that has exactly one, with its model and field."""
+    for model, field, state in _states(context):
+        if len(state.initial_state) == 1:
+            yield model, f"{field}.initial_state[0]", state, state.initial_state[0]
+
+
+def _misfit(state: ModelSequenceBatching.State, initial: ModelSequenceBatching.InitialState) -> str | None:
+    """What the server says of an initial state's dims, or None where they fit the state's."""
+    name = state.input_name
+    if len(initial.dims) != len(state.dims):
+        return (
+            "Number of dimensions in 'initial_state' doesn't match the size of 'state' dimensions for state input "
+            f"'{name}'. {len(initial.dims)} != {len(state.dims)}"
+        )
+    for dim, wanted in zip(initial.dims, state.dims, strict=True):
+        if dim == -1:
+            return f"'initial_state' field for state input name '{name}' contains variable dimensions"
+        if dim != wanted != -1:
+            return (
+                f"'initial_state' dim for input name '{name}' doesn't match 'state' dim description. {dim} != {wanted}"
+            )
+    return None if all(dim >= 0 for dim in initial.dims) else "failed to allocate non-pinned system memory"

@@ -1,0 +1,420 @@
+"""CT250 to CT260: whether the server accepts how a model receives sequences of requests."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from cdk_triton.checks.context import CheckContext
+from cdk_triton.checks.derived.configured import configured
+from cdk_triton.checks.registry import Problem, rule
+from cdk_triton.checks.sources import core
+from cdk_triton.triton.findings import Severity
+from cdk_triton.triton.repository import Model
+from cdk_triton.triton.schema import DataType
+
+if TYPE_CHECKING:
+    from cdk_triton.triton.schema import ModelSequenceBatching
+
+_UTILS = "src/model_config_utils.cc"
+_SCHEDULER = "src/sequence_batch_scheduler/sequence_batch_scheduler.cc"
+
+_KINDS = ("CONTROL_SEQUENCE_START", "CONTROL_SEQUENCE_READY", "CONTROL_SEQUENCE_END", "CONTROL_SEQUENCE_CORRID")
+_CORRELATION = "CONTROL_SEQUENCE_CORRID"
+_CORRELATION_TYPES = ("TYPE_UINT64", "TYPE_INT64", "TYPE_UINT32", "TYPE_INT32", "TYPE_STRING")
+
+
+@rule("CT250", Severity.ERROR, "a control tensor of a sequence has no name", source=core(_UTILS, 525, 531))
+def control_without_name(context: CheckContext) -> Iterator[Problem]:
+    """Every `control_input` names the model's input that receives the signal.
+
+    Example:
+        # model/config.pbtxt
+        backend: "python"
+        sequence_batching {
+          control_input { control { kind: CONTROL_SEQUENCE_START int32_false_true: [ 0, 1 ] } }
+        }
+
+    Instead:
+        # model/config.pbtxt
+        backend: "python"
+        sequence_batching {
+          control_input { name: "START" control { kind: CONTROL_SEQUENCE_START int32_false_true: [ 0, 1 ] } }
+        }
+    """
+    for model, index, control_input in _control_inputs(context):
+        if not control_input.name:
+            yield Problem(
+                model.config_path,
+                f"the control input {index} has no name, and the server would not load {model.name!r}: sequence "
+                f"batching control tensor must have a name for {model.name}",
+                "write the name of the model's input that receives the signal",
+                f"sequence_batching.control_input[{index}].name",
+            )
+
+
+@rule("CT251", Severity.ERROR, "a control tensor of a sequence is declared twice", source=core(_UTILS, 533, 540))
+def control_declared_twice(context: CheckContext) -> Iterator[Problem]:
+    """Each signal needs an input of its own.
+
+    Example:
+        # model/config.pbtxt
+        backend: "python"
+        sequence_batching {
+          control_input { name: "SIGNAL" control { kind: CONTROL_SEQUENCE_START int32_false_true: [ 0, 1 ] } }
+          control_input { name: "SIGNAL" control { kind: CONTROL_SEQUENCE_END int32_false_true: [ 0, 1 ] } }
+        }
+
+    Instead:
+        # model/config.pbtxt
+        backend: "python"
+        sequence_batching {
+          control_input { name: "START" control { kind: CONTROL_SEQUENCE_START int32_false_true: [ 0, 1 ] } }
+          control_input { name: "END" control { kind: CONTROL_SEQUENCE_END int32_false_true: [ 0, 1 ] } }
+        }
+    """
+    seen: set[tuple[str, str]] = set()
+    for model, index, control_input in _control_inputs(context):
+        name = control_input.name
+        if name and (model.name, name) in seen:
+            yield Problem(
+                model.config_path,
+                f"the control input {name!r} is declared again, and the server would not load {model.name!r}: sequence "
+                f"batching control tensor '{name}' is specified for multiple control kinds for {model.name}",
+                "give each signal an input of its own",
+                f"sequence_batching.control_input[{index}].name",
+            )
+        seen.add((model.name, name))
+
+
+@rule(
+    "CT252",
+    Severity.WARNING,
+    "one control tensor of a sequence carries several signals",
+    source=core("src/infer_request.cc", 817, 840),
+)
+def several_signals(context: CheckContext) -> Iterator[Problem]:
+    """The server accepts several kinds in one `control_input`, and every signal overwrites the one before.
+
+    The model only ever sees one of them: the correlation id before `CONTROL_SEQUENCE_READY`, that one before
+    `CONTROL_SEQUENCE_END`, and that before `CONTROL_SEQUENCE_START`.
+
+    Example:
+        # model/config.pbtxt
+        backend: "python"
+        sequence_batching {
+          control_input {
+            name: "SIGNAL"
+            control { kind: CONTROL_SEQUENCE_START int32_false_true: [ 0, 1 ] }
+            control { kind: CONTROL_SEQUENCE_END int32_false_true: [ 0, 2 ] }
+          }
+        }
+
+    Instead:
+        # model/config.pbtxt
+        backend: "python"
+        sequence_batching {
+          control_input { name: "START" control { kind: CONTROL_SEQUENCE_START int32_false_true: [ 0, 1 ] } }
+          control_input { name: "END" control { kind: CONTROL_SEQUENCE_END int32_false_true: [ 0, 1 ] } }
+        }
+    """
+    for model, index, control_input in _control_inputs(context):
+        kinds = {_KINDS[control.kind] for control in control_input.control}
+        if len(kinds) > 1:
+            last = next(kind for kind in (_CORRELATION, _KINDS[1], _KINDS[2], _KINDS[0]) if kind in kinds)
+            yield Problem(
+                model.config_path,
+                f"the control input {control_input.name!r} carries {' and '.join(sorted(kinds))}, and {model.name!r} "
+                f"would only ever see {last}, which the server writes last",
+                "give each signal an input of its own",
+                f"sequence_batching.control_input[{index}].control",
+            )
+
+
+@rule("CT253", Severity.ERROR, "a signal of a sequence has several control tensors", source=core(_UTILS, 543, 551))
+def signal_declared_twice(context: CheckContext) -> Iterator[Problem]:
+    """One input receives a signal, not two.
+
+    Example:
+        # model/config.pbtxt
+        backend: "python"
+        sequence_batching {
+          control_input { name: "START" control { kind: CONTROL_SEQUENCE_START int32_false_true: [ 0, 1 ] } }
+          control_input { name: "BEGIN" control { kind: CONTROL_SEQUENCE_START fp32_false_true: [ 0, 1 ] } }
+        }
+
+    Instead:
+        # model/config.pbtxt
+        backend: "python"
+        sequence_batching {
+          control_input { name: "START" control { kind: CONTROL_SEQUENCE_START int32_false_true: [ 0, 1 ] } }
+        }
+    """
+    seen: Counter[tuple[str, str]] = Counter()
+    for model, field, control in _controls(context):
+        kind = _KINDS[control.kind]
+        seen[model.name, kind] += 1
+        if seen[model.name, kind] == 2:
+            yield Problem(
+                model.config_path,
+                f"{kind} is declared again, and the server would not load {model.name!r}: sequence batching specifies "
+                f"multiple {kind} tensors for {model.name}",
+                "keep one of them",
+                field,
+            )
+
+
+@rule("CT254", Severity.ERROR, "a signal of a sequence says no values, or too many", source=core(_UTILS, 556, 582))
+def signal_without_values(context: CheckContext) -> Iterator[Problem]:
+    """Start, end and ready are told by one pair of values, and the pair's type is the tensor's.
+
+    Example:
+        # model/config.pbtxt
+        backend: "python"
+        sequence_batching {
+          control_input { name: "START" control { kind: CONTROL_SEQUENCE_START } }
+        }
+
+    Instead:
+        # model/config.pbtxt
+        backend: "python"
+        sequence_batching {
+          control_input { name: "START" control { kind: CONTROL_SEQUENCE_START bool_false_true: [ false, true ] } }
+        }
+    """
+    for model, field, control in _controls(context):
+        kind, given = _KINDS[control.kind], len(_values(control))
+        if kind == _CORRELATION or given == 1:
+            continue
+        words = "sequence batching specifies more than one from 'int32_false_true', 'fp32_false_true' and "
+        if not given:
+            words = "sequence batching must specify either 'int32_false_true', 'fp32_false_true' or "
+        yield Problem(
+            model.config_path,
+            f"{kind} has {f'{given} pairs' if given else 'no pair'} of values, and the server would not load "
+            f"{model.name!r}: {words}'bool_false_true' for {kind} for {model.name}",
+            "write one of them, for example int32_false_true: [ 0, 1 ]",
+            field,
+        )
+
+
+@rule("CT255", Severity.ERROR, "the values of a signal of a sequence are not two", source=core(_UTILS, 584, 633))
+def signal_values_not_two(context: CheckContext) -> Iterator[Problem]:
+    """The pair is the value for false and the value for true.
+
+    Example:
+        # model/config.pbtxt
+        backend: "python"
+        sequence_batching {
+          control_input { name: "START" control { kind: CONTROL_SEQUENCE_START int32_false_true: 1 } }
+        }
+
+    Instead:
+        # model/config.pbtxt
+        backend: "python"
+        sequence_batching {
+          control_input { name: "START" control { kind: CONTROL_SEQUENCE_START int32_false_true: [ 0, 1 ] } }
+        }
+    """
+    for model, field, control in _controls(context):
+        kind, values = _KINDS[control.kind], _values(control)
+        if kind == _CORRELATION or len(values) != 1:
+            continue
+        name, count = next(iter(values.items()))
+        if count != 2:
+            yield Problem(
+                model.config_path,
+                f"{name} has {count} value{'s' * (count > 1)}, and the server would not load {model.name!r}: sequence "
+                f"batching control '{name}' must have exactly 2 entries for {kind} for {model.name}",
+                "write the value for false and the value for true",
+                f"{field}.{name}",
+            )
+
+
+@rule("CT256", Severity.ERROR, "the correlation id of a sequence has values", source=core(_UTILS, 710, 723))
+def correlation_with_values(context: CheckContext) -> Iterator[Problem]:
+    """`CONTROL_SEQUENCE_CORRID` carries the id of the sequence: it has a `data_type`, and no values for false and true.
+
+    Example:
+        # model/config.pbtxt
+        backend: "python"
+        sequence_batching {
+          control_input {
+            name: "ID"
+            control { kind: CONTROL_SEQUENCE_CORRID data_type: TYPE_UINT64 int32_false_true: [ 0, 1 ] }
+          }
+        }
+
+    Instead:
+        # model/config.pbtxt
+        backend: "python"
+        sequence_batching {
+          control_input { name: "ID" control { kind: CONTROL_SEQUENCE_CORRID data_type: TYPE_UINT64 } }
+        }
+    """
+    for model, field, control in _controls(context):
+        if _KINDS[control.kind] == _CORRELATION and (values := _values(control)):
+            yield Problem(
+                model.config_path,
+                f"{_CORRELATION} has {' and '.join(values)}, and the server would not load {model.name!r}: sequence "
+                "batching must not specify either 'int32_false_true', 'fp32_false_true' or 'bool_false_true' for "
+                f"{_CORRELATION} for {model.name}",
+                "leave the values out",
+                f"{field}.{next(iter(values))}",
+            )
+
+
+@rule("CT257", Severity.ERROR, "the correlation id of a sequence has the wrong type", source=core(_UTILS, 1600, 1624))
+def correlation_of_wrong_type(context: CheckContext) -> Iterator[Problem]:
+    """The id of a sequence is an integer of 32 or 64 bits, or a string.
+
+    Example:
+        # model/config.pbtxt
+        backend: "python"
+        sequence_batching {
+          control_input { name: "ID" control { kind: CONTROL_SEQUENCE_CORRID } }
+        }
+
+    Instead:
+        # model/config.pbtxt
+        backend: "python"
+        sequence_batching {
+          control_input { name: "ID" control { kind: CONTROL_SEQUENCE_CORRID data_type: TYPE_UINT64 } }
+        }
+    """
+    for model, field, control in _controls(context):
+        kind, given = _KINDS[control.kind], DataType.Name(control.data_type)
+        if kind != _CORRELATION or given in _CORRELATION_TYPES or _values(control):
+            continue  # the last is reported by CT256, and the server sees it first
+        found = f"has the type {given}" if control.data_type else "has no data_type"
+        yield Problem(
+            model.config_path,
+            f"{kind} {found}, and the server would not load {model.name!r}: unexpected data type for control {kind} "
+            f"for {model.name}. Allowed data types are TYPE_UINT64, TYPE_INT64, TYPE_UINT32, TYPE_INT32 and "
+            "TYPE_STRING",
+            "write data_type: TYPE_UINT64, or TYPE_STRING if clients name their sequences",
+            f"{field}.data_type",
+        )
+
+
+@rule("CT258", Severity.ERROR, "a preferred batch of sequences is not possible", source=core(_UTILS, 1626, 1644))
+def preferred_size_of_oldest(context: CheckContext) -> Iterator[Problem]:
+    """Every preferred batch size of the strategy `oldest` is from 1 to `max_batch_size`.
+
+    Example:
+        # model/config.pbtxt
+        backend: "python"
+        max_batch_size: 4
+        sequence_batching { oldest { max_candidate_sequences: 8 preferred_batch_size: 8 } }
+
+    Instead:
+        # model/config.pbtxt
+        backend: "python"
+        max_batch_size: 8
+        sequence_batching { oldest { max_candidate_sequences: 8 preferred_batch_size: 8 } }
+    """
+    for model, config in configured(context):
+        for index, size in enumerate(config.sequence_batching.oldest.preferred_batch_size):
+            if 1 <= size <= config.max_batch_size or config.max_batch_size < 0:
+                continue
+            words = "be positive" if size <= 0 else "be <= max batch size"
+            yield Problem(
+                model.config_path,
+                f"the preferred batch size is {size} and max_batch_size is {config.max_batch_size}, and the server "
+                f"would not load {model.name!r}: sequence batching preferred batch size must {words} for {model.name}",
+                "leave it out, or write a size from 1 to max_batch_size",
+                f"sequence_batching.oldest.preferred_batch_size[{index}]",
+            )
+
+
+@rule("CT259", Severity.ERROR, "the slot utilization of sequences is no fraction", source=core(_UTILS, 1646, 1660))
+def slot_utilization_out_of_range(context: CheckContext) -> Iterator[Problem]:
+    """`minimum_slot_utilization` is the part of the batch's slots that must be taken before a batch runs: 0 to 1.
+
+    Example:
+        # model/config.pbtxt
+        backend: "python"
+        max_batch_size: 8
+        sequence_batching { direct { max_queue_delay_microseconds: 500 minimum_slot_utilization: 50 } }
+
+    Instead:
+        # model/config.pbtxt
+        backend: "python"
+        max_batch_size: 8
+        sequence_batching { direct { max_queue_delay_microseconds: 500 minimum_slot_utilization: 0.5 } }
+    """
+    for model, config in configured(context):
+        utilization = config.sequence_batching.direct.minimum_slot_utilization
+        if utilization < 0 or utilization > 1:
+            yield Problem(
+                model.config_path,
+                f"minimum_slot_utilization is {utilization:g}, and the server would not load {model.name!r}: sequence "
+                f"batching minimum slot utilization must be in range (0.0, 1.0] for {model.name}",
+                "write a fraction, for example 0.5",
+                "sequence_batching.direct.minimum_slot_utilization",
+            )
+
+
+@rule("CT260", Severity.WARNING, "a setting of the sequence batcher has no effect", source=core(_SCHEDULER, 1692, 1696))
+def idle_sequence_setting(context: CheckContext) -> Iterator[Problem]:
+    """The strategy `direct` waits for a fuller batch only if both the delay and the slot utilization are set.
+
+    The strategy `oldest` takes a negative `max_candidate_sequences` for one that is left out.
+
+    Example:
+        # model/config.pbtxt
+        backend: "python"
+        max_batch_size: 8
+        sequence_batching { direct { max_queue_delay_microseconds: 500 } }
+
+    Instead:
+        # model/config.pbtxt
+        backend: "python"
+        max_batch_size: 8
+        sequence_batching { direct { max_queue_delay_microseconds: 500 minimum_slot_utilization: 0.5 } }
+    """
+    for model, config in configured(context):
+        direct, oldest = config.sequence_batching.direct, config.sequence_batching.oldest
+        pair = ("max_queue_delay_microseconds", "minimum_slot_utilization")
+        for name, other in (pair, pair[::-1]):
+            if getattr(direct, name) and not getattr(direct, other):
+                yield Problem(
+                    model.config_path,
+                    f"{name} is set and {other} is not, so that the server would run every batch of {model.name!r} at "
+                    "once",
+                    f"set {other} as well, or leave {name} out",
+                    f"sequence_batching.direct.{name}",
+                )
+        if oldest.max_candidate_sequences < 0:
+            yield Problem(
+                model.config_path,
+                f"max_candidate_sequences is {oldest.max_candidate_sequences}, and the server would take as many "
+                f"sequences of {model.name!r} at a time as a batch holds",
+                "write the number of sequences that an instance keeps open, or leave it out",
+                "sequence_batching.oldest.max_candidate_sequences",
+            )
+
+
+def _control_inputs(context: CheckContext) -> Iterator[tuple[Model, int, ModelSequenceBatching.ControlInput]]:
+    """Every control input with its model and index."""
+    for model, config in configured(context):
+        for index, control_input in enumerate(config.sequence_batching.control_input):
+            yield model, index, control_input
+
+
+def _controls(context: CheckContext) -> Iterator[tuple[Model, str, ModelSequenceBatching.Control]]:
+    """Every signal with its model and field."""
+    for model, index, control_input in _control_inputs(context):
+        for position, control in enumerate(control_input.control):
+            yield model, f"sequence_batching.control_input[{index}].control[{position}]", control
+
+
+def _values(control: ModelSequenceBatching.Control) -> dict[str, int]:
+    """The lists of values of a signal that are not empty, with their lengths."""
+    lists = {
+        "int32_false_true": len(control.int32_false_true),
+        "fp32_false_true": len(control.fp32_false_true),
+        "bool_false_true": len(control.bool_false_true),
+    }
+    return {name: length for name, length in lists.items() if length}

@@ -1,0 +1,277 @@
+"""CT207 to CT209 and CT216 to CT218: inputs and outputs that the model's kind or backend does not support."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from cdk_triton.checks.context import CheckContext
+from cdk_triton.checks.derived.completion import Side, completes_tensors, known_backend
+from cdk_triton.checks.derived.configured import completed_pair, configured
+from cdk_triton.checks.derived.tensors import Tensor, enum_name, named_tensors
+from cdk_triton.checks.registry import Problem, rule
+from cdk_triton.checks.sources import backend, core
+from cdk_triton.triton.findings import Severity
+from cdk_triton.triton.schema import DataType, ModelInput
+
+_UTILS = "src/model_config_utils.cc"
+
+_NUMBERS = frozenset({"BOOL", "UINT8", "INT8", "INT32", "INT64", "FP16", "FP32"})
+
+# What each backend translates into a type of its framework; the others take them all, or are not known.
+_TYPES_OF: Mapping[str, frozenset[str]] = {
+    "tensorrt": _NUMBERS | {"BF16"},  # tensorrt_utils.cc, ConvertDataTypeToTrtType
+    "openvino": _NUMBERS | {"INT16", "UINT16", "UINT32", "UINT64"},  # openvino_utils.cc
+    "pytorch": _NUMBERS | {"INT16", "FP64", "STRING"},  # libtorch_utils.cc, and text of one dimension
+}
+
+# BackendModel is told by these whether `optional` is known; the others leave it at its default, which is no.
+_KNOW_OPTIONAL = frozenset({"onnxruntime", "python"})
+_KNOW_NO_OPTIONAL = frozenset({"dali", "openvino", "pytorch", "tensorflow", "tensorrt"})
+
+
+@rule("CT207", Severity.ERROR, "an image format needs three dims", source=core(_UTILS, 1826, 1831))
+def format_without_three_dims(context: CheckContext) -> Iterator[Problem]:
+    """`format` says the order of height, width and channels, so that there have to be three of them.
+
+    The dimension of the batch is not counted.
+
+    Example:
+        # model/config.pbtxt
+        backend: "python"
+        input { name: "IMAGE" data_type: TYPE_FP32 format: FORMAT_NCHW dims: [ 1, 3, 224, 224 ] }
+        output { name: "OUT" data_type: TYPE_FP32 dims: 4 }
+
+    Instead:
+        # model/config.pbtxt
+        backend: "python"
+        input { name: "IMAGE" data_type: TYPE_FP32 format: FORMAT_NCHW dims: [ 3, 224, 224 ] }
+        output { name: "OUT" data_type: TYPE_FP32 dims: 4 }
+    """
+    for tensor in named_tensors(context):
+        message = tensor.message
+        if not isinstance(message, ModelInput) or message.format == ModelInput.FORMAT_NONE:
+            continue
+        if tensor.dims and len(tensor.dims) != 3:
+            yield Problem(
+                tensor.model.config_path,
+                f"input {tensor.name!r} has the format {enum_name(message, 'format')} and {len(tensor.dims)} "
+                f"dims, and the server would not load {tensor.model.name!r}: model input NHWC/NCHW require 3 dims",
+                "write three dims without the one of the batch, or leave the format out",
+                tensor.field("format"),
+            )
+
+
+@rule("CT208", Severity.ERROR, "a shape tensor outside TensorRT", source=core(_UTILS, 1833, 1837))
+def shape_tensor_elsewhere(context: CheckContext) -> Iterator[Problem]:
+    """`is_shape_tensor` means something for TensorRT plans only.
+
+    Example:
+        # model/config.pbtxt
+        backend: "python"
+        input { name: "IN" data_type: TYPE_INT32 dims: 4 is_shape_tensor: true }
+        output { name: "OUT" data_type: TYPE_FP32 dims: 4 }
+
+    Instead:
+        # model/config.pbtxt
+        backend: "python"
+        input { name: "IN" data_type: TYPE_INT32 dims: 4 }
+        output { name: "OUT" data_type: TYPE_FP32 dims: 4 }
+    """
+    for tensor in named_tensors(context):
+        if tensor.message.is_shape_tensor and not _is_plan(context, tensor):
+            yield Problem(
+                tensor.model.config_path,
+                f"{tensor.side} {tensor.name!r} is marked as a shape tensor, and the server would not load "
+                f"{tensor.model.name!r}: shape tensors are only supported for TensorRT platform",
+                "leave is_shape_tensor out",
+                tensor.field("is_shape_tensor"),
+            )
+
+
+@rule("CT209", Severity.ERROR, "a non-linear format that the model cannot have", source=core(_UTILS, 425, 450))
+def non_linear_format(context: CheckContext) -> Iterator[Problem]:
+    """`is_non_linear_format_io` means something for TensorRT plans only, and for tensors of three dims.
+
+    Example:
+        # model/config.pbtxt
+        backend: "python"
+        input { name: "IN" data_type: TYPE_FP16 dims: [ 8, 4, 4 ] is_non_linear_format_io: true }
+        output { name: "OUT" data_type: TYPE_FP32 dims: 4 }
+
+    Instead:
+        # model/config.pbtxt
+        backend: "python"
+        input { name: "IN" data_type: TYPE_FP16 dims: [ 8, 4, 4 ] }
+        output { name: "OUT" data_type: TYPE_FP32 dims: 4 }
+    """
+    for tensor in named_tensors(context):
+        if not tensor.message.is_non_linear_format_io:
+            continue
+        if not _is_plan(context, tensor):
+            words = "Non-linear IO format is only supported for the TensorRT platform"
+            fix = "leave is_non_linear_format_io out"
+        elif tensor.dims and len(tensor.dims) != 3:
+            words = f"Non-linear IO format {tensor.side} requires 3 dims"
+            fix = "write three dims without the one of the batch, or leave is_non_linear_format_io out"
+        else:
+            continue
+        yield Problem(
+            tensor.model.config_path,
+            f"{tensor.side} {tensor.name!r} is marked as non-linear and has {len(tensor.dims)} dims, and the server "
+            f"would not load {tensor.model.name!r}: {words}",
+            fix,
+            tensor.field("is_non_linear_format_io"),
+        )
+
+
+@rule(
+    "CT216",
+    Severity.ERROR,
+    "an optional input that the backend does not know",
+    source=backend("backend", "src/backend_model.cc", 138, 150),
+)
+def optional_input(context: CheckContext) -> Iterator[Problem]:
+    """`optional` is for ensembles, Python models and, without batching, for ONNX models.
+
+    The other backends refuse the model. An optional input of an ONNX model is one that has an initial value in the
+    file; it must not be ragged either.
+
+    Example:
+        # model/config.pbtxt
+        backend: "pytorch"
+        input { name: "INPUT__0" data_type: TYPE_FP32 dims: 4 optional: true }
+        output { name: "OUTPUT__0" data_type: TYPE_FP32 dims: 4 }
+
+    Instead:
+        # model/config.pbtxt
+        backend: "pytorch"
+        input { name: "INPUT__0" data_type: TYPE_FP32 dims: 4 }
+        output { name: "OUTPUT__0" data_type: TYPE_FP32 dims: 4 }
+
+    Limits:
+        Backends that are not part of NVIDIA's images are not looked at.
+    """
+    for tensor in named_tensors(context):
+        message = tensor.message
+        if not isinstance(message, ModelInput) or not message.optional:
+            continue
+        name = known_backend(context, tensor.model, tensor.config)
+        if name in _KNOW_NO_OPTIONAL:
+            words = (
+                f"'optional' is set to true for input '{tensor.name}' while the backend model doesn't support optional "
+                "input"
+            )
+        elif name == "onnxruntime" and tensor.config.max_batch_size != 0:
+            words = f"optional input '{tensor.name}' is not supported for models that support batching"
+        elif name == "onnxruntime" and message.allow_ragged_batch:
+            words = f"for ragged input '{tensor.name}', which is not supported for optional input"
+        else:
+            continue
+        yield Problem(
+            tensor.model.config_path,
+            f"input {tensor.name!r} is optional and the backend is {name!r}, which would not load "
+            f"{tensor.model.name!r}: {words}",
+            "leave optional out, and let callers send the input always",
+            tensor.field("optional"),
+        )
+
+
+@rule(
+    "CT217",
+    Severity.ERROR,
+    "a data type that the backend does not support",
+    source=backend("tensorrt_backend", "src/instance_state.cc", 2297, 2308),
+)
+def unsupported_data_type(context: CheckContext) -> Iterator[Problem]:
+    """A backend refuses a tensor whose type its framework does not have.
+
+    TensorRT and OpenVINO have no text. PyTorch takes text as a list, which is a tensor of one dimension, the one of the
+    batch included. Unsigned integers beyond 8 bits, INT16, FP64 and BF16 are missing here and there.
+
+    Example:
+        # model/config.pbtxt
+        backend: "pytorch"
+        input { name: "INPUT__0" data_type: TYPE_UINT32 dims: 4 }
+        output { name: "OUTPUT__0" data_type: TYPE_FP32 dims: 4 }
+
+    Instead:
+        # model/config.pbtxt
+        backend: "pytorch"
+        input { name: "INPUT__0" data_type: TYPE_INT64 dims: 4 }
+        output { name: "OUTPUT__0" data_type: TYPE_FP32 dims: 4 }
+
+    Limits:
+        TensorRT before version 10 (images before 24.05) has no INT64 either.
+    """
+    for tensor in named_tensors(context):
+        data_type = DataType.Name(tensor.data_type)
+        if data_type == "TYPE_INVALID" or data_type.removeprefix("TYPE_") in _NUMBERS:
+            continue  # the former is reported by CT202, or completed
+        name = known_backend(context, tensor.model, tensor.config)
+        if name not in _TYPES_OF:
+            continue
+        seen = tensor.dims if tensor.reshape is None else tensor.reshape
+        if data_type.removeprefix("TYPE_") not in _TYPES_OF[name]:
+            words = (
+                f"unsupported datatype {data_type} for {tensor.side} '{tensor.name}' for model '{tensor.model.name}'"
+            )
+            fix = f"write a type that {name} has, and convert before the model where callers send another one"
+        elif data_type == "TYPE_STRING" and len(seen) + (tensor.config.max_batch_size > 0) > 1:
+            words = f"Triton only supports 1 dimensional List of String as {tensor.side} for '{tensor.name}'"
+            fix = "write dims: 1 without batching, or an empty reshape with it"
+        else:
+            continue
+        yield Problem(
+            tensor.model.config_path,
+            f"{tensor.side} {tensor.name!r} is {data_type} with the dims {list(seen)}, and the backend {name!r} would "
+            f"not load {tensor.model.name!r}: {words}",
+            fix,
+            tensor.field("data_type"),
+        )
+
+
+@rule(
+    "CT218",
+    Severity.ERROR,
+    "a model without inputs or outputs that nothing completes",
+    source=backend("pytorch_backend", "src/pt/model_instance_state.cc", 1360, 1381),
+)
+def no_tensors(context: CheckContext) -> Iterator[Problem]:
+    """A TorchScript file does not say its inputs and outputs, so that PyTorch has to read them in the configuration.
+
+    Example:
+        # model/config.pbtxt
+        backend: "pytorch"
+        input { name: "INPUT__0" data_type: TYPE_FP32 dims: 4 }
+
+    Instead:
+        # model/config.pbtxt
+        backend: "pytorch"
+        input { name: "INPUT__0" data_type: TYPE_FP32 dims: 4 }
+        output { name: "OUTPUT__0" data_type: TYPE_FP32 dims: 4 }
+
+    Limits:
+        A Python model without inputs is loaded. It may be right: some have none, or say them in `auto_complete_config`.
+    """
+    for model, config in configured(context):
+        sides: tuple[Side, ...] = ("input", "output")
+        for side in sides:
+            listed = config.input if side == "input" else config.output
+            if listed or model.is_ensemble or completes_tensors(context, model, config, side):
+                continue
+            if known_backend(context, model, config) != "pytorch":
+                continue
+            words = "model configuration must contain at least one output, none were specified"
+            if side == "input":  # the number is compared first
+                words = "configuration expects 0 inputs"
+            yield Problem(
+                model.config_path,
+                f"the configuration names no {side}, and the backend 'pytorch' would not load {model.name!r}: {words}",
+                f"write every {side} of the model's forward function, in its order",
+                side,
+            )
+
+
+def _is_plan(context: CheckContext, tensor: Tensor) -> bool:
+    """Whether the model is a TensorRT plan for the server."""
+    return completed_pair(tensor.model, tensor.config, context.platform)[0] == "tensorrt_plan"

@@ -1,0 +1,377 @@
+"""CT201 to CT211, and CT219: whether the inputs and outputs of a configuration are complete and make sense."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+from cdk_triton.checks.context import CheckContext, per_check
+from cdk_triton.checks.derived.completion import completes_batch_size, completes_named_tensors
+from cdk_triton.checks.derived.configured import configured
+from cdk_triton.checks.derived.tensors import named_tensors, tensors
+from cdk_triton.checks.registry import Problem, rule
+from cdk_triton.checks.sources import core
+from cdk_triton.triton.findings import Severity
+from cdk_triton.triton.repository import Model
+from cdk_triton.triton.schema import DataType
+
+_UTILS = "src/model_config_utils.cc"
+
+
+@rule("CT201", Severity.ERROR, "an input or output has no name", source=core(_UTILS, 300, 303))
+def no_name(context: CheckContext) -> Iterator[Problem]:
+    """An `input` or `output` block lacks `name`.
+
+    Example:
+        # model/config.pbtxt
+        backend: "python"
+        input { data_type: TYPE_FP32 dims: 4 }
+        output { name: "OUT" data_type: TYPE_FP32 dims: 4 }
+
+    Instead:
+        # model/config.pbtxt
+        backend: "python"
+        input { name: "IN" data_type: TYPE_FP32 dims: 4 }
+        output { name: "OUT" data_type: TYPE_FP32 dims: 4 }
+    """
+    for tensor in tensors(context):
+        if tensor.name:
+            continue
+        words = f"model {tensor.side} must specify 'name'"
+        if tensor.model.is_ensemble:  # which looks for the tensor among its steps' first
+            ends = tensor.model.graph.tensors[""]
+            if not (ends.readers if tensor.side == "input" else ends.writers):
+                words = f"ensemble {tensor.side} '' for ensemble"
+        yield Problem(
+            tensor.model.config_path,
+            f"{tensor.side} {tensor.index} has no name, and the server would not load {tensor.model.name!r}: {words}",
+            "give it the name by which requests and the model know it",
+            tensor.field("name"),
+        )
+
+
+@rule("CT202", Severity.ERROR, "an input or output has no data type", source=core(_UTILS, 308, 312))
+def no_data_type(context: CheckContext) -> Iterator[Problem]:
+    """`data_type` is left out or TYPE_INVALID, and the backend does not know it better.
+
+    The backends for TensorRT plans, DALI pipelines and TensorFlow models read the type from the model, and a Python
+    model may say it in `auto_complete_config`. ONNX Runtime and OpenVINO do so only where the configuration names no
+    input, or no output, at all. PyTorch and ensembles never do.
+
+    Example:
+        # model/config.pbtxt
+        backend: "python"
+        input { name: "IN" dims: 4 }
+        output { name: "OUT" data_type: TYPE_FP32 dims: 4 }
+        # model/1/model.py
+        class TritonPythonModel:
+            def execute(self, requests): ...
+
+    Instead:
+        # model/config.pbtxt
+        backend: "python"
+        input { name: "IN" data_type: TYPE_FP32 dims: 4 }
+        output { name: "OUT" data_type: TYPE_FP32 dims: 4 }
+    """
+    for tensor in named_tensors(context):
+        if tensor.data_type != DataType.Value("TYPE_INVALID"):
+            continue
+        if completes_named_tensors(context, tensor.model, tensor.config):
+            continue
+        words = f"model {tensor.side} '{tensor.name}' must specify 'data_type'"
+        if tensor.model.is_ensemble:
+            words = "inconsistent data type: TYPE_INVALID is inferred from model"
+        yield Problem(
+            tensor.model.config_path,
+            f"{tensor.side} {tensor.name!r} has no data type, nothing fills it in, and the server would not load "
+            f"{tensor.model.name!r}: {words}",
+            "write the type that the model has, for example data_type: TYPE_FP32",
+            tensor.field("data_type"),
+        )
+
+
+@rule("CT203", Severity.ERROR, "an input or output has no dims", source=core(_UTILS, 314, 318))
+def no_dims(context: CheckContext) -> Iterator[Problem]:
+    """`dims` is left out or empty, and the backend does not know it better.
+
+    Which backend fills in dims is the same as for data types. There are no scalars: a tensor of one number has
+    `dims: 1`.
+
+    Example:
+        # model/config.pbtxt
+        backend: "python"
+        input { name: "IN" data_type: TYPE_FP32 }
+        output { name: "OUT" data_type: TYPE_FP32 dims: 4 }
+
+    Instead:
+        # model/config.pbtxt
+        backend: "python"
+        input { name: "IN" data_type: TYPE_FP32 dims: 4 }
+        output { name: "OUT" data_type: TYPE_FP32 dims: 4 }
+    """
+    for tensor in named_tensors(context):
+        if tensor.dims or completes_named_tensors(context, tensor.model, tensor.config):
+            continue
+        words = f"model {tensor.side} '{tensor.name}' must specify 'dims'"
+        if tensor.model.is_ensemble and not tensor.reshape:
+            words = "inconsistent shape: [] is inferred from model"
+        yield Problem(
+            tensor.model.config_path,
+            f"{tensor.side} {tensor.name!r} has no dims, nothing fills them in, and the server would not load "
+            f"{tensor.model.name!r}: {words}",
+            "write the size of each dimension, -1 where it varies and without the one of the batch, "
+            "for example dims: [ -1, 384 ]",
+            tensor.field("dims"),
+        )
+
+
+@rule("CT204", Severity.ERROR, "a dimension is neither positive nor -1", source=core(_UTILS, 331, 354))
+def bad_dimension(context: CheckContext) -> Iterator[Problem]:
+    """A dimension in `dims` or `reshape` is 0 or below -1; -1 stands for any size.
+
+    Example:
+        # model/config.pbtxt
+        backend: "python"
+        input { name: "IN" data_type: TYPE_FP32 dims: [ 0, 4 ] }
+        output { name: "OUT" data_type: TYPE_FP32 dims: 4 }
+
+    Instead:
+        # model/config.pbtxt
+        backend: "python"
+        input { name: "IN" data_type: TYPE_FP32 dims: [ -1, 4 ] }
+        output { name: "OUT" data_type: TYPE_FP32 dims: 4 }
+    """
+    for tensor in named_tensors(context):
+        for field, shape, subject in (
+            ("dims", tensor.dims, "dimension"),
+            ("reshape.shape", tensor.reshape or (), "reshape dimensions"),
+        ):
+            if _is_shape(shape):
+                continue
+            words = f"model {tensor.side} '{tensor.name}' {subject} must be integer >= 1, or -1"
+            compared = tensor.dims if tensor.reshape is None else tensor.reshape
+            if tensor.model.is_ensemble and shape is compared:
+                # The sizes of the steps come first; what has -1 in a step gets past them.
+                inferred = f"inconsistent shape: [{','.join(map(str, shape))}] is inferred from model"
+                words = f"{inferred}, or where the step has -1 there: {words}"
+            found = f"{tensor.side} {tensor.name!r} has the {field.partition('.')[0]} {list(shape)}"
+            yield Problem(
+                tensor.model.config_path,
+                f"{found}, and the server would not load {tensor.model.name!r}: {words}",
+                "write the size of the dimension, or -1 where it varies",
+                tensor.field(field),
+            )
+
+
+@rule("CT205", Severity.ERROR, "a reshape to a scalar in a model without batching", source=core(_UTILS, 320, 330))
+def scalar_without_batching(context: CheckContext) -> Iterator[Problem]:
+    """An empty `reshape` takes the only dimension away, so that of a model without batching nothing is left.
+
+    With batching it is right: the model's tensor has the dimension of the batch.
+
+    Example:
+        # model/config.pbtxt
+        backend: "python"
+        input { name: "IN" data_type: TYPE_FP32 dims: 1 reshape { } }
+        output { name: "OUT" data_type: TYPE_FP32 dims: 1 }
+
+    Instead:
+        # model/config.pbtxt
+        backend: "python"
+        max_batch_size: 8
+        input { name: "IN" data_type: TYPE_FP32 dims: 1 reshape { } }
+        output { name: "OUT" data_type: TYPE_FP32 dims: 1 }
+    """
+    for tensor in named_tensors(context):
+        if tensor.reshape is None or tensor.reshape or tensor.config.max_batch_size != 0:
+            continue
+        if completes_batch_size(context, tensor.model, tensor.config):
+            continue
+        words = (
+            f"model {tensor.side} '{tensor.name}' cannot have empty reshape for non-batching model as scalar tensors "
+            "are not supported"
+        )
+        if tensor.model.is_ensemble:
+            words = "inconsistent shape: [] is inferred from model"
+        yield Problem(
+            tensor.model.config_path,
+            f"{tensor.side} {tensor.name!r} is reshaped to nothing and max_batch_size is 0, so the server would not "
+            f"load {tensor.model.name!r}: {words}",
+            "leave the reshape out, or set max_batch_size if the model's first dimension is a batch",
+            tensor.field("reshape"),
+        )
+
+
+@rule("CT206", Severity.ERROR, "a reshape does not keep the number of elements", source=core(_UTILS, 356, 418))
+def reshape_of_other_size(context: CheckContext) -> Iterator[Problem]:
+    """`dims` (what a request sends) and `reshape` (what the model takes) have to hold the same elements.
+
+    The dimensions of variable size, -1, have to be as many on both sides, and the fixed ones between two of them have
+    to have the same product. An empty reshape goes with a single element.
+
+    Example:
+        # model/config.pbtxt
+        backend: "python"
+        input { name: "IN" data_type: TYPE_FP32 dims: [ -1, 4 ] reshape { shape: [ -1, 2, 3 ] } }
+        output { name: "OUT" data_type: TYPE_FP32 dims: 4 }
+
+    Instead:
+        # model/config.pbtxt
+        backend: "python"
+        input { name: "IN" data_type: TYPE_FP32 dims: [ -1, 4 ] reshape { shape: [ -1, 2, 2 ] } }
+        output { name: "OUT" data_type: TYPE_FP32 dims: 4 }
+    """
+    for tensor in named_tensors(context):
+        shape = tensor.reshape
+        if shape is None or not tensor.dims or not _is_shape(tensor.dims) or not _is_shape(shape):
+            continue  # reported by CT203 and CT204, or completed
+        if not shape and tensor.config.max_batch_size == 0:
+            continue  # reported by CT205
+        fixed, reshaped = _products_between_variables(tensor.dims), _products_between_variables(shape)
+        if fixed == reshaped:
+            continue
+        variable = len(fixed) > 1 and len(reshaped) > 1 and len(fixed) != len(reshaped)
+        what = "number of variable-size dimensions" if variable else "size"
+        yield Problem(
+            tensor.model.config_path,
+            f"{tensor.side} {tensor.name!r} has the dims {list(tensor.dims)} and is reshaped to {list(shape)}, and "
+            f"the server would not load {tensor.model.name!r}: model {tensor.side} '{tensor.name}' has different "
+            f"{what} for dims and reshape",
+            "write a reshape with the same number of elements, and a -1 for each -1 in dims",
+            tensor.field("reshape.shape"),
+        )
+
+
+def _is_shape(dims: Sequence[int]) -> bool:
+    return all(dim >= 1 or dim == -1 for dim in dims)
+
+
+def _products_between_variables(dims: Sequence[int]) -> list[int]:
+    """The number of elements before, between and after the dimensions of variable size."""
+    parts: list[list[int]] = [[]]
+    for dim in dims:
+        if dim == -1:
+            parts.append([])
+        else:
+            parts[-1].append(dim)
+    return [math.prod(part) for part in parts]
+
+
+@rule("CT210", Severity.ERROR, "an input is listed twice", source=core("src/infer_request.cc", 1263, 1326))
+def input_listed_twice(context: CheckContext) -> Iterator[Problem]:
+    """The server loads the model, expects as many inputs as are listed, and refuses one name twice in a request.
+
+    So no request can ever be right. Inputs that are `optional` do not count.
+
+    Example:
+        # model/config.pbtxt
+        backend: "python"
+        input [ { name: "IN" data_type: TYPE_FP32 dims: 4 }, { name: "IN" data_type: TYPE_FP32 dims: 4 } ]
+        output { name: "OUT" data_type: TYPE_FP32 dims: 4 }
+
+    Instead:
+        # model/config.pbtxt
+        backend: "python"
+        input [ { name: "IN" data_type: TYPE_FP32 dims: 4 }, { name: "SCALE" data_type: TYPE_FP32 dims: 4 } ]
+        output { name: "OUT" data_type: TYPE_FP32 dims: 4 }
+    """
+    for model, config in configured(context):
+        names = [tensor.name for tensor in config.input if tensor.name]
+        required, distinct = sum(not tensor.optional for tensor in config.input), len(set(names))
+        if required <= distinct or len(names) < len(config.input):
+            continue
+        for name, count in Counter(names).items():
+            if count > 1:
+                yield Problem(
+                    model.config_path,
+                    f"the input {name!r} is listed {count} times, and the server would refuse every request to "
+                    f"{model.name!r}: expected {len(names)} inputs but got {distinct} inputs",
+                    "leave one of them out, or correct its name",
+                    f"input[{len(names) - 1 - names[::-1].index(name)}].name",
+                )
+
+
+@rule("CT211", Severity.WARNING, "an output is listed twice", source=core("src/model.cc", 112, 116))
+def output_listed_twice(context: CheckContext) -> Iterator[Problem]:
+    """The server takes the first of two tensors with the same name and says nothing about the second.
+
+    Example:
+        # model/config.pbtxt
+        backend: "python"
+        input { name: "IN" data_type: TYPE_FP32 dims: 4 }
+        output [ { name: "OUT" data_type: TYPE_FP32 dims: 4 }, { name: "OUT" data_type: TYPE_FP32 dims: 2 } ]
+
+    Instead:
+        # model/config.pbtxt
+        backend: "python"
+        input { name: "IN" data_type: TYPE_FP32 dims: 4 }
+        output [ { name: "OUT" data_type: TYPE_FP32 dims: 4 }, { name: "SCORE" data_type: TYPE_FP32 dims: 2 } ]
+    """
+    for model, name, places, labelled in _outputs_listed_twice(context):
+        if len(labelled) > 1:
+            continue  # reported by CT219
+        yield Problem(
+            model.config_path,
+            f"the output {name!r} is listed {len(places)} times, and the server would take the first and ignore the "
+            "others, while clients see all of them in the model's metadata",
+            "leave one of them out, or correct its name",
+            f"output[{places[-1]}].name",
+        )
+
+
+@rule("CT219", Severity.ERROR, "an output has labels twice", source=core("src/label_provider.cc", 54, 64))
+def labels_listed_twice(context: CheckContext) -> Iterator[Problem]:
+    """Two outputs have the same name, and both have a `label_filename`, be it the same file or not.
+
+    Where only one of them has labels, the server loads the model (CT211).
+
+    Example:
+        # model/config.pbtxt
+        backend: "python"
+        input { name: "IN" data_type: TYPE_FP32 dims: 4 }
+        output { name: "OUT" data_type: TYPE_FP32 dims: 2 label_filename: "labels.txt" }
+        output { name: "OUT" data_type: TYPE_FP32 dims: 2 label_filename: "labels.txt" }
+        # model/labels.txt
+        cat
+        dog
+
+    Instead:
+        # model/config.pbtxt
+        backend: "python"
+        input { name: "IN" data_type: TYPE_FP32 dims: 4 }
+        output { name: "OUT" data_type: TYPE_FP32 dims: 2 label_filename: "labels.txt" }
+    """
+    for model, name, places, labelled in _outputs_listed_twice(context):
+        if len(labelled) > 1:
+            yield Problem(
+                model.config_path,
+                f"the output {name!r} is listed {len(places)} times, {len(labelled)} times with labels, and the "
+                f"server would not load {model.name!r}: multiple label files for '{name}'",
+                "list the output once, with one label_filename, or correct its name",
+                f"output[{labelled[1]}].label_filename",
+            )
+
+
+class _Repeated(NamedTuple):
+    """An output that a model lists more than once, with the indexes of its entries and of those with labels."""
+
+    model: Model
+    name: str
+    places: list[int]
+    labelled: list[int]
+
+
+@per_check
+def _outputs_listed_twice(context: CheckContext) -> Iterator[_Repeated]:
+    """What a step maps is left out: it is reported by CT335."""
+    steps = [step for model in context.loaded_models for step in model.graph.steps]
+    mapped = {(step.model_name, key) for step in steps for key in step.output_map}
+    for model, config in configured(context):
+        listed: dict[str, list[int]] = {}
+        for index, output in enumerate(config.output):
+            listed.setdefault(output.name, []).append(index)
+        for name, places in listed.items():
+            if name and len(places) > 1 and (model.name, name) not in mapped:
+                yield _Repeated(model, name, places, [at for at in places if config.output[at].label_filename])

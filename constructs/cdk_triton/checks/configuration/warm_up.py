@@ -1,0 +1,376 @@
+"""CT220 to CT225: `model_warmup`, the requests that the server makes up before a model is ready."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from cdk_triton.checks.context import CheckContext
+from cdk_triton.checks.derived.completion import completes_batch_size, completes_tensors, known_backend
+from cdk_triton.checks.derived.configured import configured
+from cdk_triton.checks.registry import Problem, rule
+from cdk_triton.checks.sources import backend, core
+from cdk_triton.checks.spelling import Suggestions
+from cdk_triton.triton.findings import Severity
+from cdk_triton.triton.repository import Model
+from cdk_triton.triton.schema import DataType, ModelConfig, ModelInput
+
+if TYPE_CHECKING:
+    from cdk_triton.triton.schema import ModelWarmup
+
+_INSTANCE = "src/backend_model_instance.cc"
+_REQUEST = "src/infer_request.cc"
+
+_BYTES_OF = {
+    **dict.fromkeys(("BOOL", "UINT8", "INT8"), 1),
+    **dict.fromkeys(("UINT16", "INT16", "FP16", "BF16"), 2),
+    **dict.fromkeys(("UINT32", "INT32", "FP32"), 4),
+    **dict.fromkeys(("UINT64", "INT64", "FP64"), 8),
+    "INVALID": 4,  # left out: counted so before the type is refused
+}
+
+# The backends that count what they are given, whoever made it up.
+_COUNT_BATCHES = frozenset({"onnxruntime", "openvino", "python", "pytorch", "tensorflow", "tensorrt"})
+
+
+@dataclass(frozen=True)
+class _Sample:
+    """One `model_warmup` block that the server would use."""
+
+    model: Model
+    config: ModelConfig
+    index: int
+    warmup: ModelWarmup
+
+    @property
+    def field(self) -> str:
+        return f"model_warmup[{self.index}]"
+
+    @property
+    def text(self) -> str:
+        return f"the warm-up {self.warmup.name!r}"
+
+
+def _samples(context: CheckContext) -> Iterator[_Sample]:
+    """Those that are run: an ensemble has none (the server refuses it), and batch_size 0 is left out by the server."""
+    for model, config in configured(context):
+        for index, warmup in enumerate(config.model_warmup):
+            if warmup.batch_size > 0 and not model.is_ensemble:
+                yield _Sample(model, config, index, warmup)
+
+
+@rule("CT220", Severity.ERROR, "a warm-up input has no data or an open shape", source=core(_INSTANCE, 374, 385))
+def undetermined_data(context: CheckContext) -> Iterator[Problem]:
+    """Each input of a warm-up says where its data comes from and how large every dimension is.
+
+    The data is one of `zero_data`, `random_data` and `input_data_file`. A dimension of -1 leaves its size open. Text of
+    zeros or of random data is a row of empty strings.
+
+    Example:
+        # model/config.pbtxt
+        backend: "python"
+        input { name: "IN" data_type: TYPE_FP32 dims: -1 }
+        output { name: "OUT" data_type: TYPE_FP32 dims: 4 }
+        model_warmup {
+          name: "zeros" batch_size: 1
+          inputs { key: "IN" value { data_type: TYPE_FP32 dims: -1 zero_data: true } }
+        }
+
+    Instead:
+        # model/config.pbtxt
+        backend: "python"
+        input { name: "IN" data_type: TYPE_FP32 dims: -1 }
+        output { name: "OUT" data_type: TYPE_FP32 dims: 4 }
+        model_warmup {
+          name: "zeros" batch_size: 1
+          inputs { key: "IN" value { data_type: TYPE_FP32 dims: 16 zero_data: true } }
+        }
+    """
+    for sample in _samples(context):
+        for name, given in sorted(sample.warmup.inputs.items()):
+            if -1 in given.dims:
+                found = f"gives the input {name!r} the dims {list(given.dims)}"
+                words = f"warmup setting expects all variable-size dimensions are specified for input '{name}'"
+                fix, field = "write the size of each dimension that callers send mostly", "dims"
+            elif given.WhichOneof("input_data_type") is None:
+                found = f"does not say where the data of the input {name!r} comes from"
+                words = f"warmup setting expects input '{name}' to have input_data_type set"
+                fix, field = "write zero_data: true, random_data: true or input_data_file", "zero_data"
+            else:
+                continue
+            yield Problem(
+                sample.model.config_path,
+                f"{sample.text} {found}, and the server would not load {sample.model.name!r}: {words}",
+                fix,
+                f'{sample.field}.inputs["{name}"].{field}',
+            )
+
+
+@rule("CT221", Severity.ERROR, "a warm-up file is missing or too short", source=core(_INSTANCE, 461, 487))
+def data_file(context: CheckContext) -> Iterator[Problem]:
+    """An `input_data_file` is read below the model's directory `warmup` and holds at least the input's bytes.
+
+    The server does not care for what comes after them. A file for text may have any length.
+
+    Example:
+        # model/config.pbtxt
+        backend: "python"
+        input { name: "IN" data_type: TYPE_FP32 dims: 4 }
+        output { name: "OUT" data_type: TYPE_FP32 dims: 4 }
+        model_warmup {
+          name: "typical" batch_size: 1
+          inputs { key: "IN" value { data_type: TYPE_FP32 dims: 4 input_data_file: "typical" } }
+        }
+        # model/1/model.py
+        class TritonPythonModel:
+            def execute(self, requests): ...
+
+    Instead:
+        # model/warmup/typical
+        0123456789abcdef
+    """
+    for sample in _samples(context):
+        for name, given in sorted(sample.warmup.inputs.items()):
+            if given.WhichOneof("input_data_type") != "input_data_file" or -1 in given.dims:
+                continue
+            path = sample.model.directory / "warmup" / given.input_data_file.lstrip("/")
+            if ".." in path.parts or path in sample.model.produced:
+                continue  # out of sight, or made by a build
+            size = next((file.size for file in sample.model.files if file.path == path), None)
+            needed = math.prod(given.dims) * _BYTES_OF.get(_type(given.data_type), 0) if given.dims else 0
+            if size is None:
+                found = "which is not there"
+                words = "failed to open text file for read"
+            elif size < needed:
+                found = f"which has {size} bytes"
+                words = f"warmup setting expects {needed} bytes"
+            else:
+                continue
+            yield Problem(
+                sample.model.config_path,
+                f"{sample.text} reads the input {name!r} from {str(path)!r}, {found}, and the server would not load "
+                f"{sample.model.name!r}: {words}",
+                f"put the {needed} bytes of the tensor there" if needed else "put the tensor's bytes there",
+                f'{sample.field}.inputs["{name}"].input_data_file',
+            )
+
+
+@rule("CT222", Severity.ERROR, "a warm-up does not fit the inputs of the model", source=core(_REQUEST, 1120, 1182))
+def unfit_sample(context: CheckContext) -> Iterator[Problem]:
+    """A warm-up is held against the model's inputs as a request is: number, data types and shapes.
+
+    The dimension of the batch is not written. Where an input is missing, the model is not loaded either.
+
+    Example:
+        # model/config.pbtxt
+        backend: "python"
+        max_batch_size: 8
+        input { name: "IN" data_type: TYPE_FP32 dims: 4 }
+        output { name: "OUT" data_type: TYPE_FP32 dims: 4 }
+        model_warmup {
+          name: "zeros" batch_size: 1
+          inputs { key: "IN" value { data_type: TYPE_FP32 dims: [ 1, 4 ] zero_data: true } }
+        }
+
+    Instead:
+        # model/config.pbtxt
+        backend: "python"
+        max_batch_size: 8
+        input { name: "IN" data_type: TYPE_FP32 dims: 4 }
+        output { name: "OUT" data_type: TYPE_FP32 dims: 4 }
+        model_warmup {
+          name: "zeros" batch_size: 1
+          inputs { key: "IN" value { data_type: TYPE_FP32 dims: 4 zero_data: true } }
+        }
+    """
+    suggest = Suggestions()
+    for sample in _samples(context):
+        given, inputs = sample.warmup.inputs, {tensor.name: tensor for tensor in reversed(sample.config.input)}
+        for name in sorted(given):
+            if name in inputs and (fault := _fault(sample, inputs[name], given[name])):
+                words, fix, field = fault
+                yield Problem(
+                    sample.model.config_path,
+                    f"{sample.text} has the input {name!r} as {DataType.Name(given[name].data_type)} with the dims "
+                    f"{list(given[name].dims)}, and the server would not load {sample.model.name!r}: {words}",
+                    fix,
+                    f'{sample.field}.inputs["{name}"].{field}',
+                )
+        missing = [t.name for t in sample.config.input if not t.optional and t.name not in given]
+        known, listed = sum(name in inputs for name in given), len(sample.config.input)
+        required = sum(not tensor.optional for tensor in sample.config.input)
+        if not missing or known >= required or required > len(inputs):  # the last is reported by CT210
+            continue
+        unknown = sorted(name for name in given if name not in inputs)
+        meant = suggest.closest(missing[0], unknown)
+        count = f"{listed} inputs" if required == listed else f"number of inputs between {required} and {listed}"
+        yield Problem(
+            sample.model.config_path,
+            f"{sample.text} lacks the input {missing[0]!r}, and the server would not load {sample.model.name!r}: "
+            f"expected {count} but got {known} inputs for model '{sample.model.name}'",
+            f"write {missing[0]!r} in the place of {meant!r}" if meant else f"add the input {missing[0]!r} to it",
+            f"{sample.field}.inputs",
+        )
+
+
+@rule(
+    "CT223", Severity.WARNING, "a warm-up has an input that the model does not have", source=core(_INSTANCE, 494, 523)
+)
+def unknown_input(context: CheckContext) -> Iterator[Problem]:
+    """The server takes an input that it does not know for a control of sequences and hands it to the backend as it is.
+
+    Example:
+        # model/config.pbtxt
+        backend: "python"
+        input { name: "IN" data_type: TYPE_FP32 dims: 4 }
+        output { name: "OUT" data_type: TYPE_FP32 dims: 4 }
+        model_warmup {
+          name: "zeros" batch_size: 1
+          inputs { key: "IN" value { data_type: TYPE_FP32 dims: 4 zero_data: true } }
+          inputs { key: "SCALE" value { data_type: TYPE_FP32 dims: 1 zero_data: true } }
+        }
+
+    Instead:
+        # model/config.pbtxt
+        backend: "python"
+        input { name: "IN" data_type: TYPE_FP32 dims: 4 }
+        output { name: "OUT" data_type: TYPE_FP32 dims: 4 }
+        model_warmup {
+          name: "zeros" batch_size: 1
+          inputs { key: "IN" value { data_type: TYPE_FP32 dims: 4 zero_data: true } }
+        }
+    """
+    for sample in _samples(context):
+        config = sample.config
+        known = {tensor.name for tensor in config.input}
+        missing = any(not tensor.optional and tensor.name not in sample.warmup.inputs for tensor in config.input)
+        if missing or completes_tensors(context, sample.model, config, "input"):
+            continue  # reported by CT222, or not known
+        known |= {control.name for control in config.sequence_batching.control_input}
+        known |= {state.input_name for state in config.sequence_batching.state}
+        known |= {name for batch_input in config.batch_input for name in batch_input.target_name}
+        for name in sorted(set(sample.warmup.inputs) - known):
+            yield Problem(
+                sample.model.config_path,
+                f"{sample.text} has the input {name!r}, which neither the inputs nor the controls of "
+                f"{sample.model.name!r} name; the server would hand it to the model all the same",
+                "leave it out, or correct the name",
+                f'{sample.field}.inputs["{name}"]',
+            )
+
+
+@rule("CT224", Severity.WARNING, "a warm-up is never run", source=core(_INSTANCE, 361, 365))
+def warm_up_without_batch(context: CheckContext) -> Iterator[Problem]:
+    """A `model_warmup` without `batch_size`, or with 0, is left out by the server, and nothing is warm.
+
+    Example:
+        # model/config.pbtxt
+        backend: "python"
+        input { name: "IN" data_type: TYPE_FP32 dims: 4 }
+        output { name: "OUT" data_type: TYPE_FP32 dims: 4 }
+        model_warmup { name: "zeros" inputs { key: "IN" value { data_type: TYPE_FP32 dims: 4 zero_data: true } } }
+
+    Instead:
+        # model/config.pbtxt
+        backend: "python"
+        input { name: "IN" data_type: TYPE_FP32 dims: 4 }
+        output { name: "OUT" data_type: TYPE_FP32 dims: 4 }
+        model_warmup {
+          name: "zeros" batch_size: 1
+          inputs { key: "IN" value { data_type: TYPE_FP32 dims: 4 zero_data: true } }
+        }
+    """
+    for model, config in configured(context):
+        for index, warmup in enumerate(config.model_warmup):
+            if warmup.batch_size == 0 and not model.is_ensemble:
+                yield Problem(
+                    model.config_path,
+                    f"the warm-up {warmup.name!r} has the batch size 0, and the server would leave it out: Skipping "
+                    f"batch 0 warmup sample '{warmup.name}'",
+                    "write batch_size: 1, also for a model without batching",
+                    f"model_warmup[{index}].batch_size",
+                )
+
+
+@rule(
+    "CT225",
+    Severity.ERROR,
+    "a warm-up is larger than max_batch_size",
+    source=backend("python_backend", "src/python_be.cc", 114, 126),
+)
+def too_large_batch(context: CheckContext) -> Iterator[Problem]:
+    """The backends refuse a batch above `max_batch_size`, and one of several requests where there is no batching.
+
+    A warm-up that fails keeps the model from being loaded.
+
+    Example:
+        # model/config.pbtxt
+        backend: "python"
+        max_batch_size: 8
+        input { name: "IN" data_type: TYPE_FP32 dims: 4 }
+        output { name: "OUT" data_type: TYPE_FP32 dims: 4 }
+        model_warmup {
+          name: "zeros" batch_size: 16
+          inputs { key: "IN" value { data_type: TYPE_FP32 dims: 4 zero_data: true } }
+        }
+
+    Instead:
+        # model/config.pbtxt
+        backend: "python"
+        max_batch_size: 8
+        input { name: "IN" data_type: TYPE_FP32 dims: 4 }
+        output { name: "OUT" data_type: TYPE_FP32 dims: 4 }
+        model_warmup {
+          name: "zeros" batch_size: 8
+          inputs { key: "IN" value { data_type: TYPE_FP32 dims: 4 zero_data: true } }
+        }
+    """
+    for sample in _samples(context):
+        size, most = sample.warmup.batch_size, sample.config.max_batch_size
+        if size in range(max(most, 1) + 1) or known_backend(context, sample.model, sample.config) not in _COUNT_BATCHES:
+            continue
+        if most == 0 and completes_batch_size(context, sample.model, sample.config):
+            continue
+        yield Problem(
+            sample.model.config_path,
+            f"{sample.text} has the batch size {size} and max_batch_size is {most}, and the server would not load "
+            f"{sample.model.name!r}: failed to run warmup sample '{sample.warmup.name}': batch size {size}",
+            f"write at most batch_size: {max(most, 1)}",
+            f"{sample.field}.batch_size",
+        )
+
+
+def _fault(sample: _Sample, tensor: ModelInput, given: ModelWarmup.Input) -> tuple[str, str, str] | None:
+    """What the server says of an input of a warm-up, what to do, and the field; None where it fits or is reported."""
+    expected, found = _type(tensor.data_type), _type(given.data_type)
+    if expected != "INVALID" and found != expected:
+        words = (
+            f"inference input '{tensor.name}' data-type is '{_shown(found)}', but model '{sample.model.name}' expects "
+            f"'{_shown(expected)}'"
+        )
+        return words, f"write data_type: TYPE_{expected}", "data_type"
+    if not tensor.dims or -1 in given.dims:  # completed, or reported by CT220
+        return None
+    if len(given.dims) == len(tensor.dims) and all(
+        known in (-1, dim) for known, dim in zip(tensor.dims, given.dims, strict=True)
+    ):
+        return None
+    is_batched = sample.config.max_batch_size > 0
+    known, got = ([-1] * is_batched + list(tensor.dims), [1] * is_batched + list(given.dims))
+    words = (
+        f"unexpected shape for input '{tensor.name}' for model '{sample.model.name}'. Expected "
+        f"[{','.join(map(str, known))}], got [{','.join(map(str, got))}]"
+    )
+    batch = ", without the dimension of the batch" if is_batched else ""
+    return words, f"write dims that agree with the input's {list(tensor.dims)}{batch}", "dims"
+
+
+def _type(data_type: int) -> str:
+    return DataType.Name(data_type).removeprefix("TYPE_")
+
+
+def _shown(data_type: str) -> str:
+    """A data type as the server's protocol calls it."""
+    return {"INVALID": "<invalid>", "STRING": "BYTES"}.get(data_type, data_type)

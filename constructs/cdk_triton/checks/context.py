@@ -1,0 +1,134 @@
+"""What a rule may look at, and what several rules derive from it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import cached_property, wraps
+from typing import TYPE_CHECKING, TypeVar, cast, get_args, overload
+
+from cdk_triton.errors import ConfigurationError
+from cdk_triton.sagemaker import ServingPlatform
+from cdk_triton.triton.environment import ContainerEnvironment
+from cdk_triton.triton.repository import Mode, Model, ModelRepository, RepositoryFile
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+__all__ = ["CheckContext", "per_check"]
+
+Contents = TypeVar("Contents")
+Derived = TypeVar("Derived")
+
+
+@dataclass(frozen=True)
+class CheckContext:
+    """What a rule may look at: a repository and how it will be served. No clock, no network; files by `contents`.
+
+    The one exception has to be asked for: with `preflight` rules start TensorRT's parser, in a process of its own and
+    with a limit of time, so that what they say depends on what is installed and, beyond the limit, on the machine.
+
+    Attributes:
+        repository: the repository.
+        mode: `single` or `multi`.
+        platform: release and instance, or None where nobody said.
+        default_model: the default model that the user chose for a single-model container, or None.
+        additional_models: what a single-model container loads besides.
+        environment: the container's environment, or None where nobody said; the two attributes above come from it.
+        preflight: whether to ask TensorRT's own parser, which takes seconds.
+
+    Raises:
+        ConfigurationError: the mode is neither `single` nor `multi`.
+    """
+
+    repository: ModelRepository
+    mode: Mode = "single"
+    platform: ServingPlatform | None = None
+    default_model: str | None = None
+    additional_models: tuple[str, ...] = ()
+    environment: ContainerEnvironment | None = None
+    preflight: bool = False
+
+    def __post_init__(self) -> None:
+        """Refuse a mode that does not exist."""
+        if self.mode not in get_args(Mode):
+            raise ConfigurationError(f"mode is 'single' or 'multi', got {self.mode!r}; choose one of them")
+
+    @cached_property
+    def entry(self) -> Model | None:
+        """The model that callers will talk to, or None where that is open."""
+        if self.mode == "single" and self.default_model is not None:
+            return self.repository.model(self.default_model)
+        return self.repository.entry_model(self.mode)
+
+    @cached_property
+    def loaded_models(self) -> tuple[Model, ...]:
+        """The models that the server would load, as far as files tell: every one of them where the entry model is open.
+
+        The server runs with explicit model control: it loads the entry model, the steps of an ensemble, and what it
+        is told besides. Rules about one model look at these, because a directory that is not loaded does no harm.
+        """
+        entry = self.entry
+        if entry is None or any(model.is_ensemble and model.config is None for model in self.repository.models):
+            return self._recognisable_models
+        names = dict.fromkeys((entry.name, *self.additional_models))
+        pending = list(names)
+        for name in pending:  # grows while we walk
+            model = self.repository.model(name)
+            new = [step for step in model.graph.model_names if step not in names] if model is not None else []
+            names.update(dict.fromkeys(new))
+            pending += new
+            if model is not None and model.is_ensemble and not all(map(self.repository.model, model.graph.model_names)):
+                return self._recognisable_models  # a misspelt step: any model may be the one that is meant
+        return tuple(model for model in self.repository.models if model.name in names)
+
+    @property
+    def _recognisable_models(self) -> tuple[Model, ...]:
+        models = self.repository.models
+        return tuple(model for model in models if model.is_recognisable) or models  # not `scripts/` and the like
+
+    def contents(self, read: Callable[[Path], Contents], file: RepositoryFile) -> Contents:
+        """What `read` makes of a file: read once, and only if a rule asks.
+
+        The readers stand in `cdk_triton.triton.contents`; a rule itself opens nothing.
+        """
+        key = (read, file.path)
+        if key not in self._contents:
+            self._contents[key] = read(file.source)
+        return cast(Contents, self._contents[key])
+
+    @cached_property
+    def _contents(self) -> dict[object, object]:
+        return {}
+
+    @cached_property
+    def _derived(self) -> dict[object, object]:
+        return {}
+
+    def is_renamed(self, model: Model) -> bool:
+        """Whether the server calls the model by another name than its directory's: a multi-model endpoint's entry."""
+        return self.mode == "multi" and model is self.entry
+
+
+@overload
+def per_check(derive: Callable[[CheckContext], Iterator[Derived]]) -> Callable[[CheckContext], tuple[Derived, ...]]: ...
+
+
+@overload
+def per_check(derive: Callable[[CheckContext], Derived]) -> Callable[[CheckContext], Derived]: ...
+
+
+def per_check(derive: Callable[[CheckContext], object]) -> Callable[[CheckContext], object]:
+    """Make a function compute what it says of a check for the first rule that asks, and keep it for the others.
+
+    What an iterator yields is kept as a tuple.
+    """
+
+    @wraps(derive)
+    def kept(context: CheckContext) -> object:
+        if derive not in context._derived:
+            found = derive(context)
+            context._derived[derive] = tuple(found) if isinstance(found, Iterator) else found
+        return context._derived[derive]
+
+    return kept

@@ -1,0 +1,190 @@
+"""Which file each backend loads: what the rules about files have in common."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import PurePosixPath
+from posixpath import normpath
+
+from cdk_triton.checks.context import CheckContext, per_check
+from cdk_triton.checks.derived.configured import completed_pair
+from cdk_triton.sagemaker import ServingPlatform
+from cdk_triton.triton.repository import Model, ModelRepository, RepositoryFile
+from cdk_triton.triton.schema import ModelConfig
+
+__all__ = ["BackendFile", "Files", "backend_files", "below", "model_files", "repository_files"]
+
+# Backend → the file that it loads where the configuration names none.
+_DEFAULT = {
+    "onnxruntime": "model.onnx",
+    "tensorrt": "model.plan",
+    "pytorch": "model.pt",
+    "openvino": "model.xml",
+    "python": "model.py",
+    "dali": "model.dali",
+}
+_FIL = {
+    "": "xgboost.model",
+    "xgboost": "xgboost.model",
+    "xgboost_json": "xgboost.json",
+    "xgboost_ubj": "xgboost.ubj",
+    "lightgbm": "model.txt",
+    "treelite_checkpoint": "checkpoint.tl",
+}
+
+
+class Files:
+    """The files of a model or of the whole repository, those that recipes will make included."""
+
+    def __init__(self, owner: Model | ModelRepository) -> None:
+        models = (owner,) if isinstance(owner, Model) else owner.models
+        self._files = {file.path: file for file in owner.files}
+        self._paths = {*self._files, *(path for model in models for path in model.produced)}
+
+    @cached_property
+    def _directories(self) -> dict[PurePosixPath, set[str]]:
+        """Directory → the names of what is in it."""
+        names: dict[PurePosixPath, set[str]] = {}
+        for path in self._paths:
+            for entry, directory in zip((path, *path.parents), path.parents, strict=False):
+                known = names.setdefault(directory, set())
+                if entry.name in known:
+                    break  # and so are the directories above
+                known.add(entry.name)
+        return names
+
+    def file(self, path: PurePosixPath) -> RepositoryFile | None:
+        """The file, if it is there already."""
+        return self._files.get(path)
+
+    def has(self, path: PurePosixPath) -> bool:
+        """Whether it is a file, now or after the build."""
+        return path in self._paths
+
+    def has_directory(self, path: PurePosixPath) -> bool:
+        """Whether it is a directory with something in it."""
+        return path in self._directories
+
+    def names_in(self, directory: PurePosixPath) -> list[str]:
+        """The names of the files and directories in a directory, sorted."""
+        return sorted(self._directories.get(directory, ()))
+
+
+@dataclass(frozen=True)
+class BackendFile:
+    """The file that a backend loads for one version of a model.
+
+    Attributes:
+        model: the model.
+        config: its configuration, empty where there is none.
+        backend: the backend that loads it.
+        version: the version's directory.
+        path: the file, or the directory of TensorFlow's saved models.
+        alternatives: files that the backend takes where that one is missing.
+        files: all files of the model.
+        field: the field that names it, or "" where it is the backend's default.
+    """
+
+    model: Model
+    config: ModelConfig
+    backend: str
+    version: PurePosixPath
+    path: PurePosixPath
+    alternatives: tuple[PurePosixPath, ...]
+    files: Files
+    field: str
+
+    @cached_property
+    def is_there(self) -> bool:
+        """Whether the backend finds it."""
+        if self.backend == "tensorflow" and self.path.name != "model.graphdef" and self.files.has_directory(self.path):
+            return True
+        return any(self.files.has(path) for path in (self.path, *self.alternatives))
+
+    @cached_property
+    def file(self) -> RepositoryFile | None:
+        """The file that the backend would read, if it is there already."""
+        found = (self.files.file(path) for path in (self.path, *self.alternatives))
+        return next((file for file in found if file is not None), None)
+
+
+@per_check
+def repository_files(context: CheckContext) -> Files:
+    """All files, for what may be outside a model's directory."""
+    return Files(context.repository)
+
+
+@per_check
+def model_files(context: CheckContext) -> Mapping[str, Files]:
+    """The files of each model that is loaded, by the model's name."""
+    return {model.name: Files(model) for model in context.loaded_models}
+
+
+@per_check
+def backend_files(context: CheckContext) -> Iterator[BackendFile]:
+    """The file for every version that the server would load.
+
+    Left out is what other rules report (a configuration that cannot be read, a version whose directory is called
+    otherwise), and a backend that needs no file or is not known.
+    """
+    for model in context.loaded_models:
+        config = ModelConfig() if model.config is None else model.config
+        platform, backend = completed_pair(model, config, context.platform)
+        if model.is_ensemble or not backend or model.config_error is not None:
+            continue
+        files = model_files(context)[model.name]
+        if files.has(model.directory / f"libtriton_{backend}.so"):
+            continue  # the model brings its own backend of that name
+        for version in model.served_versions:
+            directory = model.directory / str(version)
+            if version not in model.versions or files.has(directory / f"libtriton_{backend}.so"):
+                continue
+            named = _named(context.platform, config, backend, is_aoti=platform == "torch_aoti")
+            path = directory if named is None else below(directory, named[0])
+            if named is not None and path.is_relative_to(model.directory):  # elsewhere is another model's business
+                if backend == "onnxruntime" and not files.has(path) and files.has_directory(path):
+                    path = path / "model.onnx"
+                others = _alternatives(config, backend, directory)
+                yield BackendFile(model, config, backend, directory, path, others, files, named[1])
+
+
+def _named(
+    platform: ServingPlatform | None, config: ModelConfig, backend: str, *, is_aoti: bool
+) -> tuple[str, str] | None:
+    """The name of the file and the field that says so; None where that is open or no file is needed."""
+    default = config.default_model_filename
+    if config.cc_model_filenames and backend != "python":
+        capability = None if platform is None else platform.instance.compute_capability
+        if capability is None:
+            return None
+        if capability in config.cc_model_filenames:
+            return config.cc_model_filenames[capability], f'cc_model_filenames["{capability}"]'
+    if default:
+        return default, "default_model_filename"
+    if backend == "tensorflow":
+        return ("model.graphdef" if config.platform == "tensorflow_graphdef" else "model.savedmodel"), ""
+    if backend == "fil":
+        name = _FIL.get(config.parameters["model_type"].string_value if "model_type" in config.parameters else "")
+        return None if name is None else (name, "")
+    if backend == "pytorch" and is_aoti:
+        return "model.pt2", ""
+    if backend == "pytorch" and config.runtime == "model.py":
+        return "model.py", ""
+    return (_DEFAULT[backend], "") if backend in _DEFAULT else None
+
+
+def _alternatives(config: ModelConfig, backend: str, directory: PurePosixPath) -> tuple[PurePosixPath, ...]:
+    if backend == "dali":
+        return (directory / "dali.py",)
+    if backend == "pytorch" and config.runtime == "model.py":
+        return (directory / "model.py", directory / "model.pt")
+    if backend == "tensorflow" and not config.platform and not config.default_model_filename:
+        return (directory / "model.graphdef",)
+    return ()
+
+
+def below(directory: PurePosixPath, name: str) -> PurePosixPath:
+    """A name in a version's directory, as the server puts the two together: an absolute one is below it as well."""
+    return PurePosixPath(normpath(f"{directory}/{name}"))

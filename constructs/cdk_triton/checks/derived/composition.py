@@ -1,0 +1,216 @@
+"""What the models of an ensemble take and give, as far as their configurations tell."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from cdk_triton.checks.context import CheckContext, per_check
+from cdk_triton.checks.derived.completion import completes_batch_size, known_backend
+from cdk_triton.checks.derived.configured import has_argument
+from cdk_triton.checks.derived.cycles import ensemble_cycles
+from cdk_triton.checks.derived.onnx_completion import completed
+from cdk_triton.checks.derived.swapped_maps import exchanged_steps
+from cdk_triton.triton.ensemble import EnsembleStep
+from cdk_triton.triton.repository import CONFIG_NAME, Model
+from cdk_triton.triton.schema import DataType, ModelConfig, ModelInput, ModelOutput
+
+__all__ = ["End", "RunStep", "fits", "flow_ends", "passed_on", "run_steps"]
+
+
+class RunStep(NamedTuple):
+    """A step whose model has a configuration that can be read, or is known to have none.
+
+    Attributes:
+        ensemble: the ensemble.
+        ensemble_config: its configuration.
+        step: the step.
+        model: the model that it runs.
+        config: that model's configuration, with what is known of what its backend completes.
+    """
+
+    ensemble: Model
+    ensemble_config: ModelConfig
+    step: EnsembleStep
+    model: Model
+    config: ModelConfig
+
+
+@dataclass(frozen=True)
+class End:
+    """A place that says what an ensemble tensor is.
+
+    Attributes:
+        model: the model whose configuration says it: the ensemble itself, or a step's.
+        what: the place in words.
+        tensor: the name of the input or output there.
+        field: the place as a field of the ensemble's configuration.
+        data_type: as the file spells it, or "" where it says none.
+        dims: the shape without batch dimension, or None where it says none, or a wrong one.
+        batches: whether a batch dimension comes before the dims; both where the backend decides.
+        writes: whether the tensor comes from there: from the request, or from a step.
+        reads: whether it goes into a step there.
+        is_optional: whether it is an input that may be left out.
+    """
+
+    model: Model
+    what: str
+    tensor: str
+    field: str
+    data_type: str
+    dims: tuple[int, ...] | None
+    batches: tuple[bool, ...]
+    writes: bool
+    reads: bool
+    is_optional: bool
+
+    @property
+    def shapes(self) -> tuple[tuple[int, ...], ...]:
+        """The shape with its batch dimension; two where the backend decides whether there is one."""
+        return tuple((-1, *(self.dims or ())) if batch else (self.dims or ()) for batch in self.batches)
+
+    def agrees_in_shape(self, other: End) -> bool:
+        """Whether the server takes both for one shape: without batch dimension, or with it."""
+        if self.dims is None or other.dims is None or fits(self.dims, other.dims):
+            return True
+        return any(fits(one, another) for one in self.shapes for another in other.shapes)
+
+
+def fits(one: tuple[int, ...], other: tuple[int, ...]) -> bool:
+    """Whether two shapes can be the same; -1 is any size."""
+    return len(one) == len(other) and all(a == b or -1 in (a, b) for a, b in zip(one, other, strict=True))
+
+
+@per_check
+def run_steps(context: CheckContext) -> Iterator[RunStep]:
+    """The steps of all ensembles; a model that is missing or unreadable is reported by other rules.
+
+    Steps whose maps have key and value exchanged are left out (CT343), and those of a circle (CT302).
+    """
+    circle_of = {name: circle for circle in ensemble_cycles(context) for name in circle}
+    for ensemble in context.loaded_models:
+        if ensemble.config is None or not ensemble.is_ensemble:
+            continue
+        exchanged = exchanged_steps(context).get(ensemble.name, frozenset())
+        for step in ensemble.graph.steps:
+            if step.model_name in circle_of.get(ensemble.name, ()):
+                continue
+            model = context.repository.model(step.model_name)
+            config = _configuration(context, model) if model is not None else None
+            if model is not None and config is not None and step.index not in exchanged:
+                yield RunStep(ensemble, ensemble.config, step, model, config)
+
+
+def _configuration(context: CheckContext, model: Model) -> ModelConfig | None:
+    """The configuration as the backend completes it; None where there is none that can be known.
+
+    A Python model without one has the tensors that its `auto_complete_config` says, or none.
+    """
+    is_elsewhere = model.config_path in model.produced or has_argument(context, "--model-config-name")
+    if model.config_text is not None or CONFIG_NAME in model.subdirectories or is_elsewhere:
+        return completed(context, model)
+    nothing = ModelConfig()
+    return nothing if known_backend(context, model, nothing) == "python" else completed(context, model)
+
+
+@per_check
+def flow_ends(context: CheckContext) -> Iterator[tuple[Model, ModelConfig, dict[str, list[End]]]]:
+    """The ends of each ensemble tensor, in the order in which the server looks at them; the first is its measure.
+
+    Tensors that are written twice are left out: which of the two is meant is open (CT315).
+    """
+    by_ensemble: dict[str, list[RunStep]] = {}
+    for run in run_steps(context):
+        by_ensemble.setdefault(run.ensemble.name, []).append(run)
+    for runs in by_ensemble.values():
+        ensemble, config = runs[0].ensemble, runs[0].ensemble_config
+        ends: dict[str, list[End]] = {}
+        for end in _own_ends(ensemble, config):
+            ends.setdefault(end.tensor, []).append(end)
+        for run in runs:
+            for name, end in _step_ends(context, run):
+                ends.setdefault(name, []).append(end)
+        writes = Counter(name for step in ensemble.graph.steps for name in step.output_map.values())
+        yield ensemble, config, {name: found for name, found in ends.items() if writes[name] < 2}
+
+
+def passed_on(tensors: Mapping[str, list[End]]) -> Iterator[tuple[End, End]]:
+    """Each place that writes a tensor with each input of a step that reads it."""
+    for ends in tensors.values():
+        source = next((end for end in ends if end.writes), None)
+        for end in ends if source is not None else ():
+            if source is not None and end.reads:
+                yield source, end
+
+
+def _own_ends(ensemble: Model, config: ModelConfig) -> Iterator[End]:
+    """An ensemble gives its steps what `reshape` says; its `dims` are for callers."""
+    batches = (False, True) if config.max_batch_size < 0 else (config.max_batch_size > 0,)  # the former: CT230
+    for index, given in enumerate(config.input):
+        shape = _inner_shape(given, config)
+        yield _end(
+            ensemble, "as input of the ensemble", given, f"input[{index}]", shape, batches, writes=True, reads=False
+        )
+    inputs = {tensor.name for tensor in config.input}
+    for index, result in enumerate(config.output):
+        if result.name not in inputs:  # otherwise the server does not look at it
+            shape = _inner_shape(result, config)
+            yield _end(
+                ensemble,
+                "as output of the ensemble",
+                result,
+                f"output[{index}]",
+                shape,
+                batches,
+                writes=False,
+                reads=False,
+            )
+
+
+def _inner_shape(tensor: ModelInput | ModelOutput, config: ModelConfig) -> tuple[int, ...] | None:
+    if tensor.HasField("reshape"):
+        shape = tuple(tensor.reshape.shape)
+        return shape if shape or config.max_batch_size > 0 else None
+    return tuple(tensor.dims) or None
+
+
+def _step_ends(context: CheckContext, run: RunStep) -> Iterator[tuple[str, End]]:
+    """What a step's model says of the tensors that the step maps, its inputs first."""
+    step, model, config = run.step, run.model, run.config
+    where = f"ensemble_scheduling.step[{step.index}]"
+    batches = (False, True) if config.max_batch_size < 0 else (config.max_batch_size > 0,)
+    if config.max_batch_size == 0 and completes_batch_size(context, model, config):
+        batches = (False, True)
+    for given in config.input:
+        name = given.name
+        if name in step.input_map:
+            what, field = f"as input {name!r} of {model.name!r}", f'{where}.input_map["{name}"]'
+            shape = tuple(given.dims) or None
+            yield step.input_map[name], _end(model, what, given, field, shape, batches, writes=False, reads=True)
+    outputs = {tensor.name: tensor for tensor in reversed(config.output)}
+    for name, written in step.output_map.items():
+        if name in outputs:
+            what, field = f"as output {name!r} of {model.name!r}", f'{where}.output_map["{name}"]'
+            shape = tuple(outputs[name].dims) or None
+            yield written, _end(model, what, outputs[name], field, shape, batches, writes=True, reads=False)
+
+
+def _end(
+    model: Model,
+    what: str,
+    tensor: ModelInput | ModelOutput,
+    field: str,
+    shape: tuple[int, ...] | None,
+    batches: tuple[bool, ...],
+    *,
+    writes: bool,
+    reads: bool,
+) -> End:
+    if shape is not None and any(dim < 1 and dim != -1 for dim in shape):
+        shape = None  # reported by CT204
+    known = tensor.data_type != 0 and tensor.data_type in DataType.values()  # 0 is TYPE_INVALID
+    data_type = DataType.Name(tensor.data_type) if known else ""  # otherwise reported by CT202
+    optional = isinstance(tensor, ModelInput) and tensor.optional
+    return End(model, what, tensor.name, field, data_type, shape, batches, writes, reads, optional)

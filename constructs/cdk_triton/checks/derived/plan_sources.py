@@ -1,0 +1,115 @@
+"""What the plan of a TensorRT model is built from: what can be said of a plan beforehand.
+
+A plan itself tells nothing to anybody but its TensorRT on its GPU. Two things can be looked at before one is built:
+
+* a recipe that builds the plan names the network and the profiles (`PlanRecipe`); a network that another recipe makes
+  or that comes from S3 is not there yet, and nothing is said of it;
+* without a recipe, a version directory may hold `model.onnx` beside (or instead of) `model.plan`. Triton ignores that
+  file. It is probably there for whoever builds the plan, and may be of another export: what it tells is a warning. Its
+  profile is not written anywhere; the configuration says what the plan has to take: batches from 1 to
+  `max_batch_size`, and the dimensions. Where a dimension is -1 nothing is known.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import PurePosixPath
+
+from cdk_triton.checks.context import CheckContext, per_check
+from cdk_triton.checks.derived.backend_files import repository_files
+from cdk_triton.triton.contents.onnx_file import OnnxFile, OnnxTensor, onnx_file
+from cdk_triton.triton.plans import PlanRecipe, Profile, ProfileShapes, configured_profile, open_shape
+from cdk_triton.triton.repository import Model, RepositoryFile
+from cdk_triton.triton.schema import ModelConfig
+
+__all__ = ["PlanSource", "plan_sources", "profile_fault"]
+
+_NETWORK_NAME = "model.onnx"
+
+
+@dataclass(frozen=True)
+class PlanSource:
+    """What a plan is or will be built from.
+
+    Attributes:
+        model: the TensorRT model.
+        config: its configuration.
+        network: the ONNX file.
+        onnx: what the file says of itself, or None where it cannot be read.
+        profiles: the optimisation profiles; empty where nothing says them.
+        has_recipe: whether a recipe builds the plan; otherwise the profiles are what the configuration asks for.
+    """
+
+    model: Model
+    config: ModelConfig
+    network: RepositoryFile
+    onnx: OnnxFile | None
+    profiles: tuple[Profile, ...]
+    has_recipe: bool
+
+
+@per_check
+def plan_sources(context: CheckContext) -> Iterator[PlanSource]:
+    """The sources of all plans that the server would load, as far as recipes and files tell."""
+    files = repository_files(context)
+    builds = [recipe for recipe in context.repository.recipes if isinstance(recipe, PlanRecipe)]
+    by_directory = {PurePosixPath(path).parent: recipe for recipe in builds for path in recipe.produces}
+    for model in context.loaded_models:
+        if model.config is None or model.backend_name != "tensorrt":
+            continue
+        for version in model.served_versions:
+            directory = model.directory / str(version)
+            recipe = by_directory.get(directory)
+            network = files.file(directory / _NETWORK_NAME if recipe is None else PurePosixPath(recipe.network))
+            if network is None:
+                continue
+            read = context.contents(onnx_file, network)
+            onnx = read if isinstance(read, OnnxFile) else None
+            profiles = _configured(model.config) if recipe is None else tuple(recipe.shape_profiles(model.config))
+            yield PlanSource(model, model.config, network, onnx, profiles, recipe is not None)
+
+
+def _configured(config: ModelConfig) -> tuple[Profile, ...]:
+    """The shapes that a plan has to take for a configuration; none where the configuration leaves one open."""
+    return () if open_shape(config) else (configured_profile(config),)
+
+
+def profile_fault(profile: Profile, onnx: OnnxFile) -> str:
+    """Why no TensorRT builds a network for a profile, as far as its inputs tell; "" where nothing is known against it.
+
+    An input may be equally long as another one, or be the shape of something: that only TensorRT knows.
+    """
+    inputs = {tensor.name: tensor for tensor in onnx.inputs}
+    for name, shapes in profile.items():
+        if name not in inputs:
+            return f"the network has no input {name!r}, it has {' and '.join(inputs) or 'none'}"
+        fault = _shapes_fault(shapes, inputs[name])
+        if fault:
+            return f"{name}: {fault}"
+    for name, tensor in inputs.items():
+        if name not in profile and not all(_is_fixed(size) for size in tensor.shape or ()):
+            return f"the input {name!r} has dimensions of any size, and the profile says nothing of it"
+    return ""
+
+
+def _shapes_fault(shapes: ProfileShapes, tensor: OnnxTensor) -> str:
+    lengths = {len(shapes.minimum), len(shapes.optimum), len(shapes.maximum)}
+    if len(lengths) > 1:
+        return "its minimum, optimum and maximum have unlike numbers of dimensions"
+    ranges = zip(shapes.minimum, shapes.optimum, shapes.maximum, strict=True)
+    if any(not low <= best <= high for low, best, high in ranges):
+        return "the profile does not satisfy minimum <= optimum <= maximum"
+    if tensor.shape is None:
+        return ""
+    if lengths != {len(tensor.shape)}:
+        return f"the network has {len(tensor.shape)} dimensions and the profile {len(shapes.maximum)}"
+    for size, low, high in zip(tensor.shape, shapes.minimum, shapes.maximum, strict=True):
+        if _is_fixed(size) and not low == size == high:
+            return f"the network takes {size} only, and the profile asks for {low} to {high}"
+    return ""
+
+
+def _is_fixed(size: int | str | None) -> bool:
+    """Whether a dimension is a number; some exporters write 0 or -1 for any size."""
+    return isinstance(size, int) and size > 0

@@ -1,0 +1,72 @@
+"""The inputs and outputs of all loaded models, alike."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from google.protobuf.message import Message
+
+from cdk_triton.checks.context import CheckContext, per_check
+from cdk_triton.checks.derived.completion import Side
+from cdk_triton.checks.derived.configured import configured
+from cdk_triton.triton.repository import Model
+from cdk_triton.triton.schema import ModelConfig, ModelInput, ModelOutput
+
+__all__ = ["Tensor", "enum_name", "named_tensors", "tensors"]
+
+
+@dataclass(frozen=True)
+class Tensor:
+    """An input or output as a configuration writes it.
+
+    Attributes:
+        model: the model.
+        config: its configuration.
+        side: `input` or `output`.
+        index: its position in the file, from 0.
+        name: its name, or "".
+        data_type: its type, a value of `DataType`.
+        dims: its dimensions; () where there are none.
+        reshape: the dimensions that the model sees, or None where nothing is said about that.
+        message: the message itself.
+    """
+
+    model: Model
+    config: ModelConfig
+    side: Side
+    index: int
+    name: str
+    data_type: int
+    dims: tuple[int, ...]
+    reshape: tuple[int, ...] | None
+    message: ModelInput | ModelOutput
+
+    def field(self, name: str) -> str:
+        """The path of one of its fields, as findings write it."""
+        return f"{self.side}[{self.index}].{name}"
+
+
+@per_check
+def tensors(context: CheckContext) -> Iterator[Tensor]:
+    """The inputs and outputs of every loaded model, ensembles included."""
+    for model, config in configured(context):
+        sides: tuple[Side, ...] = ("input", "output")
+        for side in sides:
+            listed: Sequence[ModelInput | ModelOutput] = config.input if side == "input" else config.output
+            for index, tensor in enumerate(listed):
+                reshape = tuple(tensor.reshape.shape) if tensor.HasField("reshape") else None
+                yield Tensor(
+                    model, config, side, index, tensor.name, tensor.data_type, tuple(tensor.dims), reshape, tensor
+                )
+
+
+def named_tensors(context: CheckContext) -> Iterator[Tensor]:
+    """Those that have a name; the others are reported by CT201 alone."""
+    return (tensor for tensor in tensors(context) if tensor.name)
+
+
+def enum_name(message: Message, field: str) -> str:
+    """The value of an enum field as the file spells it."""
+    kind = message.DESCRIPTOR.fields_by_name[field].enum_type
+    return "" if kind is None else kind.values_by_number[getattr(message, field)].name

@@ -1,0 +1,203 @@
+"""Where the data flow of an ensemble is interrupted, and which two loose ends probably belong together.
+
+One misspelt name leaves two loose ends: a tensor that nothing reads, and one that nothing writes. Each pair is one
+fault and is reported once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Container, Iterator
+from dataclasses import dataclass, field
+from typing import Literal, NamedTuple
+
+from cdk_triton.checks.context import CheckContext, per_check
+from cdk_triton.checks.derived.cycles import cycles
+from cdk_triton.checks.derived.swapped_maps import exchanged_steps
+from cdk_triton.checks.spelling import Suggestions
+from cdk_triton.triton.ensemble import EnsembleGraph, EnsembleStep, EnsembleTensor
+from cdk_triton.triton.repository import Model
+from cdk_triton.triton.schema import ModelConfig
+
+__all__ = ["LooseEnds", "Source", "flows", "key_of", "unready_outputs"]
+
+
+class Source(NamedTuple):
+    """A place that writes a tensor which nothing takes from there.
+
+    Attributes:
+        kind: an ensemble's `input` that no step reads, a step's output that is `unread`, or one that is written `again`
+            although another output has written it.
+        tensor: its name.
+        step: the step that writes it, or -1.
+        output: the output of the step's model, or "".
+    """
+
+    kind: Literal["input", "unread", "again"]
+    tensor: str
+    step: int = -1
+    output: str = ""
+
+
+@dataclass(frozen=True)
+class LooseEnds:
+    """What is not connected in an ensemble.
+
+    Attributes:
+        sources: what is written in vain.
+        unwritten: the tensors that somebody reads, a step or the response, and nobody writes.
+        partner: each of `unwritten` that is probably misspelt → the source that is probably meant.
+        circles: the steps of each circle, by index.
+        unready_outputs: the ensemble's outputs that some step would write, and that are never written.
+    """
+
+    sources: tuple[Source, ...] = ()
+    unwritten: tuple[EnsembleTensor, ...] = ()
+    partner: dict[str, Source] = field(default_factory=dict)
+    cycles: tuple[tuple[int, ...], ...] = ()
+    unready_outputs: tuple[str, ...] = ()
+
+    def of(self, kind: Literal["input", "unread", "again"]) -> Iterator[tuple[Source, EnsembleTensor | None]]:
+        """The sources of one kind, each with the tensor that it is probably meant for."""
+        tensors = {tensor.name: tensor for tensor in self.unwritten}
+        wanted = {source: tensors[name] for name, source in self.partner.items()}
+        for source in self.sources:
+            if source.kind == kind:
+                yield source, wanted.get(source)
+
+
+@per_check
+def flows(context: CheckContext) -> Iterator[tuple[Model, ModelConfig, LooseEnds]]:
+    """The loose ends of every ensemble with steps.
+
+    Where a step does not say what it reads or writes (CT314), its ends are open: only what is written twice counts.
+    An ensemble in whose maps key and value are exchanged is left out.
+    """
+    suggestions = Suggestions()
+    for model in context.loaded_models:
+        steps = model.graph.steps
+        if model.config is None or not model.is_ensemble or not steps:
+            continue
+        if model.name in exchanged_steps(context):
+            continue  # reported by CT343
+        if all(step.input_map and step.output_map for step in steps):
+            yield model, model.config, _loose_ends(model.graph, suggestions)
+        else:
+            again = tuple(source for source in _sources(model.graph) if source.kind == "again")
+            yield model, model.config, LooseEnds(again)
+
+
+def key_of(step: EnsembleStep, tensor: str) -> str:
+    """The input of the step's model that reads a tensor, as its field in the ensemble's configuration."""
+    key = next(name for name, read in step.input_map.items() if read == tensor)
+    return f'ensemble_scheduling.step[{step.index}].input_map["{key}"]'
+
+
+def _loose_ends(graph: EnsembleGraph, suggestions: Suggestions) -> LooseEnds:
+    sources = tuple(_sources(graph))
+    unwritten = tuple(
+        tensor
+        for tensor in graph.tensors.values()
+        if not tensor.writers and not tensor.is_input and (tensor.readers or tensor.is_output)
+    )
+    ready = _ready(graph)
+    # Who waits for whom is open where a tensor is written twice (CT315).
+    waiting = len(ready.steps) < len(graph.steps) and all(source.kind != "again" for source in sources)
+    return LooseEnds(
+        sources,
+        unwritten,
+        _partners(graph, sources, unwritten, suggestions) if sources and unwritten else {},
+        _circles(graph) if waiting else (),
+        unready_outputs(graph, ready.tensors),
+    )
+
+
+def unready_outputs(graph: EnsembleGraph, ready: Container[str] | None = None) -> tuple[str, ...]:
+    """The ensemble's outputs that some step would write, and that are never written."""
+    known = _ready(graph).tensors if ready is None else ready
+    return tuple(
+        tensor.name
+        for tensor in graph.tensors.values()
+        if tensor.is_output and tensor.writers and tensor.name not in known
+    )
+
+
+def _sources(graph: EnsembleGraph) -> Iterator[Source]:
+    for tensor in graph.tensors.values():
+        if tensor.is_input and not tensor.readers and not (tensor.writers and tensor.is_output):
+            yield Source("input", tensor.name)
+    written: set[str] = set()
+    for step in graph.steps:
+        for output, name in step.output_map.items():
+            tensor = graph.tensors[name]
+            if name in written:
+                yield Source("again", name, step.index, output)
+            elif not tensor.readers and not tensor.is_input and not tensor.is_output:
+                yield Source("unread", name, step.index, output)
+            written.add(name)
+
+
+def _partners(
+    graph: EnsembleGraph, sources: tuple[Source, ...], unwritten: tuple[EnsembleTensor, ...], suggestions: Suggestions
+) -> dict[str, Source]:
+    """Pairs of similar names, and the last two ends where only two are left."""
+    partner: dict[str, Source] = {}
+    left = dict.fromkeys(sources)
+    for tensor in unwritten:
+        if suggestions.are_used_up:
+            break
+        names = {each.tensor: each for each in left if each.kind != "again" and _fits(graph, each, tensor)}
+        close = suggestions.closest(tensor.name, names) if names else None
+        if close is not None:
+            partner[tensor.name] = names[close]
+            del left[names[close]]
+    alone = [tensor for tensor in unwritten if tensor.name not in partner]
+    if len(alone) == 1 and len(left) == 1 and _fits(graph, next(iter(left)), alone[0]):
+        partner[alone[0].name] = next(iter(left))
+    return partner
+
+
+def _fits(graph: EnsembleGraph, source: Source, tensor: EnsembleTensor) -> bool:
+    """Whether they can be meant for each other.
+
+    An input of the ensemble is meant for a step: the response has no use for it, and no step has to write it. What a
+    step writes is not meant for the step itself.
+    """
+    if source.kind == "input":
+        return not tensor.is_output and not graph.tensors[source.tensor].writers
+    return all(reader.index != source.step for reader in tensor.readers)
+
+
+class _Ready(NamedTuple):
+    steps: set[int]
+    tensors: set[str]
+
+
+def _ready(graph: EnsembleGraph) -> _Ready:
+    """What gets its turn when a request comes in: the steps, and the tensors that are then written."""
+    missing = {step.index: set(step.input_map.values()) for step in graph.steps}
+    pending = [tensor.name for tensor in graph.tensors.values() if tensor.is_input]
+    tensors = set(pending)
+    steps: set[int] = set()
+    for name in pending:  # grows while we walk
+        for step in graph.tensors[name].readers:
+            missing[step.index].discard(name)
+            if not missing[step.index]:
+                steps.add(step.index)
+                new = [written for written in step.output_map.values() if written not in tensors]
+                tensors.update(new)
+                pending += new
+    return _Ready(steps, tensors)
+
+
+def _circles(graph: EnsembleGraph) -> tuple[tuple[int, ...], ...]:
+    """The steps that wait for each other; nobody waits for what the request brings."""
+    followers = {
+        step.index: [
+            reader.index
+            for name in step.output_map.values()
+            if not graph.tensors[name].is_input
+            for reader in graph.tensors[name].readers
+        ]
+        for step in graph.steps
+    }
+    return tuple(cycles(followers))

@@ -1,0 +1,126 @@
+"""The documentation of a rule: its docstring, in parts that the command, the guide and the tests use alike."""
+
+# A rule's docstring has a first line (what it looks for), paragraphs in Markdown (why it matters), and sections:
+#
+#     Example:
+#         $ cdk-triton validate . --mode multi
+#         # model/config.pbtxt
+#         backend: "python"
+#
+#     Instead:
+#         # model/config.pbtxt
+#         ...
+#
+#     Limits:
+#         What the rule does not see.
+#
+# An example is a small repository: a comment that is nothing but a path begins a file. The `$` line is left out where
+# it would say nothing but `$ cdk-triton validate .`. `Instead` names only the files that differ from the example, and
+# `# model/config.pbtxt is removed` says that one is no longer there. What the rule is not about is left out of both: a
+# version directory, a model's file. `Limits` is left out where there are none. The tests build both: the example has
+# findings of this rule and of no other, its fixed twin has none at all.
+
+from __future__ import annotations
+
+import inspect
+import re
+import shlex
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+__all__ = ["Documentation", "Example"]
+
+_SECTION = re.compile(r"^(Example|Instead|Limits):\n((?:    .*\n|\n)+)", re.MULTILINE)
+_FILE = re.compile(r"# ([\w.*\[\]-]+/[\w./-]+|[\w-]+\.\w+)(?P<removed> is removed)?")
+_COMMAND = "$ cdk-triton validate . "
+
+
+@dataclass(frozen=True)
+class Example:
+    """A small repository.
+
+    Attributes:
+        arguments: what follows `cdk-triton validate .` on the command line.
+        files: path in the repository → content, as text.
+        removed: the paths of files of the example that its fixed twin does not have.
+    """
+
+    arguments: tuple[str, ...] = ()
+    files: Mapping[str, str] = field(default_factory=dict)
+    removed: tuple[str, ...] = ()
+
+    @classmethod
+    def from_text(cls, text: str) -> Example:
+        """Read a section of a docstring."""
+        arguments: tuple[str, ...] = ()
+        files: dict[str, list[str]] = {}
+        removed: list[str] = []
+        name = ""
+        for line in text.splitlines():
+            if line.startswith(_COMMAND):
+                arguments = tuple(shlex.split(line.removeprefix(_COMMAND)))
+            elif match := _FILE.fullmatch(line):
+                name = match[1]
+                if match["removed"]:
+                    removed.append(name)
+                else:
+                    files[name] = []
+            elif name in files:
+                files[name].append(line)
+        return cls(arguments, {path: _text(lines) for path, lines in files.items()}, tuple(removed))
+
+
+@dataclass(frozen=True)
+class Documentation:
+    """What there is to say about a rule; its code, severity and title stand in the rule.
+
+    Attributes:
+        summary: what it looks for, in one line.
+        explanation: why it matters, in Markdown; "" where the summary says it all.
+        example: the section as it stands in the docstring.
+        instead: the same of the fixed example.
+        limits: what the rule does not see; "" where there is nothing to say.
+    """
+
+    summary: str
+    explanation: str
+    example: str
+    instead: str
+    limits: str
+
+    @classmethod
+    def from_docstring(cls, docstring: str) -> Documentation:
+        """Take a docstring apart."""
+        text = inspect.cleandoc(docstring) + "\n"
+        sections = {name: inspect.cleandoc(body) for name, body in _SECTION.findall(text)}
+        summary, _, explanation = _SECTION.sub("", text).partition("\n")
+        return cls(
+            summary,
+            explanation.strip(),
+            sections.get("Example", ""),
+            sections.get("Instead", ""),
+            sections.get("Limits", ""),
+        )
+
+    def markdown(self) -> str:
+        """All of it as Markdown, without a heading."""
+        parts = [self.summary, self.explanation]
+        for heading, text in (("Example", self.example), ("Instead", self.instead)):
+            parts.append(f"{heading}:\n\n```\n{text}\n```" if text else "")
+        parts.append(f"Limits: {self.limits}" if self.limits else "")
+        return "\n\n".join(part for part in parts if part)
+
+    def repository(self) -> Example:
+        """The repository of the example."""
+        return Example.from_text(self.example)
+
+    def fixed_repository(self) -> Example:
+        """The repository of the example with the files of `Instead`."""
+        wrong, right = self.repository(), Example.from_text(self.instead)
+        kept = {path: text for path, text in wrong.files.items() if path not in right.removed}
+        return Example(right.arguments or wrong.arguments, {**kept, **right.files})
+
+
+def _text(lines: list[str]) -> str:
+    """Lines as a file: blank ones around it are the docstring's."""
+    return "\n".join(lines).strip("\n") + "\n" * any(lines)

@@ -1,0 +1,442 @@
+"""CT5xx: which model of an archive a multi-model endpoint serves.
+
+The loader does not parse configurations. It lists the directories at the top of the archive, remembers each one that
+holds a `config.pbtxt` with the literal text of an ensemble, and serves the last one it remembers; where it remembers
+none, it serves the last directory that it saw. The order is that of the file system, not of the names.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from cdk_triton._wording import listed
+from cdk_triton.checks.context import CheckContext
+from cdk_triton.checks.registry import Problem, rule
+from cdk_triton.checks.sources import server
+from cdk_triton.triton.findings import Severity
+from cdk_triton.triton.repository import CONFIG_NAME
+
+_LOADER = "src/sagemaker_server.cc"
+_MANY = 5
+
+# A load or an invocation that fails with one of these in its message is taken for one that ran out of memory; of the
+# server's list, those that can be a part of a name.
+_OUT_OF_MEMORY = ("OOM", "OutOfMemory", "MemoryError", "CUDA_OUT_OF_MEMORY", "CNMEM_STATUS_OUT_OF_MEMORY")
+
+
+@rule(
+    "CT501",
+    Severity.ERROR,
+    "an archive for a multi-model endpoint has several ensembles",
+    source=server(_LOADER, 982, 1031),
+    modes=("multi",),
+)
+def several_ensembles(context: CheckContext) -> Iterator[Problem]:
+    """The loader finds more than one ensemble in the archive, a nested one for example.
+
+    It does not know which of them is the outer one: the last one that the file system lists is served, without an
+    error, and that may be another one on the next instance. A single-model endpoint takes nested ensembles.
+
+    Example:
+        $ cdk-triton validate . --mode multi
+        # model/config.pbtxt
+        backend: "python"
+        input { name: "IN" data_type: TYPE_FP32 dims: 1 }
+        output { name: "OUT" data_type: TYPE_FP32 dims: 1 }
+
+        # inner/config.pbtxt
+        platform: "ensemble"
+        input { name: "IN" data_type: TYPE_FP32 dims: 1 }
+        output { name: "OUT" data_type: TYPE_FP32 dims: 1 }
+        ensemble_scheduling {
+          step {
+            model_name: "model" model_version: -1
+            input_map { key: "IN" value: "IN" } output_map { key: "OUT" value: "OUT" }
+          }
+        }
+
+        # outer/config.pbtxt
+        platform: "ensemble"
+        input { name: "IN" data_type: TYPE_FP32 dims: 1 }
+        output { name: "OUT" data_type: TYPE_FP32 dims: 1 }
+        ensemble_scheduling {
+          step {
+            model_name: "inner" model_version: -1
+            input_map { key: "IN" value: "IN" } output_map { key: "OUT" value: "OUT" }
+          }
+        }
+
+    Instead:
+        # inner/config.pbtxt is removed
+        # outer/config.pbtxt
+        platform: "ensemble"
+        input { name: "IN" data_type: TYPE_FP32 dims: 1 }
+        output { name: "OUT" data_type: TYPE_FP32 dims: 1 }
+        ensemble_scheduling {
+          step {
+            model_name: "model" model_version: -1
+            input_map { key: "IN" value: "IN" } output_map { key: "OUT" value: "OUT" }
+          }
+        }
+    """
+    models = context.repository.models
+    found = [model.name for model in models if model.is_literally_ensemble and model.is_ensemble]  # others are CT504's
+    if len(found) > 1:
+        yield Problem(
+            ".",
+            f"the loader takes {len(found)} models for ensembles ({listed(found)}), and the endpoint would "
+            "serve the one that the file system lists last, without an error",
+            "keep one ensemble per archive; put the steps of a nested ensemble into the outer one",
+        )
+
+
+@rule(
+    "CT502",
+    Severity.ERROR,
+    "an archive for a multi-model endpoint has several models and no ensemble",
+    source=server(_LOADER, 982, 1036),
+    modes=("multi",),
+)
+def no_ensemble(context: CheckContext) -> Iterator[Problem]:
+    """The archive has several directories, and none of them is an ensemble.
+
+    The loader serves the last one that the file system lists. A Python model that calls the others (BLS) cannot be told
+    from them, and the models that it calls would not be loaded.
+
+    Example:
+        $ cdk-triton validate . --mode multi
+        # first/config.pbtxt
+        backend: "python"
+
+        # second/config.pbtxt
+        backend: "python"
+
+    Instead:
+        # first/config.pbtxt
+        backend: "python"
+        input { name: "IN" data_type: TYPE_FP32 dims: 1 }
+        output { name: "OUT" data_type: TYPE_FP32 dims: 1 }
+
+        # second/config.pbtxt
+        backend: "python"
+        input { name: "IN" data_type: TYPE_FP32 dims: 1 }
+        output { name: "OUT" data_type: TYPE_FP32 dims: 1 }
+
+        # both/config.pbtxt
+        platform: "ensemble"
+        input { name: "IN" data_type: TYPE_FP32 dims: 1 }
+        output { name: "OUT" data_type: TYPE_FP32 dims: 1 }
+        ensemble_scheduling {
+          step {
+            model_name: "first" model_version: -1
+            input_map { key: "IN" value: "IN" } output_map { key: "OUT" value: "between" }
+          }
+          step {
+            model_name: "second" model_version: -1
+            input_map { key: "IN" value: "between" } output_map { key: "OUT" value: "OUT" }
+          }
+        }
+    """
+    models = context.repository.models
+    if len(models) > 1 and not any(model.is_ensemble or model.is_literally_ensemble for model in models):
+        names = listed([model.name for model in models])
+        yield Problem(
+            ".",
+            f"the archive has several directories ({names}) and no ensemble, and a multi-model endpoint would serve "
+            "the one that the file system lists last, without an error",
+            "connect the models by an ensemble, keep one model per archive, or use a single-model endpoint",
+        )
+
+
+@rule(
+    "CT503",
+    Severity.ERROR,
+    "a multi-model endpoint does not recognise the ensemble",
+    source=server("src/sagemaker_server.h", 88, 88),
+    modes=("multi",),
+)
+def ensemble_not_recognised(context: CheckContext) -> Iterator[Problem]:
+    """The configuration says `ensemble` in another spelling than the loader searches for.
+
+    The text has to be exactly `platform: "ensemble"`, with any white space after the colon: single quotes, a space
+    before the colon, or a comment between the two words are read by the server and not found
+    by the loader. It would serve whichever directory the file system lists last. An archive of one directory is served
+    whatever it holds.
+
+    Example:
+        $ cdk-triton validate . --mode multi
+        # model/config.pbtxt
+        backend: "python"
+        input { name: "IN" data_type: TYPE_FP32 dims: 1 }
+        output { name: "OUT" data_type: TYPE_FP32 dims: 1 }
+
+        # ensemble/config.pbtxt
+        platform: 'ensemble'
+        input { name: "IN" data_type: TYPE_FP32 dims: 1 }
+        output { name: "OUT" data_type: TYPE_FP32 dims: 1 }
+        ensemble_scheduling {
+          step {
+            model_name: "model" model_version: -1
+            input_map { key: "IN" value: "IN" } output_map { key: "OUT" value: "OUT" }
+          }
+        }
+
+    Instead:
+        # ensemble/config.pbtxt
+        platform: "ensemble"
+        input { name: "IN" data_type: TYPE_FP32 dims: 1 }
+        output { name: "OUT" data_type: TYPE_FP32 dims: 1 }
+        ensemble_scheduling {
+          step {
+            model_name: "model" model_version: -1
+            input_map { key: "IN" value: "IN" } output_map { key: "OUT" value: "OUT" }
+          }
+        }
+    """
+    models = context.repository.models
+    if len(models) < 2 or any(model.is_literally_ensemble for model in models):
+        return  # one directory is served whatever it is; a recognised ensemble is served even if others are not
+    for model in models:
+        if model.is_ensemble:
+            yield Problem(
+                model.config_path,
+                f"{model.name!r} is an ensemble, but the loader of a multi-model endpoint searches the file for the "
+                'text platform: "ensemble" and does not find it, so that it would serve whichever directory the file '
+                "system lists last",
+                'write platform: "ensemble", with double quotes and no space before the colon',
+                "platform",
+            )
+
+
+@rule(
+    "CT504",
+    Severity.ERROR,
+    "a multi-model endpoint takes a model for an ensemble that is none",
+    source=server("src/sagemaker_server.h", 88, 88),
+    modes=("multi",),
+)
+def taken_for_ensemble(context: CheckContext) -> Iterator[Problem]:
+    """A model that is no ensemble has the text of one in its configuration.
+
+    The loader does not parse, so a comment is enough, or a longer word that ends in `platform:`.
+
+    Example:
+        $ cdk-triton validate . --mode multi
+        # model/config.pbtxt
+        # This one has no platform: "ensemble" of its own.
+        backend: "python"
+        input { name: "IN" data_type: TYPE_FP32 dims: 1 }
+        output { name: "OUT" data_type: TYPE_FP32 dims: 1 }
+
+        # ensemble/config.pbtxt
+        platform: "ensemble"
+        input { name: "IN" data_type: TYPE_FP32 dims: 1 }
+        output { name: "OUT" data_type: TYPE_FP32 dims: 1 }
+        ensemble_scheduling {
+          step {
+            model_name: "model" model_version: -1
+            input_map { key: "IN" value: "IN" } output_map { key: "OUT" value: "OUT" }
+          }
+        }
+
+    Instead:
+        # model/config.pbtxt
+        # This one is no ensemble.
+        backend: "python"
+        input { name: "IN" data_type: TYPE_FP32 dims: 1 }
+        output { name: "OUT" data_type: TYPE_FP32 dims: 1 }
+    """
+    if len(context.repository.models) < 2:
+        return
+    for model in context.repository.models:
+        if model.is_literally_ensemble and not model.is_ensemble:
+            yield Problem(
+                model.config_path,
+                f"{model.name!r} is no ensemble, but the loader of a multi-model endpoint finds the text platform: "
+                '"ensemble" in the file, in a comment for example, and would serve this model',
+                "reword the comment",
+                line=model.ensemble_literal_line,
+            )
+
+
+@rule(
+    "CT505",
+    Severity.WARNING,
+    "an archive for a multi-model endpoint has many models",
+    source=server(_LOADER, 1024, 1029),
+    modes=("multi",),
+)
+def many_models(context: CheckContext) -> Iterator[Problem]:
+    """The archive has more than five directories.
+
+    SageMaker loads and unloads whole archives: when memory runs short, a large one goes as a whole, and the next call
+    of it waits until all of it is there again. The server warns of it in its log.
+
+    Example:
+        $ cdk-triton validate . --mode multi
+        # a/config.pbtxt
+        backend: "python"
+        input { name: "I" data_type: TYPE_FP32 dims: 1 } output { name: "O" data_type: TYPE_FP32 dims: 1 }
+
+        # b/config.pbtxt
+        backend: "python"
+        input { name: "I" data_type: TYPE_FP32 dims: 1 } output { name: "O" data_type: TYPE_FP32 dims: 1 }
+
+        # c/config.pbtxt
+        backend: "python"
+        input { name: "I" data_type: TYPE_FP32 dims: 1 } output { name: "O" data_type: TYPE_FP32 dims: 1 }
+
+        # d/config.pbtxt
+        backend: "python"
+        input { name: "I" data_type: TYPE_FP32 dims: 1 } output { name: "O" data_type: TYPE_FP32 dims: 1 }
+
+        # e/config.pbtxt
+        backend: "dali"
+        input { name: "I" data_type: TYPE_FP32 dims: 1 } output { name: "O" data_type: TYPE_FP32 dims: 1 }
+
+        # ensemble/config.pbtxt
+        platform: "ensemble"
+        input { name: "I" data_type: TYPE_FP32 dims: 1 }
+        output { name: "a" data_type: TYPE_FP32 dims: 1 }
+        output { name: "b" data_type: TYPE_FP32 dims: 1 }
+        output { name: "c" data_type: TYPE_FP32 dims: 1 }
+        output { name: "d" data_type: TYPE_FP32 dims: 1 }
+        output { name: "e" data_type: TYPE_FP32 dims: 1 }
+        ensemble_scheduling {
+          step { model_name: "a" model_version: -1 input_map {key: "I" value: "I"} output_map {key: "O" value: "a"} }
+          step { model_name: "b" model_version: -1 input_map {key: "I" value: "I"} output_map {key: "O" value: "b"} }
+          step { model_name: "c" model_version: -1 input_map {key: "I" value: "I"} output_map {key: "O" value: "c"} }
+          step { model_name: "d" model_version: -1 input_map {key: "I" value: "I"} output_map {key: "O" value: "d"} }
+          step { model_name: "e" model_version: -1 input_map {key: "I" value: "I"} output_map {key: "O" value: "e"} }
+        }
+
+    Instead:
+        # e/config.pbtxt is removed
+        # ensemble/config.pbtxt
+        platform: "ensemble"
+        input { name: "I" data_type: TYPE_FP32 dims: 1 }
+        output { name: "a" data_type: TYPE_FP32 dims: 1 }
+        output { name: "b" data_type: TYPE_FP32 dims: 1 }
+        output { name: "c" data_type: TYPE_FP32 dims: 1 }
+        output { name: "d" data_type: TYPE_FP32 dims: 1 }
+        ensemble_scheduling {
+          step { model_name: "a" model_version: -1 input_map {key: "I" value: "I"} output_map {key: "O" value: "a"} }
+          step { model_name: "b" model_version: -1 input_map {key: "I" value: "I"} output_map {key: "O" value: "b"} }
+          step { model_name: "c" model_version: -1 input_map {key: "I" value: "I"} output_map {key: "O" value: "c"} }
+          step { model_name: "d" model_version: -1 input_map {key: "I" value: "I"} output_map {key: "O" value: "d"} }
+        }
+    """
+    count = len(context.repository.models)
+    if count > _MANY:
+        yield Problem(
+            ".",
+            f"the archive has {count} directories, and the server would warn that smaller ensembles are recommended "
+            "for better memory management: all of it is loaded and unloaded together",
+            "split the ensemble if its parts are wanted separately",
+        )
+
+
+@rule(
+    "CT506",
+    Severity.ERROR,
+    "models beside a config.pbtxt at the top are not found",
+    source=server(_LOADER, 1060, 1073),
+    modes=("multi",),
+)
+def models_beside_configuration(context: CheckContext) -> Iterator[Problem]:
+    """A `config.pbtxt` at the top makes the archive one model, and there are models below it.
+
+    The loader takes the archive's own directory for the model, so that the directories in it are versions of that
+    model, or nothing.
+
+    Example:
+        $ cdk-triton validate . --mode multi
+        # config.pbtxt
+        backend: "python"
+
+        # 1/model.py
+        class TritonPythonModel:
+            def execute(self, requests): ...
+
+        # model/config.pbtxt
+        backend: "python"
+
+    Instead:
+        # config.pbtxt is removed
+        # 1/model.py is removed
+    """
+    if CONFIG_NAME not in context.repository.model_directories:
+        return
+    for file in context.repository.files:
+        if file.path.name == CONFIG_NAME and len(file.path.parts) == 2:
+            yield Problem(
+                file.path,
+                f"the archive has a {CONFIG_NAME} at the top and is therefore one model, so that the model "
+                f"{file.path.parts[0]!r} in it would not be found",
+                f"remove the {CONFIG_NAME} at the top, or move it into a directory of its own",
+            )
+
+
+@rule(
+    "CT507",
+    Severity.ERROR,
+    "an archive for a multi-model endpoint has no model",
+    source=server(_LOADER, 1060, 1119),
+    modes=("multi",),
+)
+def no_model_to_load(context: CheckContext) -> Iterator[Problem]:
+    """The archive has files at its top, and neither a directory nor a `config.pbtxt`.
+
+    SageMaker loads an archive when it is called for the first time, so that nobody hears of it before.
+
+    Example:
+        $ cdk-triton validate . --mode multi
+        # README.md
+        The model is still in training.
+
+    Instead:
+        # model/config.pbtxt
+        backend: "python"
+    """
+    if not context.repository.models:
+        yield Problem(
+            ".",
+            f"there is neither a {CONFIG_NAME} nor a directory in the archive, and the server would take the archive "
+            "itself for a model and answer the first invocation with: at least one version must be available under the "
+            "version policy of model",
+            f"put each model into a directory of its own, with its {CONFIG_NAME} and a version directory",
+        )
+
+
+@rule(
+    "CT510",
+    Severity.WARNING,
+    "the name of a model makes its errors look like a lack of memory",
+    source=server(_LOADER, 885, 921),
+    modes=("multi",),
+)
+def name_like_out_of_memory(context: CheckContext) -> Iterator[Problem]:
+    """A model is called by a word from which the server concludes that memory has run out.
+
+    It searches the message of a failed load or invocation for words such as `OOM`, and answers 507, on which SageMaker
+    unloads other models and tries again. Messages quote the names of the steps of an ensemble, and the paths of files,
+    so that many errors of such a model look like that, whatever their cause.
+
+    Example:
+        $ cdk-triton validate . --mode multi
+        # ZOOM/config.pbtxt
+        backend: "python"
+
+    Instead:
+        # ZOOM/config.pbtxt is removed
+        # zoom/config.pbtxt
+        backend: "python"
+    """
+    for model in context.loaded_models:
+        if word := next((word for word in _OUT_OF_MEMORY if word in model.name), None):
+            yield Problem(
+                model.directory,
+                f"the name {model.name!r} holds {word!r}; an error whose message quotes it would be answered with 507 "
+                "instead of 400, and SageMaker would unload other models and try again",
+                "rename the model",
+            )

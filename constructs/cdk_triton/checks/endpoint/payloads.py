@@ -1,0 +1,264 @@
+"""CT650 to CT669: whether the endpoint can hold the archive, and pass on what the entry model takes and returns."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from math import prod
+
+from cdk_triton.checks.context import CheckContext
+from cdk_triton.checks.registry import Problem, rule
+from cdk_triton.checks.sources import server
+from cdk_triton.sagemaker.limits import MAX_INVOCATION_BYTES, MAX_VOLUME_GB
+from cdk_triton.triton.findings import Severity
+from cdk_triton.triton.repository import Model
+from cdk_triton.triton.schema import DataType, ModelInput, ModelOutput
+
+_INVOKE_ENDPOINT = "https://docs.aws.amazon.com/sagemaker/latest/APIReference/API_runtime_InvokeEndpoint.html"
+_CREATE_ENDPOINT_CONFIG = "https://docs.aws.amazon.com/sagemaker/latest/APIReference/API_ProductionVariant.html"
+_DECOUPLED = "HTTP end point doesn't support models with decoupled transaction policy"
+
+_TYPES = {number: name.removeprefix("TYPE_") for name, number in DataType.items()}
+_BYTES = {
+    **dict.fromkeys(("BOOL", "INT8", "UINT8"), 1),
+    **dict.fromkeys(("FP16", "BF16", "INT16", "UINT16"), 2),
+    **dict.fromkeys(("FP32", "INT32", "UINT32"), 4),
+    **dict.fromkeys(("FP64", "INT64", "UINT64"), 8),
+}
+
+# Characters of one element with its comma: at least that many, and about that many where it is a float, which is
+# written with all digits of a double.
+_JSON_BYTES = {"BOOL": 5, "FP32": 20, "FP64": 20}
+_NOT_IN_JSON = ("FP16", "BF16")
+_JSON_BYTES_OF_INTEGER = 2
+
+_GIB = 1024**3
+
+
+@rule(
+    "CT650",
+    Severity.WARNING,
+    "an answer is larger than SageMaker passes on",
+    source=_INVOKE_ENDPOINT,
+)
+def answer_too_large(context: CheckContext) -> Iterator[Problem]:
+    """The outputs of the entry model are larger than 6 MiB, for one item and with the shapes that are fixed.
+
+    SageMaker refuses larger answers, after the model has computed them. In JSON a float takes about 20 bytes instead of
+    4: what fits as binary may be too large as JSON. `TritonClient` asks for binary outputs.
+
+    Example:
+        # model/config.pbtxt
+        backend: "python"
+        max_batch_size: 8
+        input { name: "token_ids" data_type: TYPE_INT32 dims: 512 }
+        output { name: "last_hidden_state" data_type: TYPE_FP32 dims: [ 512, 768 ] }
+
+    Instead:
+        # model/config.pbtxt
+        backend: "python"
+        max_batch_size: 8
+        input { name: "token_ids" data_type: TYPE_INT32 dims: 512 }
+        output { name: "embedding" data_type: TYPE_FP32 dims: 768 }
+
+    Limits:
+        Sizes of JSON are estimates. A dimension of -1 and text count for nothing, so that an answer may be larger. A
+        request may ask for some of the outputs only.
+    """
+    model = context.entry
+    if model is None or model.config is None:
+        return
+    size = _Size.of(model.config.output)
+    if size.binary > MAX_INVOCATION_BYTES:
+        yield _too_large(
+            model, "output", size, "return less, ask for some of the outputs only, or use asynchronous inference"
+        )
+    elif size.json > MAX_INVOCATION_BYTES:
+        yield _too_large(model, "output", size, "ask for binary outputs, as TritonClient does, or return less")
+
+
+@rule(
+    "CT651",
+    Severity.WARNING,
+    "a request is larger than SageMaker passes on",
+    source=_INVOKE_ENDPOINT,
+)
+def request_too_large(context: CheckContext) -> Iterator[Problem]:
+    """The inputs of the entry model are larger than 6 MiB, for one item and with the shapes that are fixed.
+
+    SageMaker refuses larger requests. In JSON a float takes about 20 bytes instead of 4, and an integer at least 2, so
+    that what fits as binary may be too large as JSON. `TritonClient` sends binary inputs.
+
+    Example:
+        # model/config.pbtxt
+        backend: "python"
+        input { name: "image" data_type: TYPE_FP32 dims: [ 3, 1024, 1024 ] }
+        output { name: "label" data_type: TYPE_INT32 dims: 1 }
+
+    Instead:
+        # model/config.pbtxt
+        backend: "python"
+        input { name: "jpeg" data_type: TYPE_UINT8 dims: -1 }
+        output { name: "label" data_type: TYPE_INT32 dims: 1 }
+
+    Limits:
+        Sizes of JSON are estimates. A dimension of -1, text and optional inputs count for nothing, so that a request
+        may be larger.
+    """
+    model = context.entry
+    if model is None or model.config is None:
+        return
+    size = _Size.of(given for given in model.config.input if not given.optional)
+    if size.binary > MAX_INVOCATION_BYTES:
+        yield _too_large(
+            model, "input", size, "take compressed input, such as JPEG, or less of it, or use asynchronous inference"
+        )
+    elif size.json > MAX_INVOCATION_BYTES:
+        yield _too_large(model, "input", size, "send binary inputs, as TritonClient does, or take less")
+
+
+@rule(
+    "CT652",
+    Severity.ERROR,
+    "the endpoint refuses every invocation of a decoupled model",
+    source=server("src/sagemaker_server.cc", 444, 461),
+)
+def decoupled_entry(context: CheckContext) -> Iterator[Problem]:
+    """The model that callers talk to is decoupled: it answers a request with any number of responses.
+
+    SageMaker's protocol takes exactly one. Such a model loads, and every invocation is answered with an error. Only a
+    single-model container with `inference_type="generate_stream"` in its environment passes several responses on;
+    `generate` takes a decoupled model that answers once.
+
+    Example:
+        $ cdk-triton validate . --mode multi
+        # model/config.pbtxt
+        backend: "python"
+        model_transaction_policy { decoupled: true }
+
+    Instead:
+        # model/config.pbtxt
+        backend: "python"
+
+    Limits:
+        Decoupled steps of an ensemble are another rule's subject, and so is a single-model container whose environment
+        is not known.
+    """
+    kind = "infer" if context.mode == "multi" or context.environment is None else context.environment.inference_type
+    known = context.mode == "multi" or context.environment is not None
+    if known and kind in (None, "infer") and (model := _decoupled(context)) is not None:
+        yield Problem(
+            model.config_path,
+            f"{model.name!r} is decoupled, and the endpoint would answer every invocation with: {_DECOUPLED}",
+            "leave the policy out and answer once, or set inference_type of a single-model container to "
+            "'generate_stream'",
+            "model_transaction_policy.decoupled",
+        )
+
+
+@rule(
+    "CT653",
+    Severity.WARNING,
+    "a decoupled model needs an endpoint that streams",
+    source=server("src/http_server.cc", 3275, 3293),
+    modes=("single",),
+)
+def decoupled_entry_of_unknown_container(context: CheckContext) -> Iterator[Problem]:
+    """The model that callers talk to is decoupled, and nobody said what the container's environment is.
+
+    By default the endpoint refuses such a model at every invocation. With `inference_type="generate_stream"` (from
+    25.03) it streams the responses.
+
+    Example:
+        # model/config.pbtxt
+        backend: "python"
+        model_transaction_policy { decoupled: true }
+
+    Instead:
+        # model/config.pbtxt
+        backend: "python"
+    """
+    if context.environment is None and (model := _decoupled(context)) is not None:
+        yield Problem(
+            model.config_path,
+            f"{model.name!r} is decoupled, and unless the container's inference_type is 'generate_stream', the "
+            f"endpoint would answer every invocation with: {_DECOUPLED}",
+            "set inference_type='generate_stream', or leave the policy out and answer once",
+            "model_transaction_policy.decoupled",
+        )
+
+
+@rule(
+    "CT654",
+    Severity.WARNING,
+    "the models are larger than the volume of an instance",
+    source=_CREATE_ENDPOINT_CONFIG,
+)
+def larger_than_volume(context: CheckContext) -> Iterator[Problem]:
+    """All files together are larger than 512 GB, the largest volume that SageMaker attaches to an instance.
+
+    SageMaker downloads an archive to the instance and unpacks it there. AWS states no limit for an archive's own size.
+
+    Example:
+        # model/config.pbtxt
+        backend: "python"
+        # model/1/model.py
+        # model/1/model.safetensors
+        (600 GB of weights)
+
+    Instead:
+        # model/1/model.safetensors
+        (16 GB of weights)
+
+    Limits:
+        Instances with disks of their own may hold more, and the volume that an endpoint has may be much smaller.
+    """
+    size = context.repository.size
+    if size > MAX_VOLUME_GB * _GIB:
+        yield Problem(
+            ".",
+            f"the files have {size / _GIB:,.0f} GB together, and the largest volume that SageMaker attaches to an "
+            f"instance has {MAX_VOLUME_GB} GB, so that the instance could not download and unpack them",
+            "split the models over several endpoints, or store their weights in fewer bits",
+        )
+
+
+@dataclass(frozen=True)
+class _Size:
+    """Bytes of some tensors for one item, as binary and as JSON (0 where JSON cannot carry them)."""
+
+    binary: int
+    json: int
+
+    @classmethod
+    def of(cls, tensors: Iterable[ModelInput | ModelOutput]) -> _Size:
+        binary = json = 0
+        expressible = True
+        for tensor in tensors:
+            kind = _TYPES.get(tensor.data_type, "")
+            if kind not in _BYTES or not tensor.dims or any(dim < 1 for dim in tensor.dims):
+                continue
+            elements = prod(tensor.dims)
+            binary += elements * _BYTES[kind]
+            json += elements * _JSON_BYTES.get(kind, _JSON_BYTES_OF_INTEGER)
+            expressible = expressible and kind not in _NOT_IN_JSON
+        return cls(binary, json if expressible else 0)
+
+
+def _too_large(model: Model, field: str, size: _Size, fix: str) -> Problem:
+    what = {"input": "the inputs", "output": "the outputs"}[field]
+    as_json = f", about {size.json:,} as JSON" if size.json else ""
+    return Problem(
+        model.config_path,
+        f"{what} of {model.name!r} have {size.binary:,} bytes for one item{as_json}, and SageMaker passes on "
+        f"{MAX_INVOCATION_BYTES:,}",
+        fix,
+        field,
+    )
+
+
+def _decoupled(context: CheckContext) -> Model | None:
+    model = context.entry
+    if model is None or model.config is None or model.is_ensemble:
+        return None
+    return model if model.config.model_transaction_policy.decoupled else None

@@ -1,0 +1,231 @@
+"""CT4xx: whether a single-model container starts. The source of all of it is the entry point of the image."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from cdk_triton._wording import listed
+from cdk_triton.checks.context import CheckContext
+from cdk_triton.checks.registry import Problem, rule
+from cdk_triton.checks.sources import server
+from cdk_triton.triton.findings import Severity
+from cdk_triton.triton.releases import release_order
+from cdk_triton.triton.repository import CONFIG_NAME
+
+_SERVE = "docker/sagemaker/serve"
+_ADDITIONAL_ARGS_SINCE = "23.07"
+
+
+@rule(
+    "CT401",
+    Severity.ERROR,
+    "config.pbtxt is at the top of the repository",
+    source=server(_SERVE, 137, 141),
+    modes=("single",),
+)
+def configuration_at_top(context: CheckContext) -> Iterator[Problem]:
+    """A `config.pbtxt` stands at the top of the repository of a single-model container.
+
+    The start script looks for it and gives up, before the server starts. Only a multi-model endpoint takes an archive
+    that is itself one model.
+
+    Example:
+        # config.pbtxt
+        backend: "python"
+
+        # 1/model.py
+        class TritonPythonModel:
+            def execute(self, requests): ...
+
+    Instead:
+        # config.pbtxt is removed
+        # 1/model.py is removed
+        # model/config.pbtxt
+        backend: "python"
+    """
+    if CONFIG_NAME in context.repository.model_directories:
+        yield Problem(
+            CONFIG_NAME,
+            "the configuration is at the top of the repository, and the container would end with: Incorrect directory "
+            "structure. Model directory needs to contain the top level folder",
+            f"move everything into a directory, for example {context.repository.name}/{CONFIG_NAME}",
+        )
+
+
+@rule("CT402", Severity.ERROR, "the repository has no model", source=server(_SERVE, 165, 169), modes=("single",))
+def no_model(context: CheckContext) -> Iterator[Problem]:
+    """The repository has files at its top and no directory.
+
+    A model is a directory with a configuration and at least one version; the start script counts directories.
+
+    Example:
+        # README.md
+        The model is still in training.
+
+    Instead:
+        # model/config.pbtxt
+        backend: "python"
+    """
+    if not context.repository.models:
+        yield Problem(
+            ".",
+            "there is no directory in the repository, and the container would end with: No model found in model "
+            "repository",
+            f"put each model into a directory of its own, with its {CONFIG_NAME} and a version directory",
+        )
+
+
+@rule(
+    "CT403",
+    Severity.ERROR,
+    "the repository does not tell its default model",
+    source=server(_SERVE, 174, 178),
+    modes=("single",),
+)
+def no_default_model(context: CheckContext) -> Iterator[Problem]:
+    """Nothing says which of several models `/invocations` runs.
+
+    A repository with one model, or with one ensemble that is no step of another, needs no name: this library sets
+    SAGEMAKER_TRITON_DEFAULT_MODEL_NAME from it. A directory that has neither a configuration nor a version, such as
+    `scripts`, does not count. Any other repository has to say it, in `default_model_name` of the
+    container's environment or with `--default-model`.
+
+    Example:
+        # calls_the_other/config.pbtxt
+        backend: "python"
+
+        # is_called/config.pbtxt
+        backend: "python"
+
+    Instead:
+        $ cdk-triton validate . --default-model calls_the_other --additional-model is_called
+    """
+    repository = context.repository
+    if context.default_model is not None or repository.entry_model() is not None or not repository.models:
+        return
+    names = listed([model.name for model in context.loaded_models])
+    ensembles = listed([model.name for model in repository.ensembles])
+    found = f"several ensembles ({ensembles})" if ensembles else "no ensemble"
+    yield Problem(
+        ".",
+        f"the repository has several models ({names}) and {found}, so that the default model is open, and the "
+        "container would end with: More than 1 model directory found in model repository",
+        "name the model in default_model_name of the container's environment, or for the command by --default-model",
+    )
+
+
+@rule(
+    "CT404",
+    Severity.ERROR,
+    "a model that the container is told to load is not in the repository",
+    source=server(_SERVE, 157, 163),
+    modes=("single",),
+)
+def named_model_missing(context: CheckContext) -> Iterator[Problem]:
+    """A model that the container's environment names has no directory.
+
+    The default model is looked for by the start script, the additional ones by the server. Either one ends the
+    container, and the endpoint is not created.
+
+    Example:
+        $ cdk-triton validate . --default-model clasifier
+        # classifier/config.pbtxt
+        backend: "python"
+
+    Instead:
+        $ cdk-triton validate . --default-model classifier
+    """
+    names = listed([model.name for model in context.repository.models])
+    if context.default_model is not None and context.repository.model(context.default_model) is None:
+        yield Problem(
+            ".",
+            f"the default model {context.default_model!r} is not among the models ({names}), and the container would "
+            f"end with: Directory with provided SAGEMAKER_TRITON_DEFAULT_MODEL_NAME {context.default_model} does not "
+            "exist",
+            "name one of the models in default_model_name",
+        )
+    for name in context.additional_models:
+        if context.repository.model(name) is None:
+            yield Problem(
+                ".",
+                f"the additional model {name!r} is not among the models ({names}), and the server would end with: "
+                f"failed to poll model '{name}': model not found in any model repository",
+                "name models of the repository in additional_models",
+            )
+
+
+@rule(
+    "CT405",
+    Severity.ERROR,
+    "the start script cannot take the name of a model",
+    source=server(_SERVE, 157, 183),
+    modes=("single",),
+)
+def name_is_split(context: CheckContext) -> Iterator[Problem]:
+    """The name of a model that is loaded by name has white space, or is `*`.
+
+    The start script puts the name unquoted behind `--load-model=`, so that a blank splits it in two; and the server
+    takes `*` for all models. Steps of an ensemble are not affected, nor is a multi-model endpoint.
+
+    Example:
+        # */config.pbtxt
+        backend: "dali"
+
+    Instead:
+        # */config.pbtxt is removed
+        # model/config.pbtxt
+        backend: "python"
+    """
+    named = (context.entry, *(context.repository.model(name) for name in context.additional_models))
+    for model in dict.fromkeys(model for model in named if model is not None):
+        if match := re.search(r"[ \t\n]", model.name):
+            found = f"holds {match.group()!r}, at which the container's start script would split it in --load-model"
+        elif model.name == "*":
+            found = "stands for all models in the --load-model of the container's start script"
+        else:
+            continue
+        yield Problem(
+            model.directory,
+            f"the name {model.name!r} {found}",
+            "rename the model, with letters, digits, '_', '-' and '.'",
+        )
+
+
+@rule(
+    "CT406",
+    Severity.ERROR,
+    "the release's start script ignores additional models",
+    source=server(_SERVE, 132, 134),
+    modes=("single",),
+    applies=lambda platform: (
+        platform.release is not None and release_order(platform.release) < release_order(_ADDITIONAL_ARGS_SINCE)
+    ),
+)
+def additional_models_ignored(context: CheckContext) -> Iterator[Problem]:
+    """Models are to be loaded besides the entry model, and the release's start script cannot be told so.
+
+    They are handed to the server by SAGEMAKER_TRITON_ADDITIONAL_ARGS, which the script reads from 23.07 on. An older
+    one starts without them, and the first call of such a model fails.
+
+    Example:
+        $ cdk-triton validate . --platform 23.06/ml.g5.xlarge --default-model caller --additional-model called
+        # caller/config.pbtxt
+        backend: "python"
+
+        # called/config.pbtxt
+        backend: "python"
+
+    Instead:
+        $ cdk-triton validate . --platform 25.09/ml.g5.xlarge --default-model caller --additional-model called
+    """
+    release = context.platform.release if context.platform is not None else None
+    for name in context.additional_models:
+        if (model := context.repository.model(name)) is not None:
+            yield Problem(
+                model.directory,
+                f"{name!r} is to be loaded besides, by a variable that the start script reads from "
+                f"{_ADDITIONAL_ARGS_SINCE} on and that of {release} ignores; a call from another model would fail: "
+                f"Model '{name}' is not ready",
+                f"serve with {_ADDITIONAL_ARGS_SINCE} or newer, or make the model a step of an ensemble",
+            )

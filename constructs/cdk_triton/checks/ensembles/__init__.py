@@ -1,0 +1,1 @@
+"""CT3xx: ensembles and the models that they run."""

@@ -1,0 +1,349 @@
+"""CT317 to CT321: whether every tensor of an ensemble comes from somewhere and goes somewhere."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from cdk_triton.checks.context import CheckContext
+from cdk_triton.checks.derived.unconnected_tensors import LooseEnds, Source, flows, key_of
+from cdk_triton.checks.registry import Problem, rule
+from cdk_triton.checks.sources import core
+from cdk_triton.triton.findings import Severity
+from cdk_triton.triton.repository import Model
+
+_UTILS = "src/model_config_utils.cc"
+_SAME_NAME = "write the same name in both places if they are meant to be connected"
+
+
+@rule("CT317", Severity.ERROR, "no step reads an input of the ensemble", source=core(_UTILS, 199, 212))
+def unread_input(context: CheckContext) -> Iterator[Problem]:
+    """An ensemble declares an input, and no `input_map` has it as a value.
+
+    An ensemble takes nothing that it does not use. Most often the name is written differently in the step.
+
+    Example:
+        # classifier/config.pbtxt
+        backend: "python"
+        input { name: "IMAGE" data_type: TYPE_FP32 dims: 4 }
+        output { name: "SCORES" data_type: TYPE_FP32 dims: 2 }
+
+        # pipeline/config.pbtxt
+        platform: "ensemble"
+        input { name: "IMAGE" data_type: TYPE_FP32 dims: 4 }
+        output { name: "SCORES" data_type: TYPE_FP32 dims: 2 }
+        ensemble_scheduling {
+          step {
+            model_name: "classifier"
+            model_version: -1
+            input_map { key: "IMAGE" value: "IMGAE" }
+            output_map { key: "SCORES" value: "SCORES" }
+          }
+        }
+
+    Instead:
+        # pipeline/config.pbtxt
+        platform: "ensemble"
+        input { name: "IMAGE" data_type: TYPE_FP32 dims: 4 }
+        output { name: "SCORES" data_type: TYPE_FP32 dims: 2 }
+        ensemble_scheduling {
+          step {
+            model_name: "classifier"
+            model_version: -1
+            input_map { key: "IMAGE" value: "IMAGE" }
+            output_map { key: "SCORES" value: "SCORES" }
+          }
+        }
+    """
+    for model, config, loose in flows(context):
+        index = {tensor.name: i for i, tensor in enumerate(config.input)}
+        for source, meant in loose.of("input"):
+            if not source.tensor:
+                continue  # reported by CT201
+            if model.graph.tensors[source.tensor].writers:
+                said = f"ensemble tensor '{source.tensor}' is unused in ensemble '{model.name}'"
+            else:
+                said = f"ensemble input '{source.tensor}' for ensemble {model.name}' is not used"
+            other = ""
+            if meant is not None:
+                other = f", and step {meant.readers[0].index} reads {meant.name!r}, which nothing writes"
+            yield Problem(
+                model.config_path,
+                f"no step reads the input {source.tensor!r} of the ensemble {model.name!r}{other}; the server would "
+                f"not load it: {said}",
+                _SAME_NAME if meant is not None else "map it to an input of a step, or leave it out",
+                f"input[{index[source.tensor]}].name",
+            )
+
+
+@rule("CT318", Severity.ERROR, "no step writes an output of the ensemble", source=core(_UTILS, 231, 274))
+def unwritten_output(context: CheckContext) -> Iterator[Problem]:
+    """An ensemble declares an output, and no `output_map` has it as a value.
+
+    Example:
+        # classifier/config.pbtxt
+        backend: "python"
+        input { name: "IMAGE" data_type: TYPE_FP32 dims: 4 }
+        output { name: "SCORES" data_type: TYPE_FP32 dims: 2 }
+
+        # pipeline/config.pbtxt
+        platform: "ensemble"
+        input { name: "IMAGE" data_type: TYPE_FP32 dims: 4 }
+        output { name: "SCORES" data_type: TYPE_FP32 dims: 2 }
+        ensemble_scheduling {
+          step {
+            model_name: "classifier"
+            model_version: -1
+            input_map { key: "IMAGE" value: "IMAGE" }
+            output_map { key: "SCORES" value: "scores" }
+          }
+        }
+
+    Instead:
+        # pipeline/config.pbtxt
+        platform: "ensemble"
+        input { name: "IMAGE" data_type: TYPE_FP32 dims: 4 }
+        output { name: "SCORES" data_type: TYPE_FP32 dims: 2 }
+        ensemble_scheduling {
+          step {
+            model_name: "classifier"
+            model_version: -1
+            input_map { key: "IMAGE" value: "IMAGE" }
+            output_map { key: "SCORES" value: "SCORES" }
+          }
+        }
+    """
+    for model, config, loose in flows(context):
+        index = {tensor.name: i for i, tensor in enumerate(config.output)}
+        for tensor in loose.unwritten:
+            partner = loose.partner.get(tensor.name)
+            if not tensor.is_output or not tensor.name or (partner is not None and partner.kind == "again"):
+                continue  # without a name it is reported by CT201
+            if tensor.readers:
+                said = f"output '{tensor.name}' for ensemble '{model.name}' is not written"
+            else:
+                said = f"ensemble output '{tensor.name}' for ensemble {model.name}' is not used"
+            yield Problem(
+                model.config_path,
+                f"no step writes the output {tensor.name!r} of the ensemble {model.name!r}{_and_writes(partner)}; the "
+                f"server would not load it: {said}",
+                _SAME_NAME if partner is not None else "map an output of a step to it, or leave it out",
+                f"output[{index[tensor.name]}].name",
+            )
+
+
+@rule("CT319", Severity.ERROR, "a step reads a tensor that nothing writes", source=core(_UTILS, 213, 288))
+def unwritten_tensor(context: CheckContext) -> Iterator[Problem]:
+    """An `input_map` names a tensor that is no input of the ensemble and that no `output_map` has as a value.
+
+    The step would wait for ever, and with it everything that follows; the server speaks of the output that is then
+    missing in the end.
+
+    Example:
+        # tokenizer/config.pbtxt
+        backend: "python"
+        input { name: "TEXT" data_type: TYPE_STRING dims: 1 }
+        output { name: "TOKENS" data_type: TYPE_INT32 dims: -1 }
+
+        # encoder/config.pbtxt
+        backend: "python"
+        input { name: "TOKENS" data_type: TYPE_INT32 dims: -1 }
+        output { name: "VECTOR" data_type: TYPE_FP32 dims: 384 }
+
+        # pipeline/config.pbtxt
+        platform: "ensemble"
+        input { name: "TEXT" data_type: TYPE_STRING dims: 1 }
+        output { name: "VECTOR" data_type: TYPE_FP32 dims: 384 }
+        ensemble_scheduling {
+          step {
+            model_name: "tokenizer"
+            model_version: -1
+            input_map { key: "TEXT" value: "TEXT" }
+            output_map { key: "TOKENS" value: "token_ids" }
+          }
+          step {
+            model_name: "encoder"
+            model_version: -1
+            input_map { key: "TOKENS" value: "tokens_ids" }
+            output_map { key: "VECTOR" value: "VECTOR" }
+          }
+        }
+
+    Instead:
+        # pipeline/config.pbtxt
+        platform: "ensemble"
+        input { name: "TEXT" data_type: TYPE_STRING dims: 1 }
+        output { name: "VECTOR" data_type: TYPE_FP32 dims: 384 }
+        ensemble_scheduling {
+          step {
+            model_name: "tokenizer"
+            model_version: -1
+            input_map { key: "TEXT" value: "TEXT" }
+            output_map { key: "TOKENS" value: "token_ids" }
+          }
+          step {
+            model_name: "encoder"
+            model_version: -1
+            input_map { key: "TOKENS" value: "token_ids" }
+            output_map { key: "VECTOR" value: "VECTOR" }
+          }
+        }
+    """
+    for model, _, loose in flows(context):
+        for tensor in loose.unwritten:
+            partner = loose.partner.get(tensor.name)
+            if tensor.is_output or (partner is not None and partner.kind != "unread"):
+                continue  # reported by CT318, CT317 or CT315
+            is_cause = len(loose.unwritten) == 1 and not loose.cycles
+            yield Problem(
+                model.config_path,
+                f"step {tensor.readers[0].index} reads {tensor.name!r}, which nothing writes"
+                f"{_and_writes(partner)}; the server would not load {model.name!r}: "
+                f"{_not_written(model, loose, tensor.name, is_cause=is_cause)}",
+                _SAME_NAME
+                if partner is not None
+                else "write it in an earlier step, or make it an input of the ensemble",
+                key_of(tensor.readers[0], tensor.name),
+            )
+
+
+@rule("CT320", Severity.ERROR, "steps of an ensemble wait for each other", source=core(_UTILS, 213, 288))
+def waiting_steps(context: CheckContext) -> Iterator[Problem]:
+    """A step needs what only a later one writes, which needs in turn what the first one writes.
+
+    An ensemble is no loop: each step runs once, when everything that it reads is there. The order of the steps in the
+    file does not matter.
+
+    Example:
+        # refiner/config.pbtxt
+        backend: "python"
+        input { name: "DRAFT" data_type: TYPE_FP32 dims: 4 }
+        input { name: "CRITIQUE" data_type: TYPE_FP32 dims: 4 }
+        output { name: "RESULT" data_type: TYPE_FP32 dims: 4 }
+
+        # critic/config.pbtxt
+        backend: "python"
+        input { name: "RESULT" data_type: TYPE_FP32 dims: 4 }
+        output { name: "CRITIQUE" data_type: TYPE_FP32 dims: 4 }
+
+        # pipeline/config.pbtxt
+        platform: "ensemble"
+        input { name: "DRAFT" data_type: TYPE_FP32 dims: 4 }
+        output { name: "RESULT" data_type: TYPE_FP32 dims: 4 }
+        ensemble_scheduling {
+          step {
+            model_name: "refiner"
+            model_version: -1
+            input_map { key: "DRAFT" value: "DRAFT" }
+            input_map { key: "CRITIQUE" value: "critique" }
+            output_map { key: "RESULT" value: "RESULT" }
+          }
+          step {
+            model_name: "critic"
+            model_version: -1
+            input_map { key: "RESULT" value: "RESULT" }
+            output_map { key: "CRITIQUE" value: "critique" }
+          }
+        }
+
+    Instead:
+        # pipeline/config.pbtxt
+        platform: "ensemble"
+        input { name: "DRAFT" data_type: TYPE_FP32 dims: 4 }
+        output { name: "RESULT" data_type: TYPE_FP32 dims: 4 }
+        ensemble_scheduling {
+          step {
+            model_name: "critic"
+            model_version: -1
+            input_map { key: "RESULT" value: "DRAFT" }
+            output_map { key: "CRITIQUE" value: "critique" }
+          }
+          step {
+            model_name: "refiner"
+            model_version: -1
+            input_map { key: "DRAFT" value: "DRAFT" }
+            input_map { key: "CRITIQUE" value: "critique" }
+            output_map { key: "RESULT" value: "RESULT" }
+          }
+        }
+    """
+    for model, _, loose in flows(context):
+        steps = model.graph.steps
+        for circle in loose.cycles:
+            before = steps[circle[-1]].output_map.values()
+            tensor = next(name for name in steps[circle[0]].input_map.values() if name in before)
+            way = " → ".join(f"step {index} ({steps[index].model_name})" for index in (*circle, circle[0]))
+            yield Problem(
+                model.config_path,
+                f"each of these steps waits for the one before it: {way}; the server would not load {model.name!r}: "
+                f"{_not_written(model, loose, tensor)}",
+                "take one of the connections out; a loop belongs into a model that calls the others (BLS)",
+                key_of(steps[circle[0]], tensor),
+            )
+
+
+@rule("CT321", Severity.ERROR, "nothing reads a tensor that a step writes", source=core(_UTILS, 275, 288))
+def unread_tensor(context: CheckContext) -> Iterator[Problem]:
+    """An `output_map` names a tensor that no step reads and that is no output of the ensemble.
+
+    A step need not map all outputs of its model. The server asks that what is mapped is used.
+
+    Example:
+        # classifier/config.pbtxt
+        backend: "python"
+        input { name: "IMAGE" data_type: TYPE_FP32 dims: 4 }
+        output { name: "SCORES" data_type: TYPE_FP32 dims: 2 }
+        output { name: "FEATURES" data_type: TYPE_FP32 dims: 512 }
+
+        # pipeline/config.pbtxt
+        platform: "ensemble"
+        input { name: "IMAGE" data_type: TYPE_FP32 dims: 4 }
+        output { name: "SCORES" data_type: TYPE_FP32 dims: 2 }
+        ensemble_scheduling {
+          step {
+            model_name: "classifier"
+            model_version: -1
+            input_map { key: "IMAGE" value: "IMAGE" }
+            output_map { key: "SCORES" value: "SCORES" }
+            output_map { key: "FEATURES" value: "features" }
+          }
+        }
+
+    Instead:
+        # pipeline/config.pbtxt
+        platform: "ensemble"
+        input { name: "IMAGE" data_type: TYPE_FP32 dims: 4 }
+        output { name: "SCORES" data_type: TYPE_FP32 dims: 2 }
+        ensemble_scheduling {
+          step {
+            model_name: "classifier"
+            model_version: -1
+            input_map { key: "IMAGE" value: "IMAGE" }
+            output_map { key: "SCORES" value: "SCORES" }
+          }
+        }
+    """
+    for model, _, loose in flows(context):
+        for source, meant in loose.of("unread"):
+            if meant is None:
+                yield Problem(
+                    model.config_path,
+                    f"step {source.step} writes {source.tensor!r}, which nothing reads, and the server would not load "
+                    f"{model.name!r}: ensemble tensor '{source.tensor}' is unused in ensemble '{model.name}'",
+                    f"leave {source.output!r} out of the output_map, or make the tensor an output of the ensemble",
+                    f'ensemble_scheduling.step[{source.step}].output_map["{source.output}"]',
+                )
+
+
+def _and_writes(partner: Source | None) -> str:
+    return "" if partner is None else f", and step {partner.step} writes {partner.tensor!r}, which nothing reads"
+
+
+def _not_written(model: Model, loose: LooseEnds, tensor: str, *, is_cause: bool = False) -> str:
+    """What the server says where a tensor is never written; which one it names as the cause is known of a single one.
+
+    Where no output of the ensemble depends on them it names any of them, whichever its table has first.
+    """
+    if not loose.unready_outputs:
+        return f"ensemble tensor '{tensor}' is unused in ensemble '{model.name}'"
+    said = f"output '{loose.unready_outputs[0]}' for ensemble '{model.name}' is not written"
+    return f"{said}: at least one of its depending tensors, '{tensor}', is not connected" if is_cause else said

@@ -1,0 +1,268 @@
+"""CT330, CT331, CT336, CT337: whether everybody means the same by an ensemble tensor: data type, shape and batch."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from cdk_triton.checks.context import CheckContext
+from cdk_triton.checks.derived.completion import completes_batch_size, known_backend
+from cdk_triton.checks.derived.composition import fits, flow_ends, passed_on, run_steps
+from cdk_triton.checks.registry import Problem, rule
+from cdk_triton.checks.sources import core
+from cdk_triton.triton.findings import Severity
+
+_ENSEMBLE_UTILS = "src/ensemble_scheduler/ensemble_utils.cc"
+
+
+@rule("CT330", Severity.ERROR, "an ensemble tensor has different data types", source=core(_ENSEMBLE_UTILS, 91, 100))
+def different_types(context: CheckContext) -> Iterator[Problem]:
+    """The ensemble and the models of its steps disagree about the data type of a tensor that they share.
+
+    The server converts nothing.
+
+    Example:
+        # tokenizer/config.pbtxt
+        backend: "python"
+        input { name: "TEXT" data_type: TYPE_STRING dims: 1 }
+        output { name: "TOKENS" data_type: TYPE_INT32 dims: -1 }
+
+        # encoder/config.pbtxt
+        backend: "python"
+        input { name: "input_ids" data_type: TYPE_INT64 dims: -1 }
+        output { name: "VECTOR" data_type: TYPE_FP32 dims: 384 }
+
+        # pipeline/config.pbtxt
+        platform: "ensemble"
+        input { name: "TEXT" data_type: TYPE_STRING dims: 1 }
+        output { name: "VECTOR" data_type: TYPE_FP32 dims: 384 }
+        ensemble_scheduling {
+          step {
+            model_name: "tokenizer"
+            model_version: -1
+            input_map { key: "TEXT" value: "TEXT" }
+            output_map { key: "TOKENS" value: "tokens" }
+          }
+          step {
+            model_name: "encoder"
+            model_version: -1
+            input_map { key: "input_ids" value: "tokens" }
+            output_map { key: "VECTOR" value: "VECTOR" }
+          }
+        }
+
+    Instead:
+        # tokenizer/config.pbtxt
+        backend: "python"
+        input { name: "TEXT" data_type: TYPE_STRING dims: 1 }
+        output { name: "TOKENS" data_type: TYPE_INT64 dims: -1 }
+    """
+    for ensemble, _, tensors in flow_ends(context):
+        for name, ends in tensors.items():
+            typed = [end for end in ends if end.data_type]
+            first = {end.data_type: end for end in reversed(typed)}  # the first end of each type
+            for end in typed[1:]:
+                if end.data_type != typed[0].data_type and first[end.data_type] is end:
+                    yield Problem(
+                        ensemble.config_path,
+                        f"the tensor {name!r} is {typed[0].data_type} {typed[0].what} and {end.data_type} {end.what}, "
+                        f"and the server would not load {ensemble.name!r}: in ensemble {ensemble.name}, ensemble "
+                        f"tensor {name}: inconsistent data type: {typed[0].data_type} is inferred from model "
+                        f"{typed[0].model.name} while {end.data_type} is inferred from model {end.model.name}",
+                        "give it the same data_type everywhere, or convert it in a step between",
+                        end.field,
+                    )
+
+
+@rule("CT331", Severity.ERROR, "an ensemble tensor has different shapes", source=core(_ENSEMBLE_UTILS, 101, 118))
+def different_shapes(context: CheckContext) -> Iterator[Problem]:
+    """The ensemble and the models of its steps disagree about the shape of a tensor that they share.
+
+    -1 fits any size, but not any number of dimensions. A model's `dims` count, not its `reshape`; of the ensemble's own
+    inputs and outputs it is the other way round. With `max_batch_size` above 0 a batch dimension comes first, and it is
+    enough if the shapes agree either without it or with it.
+
+    Example:
+        # cropper/config.pbtxt
+        backend: "python"
+        input { name: "IMAGE" data_type: TYPE_UINT8 dims: -1 }
+        output { name: "PIXELS" data_type: TYPE_FP32 dims: [ 224, 224, 3 ] }
+
+        # classifier/config.pbtxt
+        backend: "python"
+        input { name: "PIXELS" data_type: TYPE_FP32 dims: [ 3, 224, 224 ] }
+        output { name: "SCORES" data_type: TYPE_FP32 dims: 2 }
+
+        # pipeline/config.pbtxt
+        platform: "ensemble"
+        input { name: "IMAGE" data_type: TYPE_UINT8 dims: -1 }
+        output { name: "SCORES" data_type: TYPE_FP32 dims: 2 }
+        ensemble_scheduling {
+          step {
+            model_name: "cropper"
+            model_version: -1
+            input_map { key: "IMAGE" value: "IMAGE" }
+            output_map { key: "PIXELS" value: "pixels" }
+          }
+          step {
+            model_name: "classifier"
+            model_version: -1
+            input_map { key: "PIXELS" value: "pixels" }
+            output_map { key: "SCORES" value: "SCORES" }
+          }
+        }
+
+    Instead:
+        # cropper/config.pbtxt
+        backend: "python"
+        input { name: "IMAGE" data_type: TYPE_UINT8 dims: -1 }
+        output { name: "PIXELS" data_type: TYPE_FP32 dims: [ 3, 224, 224 ] }
+
+    Limits:
+        Where a backend may turn `max_batch_size: 0` into another number, shapes that would agree then are not reported.
+    """
+    for ensemble, _, tensors in flow_ends(context):
+        for name, ends in tensors.items():
+            shaped = [end for end in ends if end.dims is not None]
+            seen = set()
+            for end in shaped[1:]:
+                first = shaped[0]
+                of_other_type = "" not in (first.data_type, end.data_type) and first.data_type != end.data_type
+                if of_other_type or end.shapes in seen or first.agrees_in_shape(end):
+                    continue  # the first is reported by CT330: probably another tensor is meant
+                seen.add(end.shapes)
+                here, there = _text(first.shapes[0]), _text(end.shapes[0])
+                yield Problem(
+                    ensemble.config_path,
+                    f"the tensor {name!r} has the shape {here} {first.what} and {there} {end.what}, and the server "
+                    f"would not load {ensemble.name!r}: in ensemble {ensemble.name}, ensemble tensor {name}: "
+                    f"inconsistent shape: {here} is inferred from model {first.model.name} while {there} is inferred "
+                    f"from model {end.model.name}",
+                    "give it the same dims everywhere (-1 where the size varies), or reshape it in a step between",
+                    end.field,
+                )
+
+
+@rule(
+    "CT336",
+    Severity.ERROR,
+    "an ensemble allows larger batches than one of its models",
+    source=core(_ENSEMBLE_UTILS, 289, 302),
+)
+def batch_too_large(context: CheckContext) -> Iterator[Problem]:
+    """`max_batch_size` of the ensemble is above that of a model that it runs.
+
+    An ensemble does not cut a batch into pieces: each step gets the whole of it.
+
+    Example:
+        # classifier/config.pbtxt
+        backend: "python"
+        max_batch_size: 4
+        input { name: "IMAGE" data_type: TYPE_FP32 dims: 4 }
+        output { name: "SCORES" data_type: TYPE_FP32 dims: 2 }
+
+        # pipeline/config.pbtxt
+        platform: "ensemble"
+        max_batch_size: 8
+        input { name: "IMAGE" data_type: TYPE_FP32 dims: 4 }
+        output { name: "SCORES" data_type: TYPE_FP32 dims: 2 }
+        ensemble_scheduling {
+          step {
+            model_name: "classifier"
+            model_version: -1
+            input_map { key: "IMAGE" value: "IMAGE" }
+            output_map { key: "SCORES" value: "SCORES" }
+          }
+        }
+
+    Instead:
+        # classifier/config.pbtxt
+        backend: "python"
+        max_batch_size: 8
+        input { name: "IMAGE" data_type: TYPE_FP32 dims: 4 }
+        output { name: "SCORES" data_type: TYPE_FP32 dims: 2 }
+
+    Limits:
+        A number that a backend puts in the place of `max_batch_size: 0` is known of ONNX Runtime's only, where an ONNX
+        file shows that its first dimensions are variable.
+    """
+    for ensemble, ensemble_config, step, model, config in run_steps(context):
+        most, allowed = ensemble_config.max_batch_size, config.max_batch_size
+        if not 0 < allowed < most:
+            continue
+        if known_backend(context, model, config) == "python" and completes_batch_size(context, model, config):
+            continue  # the only backend that raises a number that is written
+        if step is not next(each for each in ensemble.graph.steps if each.model_name == model.name):
+            continue  # said of an earlier step
+        is_written = model.config is not None and model.config.max_batch_size == allowed
+        filled = "" if is_written else " (put in by its backend, because it writes none)"
+        yield Problem(
+            ensemble.config_path,
+            f"max_batch_size is {most} in {ensemble.name!r} and {allowed} in {model.name!r}{filled}, which step "
+            f"{step.index} runs; the server would not load it: ensemble {ensemble.name} allows maximum batch size "
+            f"{most}, but it contains model {model.name} which only allows maximum batch size to be {allowed}",
+            f"write max_batch_size: {allowed} in the ensemble, or at least {most} in {model.name!r}",
+            "max_batch_size",
+        )
+
+
+@rule(
+    "CT337",
+    Severity.WARNING,
+    "an ensemble with batches runs a model without",
+    source=core("src/ensemble_scheduler/ensemble_scheduler.cc", 1150, 1190),
+)
+def batch_for_single_items(context: CheckContext) -> Iterator[Problem]:
+    """A batch goes to a model whose `max_batch_size` is 0 and whose dims have no place for it.
+
+    The server loads the ensemble, because the shapes agree for one item. A batch of one is passed on without its batch
+    dimension; a larger one is refused at the step. A model that takes all items at once says so with a first dimension
+    of its own: -1.
+
+    Example:
+        # classifier/config.pbtxt
+        backend: "python"
+        input { name: "IMAGE" data_type: TYPE_FP32 dims: 4 }
+        output { name: "SCORES" data_type: TYPE_FP32 dims: 2 }
+
+        # pipeline/config.pbtxt
+        platform: "ensemble"
+        max_batch_size: 8
+        input { name: "IMAGE" data_type: TYPE_FP32 dims: 4 }
+        output { name: "SCORES" data_type: TYPE_FP32 dims: 2 }
+        ensemble_scheduling {
+          step {
+            model_name: "classifier"
+            model_version: -1
+            input_map { key: "IMAGE" value: "IMAGE" }
+            output_map { key: "SCORES" value: "SCORES" }
+          }
+        }
+
+    Instead:
+        # classifier/config.pbtxt
+        backend: "python"
+        max_batch_size: 8
+        input { name: "IMAGE" data_type: TYPE_FP32 dims: 4 }
+        output { name: "SCORES" data_type: TYPE_FP32 dims: 2 }
+
+    Limits:
+        Models whose backend may put another number in the place of `max_batch_size: 0` are left out.
+    """
+    for ensemble, config, tensors in flow_ends(context):
+        for source, end in passed_on(tensors) if config.max_batch_size > 1 else ():
+            if source.batches != (True,) or end.batches != (False,) or source.dims is None or end.dims is None:
+                continue
+            if fits(source.dims, end.dims) and not fits(source.shapes[0], end.dims):
+                yield Problem(
+                    ensemble.config_path,
+                    f"{ensemble.name!r} takes batches of up to {config.max_batch_size}, and {end.model.name!r} takes "
+                    "single items (its max_batch_size is 0); a request with more than one would be answered with: "
+                    f"unexpected shape for input '{end.tensor}' for model '{end.model.name}'",
+                    f"write max_batch_size in {end.model.name!r} too if it can take batches, else leave it out of the "
+                    "ensemble",
+                    end.field,
+                )
+
+
+def _text(shape: tuple[int, ...]) -> str:
+    return f"[{','.join(map(str, shape))}]"

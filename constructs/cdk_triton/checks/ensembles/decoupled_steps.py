@@ -1,0 +1,203 @@
+"""CT338 to CT341: ensembles with a step that answers one request any number of times."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from cdk_triton.checks.context import CheckContext
+from cdk_triton.checks.derived.decoupling import decoupled_models, mixed_tensors
+from cdk_triton.checks.derived.unconnected_tensors import key_of
+from cdk_triton.checks.registry import Problem, rule
+from cdk_triton.checks.sources import core, server
+from cdk_triton.triton.findings import Severity
+from cdk_triton.triton.repository import Model
+
+_ENSEMBLE_UTILS = "src/ensemble_scheduler/ensemble_utils.cc"
+_REFUSED = "HTTP end point doesn't support models with decoupled transaction policy"
+
+
+@rule(
+    "CT338",
+    Severity.ERROR,
+    "tensors of different decoupled models come together",
+    source=core(_ENSEMBLE_UTILS, 305, 363),
+)
+def mixed_responses(context: CheckContext) -> Iterator[Problem]:
+    """A step, or the response, takes tensors of which some come from a decoupled model and others do not.
+
+    A decoupled model answers one request any number of times, and everything after it runs as often. A tensor that is
+    there once, such as an input of the ensemble, cannot be paired with one that comes any number of times; nor can
+    those of two decoupled steps.
+
+    Example:
+        # splitter/config.pbtxt
+        backend: "python"
+        model_transaction_policy { decoupled: true }
+        input { name: "TEXT" data_type: TYPE_STRING dims: 1 }
+        output { name: "SENTENCE" data_type: TYPE_STRING dims: 1 }
+
+        # translator/config.pbtxt
+        backend: "python"
+        input { name: "SENTENCE" data_type: TYPE_STRING dims: -1 }
+        input { name: "LANGUAGE" data_type: TYPE_STRING dims: 1 }
+        output { name: "RESULT" data_type: TYPE_STRING dims: -1 }
+
+        # pipeline/config.pbtxt
+        platform: "ensemble"
+        input { name: "TEXT" data_type: TYPE_STRING dims: 1 }
+        input { name: "LANGUAGE" data_type: TYPE_STRING dims: 1 }
+        output { name: "RESULT" data_type: TYPE_STRING dims: -1 }
+        ensemble_scheduling {
+          step {
+            model_name: "splitter"
+            model_version: -1
+            input_map { key: "TEXT" value: "TEXT" }
+            output_map { key: "SENTENCE" value: "sentence" }
+          }
+          step {
+            model_name: "translator"
+            model_version: -1
+            input_map { key: "SENTENCE" value: "sentence" }
+            input_map { key: "LANGUAGE" value: "LANGUAGE" }
+            output_map { key: "RESULT" value: "RESULT" }
+          }
+        }
+
+    Instead:
+        # splitter/config.pbtxt
+        backend: "python"
+        input { name: "TEXT" data_type: TYPE_STRING dims: 1 }
+        output { name: "SENTENCE" data_type: TYPE_STRING dims: -1 }
+    """
+    for ensemble, config, step, tensor, other in mixed_tensors(context):
+        if step is None:
+            who = "the response takes"
+            field = next(f"output[{i}]" for i, output in enumerate(config.output) if output.name == tensor)
+        else:
+            who = f"step {step.index} ({step.model_name}) reads"
+            field = key_of(step, tensor)
+        yield Problem(
+            ensemble.config_path,
+            f"{who} {other!r} and {tensor!r}, which do not come from the same decoupled model; the server would not "
+            f"load {ensemble.name!r}: in ensemble {ensemble.name}, a step receives inputs originated from different "
+            "decoupled models",
+            "let the decoupled model pass on what is needed beside its own outputs, or let it answer once",
+            field,
+        )
+
+
+@rule(
+    "CT340",
+    Severity.ERROR,
+    "the endpoint refuses every invocation of an ensemble with a decoupled step",
+    source=server("src/sagemaker_server.cc", 444, 461),
+)
+def decoupled_step(context: CheckContext) -> Iterator[Problem]:
+    """A step of the entry ensemble, at any depth, is decoupled, and so is then the ensemble.
+
+    SageMaker's protocol takes exactly one response. The ensemble loads, and every invocation is answered with an error.
+    Only a single-model container with `inference_type="generate_stream"` in its environment passes several responses
+    on; `generate` takes a decoupled model that answers once.
+
+    Example:
+        $ cdk-triton validate . --mode multi
+        # splitter/config.pbtxt
+        backend: "python"
+        model_transaction_policy { decoupled: true }
+        input { name: "TEXT" data_type: TYPE_STRING dims: 1 }
+        output { name: "SENTENCE" data_type: TYPE_STRING dims: 1 }
+
+        # pipeline/config.pbtxt
+        platform: "ensemble"
+        input { name: "TEXT" data_type: TYPE_STRING dims: 1 }
+        output { name: "SENTENCE" data_type: TYPE_STRING dims: 1 }
+        ensemble_scheduling {
+          step {
+            model_name: "splitter"
+            model_version: -1
+            input_map { key: "TEXT" value: "TEXT" }
+            output_map { key: "SENTENCE" value: "SENTENCE" }
+          }
+        }
+
+    Instead:
+        # splitter/config.pbtxt
+        backend: "python"
+        input { name: "TEXT" data_type: TYPE_STRING dims: 1 }
+        output { name: "SENTENCE" data_type: TYPE_STRING dims: 1 }
+
+    Limits:
+        A single-model container whose environment is not known is CT341's.
+    """
+    environment = context.environment
+    if context.mode == "multi" or (environment is not None and environment.inference_type in (None, "infer")):
+        for entry, cause, field in _decoupled_entry(context):
+            yield Problem(
+                entry.config_path,
+                f"the ensemble {entry.name!r} is decoupled because {cause!r} is, and the endpoint would answer every "
+                f"invocation with: {_REFUSED}",
+                f"let {cause!r} answer once, or set inference_type of a single-model container to 'generate_stream'",
+                field,
+            )
+
+
+@rule(
+    "CT341",
+    Severity.WARNING,
+    "an ensemble with a decoupled step needs an endpoint that streams",
+    source=server("src/http_server.cc", 3275, 3293),
+    modes=("single",),
+)
+def decoupled_step_of_unknown_container(context: CheckContext) -> Iterator[Problem]:
+    """A step of the entry ensemble is decoupled, and nobody said what the container's environment is.
+
+    By default the endpoint refuses such an ensemble at every invocation. With `inference_type="generate_stream"` (from
+    25.03) it streams the responses.
+
+    Example:
+        # splitter/config.pbtxt
+        backend: "python"
+        model_transaction_policy { decoupled: true }
+        input { name: "TEXT" data_type: TYPE_STRING dims: 1 }
+        output { name: "SENTENCE" data_type: TYPE_STRING dims: 1 }
+
+        # pipeline/config.pbtxt
+        platform: "ensemble"
+        input { name: "TEXT" data_type: TYPE_STRING dims: 1 }
+        output { name: "SENTENCE" data_type: TYPE_STRING dims: 1 }
+        ensemble_scheduling {
+          step {
+            model_name: "splitter"
+            model_version: -1
+            input_map { key: "TEXT" value: "TEXT" }
+            output_map { key: "SENTENCE" value: "SENTENCE" }
+          }
+        }
+
+    Instead:
+        # splitter/config.pbtxt
+        backend: "python"
+        input { name: "TEXT" data_type: TYPE_STRING dims: 1 }
+        output { name: "SENTENCE" data_type: TYPE_STRING dims: 1 }
+    """
+    if context.environment is None:
+        for entry, cause, field in _decoupled_entry(context):
+            yield Problem(
+                entry.config_path,
+                f"the ensemble {entry.name!r} is decoupled because {cause!r} is, and unless the container's "
+                f"inference_type is 'generate_stream', the endpoint would answer every invocation with: {_REFUSED}",
+                f"set inference_type='generate_stream', or let {cause!r} answer once",
+                field,
+            )
+
+
+def _decoupled_entry(context: CheckContext) -> Iterator[tuple[Model, str, str]]:
+    """The entry model if it is a decoupled ensemble that loads, with the model that makes it so and the step."""
+    entry = context.entry
+    decoupled = decoupled_models(context)
+    if entry is None or not entry.is_ensemble or entry.name not in decoupled:
+        return
+    if any(ensemble is entry for ensemble, *_ in mixed_tensors(context)):
+        return  # reported by CT338
+    step = next(step for step in entry.graph.steps if step.model_name in decoupled)
+    yield entry, decoupled[step.model_name], f"ensemble_scheduling.step[{step.index}].model_name"

@@ -1,0 +1,280 @@
+"""CT3xx: whether the server can load the models that an ensemble names."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from cdk_triton.checks.context import CheckContext
+from cdk_triton.checks.derived.cycles import ensemble_cycles
+from cdk_triton.checks.registry import Problem, rule
+from cdk_triton.checks.sources import core
+from cdk_triton.checks.spelling import Suggestions
+from cdk_triton.triton.findings import Severity
+from cdk_triton.triton.repository import CONFIG_NAME, Model
+
+_MANAGER = "src/model_repository_manager/model_repository_manager.cc"
+
+
+@rule(
+    "CT301",
+    Severity.ERROR,
+    "an ensemble runs a model that the repository does not have",
+    source=core(_MANAGER, 2139, 2159),
+)
+def missing_step(context: CheckContext) -> Iterator[Problem]:
+    """A step names a model for which there is no directory.
+
+    The server loads an ensemble together with the models that its steps run, and none of them if one is missing. In a
+    multi-model endpoint the step may find a model of another archive, for as long as that one is loaded.
+
+    Example:
+        # classifier/config.pbtxt
+        backend: "python"
+        input { name: "IMAGE" data_type: TYPE_FP32 dims: 4 }
+        output { name: "SCORES" data_type: TYPE_FP32 dims: 2 }
+
+        # pipeline/config.pbtxt
+        platform: "ensemble"
+        input { name: "IMAGE" data_type: TYPE_FP32 dims: 4 }
+        output { name: "SCORES" data_type: TYPE_FP32 dims: 2 }
+        ensemble_scheduling {
+          step {
+            model_name: "clasifier"
+            model_version: -1
+            input_map { key: "IMAGE" value: "IMAGE" }
+            output_map { key: "SCORES" value: "SCORES" }
+          }
+        }
+
+    Instead:
+        # pipeline/config.pbtxt
+        platform: "ensemble"
+        input { name: "IMAGE" data_type: TYPE_FP32 dims: 4 }
+        output { name: "SCORES" data_type: TYPE_FP32 dims: 2 }
+        ensemble_scheduling {
+          step {
+            model_name: "classifier"
+            model_version: -1
+            input_map { key: "IMAGE" value: "IMAGE" }
+            output_map { key: "SCORES" value: "SCORES" }
+          }
+        }
+    """
+    names = {model.name for model in context.repository.models}
+    suggestions = Suggestions()
+    for model in context.loaded_models:
+        for step in model.graph.steps if model.is_ensemble else ():
+            if not step.model_name or step.model_name in names:
+                continue  # the first is reported by CT314
+            close = suggestions.closest(step.model_name, names, other_than=model.name)
+            yield Problem(
+                model.config_path,
+                f"step {step.index} runs the model {step.model_name!r}, for which the repository has no directory: "
+                f"ensemble {model.name} contains models that are not available or ambiguous: {step.model_name}",
+                "add the model, or correct the name"
+                if close is None
+                else f"write {close!r} if that is meant, or add the model",
+                f"ensemble_scheduling.step[{step.index}].model_name",
+            )
+
+
+@rule("CT302", Severity.ERROR, "ensembles run each other in a circle", source=core(_MANAGER, 2229, 2270))
+def circle(context: CheckContext) -> Iterator[Problem]:
+    """An ensemble is a step of itself, or of an ensemble that it runs.
+
+    The server loads none of them. Where the circle is reached from an ensemble outside of it, the server (Triton 2.51)
+    follows it until the memory for that is used up, and crashes without a word.
+
+    Example:
+        # pipeline/config.pbtxt
+        platform: "ensemble"
+        input { name: "IMAGE" data_type: TYPE_FP32 dims: 4 }
+        output { name: "SCORES" data_type: TYPE_FP32 dims: 2 }
+        ensemble_scheduling {
+          step {
+            model_name: "pipeline"
+            model_version: -1
+            input_map { key: "IMAGE" value: "IMAGE" }
+            output_map { key: "SCORES" value: "SCORES" }
+          }
+        }
+
+    Instead:
+        # classifier/config.pbtxt
+        backend: "python"
+        input { name: "IMAGE" data_type: TYPE_FP32 dims: 4 }
+        output { name: "SCORES" data_type: TYPE_FP32 dims: 2 }
+
+        # pipeline/config.pbtxt
+        platform: "ensemble"
+        input { name: "IMAGE" data_type: TYPE_FP32 dims: 4 }
+        output { name: "SCORES" data_type: TYPE_FP32 dims: 2 }
+        ensemble_scheduling {
+          step {
+            model_name: "classifier"
+            model_version: -1
+            input_map { key: "IMAGE" value: "IMAGE" }
+            output_map { key: "SCORES" value: "SCORES" }
+          }
+        }
+    """
+    models = {model.name: model for model in context.loaded_models}
+    found = ensemble_cycles(context)
+    run_by: dict[str, list[str]] = {}
+    for name, model in models.items() if found else ():
+        for step in model.graph.model_names:
+            run_by.setdefault(step, []).append(name)
+    for way in found:
+        around = set(way)
+        outside = next((other for name in way for other in run_by[name] if other not in around), None)
+        if outside is None:
+            said = (
+                "the server would load none of them: circular dependency between ensembles: "
+                f"{way[0]} -> ... -> {way[-1]} -> {way[0]}"
+            )
+        else:
+            said = f"the server would crash where {outside!r} leads it there"
+        yield Problem(
+            models[way[0]].config_path,
+            f"the ensembles run each other in a circle ({' → '.join((*way, way[0]))}), and {said}",
+            "take one of the steps out",
+            "ensemble_scheduling.step",
+        )
+
+
+@rule(
+    "CT303",
+    Severity.ERROR,
+    "an ensemble requires a version that is not loaded",
+    source=core(_MANAGER, 1897, 1911),
+)
+def version_not_loaded(context: CheckContext) -> Iterator[Problem]:
+    """A step asks for a version of its model that the model's version policy does not load.
+
+    `model_version` left out is version 0, not the latest one. A model whose configuration says nothing else is served
+    with its highest version only.
+
+    Example:
+        # classifier/config.pbtxt
+        backend: "python"
+        input { name: "IMAGE" data_type: TYPE_FP32 dims: 4 }
+        output { name: "SCORES" data_type: TYPE_FP32 dims: 2 }
+
+        # pipeline/config.pbtxt
+        platform: "ensemble"
+        input { name: "IMAGE" data_type: TYPE_FP32 dims: 4 }
+        output { name: "SCORES" data_type: TYPE_FP32 dims: 2 }
+        ensemble_scheduling {
+          step {
+            model_name: "classifier"
+            input_map { key: "IMAGE" value: "IMAGE" }
+            output_map { key: "SCORES" value: "SCORES" }
+          }
+        }
+
+    Instead:
+        # pipeline/config.pbtxt
+        platform: "ensemble"
+        input { name: "IMAGE" data_type: TYPE_FP32 dims: 4 }
+        output { name: "SCORES" data_type: TYPE_FP32 dims: 2 }
+        ensemble_scheduling {
+          step {
+            model_name: "classifier"
+            model_version: -1
+            input_map { key: "IMAGE" value: "IMAGE" }
+            output_map { key: "SCORES" value: "SCORES" }
+          }
+        }
+    """
+    for model in context.loaded_models:
+        for step in model.graph.steps:
+            child = context.repository.model(step.model_name)
+            # A child without any version, or whose policy cannot be read, is reported itself.
+            if child is None or not child.served_versions or child.config_error is not None:
+                continue
+            if step.model_version == -1 or step.model_version in child.served_versions:
+                continue
+            served = ", ".join(map(str, child.served_versions))
+            wanted = step.model_version
+            written = "says no version, which means version 0" if wanted == 0 else f"asks for version {wanted}"
+            yield Problem(
+                model.config_path,
+                f"step {step.index} {written}, and the server would load version {served} of {child.name!r}: ensemble "
+                f"'{model.name}' depends on '{child.name}' whose required version {wanted} is not loaded",
+                "write model_version: -1 for the latest version",
+                f"ensemble_scheduling.step[{step.index}].model_version",
+            )
+
+
+@rule(
+    "CT304",
+    Severity.WARNING,
+    "a model is never loaded",
+    source="https://github.com/triton-inference-server/server/issues/5452",
+)
+def never_loaded(context: CheckContext) -> Iterator[Problem]:
+    """A model of the repository is not the entry model and not a step that it leads to.
+
+    The container runs with explicit model control: it loads the entry model with its steps, and what
+    `additional_models` names. A model that only other models call (BLS) is not there when they do. A directory that has
+    neither a configuration nor a version is no model; it only makes the archive larger.
+
+    Example:
+        # classifier/config.pbtxt
+        backend: "python"
+        input { name: "IMAGE" data_type: TYPE_FP32 dims: 4 }
+        output { name: "SCORES" data_type: TYPE_FP32 dims: 2 }
+
+        # explainer/config.pbtxt
+        backend: "python"
+        input { name: "SCORES" data_type: TYPE_FP32 dims: 2 }
+        output { name: "REASON" data_type: TYPE_STRING dims: 1 }
+
+        # pipeline/config.pbtxt
+        platform: "ensemble"
+        input { name: "IMAGE" data_type: TYPE_FP32 dims: 4 }
+        output { name: "SCORES" data_type: TYPE_FP32 dims: 2 }
+        ensemble_scheduling {
+          step {
+            model_name: "classifier"
+            model_version: -1
+            input_map { key: "IMAGE" value: "IMAGE" }
+            output_map { key: "SCORES" value: "SCORES" }
+          }
+        }
+
+    Instead:
+        $ cdk-triton validate . --additional-model explainer
+    """
+    entry = context.entry
+    names = {model.name for model in context.repository.models}
+    if entry is None or any(_lacks_a_step(model, names) for model in context.loaded_models):
+        return  # the model may be the one that is meant
+    loaded = {model.name for model in context.loaded_models}
+    for model in context.repository.models:
+        if model.name in loaded:
+            continue
+        if not model.is_recognisable:
+            yield Problem(
+                model.directory,
+                f"{model.name!r} is in the archive and is no model: it has neither a {CONFIG_NAME} nor a version "
+                "directory, and nothing loads it",
+                "move it out of the repository, or into the directory of the model that reads its files",
+            )
+            continue
+        if context.mode == "single":
+            fix = "remove it, or name it in additional_models if a model calls it (BLS)"
+        else:
+            fix = "remove it; a model that is called (BLS) has to be a step of the ensemble, or run on its own endpoint"
+        yield Problem(
+            model.directory,
+            f"nothing loads {model.name!r}, because the entry model {entry.name!r} does not run it as a step; a call "
+            f"from another model would fail: Model '{model.name}' is not ready; its files were not checked",
+            fix,
+        )
+
+
+def _lacks_a_step(model: Model, names: set[str]) -> bool:
+    """Whether an ensemble has no steps, or one that runs none of these models: reported by other rules."""
+    steps = model.graph.model_names
+    return model.is_ensemble and (not steps or any(name not in names for name in steps))

@@ -1,0 +1,446 @@
+"""CT332 to CT335, CT342 and CT343: whether steps map the inputs and outputs that their models have."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from cdk_triton._wording import listed
+from cdk_triton.checks.context import CheckContext
+from cdk_triton.checks.derived.completion import completes_tensors
+from cdk_triton.checks.derived.composition import flow_ends, passed_on, run_steps
+from cdk_triton.checks.derived.swapped_maps import Exchanged, exchanged_maps
+from cdk_triton.checks.derived.unconnected_tensors import unready_outputs
+from cdk_triton.checks.registry import Problem, rule
+from cdk_triton.checks.sources import core
+from cdk_triton.checks.spelling import Suggestions
+from cdk_triton.triton.ensemble import EnsembleStep
+from cdk_triton.triton.findings import Severity
+from cdk_triton.triton.repository import Model
+from cdk_triton.triton.schema import ModelConfig, ModelInput, ModelOutput
+
+_ENSEMBLE_UTILS = "src/ensemble_scheduler/ensemble_utils.cc"
+
+
+@rule(
+    "CT332",
+    Severity.ERROR,
+    "a step maps an input that its model does not have",
+    source=core(_ENSEMBLE_UTILS, 131, 145),
+)
+def no_such_input(context: CheckContext) -> Iterator[Problem]:
+    """A `key` in an `input_map` is not the name of an input of the step's model.
+
+    In a map, the `key` is the model's name for a tensor and the `value` is the ensemble's. A Python model without
+    `config.pbtxt` has no inputs but those that its `auto_complete_config` adds.
+
+    Example:
+        # classifier/config.pbtxt
+        backend: "python"
+        input { name: "IMAGE" data_type: TYPE_FP32 dims: 4 }
+        output { name: "SCORES" data_type: TYPE_FP32 dims: 2 }
+
+        # pipeline/config.pbtxt
+        platform: "ensemble"
+        input { name: "picture" data_type: TYPE_FP32 dims: 4 }
+        output { name: "SCORES" data_type: TYPE_FP32 dims: 2 }
+        ensemble_scheduling {
+          step {
+            model_name: "classifier"
+            model_version: -1
+            input_map { key: "picture" value: "picture" }
+            output_map { key: "SCORES" value: "SCORES" }
+          }
+        }
+
+    Instead:
+        # pipeline/config.pbtxt
+        platform: "ensemble"
+        input { name: "picture" data_type: TYPE_FP32 dims: 4 }
+        output { name: "SCORES" data_type: TYPE_FP32 dims: 2 }
+        ensemble_scheduling {
+          step {
+            model_name: "classifier"
+            model_version: -1
+            input_map { key: "IMAGE" value: "picture" }
+            output_map { key: "SCORES" value: "SCORES" }
+          }
+        }
+
+    Limits:
+        Some backends add the inputs that a configuration leaves out: DALI, TensorFlow, Python models with
+        `auto_complete_config`, and others where the configuration names no input at all. What such a model has is not
+        known before the server runs.
+    """
+    suggestions = Suggestions()
+    for ensemble, _, step, model, config in run_steps(context):
+        strange, missing = _unmatched_inputs(step, config)
+        if not strange or completes_tensors(context, model, config, "input"):
+            continue
+        meant = _meant(strange, missing, suggestions)
+        unmapped = [tensor.name for tensor in config.input if tensor.optional and tensor.name not in step.input_map]
+        meant |= _meant([key for key in strange if key not in meant], unmapped, suggestions)
+        for key in strange if config.input else strange[:1]:
+            yield Problem(
+                ensemble.config_path,
+                f"step {step.index} maps {key!r}, and {model.name!r} has {_names(config.input, 'input')}; the server "
+                f"would not load {ensemble.name!r}: in ensemble {ensemble.name}, ensemble tensor {step.input_map[key]} "
+                f"is mapping to non-existing input {key} in model {model.name}",
+                _fix(meant.get(key), model, config.input, "input"),
+                f'ensemble_scheduling.step[{step.index}].input_map["{key}"]',
+            )
+
+
+@rule(
+    "CT333",
+    Severity.ERROR,
+    "a step leaves out an input that its model requires",
+    source=core(_ENSEMBLE_UTILS, 164, 174),
+)
+def unmapped_input(context: CheckContext) -> Iterator[Problem]:
+    """An input of a step's model is in no `input_map` of the step, and is not `optional`.
+
+    Example:
+        # encoder/config.pbtxt
+        backend: "python"
+        input { name: "TOKENS" data_type: TYPE_INT64 dims: -1 }
+        input { name: "MASK" data_type: TYPE_INT64 dims: -1 }
+        output { name: "VECTOR" data_type: TYPE_FP32 dims: 384 }
+
+        # pipeline/config.pbtxt
+        platform: "ensemble"
+        input { name: "TOKENS" data_type: TYPE_INT64 dims: -1 }
+        output { name: "VECTOR" data_type: TYPE_FP32 dims: 384 }
+        ensemble_scheduling {
+          step {
+            model_name: "encoder"
+            model_version: -1
+            input_map { key: "TOKENS" value: "TOKENS" }
+            output_map { key: "VECTOR" value: "VECTOR" }
+          }
+        }
+
+    Instead:
+        # encoder/config.pbtxt
+        backend: "python"
+        input { name: "TOKENS" data_type: TYPE_INT64 dims: -1 }
+        input { name: "MASK" data_type: TYPE_INT64 dims: -1 optional: true }
+        output { name: "VECTOR" data_type: TYPE_FP32 dims: 384 }
+    """
+    suggestions = Suggestions()
+    for ensemble, _, step, model, config in run_steps(context):
+        strange, missing = _unmatched_inputs(step, config)
+        if not missing or not step.input_map:
+            continue  # the latter is reported by CT314
+        known = () if strange and completes_tensors(context, model, config, "input") else strange
+        misspelt = set(_meant(known, missing, suggestions).values())  # reported by CT332
+        for name in missing:
+            if name not in misspelt:
+                yield Problem(
+                    ensemble.config_path,
+                    f"step {step.index} maps nothing to the input {name!r} of {model.name!r}, which is not optional; "
+                    f"the server would not load {ensemble.name!r}: in ensemble {ensemble.name}, input {name} in model "
+                    f"{model.name} is not mapped to any ensemble tensors",
+                    "map a tensor to it, or make it optional: true in the model if the model can do without",
+                    f"ensemble_scheduling.step[{step.index}].input_map",
+                )
+
+
+@rule(
+    "CT334",
+    Severity.ERROR,
+    "a step maps an output that its model does not have",
+    source=core(_ENSEMBLE_UTILS, 183, 198),
+)
+def no_such_output(context: CheckContext) -> Iterator[Problem]:
+    """A `key` in an `output_map` is not the name of an output of the step's model.
+
+    Example:
+        # classifier/config.pbtxt
+        backend: "python"
+        input { name: "IMAGE" data_type: TYPE_FP32 dims: 4 }
+        output { name: "SCORES" data_type: TYPE_FP32 dims: 2 }
+
+        # pipeline/config.pbtxt
+        platform: "ensemble"
+        input { name: "IMAGE" data_type: TYPE_FP32 dims: 4 }
+        output { name: "SCORES" data_type: TYPE_FP32 dims: 2 }
+        ensemble_scheduling {
+          step {
+            model_name: "classifier"
+            model_version: -1
+            input_map { key: "IMAGE" value: "IMAGE" }
+            output_map { key: "SCORE" value: "SCORES" }
+          }
+        }
+
+    Instead:
+        # pipeline/config.pbtxt
+        platform: "ensemble"
+        input { name: "IMAGE" data_type: TYPE_FP32 dims: 4 }
+        output { name: "SCORES" data_type: TYPE_FP32 dims: 2 }
+        ensemble_scheduling {
+          step {
+            model_name: "classifier"
+            model_version: -1
+            input_map { key: "IMAGE" value: "IMAGE" }
+            output_map { key: "SCORES" value: "SCORES" }
+          }
+        }
+
+    Limits:
+        Outputs that a backend may add are not known before the server runs, as with inputs.
+    """
+    suggestions = Suggestions()
+    for ensemble, _, step, model, config in run_steps(context):
+        outputs = {tensor.name for tensor in config.output}
+        strange = [key for key in step.output_map if key not in outputs]
+        if not strange or completes_tensors(context, model, config, "output"):
+            continue
+        meant = _meant(strange, [name for name in sorted(outputs) if name not in step.output_map], suggestions)
+        for key in strange if config.output else strange[:1]:
+            yield Problem(
+                ensemble.config_path,
+                f"step {step.index} maps {key!r}, and {model.name!r} has {_names(config.output, 'output')}; the server "
+                f"would not load {ensemble.name!r}: in ensemble {ensemble.name}, ensemble tensor "
+                f"{step.output_map[key]} is mapped from non-existing output {key} in model {model.name}",
+                _fix(meant.get(key), model, config.output, "output"),
+                f'ensemble_scheduling.step[{step.index}].output_map["{key}"]',
+            )
+
+
+@rule(
+    "CT335",
+    Severity.ERROR,
+    "a step maps an output that its model lists twice",
+    source=core(_ENSEMBLE_UTILS, 200, 228),
+)
+def output_listed_twice(context: CheckContext) -> Iterator[Problem]:
+    """A model has two outputs of one name, and a step maps that name to a tensor of the ensemble.
+
+    By itself such a model is loaded (CT211).
+
+    Example:
+        # classifier/config.pbtxt
+        backend: "python"
+        input { name: "IMAGE" data_type: TYPE_FP32 dims: 4 }
+        output { name: "SCORES" data_type: TYPE_FP32 dims: 2 }
+        output { name: "SCORES" data_type: TYPE_FP32 dims: 2 }
+
+        # pipeline/config.pbtxt
+        platform: "ensemble"
+        input { name: "IMAGE" data_type: TYPE_FP32 dims: 4 }
+        output { name: "SCORES" data_type: TYPE_FP32 dims: 2 }
+        ensemble_scheduling {
+          step {
+            model_name: "classifier"
+            model_version: -1
+            input_map { key: "IMAGE" value: "IMAGE" }
+            output_map { key: "SCORES" value: "SCORES" }
+          }
+        }
+
+    Instead:
+        # classifier/config.pbtxt
+        backend: "python"
+        input { name: "IMAGE" data_type: TYPE_FP32 dims: 4 }
+        output { name: "SCORES" data_type: TYPE_FP32 dims: 2 }
+    """
+    for ensemble, _, step, model, config in run_steps(context):
+        listed: dict[str, list[ModelOutput]] = {}
+        for output in config.output:
+            listed.setdefault(output.name, []).append(output)
+        for key, tensor in step.output_map.items():
+            outputs = listed.get(key, [])
+            if len(outputs) < 2:
+                continue
+            if len({output.data_type for output in outputs}) > 1:  # then the server stumbles over that first
+                said = f"ensemble tensor {tensor}: inconsistent data type"
+            elif len({len(output.dims) for output in outputs}) > 1:
+                said = f"ensemble tensor {tensor}: inconsistent shape"
+            else:
+                said = f"multiple outputs in model {model.name} are mapped to the same ensemble tensor {tensor}"
+            yield Problem(
+                ensemble.config_path,
+                f"step {step.index} maps {key!r}, which {model.name!r} lists {len(outputs)} times; the server would "
+                f"not load {ensemble.name!r}: in ensemble {ensemble.name}, {said}",
+                f"list {key!r} once in {model.config_path}",
+                f'ensemble_scheduling.step[{step.index}].output_map["{key}"]',
+            )
+
+
+@rule(
+    "CT342",
+    Severity.WARNING,
+    "a step requires an input that the ensemble makes optional",
+    source=core("src/ensemble_scheduler/ensemble_scheduler.cc", 1040, 1062),
+)
+def optional_for_required(context: CheckContext) -> Iterator[Problem]:
+    """An input of the ensemble is `optional`, and the input of the model that reads it is not.
+
+    The server loads the ensemble. A request that leaves the input out fails at the step.
+
+    Example:
+        # translator/config.pbtxt
+        backend: "python"
+        input { name: "TEXT" data_type: TYPE_STRING dims: 1 }
+        input { name: "LANGUAGE" data_type: TYPE_STRING dims: 1 }
+        output { name: "RESULT" data_type: TYPE_STRING dims: 1 }
+
+        # pipeline/config.pbtxt
+        platform: "ensemble"
+        input { name: "TEXT" data_type: TYPE_STRING dims: 1 }
+        input { name: "LANGUAGE" data_type: TYPE_STRING dims: 1 optional: true }
+        output { name: "RESULT" data_type: TYPE_STRING dims: 1 }
+        ensemble_scheduling {
+          step {
+            model_name: "translator"
+            model_version: -1
+            input_map { key: "TEXT" value: "TEXT" }
+            input_map { key: "LANGUAGE" value: "LANGUAGE" }
+            output_map { key: "RESULT" value: "RESULT" }
+          }
+        }
+
+    Instead:
+        # translator/config.pbtxt
+        backend: "python"
+        input { name: "TEXT" data_type: TYPE_STRING dims: 1 }
+        input { name: "LANGUAGE" data_type: TYPE_STRING dims: 1 optional: true }
+        output { name: "RESULT" data_type: TYPE_STRING dims: 1 }
+    """
+    for ensemble, _, tensors in flow_ends(context):
+        for source, end in passed_on(tensors):
+            if source.model is ensemble and source.is_optional and not end.is_optional:
+                yield Problem(
+                    ensemble.config_path,
+                    f"the input {source.tensor!r} of {ensemble.name!r} is optional, and the input {end.tensor!r} of "
+                    f"{end.model.name!r}, which reads it, is not; a request without it would be answered with: missing "
+                    f"required input(s) ['{end.tensor}']",
+                    "make the input of the model optional: true if the model can do without, else require it in the "
+                    "ensemble",
+                    end.field,
+                )
+
+
+@rule(
+    "CT343",
+    Severity.ERROR,
+    "a step has key and value of a map exchanged",
+    source=core("src/model_config_utils.cc", 199, 288),
+)
+def exchanged_names(context: CheckContext) -> Iterator[Problem]:
+    """In an `input_map` or `output_map`, `key` has the ensemble's name of a tensor and `value` the model's.
+
+    It has to be the other way round: the `key` is the model's name, the `value` the ensemble's. Nothing of such an
+    ensemble is connected; what else may be wrong with its connections shows when this is fixed.
+
+    Example:
+        # classifier/config.pbtxt
+        backend: "python"
+        input { name: "IMAGE" data_type: TYPE_FP32 dims: 4 }
+        output { name: "SCORES" data_type: TYPE_FP32 dims: 2 }
+
+        # pipeline/config.pbtxt
+        platform: "ensemble"
+        input { name: "picture" data_type: TYPE_FP32 dims: 4 }
+        output { name: "result" data_type: TYPE_FP32 dims: 2 }
+        ensemble_scheduling {
+          step {
+            model_name: "classifier"
+            model_version: -1
+            input_map { key: "picture" value: "IMAGE" }
+            output_map { key: "result" value: "SCORES" }
+          }
+        }
+
+    Instead:
+        # pipeline/config.pbtxt
+        platform: "ensemble"
+        input { name: "picture" data_type: TYPE_FP32 dims: 4 }
+        output { name: "result" data_type: TYPE_FP32 dims: 2 }
+        ensemble_scheduling {
+          step {
+            model_name: "classifier"
+            model_version: -1
+            input_map { key: "IMAGE" value: "picture" }
+            output_map { key: "SCORES" value: "result" }
+          }
+        }
+    """
+    by_ensemble: dict[str, list[Exchanged]] = {}
+    for each in exchanged_maps(context):
+        by_ensemble.setdefault(each.ensemble.name, []).append(each)
+    for found in by_ensemble.values():
+        first = found[0]
+        key, value = next(iter(first.pairs.items()))
+        places = [f"the {each.kind} of step {each.step}" for each in found]
+        yield Problem(
+            first.ensemble.config_path,
+            f"key and value are exchanged in {listed(places)}: {value!r} is the model's name and {key!r} the "
+            f"ensemble's; the server would not load {first.ensemble.name!r}: {_not_connected(first)}",
+            f'write the model\'s name as key and the ensemble\'s as value: key: "{value}" value: "{key}"',
+            f'ensemble_scheduling.step[{first.step}].{first.kind}["{key}"]',
+        )
+
+
+def _not_connected(found: Exchanged) -> str:
+    """What the server says first of an ensemble with such a map."""
+    ensemble = found.ensemble
+    tensors = ensemble.graph.tensors.values()
+    written: set[str] = set()
+    for step in ensemble.graph.steps:
+        for name in step.output_map.values():
+            if name in written:
+                said = f"ensemble tensor '{name}' can appear in an output map only once for ensemble"
+                return f"{said} '{ensemble.name}' step {step.index}"
+            written.add(name)
+    for side in ("input", "output"):
+        for tensor in tensors:
+            if (tensor.is_input if side == "input" else tensor.is_output) and not (tensor.readers or tensor.writers):
+                return f"ensemble {side} '{tensor.name}' for ensemble {ensemble.name}' is not used"
+    for name in unready_outputs(ensemble.graph):
+        return f"output '{name}' for ensemble '{ensemble.name}' is not written"
+    unwritten = next((tensor.name for tensor in tensors if tensor.is_output and not tensor.writers), None)
+    if unwritten is not None:
+        return f"output '{unwritten}' for ensemble '{ensemble.name}' is not written"
+    return f"ensemble tensor '{next(iter(found.pairs.values()))}' is unused in ensemble '{ensemble.name}'"
+
+
+def _unmatched_inputs(step: EnsembleStep, config: ModelConfig) -> tuple[list[str], list[str]]:
+    """The keys that are no inputs of the model, and the inputs that the model requires and that are no keys."""
+    inputs = {tensor.name for tensor in config.input}
+    missing = dict.fromkeys(tensor.name for tensor in config.input if tensor.name and not tensor.optional)
+    return [key for key in step.input_map if key not in inputs], [
+        name for name in missing if name not in step.input_map
+    ]
+
+
+def _meant(strange: Sequence[str], missing: Sequence[str], suggestions: Suggestions) -> dict[str, str]:
+    """Each strange name → the missing one that is like it, or the last of both where only two are left."""
+    meant: dict[str, str] = {}
+    left = dict.fromkeys(missing)
+    for key in strange if missing else ():
+        close = suggestions.closest(key, left)
+        if close is not None:
+            meant[key] = close
+            del left[close]
+    alone = [key for key in strange if key not in meant]
+    if len(alone) == 1 and len(left) == 1:
+        meant[alone[0]] = next(iter(left))
+    return meant
+
+
+def _fix(meant: str | None, model: Model, tensors: Sequence[ModelInput] | Sequence[ModelOutput], side: str) -> str:
+    """What to do about a name that the model does not have."""
+    if meant is not None:
+        return f"write {meant!r} for the key if that is meant"
+    if not tensors:
+        return f"write the {side}s of {model.name!r} into {model.config_path}"
+    return f"take the entry out, or name an {side} of the model"
+
+
+def _names(tensors: Sequence[ModelInput] | Sequence[ModelOutput], side: str) -> str:
+    """A model's inputs or outputs in words, and not a hundred of them."""
+    if not tensors:
+        return f"no {side}s"
+    return f"the {side}{'s' if len(tensors) > 1 else ''} {listed([repr(tensor.name) for tensor in tensors])}"

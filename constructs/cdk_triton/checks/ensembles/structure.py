@@ -1,0 +1,412 @@
+"""CT310 to CT316: whether the configuration of an ensemble says what it has to say, and nothing else."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from cdk_triton.checks.context import CheckContext
+from cdk_triton.checks.derived.configured import completed_pair
+from cdk_triton.checks.derived.unconnected_tensors import flows
+from cdk_triton.checks.registry import Problem, rule
+from cdk_triton.checks.sources import core
+from cdk_triton.triton.findings import Severity
+
+_UTILS = "src/model_config_utils.cc"
+
+
+@rule("CT310", Severity.ERROR, "an ensemble has no ensemble_scheduling", source=core(_UTILS, 1673, 1679))
+def no_ensemble_scheduling(context: CheckContext) -> Iterator[Problem]:
+    """A configuration says `platform: "ensemble"` and lists no steps to run.
+
+    An ensemble is nothing but its `ensemble_scheduling`: without it the server has nothing to run. No other scheduler
+    can take its place; `dynamic_batching` beside it is refused as well, because a configuration has one scheduler
+    (CT101).
+
+    Example:
+        # model/config.pbtxt
+        platform: "ensemble"
+        input { name: "IMAGE" data_type: TYPE_FP32 dims: 4 }
+        output { name: "SCORES" data_type: TYPE_FP32 dims: 2 }
+
+    Instead:
+        # model/config.pbtxt
+        backend: "python"
+        input { name: "IMAGE" data_type: TYPE_FP32 dims: 4 }
+        output { name: "SCORES" data_type: TYPE_FP32 dims: 2 }
+
+        # model/1/model.py
+        class TritonPythonModel:
+            def execute(self, requests):
+                return [None for request in requests]
+    """
+    for model in context.loaded_models:
+        config = model.config
+        if config is None or not model.is_ensemble or config.backend:
+            continue  # the last: CT285
+        if not config.HasField("ensemble_scheduling"):
+            yield Problem(
+                model.config_path,
+                f"{model.name!r} is an ensemble without steps, and the server would not load it: ensemble scheduling "
+                f"must be set for ensemble {model.name} whose platform is ensemble",
+                "add ensemble_scheduling with the steps, or name the backend that runs the model instead of the "
+                "platform",
+                "platform",
+            )
+
+
+@rule(
+    "CT311",
+    Severity.ERROR,
+    "ensemble_scheduling stands in a model that is no ensemble",
+    source=core(_UTILS, 163, 168),
+)
+def scheduling_without_platform(context: CheckContext) -> Iterator[Problem]:
+    """A configuration lists the steps of an ensemble and does not say `platform: "ensemble"`.
+
+    The steps alone do not make an ensemble. Where the configuration names no backend either, the server looks for one
+    in the files and fails with other words: it is the same fault.
+
+    Example:
+        $ cdk-triton validate . --default-model pipeline
+        # classifier/config.pbtxt
+        backend: "python"
+        input { name: "IMAGE" data_type: TYPE_FP32 dims: 4 }
+        output { name: "SCORES" data_type: TYPE_FP32 dims: 2 }
+
+        # pipeline/config.pbtxt
+        backend: "python"
+        input { name: "IMAGE" data_type: TYPE_FP32 dims: 4 }
+        output { name: "SCORES" data_type: TYPE_FP32 dims: 2 }
+        ensemble_scheduling {
+          step {
+            model_name: "classifier"
+            model_version: -1
+            input_map { key: "IMAGE" value: "IMAGE" }
+            output_map { key: "SCORES" value: "SCORES" }
+          }
+        }
+
+    Instead:
+        # pipeline/config.pbtxt
+        platform: "ensemble"
+        input { name: "IMAGE" data_type: TYPE_FP32 dims: 4 }
+        output { name: "SCORES" data_type: TYPE_FP32 dims: 2 }
+        ensemble_scheduling {
+          step {
+            model_name: "classifier"
+            model_version: -1
+            input_map { key: "IMAGE" value: "IMAGE" }
+            output_map { key: "SCORES" value: "SCORES" }
+          }
+        }
+    """
+    for model in context.loaded_models:
+        config = model.config
+        if config is None or model.is_ensemble or not config.HasField("ensemble_scheduling"):
+            continue
+        _, backend = completed_pair(model, config, context.platform)
+        if backend or (not config.platform and "." in model.name):  # what follows the dot is a backend too
+            said = f"ensemble scheduling cannot be set for model '{model.name}' whose platform is not ensemble"
+        elif config.platform or config.default_model_filename:
+            said = f"unexpected platform type '{config.platform}' for {model.name}"
+        else:
+            said = f"Could not determine backend for model '{model.name}' with no backend in model configuration"
+        yield Problem(
+            model.config_path,
+            f"{model.name!r} has the steps of an ensemble and its platform is {config.platform!r}, so that the server "
+            f"would not load it: {said}",
+            'write platform: "ensemble" and no backend, or take ensemble_scheduling out',
+            "ensemble_scheduling",
+        )
+
+
+@rule(
+    "CT312",
+    Severity.ERROR,
+    "an ensemble has settings that only other models may have",
+    source=core(_UTILS, 169, 186),
+)
+def foreign_setting(context: CheckContext) -> Iterator[Problem]:
+    """An ensemble has an `instance_group`, `optimization` or `model_warmup`.
+
+    An ensemble runs nothing itself, so there is nothing to place on a GPU, to optimise or to warm up. Each of its
+    models has its own settings.
+
+    Example:
+        # classifier/config.pbtxt
+        backend: "python"
+        input { name: "IMAGE" data_type: TYPE_FP32 dims: 4 }
+        output { name: "SCORES" data_type: TYPE_FP32 dims: 2 }
+
+        # pipeline/config.pbtxt
+        platform: "ensemble"
+        instance_group { count: 2 }
+        input { name: "IMAGE" data_type: TYPE_FP32 dims: 4 }
+        output { name: "SCORES" data_type: TYPE_FP32 dims: 2 }
+        ensemble_scheduling {
+          step {
+            model_name: "classifier"
+            model_version: -1
+            input_map { key: "IMAGE" value: "IMAGE" }
+            output_map { key: "SCORES" value: "SCORES" }
+          }
+        }
+
+    Instead:
+        # classifier/config.pbtxt
+        backend: "python"
+        instance_group { count: 2 }
+        input { name: "IMAGE" data_type: TYPE_FP32 dims: 4 }
+        output { name: "SCORES" data_type: TYPE_FP32 dims: 2 }
+
+        # pipeline/config.pbtxt
+        platform: "ensemble"
+        input { name: "IMAGE" data_type: TYPE_FP32 dims: 4 }
+        output { name: "SCORES" data_type: TYPE_FP32 dims: 2 }
+        ensemble_scheduling {
+          step {
+            model_name: "classifier"
+            model_version: -1
+            input_map { key: "IMAGE" value: "IMAGE" }
+            output_map { key: "SCORES" value: "SCORES" }
+          }
+        }
+    """
+    for model in context.loaded_models:
+        config = model.config
+        if config is None or not model.is_ensemble:
+            continue
+        for field, is_set, said in (
+            ("instance_group", bool(config.instance_group), "instance group should not"),
+            ("optimization", config.HasField("optimization"), "optimization should not"),
+            ("model_warmup", bool(config.model_warmup), "model_warmup can not"),
+        ):
+            if is_set:
+                yield Problem(
+                    model.config_path,
+                    f"{model.name!r} is an ensemble and has {field}, and the server would not load it: {said} be "
+                    f"specified for ensemble '{model.name}'",
+                    f"take {field} out, and write it into the models that the steps run if they need it",
+                    field,
+                )
+
+
+@rule("CT313", Severity.ERROR, "an ensemble has no steps", source=core(_UTILS, 188, 193))
+def no_steps(context: CheckContext) -> Iterator[Problem]:
+    """The `ensemble_scheduling` of an ensemble is empty.
+
+    Example:
+        # model/config.pbtxt
+        platform: "ensemble"
+        input { name: "IMAGE" data_type: TYPE_FP32 dims: 4 }
+        output { name: "SCORES" data_type: TYPE_FP32 dims: 2 }
+        ensemble_scheduling { }
+
+    Instead:
+        # model/config.pbtxt
+        backend: "python"
+        input { name: "IMAGE" data_type: TYPE_FP32 dims: 4 }
+        output { name: "SCORES" data_type: TYPE_FP32 dims: 2 }
+
+        # model/1/model.py
+        class TritonPythonModel:
+            def execute(self, requests):
+                return [None for request in requests]
+    """
+    for model in context.loaded_models:
+        config = model.config
+        if config is None or not model.is_ensemble or not config.HasField("ensemble_scheduling"):
+            continue
+        if not config.ensemble_scheduling.step:
+            yield Problem(
+                model.config_path,
+                f"the ensemble_scheduling of {model.name!r} is empty, and the server would not load it: must specify "
+                f"'step' for ensemble '{model.name}'",
+                "add a step for every model that the ensemble runs",
+                "ensemble_scheduling",
+            )
+
+
+@rule(
+    "CT314",
+    Severity.ERROR,
+    "a step leaves out its model, its inputs or its outputs",
+    source=core(_UTILS, 85, 103),
+)
+def incomplete_step(context: CheckContext) -> Iterator[Problem]:
+    """A step has no `model_name`, no `input_map` or no `output_map`.
+
+    Each step says which model it runs, which tensors of the ensemble the model's inputs read, and which its outputs
+    write. The names in `key` are the model's, those in `value` are the ensemble's.
+
+    Example:
+        # classifier/config.pbtxt
+        backend: "python"
+        input { name: "IMAGE" data_type: TYPE_FP32 dims: 4 }
+        output { name: "SCORES" data_type: TYPE_FP32 dims: 2 }
+
+        # pipeline/config.pbtxt
+        platform: "ensemble"
+        input { name: "IMAGE" data_type: TYPE_FP32 dims: 4 }
+        output { name: "SCORES" data_type: TYPE_FP32 dims: 2 }
+        ensemble_scheduling {
+          step {
+            model_name: "classifier"
+            model_version: -1
+            input_map { key: "IMAGE" value: "IMAGE" }
+          }
+        }
+
+    Instead:
+        # pipeline/config.pbtxt
+        platform: "ensemble"
+        input { name: "IMAGE" data_type: TYPE_FP32 dims: 4 }
+        output { name: "SCORES" data_type: TYPE_FP32 dims: 2 }
+        ensemble_scheduling {
+          step {
+            model_name: "classifier"
+            model_version: -1
+            input_map { key: "IMAGE" value: "IMAGE" }
+            output_map { key: "SCORES" value: "SCORES" }
+          }
+        }
+    """
+    for model in context.loaded_models:
+        for step in model.graph.steps if model.is_ensemble else ():
+            for field, value, fix in (
+                ("model_name", step.model_name, "name the model that the step runs"),
+                ("input_map", step.input_map, "map every input of the model to a tensor of the ensemble"),
+                ("output_map", step.output_map, "map the outputs of the model that the ensemble needs"),
+            ):
+                if not value:
+                    yield Problem(
+                        model.config_path,
+                        f"step {step.index} has no {field}, and the server would not load {model.name!r}: must specify "
+                        f"'{field}' in step {step.index} of ensemble '{model.name}'",
+                        fix,
+                        f"ensemble_scheduling.step[{step.index}].{field}",
+                    )
+
+
+@rule("CT315", Severity.ERROR, "an ensemble tensor is written twice", source=core(_UTILS, 107, 119))
+def written_twice(context: CheckContext) -> Iterator[Problem]:
+    """Two outputs, of one step or of two, are mapped to the same tensor of the ensemble.
+
+    Example:
+        # tagger/config.pbtxt
+        backend: "python"
+        input { name: "TEXT" data_type: TYPE_STRING dims: 1 }
+        output { name: "LABEL" data_type: TYPE_STRING dims: 1 }
+        output { name: "REASON" data_type: TYPE_STRING dims: 1 }
+
+        # pipeline/config.pbtxt
+        platform: "ensemble"
+        input { name: "TEXT" data_type: TYPE_STRING dims: 1 }
+        output { name: "LABEL" data_type: TYPE_STRING dims: 1 }
+        output { name: "REASON" data_type: TYPE_STRING dims: 1 }
+        ensemble_scheduling {
+          step {
+            model_name: "tagger"
+            model_version: -1
+            input_map { key: "TEXT" value: "TEXT" }
+            output_map { key: "LABEL" value: "LABEL" }
+            output_map { key: "REASON" value: "LABEL" }
+          }
+        }
+
+    Instead:
+        # pipeline/config.pbtxt
+        platform: "ensemble"
+        input { name: "TEXT" data_type: TYPE_STRING dims: 1 }
+        output { name: "LABEL" data_type: TYPE_STRING dims: 1 }
+        output { name: "REASON" data_type: TYPE_STRING dims: 1 }
+        ensemble_scheduling {
+          step {
+            model_name: "tagger"
+            model_version: -1
+            input_map { key: "TEXT" value: "TEXT" }
+            output_map { key: "LABEL" value: "LABEL" }
+            output_map { key: "REASON" value: "REASON" }
+          }
+        }
+    """
+    for model, _, loose in flows(context):
+        for source, meant in loose.of("again"):
+            first = model.graph.tensors[source.tensor].writers[0].index
+            before = f"step {first} writes already" if first != source.step else "another of its outputs writes already"
+            yield Problem(
+                model.config_path,
+                f"step {source.step} writes {source.tensor!r}, which {before}, and the server would not load "
+                f"{model.name!r}: ensemble tensor '{source.tensor}' can appear in an output map only once for ensemble "
+                f"'{model.name}' step {source.step}",
+                f"write {meant.name!r}, which nothing writes, in one of the two places"
+                if meant is not None
+                else "give the tensor another name in one of the two places",
+                f'ensemble_scheduling.step[{source.step}].output_map["{source.output}"]',
+            )
+
+
+@rule(
+    "CT316",
+    Severity.WARNING,
+    "a step writes an input of its ensemble",
+    source=core("src/ensemble_scheduler/ensemble_scheduler.cc", 980, 1010),
+)
+def written_input(context: CheckContext) -> Iterator[Problem]:
+    """An output of a step is mapped to a tensor that the request brings already.
+
+    The server loads the ensemble. Whenever a tensor is written, it runs the steps that read it, so that they run once
+    for the request's tensor and once more for the step's. Where a step brings its own inputs about, the request is
+    never answered, and the steps run for ever (seen with Triton 2.51).
+
+    Example:
+        # denoiser/config.pbtxt
+        backend: "python"
+        input { name: "NOISY" data_type: TYPE_FP32 dims: 4 }
+        output { name: "CLEAN" data_type: TYPE_FP32 dims: 4 }
+        output { name: "GAIN" data_type: TYPE_FP32 dims: 1 }
+
+        # pipeline/config.pbtxt
+        platform: "ensemble"
+        input { name: "SIGNAL" data_type: TYPE_FP32 dims: 4 }
+        output { name: "GAIN" data_type: TYPE_FP32 dims: 1 }
+        ensemble_scheduling {
+          step {
+            model_name: "denoiser"
+            model_version: -1
+            input_map { key: "NOISY" value: "SIGNAL" }
+            output_map { key: "CLEAN" value: "SIGNAL" }
+            output_map { key: "GAIN" value: "GAIN" }
+          }
+        }
+
+    Instead:
+        # pipeline/config.pbtxt
+        platform: "ensemble"
+        input { name: "SIGNAL" data_type: TYPE_FP32 dims: 4 }
+        output { name: "CLEAN" data_type: TYPE_FP32 dims: 4 }
+        output { name: "GAIN" data_type: TYPE_FP32 dims: 1 }
+        ensemble_scheduling {
+          step {
+            model_name: "denoiser"
+            model_version: -1
+            input_map { key: "NOISY" value: "SIGNAL" }
+            output_map { key: "CLEAN" value: "CLEAN" }
+            output_map { key: "GAIN" value: "GAIN" }
+          }
+        }
+    """
+    for model, _, _ in flows(context):
+        for tensor in model.graph.tensors.values():
+            if not tensor.is_input or not tensor.writers or not tensor.readers:
+                continue
+            step = tensor.writers[0]
+            output = next(name for name, written in step.output_map.items() if written == tensor.name)
+            yield Problem(
+                model.config_path,
+                f"step {step.index} writes {tensor.name!r}, which is an input of the ensemble {model.name!r}; the "
+                "server would run the steps that read it for the request's tensor and again for this one, perhaps "
+                "without an end",
+                "give the output a tensor of its own",
+                f'ensemble_scheduling.step[{step.index}].output_map["{output}"]',
+            )

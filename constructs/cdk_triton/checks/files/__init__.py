@@ -1,0 +1,1 @@
+"""CT1xx: what is in a model's directory."""

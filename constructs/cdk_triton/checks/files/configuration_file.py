@@ -1,0 +1,271 @@
+"""CT101 to CT109: whether the server can read a model's `config.pbtxt`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from google.protobuf.message import Message
+
+from cdk_triton.checks.context import CheckContext
+from cdk_triton.checks.derived.configured import completed_pair
+from cdk_triton.checks.derived.releases import is_newer_than_schema
+from cdk_triton.checks.registry import Problem, rule
+from cdk_triton.checks.sources import core
+from cdk_triton.triton.findings import Severity
+from cdk_triton.triton.model_config import fault_of
+from cdk_triton.triton.releases import release_order
+from cdk_triton.triton.repository import CONFIG_NAME
+from cdk_triton.triton.schema import SCHEMA_RELEASE, ModelConfig
+from cdk_triton.triton.versions import is_version_name
+
+_READ_TEXT_PROTO = core("src/filesystem/api.cc", 590, 604)
+_SIMILAR = ("config.pbtx", "config.pbtxt", "config.pbtxt.txt", "config.pbtext", "config.pbxt", "config.prototxt")
+
+# Field → the first release whose schema has it, for fields added since 22.07: model_config.proto of
+# triton-inference-server/common, branches r22.07 to r26.07.
+_FIELD_SINCE = {
+    "inference.ModelEnsembling.Step.model_namespace": "23.03",
+    "inference.ModelSequenceBatching.StrategyOldest.preserve_ordering": "23.08",
+    "inference.ModelSequenceBatching.State.use_same_buffer_for_input_output": "23.11",
+    "inference.ModelSequenceBatching.State.use_growable_memory": "23.11",
+    "inference.ModelSequenceBatching.iterative_sequence": "23.11",
+    "inference.ModelConfig.runtime": "24.01",
+    "inference.ModelInput.is_non_linear_format_io": "24.08",
+    "inference.ModelOutput.is_non_linear_format_io": "24.08",
+    "inference.ModelConfig.model_metrics": "24.11",
+    "inference.ModelEnsembling.max_inflight_requests": "25.11",
+}
+
+
+@rule("CT101", Severity.ERROR, "config.pbtxt is not a model configuration", source=_READ_TEXT_PROTO)
+def unreadable_configuration(context: CheckContext) -> Iterator[Problem]:
+    """The server reads the file as protobuf text and refuses what its schema does not know.
+
+    Example:
+        # model/config.pbtxt
+        backend: "python"
+        max_batchsize: 8
+
+    Instead:
+        # model/config.pbtxt
+        backend: "python"
+        max_batch_size: 8
+
+    Limits:
+        A text in quotes whose escapes are not UTF-8 is refused here, and the server takes it.
+    """
+    for model in context.loaded_models:
+        if model.config_error is not None and model.config is None:
+            yield Problem(
+                model.config_path,
+                f"{fault_of(model.config_error)}; the server would not load {model.name!r}: "
+                f"failed to read text proto from {model.config_path}",
+                "correct the file; Triton's model_config.proto lists every field",
+            )
+        if CONFIG_NAME in model.subdirectories:
+            yield Problem(
+                model.config_path,
+                "it is a directory, and the server would crash when it reads it: basic_string::_M_replace_aux",
+                "put the configuration into a file of this name",
+            )
+
+
+@rule(
+    "CT102",
+    Severity.WARNING,
+    "config.pbtxt has a field that only a newer schema may know",
+    source=_READ_TEXT_PROTO,
+    applies=is_newer_than_schema,
+)
+def field_unknown_to_schema(context: CheckContext) -> Iterator[Problem]:
+    """The schema is older than the release that serves, so what it does not know may be right.
+
+    Example:
+        $ cdk-triton validate . --platform 26.10/ml.g5.xlarge
+        # model/config.pbtxt
+        backend: "python"
+        max_batchsize: 8
+
+    Instead:
+        # model/config.pbtxt
+        backend: "python"
+        max_batch_size: 8
+    """
+    release = context.platform.release if context.platform is not None else None
+    for model in context.loaded_models:
+        if model.config_error is not None and model.config is not None:
+            yield Problem(
+                model.config_path,
+                f"{fault_of(model.config_error)}; this is the schema of {SCHEMA_RELEASE}, and the server is {release}, "
+                "which may know more",
+                "check the name against the release's model_config.proto, or install a newer tritonclient",
+            )
+
+
+@rule(
+    "CT103",
+    Severity.ERROR,
+    "config.pbtxt has a field that the server's release does not know yet",
+    source=_READ_TEXT_PROTO,
+    applies=lambda platform: platform.release is not None,
+)
+def field_newer_than_release(context: CheckContext) -> Iterator[Problem]:
+    """A server refuses the whole file because of one field that was added later.
+
+    Example:
+        $ cdk-triton validate . --platform 24.05/ml.g5.xlarge
+        # model/config.pbtxt
+        platform: "tensorrt_plan"
+        input { name: "IN" data_type: TYPE_FP32 dims: [ 3, 4, 4 ] is_non_linear_format_io: true }
+        output { name: "OUT" data_type: TYPE_FP32 dims: 4 }
+
+    Instead:
+        # model/config.pbtxt
+        platform: "tensorrt_plan"
+        input { name: "IN" data_type: TYPE_FP32 dims: [ 3, 4, 4 ] }
+        output { name: "OUT" data_type: TYPE_FP32 dims: 4 }
+
+    Limits:
+        Fields that every release since 22.07 knows are not looked at.
+    """
+    release = context.platform.release if context.platform is not None else None
+    if release is None:
+        return
+    for model in context.loaded_models:
+        for field, full_name in _fields_set(model.config) if model.config is not None else ():
+            since = _FIELD_SINCE.get(full_name)
+            if since is not None and release_order(release) < release_order(since):
+                message, _, name = full_name.rpartition(".")
+                yield Problem(
+                    model.config_path,
+                    f"the field is known from {since} on, and the server is {release}, which would not load "
+                    f'{model.name!r}: Message type "{message}" has no field named "{name}"',
+                    f"leave the field out, or serve with {since} or newer",
+                    field,
+                )
+
+
+def _fields_set(message: Message, prefix: str = "") -> Iterator[tuple[str, str]]:
+    """Every field that a message sets, at any depth: its path as in a finding, and its full name."""
+    for descriptor, value in message.ListFields():
+        path = f"{prefix}{descriptor.name}"
+        yield path, descriptor.full_name
+        if descriptor.message_type is None or descriptor.message_type.GetOptions().map_entry:
+            continue
+        items = [(f"{path}[{i}].", item) for i, item in enumerate(value)] if descriptor.is_repeated else None
+        for below, item in [(f"{path}.", value)] if items is None else items:
+            yield from _fields_set(item, below)
+
+
+@rule(
+    "CT104",
+    Severity.ERROR,
+    "a model is not called like its directory",
+    source=core("src/model_repository_manager/model_repository_manager.cc", 1693, 1711),
+)
+def name_is_not_directory(context: CheckContext) -> Iterator[Problem]:
+    """The `name` in `config.pbtxt` is another one than the directory's.
+
+    A configuration need not say the name, but must not contradict the directory. A multi-model endpoint gives the
+    archive's entry model a name of its own, so that any name is good there.
+
+    Example:
+        # model/config.pbtxt
+        name: "another"
+        backend: "python"
+
+    Instead:
+        # model/config.pbtxt
+        name: "model"
+        backend: "python"
+    """
+    for model in context.loaded_models:
+        name = "" if model.config is None else model.config.name
+        if name not in ("", model.name) and not context.is_renamed(model):
+            yield Problem(
+                model.config_path,
+                f"the name is {name!r} in the directory {model.name!r}, and the server would not load it: unexpected "
+                f"directory name '{model.name}' for model '{name}', directory name must equal model name",
+                f'write name: "{model.name}", or rename the directory to {name!r}',
+                "name",
+            )
+
+
+@rule(
+    "CT105",
+    Severity.ERROR,
+    "nothing tells which backend runs a model",
+    source=core("src/model_config_utils.cc", 1284, 1309),
+)
+def no_backend(context: CheckContext) -> Iterator[Problem]:
+    """The server guesses a backend from well-known file names only.
+
+    These are `model.onnx`, `model.plan`, `model.pt`, `model.pt2` (from 26.03), `model.xml`, `model.py`,
+    `model.graphdef` and `model.savedmodel`. A model whose name has a dot is run by the backend that is named after it.
+
+    Example:
+        # model/config.pbtxt
+        max_batch_size: 8
+        # model/1/weights.onnx
+        <ir_version: 8, opset_import: ["" : 17]>
+        model (float[N, 4] IN) => (float[N, 4] OUT) { OUT = Identity(IN) }
+
+    Instead:
+        # model/config.pbtxt
+        backend: "onnxruntime"
+        max_batch_size: 8
+        default_model_filename: "weights.onnx"
+    """
+    for model in context.loaded_models:
+        config = model.config
+        unread = model.config_error is not None or CONFIG_NAME in model.subdirectories  # reported by CT101
+        if unread or model.is_ensemble or completed_pair(model, config or ModelConfig(), context.platform)[1]:
+            continue
+        if config is not None and config.HasField("ensemble_scheduling"):
+            continue  # meant as an ensemble: reported by CT311
+        if config is not None and (config.platform or config.default_model_filename):
+            continue  # reported by CT283
+        if model.looks_like_a_repository:
+            continue  # reported by CT110
+        yield Problem(
+            model.directory if model.config_text is None else model.config_path,
+            f"the configuration names no backend and the files of {model.name!r} tell none, so the server would not "
+            f"load it: Could not determine backend for model '{model.name}' with no backend in model configuration",
+            'name the backend, for example backend: "python"',
+            "backend",
+        )
+
+
+@rule("CT106", Severity.WARNING, "a file looks like config.pbtxt and is not read", source=_READ_TEXT_PROTO)
+def misplaced_configuration(context: CheckContext) -> Iterator[Problem]:
+    """The server reads `config.pbtxt` in the model's own directory, and completes the defaults where there is none.
+
+    A file of a similar name, or one in a version directory, has no effect: no batching, other instances.
+
+    Example:
+        # model/1/config.pbtxt
+        backend: "python"
+        max_batch_size: 8
+        # model/1/model.py
+        class TritonPythonModel:
+            def execute(self, requests): ...
+
+    Instead:
+        # model/1/config.pbtxt is removed
+        # model/config.pbtxt
+        backend: "python"
+        max_batch_size: 8
+    """
+    for model in context.loaded_models:
+        if model.config_text is not None or CONFIG_NAME in model.subdirectories:
+            continue
+        for file in model.files:
+            *below, name = file.path.relative_to(model.directory).parts
+            in_version = name == CONFIG_NAME and len(below) == 1 and is_version_name(below[0])
+            if in_version or (not below and name.lower() in _SIMILAR):
+                yield Problem(
+                    file.path,
+                    f"{model.name!r} has no {model.config_path}, and the server reads no other file: it would serve "
+                    "the model with the defaults, or not load it",
+                    f"move it to {model.config_path}",
+                )

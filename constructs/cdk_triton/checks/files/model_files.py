@@ -1,0 +1,389 @@
+"""CT120 to CT129: whether the files are there that a model's backend loads."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import PurePosixPath
+
+from cdk_triton.checks.context import CheckContext
+from cdk_triton.checks.derived.backend_files import BackendFile, backend_files, below, model_files
+from cdk_triton.checks.derived.releases import is_at_least
+from cdk_triton.checks.files.python_environments import environments
+from cdk_triton.checks.registry import Problem, rule
+from cdk_triton.checks.sources import backend, core
+from cdk_triton.triton.contents.magic import is_git_lfs_pointer
+from cdk_triton.triton.findings import Severity
+from cdk_triton.triton.releases import backends_in
+from cdk_triton.triton.repository import Model, RepositoryFile
+from cdk_triton.triton.schema import ModelConfig
+
+_POINTER_SIZE = 1024  # Git LFS's pointers are smaller
+_PLAIN = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.-")
+
+
+@rule(
+    "CT120",
+    Severity.ERROR,
+    "a model's file is missing",
+    source=backend("onnxruntime_backend", "src/onnxruntime.cc", 409, 418),
+)
+def missing_file(context: CheckContext) -> Iterator[Problem]:
+    """A version lacks the file that its backend loads.
+
+    Each backend looks for a file of its own name, unless `default_model_filename` says another: `model.onnx` (or a
+    directory of that name with `model.onnx` in it), `model.plan`, `model.pt`, `model.xml`, `model.graphdef`, the
+    directory `model.savedmodel`, `model.py`, `model.dali` or `dali.py`, and for `fil` the name that `model_type`
+    implies. A Python model without its file does not even fail: the server waits for it, until SageMaker gives up.
+
+    Example:
+        # model/config.pbtxt
+        backend: "python"
+        # model/1/main.py
+        class TritonPythonModel:
+            def execute(self, requests):
+                return []
+
+    Instead:
+        # model/config.pbtxt
+        backend: "python"
+        default_model_filename: "main.py"
+
+    Limits:
+        Where `cc_model_filenames` names files, the platform decides which of them is loaded: without one the rule is
+        silent, and CT122 looks at the names. What no backend of the release would load is CT601's.
+    """
+    missing = set()
+    for each in backend_files(context):
+        if not each.is_there and not _is_gone(context, each.backend):
+            missing.add(each.path)
+            yield Problem(each.path, f"the file is missing, and {_consequence(each)}", _fix(each))
+    for model, config, path in _completing_files(context):
+        if path not in missing:
+            yield Problem(
+                path,
+                "the file is missing, from which the backend completes inputs and outputs whatever cc_model_filenames "
+                f"says, and the server would not load {model.name!r}: unable to find '{path}' for model instance "
+                f"'{model.name}'",
+                f"name inputs and outputs in the configuration, or add the file as {path.name}",
+                "input" if not config.input else "output",
+            )
+
+
+def _is_gone(context: CheckContext, backend: str) -> bool:
+    """Whether SageMaker's image of the release does not have the backend."""
+    platform = context.platform
+    if platform is None or platform.release is None or platform.image is not None:
+        return False
+    return backend not in backends_in(platform.release)
+
+
+def _completing_files(context: CheckContext) -> Iterator[tuple[Model, ModelConfig, PurePosixPath]]:
+    """The missing files from which the ONNX Runtime backend would complete models with `cc_model_filenames`."""
+    for model in context.loaded_models:
+        config = model.config
+        if config is None or model.backend_name != "onnxruntime" or not config.cc_model_filenames:
+            continue
+        if config.output and (config.input or config.batch_input):
+            continue
+        files = model_files(context)[model.name]
+        for version in model.served_versions:
+            path = below(model.directory / str(version), config.default_model_filename or "model.onnx")
+            if version in model.versions and not files.has(path) and not files.has(path / "model.onnx"):
+                yield model, config, path
+
+
+def _consequence(each: BackendFile) -> str:
+    name = each.model.name
+    refused = f"the server would not load {name!r}"
+    locations = ", ".join(map(str, (each.path, *each.alternatives)))
+    return {
+        "tensorrt": f"{refused}: unable to load plan file to auto complete config: {each.path}",
+        "python": f"the server would wait for {name!r} for ever: Python model file not found in '{each.path}'",
+        "dali": f"{refused}: Failed to load model file. The program looked in the following locations: {locations}",
+        "openvino": f"{refused}: unable to find '{each.path}' for model '{name}'",
+        "fil": f"{refused}: its backend loads no other file",
+    }.get(each.backend, f"{refused}: unable to find '{each.path}' for model instance '{name}'")
+
+
+def _fix(each: BackendFile) -> str:
+    like = [name for name in each.files.names_in(each.version) if PurePosixPath(name).suffix == each.path.suffix]
+    if len(like) == 1 and not each.field:
+        return f'rename {each.version / like[0]}, or write default_model_filename: "{like[0]}"'
+    if len(like) == 1:
+        return f"write {like[0]!r} if that is meant, or add the file"
+    return "add the file" if each.field else "add the file, or name another one in default_model_filename"
+
+
+@rule(
+    "CT121",
+    Severity.WARNING,
+    "the version directory of a model is empty",
+    source="https://github.com/triton-inference-server/server/issues/3623",
+)
+def empty_version(context: CheckContext) -> Iterator[Problem]:
+    """A model needs no file, and git keeps no empty directory.
+
+    Some backends load nothing from the version directory, but the server asks for the directory. It is there on the
+    machine where it was made, and missing in a fresh clone.
+
+    Example:
+        # model/config.pbtxt
+        backend: "identity"
+        # model/1/.gitignore
+        *
+
+    Instead:
+        # model/1/.gitkeep
+
+    Limits:
+        Backends that need a file are CT120's, and ensembles CT111's.
+    """
+    needed = {each.version for each in backend_files(context)}
+    for model in context.loaded_models:
+        if model.backend_name is None or model.config_error is not None:
+            continue
+        files = model_files(context)[model.name]
+        for version in model.served_versions:
+            directory = model.directory / str(version)
+            if version in model.versions and directory not in needed and not files.has_directory(directory):
+                yield Problem(
+                    directory,
+                    f"the version directory of {model.name!r} is empty; it works here, and is missing in a fresh "
+                    "clone, because git keeps no empty directory: at least one version must be available under the "
+                    f"version policy of model '{model.name}'",
+                    f"create the empty file {directory / '.gitkeep'}",
+                )
+
+
+@rule(
+    "CT122",
+    Severity.WARNING,
+    "cc_model_filenames names a file that is missing",
+    source=backend("backend", "src/backend_model_instance.cc", 96, 106),
+)
+def missing_file_for_capability(context: CheckContext) -> Iterator[Problem]:
+    """The server loads the file that is named for the compute capability of its GPU.
+
+    It would run on the GPUs whose file is there, and refuse to load the model on the others. The file for the GPU of
+    the given platform is CT120's.
+
+    Example:
+        # model/config.pbtxt
+        backend: "tensorrt"
+        max_batch_size: 8
+        cc_model_filenames { key: "7.5" value: "t4.plan" }
+        # model/1/.gitkeep
+
+    Instead:
+        # model/1/t4.plan
+        plan
+    """
+    reported = {(each.version, each.path) for each in backend_files(context)}
+    for model in context.loaded_models:
+        if model.config is None or model.config_error is not None:
+            continue
+        files = model_files(context)[model.name]
+        for version in model.served_versions:
+            directory = model.directory / str(version)
+            for capability, name in sorted(model.config.cc_model_filenames.items()):
+                path = below(directory, name)
+                if files.has(path) or (directory, path) in reported or version not in model.versions:
+                    continue
+                yield Problem(
+                    model.config_path,
+                    f"the file {path} is named for GPUs of compute capability {capability} and missing; on such a GPU "
+                    f"the server would not load {model.name!r}",
+                    "add the file, or leave it out of cc_model_filenames",
+                    f'cc_model_filenames["{capability}"]',
+                )
+
+
+@rule(
+    "CT123",
+    Severity.ERROR,
+    "a TensorFlow model's directory lacks the saved model",
+    source=backend("tensorflow_backend", "src/tensorflow.cc", 1729, 1768),
+)
+def incomplete_saved_model(context: CheckContext) -> Iterator[Problem]:
+    """`model.savedmodel` is a directory with `saved_model.pb` in it, beside `variables`.
+
+    Example:
+        # model/config.pbtxt
+        platform: "tensorflow_savedmodel"
+        # model/1/model.savedmodel/variables/variables.index
+        weights
+
+    Instead:
+        # model/1/model.savedmodel/saved_model.pb
+        graph
+    """
+    for each in backend_files(context):
+        if each.backend != "tensorflow" or each.config.platform == "tensorflow_graphdef" or not each.is_there:
+            continue
+        if each.path.name == "model.graphdef" or each.files.has(each.version / "model.graphdef"):
+            continue
+        if not any(each.files.has(each.path / name) for name in ("saved_model.pb", "saved_model.pbtxt")):
+            yield Problem(
+                each.path,
+                f"it holds no saved_model.pb, and the server would not load {each.model.name!r}: Could not find "
+                "SavedModel .pb or .pbtxt at supplied export directory path",
+                "put what TensorFlow exported (saved_model.pb, variables/) straight into this directory",
+            )
+
+
+@rule(
+    "CT124",
+    Severity.WARNING,
+    "an OpenVINO model has no file with weights",
+    source=backend("openvino_backend", "src/openvino.cc", 205, 237),
+)
+def missing_weights(context: CheckContext) -> Iterator[Problem]:
+    """OpenVINO looks for the weights of `model.xml` in `model.bin` beside it.
+
+    Example:
+        # model/config.pbtxt
+        backend: "openvino"
+        # model/1/model.xml
+        <net/>
+
+    Instead:
+        # model/1/model.bin
+        weights
+
+    Limits:
+        A network without any constant needs no second file; hardly one is without.
+    """
+    for each in backend_files(context):
+        weights = each.path.with_suffix(".bin")
+        if each.backend == "openvino" and each.path.suffix == ".xml" and each.is_there and not each.files.has(weights):
+            yield Problem(
+                weights,
+                f"the file is missing beside {each.path.name}; a network with weights would not load: bin file "
+                "cannot be found",
+                f"copy the .bin file that OpenVINO wrote beside {each.path.name}",
+            )
+
+
+@rule(
+    "CT127",
+    Severity.ERROR,
+    "a model's file is a pointer of Git LFS",
+    source="https://github.com/git-lfs/git-lfs/blob/main/docs/spec.md",
+)
+def pointer_file(context: CheckContext) -> Iterator[Problem]:
+    """A clone without Git LFS has three lines of text in place of the model.
+
+    Whatever the backend says of the text, it is the same cause: the content was not fetched. Looked at are the files
+    of the versions that are served, labels, data for warm-up and states, and packed environments.
+
+    Example:
+        # model/config.pbtxt
+        backend: "onnxruntime"
+        # model/1/model.onnx
+        version https://git-lfs.github.com/spec/v1
+        oid sha256:4d7a214614ab2935c943f9e0ff69d22eadbb8f32b1258daaa5e2ca24d17e2393
+        size 12345
+
+    Instead:
+        # model/1/model.onnx
+        <ir_version: 8, opset_import: ["" : 17]>
+        model (float[N] IN) => (float[N] OUT) { OUT = Identity(IN) }
+    """
+    own = {each.file.path for each in backend_files(context) if each.file is not None}
+    seen: set[PurePosixPath] = set()
+    for model, file in _needed_files(context):
+        if file.path in seen or file.size >= _POINTER_SIZE or not context.contents(is_git_lfs_pointer, file):
+            continue
+        seen.add(file.path)
+        instead = f"what {model.name!r} is to read"
+        if file.path in own:
+            instead = f"the model itself, and the server would not load {model.name!r}"
+        yield Problem(file.path, f"the file is a pointer of Git LFS and not {instead}", "run: git lfs pull")
+
+
+def _needed_files(context: CheckContext) -> Iterator[tuple[Model, RepositoryFile]]:
+    """The files that models read, as far as their places tell."""
+    for model in context.loaded_models:
+        places = {str(version) for version in model.served_versions} | {"warmup", "initial_state"}
+        labels = {below(model.directory, each.label_filename) for each in (model.config.output if model.config else ())}
+        depth = len(model.directory.parts)
+        for file in model.files:
+            inside = file.path.parts[depth:]
+            if (len(inside) > 1 and inside[0] in places) or file.path in labels:
+                yield model, file
+    for each in environments(context):
+        if each.archive is not None:
+            yield each.model, each.archive
+
+
+@rule(
+    "CT128",
+    Severity.ERROR,
+    "a DALI model's path has a character that the backend refuses",
+    source=backend("dali_backend", "src/utils/utils.h", 115, 150),
+    applies=lambda platform: is_at_least(platform, "25.07"),
+)
+def refused_dali_path(context: CheckContext) -> Iterator[Problem]:
+    """From 25.07 on, the DALI backend takes only letters, digits, `_`, `.`, `-` and `/` in the path of its file.
+
+    Example:
+        $ cdk-triton validate . --platform 25.09/ml.g5.xlarge
+        # décodage/config.pbtxt
+        backend: "dali"
+        max_batch_size: 8
+
+    Instead:
+        # décodage/config.pbtxt is removed
+        # decodage/config.pbtxt
+        backend: "dali"
+        max_batch_size: 8
+    """
+    for each in backend_files(context):
+        wrong = next((character for part in each.path.parts for character in part if character not in _PLAIN), None)
+        if each.backend == "dali" and wrong is not None:
+            yield Problem(
+                each.path,
+                f"the path has the character {wrong!r}, and the server would not load {each.model.name!r}: File path "
+                f"'{each.path}' contains an invalid character: '{wrong}'",
+                "use letters, digits, '_', '.' and '-' only",
+            )
+
+
+@rule(
+    "CT129",
+    Severity.ERROR,
+    "a file with labels is missing",
+    source=core("src/model.cc", 113, 128),
+)
+def missing_labels(context: CheckContext) -> Iterator[Problem]:
+    """The server reads the labels of an output when it loads the model, from the model's directory.
+
+    Example:
+        # model/config.pbtxt
+        backend: "python"
+        output { name: "CLASS" data_type: TYPE_FP32 dims: 10 label_filename: "labels.txt" }
+
+    Instead:
+        # model/config.pbtxt
+        backend: "python"
+        output { name: "CLASS" data_type: TYPE_FP32 dims: 10 label_filename: "labels.txt" }
+        # model/labels.txt
+        cat
+        dog
+    """
+    for model in context.loaded_models:
+        files = model_files(context)[model.name]
+        for index, output in enumerate(model.config.output if model.config is not None else ()):
+            path = below(model.directory, output.label_filename)
+            if not output.label_filename or files.has(path) or not path.is_relative_to(model.directory):
+                continue
+            said = f"failed to open text file for read {path}: No such file or directory"
+            found = f"the labels of the output {output.name!r} are to be in {path}"
+            if files.has_directory(path):
+                found, said = f"{found}, which is a directory", "std::length_error"
+            yield Problem(
+                model.config_path,
+                f"{found}, and the server would not load {model.name!r}: {said}",
+                f"add the file {path}, or leave label_filename out",
+                f"output[{index}].label_filename",
+            )

@@ -1,0 +1,213 @@
+"""CT125, CT126, CT137 and CT139: what an ONNX file needs besides its configuration."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import PurePosixPath
+from posixpath import normpath
+
+from cdk_triton.checks.context import CheckContext
+from cdk_triton.checks.derived.backend_files import repository_files
+from cdk_triton.checks.derived.releases import is_at_least, known_release
+from cdk_triton.checks.files.onnx_models import OnnxModel, onnx_models
+from cdk_triton.checks.registry import Problem, rule
+from cdk_triton.checks.sources import backend
+from cdk_triton.sagemaker import ServingPlatform
+from cdk_triton.triton.contents.magic import is_git_lfs_pointer
+from cdk_triton.triton.contents.onnx_file import ExternalData
+from cdk_triton.triton.findings import Severity
+from cdk_triton.triton.onnx_runtime import onnx_support
+
+_EXTERNAL_DATA = "https://onnx.ai/onnx/repo-docs/ExternalData.html"
+
+# ONNX Runtime 1.24 refuses it, and 1.23 does not: both were tried.
+_STRICT_SINCE = "26.02"
+
+
+def _is_strict(platform: ServingPlatform) -> bool:
+    return is_at_least(platform, _STRICT_SINCE)
+
+
+def _located(each: OnnxModel) -> Iterator[tuple[ExternalData, PurePosixPath, bool]]:
+    """The files with weights, once each: the entry that needs most of it, its path, and whether it is outside."""
+    furthest: dict[str, ExternalData] = {}
+    for external in each.onnx.external_data:
+        known = furthest.get(external.location)
+        if known is None or known.end < external.end:
+            furthest[external.location] = external
+    for location, external in furthest.items():
+        path = PurePosixPath(normpath(each.file.path.parent / location))
+        outside = location.startswith("/") or not path.is_relative_to(each.file.path.parent)
+        yield external, path, outside
+
+
+@rule(
+    "CT125",
+    Severity.ERROR,
+    "an ONNX file has its weights outside its directory",
+    source=_EXTERNAL_DATA,
+    applies=_is_strict,
+)
+def weights_outside(context: CheckContext) -> Iterator[Problem]:
+    """From 26.02 on (ONNX Runtime 1.24), the files with the weights have to be in or below the directory of the model.
+
+    Example:
+        $ cdk-triton validate . --platform 26.03/ml.g5.xlarge
+        # model/config.pbtxt
+        backend: "onnxruntime"
+        # model/weights.bin
+        0123456789abcdef
+        # model/1/model.onnx
+        <ir_version: 8, opset_import: ["" : 17]>
+        model (float[4] IN) => (float[4] OUT)
+        <float[4] W = ["location": "../weights.bin"]>
+        { OUT = Add(IN, W) }
+
+    Instead:
+        # model/1/weights.bin
+        0123456789abcdef
+        # model/1/model.onnx
+        <ir_version: 8, opset_import: ["" : 17]>
+        model (float[4] IN) => (float[4] OUT)
+        <float[4] W = ["location": "weights.bin"]>
+        { OUT = Add(IN, W) }
+    """
+    for each in onnx_models(context):
+        for external, _, outside in _located(each):
+            if outside:
+                yield Problem(
+                    each.file.path,
+                    f"the weights are in {external.location!r}, outside the directory of the file, and the "
+                    f"server would not load {each.name!r}: External data path validation failed for initializer: "
+                    f"{external.tensor}",
+                    "save the model with its weights beside it (onnx.save_model with location)",
+                )
+
+
+@rule("CT126", Severity.WARNING, "newer releases refuse where an ONNX file has its weights", source=_EXTERNAL_DATA)
+def weights_outside_for_now(context: CheckContext) -> Iterator[Problem]:
+    """Releases before 26.02 load them; newer ones refuse.
+
+    Example:
+        # model/config.pbtxt
+        backend: "onnxruntime"
+        # model/weights.bin
+        0123456789abcdef
+        # model/1/model.onnx
+        <ir_version: 8, opset_import: ["" : 17]>
+        model (float[4] IN) => (float[4] OUT)
+        <float[4] W = ["location": "../weights.bin"]>
+        { OUT = Add(IN, W) }
+
+    Instead:
+        # model/1/weights.bin
+        0123456789abcdef
+        # model/1/model.onnx
+        <ir_version: 8, opset_import: ["" : 17]>
+        model (float[4] IN) => (float[4] OUT)
+        <float[4] W = ["location": "weights.bin"]>
+        { OUT = Add(IN, W) }
+    """
+    if context.platform is not None and _is_strict(context.platform):
+        return  # CT125
+    for each in onnx_models(context):
+        for external, path, outside in _located(each):
+            if outside and (external.location.startswith("/") or _size(context, path) is not None):
+                yield Problem(
+                    each.file.path,
+                    f"the weights are in {external.location!r}, outside the directory of the file; releases from "
+                    f"{_STRICT_SINCE} on would not load {each.name!r}: External data path validation failed for "
+                    f"initializer: {external.tensor}",
+                    "save the model with its weights beside it (onnx.save_model with location)",
+                )
+
+
+@rule("CT139", Severity.ERROR, "weights of an ONNX file are missing", source=_EXTERNAL_DATA)
+def missing_weights(context: CheckContext) -> Iterator[Problem]:
+    """A large model keeps its weights in files of their own, which have to be copied with it.
+
+    Example:
+        # model/config.pbtxt
+        backend: "onnxruntime"
+        # model/1/model.onnx
+        <ir_version: 8, opset_import: ["" : 17]>
+        model (float[4] IN) => (float[4] OUT)
+        <float[4] W = ["location": "model.onnx_data"]>
+        { OUT = Add(IN, W) }
+
+    Instead:
+        # model/1/model.onnx_data
+        0123456789abcdef
+    """
+    for each in onnx_models(context):
+        for external, path, outside in _located(each):
+            if outside and (external.location.startswith("/") or (context.platform and _is_strict(context.platform))):
+                continue  # CT125 and CT126
+            size = _size(context, path)
+            if size is None or (size >= 0 and size < external.end):
+                state = "which is missing" if size is None else f"which has {size} bytes of at least {external.end}"
+                yield Problem(
+                    path,
+                    f"{each.file.path} has weights in {external.location!r}, {state}, and the server would not load "
+                    f"{each.name!r}: the tensor {external.tensor!r} cannot be read",
+                    "copy the file that was exported with the model",
+                )
+
+
+def _size(context: CheckContext, path: PurePosixPath) -> int | None:
+    """The size of a file anywhere in the repository, -1 where it is not known yet, or None."""
+    files = repository_files(context)
+    file = files.file(path)
+    if files.has(path) and (file is None or context.contents(is_git_lfs_pointer, file)):
+        return -1  # a pointer is reported by CT127
+    return None if file is None else file.size
+
+
+@rule(
+    "CT137",
+    Severity.ERROR,
+    "an ONNX file is newer than the ONNX Runtime that serves",
+    source=backend("onnxruntime_backend", "src/onnxruntime_loader.cc", 165, 199),
+    applies=lambda platform: known_release(platform) is not None,
+)
+def too_new(context: CheckContext) -> Iterator[Problem]:
+    """ONNX Runtime refuses operators (opset) and file formats (ir_version) that are newer than itself.
+
+    Example:
+        $ cdk-triton validate . --platform 24.09/ml.g5.xlarge
+        # model/config.pbtxt
+        backend: "onnxruntime"
+        # model/1/model.onnx
+        <ir_version: 8, opset_import: ["" : 23]>
+        model (float[N] IN) => (float[N] OUT) { OUT = Identity(IN) }
+
+    Instead:
+        # model/1/model.onnx
+        <ir_version: 8, opset_import: ["" : 21]>
+        model (float[N] IN) => (float[N] OUT) { OUT = Identity(IN) }
+    """
+    release = known_release(context.platform)
+    support = None if release is None else onnx_support(release.onnxruntime)
+    if release is None or support is None:
+        return
+    for each in onnx_models(context):
+        said = [
+            (
+                f"Opset {opset} is under development and support for this is limited",
+                f"export the model with opset {support.opsets[domain]} or older" + (f" of {domain}" if domain else ""),
+            )
+            for domain, opset in each.onnx.opsets.items()
+            if opset > support.opsets.get(domain, opset)
+        ]
+        if each.onnx.ir_version > support.ir_version:
+            words = (
+                f"Unsupported model IR version: {each.onnx.ir_version}, max supported IR version: {support.ir_version}"
+            )
+            said.append((words, f"set ir_version of the file to {support.ir_version} when it is written"))
+        for words, fix in said:
+            yield Problem(
+                each.file.path,
+                f"the server is {release.release} with ONNX Runtime {release.onnxruntime}, which would not load "
+                f"{each.name!r}: {words}",
+                fix,
+            )

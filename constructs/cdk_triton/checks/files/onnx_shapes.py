@@ -1,0 +1,289 @@
+"""CT134 to CT136: whether the shapes in an ONNX file agree with its configuration."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from cdk_triton.checks.context import CheckContext
+from cdk_triton.checks.files.onnx_models import OnnxModel, onnx_models, pairs
+from cdk_triton.checks.registry import Problem, rule
+from cdk_triton.checks.sources import backend
+from cdk_triton.triton.contents.onnx_file import OnnxTensor
+from cdk_triton.triton.findings import Severity
+from cdk_triton.triton.schema import ModelInput, ModelOutput
+
+_COMPARE = backend("onnxruntime_backend", "src/onnxruntime_utils.cc", 466, 540)
+
+Shape = tuple[int | str | None, ...]
+
+
+@dataclass(frozen=True)
+class _Pair:
+    """A tensor of the configuration that the file has as well, where the backend compares the two.
+
+    Attributes:
+        side: `input` or `output`.
+        tensor: as the configuration has it.
+        path: the field that is compared.
+        written: its dimensions there.
+        shape: its dimensions in the file.
+        batches: whether the backend takes the file's first dimension for the batch.
+    """
+
+    side: str
+    tensor: ModelInput | ModelOutput
+    path: str
+    written: tuple[int, ...]
+    shape: Shape
+    batches: bool
+
+    @property
+    def full(self) -> tuple[int, ...]:
+        """What the backend compares with the file."""
+        return (-1, *self.written) if self.batches else self.written
+
+    @property
+    def differs(self) -> bool:
+        """Whether they differ for certain, whatever ONNX Runtime finds out about what the file leaves open."""
+        return any(dim != 1 for dim in self.written) if not self.shape else not _fits(self.full, self.shape)
+
+    @property
+    def is_off_by_batch(self) -> bool:
+        """Whether they differ by the dimension of the batch alone."""
+        if not self.shape or isinstance(self.shape[0], int) or not self.differs:
+            return False
+        return _fits(self.written, self.shape) if self.batches else _fits((-1, *self.written), self.shape)
+
+    @property
+    def wanted(self) -> str:
+        """What to write in the place of the dimensions."""
+        own = self.shape[1:] if self.batches else self.shape
+        kept = self.written if self.side == "input" and len(self.written) == len(own) else (-1,) * len(own)
+        dims = [dim if isinstance(dim, int) else said for dim, said in zip(own, kept, strict=True)]
+        if not self.shape or not dims:
+            return "dims: [ 1 ] reshape { shape: [ ] }" if self.shape else "dims: [ 1 ]"
+        text = f"[ {', '.join(map(str, dims))} ]"
+        return f"reshape {{ shape: {text} }}" if self.tensor.HasField("reshape") else f"dims: {text}"
+
+
+def _fits(written: Sequence[int], shape: Shape) -> bool:
+    if len(written) != len(shape):
+        return False
+    return all(said == own for said, own in zip(written, shape, strict=True) if isinstance(own, int))
+
+
+def _pairs(each: OnnxModel) -> Iterator[_Pair]:
+    batches = _batches(each)
+    computed = {name for output in each.config.batch_output for name in output.target_name}
+    for side, index, tensor, found in pairs(each):
+        written = _written(tensor)
+        if batches is None or written is None or found.shape is None or _lacks_batch(each, found):
+            continue
+        if side == "output" and tensor.name in computed:
+            continue  # its shape is what the batch makes of it
+        field = f"{side}[{index}].{'reshape.shape' if tensor.HasField('reshape') else 'dims'}"
+        yield _Pair(side, tensor, field, written, found.shape, batches)
+
+
+def _batches(each: OnnxModel) -> bool | None:
+    """Whether the first dimension is the batch; None where the configuration is refused, or completed from the file."""
+    config = each.config
+    if config.max_batch_size != 0:
+        return config.max_batch_size > 0 or None
+    if config.output and (config.input or config.batch_input):
+        return False
+    # The backend sets max_batch_size where the first dimension of every tensor is variable.
+    tensors = (*each.onnx.inputs, *each.onnx.outputs)
+    return None if all(tensor.shape and not isinstance(tensor.shape[0], int) for tensor in tensors) else False
+
+
+@rule("CT134", Severity.ERROR, "a tensor has another shape in the ONNX file", source=_COMPARE)
+def other_shape(context: CheckContext) -> Iterator[Problem]:
+    """The configuration says other dimensions than the file.
+
+    With `max_batch_size` above 0, the file has one dimension more, which comes first. A variable dimension of an input
+    may be any number in the configuration.
+
+    Example:
+        # model/config.pbtxt
+        backend: "onnxruntime"
+        max_batch_size: 8
+        input { name: "IN" data_type: TYPE_FP32 dims: 4 }
+        output { name: "OUT" data_type: TYPE_FP32 dims: [ 1, 4 ] }
+        # model/1/model.onnx
+        <ir_version: 8, opset_import: ["" : 17]>
+        model (float[N, 4] IN) => (float[N, 4] OUT) { OUT = Identity(IN) }
+
+    Instead:
+        # model/config.pbtxt
+        backend: "onnxruntime"
+        max_batch_size: 8
+        input { name: "IN" data_type: TYPE_FP32 dims: 4 }
+        output { name: "OUT" data_type: TYPE_FP32 dims: 4 }
+
+    Limits:
+        A variable dimension of an output is left to CT136: ONNX Runtime may find out its size. Where the backend would
+        set `max_batch_size` (inputs or outputs are left out, and the file's first dimensions are variable), nothing is
+        compared.
+    """
+    for each in onnx_models(context):
+        differing = [pair for pair in _pairs(each) if pair.differs]
+        batch = [pair for pair in differing if pair.is_off_by_batch]
+        if batch:
+            yield _shape_problem(each, batch, _fix_of_batch(each, batch))
+        for pair in differing:
+            if not pair.is_off_by_batch:
+                yield _shape_problem(each, [pair], f"write {pair.wanted}, or export the model with another shape")
+
+
+def _shape_problem(each: OnnxModel, found: Sequence[_Pair], fix: str) -> Problem:
+    """What is wrong with some tensors for one reason."""
+    first, others = found[0], [repr(pair.tensor.name) for pair in found[1:]]
+    own = "reshape" if first.tensor.HasField("reshape") else "dims"
+    added = ", to which max_batch_size adds one," if first.batches and first.shape else ""
+    likewise = f" (likewise {', '.join(others)})" * bool(others)
+    return Problem(
+        each.backend_file.model.config_path,
+        f"the {first.side} {first.tensor.name!r} has the {own} {_text(first.written, ', ')}{added} and in "
+        f"{each.file.path} it has the shape {_named(first.shape)}{likewise}; the server would not load {each.name!r}: "
+        f"{_said(each, first)}",
+        fix,
+        first.path,
+    )
+
+
+def _fix_of_batch(each: OnnxModel, found: Sequence[_Pair]) -> str:
+    if found[0].batches:
+        return "take the first dimension out, for max_batch_size stands for it"
+    tensors = (*each.onnx.inputs, *each.onnx.outputs)
+    takes_batches = all(tensor.shape and not isinstance(tensor.shape[0], int) for tensor in tensors)
+    front = f"write {found[0].wanted}" if len(found) == 1 else "put -1 in front of the dims"
+    return f"set max_batch_size, or {front}" if takes_batches else front
+
+
+@rule("CT135", Severity.ERROR, "an ONNX model that takes batches has a fixed first dimension", source=_COMPARE)
+def fixed_batch(context: CheckContext) -> Iterator[Problem]:
+    """With `max_batch_size` above 0, the first dimension of every tensor has to be variable.
+
+    Exporters fix every dimension unless they are told otherwise (`dynamic_axes` or `dynamic_shapes` of
+    `torch.onnx.export`).
+
+    Example:
+        # model/config.pbtxt
+        backend: "onnxruntime"
+        max_batch_size: 8
+        input { name: "IN" data_type: TYPE_FP32 dims: 4 }
+        output { name: "OUT" data_type: TYPE_FP32 dims: 4 }
+        # model/1/model.onnx
+        <ir_version: 8, opset_import: ["" : 17]>
+        model (float[1, 4] IN) => (float[N, 4] OUT) { OUT = Identity(IN) }
+
+    Instead:
+        # model/1/model.onnx
+        <ir_version: 8, opset_import: ["" : 17]>
+        model (float[N, 4] IN) => (float[N, 4] OUT) { OUT = Identity(IN) }
+    """
+    for each in onnx_models(context):
+        if each.config.max_batch_size > 0 and not (each.config.input and each.config.output):
+            tensors = (*each.onnx.inputs, *each.onnx.outputs)
+            names = [tensor.name for tensor in tensors if tensor.shape == () or _lacks_batch(each, tensor)]
+            if names:
+                yield Problem(
+                    each.backend_file.model.config_path,
+                    f"the first dimension of {', '.join(map(repr, names))} in {each.file.path} is not variable: "
+                    f"autofill failed for model '{each.name}': model does not support batching while non-zero "
+                    "max_batch_size is specified",
+                    "export the model with a variable first dimension, or leave max_batch_size out",
+                    "max_batch_size",
+                )
+            continue
+        for _, _, tensor, found in pairs(each):
+            if _lacks_batch(each, found) and found.shape is not None and _written(tensor) is not None:
+                yield Problem(
+                    each.file.path,
+                    f"the server would not load it: model '{each.name}', tensor '{tensor.name}': for the model "
+                    "to support batching the shape should have at least 1 dimension and the first dimension must be "
+                    f"-1; but shape expected by the model is {_text(found.shape)}",
+                    "export the model with a variable first dimension, or set max_batch_size: 0",
+                    tensor.name,
+                )
+
+
+@rule("CT136", Severity.WARNING, "an output that is variable in the ONNX file is fixed", source=_COMPARE)
+def fixed_output(context: CheckContext) -> Iterator[Problem]:
+    """The server compares outputs exactly: what is variable in the file has to be -1 in the configuration.
+
+    ONNX Runtime sometimes finds out the size of a dimension that the file leaves open; then the number is right.
+
+    Example:
+        # model/config.pbtxt
+        backend: "onnxruntime"
+        input { name: "IN" data_type: TYPE_FP32 dims: 4 }
+        output { name: "OUT" data_type: TYPE_FP32 dims: 4 }
+        # model/1/model.onnx
+        <ir_version: 8, opset_import: ["" : 17]>
+        model (float[4] IN) => (float[unknown] OUT) { OUT = Compress(IN, keep) }
+
+    Instead:
+        # model/config.pbtxt
+        backend: "onnxruntime"
+        input { name: "IN" data_type: TYPE_FP32 dims: 4 }
+        output { name: "OUT" data_type: TYPE_FP32 dims: -1 }
+    """
+    for each in onnx_models(context):
+        for pair in _pairs(each):
+            if pair.side == "input" or not pair.shape or pair.differs:
+                continue
+            if any(said not in (own, -1) for own, said in zip(pair.shape, pair.full, strict=True)):
+                yield Problem(
+                    each.backend_file.model.config_path,
+                    f"the shape is {_text(pair.full)} and in {each.file.path} it is {_text(pair.shape)}; unless ONNX "
+                    f"Runtime finds out the size by itself, the server would not load it: model '{each.name}', tensor "
+                    f"'{pair.tensor.name}': the model expects {len(pair.full)} dimensions",
+                    "write -1 for what is variable in the file, or export the model with the number",
+                    pair.path,
+                )
+
+
+def _written(tensor: ModelInput | ModelOutput) -> tuple[int, ...] | None:
+    """The dimensions that the backend compares; None where the core refuses them, or the backend asks other things."""
+    if isinstance(tensor, ModelInput) and tensor.allow_ragged_batch:
+        return None
+    if not tensor.dims or any(dim == 0 or dim < -1 for dim in (*tensor.dims, *tensor.reshape.shape)):
+        return None
+    return tuple(tensor.reshape.shape if tensor.HasField("reshape") else tensor.dims)
+
+
+def _lacks_batch(each: OnnxModel, found: OnnxTensor) -> bool:
+    return each.config.max_batch_size > 0 and bool(found.shape) and isinstance((found.shape or (None,))[0], int)
+
+
+def _said(each: OnnxModel, pair: _Pair) -> str:
+    """What the server says of shapes that differ."""
+    if not pair.shape:
+        return (
+            f"unable to load model '{each.name}', scalar tensor '{pair.tensor.name}', should only provide 1 in the "
+            "model configuration when the model doesn't support batching. Model configuration provided: "
+            f"{_text(pair.written)}."
+        )
+    complete = f"(shape {_text(pair.full)})"
+    if pair.batches:
+        complete = (
+            "(an initial batch dimension because max_batch_size > 0 followed by the explicit tensor shape, making "
+            f"complete shape {_text(pair.full)})"
+        )
+    return (
+        f"model '{each.name}', tensor '{pair.tensor.name}': the model expects {len(pair.shape)} dimensions (shape "
+        f"{_text(pair.shape)}) but the model configuration specifies {len(pair.full)} dimensions {complete}"
+    )
+
+
+def _text(shape: Shape, comma: str = ",") -> str:
+    """A shape as the server writes it."""
+    return f"[{comma.join(str(dim) if isinstance(dim, int) else '-1' for dim in shape)}]"
+
+
+def _named(shape: Shape) -> str:
+    """A shape as the file has it."""
+    return f"[{', '.join('?' if dim is None else str(dim) for dim in shape)}]"

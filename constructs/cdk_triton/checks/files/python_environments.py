@@ -1,0 +1,391 @@
+"""CT153 to CT159: the packed environments of Python models."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import PurePosixPath
+
+from cdk_triton.checks.context import CheckContext
+from cdk_triton.checks.derived.backend_files import Files, repository_files
+from cdk_triton.checks.derived.releases import is_at_least, known_release
+from cdk_triton.checks.files.python_models import python_models
+from cdk_triton.checks.registry import Problem, rule
+from cdk_triton.checks.sources import backend, core
+from cdk_triton.triton.contents import Unreadable
+from cdk_triton.triton.contents.magic import is_git_lfs_pointer
+from cdk_triton.triton.contents.packed_environment import PackedEnvironment, environment_python, packed_environment
+from cdk_triton.triton.contents.python_source import PythonSource
+from cdk_triton.triton.execution_environment import PARAMETER, VARIABLE, environment_path, written_environment
+from cdk_triton.triton.findings import Severity
+from cdk_triton.triton.releases import Release
+from cdk_triton.triton.repository import Model, RepositoryFile
+
+# What every image brings besides Python's standard library.
+_PROVIDED = frozenset({"numpy", "triton_python_backend_utils", "c_python_backend_utils"})
+
+_FIELD = f'parameters["{PARAMETER}"].string_value'
+_CUSTOM = "https://github.com/triton-inference-server/python_backend#using-custom-python-execution-environments"
+_UNPACK = backend("python_backend", "src/pb_env.cc", 109, 200)
+
+
+@dataclass(frozen=True)
+class Environment:
+    """Where a Python model's environment is.
+
+    Attributes:
+        model: the model.
+        written: the path as the configuration writes it.
+        path: the path in the repository, or None where it is outside.
+        files: all files of the repository.
+    """
+
+    model: Model
+    written: str
+    path: PurePosixPath | None
+    files: Files
+
+    @property
+    def archive(self) -> RepositoryFile | None:
+        """The archive, if it is one that is there."""
+        return None if self.path is None else self.files.file(self.path)
+
+    @property
+    def is_directory(self) -> bool:
+        """Whether it is unpacked already."""
+        return self.path is not None and self.files.has_directory(self.path)
+
+
+def environments(context: CheckContext) -> Iterator[Environment]:
+    """The environments that the models which the server would load name."""
+    for model in context.loaded_models:
+        written = written_environment(model)
+        if written:
+            path = environment_path(model, "/opt/ml/model" if context.mode == "single" else None)
+            yield Environment(model, written, path, repository_files(context))
+
+
+@rule("CT153", Severity.ERROR, "the environment of a Python model is missing", source=_UNPACK)
+def missing_environment(context: CheckContext) -> Iterator[Problem]:
+    """`EXECUTION_ENV_PATH` names an archive or a directory that is not there.
+
+    Example:
+        # model/config.pbtxt
+        backend: "python"
+        parameters {
+          key: "EXECUTION_ENV_PATH"
+          value { string_value: "$$TRITON_MODEL_DIRECTORY/env.tar.gz" }
+        }
+
+    Instead:
+        # model/env.tar.gz
+        bin/activate
+        lib/python3.12/os.py
+    """
+    for each in environments(context):
+        if each.path is not None and not each.files.has(each.path) and not each.is_directory:
+            yield Problem(
+                each.model.config_path,
+                f"the environment {each.path} is missing, and the server would not load {each.model.name!r}: Failed to "
+                f"get the canonical path for {each.path}.",
+                "put the packed environment there, or leave the parameter out",
+                _FIELD,
+            )
+
+
+@rule("CT154", Severity.ERROR, "the environment of a Python model cannot be unpacked", source=_UNPACK)
+def no_archive(context: CheckContext) -> Iterator[Problem]:
+    """The server unpacks tar archives, plain or compressed with gzip, and nothing else.
+
+    Example:
+        # model/config.pbtxt
+        backend: "python"
+        parameters {
+          key: "EXECUTION_ENV_PATH"
+          value { string_value: "$$TRITON_MODEL_DIRECTORY/env.zip" }
+        }
+        # model/env.zip
+        PK
+
+    Instead:
+        # model/config.pbtxt
+        backend: "python"
+        parameters {
+          key: "EXECUTION_ENV_PATH"
+          value { string_value: "$$TRITON_MODEL_DIRECTORY/env.tar.gz" }
+        }
+        # model/env.tar.gz
+        bin/activate
+        lib/python3.12/os.py
+    """
+    for each in environments(context):
+        read = None if each.archive is None else context.contents(packed_environment, each.archive)
+        if each.archive is not None and context.contents(is_git_lfs_pointer, each.archive):
+            continue  # reported by CT127
+        if isinstance(read, Unreadable):
+            yield Problem(
+                each.path,
+                f"the file {read.reason}, and the server would not load {each.model.name!r}: "
+                "archive_read_open_filename() failed.",
+                "pack the environment with conda-pack, as .tar.gz",
+            )
+
+
+@rule(
+    "CT155",
+    Severity.ERROR,
+    "the environment of a Python model has no script bin-activate",
+    source=backend("python_backend", "src/stub_launcher.cc", 606, 616),
+)
+def no_activate(context: CheckContext) -> Iterator[Problem]:
+    """`bin/activate` has to be at the top of the archive, not below a directory.
+
+    `conda-pack` and `venv-pack` write such archives; `tar -czf env.tar.gz my_env` does not.
+
+    Example:
+        # model/config.pbtxt
+        backend: "python"
+        parameters {
+          key: "EXECUTION_ENV_PATH"
+          value { string_value: "$$TRITON_MODEL_DIRECTORY/env.tar.gz" }
+        }
+        # model/env.tar.gz
+        my_env/bin/activate
+        my_env/lib/python3.12/os.py
+
+    Instead:
+        # model/env.tar.gz
+        bin/activate
+        lib/python3.12/os.py
+    """
+    for each in environments(context):
+        top = ""
+        if each.is_directory and each.path is not None:
+            has_activate = each.files.has(each.path / "bin" / "activate")
+        else:
+            read = None if each.archive is None else context.contents(packed_environment, each.archive)
+            if not isinstance(read, PackedEnvironment):
+                continue
+            has_activate, top = read.has_activate, read.top
+        if not has_activate:
+            below = f" (everything in it is below {top})" if top else ""
+            yield Problem(
+                each.path,
+                f"the environment has no bin/activate at its top{below}, and the server would not load "
+                f"{each.model.name!r}: The Python environment should contain an 'activate' script.",
+                "pack it with conda-pack, or with tar -C ENVIRONMENT -czf env.tar.gz .",
+            )
+
+
+@rule(
+    "CT156",
+    Severity.ERROR,
+    "the environment of a Python model has another Python than the container",
+    source=_CUSTOM,
+    applies=lambda platform: known_release(platform) is not None,
+)
+def other_python(context: CheckContext) -> Iterator[Problem]:
+    """The process that runs a model is linked to the container's Python, and finds no package of another version.
+
+    The images have Python 3.8 through 23.04, 3.10 from 23.05 on, and 3.12 from 24.11 on. A model directory with a
+    `triton_python_backend_stub` of its own may have any. The model's file imports something that the environment is to
+    bring: it is neither a file of the model, nor in Python's standard library or the image, which has numpy.
+
+    Example:
+        $ cdk-triton validate . --platform 25.09/ml.g5.xlarge
+        # model/config.pbtxt
+        backend: "python"
+        parameters {
+          key: "EXECUTION_ENV_PATH"
+          value { string_value: "$$TRITON_MODEL_DIRECTORY/env.tar.gz" }
+        }
+        # model/1/model.py
+        import transformers
+        class TritonPythonModel:
+            def execute(self, requests):
+                return []
+        # model/env.tar.gz
+        conda-meta/python-3.10.14-h955ad1f_1.json
+        bin/activate
+
+    Instead:
+        # model/env.tar.gz
+        conda-meta/python-3.12.4-h5148396_1.json
+        bin/activate
+    """
+    missed = _missed_imports(context)
+    for each, python, release in _other_pythons(context):
+        if each.model.name in missed:
+            file, name = missed[each.model.name]
+            yield Problem(
+                each.path,
+                f"the environment has Python {python} and the container of {release.release} has {release.python}, and "
+                f"the server would not load {each.model.name!r}, for {file} imports {name}: ModuleNotFoundError: No "
+                f"module named '{name}'",
+                f"create the environment with python={release.python}",
+            )
+
+
+@rule(
+    "CT159",
+    Severity.WARNING,
+    "a Python model may need an environment of another Python",
+    source=_CUSTOM,
+    applies=lambda platform: known_release(platform) is not None,
+)
+def perhaps_other_python(context: CheckContext) -> Iterator[Problem]:
+    """Packages in an environment of another Python are not found; its programs and libraries are.
+
+    The model's file imports nothing at its top that only the environment can have, or else CT156 says so. What it
+    imports later on, or in a file of its own, is not known.
+
+    Example:
+        $ cdk-triton validate . --platform 25.09/ml.g5.xlarge
+        # model/config.pbtxt
+        backend: "python"
+        parameters {
+          key: "EXECUTION_ENV_PATH"
+          value { string_value: "$$TRITON_MODEL_DIRECTORY/env.tar.gz" }
+        }
+        # model/env.tar.gz
+        conda-meta/python-3.10.14-h955ad1f_1.json
+        bin/activate
+
+    Instead:
+        # model/env.tar.gz
+        conda-meta/python-3.12.4-h5148396_1.json
+        bin/activate
+    """
+    missed = _missed_imports(context)
+    for each, python, release in _other_pythons(context):
+        if each.model.name not in missed:
+            yield Problem(
+                each.path,
+                f"the environment has Python {python} and the container of {release.release} has {release.python}, so "
+                f"that {each.model.name!r} would find none of its packages: ModuleNotFoundError",
+                f"create the environment with python={release.python}, or acknowledge CT159 if it brings no packages",
+            )
+
+
+def _missed_imports(context: CheckContext) -> dict[str, tuple[PurePosixPath, str]]:
+    """Model → a file of it and a module that the file imports, of those that only an environment can bring."""
+    missed: dict[str, tuple[PurePosixPath, str]] = {}
+    for each, source in python_models(context):
+        for name in source.imports if isinstance(source, PythonSource) else ():
+            beside = (each.version, each.model.directory)  # both are in the server's path
+            local = any(each.files.has(top / f"{name}.py") or each.files.has_directory(top / name) for top in beside)
+            if name not in _PROVIDED and name not in sys.stdlib_module_names and not local:
+                missed.setdefault(each.model.name, (each.path, name))
+    return missed
+
+
+def _other_pythons(context: CheckContext) -> Iterator[tuple[Environment, str, Release]]:
+    """The environments with another Python than the container, and which one they have."""
+    release = known_release(context.platform)
+    for each in environments(context) if release is not None else ():
+        if release is None or each.path is None or each.files.has(each.model.directory / "triton_python_backend_stub"):
+            continue
+        if each.is_directory:
+            python = next(filter(None, map(environment_python, _telling(each.files, each.path))), None)
+        else:
+            read = None if each.archive is None else context.contents(packed_environment, each.archive)
+            python = read.python if isinstance(read, PackedEnvironment) else None
+        if python is not None and python != release.python:
+            yield each, python, release
+
+
+def _telling(files: Files, directory: PurePosixPath) -> Iterator[str]:
+    """The paths in an unpacked environment that may say which Python it has; it has too many to look at all."""
+    yield from (f"conda-meta/{name}" for name in files.names_in(directory / "conda-meta"))
+    library = directory / "lib"
+    yield from (f"lib/{name}/{each}/" for name in files.names_in(library) for each in files.names_in(library / name))
+
+
+@rule(
+    "CT157",
+    Severity.ERROR,
+    "the release cannot use an environment that is unpacked already",
+    source=_UNPACK,
+    applies=lambda platform: platform.release is not None and not is_at_least(platform, "23.07"),
+)
+def unpacked_too_early(context: CheckContext) -> Iterator[Problem]:
+    """`EXECUTION_ENV_PATH` may name a directory from 23.07 on.
+
+    Example:
+        $ cdk-triton validate . --platform 23.03/ml.g5.xlarge
+        # model/config.pbtxt
+        backend: "python"
+        parameters {
+          key: "EXECUTION_ENV_PATH"
+          value { string_value: "$$TRITON_MODEL_DIRECTORY/env" }
+        }
+        # model/env/bin/activate
+        # model/env/lib/python3.8/os.py
+        # model/1/model.py
+        class TritonPythonModel:
+            def execute(self, requests):
+                return []
+
+    Instead:
+        # model/config.pbtxt
+        backend: "python"
+        parameters {
+          key: "EXECUTION_ENV_PATH"
+          value { string_value: "$$TRITON_MODEL_DIRECTORY/env.tar.gz" }
+        }
+        # model/env/bin/activate is removed
+        # model/env/lib/python3.8/os.py is removed
+        # model/env.tar.gz
+        bin/activate
+        lib/python3.8/os.py
+    """
+    for each in environments(context):
+        if each.is_directory:
+            yield Problem(
+                each.path,
+                "the environment is a directory, which releases before 23.07 do not take, and the server would not "
+                f"load {each.model.name!r}: archive_read_open_filename() failed.",
+                "pack it as .tar.gz, or serve with 23.07 or newer",
+            )
+
+
+@rule(
+    "CT158",
+    Severity.WARNING,
+    "the environment of a Python model is outside the repository",
+    source=core("src/model_config_utils.cc", 956, 1009),
+)
+def environment_elsewhere(context: CheckContext) -> Iterator[Problem]:
+    """Nothing puts a file there before the model is loaded, unless the image has it or another model writes it.
+
+    `$$TRITON_MODEL_DIRECTORY` at the beginning of the path stands for the model's directory.
+
+    Example:
+        # model/config.pbtxt
+        backend: "python"
+        parameters {
+          key: "EXECUTION_ENV_PATH"
+          value { string_value: "/tmp/conda/env.tar.gz" }
+        }
+
+    Instead:
+        # model/config.pbtxt
+        backend: "python"
+        parameters {
+          key: "EXECUTION_ENV_PATH"
+          value { string_value: "$$TRITON_MODEL_DIRECTORY/env.tar.gz" }
+        }
+        # model/env.tar.gz
+        bin/activate
+        lib/python3.12/os.py
+    """
+    for each in environments(context):
+        if each.path is None:
+            yield Problem(
+                each.model.config_path,
+                f"the environment is {each.written!r}, outside the repository; where it is missing, the server would "
+                f"not load {each.model.name!r}: Failed to get the canonical path for {each.written}.",
+                f'write "{VARIABLE}/…" and put it into the repository, or acknowledge CT158 with who puts it there',
+                _FIELD,
+            )

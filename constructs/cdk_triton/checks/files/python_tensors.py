@@ -1,0 +1,118 @@
+"""CT150: whether a Python model names the tensors of its configuration."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+
+from cdk_triton._wording import listed
+from cdk_triton.checks.context import CheckContext
+from cdk_triton.checks.files.python_models import python_models
+from cdk_triton.checks.registry import Problem, rule
+from cdk_triton.checks.sources import backend
+from cdk_triton.checks.spelling import Suggestions
+from cdk_triton.triton.contents.python_source import PythonSource
+from cdk_triton.triton.contents.python_tensors import NamedTensor
+from cdk_triton.triton.findings import Severity
+from cdk_triton.triton.schema import ModelConfig
+
+
+@rule(
+    "CT150",
+    Severity.WARNING,
+    "a Python model names a tensor that its configuration does not have",
+    source=backend("python_backend", "src/infer_response.cc", 129, 142),
+)
+def unknown_tensor(context: CheckContext) -> Iterator[Problem]:
+    """The server loads such a model: only a request shows that a name is misspelt.
+
+    For an input that the configuration does not have, `get_input_tensor_by_name` returns None. A tensor that is none
+    of the configuration's outputs is left out of the answer: the caller gets no error, and no such output. In an
+    ensemble, the next step lacks its input.
+
+    Example:
+        # model/config.pbtxt
+        backend: "python"
+        input { name: "TEXT" data_type: TYPE_STRING dims: 1 }
+        output { name: "LENGTH" data_type: TYPE_INT32 dims: 1 }
+        # model/1/model.py
+        import numpy as np
+        import triton_python_backend_utils as pb_utils
+
+        class TritonPythonModel:
+            def execute(self, requests):
+                texts = [pb_utils.get_input_tensor_by_name(request, "TEXT").as_numpy() for request in requests]
+                lengths = [np.array([len(text[0])], np.int32) for text in texts]
+                return [pb_utils.InferenceResponse([pb_utils.Tensor("LENGHT", length)]) for length in lengths]
+
+    Instead:
+        # model/1/model.py
+        import numpy as np
+        import triton_python_backend_utils as pb_utils
+
+        class TritonPythonModel:
+            def execute(self, requests):
+                texts = [pb_utils.get_input_tensor_by_name(request, "TEXT").as_numpy() for request in requests]
+                lengths = [np.array([len(text[0])], np.int32) for text in texts]
+                return [pb_utils.InferenceResponse([pb_utils.Tensor("LENGTH", length)]) for length in lengths]
+
+    Limits:
+        Only literal names are seen. An input that is taken under a condition, or of which the source asks whether it
+        is there, may be an optional one. Tensors that a model makes are judged where the names of all of them are
+        literals, one of the outputs is not among them, and no other models are called (BLS). A model with
+        `auto_complete_config` may add its tensors itself.
+    """
+    suggestions = Suggestions()
+    for each, source in python_models(context):
+        tensors = source.tensors if isinstance(source, PythonSource) else None
+        if tensors is None:
+            continue
+        inputs, outputs = _inputs(each.config), _outputs(each.config)
+        if each.config.input:
+            for tensor in _first(tensors.read, inputs):
+                yield Problem(
+                    each.path,
+                    f"line {tensor.line} takes the input {tensor.name!r} from a request, and the configuration has no "
+                    "such input: what it gets is None, and the request would be answered with an error "
+                    "(AttributeError: 'NoneType' object has no attribute)",
+                    _fix(tensor, inputs, "inputs", suggestions),
+                    line=tensor.line,
+                )
+        missing = outputs.difference(tensor.name for tensor in tensors.made or ())
+        if tensors.made is not None and missing:
+            for tensor in _first(tensors.made, outputs):
+                yield Problem(
+                    each.path,
+                    f"line {tensor.line} makes the tensor {tensor.name!r}, which is no output of the configuration: "
+                    "the server would leave it out of the answer without a word, and nothing makes "
+                    f"{listed(sorted(missing))}",
+                    _fix(tensor, missing, "outputs", suggestions),
+                    line=tensor.line,
+                )
+
+
+def _first(tensors: Collection[NamedTensor], known: Collection[str]) -> Iterator[NamedTensor]:
+    """The first mention of each tensor that nobody knows."""
+    first = {tensor.name: tensor for tensor in reversed(tuple(tensors))}
+    return (tensor for name, tensor in sorted(first.items(), key=lambda item: item[1]) if name not in known)
+
+
+def _fix(tensor: NamedTensor, names: Collection[str], side: str, suggestions: Suggestions) -> str:
+    close = suggestions.closest(tensor.name, sorted(names))
+    if close is not None:
+        return f"did you mean {close!r}?"
+    return f"write the name that the configuration's {side} have ({listed(sorted(names))}), or add it there"
+
+
+def _inputs(config: ModelConfig) -> set[str]:
+    """What a request may bring."""
+    sequences = config.sequence_batching
+    controls = {control.name for control in sequences.control_input}
+    states = {state.input_name for state in sequences.state}
+    made = {name for batch_input in config.batch_input for name in batch_input.target_name}
+    return {tensor.name for tensor in config.input} | controls | states | made
+
+
+def _outputs(config: ModelConfig) -> set[str]:
+    """What an answer may bring, or the server keeps."""
+    states = {state.output_name for state in config.sequence_batching.state}
+    return {tensor.name for tensor in config.output} | states

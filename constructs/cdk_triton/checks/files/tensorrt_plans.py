@@ -1,0 +1,99 @@
+"""CT151 and CT152: plans of TensorRT that were built elsewhere, or are none."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from cdk_triton.checks.context import CheckContext
+from cdk_triton.checks.derived.backend_files import backend_files
+from cdk_triton.checks.derived.releases import known_release
+from cdk_triton.checks.registry import Problem, rule
+from cdk_triton.checks.sources import backend
+from cdk_triton.triton.contents import Unreadable
+from cdk_triton.triton.contents.magic import is_git_lfs_pointer
+from cdk_triton.triton.contents.tensorrt_plan import PlanFile, tensorrt_plan
+from cdk_triton.triton.findings import Severity
+
+
+@rule(
+    "CT151",
+    Severity.WARNING,
+    "nobody can tell where a TensorRT plan runs",
+    source="https://docs.nvidia.com/deeplearning/tensorrt/latest/inference-library/advanced.html",
+)
+def unverifiable_plan(context: CheckContext) -> Iterator[Problem]:
+    """A plan runs with the TensorRT version that built it, on the kind of GPU that it was built on.
+
+    The file does not say in a documented way which ones these are. Build it in the image that serves it, on the GPU
+    that serves it. Who has done so acknowledges the warning with that reason.
+
+    Example:
+        # model/config.pbtxt
+        platform: "tensorrt_plan"
+        # model/1/model.plan
+        ftrt
+
+    Instead:
+        # model/config.pbtxt
+        platform: "onnxruntime_onnx"
+        # model/1/model.plan is removed
+        # model/1/model.onnx
+        <ir_version: 8, opset_import: ["" : 17]>
+        model (float[N] IN) => (float[N] OUT) { OUT = Identity(IN) }
+    """
+    release = known_release(context.platform)
+    for each in backend_files(context):
+        if (
+            each.backend != "tensorrt"
+            or each.file is None
+            or not isinstance(read := context.contents(tensorrt_plan, each.file), PlanFile)
+        ):
+            continue
+        on = ""
+        if context.platform is not None and release is not None:
+            instance = context.platform.instance
+            on = f" (TensorRT {release.tensorrt} on {instance.gpu}, compute capability {instance.compute_capability})"
+        doubt = "" if read.begins_like_plan else ", and it does not begin as plans of TensorRT 8.6 and newer do"
+        yield Problem(
+            each.file.path,
+            f"the plan does not say for which TensorRT and GPU it was built{doubt}; with others{on} the server would "
+            f"not load {each.model.name!r}: unable to load plan file to auto complete config",
+            "build it in the serving image on the serving GPU, and acknowledge CT151 with that reason",
+        )
+
+
+@rule(
+    "CT152",
+    Severity.ERROR,
+    "a file that should be a TensorRT plan is something else",
+    source=backend("tensorrt_backend", "src/loader.cc", 86, 101),
+)
+def no_plan(context: CheckContext) -> Iterator[Problem]:
+    """An ONNX file does not become a plan by its name, nor does the `.engine` file that Ultralytics exports.
+
+    Example:
+        # model/config.pbtxt
+        platform: "tensorrt_plan"
+        # model/1/model.plan
+        <?xml version="1.0"?><net/>
+
+    Instead:
+        # model/config.pbtxt
+        backend: "openvino"
+        # model/1/model.plan is removed
+        # model/1/model.xml
+        <?xml version="1.0"?><net/>
+        # model/1/model.bin
+        weights
+    """
+    for each in backend_files(context):
+        if each.backend != "tensorrt" or each.file is None or context.contents(is_git_lfs_pointer, each.file):
+            continue  # a pointer is reported by CT127
+        read = context.contents(tensorrt_plan, each.file)
+        if isinstance(read, Unreadable):
+            yield Problem(
+                each.file.path,
+                f"the file {read.reason} and no TensorRT plan, and the server would not load {each.model.name!r}: "
+                f"unable to load plan file to auto complete config: {each.file.path}",
+                "build the plan with trtexec in the serving image, on the serving GPU",
+            )

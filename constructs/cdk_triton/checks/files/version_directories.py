@@ -1,0 +1,251 @@
+"""CT110 to CT119: whether the server finds a version of a model to load."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from cdk_triton.checks.context import CheckContext
+from cdk_triton.checks.registry import Problem, rule
+from cdk_triton.checks.sources import core
+from cdk_triton.triton.findings import Severity
+from cdk_triton.triton.repository import Model
+from cdk_triton.triton.versions import LARGEST_VERSION, directory_version, is_version_name
+
+_VERSIONS_TO_LOAD = core("src/model_repository_manager/model_lifecycle.cc", 84, 149)
+_NO_VERSION = "at least one version must be available under the version policy of model"
+
+
+@rule(
+    "CT110",
+    Severity.ERROR,
+    "a model has no version that the server would load",
+    source=core("src/model_repository_manager/model_lifecycle.cc", 449, 459),
+)
+def no_version(context: CheckContext) -> Iterator[Problem]:
+    """Every model needs a version directory that its version policy picks, an ensemble as well.
+
+    Example:
+        # model/config.pbtxt
+        backend: "python"
+        version_policy { specific { versions: 2 } }
+
+    Instead:
+        # model/config.pbtxt
+        backend: "python"
+        version_policy { specific { versions: 1 } }
+    """
+    for model in context.loaded_models:
+        unread = model.config_error is not None and model.config is None  # its policy is not known
+        if model.served_versions or (unread and model.versions):
+            continue
+        consequence = f"and the server would not load it: {_NO_VERSION} '{model.name}'"
+        if model.versions:
+            yield Problem(
+                model.config_path,
+                f"the policy picks none of the versions {_list(model.versions)} of {model.name!r}, {consequence}",
+                "correct the policy, or add the version that it asks for",
+                "version_policy",
+            )
+        elif model.is_ensemble:
+            # Nothing is ever put into an ensemble's version directory, so that git, tar or S3 lose it on the way.
+            yield Problem(
+                model.directory,
+                f"the ensemble {model.name!r} has no version directory (git does not keep an empty one), {consequence}",
+                f"create the empty file 1/.gitkeep in the directory of {model.name!r}",
+            )
+        elif model.looks_like_a_repository:
+            yield Problem(
+                model.directory,
+                f"{model.name!r} is no model but holds models, {consequence}",
+                f"name the directory {model.name} itself as the repository, or move its models up",
+            )
+        else:
+            meant = next((name for name in model.subdirectories if re.fullmatch(r"v?0*[1-9]\d*", name)), None)
+            yield Problem(
+                model.directory,
+                f"the model {model.name!r} has no version directory, {consequence}",
+                f"rename its directory {meant} to {meant.lstrip('v0')}"
+                if meant is not None
+                else f"put its files into a directory 1 in the directory of {model.name!r}{_or_build(model)}",
+            )
+
+
+def _or_build(model: Model) -> str:
+    """A plan is seldom in the sources: a recipe of the app makes it, and the directory with it."""
+    if model.backend_name != "tensorrt":
+        return ""
+    return (
+        ", or let a recipe build the plan (recipes=[TensorRTPlan(...)] in the app, and its path in the list produced "
+        "of cdk-triton.toml for those who check without the app)"
+    )
+
+
+@rule(
+    "CT111",
+    Severity.WARNING,
+    "the version directory of an ensemble is empty",
+    source="https://github.com/triton-inference-server/server/issues/3623",
+)
+def empty_ensemble_version(context: CheckContext) -> Iterator[Problem]:
+    """An archive of this library keeps the directory with a placeholder; a fresh clone of the sources has lost it.
+
+    Example:
+        # text/config.pbtxt
+        platform: "ensemble"
+        input { name: "TEXT" data_type: TYPE_STRING dims: 1 }
+        output { name: "IDS" data_type: TYPE_INT32 dims: -1 }
+        ensemble_scheduling { step {
+          model_name: "model" model_version: -1
+          input_map { key: "TEXT" value: "TEXT" } output_map { key: "IDS" value: "IDS" }
+        } }
+        # text/1/.gitignore
+        # model/config.pbtxt
+        backend: "python"
+        input { name: "TEXT" data_type: TYPE_STRING dims: 1 }
+        output { name: "IDS" data_type: TYPE_INT32 dims: -1 }
+
+    Instead:
+        # text/1/.gitkeep
+    """
+    for model in context.loaded_models:
+        for version in model.served_versions if model.is_ensemble else ():
+            directory = model.directory / str(version)
+            if str(version) in model.subdirectories and not _files_below(model, str(version)):
+                yield Problem(
+                    directory,
+                    f"the version directory of the ensemble {model.name!r} is empty; it works here, and is missing in "
+                    f"a fresh clone, because git keeps no empty directory: {_NO_VERSION} '{model.name}'",
+                    f"create the empty file {version}/.gitkeep in the directory of {model.name!r}",
+                )
+
+
+@rule(
+    "CT112",
+    Severity.WARNING,
+    "a version directory has leading zeros",
+    source=_VERSIONS_TO_LOAD,
+)
+def leading_zeros(context: CheckContext) -> Iterator[Problem]:
+    """The server ignores the directory: `01` is no version.
+
+    Example:
+        # model/config.pbtxt
+        backend: "python"
+        # model/1/model.py
+        class TritonPythonModel:
+            def execute(self, requests):
+                return []
+        # model/02/model.py
+        class TritonPythonModel:
+            def execute(self, requests):
+                return []
+
+    Instead:
+        # model/02/model.py is removed
+        # model/2/model.py
+        class TritonPythonModel:
+            def execute(self, requests):
+                return []
+    """
+    for model in context.loaded_models:
+        for name in model.subdirectories:
+            if len(name) > 1 and name.isdecimal() and name.startswith("0"):
+                yield Problem(
+                    model.directory / name,
+                    f"the server would ignore version directory '{name}' which contains leading zeros in its directory "
+                    "name",
+                    f"rename it to {name.lstrip('0') or '0'}",
+                )
+
+
+@rule(
+    "CT113",
+    Severity.ERROR,
+    "a directory is taken for a version that it is not",
+    source=_VERSIONS_TO_LOAD,
+)
+def misread_version(context: CheckContext) -> Iterator[Problem]:
+    """The server takes the number at the beginning of a name for a version, whatever follows it.
+
+    Example:
+        # model/config.pbtxt
+        backend: "python"
+        # model/1/model.py
+        class TritonPythonModel:
+            def execute(self, requests):
+                return []
+        # model/2_old/model.py
+        class TritonPythonModel:
+            def execute(self, requests):
+                return []
+
+    Instead:
+        # model/2_old/model.py is removed
+        # model/old_2/model.py
+        class TritonPythonModel:
+            def execute(self, requests):
+                return []
+    """
+    for model in context.loaded_models:
+        for name in model.subdirectories:
+            version = directory_version(name)
+            if version is None or is_version_name(name):
+                continue
+            if not -LARGEST_VERSION - 1 <= version <= LARGEST_VERSION:
+                yield Problem(
+                    model.directory / name,
+                    f"the number {version} is too large for a version, and the server would crash: std::out_of_range "
+                    "stoll",
+                    "give the version a smaller number",
+                )
+            elif version in model.served_versions and version not in model.versions:
+                yield Problem(
+                    model.directory / name,
+                    f"the server takes the directory {name!r} for version {version} of {model.name!r} and would look "
+                    f"for its files in {model.directory / str(version)}, which does not exist",
+                    f"rename it to {version} if it is that version, or so that it does not begin with a number",
+                )
+
+
+@rule(
+    "CT114",
+    Severity.WARNING,
+    "a version that the version policy asks for is missing",
+    source=core("src/model_repository_manager/model_lifecycle.cc", 117, 128),
+)
+def specific_version_missing(context: CheckContext) -> Iterator[Problem]:
+    """The server logs an error and serves the other versions.
+
+    Example:
+        # model/config.pbtxt
+        backend: "python"
+        version_policy { specific { versions: [ 1, 2 ] } }
+
+    Instead:
+        # model/config.pbtxt
+        backend: "python"
+        version_policy { specific { versions: 1 } }
+    """
+    for model in context.loaded_models:
+        if model.config is None or not model.served_versions:
+            continue
+        wanted = model.config.version_policy.specific.versions
+        for index, version in enumerate(wanted):
+            if version not in model.served_versions:
+                yield Problem(
+                    model.config_path,
+                    f"version {version} is specified for model '{model.name}', but the version directory is not "
+                    "present; the server would serve without it",
+                    f"add {model.directory / str(version)}, or leave the version out",
+                    f"version_policy.specific.versions[{index}]",
+                )
+
+
+def _files_below(model: Model, name: str) -> bool:
+    directory = model.directory / name
+    return any(file.path.is_relative_to(directory) for file in model.files)
+
+
+def _list(versions: tuple[int, ...]) -> str:
+    return ", ".join(map(str, versions))

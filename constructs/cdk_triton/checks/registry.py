@@ -1,0 +1,167 @@
+"""What a rule is, and the register in which each rule enters itself."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Final, Literal
+
+from cdk_triton.checks.context import CheckContext
+from cdk_triton.checks.documentation import Documentation
+from cdk_triton.sagemaker import ServingPlatform
+from cdk_triton.triton.findings import Severity
+from cdk_triton.triton.repository import Mode
+
+__all__ = ["CRASH", "Judge", "Need", "Problem", "Rule", "registered_rules", "rule"]
+
+Need = Literal["platform", "preflight"]
+"""What some rules need, and a user may omit."""
+
+_OUR_CODES: Final = re.compile(r"CT\d{3}")
+_OTHER_CODES: Final = re.compile(r"X[A-Z]*\d{2,}")
+
+
+@dataclass(frozen=True)
+class Problem:
+    """What a rule found: a `Finding` without the rule's own code and severity.
+
+    Attributes:
+        path: the file or directory, relative to the repository.
+        message: what was found, with its value, and what the server would do.
+        fix: what to do.
+        field: the field of the file, or "".
+        line: the line of the file, where no field tells it.
+    """
+
+    path: object
+    message: str
+    fix: str
+    field: str = ""
+    line: int | None = None
+
+
+Judge = Callable[[CheckContext], Iterator[Problem]]
+"""The function of a rule."""
+
+
+@dataclass(frozen=True)
+class Rule:
+    """One rule.
+
+    Attributes:
+        code: stable, and never reused. This library's codes are `CT` and three digits (the package's docstring lists
+            the hundreds). The codes of other distributions are `X`, capital letters if wanted, and digits: `XACME01`.
+        severity: of all its findings.
+        title: the fault, in one line.
+        source: where the rule comes from, as a link to the code or page that enforces it; "" for the engine's own.
+        modes: the modes that it is about.
+        applies: whether it is about a serving platform; without a platform such a rule is skipped.
+        asks_parser: whether it needs TensorRT's own parser; without `preflight` such a rule is skipped.
+        function: what it does; its docstring is the rule's documentation.
+    """
+
+    code: str
+    severity: Severity
+    title: str
+    source: str
+    modes: tuple[Mode, ...]
+    applies: Callable[[ServingPlatform], bool] | None
+    asks_parser: bool
+    function: Judge
+
+    @cached_property
+    def documentation(self) -> Documentation:
+        """The parts of the function's docstring."""
+        return Documentation.from_docstring(self.function.__doc__ or "")
+
+    @property
+    def defined_in(self) -> str:
+        """Where the function is defined, as `path/to/module.py:line` below the directory of its top package."""
+        return f"{self.function.__module__.replace('.', '/')}.py:{self.function.__code__.co_firstlineno}"
+
+    @property
+    def condition(self) -> str:
+        """The endpoints and options for which the rule runs, as a sentence."""
+        kind = "For single-model and multi-model endpoints"
+        if self.modes == ("single",):
+            kind = "For single-model endpoints"
+        elif self.modes == ("multi",):
+            kind = "For multi-model endpoints (`--mode multi`)"
+        if self.applies is not None:
+            kind += ", where the platform is said (`--platform`)"
+        if self.asks_parser:
+            kind += ", where TensorRT's parser is asked (`--preflight`)"
+        return f"{kind}."
+
+    def is_about(self, context: CheckContext) -> bool:
+        """Whether the rule applies to this mode and platform, and has everything that it needs."""
+        if context.mode not in self.modes or self.missing(context) is not None:
+            return False
+        return self.applies is None or (context.platform is not None and self.applies(context.platform))
+
+    def missing(self, context: CheckContext) -> Need | None:
+        """What the rule needs and the user omitted; None if nothing, or if the rule is about another mode."""
+        if context.mode not in self.modes:
+            return None
+        if self.applies is not None and context.platform is None:
+            return "platform"
+        return "preflight" if self.asks_parser and not context.preflight else None
+
+
+def _crash(context: CheckContext) -> Iterator[Problem]:
+    """A rule of cdk-triton stopped with an exception instead of an answer.
+
+    The other rules have run, and what they found is reported. What the broken rule looks for is not known to be absent.
+    Nothing in the repository has to be changed: report the fault together with the `config.pbtxt` files.
+    """
+    return iter(())
+
+
+CRASH = Rule(
+    "CT001",
+    Severity.ERROR,
+    "a rule of cdk-triton fails",
+    "",
+    ("single", "multi"),
+    None,
+    False,
+    _crash,
+)
+"""Stands for the engine itself: what is reported when a rule crashes. It never runs."""
+
+_RULES: dict[str, Rule] = {}
+
+
+def rule(
+    code: str,
+    severity: Severity,
+    title: str,
+    *,
+    source: str,
+    modes: tuple[Mode, ...] = ("single", "multi"),
+    applies: Callable[[ServingPlatform], bool] | None = None,
+    asks_parser: bool = False,
+) -> Callable[[Judge], Judge]:
+    """Make a function a rule; the parameters are the attributes of `Rule`.
+
+    Raises:
+        ValueError: another rule has the code, or the code is outside the range of the function's package.
+    """
+
+    def register(function: Judge) -> Judge:
+        codes = _OUR_CODES if function.__module__.startswith("cdk_triton.") else _OTHER_CODES
+        if codes.fullmatch(code) is None:
+            raise ValueError(f"the rule code {code!r} of {function.__module__} does not match {codes.pattern}")
+        if code in _RULES or code == CRASH.code:
+            raise ValueError(f"two rules have the code {code}")
+        _RULES[code] = Rule(code, severity, title, source, modes, applies, asks_parser, function)
+        return function
+
+    return register
+
+
+def registered_rules() -> tuple[Rule, ...]:
+    """The rules of the modules that are imported, by code; `cdk_triton.checks.catalogue` imports all of them."""
+    return tuple(_RULES[code] for code in sorted(_RULES))

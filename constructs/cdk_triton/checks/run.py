@@ -1,0 +1,101 @@
+"""Runs the rules over a repository."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+
+from cdk_triton._arguments import FLAG, TEXT, TEXTS, check, listed
+from cdk_triton.checks.catalogue import rules
+from cdk_triton.checks.context import CheckContext
+from cdk_triton.checks.derived.releases import is_newer_than_schema
+from cdk_triton.checks.registry import CRASH, Need, Rule
+from cdk_triton.sagemaker import ServingPlatform
+from cdk_triton.sagemaker.platform import PLATFORM
+from cdk_triton.triton.environment import ENVIRONMENT, ContainerEnvironment
+from cdk_triton.triton.findings import Finding
+from cdk_triton.triton.repository import Mode, ModelRepository
+
+__all__ = ["Report", "SkippedRule", "check_repository"]
+
+
+class SkippedRule(NamedTuple):
+    """A rule that did not run because the user omitted what it requires."""
+
+    rule: Rule
+    requires: Need
+
+
+@dataclass(frozen=True)
+class Report:
+    """The result of all rules.
+
+    Attributes:
+        findings: each once: errors first, then by path, code and field.
+        acknowledged: the warnings that the repository's `acknowledgements` answer, in the same order.
+        skipped: the rules that need a platform or a preflight that was not given. The faults that they look for may be
+            there.
+    """
+
+    findings: tuple[Finding, ...]
+    acknowledged: tuple[Finding, ...]
+    skipped: tuple[SkippedRule, ...]
+
+
+def check_repository(
+    repository: ModelRepository,
+    mode: Mode = "single",
+    platform: ServingPlatform | None = None,
+    *,
+    default_model: str | None = None,
+    additional_models: Iterable[str] = (),
+    environment: ContainerEnvironment | None = None,
+    preflight: bool = False,
+) -> Report:
+    """Run every rule that applies; `ModelRepository.check` documents the parameters and errors."""
+    for what, value, kind in (
+        ("platform", platform, PLATFORM),
+        ("default_model", default_model, TEXT),
+        ("environment", environment, ENVIRONMENT),
+    ):
+        if value is not None:
+            check(what, value, kind)
+    check("preflight", preflight, FLAG)
+    others = listed("additional_models", additional_models, TEXTS)
+    if preflight:
+        from cdk_triton.triton.contents.tensorrt import require_parser
+
+        require_parser()
+    if is_newer_than_schema(platform):
+        repository = replace(repository, models=tuple(model.tolerant() for model in repository.models))
+    return _run_all(CheckContext(repository, mode, platform, default_model, others, environment, preflight))
+
+
+def _run_all(context: CheckContext) -> Report:
+    found = {finding for each in rules() for finding in _run(each, context)}
+    ordered = sorted(found, key=lambda f: (f.severity, f.path, f.code, f.field, f.message))
+    acknowledgements = context.repository.acknowledgements
+    return Report(
+        tuple(finding for finding in ordered if finding.code not in acknowledgements),
+        tuple(finding for finding in ordered if finding.code in acknowledgements),
+        tuple(SkippedRule(each, need) for each in rules() if (need := each.missing(context)) is not None),
+    )
+
+
+def _run(each: Rule, context: CheckContext) -> Iterator[Finding]:
+    """The findings of a rule; a rule that crashes is a finding itself, and the others still run."""
+    try:
+        if each.is_about(context):
+            for problem in each.function(context):
+                path = str(problem.path)
+                yield Finding(each.code, each.severity, path, problem.field, problem.message, problem.fix, problem.line)
+    except Exception as error:
+        yield Finding(
+            CRASH.code,
+            CRASH.severity,
+            ".",
+            "",
+            f"the rule {each.code} ({each.title}) failed with {type(error).__name__}: {error}",
+            "report it to cdk-triton with the repository's config.pbtxt files",
+        )

@@ -1,0 +1,272 @@
+"""CT610 to CT629: whether the models fit the instance: its GPUs, its shared memory, its kind of endpoint."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from cdk_triton._wording import listed
+from cdk_triton.checks.context import CheckContext
+from cdk_triton.checks.derived.backend_files import backend_files
+from cdk_triton.checks.registry import Problem, rule
+from cdk_triton.checks.sources import backend, core
+from cdk_triton.triton.findings import Severity
+from cdk_triton.triton.repository import Model
+
+_SHM_BYTES = 64 << 20
+"""What a container has as shared memory: Docker's default, for which SageMaker has no setting."""
+
+_SHM_BYTES_PER_INSTANCE = 16 << 20
+"""What the start script gives each instance of a Python model, unless the container's environment says otherwise."""
+
+
+@rule(
+    "CT610",
+    Severity.ERROR,
+    "an instance group names a GPU that the instance does not have",
+    source=core("src/model_config_utils.cc", 876, 893),
+    applies=lambda platform: platform.instance.gpu_count is not None,
+)
+def gpu_beyond_instance(context: CheckContext) -> Iterator[Problem]:
+    """A group lists a GPU whose number is not below the count of GPUs of the instance.
+
+    GPUs are numbered from 0 on. A group that lists none has an instance on each GPU, on any instance type.
+
+    Example:
+        $ cdk-triton validate . --platform 25.09/ml.g5.xlarge
+        # model/config.pbtxt
+        backend: "python"
+        instance_group { kind: KIND_GPU gpus: [ 0, 1 ] }
+
+    Instead:
+        # model/config.pbtxt
+        backend: "python"
+        instance_group { kind: KIND_GPU }
+    """
+    platform = context.platform
+    count = platform.instance.gpu_count if platform is not None else None
+    if platform is None or count is None:
+        return
+    for model in context.loaded_models:
+        for index, group in enumerate(model.config.instance_group if model.config is not None else ()):
+            if group.kind not in (group.KIND_GPU, group.KIND_AUTO) or any(gpu < 0 for gpu in group.gpus):
+                continue  # CT270 and CT271
+            name = group.name or f"{model.name}_{index}"
+            for position, gpu in enumerate(group.gpus):
+                if gpu < count:
+                    continue
+                # Where the kind is left to the server, a GPU that is not there makes it KIND_CPU.
+                refusal = (
+                    f"specifies invalid or unsupported gpu id {gpu}"
+                    if group.kind == group.KIND_GPU
+                    else "has kind KIND_CPU but specifies one or more GPUs"
+                )
+                yield Problem(
+                    model.config_path,
+                    f"{platform.instance_type} has {_gpus(count)}, numbered from 0, and the server would not load "
+                    f"{model.name!r}: instance group {name} of model {model.name} {refusal}",
+                    "leave gpus out for one instance on each GPU, or list GPUs of the instance",
+                    f"instance_group[{index}].gpus[{position}]",
+                )
+
+
+@rule(
+    "CT611",
+    Severity.WARNING,
+    "no model file is named for the instance's GPU",
+    source=backend("tensorrt_backend", "src/model_state.cc", 501, 531),
+    applies=lambda platform: True,
+)
+def no_file_for_gpu(context: CheckContext) -> Iterator[Problem]:
+    """`cc_model_filenames` names files for other GPUs, and none for the one of the instance.
+
+    The server then takes the default file. A plan that was built for another GPU is not loaded, and one that was not
+    meant for this GPU is slower than need be.
+
+    Example:
+        $ cdk-triton validate . --platform 25.09/ml.g6.xlarge
+        # model/config.pbtxt
+        platform: "tensorrt_plan"
+        cc_model_filenames { key: "8.6" value: "a10g.plan" }
+
+        # model/1/a10g.plan
+        plan
+
+        # model/1/model.plan
+        plan
+
+    Instead:
+        # model/config.pbtxt
+        platform: "tensorrt_plan"
+        cc_model_filenames { key: "8.6" value: "a10g.plan" }
+        cc_model_filenames { key: "8.9" value: "model.plan" }
+    """
+    if context.platform is None:
+        return
+    instance = context.platform.instance
+    missing = {each.model.name for each in backend_files(context) if not each.is_there}  # CT120
+    for model in context.loaded_models:
+        config = model.config
+        if config is None or not config.cc_model_filenames or model.name in missing:
+            continue
+        if instance.compute_capability in config.cc_model_filenames:
+            continue
+        named = ", ".join(sorted(config.cc_model_filenames))
+        default = f"{config.default_model_filename!r}" if config.default_model_filename else "the default file"
+        yield Problem(
+            model.config_path,
+            f"{context.platform.instance_type} has the GPU {instance.gpu} of compute capability "
+            f"{instance.compute_capability}, and files are named for {named} only, so that the server would take "
+            f"{default}; a TensorRT plan of another GPU ends with: unable to load plan file to auto complete config",
+            f'add the key "{instance.compute_capability}" with a file for this GPU',
+            "cc_model_filenames",
+        )
+
+
+@rule(
+    "CT612",
+    Severity.WARNING,
+    "a DALI model runs on several GPUs",
+    source="https://github.com/triton-inference-server/dali_backend/issues/116",
+    applies=lambda platform: (platform.instance.gpu_count or 1) > 1,
+)
+def dali_on_several_gpus(context: CheckContext) -> Iterator[Problem]:
+    """A DALI model gets an instance on more than one GPU.
+
+    Without `gpus`, the server makes an instance on each GPU. Servers that ran DALI in ensembles on several GPUs have
+    been reported to end with signal 11 under load, and the report is open. Try it under load, or keep DALI on one GPU.
+
+    Example:
+        $ cdk-triton validate . --platform 25.09/ml.g5.12xlarge
+        # model/config.pbtxt
+        backend: "dali"
+
+    Instead:
+        # model/config.pbtxt
+        backend: "dali"
+        instance_group { kind: KIND_GPU gpus: 0 }
+    """
+    count = _gpu_count(context)
+    for model in context.loaded_models:
+        if model.backend_name == "dali" and len(used := _gpus_of(model, count)) > 1 and context.platform is not None:
+            yield Problem(
+                model.config_path,
+                f"{model.name!r} would run on {len(used)} GPUs of {context.platform.instance_type}, and servers that "
+                "ran DALI on several GPUs have been reported to end under load with: Signal (11)",
+                "try it under load, or give the model one GPU: instance_group { kind: KIND_GPU gpus: 0 }",
+                "instance_group",
+            )
+
+
+@rule(
+    "CT620",
+    Severity.WARNING,
+    "the instance type is not in AWS's list for multi-model endpoints",
+    source="https://docs.aws.amazon.com/sagemaker/latest/dg/multi-model-support.html",
+    modes=("multi",),
+    applies=lambda platform: not platform.instance.multi_model_listed,
+)
+def instance_not_listed(context: CheckContext) -> Iterator[Problem]:
+    """AWS lists the GPU instance types for multi-model endpoints, and this one is not on the list that was read.
+
+    The list ends at ml.g5 and has single-GPU types only. A type that is not on it may work all the same: try it in
+    your account, then acknowledge this.
+
+    Example:
+        $ cdk-triton validate . --mode multi --platform 25.09/ml.g6.xlarge
+        # model/config.pbtxt
+        backend: "python"
+
+    Instead:
+        $ cdk-triton validate . --mode multi --platform 25.09/ml.g5.xlarge
+    """
+    if context.platform is not None:
+        yield Problem(
+            ".",
+            "AWS's list of instance types for multi-model endpoints with GPUs, as this library read it, does not name "
+            f"{context.platform.instance_type}: it ends at ml.g5 and has types with one GPU only, and SageMaker may "
+            "refuse the endpoint",
+            "try it in your account, then acknowledge this, or use a listed type such as ml.g5.xlarge",
+        )
+
+
+@rule(
+    "CT621",
+    Severity.WARNING,
+    "Python models need more shared memory than the container has",
+    source=backend("python_backend", "src/shm_manager.cc", 97, 134),
+)
+def too_little_shared_memory(context: CheckContext) -> Iterator[Problem]:
+    """The instances of all Python models together start with more than the 64 MB of `/dev/shm`.
+
+    Each instance takes SAGEMAKER_TRITON_SHM_DEFAULT_BYTE_SIZE bytes when it starts, 16 MiB unless it is said, and grows
+    with what passes through it. SageMaker gives containers Docker's 64 MB and no way to ask for more. Without a
+    platform the instance is taken to have one GPU.
+
+    Example:
+        # model/config.pbtxt
+        backend: "python"
+        instance_group { kind: KIND_CPU count: 8 }
+
+    Instead:
+        # model/config.pbtxt
+        backend: "python"
+        instance_group { kind: KIND_CPU count: 3 }
+
+    Limits:
+        The command does not know the container's environment, and takes the default; a construct knows it. In a
+        multi-model endpoint all archives share the memory, of which this check sees one.
+    """
+    each = (context.environment.shm_default_byte_size if context.environment is not None else None) or (
+        _SHM_BYTES_PER_INSTANCE
+    )
+    count = _gpu_count(context)
+    instances = {
+        model.name: n
+        for model in context.loaded_models
+        if model.backend_name == "python" and (n := _instance_count(model, count))
+    }
+    total = sum(instances.values())
+    if total * each > _SHM_BYTES:
+        names = listed([f"{name} {n}" for name, n in instances.items()])
+        yield Problem(
+            ".",
+            f"{total} instances of Python models ({names}) start with {each:,} bytes of shared memory each, and "
+            f"the container has {_SHM_BYTES:,} bytes of it, so that the last of them would not start: Unable to "
+            "initialize shared memory key",
+            "run fewer instances, or lower shm_default_byte_size in the container's environment to "
+            f"{_largest_share(total):,}",
+        )
+
+
+def _largest_share(instances: int) -> int:
+    """Bytes per instance, in whole MiB and at least the one that the backend asks for."""
+    return max(_SHM_BYTES // instances >> 20, 1) << 20
+
+
+def _gpu_count(context: CheckContext) -> int:
+    return (context.platform.instance.gpu_count if context.platform is not None else None) or 1
+
+
+def _gpus(count: int) -> str:
+    return "one GPU" if count == 1 else f"{count} GPUs"
+
+
+def _gpus_of(model: Model, count: int) -> set[int]:
+    """The GPUs that a model runs on, where the instance has `count`; without any group it runs on all of them."""
+    groups = model.config.instance_group if model.config is not None else ()
+    used: set[int] = set() if groups else set(range(count))
+    for group in groups:
+        if group.kind in (group.KIND_GPU, group.KIND_AUTO):
+            used.update(group.gpus or range(count))
+    return used
+
+
+def _instance_count(model: Model, gpus: int) -> int:
+    """The instances of a Python model, whose backend prefers GPUs: NormalizeInstanceGroup of core."""
+    if model.config is None or not model.config.instance_group:
+        return gpus
+    total = 0
+    for group in model.config.instance_group:
+        on_gpus = group.kind in (group.KIND_GPU, group.KIND_AUTO)
+        total += max(group.count, 1) * ((len(group.gpus) or gpus) if on_gpus else 1)
+    return total

@@ -1,0 +1,252 @@
+"""CT702, CT703 and CT705: what the files tell of a plan that is still to be built, or of the one that is there."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from cdk_triton.checks.context import CheckContext
+from cdk_triton.checks.derived.plan_sources import PlanSource, plan_sources, profile_fault
+from cdk_triton.checks.registry import Problem, rule
+from cdk_triton.checks.sources import backend
+from cdk_triton.triton.contents.onnx_file import OnnxFile, OnnxTensor
+from cdk_triton.triton.findings import Severity
+from cdk_triton.triton.plans import Profile
+from cdk_triton.triton.releases import tensorrt_bounds
+from cdk_triton.triton.schema import DataType, ModelConfig, ModelInput, ModelOutput
+
+# Of other types TensorRT has no tensors, or makes something else of them.
+_KEPT_TYPES = {"FP32", "FP16", "BF16", "INT8", "UINT8", "INT32", "BOOL"}
+
+
+@rule(
+    "CT702",
+    Severity.ERROR,
+    "a plan cannot be built for the shapes that it has to take",
+    source=backend("tensorrt_backend", "src/model_state.cc", 661, 697),
+)
+def impossible_profile(context: CheckContext) -> Iterator[Problem]:
+    """An optimisation profile of a recipe does not fit its network, or does not reach `max_batch_size`.
+
+    A profile says for each input the smallest, the usual and the largest shape, the batch dimension included. TensorRT
+    builds no plan for a shape that the network does not have, and the server does not load a plan whose profiles end
+    below `max_batch_size`.
+
+    Example:
+        # bert/config.pbtxt
+        platform: "tensorrt_plan"
+        max_batch_size: 32
+        input { name: "x" data_type: TYPE_FP32 dims: [ 4 ] }
+        output { name: "y" data_type: TYPE_FP32 dims: [ 4 ] }
+        # bert/bert.onnx
+        <ir_version: 8, opset_import: ["" : 17]>
+        network (float[batch, 4] x) => (float[batch, 4] y) { y = Relu (x) }
+        # bert/1/model.plan
+        (built from bert/bert.onnx for x 1x4 to 16x4)
+
+    Instead:
+        # bert/1/model.plan
+        (built from bert/bert.onnx for x 1x4 to 32x4)
+
+    Limits:
+        What depends on more than the shapes of the inputs is not seen; CT704 asks TensorRT-RTX.
+    """
+    for source in plan_sources(context):
+        if not source.has_recipe or source.onnx is None:
+            continue
+        faults = [profile_fault(profile, source.onnx) for profile in source.profiles]
+        for index, fault in enumerate(faults):
+            if fault:
+                yield Problem(
+                    source.network.path,
+                    f"TensorRT would build no plan of it for {source.model.name!r} with profile {index} of the recipe: "
+                    f"{fault}",
+                    "export the network with these dimensions dynamic, or ask for the shapes that it has",
+                )
+        reached, most = _largest_batch(source.profiles, source.onnx), source.config.max_batch_size
+        if not any(faults) and reached is not None and reached < most:
+            yield Problem(
+                source.model.config_path,
+                f"the largest batch of the plan's profiles is {reached}, and the server would not load "
+                f"{source.model.name!r}: configuration specified max-batch {most} but TensorRT engine only supports "
+                f"max-batch {reached}",
+                f"write max_batch_size: {reached}, or raise the maximum of the profile",
+                "max_batch_size",
+            )
+
+
+@rule(
+    "CT703",
+    Severity.WARNING,
+    "a TensorRT model's tensors are not those of the network beside its plan",
+    source=backend("tensorrt_backend", "src/instance_state.cc", 2240, 2283),
+)
+def unlike_neighbour(context: CheckContext) -> Iterator[Problem]:
+    """A `model.onnx` lies in the version directory, and its inputs or outputs are not those of the configuration.
+
+    The server does not read that file, and the plan may come from another one. If the plan is built from it, the server
+    refuses the model. Up to TensorRT 8 a plan turns INT64 inputs into INT32; from TensorRT 10 on it keeps them, and the
+    same configuration is refused.
+
+    Example:
+        $ cdk-triton validate . --platform 25.09/ml.g5.xlarge
+        # bert/config.pbtxt
+        platform: "tensorrt_plan"
+        max_batch_size: 16
+        input { name: "ids" data_type: TYPE_INT32 dims: [ 4 ] }
+        output { name: "y" data_type: TYPE_FP32 dims: [ 4 ] }
+        # bert/1/model.onnx
+        <ir_version: 8, opset_import: ["" : 17]>
+        network (int64[batch, 4] ids) => (float[batch, 4] y) { y = Cast <to = 1> (ids) }
+        # bert/1/model.plan
+        plan
+
+    Instead:
+        # bert/1/model.onnx
+        <ir_version: 8, opset_import: ["" : 17]>
+        network (int32[batch, 4] ids) => (float[batch, 4] y) { y = Cast <to = 1> (ids) }
+
+    Limits:
+        Dimensions are not compared. A model that leaves all its inputs or outputs to the server is not looked at, the
+        server takes them from the plan.
+    """
+    for source in plan_sources(context):
+        if not source.has_recipe:
+            for message, said, fix, field in _unlike(context, source):
+                yield Problem(
+                    source.model.config_path,
+                    f"{message}; if the plan is built from it, the server would not load {source.model.name!r}: {said}",
+                    f"{fix}; remove the network if the plan is built from another one",
+                    field,
+                )
+
+
+@rule(
+    "CT705",
+    Severity.ERROR,
+    "a TensorRT model's tensors are not those of the network that its recipe builds",
+    source=backend("tensorrt_backend", "src/instance_state.cc", 2240, 2283),
+)
+def unlike_network(context: CheckContext) -> Iterator[Problem]:
+    """An input or output of the configuration is not in the network, or is of another type, or one is left out.
+
+    Up to TensorRT 8 a plan turns INT64 inputs into INT32; from TensorRT 10 on it keeps them, and the same
+    configuration is refused.
+
+    Example:
+        # bert/config.pbtxt
+        platform: "tensorrt_plan"
+        max_batch_size: 16
+        input { name: "input_ids" data_type: TYPE_INT32 dims: [ 4 ] }
+        output { name: "y" data_type: TYPE_FP32 dims: [ 4 ] }
+        # bert/bert.onnx
+        <ir_version: 8, opset_import: ["" : 17]>
+        network (int32[batch, 4] ids) => (float[batch, 4] y) { y = Cast <to = 1> (ids) }
+        # bert/1/model.plan
+        (built from bert/bert.onnx for ids 1x4 to 16x4)
+
+    Instead:
+        # bert/config.pbtxt
+        platform: "tensorrt_plan"
+        max_batch_size: 16
+        input { name: "ids" data_type: TYPE_INT32 dims: [ 4 ] }
+        output { name: "y" data_type: TYPE_FP32 dims: [ 4 ] }
+
+    Limits:
+        Dimensions are not compared. A model that leaves all its inputs or outputs to the server is not looked at, the
+        server takes them from the plan. A recipe that changes the types of the network's tensors is not known as such.
+    """
+    for source in plan_sources(context):
+        if source.has_recipe:
+            for message, said, fix, field in _unlike(context, source):
+                yield Problem(
+                    source.model.config_path,
+                    f"{message}, and the server would not load {source.model.name!r}: {said}",
+                    fix,
+                    field,
+                )
+
+
+def _unlike(context: CheckContext, source: PlanSource) -> Iterator[tuple[str, str, str, str]]:
+    """What differs, what the server says of it, the fix, and the field."""
+    if source.onnx is None:
+        return
+    config = source.config
+    yield from _side(context, source, config.input, source.onnx.inputs, _other_inputs(config), "input")
+    yield from _side(context, source, config.output, source.onnx.outputs, _other_outputs(config), "output")
+
+
+def _side(
+    context: CheckContext,
+    source: PlanSource,
+    configured: Sequence[ModelInput | ModelOutput],
+    tensors: tuple[OnnxTensor, ...],
+    others: set[str],
+    kind: str,
+) -> Iterator[tuple[str, str, str, str]]:
+    network = f"the network {source.network.path}"
+    in_network = {tensor.name: tensor.data_type for tensor in tensors}
+    allowed = ", ".join(sorted(in_network))
+    for index, tensor in enumerate(configured):
+        if tensor.name not in in_network:
+            yield (
+                f"{network} has no {kind} {tensor.name!r}",
+                f"unexpected inference {kind} '{tensor.name}', allowed {kind}s are: {allowed}",
+                f"name the {kind} as the network does",
+                f"{kind}[{index}].name",
+            )
+            continue
+        written, given = DataType.Name(tensor.data_type), _type_in_plan(context, in_network[tensor.name])
+        if in_network[tensor.name] == "INT64" and written == "TYPE_INT64":
+            continue  # in a release whose TensorRT has no INT64 this is CT604
+        if given and written not in ("TYPE_INVALID", given) and not tensor.is_shape_tensor:
+            yield (
+                f"the type is {written}, and in a plan of {network} it is {given}",
+                f"unexpected datatype {given} for inference {kind} '{tensor.name}', expecting {written}",
+                f"write data_type: {given}, or export the network with the other type",
+                f"{kind}[{index}].data_type",
+            )
+    for missing in sorted(in_network.keys() - {tensor.name for tensor in configured} - others) if configured else ():
+        yield (
+            f"{network} has the {kind} {missing!r} and the configuration does not",
+            f"expected configuration for {kind} '{missing}'",
+            f"add the {kind} to the configuration, or leave it out when the network is exported",
+            kind,
+        )
+
+
+def _type_in_plan(context: CheckContext, in_network: str | None) -> str:
+    """The type that a tensor of the network has in the release's plans; "" where that is not known."""
+    if in_network in _KEPT_TYPES:
+        return f"TYPE_{in_network}"
+    if in_network != "INT64" or context.platform is None or context.platform.release is None:
+        return ""
+    oldest, newest = tensorrt_bounds(context.platform.release)
+    if oldest is not None and oldest >= (10,):
+        return "TYPE_INT64"
+    return "TYPE_INT32" if newest is not None and newest < (10,) else ""
+
+
+def _largest_batch(profiles: tuple[Profile, ...], onnx: OnnxFile) -> int | None:
+    """GetMaxSupportedBatchSize of the backend: of each profile the input that takes least, and the best profile.
+
+    An input that a profile does not name is of one shape only.
+    """
+    batches = []
+    for profile in profiles:
+        firsts = [profile[t.name].maximum[:1] if t.name in profile else (t.shape or ())[:1] for t in onnx.inputs]
+        sizes = [first[0] for first in firsts if first and isinstance(first[0], int)]
+        if sizes:
+            batches.append(min(sizes))
+    return max(batches, default=None)
+
+
+def _other_inputs(config: ModelConfig) -> set[str]:
+    """Inputs that the configuration names elsewhere: controls and states of sequences, batch inputs."""
+    sequence = config.sequence_batching
+    names = {control.name for control in sequence.control_input} | {state.input_name for state in sequence.state}
+    return names | {target for batch in config.batch_input for target in batch.target_name}
+
+
+def _other_outputs(config: ModelConfig) -> set[str]:
+    names = {state.output_name for state in config.sequence_batching.state}
+    return names | {target for batch in config.batch_output for target in batch.target_name}

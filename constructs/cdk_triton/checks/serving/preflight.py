@@ -1,0 +1,153 @@
+"""CT701 and CT704: what TensorRT's own parser says of a network, before a GPU is paid to build its plan.
+
+They run where they are asked for (`preflight`): a network may take the parser a minute. Its opinion is not the
+release's own, so that both are warnings.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from cdk_triton.checks.context import CheckContext
+from cdk_triton.checks.derived.plan_sources import PlanSource, plan_sources, profile_fault
+from cdk_triton.checks.registry import Problem, rule
+from cdk_triton.triton.contents.tensorrt import Network, TensorRTParser
+from cdk_triton.triton.findings import Severity
+from cdk_triton.triton.plans import Profile
+from cdk_triton.triton.releases import release
+
+_SHOWN_SHAPES = 4
+
+
+@rule(
+    "CT701",
+    Severity.WARNING,
+    "TensorRT's parser does not take the network of a plan",
+    source="https://docs.nvidia.com/deeplearning/tensorrt/latest/_static/python-api/parsers/Onnx/pyOnnx.html",
+    asks_parser=True,
+)
+def unparsed_network(context: CheckContext) -> Iterator[Problem]:
+    """TensorRT's ONNX parser stops at an operator, a type or the file itself, so that no plan can be built from it.
+
+    The parser is the one of TensorRT-RTX, which runs without a GPU (`pip install 'cdk-triton[preflight]'`). It is of
+    the same family as the release's own, not the same version: what it refuses, the release may know, and a plugin may
+    add. Looked at are the network of a recipe, and a `model.onnx` in the version directory of a TensorRT model.
+
+    Example:
+        $ cdk-triton validate . --preflight
+        # bert/config.pbtxt
+        platform: "tensorrt_plan"
+        max_batch_size: 8
+        input { name: "x" data_type: TYPE_FP32 dims: [ 4, 4 ] }
+        output { name: "y" data_type: TYPE_FP32 dims: [ -1 ] }
+        # bert/1/model.onnx
+        <ir_version: 8, opset_import: ["" : 17]>
+        network (float[batch, 4, 4] x) => (float[batch] y) { y = Det (x) }
+        # bert/1/model.plan
+        plan
+        # cdk-triton.toml
+        [acknowledge]
+        CT151 = "built in the serving image on the serving GPU"
+
+    Instead:
+        # bert/1/model.onnx
+        <ir_version: 8, opset_import: ["" : 17]>
+        network (float[batch, 4, 4] x) => (float[batch] y) { y = ReduceSum <keepdims = 0> (x) }
+
+    Limits:
+        The parser's verdict is not the release's. Nothing is built: what only the GPU refuses is not seen.
+    """
+    for source, network in _networks(context):
+        first: dict[str, str] = {}
+        for fault in network.faults:
+            where = f"the operator {fault.operator}" if fault.operator else "the file"
+            where += f" (node {fault.node!r})" if fault.node else ""
+            first.setdefault(fault.operator, f"does not take {where}: {fault.reason}")
+        for said in (network.failure, *first.values()):
+            if said:
+                yield Problem(
+                    source.network.path,
+                    f"the parser of {_versions(context, network)} {said}; if the release's own agrees, no plan can be "
+                    f"built for {source.model.name!r}",
+                    "replace what it does not take when the network is exported, run it with ONNX Runtime, or "
+                    "acknowledge this where a plugin or the release's TensorRT is known to take it",
+                )
+
+
+@rule(
+    "CT704",
+    Severity.WARNING,
+    "TensorRT-RTX does not take the shapes that are asked of a plan",
+    source="https://docs.nvidia.com/deeplearning/tensorrt/latest/inference-library/work-dynamic-shapes.html",
+    asks_parser=True,
+)
+def refused_profile(context: CheckContext) -> Iterator[Problem]:
+    """TensorRT-RTX would not build the network for a profile.
+
+    The profiles are those of the recipe. Without a recipe, a `model.onnx` in the version directory is tried with what
+    the configuration asks for: batches from 1 to `max_batch_size`, and the dimensions. A network that was exported
+    without a dynamic batch takes one size only.
+
+    Example:
+        $ cdk-triton validate . --preflight
+        # bert/config.pbtxt
+        platform: "tensorrt_plan"
+        max_batch_size: 16
+        input { name: "x" data_type: TYPE_FP32 dims: [ 4 ] }
+        output { name: "y" data_type: TYPE_FP32 dims: [ 4 ] }
+        # bert/1/model.onnx
+        <ir_version: 8, opset_import: ["" : 17]>
+        network (float[1, 4] x) => (float[1, 4] y) { y = Relu (x) }
+        # bert/1/model.plan
+        plan
+
+    Instead:
+        # bert/1/model.onnx
+        <ir_version: 8, opset_import: ["" : 17]>
+        network (float[batch, 4] x) => (float[batch, 4] y) { y = Relu (x) }
+
+    Limits:
+        The verdict is TensorRT-RTX's, not the release's. Inputs that the network needs to be equally long are not
+        compared. Without a recipe a dimension of -1 leaves the profile open, and it is not tried.
+    """
+    for source, network in _networks(context):
+        for profile, refusal in zip(source.profiles, network.refusals, strict=False):  # none: it was not parsed
+            if refusal and not _is_reported(source, profile):
+                whose = "its recipe" if source.has_recipe else "its config.pbtxt"
+                yield Problem(
+                    source.network.path,
+                    f"{_versions(context, network)} would not build {source.model.name!r} for the shapes of {whose} "
+                    f"({_shapes(profile)}): {refusal}; if the release's own agrees, there will be no plan",
+                    "export the network with these dimensions dynamic, or ask for the shapes that it has",
+                )
+
+
+def _is_reported(source: PlanSource, profile: Profile) -> bool:
+    """Whether the profile is what CT702, or its names what CT703, speak of."""
+    if source.onnx is None:
+        return False
+    if source.has_recipe:
+        return profile_fault(profile, source.onnx) != ""
+    return not profile.keys() <= {tensor.name for tensor in source.onnx.inputs}
+
+
+def _networks(context: CheckContext) -> Iterator[tuple[PlanSource, Network]]:
+    for source in plan_sources(context):
+        yield source, context.contents(TensorRTParser.for_profiles(source.profiles), source.network)
+
+
+def _versions(context: CheckContext, network: Network) -> str:
+    own = f"TensorRT-RTX {network.version}"
+    if context.platform is None or context.platform.release is None:
+        return f"{own} (no release was named to compare it with)"
+    row = release(context.platform.release)
+    doubt = ", unverified" if row.tensorrt_confidence == "unverified" else ""
+    return f"{own} ({row.release} has TensorRT {row.tensorrt}{doubt})"
+
+
+def _shapes(profile: Profile) -> str:
+    shown = [
+        f"{name} {'x'.join(map(str, shapes.minimum))} to {'x'.join(map(str, shapes.maximum))}"
+        for name, shapes in list(profile.items())[:_SHOWN_SHAPES]
+    ]
+    return ", ".join(shown + ["…"] * (len(profile) > _SHOWN_SHAPES))

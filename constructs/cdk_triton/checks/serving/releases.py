@@ -1,0 +1,349 @@
+"""CT601 to CT609: whether the image has what the models need, and runs on the instance's GPU.
+
+What fits no model at all, such as a GPU that the release does not support, is refused by `ServingPlatform` itself.
+Versions of TensorRT are compared by `tensorrt_bounds`, so that nothing is refused because of a recalled version.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from cdk_triton.checks.context import CheckContext
+from cdk_triton.checks.derived.configured import has_argument
+from cdk_triton.checks.registry import Problem, rule
+from cdk_triton.checks.sources import backend, core, server
+from cdk_triton.checks.spelling import Suggestions
+from cdk_triton.triton.findings import Severity
+from cdk_triton.triton.releases import Release, backends_in, is_at_least, releases, tensorrt_bounds
+from cdk_triton.triton.repository import Model
+from cdk_triton.triton.schema import DataType, ModelConfig, ModelInput, ModelOutput
+
+_FIND_BACKEND = core("src/backend_model.cc", 408, 443)
+_NOT_FOUND = "unable to find backend library for backend '{}', try specifying runtime on the model configuration."
+_IN_OTHER_IMAGES = ("tensorrtllm", "vllm")
+
+_DALI_IMPORTABLE_SINCE = "24.05"
+
+_TURING = (7, 5)
+_BLACKWELL = (10, 0)
+_WITHOUT_VOLTA = (10, 5)  # the first TensorRT that no longer supports GPUs before Turing
+_WITH_BLACKWELL = (10, 8)  # the first that supports Blackwell
+_WITH_INT64 = (10,)  # the first that has tensors of this type
+
+# Major compute capability → the first CUDA toolkit that compiles for it, for the generations since Ampere.
+_CUDA_FOR = {9: (11, 8), 10: (12, 8), 12: (12, 8)}
+
+
+@rule(
+    "CT601",
+    Severity.ERROR,
+    "the release does not have the model's backend",
+    source=_FIND_BACKEND,
+    applies=lambda platform: platform.release is not None and platform.image is None,
+)
+def backend_not_in_release(context: CheckContext) -> Iterator[Problem]:
+    """A model's backend is not in SageMaker's image of the release, often because its name is misspelt.
+
+    The images have dali, fil, identity, onnxruntime, openvino, python, pytorch, repeat, square and tensorrt, and
+    tensorflow up to 25.02 (24.09 was SageMaker's last image with it): `enable_all` in `build.py` of the server. Graph
+    definitions and saved models run elsewhere after a conversion to ONNX, and in a Python model with a packed
+    environment. vLLM and TensorRT-LLM are in images of their own.
+
+    A backend of one's own may lie beside the model, as `libtriton_<backend>.so` in its directory or in each version's.
+
+    Example:
+        $ cdk-triton validate . --platform 25.09/ml.g5.xlarge
+        # model/config.pbtxt
+        backend: "tensorrt_plan"
+
+    Instead:
+        $ cdk-triton validate . --platform 25.09/ml.g5.xlarge
+        # model/config.pbtxt
+        platform: "tensorrt_plan"
+
+    Limits:
+        What `runtime` names is not looked for. An image of one's own is the subject of CT606.
+    """
+    for model, backend_name, fix in _without_backend(context):
+        yield Problem(
+            model.config_path,
+            f"{model.name!r} needs the backend {backend_name!r}, which is not in SageMaker's image of "
+            f"{_release(context)}, and the server would not load it: {_NOT_FOUND.format(backend_name)}",
+            fix,
+            _backend_field(model),
+        )
+
+
+@rule("CT606", Severity.WARNING, "SageMaker's images do not have the model's backend", source=_FIND_BACKEND)
+def backend_not_known(context: CheckContext) -> Iterator[Problem]:
+    """A model's backend is in no release of SageMaker's image, and nobody said that such an image serves.
+
+    CT601 says it as an error where a platform is said; the documentation there lists the backends. An image of one's
+    own may have others, of which this library knows nothing; vLLM and TensorRT-LLM, which NVIDIA has images of, are
+    taken to be in it.
+
+    Example:
+        # model/config.pbtxt
+        backend: "onnx"
+
+        # model/1/model.onnx
+        <ir_version: 8, opset_import: ["" : 17]>
+        model (float[N, 4] x) => (float[N, 4] y) { y = Identity(x) }
+
+    Instead:
+        # model/config.pbtxt
+        backend: "onnxruntime"
+    """
+    platform = context.platform
+    if platform is not None and platform.image is None:
+        return  # reported by CT601
+    for model, backend_name, fix in _without_backend(context):
+        if platform is None:
+            found = "which no release of SageMaker's image has, and a server without it"
+        elif backend_name not in _IN_OTHER_IMAGES:
+            found = "which SageMaker's image does not have; the image is one of your own, and without the backend it"
+        else:
+            continue
+        yield Problem(
+            model.config_path,
+            f"{model.name!r} needs the backend {backend_name!r}, {found} would not load the model: "
+            f"{_NOT_FOUND.format(backend_name)}",
+            fix,
+            _backend_field(model),
+        )
+
+
+@rule(
+    "CT602",
+    Severity.ERROR,
+    "TensorRT of the release does not run on the instance's GPU",
+    source=backend("tensorrt_backend", "src/model_state.cc", 541, 571),
+    applies=lambda platform: platform.release is not None,
+)
+def gpu_without_tensorrt(context: CheckContext) -> Iterator[Problem]:
+    """A TensorRT plan is to be served on a GPU that the release's TensorRT does not support.
+
+    TensorRT 10.5 (from 24.10 or 24.11 on) dropped Volta, the GPU of ml.p3; Blackwell (ml.g7, ml.g7e, ml.p6) needs 10.8,
+    which came with 25.01. No plan can be built or loaded there. Only versions that were read are held against a
+    release.
+
+    Example:
+        $ cdk-triton validate . --platform 24.09/ml.p6-b200.48xlarge
+        # model/config.pbtxt
+        platform: "tensorrt_plan"
+
+    Instead:
+        $ cdk-triton validate . --platform 25.09/ml.p6-b200.48xlarge
+    """
+    platform = context.platform
+    if platform is None or platform.release is None:
+        return
+    gpu = _numbers(platform.instance.compute_capability)
+    oldest, newest = tensorrt_bounds(platform.release)
+    if gpu < _TURING and oldest is not None and oldest >= _WITHOUT_VOLTA:
+        reason, fix = "no longer supports it", "serve with a release up to 24.09, or on a newer GPU"
+    elif gpu >= _BLACKWELL and newest is not None and newest < _WITH_BLACKWELL:
+        reason, fix = "does not support it yet", "serve with 25.01 or newer"
+    else:
+        return
+    for model in context.loaded_models:
+        if model.backend_name == "tensorrt":
+            yield Problem(
+                model.config_path,
+                f"{platform.instance_type} has the GPU {platform.instance.gpu} and TensorRT of {platform.release} "
+                f"{reason}, so that the server would not load {model.name!r}: unable to load plan file to auto "
+                "complete config",
+                fix,
+            )
+
+
+@rule(
+    "CT603",
+    Severity.WARNING,
+    "the instance's GPU is newer than the release",
+    source=server("docs/introduction/compatibility.md", 30, 100),
+    applies=lambda platform: platform.release is not None,
+)
+def gpu_newer_than_release(context: CheckContext) -> Iterator[Problem]:
+    """The release was built with a CUDA toolkit that does not compile for the instance's GPU.
+
+    What it holds for older GPUs is translated while models load, which takes minutes, or fails with `no kernel image is
+    available for execution on the device`. TensorRT plans are the subject of CT602.
+
+    Example:
+        $ cdk-triton validate . --platform 24.09/ml.p6-b200.48xlarge
+        # model/config.pbtxt
+        backend: "onnxruntime"
+
+    Instead:
+        $ cdk-triton validate . --platform 25.09/ml.p6-b200.48xlarge
+    """
+    platform, facts = context.platform, _facts(context)
+    if platform is None or facts is None or facts.cuda is None:
+        return
+    gpu = _numbers(platform.instance.compute_capability)
+    needed = _CUDA_FOR.get(gpu[0])
+    if needed is None or _numbers(facts.cuda) >= needed:
+        return
+    if not any(model.backend_name == "tensorrt" for model in context.loaded_models):
+        yield Problem(
+            ".",
+            f"{platform.instance_type} has the GPU {platform.instance.gpu} (compute capability "
+            f"{platform.instance.compute_capability}), for which CUDA compiles from {needed[0]}.{needed[1]} on, and "
+            f"{facts.release} was built with {facts.cuda}: models load slowly, or fail with: no kernel image is "
+            "available for execution on the device",
+            "serve with a newer release, or on an older GPU",
+        )
+
+
+@rule(
+    "CT604",
+    Severity.ERROR,
+    "TensorRT of the release has no tensors of INT64",
+    source=backend("tensorrt_backend", "src/tensorrt_utils.cc", 36, 62),
+    applies=lambda platform: platform.release is not None,
+)
+def int64_before_tensorrt_10(context: CheckContext) -> Iterator[Problem]:
+    """A TensorRT model has a tensor of `TYPE_INT64`, and the release has TensorRT 8.
+
+    TensorRT 8 builds INT64 inputs of an ONNX file as INT32; from 10 on (24.05) it keeps them. The same ONNX file
+    therefore needs another configuration on either side. Exporting it with INT32 inputs fits both.
+
+    Example:
+        $ cdk-triton validate . --platform 24.03/ml.g5.xlarge
+        # model/config.pbtxt
+        platform: "tensorrt_plan"
+        max_batch_size: 8
+        input { name: "token_ids" data_type: TYPE_INT64 dims: 128 }
+        output { name: "embedding" data_type: TYPE_FP32 dims: 384 }
+
+    Instead:
+        # model/config.pbtxt
+        platform: "tensorrt_plan"
+        max_batch_size: 8
+        input { name: "token_ids" data_type: TYPE_INT32 dims: 128 }
+        output { name: "embedding" data_type: TYPE_FP32 dims: 384 }
+
+    Limits:
+        Which types a plan has is not read from it, so that `TYPE_INT32` for what TensorRT 10 keeps as INT64 is not
+        found.
+    """
+    release = _release(context)
+    newest = tensorrt_bounds(release)[1] if release is not None else None
+    if newest is None or newest >= _WITH_INT64:
+        return
+    for model in context.loaded_models:
+        if model.config is None or model.backend_name != "tensorrt":
+            continue
+        for kind, index, tensor in _tensors(model.config):
+            if tensor.data_type == DataType.Value("TYPE_INT64"):
+                yield Problem(
+                    model.config_path,
+                    f"{tensor.name!r} is TYPE_INT64, and TensorRT 8 of {release} builds INT64 as INT32, so that the "
+                    f"server would not load {model.name!r}: unexpected datatype TYPE_INT32 for inference {kind} "
+                    f"'{tensor.name}', expecting TYPE_INT64",
+                    "write TYPE_INT32 and send it, or serve with 24.05 or newer",
+                    f"{kind}[{index}].data_type",
+                )
+
+
+@rule(
+    "CT605",
+    Severity.WARNING,
+    "the release may not serialise a DALI pipeline by itself",
+    source=backend("dali_backend", "src/model_provider/model_provider.h", 86, 142),
+    applies=lambda platform: platform.release is not None and not is_at_least(platform.release, _DALI_IMPORTABLE_SINCE),
+)
+def pipeline_without_dali(context: CheckContext) -> Iterator[Problem]:
+    """A DALI model is a Python file, and the release is older than 24.05.
+
+    The backend serialises such a file with the container's `python3` while it loads the model. From 24.05 on that
+    finds DALI; before, DALI was in a place where `import nvidia.dali` does not look.
+
+    Example:
+        $ cdk-triton validate . --platform 24.03/ml.g5.xlarge
+        # model/config.pbtxt
+        backend: "dali"
+
+    Instead:
+        $ cdk-triton validate . --platform 25.09/ml.g5.xlarge
+    """
+    for model in context.loaded_models:
+        if model.backend_name == "dali" and (source := _pipeline_source(model)) is not None:
+            yield Problem(
+                model.directory,
+                f"{source} has to be serialised by the container's python3, which finds DALI from "
+                f"{_DALI_IMPORTABLE_SINCE} on, and the server of {_release(context)} may not load {model.name!r}: "
+                "Failed to load model file. The program looked in the following locations",
+                "serialise the pipeline into model.dali with DALI of that release, or serve with "
+                f"{_DALI_IMPORTABLE_SINCE} or newer",
+            )
+
+
+def _without_backend(context: CheckContext) -> Iterator[tuple[Model, str, str]]:
+    """The models whose backend neither the image nor the model brings along: with the backend, and what to do."""
+    known = backends_in(_release(context))
+    suggestions = Suggestions()
+    if has_argument(context, "--backend-directory"):
+        return
+    for model in context.loaded_models:
+        name = model.backend_name
+        if name is None or name in known or (model.config is not None and _brings_its_own(model, model.config)):
+            continue
+        longer = (each for each in sorted(known) if each.startswith(name))
+        meant = next(longer, None) or suggestions.closest(name, sorted(known))
+        if name == "tensorflow":
+            fix = "convert the model to ONNX, or serve with a release up to 25.02 (SageMaker's last image is 24.09)"
+        elif meant is not None:
+            fix = f'did you mean backend: "{meant}"?'
+        else:
+            fix = f"name a backend of the image ({', '.join(sorted(known))})"
+        yield model, name, fix
+
+
+def _brings_its_own(model: Model, config: ModelConfig) -> bool:
+    """Whether the model's library is named, or lies beside the model; an ensemble without its platform is CT311's."""
+    if config.runtime or config.HasField("ensemble_scheduling"):
+        return True
+    library = f"libtriton_{model.backend_name}.so"
+    paths = {*(file.path for file in model.files), *model.produced}
+    places = [model.directory / str(version) / library for version in model.served_versions]
+    return model.directory / library in paths or (bool(places) and paths.issuperset(places))
+
+
+def _backend_field(model: Model) -> str:
+    if model.config is None or not (model.config.backend or model.config.platform):
+        return ""
+    return "backend" if model.config.backend else "platform"
+
+
+def _pipeline_source(model: Model) -> str | None:
+    """The Python file of a DALI model in one of its served versions, where there is no serialised pipeline."""
+    default = (model.config.default_model_filename if model.config is not None else "") or "model.dali"
+    names = {str(path) for path in (*(file.path for file in model.files), *model.produced)}
+    for version in model.served_versions:
+        candidates = [str(model.directory / str(version) / name) for name in (default, "dali.py")]
+        found = next((name for name in candidates if name in names), "")
+        if found.endswith(".py"):
+            return found
+    return None
+
+
+def _tensors(config: ModelConfig) -> Iterator[tuple[str, int, ModelInput | ModelOutput]]:
+    for index, given in enumerate(config.input):
+        yield "input", index, given
+    for index, result in enumerate(config.output):
+        yield "output", index, result
+
+
+def _facts(context: CheckContext) -> Release | None:
+    return next((row for row in releases() if row.release == _release(context)), None)
+
+
+def _release(context: CheckContext) -> str | None:
+    return None if context.platform is None else context.platform.release
+
+
+def _numbers(version: str) -> tuple[int, ...]:
+    return tuple(int(part) for part in re.findall(r"\d+", version))

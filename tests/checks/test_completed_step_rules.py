@@ -1,0 +1,214 @@
+"""The rules about ensembles whose models leave to the ONNX Runtime backend what their files say."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+import pytest
+
+from cdk_triton.sagemaker import ServingPlatform
+from cdk_triton.triton.environment import ContainerEnvironment
+
+if TYPE_CHECKING:
+    from sample_repositories import Change, Write
+
+BASE: dict[str, str] = {}
+
+# What an exporter makes with a variable first dimension.
+GRAPH = "(float[N, 4] x) => (float[N, 2] y) { y = Gemm(x, w) }"
+
+
+def onnx(graph: str = GRAPH) -> str:
+    """An ONNX file."""
+    weights = "<float[4, 2] w = {1, 2, 3, 4, 5, 6, 7, 8}>"
+    return f'<ir_version: 8, opset_import: ["" : 17]>\nmodel {graph.replace("{", weights + " {", 1)}\n'
+
+
+def tensor(side: str, name: str, dims: str, data_type: str = "FP32") -> str:
+    """An input or output."""
+    return f'{side} {{ name: "{name}" data_type: TYPE_{data_type} dims: [ {dims} ] }}\n'
+
+
+INPUT, OUTPUT = tensor("input", "picture", "4"), tensor("output", "scores", "2")
+
+
+def model(text: str = "", *graphs: str) -> dict[str, Change]:
+    """An ONNX model with these settings, and a version for each graph."""
+    versions: dict[str, Change] = {f"m/{i}/model.onnx": onnx(graph) for i, graph in enumerate(graphs or (GRAPH,), 1)}
+    return {"m/config.pbtxt": f'backend: "onnxruntime"\n{text}', **versions}
+
+
+def ensemble(text: str = INPUT + OUTPUT, batch: int = 4, given: str = "x", result: str = "y") -> dict[str, Change]:
+    """An ensemble that runs it."""
+    return {
+        "e/config.pbtxt": f"""
+            platform: "ensemble"
+            max_batch_size: {batch}
+            {text}
+            ensemble_scheduling {{
+              step {{
+                model_name: "m"
+                model_version: -1
+                input_map {{ key: "{given}" value: "picture" }}
+                output_map {{ key: "{result}" value: "scores" }}
+              }}
+            }}
+        """,
+        "e/1/.gitkeep": "",
+    }
+
+
+def said_of(write: Write, change: Mapping[str, Change], arguments: tuple[str, ...] = ()) -> list[str]:
+    """The findings, each as its code and what it says in the server's words."""
+    environment = ContainerEnvironment(additional_args=arguments)
+    findings = write(change, base=BASE).check(default_model="e", environment=environment)
+    return [f"{finding.code} {finding.message.partition('would not load ')[2]}" for finding in findings]
+
+
+@pytest.mark.parametrize(
+    ("change", "findings"),
+    [
+        pytest.param(ensemble() | model(), [], id="all of it completed"),
+        pytest.param(ensemble() | model("max_batch_size: 4"), [], id="completed but for the size of batches"),
+        pytest.param(ensemble(batch=8) | model("max_batch_size: 16"), [], id="larger batches"),
+        pytest.param(
+            ensemble(batch=8) | model(),
+            [
+                "CT336 it: ensemble e allows maximum batch size 8, but it contains model m which only allows maximum "
+                "batch size to be 4"
+            ],
+            id="CT336 the number that is filled in",
+        ),
+        pytest.param(
+            ensemble(batch=8) | {"m/1/model.onnx": onnx()},
+            [
+                "CT336 it: ensemble e allows maximum batch size 8, but it contains model m which only allows maximum "
+                "batch size to be 4"
+            ],
+            id="CT336 of a model without a configuration",
+        ),
+        pytest.param(
+            ensemble(batch=8) | model(INPUT.replace("picture", "x")),
+            [
+                "CT336 it: ensemble e allows maximum batch size 8, but it contains model m which only allows maximum "
+                "batch size to be 4",
+            ],
+            id="CT336 filled in together with the outputs alone",
+        ),
+        pytest.param(
+            ensemble(tensor("input", "picture", "4", "FP16") + OUTPUT) | model(),
+            [
+                "CT330 'e': in ensemble e, ensemble tensor picture: inconsistent data type: TYPE_FP16 is inferred from "
+                "model e while TYPE_FP32 is inferred from model m"
+            ],
+            id="CT330",
+        ),
+        pytest.param(
+            ensemble(INPUT + tensor("output", "scores", "3")) | model(),
+            [
+                "CT331 'e': in ensemble e, ensemble tensor scores: inconsistent shape: [-1,3] is inferred from model e "
+                "while [-1,2] is inferred from model m"
+            ],
+            id="CT331",
+        ),
+        pytest.param(
+            ensemble(given="picture") | model(),
+            [
+                "CT332 'e': in ensemble e, ensemble tensor picture is mapping to non-existing input picture in model m",
+            ],
+            id="CT332",
+        ),
+        pytest.param(
+            ensemble()
+            | model("", "(float[N, 4] x, float[N, 2] z) => (float[N, 2] y) { g = Gemm(x, w)\ny = Add(g, z) }"),
+            ["CT333 'e': in ensemble e, input z in model m is not mapped to any ensemble tensors"],
+            id="CT333",
+        ),
+        pytest.param(
+            ensemble(result="scores") | model(),
+            [
+                "CT334 'e': in ensemble e, ensemble tensor scores is mapped from non-existing output scores in model m",
+            ],
+            id="CT334",
+        ),
+        pytest.param(
+            ensemble(batch=0) | model("", "(float[1, 4] x) => (float[1, 2] y) { y = Gemm(x, w) }"),
+            [
+                "CT331 'e': in ensemble e, ensemble tensor picture: inconsistent shape: [4] is inferred from model e "
+                "while [1,4] is inferred from model m",
+                "CT331 'e': in ensemble e, ensemble tensor scores: inconsistent shape: [2] is inferred from model e "
+                "while [1,2] is inferred from model m",
+            ],
+            id="CT331 a first dimension that is fixed stays in the dims",
+        ),
+        pytest.param(
+            ensemble(tensor("input", "picture", "1, 4") + tensor("output", "scores", "1, 2"), batch=0)
+            | model("", "(float[1, 4] x) => (float[1, 2] y) { y = Gemm(x, w) }"),
+            [],
+            id="a fixed first dimension",
+        ),
+    ],
+)
+def test_what_is_found(write: Write, change: Mapping[str, Change], findings: list[str]) -> None:
+    assert said_of(write, change) == findings
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        pytest.param(
+            model("", "(float[N, 4] x) => (float[M, 2] y) { y = Gemm(x, w) }"), id="another size of the output"
+        ),
+        pytest.param(model("", "(float[N, 4] x) => (float[?, 2] y) { y = Gemm(x, w) }"), id="a size without a name"),
+        pytest.param(
+            model("version_policy { all { } }", GRAPH, GRAPH.replace("N", "1")), id="versions that are not the same"
+        ),
+        pytest.param(model('cc_model_filenames { key: "8.6" value: "a10g.onnx" }'), id="a file for each capability"),
+        pytest.param(model() | {"m/1/libtriton_onnxruntime.so": "x"}, id="a backend of its own"),
+    ],
+)
+def test_nothing_is_said_of_what_is_not_certain(write: Write, change: dict[str, Change]) -> None:
+    wrong = ensemble(INPUT + tensor("output", "scores", "3"), batch=8)
+    assert [each for each in said_of(write, wrong | change) if each.startswith("CT3")] == []
+
+
+def test_another_default_may_be_said_on_the_command_line(write: Write) -> None:
+    arguments = ("--backend-config=default-max-batch-size=16",)
+    assert said_of(write, ensemble(batch=8) | model(), arguments) == []
+
+
+def test_the_message_says_where_the_number_comes_from(write: Write) -> None:
+    (finding,) = write(ensemble(batch=8) | model(), base=BASE).check(default_model="e")
+    assert finding.message.startswith(
+        "max_batch_size is 8 in 'e' and 4 in 'm' (put in by its backend, because it writes none), which step 0 runs;"
+    )
+
+
+NEW_SYNTAX = """
+class TritonPythonModel:
+    def execute(self, requests):
+        match requests:
+            case _:
+                return [None for request in requests]
+"""
+
+
+@pytest.mark.parametrize(
+    ("release", "codes"),
+    [
+        pytest.param("24.01", {"CT332"}, id="Python 3.10 understands the file"),
+        pytest.param("23.02", {"CT333"}, id="Python 3.8 does not"),
+    ],
+)
+def test_whether_a_python_model_completes_itself_is_read_with_the_python_of_the_release(
+    write: Write, release: str, codes: set[str]
+) -> None:
+    tensors = tensor("input", "x", "4") + tensor("output", "y", "2")
+    source: dict[str, Change] = {
+        "m/config.pbtxt": f'backend: "python"\nmax_batch_size: 4\n{tensors}',
+        "m/1/model.py": NEW_SYNTAX,
+    }
+    platform = ServingPlatform(release=release, instance_type="ml.g5.xlarge")
+    findings = write(ensemble(given="other") | source, base=BASE).check(platform=platform, default_model="e")
+    assert {finding.code for finding in findings if finding.code.startswith("CT33")} == codes

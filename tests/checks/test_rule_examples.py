@@ -1,0 +1,46 @@
+"""Every rule is documented, and its documentation is true: the example is found, its fixed twin is clean."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from cdk_triton.checks import Rule, rules
+from cdk_triton.triton.contents.tensorrt import is_installed
+
+if TYPE_CHECKING:
+    from sample_repositories import ExampleFindings
+
+by_code = pytest.mark.parametrize("each", rules(), ids=lambda each: each.code)
+
+
+@pytest.fixture
+def _extra(each: Rule) -> None:
+    """Skip what only TensorRT's own parser can say, where that is not installed."""
+    if each.asks_parser and not is_installed():
+        pytest.skip("the extra preflight is not installed: make preflight")
+
+
+@by_code
+def test_a_rule_says_what_it_looks_for_and_how_to_do_better(each: Rule) -> None:
+    documentation = each.documentation
+    assert documentation.summary.endswith("."), "a sentence"
+    assert documentation.example
+    assert documentation.instead
+    assert each.title
+    assert each.title[-1] != "."
+    assert each.source.startswith("https://")
+
+
+@by_code
+@pytest.mark.usefixtures("_extra")
+def test_the_example_is_found_by_this_rule_alone(each: Rule, findings_of_example: ExampleFindings) -> None:
+    findings = findings_of_example(each.documentation.repository())
+    assert {finding.code for finding in findings} == {each.code}, findings
+
+
+@by_code
+@pytest.mark.usefixtures("_extra")
+def test_the_mended_example_is_clean(each: Rule, findings_of_example: ExampleFindings) -> None:
+    assert findings_of_example(each.documentation.fixed_repository()) == ()

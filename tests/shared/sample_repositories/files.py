@@ -1,0 +1,69 @@
+"""The files that a text in a test or an example stands for."""
+
+from __future__ import annotations
+
+import io
+import tarfile
+from pathlib import PurePosixPath
+
+import onnx
+import onnx.parser
+
+from cdk_triton.triton import ModelConfig
+from cdk_triton.triton.schema import DataType, ModelInput, ModelOutput
+from sample_repositories.builds import backend_of
+from sample_repositories.sound import BERT_MODEL, PYTHON_MODEL
+
+__all__ = ["content_of", "model_files"]
+
+
+def content_of(name: str, text: str) -> bytes:
+    """What a text in an example stands for: an ONNX file in ONNX's text form, a .tar.gz as the list of its members."""
+    text = text or {"model.onnx": BERT_MODEL, "model.py": PYTHON_MODEL}.get(PurePosixPath(name).name, "")
+    if name.endswith(".onnx") and text.lstrip().startswith("<"):
+        return onnx.parser.parse_model(text).SerializeToString()
+    if name.endswith(".tar.gz"):
+        buffer = io.BytesIO()
+        with tarfile.open(fileobj=buffer, mode="w:gz") as archive:
+            for member in text.split():
+                archive.addfile(tarfile.TarInfo(member))
+        return buffer.getvalue()
+    return text.encode()
+
+
+def model_files(config: ModelConfig) -> dict[str, bytes]:
+    files = {
+        "ensemble": {".gitkeep": b""},
+        "onnxruntime": {"model.onnx": _onnx_of(config)},
+        "pytorch": {"model.pt": b"weights"},
+        "tensorrt": {},  # built by a recipe
+        "dali": {"dali.py": b"@autoserialize\ndef pipeline(): ..."},
+        "openvino": {"model.xml": b"<net/>", "model.bin": b"weights"},
+        "tensorflow_graphdef": {"model.graphdef": b"weights"},
+        "tensorflow_savedmodel": {"model.savedmodel/saved_model.pb": b"graph"},
+    }
+    return files.get(backend_of(config), {config.default_model_filename or "model.py": PYTHON_MODEL.encode()})
+
+
+def _onnx_of(config: ModelConfig) -> bytes:
+    """A model with the inputs, outputs and states of a configuration, and nothing between them."""
+    types = {"FP32": "FLOAT", "FP16": "FLOAT16", "FP64": "DOUBLE", "BF16": "BFLOAT16"}
+
+    def value(tensor: ModelInput | ModelOutput) -> onnx.ValueInfoProto:
+        name = DataType.Name(tensor.data_type).removeprefix("TYPE_")
+        shape = tensor.reshape.shape if tensor.HasField("reshape") else tensor.dims
+        dims = [None if d == -1 else d for d in ([-1] if config.max_batch_size else []) + list(shape)]
+        kind = getattr(onnx.TensorProto, types.get(name, name))
+        return onnx.helper.make_tensor_value_info(tensor.name, kind, dims)
+
+    inputs = {tensor.name: value(tensor) for tensor in config.input}
+    outputs = {tensor.name: value(tensor) for tensor in config.output}
+    for state in config.sequence_batching.state:
+        for name, tensors in ((state.input_name, inputs), (state.output_name, outputs)):
+            if name:
+                kind = state.data_type or DataType.Value("TYPE_FP32")
+                tensors.setdefault(name, value(ModelInput(name=name, data_type=kind, dims=state.dims)))
+    nodes = [onnx.helper.make_node("Identity", [config.input[0].name], [t.name]) for t in config.output if config.input]
+    graph = onnx.helper.make_graph(nodes, "graph", list(inputs.values()), list(outputs.values()))
+    opsets = [onnx.helper.make_opsetid("", 17)]
+    return bytes(onnx.helper.make_model(graph, opset_imports=opsets, ir_version=8).SerializeToString())

@@ -1,0 +1,43 @@
+"""Models with an ONNX file, as text: what the tests of the rules about them share."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from cdk_triton.triton import ModelRepository
+
+if TYPE_CHECKING:
+    from sample_repositories.written import Change, Write
+
+CONFIG = """
+backend: "onnxruntime"
+max_batch_size: {batch}
+{tensors}
+"""
+IN = 'input {{ name: "IN" data_type: TYPE_FP32 dims: {} }}'
+OUT = 'output {{ name: "OUT" data_type: TYPE_FP32 dims: {} }}'
+
+# What the ONNX Runtime backend says of a tensor whose shape is another one.
+PREFIX = "the server would not load 'model': model 'model', tensor "
+BATCHED = (
+    "(an initial batch dimension because max_batch_size > 0 followed by the explicit tensor shape, making complete"
+)
+
+
+def onnx_model(
+    inputs: str = "float[N, 4] IN", outputs: str = "float[N, 4] OUT", *, opset: int = 17, ir: int = 8
+) -> str:
+    return f'<ir_version: {ir}, opset_import: ["" : {opset}]> model ({inputs}) => ({outputs}) {{ OUT = Identity(IN) }}'
+
+
+def written(write: Write, tensors: str, file: Change, batch: int = 8) -> ModelRepository:
+    return write(
+        {"model/config.pbtxt": CONFIG.format(batch=batch, tensors=tensors), "model/1/model.onnx": file}, base={}
+    )
+
+
+def external(location: str, length: int = 16) -> str:
+    return (
+        '<ir_version: 8, opset_import: ["" : 17]> model (float[4] IN) => (float[4] OUT)'
+        f' <float[4] W = ["location": "{location}", "length": "{length}"]> {{ OUT = Add(IN, W) }}'
+    )
