@@ -4,6 +4,7 @@
 
     CdkTritonError
     ├── ConfigurationError          a value given to the library cannot be used (also a ValueError)
+    ├── RuleError                   the rules of another distribution cannot be loaded
     ├── RepositoryError             a model repository cannot be read
     │   └── ModelConfigError        a config.pbtxt is not a model configuration
     ├── ServeError                  SageMaker's `serve` script would exit with this message
@@ -35,6 +36,7 @@ __all__ = [
     "ModelNotReadyError",
     "PayloadTooLargeError",
     "RepositoryError",
+    "RuleError",
     "ServeError",
     "StoreError",
     "TemplateError",
@@ -56,6 +58,10 @@ def _made_without_init(kind: type[CdkTritonError], args: tuple[object, ...]) -> 
 
 class ConfigurationError(CdkTritonError, ValueError):
     """A value given to the library cannot be used: an unknown release, a timeout out of range, …."""
+
+
+class RuleError(CdkTritonError):
+    """The rules of another distribution cannot be loaded: its module fails, or declares a rule wrongly."""
 
 
 class RepositoryError(CdkTritonError):

@@ -30,7 +30,9 @@ def test_a_rule_is_told_with_its_example(run: Any) -> None:
     assert 'Example\n    # model/config.pbtxt\n    name: "another"\n' in outcome.out
     assert 'Instead\n    # model/config.pbtxt\n    name: "model"\n' in outcome.out
     assert re.search(
-        r"\nFor single-model and multi-model endpoints\.\n\nSource: https://github\.com/\S+\n$", outcome.out
+        r"\nFor single-model and multi-model endpoints\.\n\n"
+        r"Defined in: cdk_triton/checks/files/configuration_file\.py:\d+\n\nSource: https://github\.com/\S+\n$",
+        outcome.out,
     )
 
 

@@ -26,7 +26,7 @@ from typing import Final
 from cdk_triton import checks
 from cdk_triton._wording import did_you_mean
 from cdk_triton.checks.registry import CRASH, Rule, registered_rules
-from cdk_triton.errors import ConfigurationError
+from cdk_triton.errors import ConfigurationError, RuleError
 
 __all__ = ["ENTRY_POINTS", "documented_rules", "rule_entry_points", "rule_of", "rules"]
 
@@ -38,7 +38,7 @@ def rules() -> tuple[Rule, ...]:
     """Every rule, by code.
 
     Raises:
-        ConfigurationError: a module of another distribution cannot be imported, or declares a rule wrongly.
+        RuleError: a module of another distribution cannot be imported, or declares a rule wrongly.
     """
     _import_all()
     return registered_rules()
@@ -48,7 +48,7 @@ def documented_rules() -> tuple[Rule, ...]:
     """Every rule, and the code of a rule that crashes: all codes that a finding can have.
 
     Raises:
-        ConfigurationError: as `rules`.
+        RuleError: as `rules`.
     """
     return (CRASH, *rules())
 
@@ -57,7 +57,8 @@ def rule_of(code: str) -> Rule:
     """The rule of a code.
 
     Raises:
-        ConfigurationError: there is none, or as `rules`.
+        ConfigurationError: no rule has the code.
+        RuleError: as `rules`.
     """
     known = {each.code: each for each in documented_rules()}
     if code not in known:
@@ -82,7 +83,7 @@ def _import_all() -> None:
         try:
             entry.load()
         except Exception as error:  # whatever the module of somebody else raises
-            raise ConfigurationError(
+            raise RuleError(
                 f"the rules of the entry point {entry.name} = {entry.value!r} in {ENTRY_POINTS} cannot be loaded: "
                 f"{type(error).__name__}: {error}; fix the distribution that brings it, or uninstall it"
             ) from error

@@ -77,6 +77,11 @@ class Rule:
         return Documentation.from_docstring(self.function.__doc__ or "")
 
     @property
+    def maintainer(self) -> str:
+        """The top package that the rule belongs to, as its users call it: `cdk-triton`, or another distribution's."""
+        return self.function.__module__.partition(".")[0].replace("cdk_triton", "cdk-triton")
+
+    @property
     def defined_in(self) -> str:
         """Where the function is defined, as `path/to/module.py:line` below the directory of its top package."""
         return f"{self.function.__module__.replace('.', '/')}.py:{self.function.__code__.co_firstlineno}"

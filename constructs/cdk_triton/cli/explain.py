@@ -47,6 +47,7 @@ def _page(rule: Rule) -> str:
     if documentation.limits:
         parts.append(f"{bold('Limits')}\n{textwrap.indent(_paragraphs(documentation.limits, 4), '    ')}")
     parts.append(_paragraphs(rule.condition))
+    parts.append(f"Defined in: {rule.defined_in}")
     if rule.source:
         parts.append(f"Source: {rule.source}")
     return "\n\n".join(parts)

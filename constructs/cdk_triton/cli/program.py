@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 
 from cdk_triton.cli import artifacts, doctor, explain, local, validate
-from cdk_triton.errors import CdkTritonError, RepositoryError
+from cdk_triton.errors import CdkTritonError, RepositoryError, RuleError
 
 __all__ = ["app", "main"]
 
@@ -54,7 +54,7 @@ def main() -> None:
     """Run the command line and exit; `cdk_triton.cli` lists the statuses."""
     try:
         app()
-    except RepositoryError as error:
+    except (RepositoryError, RuleError) as error:
         from cdk_triton.triton.findings import printable
 
         # There is no report: 1 would say that there is one, with errors in it.

@@ -17,15 +17,15 @@ __all__ = ["print_report"]
 
 _INDENT = "    "
 _FIXES: Mapping[Need, str] = {
-    "platform": ", because nobody said the platform: add --platform, e.g. --platform 25.09/ml.g5.xlarge",
-    "preflight": ", because nobody asked TensorRT's own parser: add --preflight",
+    "platform": "no platform given: add --platform, e.g. --platform 25.09/ml.g5.xlarge",
+    "preflight": "TensorRT's own parser not asked: add --preflight",
 }
 _CONTEXT = 120  # columns of a line of a file, where there is no terminal to ask
 _MANY = 20  # findings, from which on they are counted by rule
 
 
-def print_report(repository: ModelRepository, report: Report) -> None:
-    """Print what was found, and how it is to be read.
+def print_report(repository: ModelRepository, report: Report, hidden: Sequence[Finding] = ()) -> None:
+    """Print the findings and a summary, which counts also the findings that `--ignore` hides.
 
     The first line of a finding begins with `path:line:column: severity code:`, as compilers write it, so that editors
     find the place.
@@ -37,7 +37,7 @@ def print_report(repository: ModelRepository, report: Report) -> None:
             for line in _lines(repository, locations, finding):
                 typer.echo(line)
             typer.echo()
-    for line in _summary(repository, report):
+    for line in _summary(repository, report, hidden):
         typer.echo(line)
 
 
@@ -99,25 +99,31 @@ def _cropped(text: str, room: int) -> str:
     return f"{text[:end]}…"
 
 
-def _summary(repository: ModelRepository, report: Report) -> Iterator[str]:
+def _summary(repository: ModelRepository, report: Report, hidden: Sequence[Finding]) -> Iterator[str]:
     severities = Counter(finding.severity.value for finding in report.findings)
     counts = [_counted(severities[severity], severity) for severity in ("error", "warning") if severities[severity]]
     parts = [_counted(len(repository.models), "model"), *(counts or ["no findings"])]
     if report.acknowledged:
         parts.append(f"{len(report.acknowledged)} acknowledged")
+    if hidden:
+        parts.append(f"{len(hidden)} ignored")
     yield bold(fold(f"{printable(str(repository.root))}: {', '.join(parts)}", width(), hanging=_INDENT))
     for code in dict.fromkeys(finding.code for finding in report.acknowledged):
         reason = printable(repository.acknowledgements[code].strip())
         yield fold(f"{code} is acknowledged: {reason}", width(), indent=_INDENT, hanging=_INDENT)
+    if hidden:
+        by_code = Counter(f"{finding.code} ({finding.severity})" for finding in hidden)
+        hidden_counts = ", ".join(f"{each} {count}" for each, count in sorted(by_code.items()))
+        yield fold(f"ignored by --ignore: {hidden_counts}", width(), indent=_INDENT, hanging=_INDENT)
     skipped = Counter(each.requires for each in report.skipped)
     if not any(model.backend_name == "tensorrt" for model in repository.models):
         skipped.pop("preflight", None)  # there is nothing to ask the parser
     for need, fix in _FIXES.items():
         if skipped[need]:
-            yield fold(f"{_counted(skipped[need], 'rule')} left out{fix}", width(), indent=_INDENT, hanging=_INDENT)
+            yield fold(f"{_counted(skipped[need], 'rule')} skipped, {fix}", width(), indent=_INDENT, hanging=_INDENT)
     if len(report.findings) > _MANY:
-        codes = Counter(finding.code for finding in report.findings).most_common()
-        yield fold(", ".join(f"{code} {count}" for code, count in codes), width(), indent=_INDENT, hanging=_INDENT)
+        most = Counter(finding.code for finding in report.findings).most_common()
+        yield fold(", ".join(f"{each} {count}" for each, count in most), width(), indent=_INDENT, hanging=_INDENT)
     if report.findings:
         yield f"{_INDENT}more about a rule: cdk-triton explain {report.findings[0].code}"
 

@@ -6,12 +6,14 @@ import gc
 import json
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from cdk_triton._wording import did_you_mean
 from cdk_triton.cli.platform_option import platform_of
 from cdk_triton.errors import ConfigurationError
 
@@ -66,6 +68,15 @@ Preflight = Annotated[
         help="Ask TensorRT's own parser about the networks of plans; it takes seconds.",
     ),
 ]
+Ignored = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--ignore",
+        metavar="CODE",
+        help="Hide findings whose code is this or begins with it, e.g. CT111 or CT2; repeat.",
+    ),
+]
+Strict = Annotated[bool, typer.Option("--strict", help="Exit 1 for warnings, too.")]
 AdditionalModels = Annotated[
     list[str] | None, typer.Option("--additional-model", metavar="NAME", help="A model that it loads besides; repeat.")
 ]
@@ -79,14 +90,18 @@ def validate(
     default_model: DefaultModel = None,
     additional_models: AdditionalModels = None,
     preflight: Preflight = False,
+    ignored: Ignored = None,
+    strict: Strict = False,
 ) -> None:
-    """Check a model repository; exit 1 if Triton or SageMaker would refuse it."""
+    """Check a model repository; exit 1 if Triton or SageMaker would reject it."""
     if mode is Mode.MULTI and (default_model or additional_models):
         raise typer.BadParameter(
             "a multi-model endpoint loads what a caller asks for; the option is for --mode single",
             param_hint="--default-model" if default_model else "--additional-model",
         )
     target = None if platform is None else platform_of(platform)
+    prefixes = tuple(code.upper() for code in ignored or ())
+    _require_codes(prefixes)
     from cdk_triton.triton import ModelRepository, Severity
 
     with _without_collector():
@@ -98,9 +113,26 @@ def validate(
             additional_models=additional_models or (),
             preflight=preflight,
         )
-    _print(output, repository, report)
-    if any(finding.severity is Severity.ERROR for finding in report.findings):
+    shown = replace(report, findings=tuple(each for each in report.findings if not each.code.startswith(prefixes)))
+    _print(output, repository, shown, hidden=[each for each in report.findings if each.code.startswith(prefixes)])
+    if any(strict or finding.severity is Severity.ERROR for finding in shown.findings):
         raise typer.Exit(1)
+
+
+def _require_codes(prefixes: Sequence[str]) -> None:
+    """Reject a code or prefix that no rule has: it would hide nothing, and nobody would notice."""
+    if not prefixes:
+        return
+    from cdk_triton.checks import documented_rules
+
+    codes = [rule.code for rule in documented_rules()]
+    for prefix in prefixes:
+        if not prefix or not any(code.startswith(prefix) for code in codes):
+            raise typer.BadParameter(
+                f"no rule has the code {prefix!r}, or one that begins with it{did_you_mean(prefix, codes)}; "
+                "`cdk-triton explain` lists all of them",
+                param_hint="--ignore",
+            )
 
 
 @contextmanager
@@ -116,7 +148,7 @@ def _without_collector() -> Iterator[None]:
         gc.enable()
 
 
-def _print(output: Format, repository: ModelRepository, report: Report) -> None:
+def _print(output: Format, repository: ModelRepository, report: Report, *, hidden: Sequence[Finding]) -> None:
     if output is Format.JSON:
         typer.echo(_as_json(report.findings))
     elif output is Format.SARIF:
@@ -126,7 +158,7 @@ def _print(output: Format, repository: ModelRepository, report: Report) -> None:
     else:
         from cdk_triton.cli.text import print_report
 
-        print_report(repository, report)
+        print_report(repository, report, hidden)
 
 
 def _as_json(findings: Sequence[Finding]) -> str:

@@ -1,0 +1,134 @@
+"""Where rules come from: the modules of this library, and installed distributions of others."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from cdk_triton.checks import rules
+
+RULES = '''
+from collections.abc import Iterator
+
+from cdk_triton.checks import CheckContext, Problem, Severity, rule
+
+
+@rule("{code}", Severity.WARNING, "a model has no owner", source="https://wiki.acme.example/triton")
+def owner_missing(context: CheckContext) -> Iterator[Problem]:
+    """A model's configuration has no parameter `owner`."""
+    for model in context.loaded_models:
+        if model.config is not None and "owner" not in model.config.parameters:
+            yield Problem(model.config_path, f"{{model.name!r}} has no owner", "add the parameter owner", "parameters")
+'''
+
+
+@dataclass(frozen=True)
+class Machine:
+    """An interpreter with this library, and a directory of its path for installed distributions."""
+
+    site: Path
+    repository: Path
+
+    def install(self, code: str = "XACME01", *, site: Path | None = None, source: str = RULES) -> None:
+        """Put a distribution with one rule on the path, as an installer does."""
+        site = site or self.site
+        (site / "acme_triton").mkdir(parents=True)
+        (site / "acme_triton" / "__init__.py").touch()
+        (site / "acme_triton" / "rules.py").write_text(source.format(code=code))
+        info = site / "acme_triton-1.0.dist-info"
+        info.mkdir()
+        (info / "METADATA").write_text("Metadata-Version: 2.1\nName: acme-triton\nVersion: 1.0\n")
+        (info / "entry_points.txt").write_text("[cdk_triton.rules]\nacme = acme_triton.rules\n")
+
+    def run(self, *arguments: str, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
+        """Run `python -m cdk_triton.cli`, which has the current directory on its path."""
+        return subprocess.run(
+            [
+                sys.executable,
+                "-c",
+                "import sys; sys.path.insert(0, ''); from cdk_triton.cli import main; main()",
+                *arguments,
+            ],
+            cwd=cwd or self.site.parent,
+            env={**os.environ, "PYTHONPATH": str(self.site), "NO_COLOR": "1"},
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+
+    def codes(self, *options: str, cwd: Path | None = None) -> list[str]:
+        done = self.run("validate", str(self.repository), "--format", "json", *options, cwd=cwd)
+        assert done.returncode in (0, 1), done.stderr
+        return [finding["code"] for finding in json.loads(done.stdout)["findings"]]
+
+
+@pytest.fixture
+def machine(tmp_path: Path) -> Machine:
+    model = tmp_path / "models" / "echo"
+    (model / "1").mkdir(parents=True)
+    (model / "1" / "model.py").write_text("class TritonPythonModel:\n    def execute(self, requests): ...\n")
+    (model / "config.pbtxt").write_text(
+        'backend: "python" input { name: "x" data_type: TYPE_FP32 dims: 4 } '
+        'output { name: "y" data_type: TYPE_FP32 dims: 4 }\n'
+    )
+    (tmp_path / "site").mkdir()
+    return Machine(tmp_path / "site", tmp_path / "models")
+
+
+def test_a_rule_of_an_installed_distribution_is_one_of_the_rules(machine: Machine) -> None:
+    assert machine.codes() == []
+    machine.install()
+    assert machine.codes() == ["XACME01"]
+    assert machine.codes("--ignore", "X") == []
+    listed = machine.run("explain").stdout.splitlines()
+    assert listed[-1] == "XACME01  warning  a model has no owner"
+    assert len(listed) == len(rules()) + 2  # the code of a rule that crashes, and this one
+    told = machine.run("explain", "xacme01").stdout
+    assert "Defined in: acme_triton/rules.py:7" in told
+    assert "Source: https://wiki.acme.example/triton" in told
+
+
+def test_it_can_be_acknowledged(machine: Machine) -> None:
+    machine.install()
+    (machine.repository / "cdk-triton.toml").write_text('[acknowledge]\nXACME01 = "the team is being founded"\n')
+    assert machine.codes() == []
+
+
+def test_nothing_in_the_repository_under_check_is_loaded(machine: Machine) -> None:
+    marker = machine.site.parent / "loaded"
+    machine.install(site=machine.repository, source=f"open({str(marker)!r}, 'w')\n")
+    machine.codes(cwd=machine.repository)
+    assert not marker.exists()
+
+
+@pytest.mark.parametrize(
+    ("code", "source", "reason"),
+    [
+        ("CT999", RULES, "ValueError: the rule code 'CT999' of acme_triton.rules does not match X[A-Z]*\\d{2,}"),
+        ("X1", RULES, "ValueError: the rule code 'X1' of acme_triton.rules does not match X[A-Z]*\\d{2,}"),
+        ("XACME01", "import acme_utilities\n", "ModuleNotFoundError: No module named 'acme_utilities'"),
+    ],
+)
+def test_a_distribution_whose_rules_cannot_be_loaded_is_one_sentence(
+    machine: Machine, code: str, source: str, reason: str
+) -> None:
+    machine.install(code, source=source)
+    done = machine.run("validate", str(machine.repository))
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr == (
+        "error: the rules of the entry point acme = 'acme_triton.rules' in cdk_triton.rules cannot be loaded: "
+        f"{reason}; fix the distribution that brings it, or uninstall it\n"
+    )
+
+
+def test_a_crash_of_such_a_rule_is_reported_to_its_maintainers(machine: Machine) -> None:
+    machine.install(source=RULES.replace("for model in", "1 / 0\n    for model in"))
+    done = machine.run("validate", str(machine.repository))
+    assert "the rule XACME01 (a model has no owner) failed with ZeroDivisionError: division by zero" in done.stdout
+    assert "report it to acme_triton with the repository's config.pbtxt files" in done.stdout

@@ -1,0 +1,63 @@
+"""`python tools/new_rule.py`: the skeletons of a rule and of its test."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+TOOL = Path(__file__).parents[2] / "tools" / "new_rule.py"
+TITLE = "a model has two owners"
+
+
+@pytest.fixture
+def checkout(tmp_path: Path) -> Path:
+    """A checkout without any rule: the tool writes into the one that it lies in."""
+    for directory in ("tools", "constructs/cdk_triton/checks/files", "tests/checks"):
+        (tmp_path / directory).mkdir(parents=True)
+    shutil.copy(TOOL, tmp_path / "tools")
+    return tmp_path
+
+
+def new_rule(checkout: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, str(checkout / "tools" / TOOL.name), *arguments]
+    return subprocess.run(command, capture_output=True, text=True, check=False)
+
+
+def test_it_writes_a_module_with_the_rule_and_its_test(checkout: Path) -> None:
+    done = new_rule(checkout, "CT199", "files", "owners", TITLE)
+    assert done.returncode == 0, done.stderr
+    rule = (checkout / "constructs/cdk_triton/checks/files/owners.py").read_text()
+    test = (checkout / "tests/checks/files/test_owners.py").read_text()
+    assert '"CT199"' in rule
+    assert "def a_model_has_two_owners(context: CheckContext)" in rule
+    assert "def test_a_model_has_two_owners(write: Write)" in test
+    for path, text in (("owners.py", rule), ("test_owners.py", test)):
+        compile(text, path, "exec")
+
+
+def test_it_appends_to_a_module_that_exists(checkout: Path) -> None:
+    new_rule(checkout, "CT198", "files", "owners", TITLE)
+    new_rule(checkout, "CT199", "files", "owners", "a model has three owners")
+    rule = (checkout / "constructs/cdk_triton/checks/files/owners.py").read_text()
+    assert rule.count("from __future__") == 1
+    assert rule.index('"CT198"') < rule.index('"CT199"')
+
+
+@pytest.mark.parametrize(
+    ("code", "area", "title", "fault"),
+    [
+        ("CT101", "files", TITLE, "CT101 is 'config.pbtxt is not a model configuration', in cdk_triton/checks/files/"),
+        ("CT299", "files", TITLE, "CT299 belongs to the area configuration"),
+        ("CT1", "files", TITLE, "'CT1' is not a code of this library: write CT and three digits"),
+        ("CT199", "files", "short", "the title 'short' must have 20 to 90 letters"),
+    ],
+)
+def test_what_cannot_be_a_rule_is_a_sentence(checkout: Path, code: str, area: str, title: str, fault: str) -> None:
+    done = new_rule(checkout, code, area, "owners", title)
+    assert done.returncode == 2
+    assert fault in done.stderr
+    assert not list((checkout / "constructs").rglob("*.py"))

@@ -1,0 +1,137 @@
+"""Writes the skeleton of a rule and of its test: `python tools/new_rule.py CT199 files model_files "the title"`.
+
+The rule is appended to the module, which is made if it is missing. The next page to read is
+docs/contributing/add-a-rule.md.
+"""
+
+from __future__ import annotations
+
+import argparse
+import re
+from pathlib import Path
+
+from cdk_triton.checks import rules
+
+ROOT = Path(__file__).parents[1]
+CHECKS = ROOT / "constructs" / "cdk_triton" / "checks"
+TESTS = ROOT / "tests" / "checks"
+AREAS = {
+    "files": "1",
+    "configuration": "2",
+    "ensembles": "3",
+    "endpoint": "45",
+    "serving": "67",
+}
+"""Area → the hundreds of its codes; CT65x belong to `endpoint`, too."""
+
+MODULE = '''"""{about}."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from cdk_triton.checks.context import CheckContext
+from cdk_triton.checks.registry import Problem, rule
+from cdk_triton.checks.sources import core
+from cdk_triton.triton.findings import Severity
+'''
+
+RULE = '''
+
+@rule(
+    "{code}",
+    Severity.ERROR,
+    "{title}",
+    source=core("src/model_config_utils.cc", 1, 2),  # the code or page that enforces it
+)
+def {function}(context: CheckContext) -> Iterator[Problem]:
+    """One line: what is wrong in the repository.
+
+    Why it matters: what the server does, in its own words.
+
+    Example:
+        # model/config.pbtxt
+        backend: "python"
+        max_batch_size: -1
+
+    Instead:
+        # model/config.pbtxt
+        backend: "python"
+        max_batch_size: 0
+    """
+    for model in context.loaded_models:
+        if model.config is not None and model.config.max_batch_size < 0:  # the fault
+            yield Problem(
+                model.config_path,
+                "what was found, with its value, and what the server would do",
+                "what to do",
+                "max_batch_size",
+            )
+'''
+
+TEST_MODULE = '''"""Tests of the rules in `cdk_triton.checks.{area}.{module}`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from sample_repositories import Write
+'''
+
+TEST = """
+
+def test_{function}(write: Write) -> None:
+    repository = write({{"model/config.pbtxt": 'backend: "python" max_batch_size: -1', "model/1/model.py": ""}})
+    found = [(finding.code, finding.path, finding.field) for finding in repository.check(default_model="model")]
+    assert ("{code}", "model/config.pbtxt", "max_batch_size") in found
+"""
+
+
+def main() -> None:
+    """Check the arguments, write the two skeletons and print the next steps."""
+    parser = argparse.ArgumentParser(description="Write the skeleton of a rule and of its test.")
+    parser.add_argument("code", help="a free code, such as CT199")
+    parser.add_argument("area", choices=sorted(AREAS), help="the package below cdk_triton/checks")
+    parser.add_argument("module", help="the module in it, such as model_files")
+    parser.add_argument("title", help="the fault in one line, such as 'a model has two files'")
+    given = parser.parse_args()
+    if fault := _fault(given.code, given.area, given.module, given.title):
+        parser.error(fault)
+    function = re.sub(r"\W+", "_", given.title.lower()).strip("_")
+    names = {"code": given.code, "title": given.title, "function": function, "area": given.area, "module": given.module}
+    module = CHECKS / given.area / f"{given.module}.py"
+    test = TESTS / given.area / f"test_{given.module}.py"
+    about = f"Rules about {given.module.replace('_', ' ')}"
+    _append(module, MODULE.format(about=about), RULE.format(**names))
+    _append(test, TEST_MODULE.format(**names), TEST.format(**names))
+    print(f"{module.relative_to(ROOT)}: the rule {given.code}, to be filled in")
+    print(f"{test.relative_to(ROOT)}: its test")
+    print("next: make generate; pytest -q", test.relative_to(ROOT))
+
+
+def _fault(code: str, area: str, module: str, title: str) -> str:
+    if not re.fullmatch(r"CT\d{3}", code):
+        return f"{code!r} is not a code of this library: write CT and three digits"
+    taken = {each.code: each for each in rules()}
+    if code in taken:
+        free = next(f"CT{number}" for number in range(int(code[2:]), 1000) if f"CT{number}" not in taken)
+        return f"{code} is {taken[code].title!r}, in {taken[code].defined_in}: the next free code is {free}"
+    expected = "endpoint" if code.startswith("CT65") else next((a for a, h in AREAS.items() if code[2] in h), None)
+    if area != expected:
+        return f"{code} belongs to the area {expected}: see the table in cdk_triton/checks/__init__.py"
+    if not module.isidentifier():
+        return f"{module!r} cannot name a module: write lower-case words with underscores"
+    if not re.fullmatch(r"[\w.,' -]{20,90}", title):
+        return f"the title {title!r} must have 20 to 90 letters, digits and simple punctuation"
+    return ""
+
+
+def _append(path: Path, head: str, text: str) -> None:
+    before = path.read_text(encoding="utf-8") if path.exists() else head
+    path.parent.mkdir(exist_ok=True)
+    path.write_text(before + text, encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
