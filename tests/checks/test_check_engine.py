@@ -79,7 +79,7 @@ def test_a_rule_that_crashes_is_a_finding_and_the_others_run(write: Write) -> No
 
     assert [str(finding) for finding in write().check()] == [
         ".: error CT001: the rule X903 (a broken rule) failed with ZeroDivisionError: by nothing; report it to "
-        "cdk-triton with the repository's config.pbtxt files",
+        "tests with the repository's config.pbtxt files",
         "a: warning X903: before; ",
         "b: warning X904: after; ",
     ]

@@ -134,7 +134,7 @@ def test_mode_platform_and_models_reach_the_checks(run: Any, repository: Path, m
             "Invalid value for --additional-model: ",
             id="an additional model of many",
         ),
-        pytest.param(["{good}", "--strict"], 2, "No such option: --strict", id="unknown option"),
+        pytest.param(["{good}", "--stritcly"], 2, "No such option: --stritc", id="unknown option"),
         pytest.param([], 2, "Missing argument 'DIR'", id="no directory"),
     ],
 )
