@@ -8,7 +8,7 @@ SHELL := bash
 .SHELLFLAGS := -eu -o pipefail -c
 
 .DEFAULT_GOAL := help
-.PHONY: help setup preflight demo test generate lint bench docs lock clean
+.PHONY: help setup preflight demo test test-fast test-hosting generate lint bench docs lock clean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -23,6 +23,12 @@ demo: setup ## two ensembles on one multi-model endpoint, on this machine
 
 test: setup ## every test, two files at a time
 	@pytest --numprocesses 2 --dist loadfile
+
+test-fast: setup ## the tests without servers, the CDK and slow ones: under a minute
+	@pytest -m "not slow and not server and not cdk" --numprocesses 2 --dist loadfile
+
+test-hosting: setup ## the tests of the constructs and of their security
+	@pytest tests/hosting tests/security --numprocesses 2 --dist loadfile
 
 # CHECK=1 writes nothing and fails on a difference. SOURCES=<folder> also rewrites what has outside sources: <folder>/TensorRT
 # is a clone of NVIDIA/TensorRT with its tags, <folder>/dali an installation of DALI by `pip install --target`.
