@@ -18,7 +18,7 @@ def assert_recorded(path: Path, update: Callable[[str], str]) -> None:
 
     `make generate` sets RECORD_TO. Then nothing is compared, and the updated file is written below that folder.
     """
-    committed = path.read_text(encoding="utf-8") if path.exists() else ""
+    committed = path.read_text(encoding="utf-8", errors="replace") if path.exists() else ""
     if folder := os.environ.get("RECORD_TO"):
         copy = Path(folder) / path.relative_to(ROOT)
         before = copy.read_text(encoding="utf-8") if copy.exists() else committed

@@ -85,7 +85,7 @@ class TestRun:
         times = (tmp_path / "docs/b.md").stat().st_mtime_ns
         capsys.readouterr()
         assert run(generators, tmp_path) == run(generators, tmp_path) == 0
-        assert capsys.readouterr().out == "write docs/a.md\n2 files are as generated\n2 files are as generated\n"
+        assert capsys.readouterr().out == "write docs/a.md\nfiles up to date: 2\nfiles up to date: 2\n"
         assert (tmp_path / "docs/b.md").stat().st_mtime_ns == times
         assert run(generators, tmp_path, check=True) == 0
 
@@ -146,7 +146,7 @@ class TestCommand:
     def test_the_program_checks_what_it_is_given(self) -> None:
         command = [sys.executable, "-m", "tools.generate", "--check", "rules_list"]
         done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
-        assert (done.returncode, done.stdout, done.stderr) == (0, "1 files are as generated\n", "")
+        assert (done.returncode, done.stdout, done.stderr) == (0, "files up to date: 1\n", "")
 
     @pytest.mark.parametrize(
         ("arguments", "message"),

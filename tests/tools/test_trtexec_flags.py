@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime
 import subprocess
 from pathlib import Path
+from typing import Any
 
 import pytest
 from tools.generate import GenerateError
@@ -20,7 +21,7 @@ RELEASES = {
     "v10.0.0": '"--fp16" "--int8"\nvoid SafeBuilderOptions::parse(int a)\n{\n  "--safe"\n}\n',
     "v10.9.0": '"--int8" "--hardwareCompatibilityLevel" == "ampere+"',
 }
-UNKNOWN = {"input_sha256": "", "retrieved": "2000-01-01"}
+UNKNOWN: dict[str, Any] = {}  # the table could not be read
 
 
 @pytest.fixture

@@ -55,6 +55,15 @@ def checked(path: str) -> tuple[dict[str, Any], bytes]:
     return table, canonical(table)
 
 
+def existing(path: str) -> dict[str, Any]:
+    """A table as it is, without a check; empty where it cannot be read."""
+    try:
+        table: dict[str, Any] = json.loads((ROOT / path).read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return {}
+    return table
+
+
 def checked_files(path: str) -> Files:
     """Return a generated table as it is, in its canonical form.
 

@@ -44,7 +44,7 @@ def run(generators: Mapping[str, Generator], root: Path, *, sources: Path | None
                 print(f"{'remove' if content is None else 'write'} {path}")
                 replace(root / path, content)
     if not failed:
-        print(f"{count} files are as generated")
+        print(f"files up to date: {count}")
     return 1 if failed else 0
 
 

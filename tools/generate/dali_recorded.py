@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
 from tools.generate import ROOT, Files, GenerateError, Generator
-from tools.generate._tables import canonical, checked
+from tools.generate._tables import canonical, checked, existing
 
 RECORDED = "tests/local/dali_recorded.npz"
 HEADER = "tests/local/dali_recorded.json"
@@ -58,7 +58,7 @@ def pictures() -> dict[str, NDArray[np.uint8]]:
 def through_dali(dali: Any, encoded: list[NDArray[np.uint8]], width: int, height: int) -> NDArray[np.uint8]:
     """Grey levels after decoding and resizing: with mean 0 and deviation 1 DALI's floats are whole numbers."""
 
-    @dali.pipeline_def(batch_size=len(encoded), num_threads=1, device_id=None)
+    @dali.pipeline_def(batch_size=len(encoded), num_threads=1, device_id=None)  # type: ignore[untyped-decorator]
     def pipeline() -> Any:
         fn, types = dali.fn, dali.types
         images = fn.decoders.image(fn.external_source(device="cpu", name="IN"), device="cpu", output_type=types.RGB)
@@ -95,9 +95,9 @@ def _from_dali(packages: Path) -> Files:
     stream = io.BytesIO()
     np.savez_compressed(stream, version=np.array(dali.__version__), **named, **outputs)
     recorded = stream.getvalue()
-    committed, _ = checked(HEADER)
-    today = datetime.now(UTC).date().isoformat()
-    return _with_header(recorded, committed["retrieved"] if committed["content_sha256"] == _sha256(recorded) else today)
+    committed = existing(HEADER)
+    is_same = committed.get("content_sha256") == _sha256(recorded)
+    return _with_header(recorded, committed["retrieved"] if is_same else datetime.now(UTC).date().isoformat())
 
 
 def _committed() -> Files:

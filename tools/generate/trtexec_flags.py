@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from tools.generate import Files, GenerateError, Generator
-from tools.generate._tables import canonical, checked, checked_files, content_sha256
+from tools.generate._tables import canonical, checked_files, content_sha256, existing
 
 SOURCE = "samples/common/sampleOptions.cpp"
 TABLE = "constructs/cdk_triton/artifacts/recipes/data/trtexec_flags.json"
@@ -54,7 +54,7 @@ def table_of(clone: Path, committed: Mapping[str, Any]) -> dict[str, Any]:
         "releases": [_name(version) for version in versions],
         "flags": {name: _ranges(name, versions, known) for name in sorted(set().union(*known.values()))},
     }
-    is_same = committed["input_sha256"] == read
+    is_same = committed.get("input_sha256") == read
     return {
         "about": ABOUT,
         "retrieved": committed["retrieved"] if is_same else datetime.now(UTC).date().isoformat(),
@@ -108,8 +108,7 @@ def _name(version: tuple[int, ...]) -> str:
 
 
 def _from_clone(clone: Path) -> Files:
-    committed, _ = checked(TABLE)
-    return {TABLE: canonical(table_of(clone, committed))}
+    return {TABLE: canonical(table_of(clone, existing(TABLE)))}
 
 
 GENERATOR = Generator(partial(checked_files, TABLE), source="TensorRT", from_source=_from_clone)
