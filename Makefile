@@ -8,10 +8,10 @@ SHELL := bash
 .SHELLFLAGS := -eu -o pipefail -c
 
 .DEFAULT_GOAL := help
-.PHONY: help setup preflight demo test lint bench docs lock clean
+.PHONY: help setup preflight demo test test-fast test-hosting generate lint bench docs lock clean
 
 help: ## show this list
-	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-9s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 setup: $(VENV)/installed node_modules/installed ## install everything into .venv and node_modules
 
@@ -24,6 +24,17 @@ demo: setup ## two ensembles on one multi-model endpoint, on this machine
 test: setup ## every test, two files at a time
 	@pytest --numprocesses 2 --dist loadfile
 
+test-fast: setup ## the tests without servers, the CDK and slow ones: under a minute
+	@pytest -m "not slow and not server and not cdk" --numprocesses 2 --dist loadfile
+
+test-hosting: setup ## the tests of the constructs and of their security
+	@pytest tests/hosting tests/security --numprocesses 2 --dist loadfile
+
+# CHECK=1 writes nothing and fails on a difference. SOURCES=<folder> also rewrites what has outside sources: <folder>/TensorRT
+# is a clone of NVIDIA/TensorRT with its tags, <folder>/dali an installation of DALI by `pip install --target`.
+generate: setup ## write every generated file; CHECK=1 compares only, SOURCES=<folder> reads outside sources
+	@python -m tools.generate $(if $(CHECK),--check) $(if $(SOURCES),--sources "$(SOURCES)")
+
 lint: setup ## ruff and mypy --strict
 	@ruff check .
 	@ruff format --check .
@@ -33,7 +44,7 @@ bench: setup ## the figures of benchmarks/, one JSON object per line
 	@python benchmarks/run.py
 
 docs: setup ## the user guide, in site/
-	@python docs/rules_page.py
+	@python -m tools.generate rules_page fidelity_table
 	@mkdocs build --strict
 
 lock: $(VENV)/installed ## pin every dependency, with hashes, after a change of pyproject.toml

@@ -6,7 +6,6 @@ import ast
 import inspect
 import os
 import re
-import runpy
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -140,18 +139,6 @@ def test_the_page_of_the_command_has_every_command_and_option(root: Path) -> Non
         for parameter in command.params:
             for option in parameter.opts:
                 assert not option.startswith("--") or option in page, option
-
-
-def test_the_fidelity_table_is_that_of_the_local_cloudformation(root: Path) -> None:
-    script = root / "docs" / "fidelity_table.py"
-    page = (root / "docs" / "local_aws.md").read_text()
-    assert runpy.run_path(str(script))["with_table"](page) == page, f"run: python {script.relative_to(root)}"
-
-
-def test_the_page_of_rules_is_that_of_the_rules(root: Path) -> None:
-    script = root / "docs" / "rules_page.py"
-    text = runpy.run_path(str(script))["page"](documented_rules())
-    assert (root / "docs" / "rules.md").read_text() == text, f"run: python {script.relative_to(root)}"
 
 
 def test_every_rule_has_an_anchor(root: Path) -> None:

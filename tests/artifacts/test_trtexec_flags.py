@@ -105,9 +105,8 @@ def test_the_table_tells_generations_apart(option: str, version: tuple[int, ...]
     assert trtexec.knows(option, version) is known
 
 
-def test_the_table_says_where_and_when_and_is_in_order() -> None:
+def test_the_table_is_in_order() -> None:
     table = json.loads(TABLE.read_text(encoding="utf-8"))
-    assert list(table) == ["about", "retrieved", "sources", "releases", "flags"]
     assert list(table["flags"]) == sorted(table["flags"])
     order = {name: index for index, name in enumerate(table["releases"])}
     for runs in table["flags"].values():

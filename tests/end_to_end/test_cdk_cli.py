@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.recorded import assert_recorded
 
 from cdk_triton.errors import LocalError
 from cdk_triton.local.aws import LocalAws
@@ -104,15 +105,17 @@ class Cli:
         return found
 
 
-def expected(section: str) -> list[str]:
-    """The events of one section of `stack_events.txt`."""
-    sections: dict[str, list[str]] = {}
-    for line in (HERE / "stack_events.txt").read_text(encoding="utf-8").splitlines():
-        if line.startswith("["):
-            current = sections.setdefault(line.strip("[]"), [])
-        elif line and not line.startswith("#"):
-            current.append(line)
-    return sections[section]
+def assert_events(section: str, found: list[str]) -> None:
+    """These are the events of one section of `stack_events.txt`, whose comments stay as they are."""
+
+    def with_events(text: str) -> str:
+        before, mark, rest = text.partition(f"[{section}]\n")
+        assert mark, f"there is no section {section}"
+        old, following, after = rest.partition("\n[")
+        comments = [line for line in old.splitlines() if line.startswith("#")]
+        return before + mark + "\n".join([*comments, *found, ""]) + following + after
+
+    assert_recorded(HERE / "stack_events.txt", with_events)
 
 
 @pytest.fixture(scope="module")
@@ -156,7 +159,7 @@ def test_list(cli: Cli) -> None:
 def test_deploy_creates_everything(cli: Cli, host: EndpointDouble) -> None:
     output = cli.deploy()
     assert "Hosting.ArtifactRegion = us-east-1" in output
-    assert cli.new_events() == expected("create")
+    assert_events("create", cli.new_events())
     assert host.served_versions() == ["1"]
 
 
@@ -180,21 +183,21 @@ def test_diff_tells_what_will_be_replaced(cli: Cli) -> None:
 
 def test_an_update_replaces_and_cleans_up(cli: Cli, host: EndpointDouble) -> None:
     cli.deploy("version=2")
-    assert cli.new_events() == expected("update with replacement")
+    assert_events("update with replacement", cli.new_events())
     assert host.served_versions() == ["2"]
 
 
 def test_a_failing_update_rolls_back_while_the_endpoint_serves(cli: Cli, host: EndpointDouble) -> None:
     output = cli.deploy("version=3", "refuse=the GPU has no memory left", ok=False)
     assert "the GPU has no memory left" in output
-    assert cli.new_events() == expected("failing update")
+    assert_events("failing update", cli.new_events())
     assert cli.stack()["StackStatus"] == "UPDATE_ROLLBACK_COMPLETE"
     assert host.served_versions() == ["2"]
 
 
 def test_an_update_after_a_rollback_works_also_without_a_change_set(cli: Cli, host: EndpointDouble) -> None:
     cli.deploy("version=4", method="direct")
-    assert cli.new_events() == expected("update with replacement")
+    assert_events("update with replacement", cli.new_events())
     assert host.served_versions() == ["4"]
 
 
@@ -204,5 +207,5 @@ def test_what_is_not_modelled_is_refused_with_a_sentence(cli: Cli) -> None:
 
 def test_destroy_leaves_only_what_is_retained(cli: Cli, host: EndpointDouble) -> None:
     cli.run("destroy", "--force")
-    assert cli.new_events() == expected("delete")
+    assert_events("delete", cli.new_events())
     assert host.endpoints == {}

@@ -1,6 +1,6 @@
 """Which calls the handlers make: the list that the policies of the store have to allow, and nothing else.
 
-`calls.json` is read by the tests of the policies. To write it anew: delete it, run this test twice.
+`calls.json` is read by the tests of the policies. `make generate` rewrites it.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ import json
 from pathlib import Path
 
 from botocore.exceptions import ReadTimeoutError
+from tests.recorded import assert_recorded
 
 from build_model import Cloud, Fault, Stack
 from build_model.cloud import small_parts
@@ -69,8 +70,5 @@ def test_the_recorded_calls_are_the_listed_ones() -> None:
         {"service": service, "operation": operation, "actions": ACTIONS[service, operation]}
         for service, operation in sorted(calls)
     ]
-    if not CALLS.exists():
-        CALLS.write_text(json.dumps(found, indent=2) + "\n", encoding="utf-8")
-        raise AssertionError(f"wrote {CALLS.name}: look at it, and run this again")
-    assert json.loads(CALLS.read_text(encoding="utf-8")) == found
+    assert_recorded(CALLS, lambda _: json.dumps(found, indent=2) + "\n")
     assert {(call["service"], call["operation"]) for call in found} == set(ACTIONS)

@@ -1,10 +1,6 @@
-"""The data files: canonical, dated, sourced; the limits: those of the service model."""
+"""The limits are those of the service model."""
 
 from __future__ import annotations
-
-import datetime
-import json
-from importlib.resources import files
 
 import boto3
 import pytest
@@ -12,24 +8,6 @@ from botocore.model import Shape, StructureShape
 
 from cdk_triton.sagemaker import HOST_AMIS, host_ami_for_cuda, limits
 from cdk_triton.triton import environment
-
-TABLES = ("build_machines.json", "images.json", "gpu_instances.json", "instance_storage.json")
-
-
-@pytest.fixture(scope="module", params=TABLES)
-def text(request: pytest.FixtureRequest) -> str:
-    return files("cdk_triton.sagemaker").joinpath("data", request.param).read_text(encoding="utf-8")
-
-
-def test_a_table_is_written_as_json_writes_it(text: str) -> None:
-    assert text == json.dumps(json.loads(text), indent=2, ensure_ascii=False) + "\n"
-
-
-def test_a_table_says_what_it_is_and_where_and_when_it_was_read(text: str) -> None:
-    table = json.loads(text)
-    assert len(table["about"]) > 50
-    assert datetime.date.fromisoformat(table["retrieved"]) <= datetime.date.today()
-    assert all(len(source) > 20 for source in table["sources"])
 
 
 def shape(service: str, name: str) -> Shape:

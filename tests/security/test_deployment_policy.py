@@ -24,7 +24,7 @@ MAX_CHARACTERS = 6144
 
 
 def policy() -> dict[str, Any]:
-    document: dict[str, Any] = json.loads((ROOT / "docs" / "deployment_policy.json").read_text())
+    document: dict[str, Any] = json.loads((ROOT / "docs" / "assets" / "deployment_policy.json").read_text())
     return document
 
 

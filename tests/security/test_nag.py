@@ -1,11 +1,10 @@
 """What cdk-nag finds in the examples: nothing in two packs, and in the others what the page of security says.
 
-`UPDATE_SNAPSHOTS=1 pytest tests/security/test_nag.py` writes the page's tables anew: read the diff.
+`make generate` rewrites the tables of that page: read the diff.
 """
 
 from __future__ import annotations
 
-import os
 import re
 from collections import defaultdict
 from pathlib import Path
@@ -16,6 +15,7 @@ import cdk_nag
 import pytest
 from aws_cdk import aws_lambda as lambda_
 from tests.hosting.conftest import ROOT, World
+from tests.recorded import assert_recorded
 from tests.security.examples import EXAMPLES
 
 from cdk_triton import TritonArtifactStore
@@ -150,13 +150,14 @@ def listed(names: set[str]) -> str:
 
 def assert_on_page(heading: str, table: list[str]) -> None:
     """The table below a heading of the page is this one."""
-    page = PAGE.read_text()
-    before, _, rest = page.partition(f"### {heading}\n")
-    old = next((block for block in rest.split("\n\n") if block.startswith("|")), "")
-    if os.environ.get("UPDATE_SNAPSHOTS"):
-        PAGE.write_text(f"{before}### {heading}\n" + rest.replace(old.rstrip("\n"), "\n".join(table), 1))
-        return
-    assert old.rstrip("\n").splitlines() == table
+
+    def with_table(page: str) -> str:
+        before, mark, rest = page.partition(f"### {heading}\n")
+        assert mark, f"there is no heading {heading}"
+        old = next(block for block in rest.split("\n\n") if block.startswith("|")).rstrip("\n")
+        return before + mark + rest.replace(old, "\n".join(table), 1)
+
+    assert_recorded(PAGE, with_table)
 
 
 def test_a_function_that_a_user_adds_to_a_store_is_not_excused(stack: cdk.Stack) -> None:

@@ -1,17 +1,17 @@
 """The templates of the example stacks as somebody has looked at them: a second net under the other tests.
 
-`UPDATE_SNAPSHOTS=1 pytest …` writes them anew: read the diff.
+`make generate` rewrites them: read the diff.
 """
 
 from __future__ import annotations
 
 import json
-import os
 import re
 from pathlib import Path
 
 import aws_cdk as cdk
 from aws_cdk.assertions import Template
+from tests.recorded import assert_recorded
 
 __all__ = ["assert_as_looked_at"]
 
@@ -23,8 +23,5 @@ def assert_as_looked_at(stack: cdk.Stack, name: str) -> None:
     """
     template = json.dumps(Template.from_stack(stack).to_json(), indent=1, sort_keys=True)
     template = re.sub(r"[0-9a-f]{64}", "<sha256>", template) + "\n"
-    snapshot = Path(__file__).with_name(f"{name}.template.json")
-    if os.environ.get("UPDATE_SNAPSHOTS"):
-        snapshot.write_text(template, encoding="utf-8")
 
-    assert template == snapshot.read_text(encoding="utf-8")
+    assert_recorded(Path(__file__).with_name(f"{name}.template.json"), lambda _: template)

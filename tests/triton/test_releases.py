@@ -76,12 +76,8 @@ def test_versions_look_like_versions() -> None:
         assert row.min_compute_capability in (None, "6.0", "7.5"), row
 
 
-def test_the_data_file_is_in_its_canonical_form_and_says_where_it_comes_from() -> None:
-    text = files("cdk_triton.triton").joinpath("data", "releases.json").read_text(encoding="utf-8")
-    table = json.loads(text)
-    assert text == json.dumps(table, indent=1, ensure_ascii=False) + "\n"
-    assert list(table) == ["date", "source", "fields", "backends", "releases"]
-    assert re.fullmatch(r"\d{4}-\d{2}-\d{2}", table["date"])
+def test_every_row_has_the_fields_that_the_table_describes() -> None:
+    table = json.loads(files("cdk_triton.triton").joinpath("data", "releases.json").read_text(encoding="utf-8"))
     for row in table["releases"]:
         assert list(row) == list(table["fields"])
 

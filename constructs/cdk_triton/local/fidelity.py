@@ -1,4 +1,4 @@
-"""What the local AWS models, and where it goes another way, for the user guide: `docs/fidelity_table.py` prints it."""
+"""What the local AWS models, and where it goes another way, for the user guide: `make generate` writes it."""
 
 from __future__ import annotations
 

@@ -6,7 +6,7 @@ import importlib
 import re
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import aws_cdk as cdk
 import pytest
@@ -29,9 +29,6 @@ from cdk_triton.hosting import (
     TritonVariant,
     add_vpc_endpoints,
 )
-
-if TYPE_CHECKING:
-    pass
 
 MINUTES = cdk.Duration.minutes(10)
 

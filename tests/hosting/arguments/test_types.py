@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import aws_cdk as cdk
 import jsii
@@ -31,9 +31,6 @@ from cdk_triton.hosting import (
     TritonModel,
     TritonVariant,
 )
-
-if TYPE_CHECKING:
-    pass
 
 MINUTES = cdk.Duration.minutes(10)
 

@@ -1,6 +1,6 @@
 """Which options trtexec has, by version of TensorRT, and which TensorRT a release of Triton may have.
 
-The table is `data/trtexec_flags.json`, written by `tools/trtexec_flags.py` from NVIDIA's sources at their tags.
+The table is `data/trtexec_flags.json`. `tools/generate/trtexec_flags.py` writes it from NVIDIA's sources at their tags.
 """
 
 from __future__ import annotations

@@ -1,19 +1,15 @@
-"""Writes rules.md, the page of all rules, from the rules themselves.
-
-Run it after a change of a rule: `python docs/rules_page.py`. With `--check` it writes nothing and exits 1 if the page
-is out of date. A test compares, and `make docs` runs it.
-"""
+"""The page of all rules, docs/rules.md, from the rules themselves."""
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterable
 from itertools import groupby
-from pathlib import Path
+
+from tools.generate import Files, Generator
 
 from cdk_triton.checks import Rule, documented_rules
 
-PAGE = Path(__file__).with_name("rules.md")
+PAGE = "docs/rules.md"
 GROUPS = {
     "CT0": "The checks themselves",
     "CT1": "A model's files",
@@ -25,7 +21,7 @@ GROUPS = {
     "CT7": "TensorRT's own parser",
 }
 HEAD = """\
-<!-- written by rules_page.py -->
+<!-- written by `make generate` -->
 # The rules
 
 What `cdk-triton validate` and the constructs look for. A rule that is an **error** tells of something that the server
@@ -75,9 +71,8 @@ def _limits(rules: Iterable[Rule]) -> str:
     return "\n".join([KNOWN_LIMITS, *(f"* [{rule.code}](#{rule.code.lower()}): {text}" for rule, text in limits), ""])
 
 
-if __name__ == "__main__":
-    text = page(documented_rules())
-    if "--check" not in sys.argv[1:]:
-        PAGE.write_text(text, encoding="utf-8")
-    elif not PAGE.exists() or PAGE.read_text(encoding="utf-8") != text:
-        sys.exit(f"{PAGE.name} is out of date: run `python docs/rules_page.py`")
+def _files() -> Files:
+    return {PAGE: page(documented_rules()).encode()}
+
+
+GENERATOR = Generator(_files)

@@ -1,20 +1,25 @@
-"""Writes the table of trtexec's options: `python tools/trtexec_flags.py CLONE_OF_NVIDIA_TENSORRT`.
+"""The table of trtexec's options, from a clone of NVIDIA/TensorRT: SOURCES/TensorRT.
 
 trtexec reads its options in samples/common/sampleOptions.cpp. This reads that file at the tag of every release and
-notes for each option which releases have it.
+records for each option which releases have it. The table is checked by its hash where there is no clone.
 """
 
 from __future__ import annotations
 
-import json
+import hashlib
 import re
 import subprocess
-import sys
+from collections.abc import Mapping
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
+from typing import Any
+
+from tools.generate import Files, GenerateError, Generator
+from tools.generate._tables import canonical, checked_files, content_sha256, existing
 
 SOURCE = "samples/common/sampleOptions.cpp"
-TABLE = Path(__file__).parents[1] / "constructs/cdk_triton/artifacts/recipes/data/trtexec_flags.json"
+TABLE = "constructs/cdk_triton/artifacts/recipes/data/trtexec_flags.json"
 # The first releases of the table are older than any that a recipe builds with, so that "since" means something.
 OLDEST = (8, 4)
 ABOUT = (
@@ -26,26 +31,45 @@ VALUES = {"--hardwareCompatibilityLevel": ("ampere+", "samecomputecapability")}
 FOREIGN = re.compile(r"^void (?:SafeBuilderOptions|TaskInferenceOptions)::parse\(.*?^}", re.MULTILINE | re.DOTALL)
 
 
-def main(clone: Path) -> None:
-    """Read every tag and write the table."""
+def table_of(clone: Path, committed: Mapping[str, Any]) -> dict[str, Any]:
+    """Read every tag of a clone.
+
+    Args:
+        clone: the repository NVIDIA/TensorRT with its tags.
+        committed: the table as it is. Its date is kept if the clone has the same input.
+
+    Raises:
+        GenerateError: the folder is not such a clone.
+    """
     tags = {version: tag for tag in _git(clone, "tag").split() if (version := _version(tag)) and version >= OLDEST}
     versions = sorted(version for version in tags if version[0] != 9)  # 9.x is for other machines than servers
-    known = {version: _options(_git(clone, "show", f"{tags[version]}:{SOURCE}")) for version in versions}
-    flags = {name: _ranges(name, versions, known) for name in sorted(set().union(*known.values()))}
-    table = {
-        "about": ABOUT,
-        "retrieved": datetime.now(UTC).date().isoformat(),
-        "sources": [f"https://github.com/NVIDIA/TensorRT, {SOURCE} at the tags of these releases"],
+    if not versions:
+        raise GenerateError(f"{clone} has no tags of TensorRT's releases")
+    sources = {version: _git(clone, "show", f"{tags[version]}:{SOURCE}") for version in versions}
+    known = {version: _options(source) for version, source in sources.items()}
+    read = hashlib.sha256(
+        "".join(f"{_name(version)}\0{sources[version]}\0" for version in versions).encode()
+    ).hexdigest()
+    data = {
         "releases": [_name(version) for version in versions],
-        "flags": flags,
+        "flags": {name: _ranges(name, versions, known) for name in sorted(set().union(*known.values()))},
     }
-    head = json.dumps({key: value for key, value in table.items() if key != "flags"}, indent=2)[:-2]
-    rows = ",\n".join(f"    {json.dumps(name)}: {json.dumps(row)}" for name, row in flags.items())
-    TABLE.write_text(f'{head},\n  "flags": {{\n{rows}\n  }}\n}}\n', encoding="utf-8")
+    is_same = committed.get("input_sha256") == read
+    return {
+        "about": ABOUT,
+        "retrieved": committed["retrieved"] if is_same else datetime.now(UTC).date().isoformat(),
+        "sources": [f"https://github.com/NVIDIA/TensorRT, {SOURCE} at the tags of these releases"],
+        "generator": "tools/generate/trtexec_flags.py",
+        "input_sha256": read,
+        "content_sha256": content_sha256(data),
+        **data,
+    }
 
 
 def _git(clone: Path, *command: str) -> str:
-    done = subprocess.run(["git", "-C", str(clone), *command], capture_output=True, text=True, check=True)  # noqa: S607
+    done = subprocess.run(["git", "-C", str(clone), *command], capture_output=True, text=True)  # noqa: S607
+    if done.returncode != 0:
+        raise GenerateError(f"{clone} cannot be read: {done.stderr.strip()}")
     return done.stdout
 
 
@@ -83,5 +107,8 @@ def _name(version: tuple[int, ...]) -> str:
     return ".".join(map(str, version))
 
 
-if __name__ == "__main__":
-    main(Path(sys.argv[1]))
+def _from_clone(clone: Path) -> Files:
+    return {TABLE: canonical(table_of(clone, existing(TABLE)))}
+
+
+GENERATOR = Generator(partial(checked_files, TABLE), source="TensorRT", from_source=_from_clone)
