@@ -1,0 +1,51 @@
+"""Nothing new is written against the prose rule of CONTRIBUTING.md."""
+
+from __future__ import annotations
+
+import pytest
+from tools.prose import all_faults, faults_of_text, known_faults
+
+
+def test_no_new_sentence_breaks_the_prose_rule() -> None:
+    allowed = known_faults()
+    new = []
+    for path, fault in all_faults():
+        if allowed[fault] > 0:
+            allowed[fault] -= 1
+        else:
+            new.append(f"{path}: {fault.kind}: {fault.sentence}")
+    assert not new, "\n".join(["write these in plain English (CONTRIBUTING.md, Prose):", *new])
+
+
+@pytest.mark.parametrize(
+    ("sentence", "kind"),
+    [
+        ("What fails for want of a right is in CloudTrail.", "begins without a subject"),
+        ("Of another account a store is imported to be read.", "begins without a subject"),
+        ("Whoever goes off already when an update begins ends it.", "begins without a subject"),
+        ("The value 'g5' is no instance type of SageMaker.", "a noun is denied by 'no' or 'none'"),
+        ("The store has not the builder that it names.", "'has not' for 'does not have'"),
+        ("Rename the model to mend this fault.", "a rare word"),
+        ("SageMaker refuses such a request at once.", "'refuse' for 'reject'"),
+        ("The rules that need it are left out.", "'leave out' for 'skip' or 'omit'"),
+        ("The template says that the bucket exists.", "a thing says, tells, asks or knows"),
+    ],
+)
+def test_each_forbidden_form_is_found(sentence: str, kind: str) -> None:
+    assert kind in {fault.kind for fault in faults_of_text(sentence)}
+
+
+@pytest.mark.parametrize(
+    "sentence",
+    [
+        "What does the server load?",
+        "There is no package after this line.",
+        "The endpoint is no longer in service.",
+        "The build has not finished yet.",
+        "Call `refuse(whom)` for each of the models.",
+        "```\nWhat is code is not prose.\n```",
+        "An engineer says what she needs.",
+    ],
+)
+def test_plain_english_is_accepted(sentence: str) -> None:
+    assert list(faults_of_text(sentence)) == []

@@ -1,0 +1,107 @@
+"""Sentences that the project's prose rule forbids: the part of the rule that a program can see.
+
+The rule stands in CONTRIBUTING.md. It holds for README, docs, docstrings, messages and the help of the command. What
+was written before the rule is listed in tests/architecture/prose_baseline.txt. That list only shrinks: `make generate`
+drops the sentences that were rewritten, and never adds one.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Final, NamedTuple
+
+__all__ = ["BASELINE", "ROOT", "Fault", "all_faults", "faults_in", "faults_of_text", "known_faults"]
+
+ROOT: Final = Path(__file__).parents[1]
+BASELINE: Final = ROOT / "tests" / "architecture" / "prose_baseline.txt"
+_FOLDERS = ("docs", "examples", "constructs", "lambda", "tools", "benchmarks", "model_assets")
+_PLACES = ("*.md", "app.py", *(f"{folder}/**/*.{ending}" for folder in _FOLDERS for ending in ("md", "py")))
+_GENERATED = "docs/rules.md"  # made of docstrings, which are looked at themselves
+
+PATTERNS: Final[Mapping[str, re.Pattern[str]]] = {
+    "begins without a subject": re.compile(r"^(What|Where|Who|Whoever|Whom|Of)\b(?!.*\?$)"),
+    "a noun is denied by 'no' or 'none'": re.compile(
+        r"(?<!there )\b(is|are|was|were) no (?!longer|more\b)|\b(is|are) none\b", re.I
+    ),
+    "'has not' for 'does not have'": re.compile(r"\bha(s|ve) not (?!been\b|\w+(ed|en|ne)\b)", re.I),
+    "a rare word": re.compile(
+        r"\b(mend(s|ed|ing)?|anew|besides|shall|whom|whoever|for want of|in the place of|such as are|"
+        r"nobody (says?|said|knows?|tells?|told))\b",
+        re.I,
+    ),
+    "'refuse' for 'reject'": re.compile(r"\brefus(e|es|ed|ing|als?)\b", re.I),
+    "'leave out' for 'skip' or 'omit'": re.compile(r"\b(leaves?|left|leaving) (\w+ ){0,2}out\b", re.I),
+    "a thing says, tells, asks or knows": re.compile(
+        r"\b(apps?|code|configurations?|constructs?|docs?|docstrings?|errors?|fields?|files?|it|messages?|names?|pages?|"
+        r"paths?|recipes?|regions?|releases?|repositor(y|ies)|rules?|scripts?|stacks?|tables?|templates?|tests?|that|this|"
+        r"values?|which) (says?|said|tells?|told|asks?|asked|knows?|knew)\b",
+        re.I,
+    ),
+}
+"""Name of the fault → what shows it within one sentence."""
+
+_CODE = re.compile(r"```.*?```|`[^`]*`|^ {4,}.*$|<[^>]+>", re.DOTALL | re.MULTILINE)
+_SENTENCE = re.compile(r"(?<=[.!?;:])\s+(?=[A-Z`*\[(])|\n\s*\n|\n\s*(?=[-*|#])")
+_FEWEST_WORDS = 4
+_SHOWN = 90
+
+
+class Fault(NamedTuple):
+    """A sentence that breaks the rule.
+
+    Attributes:
+        kind: a name of `PATTERNS`.
+        sentence: its first characters.
+    """
+
+    kind: str
+    sentence: str
+
+
+def all_faults() -> Iterator[tuple[Path, Fault]]:
+    """Every fault in the project, with the file that has it."""
+    for path in sorted({path for place in _PLACES for path in ROOT.glob(place)}):
+        if path.is_file() and path != ROOT / _GENERATED and path != Path(__file__):
+            for fault in faults_in(path):
+                yield path.relative_to(ROOT), fault
+
+
+def known_faults() -> Counter[Fault]:
+    """The faults that the list of old sentences allows, and how many of each."""
+    lines = BASELINE.read_text(encoding="utf-8").splitlines() if BASELINE.exists() else []
+    return Counter(Fault(kind, sentence) for kind, _, sentence in (line.partition(": ") for line in lines))
+
+
+def faults_in(path: Path) -> Iterator[Fault]:
+    """The faults of a file: a page of Markdown, or the texts of a Python file."""
+    text = path.read_text(encoding="utf-8")
+    if path.suffix != ".py":
+        yield from faults_of_text(text)
+        return
+    for literal in _literals(ast.parse(text)):
+        yield from faults_of_text(literal)
+
+
+def faults_of_text(text: str) -> Iterator[Fault]:
+    """The faults of each sentence; code is not prose."""
+    for part in _SENTENCE.split(_CODE.sub("X", text)):
+        sentence = " ".join(part.split()).lstrip("#*|-> ")
+        if len(sentence.split()) < _FEWEST_WORDS:
+            continue
+        for kind, pattern in PATTERNS.items():
+            if pattern.search(sentence):
+                yield Fault(kind, sentence[:_SHOWN])
+
+
+def _literals(tree: ast.Module) -> Iterator[str]:
+    """The texts of a program. A value in an f-string counts as a word."""
+    inside = {id(part) for node in ast.walk(tree) if isinstance(node, ast.JoinedStr) for part in node.values}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.JoinedStr):
+            yield "".join(str(part.value) if isinstance(part, ast.Constant) else "X" for part in node.values)
+        elif isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in inside:
+            yield node.value
