@@ -9,7 +9,7 @@ from aws_cdk import Aws, CfnMapping, Stack
 from constructs import Construct
 
 from cdk_triton._tokens import has_token
-from cdk_triton.hosting.stacks import region_of, stack_of
+from cdk_triton.hosting._cdk.stacks import region_of, stack_of
 from cdk_triton.sagemaker import REPOSITORY, ServingPlatform, accounts, image_name, registry_accounts
 
 __all__ = ["ContainerImage", "container_image", "sagemaker_repositories"]

@@ -18,9 +18,9 @@ from aws_cdk import aws_sagemaker as sagemaker
 from constructs import Construct, IDependable
 
 from cdk_triton.errors import ConfigurationError
+from cdk_triton.hosting._cdk.stacks import require_own_region, stack_of
 from cdk_triton.hosting.acknowledgements import acknowledge_wildcards
 from cdk_triton.hosting.permissions import Statement, allow
-from cdk_triton.hosting.stacks import require_own_region, stack_of
 
 __all__ = [
     "Network",

@@ -21,9 +21,9 @@ from typing import Any, NamedTuple
 from aws_cdk import aws_iam as iam
 from constructs import Construct
 
+from cdk_triton.hosting._cdk.per_construct import identity
+from cdk_triton.hosting._cdk.stacks import root_stack, stack_of
 from cdk_triton.hosting.acknowledgements import acknowledge_nist
-from cdk_triton.hosting.identity import identity
-from cdk_triton.hosting.stacks import root_stack, stack_of
 
 __all__ = ["Statement", "add_statements", "allow", "inline_policy", "managed_policy", "policy_name"]
 

@@ -12,10 +12,10 @@ from aws_cdk import aws_ec2 as ec2
 from constructs import Construct, IConstruct
 
 from cdk_triton.errors import ConfigurationError
+from cdk_triton.hosting._cdk.arguments import check_arguments, check_optional
+from cdk_triton.hosting._cdk.stacks import stack_of
 from cdk_triton.hosting.acknowledgements import acknowledge, acknowledge_nist
-from cdk_triton.hosting.arguments import check_arguments, check_optional
 from cdk_triton.hosting.network import Network
-from cdk_triton.hosting.stacks import stack_of
 
 __all__ = ["VPC_ENDPOINTS", "add_vpc_endpoints", "await_network"]
 

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING
 import aws_cdk as cdk
 
 from cdk_triton import TritonArtifactStore, TritonModel, TritonMultiModel
-from cdk_triton.artifacts import artifact_key, source_key
-from cdk_triton.hosting.store import layout
+from cdk_triton.artifacts import artifact_key, layout, source_key
 
 if TYPE_CHECKING:
     from tests.hosting.conftest import World

@@ -1,4 +1,4 @@
-"""What a store's bucket holds, read from listings; the layout is that of `cdk_triton.hosting.store.layout`."""
+"""What a store's bucket holds, read from listings; the layout is that of `cdk_triton.artifacts.layout`."""
 
 from __future__ import annotations
 

@@ -19,23 +19,23 @@ from aws_cdk import aws_s3 as s3
 from constructs import Construct
 
 from cdk_triton._arguments import check
+from cdk_triton.artifacts import layout
 from cdk_triton.errors import ConfigurationError
+from cdk_triton.hosting._cdk.buckets import arn_of, encryption_key_of
+from cdk_triton.hosting._cdk.literals import DURATION
+from cdk_triton.hosting._cdk.per_construct import path_of
 from cdk_triton.hosting.acknowledgements import acknowledge_wildcards
-from cdk_triton.hosting.buckets import arn_of, encryption_key_of
-from cdk_triton.hosting.identity import path_of
-from cdk_triton.hosting.literals import DURATION
 from cdk_triton.hosting.network import Network
 from cdk_triton.hosting.permissions import Statement, allow
-from cdk_triton.hosting.store import layout
 from cdk_triton.sagemaker import ServingPlatform
 
 __all__ = [
     "BuildService",
     "Builder",
     "build_role",
+    "key_statement",
     "minutes",
-    "use_of_key",
-    "use_of_staging",
+    "staging_statements",
 ]
 
 DEFAULT_TIMEOUT_MINUTES = 2 * 60
@@ -135,12 +135,12 @@ def build_role(scope: Construct, service: str, statements: Iterable[Statement], 
     return role
 
 
-def use_of_key(key: kms.IKey) -> Statement:
+def key_statement(key: kms.IKey) -> Statement:
     """Reading and writing what is encrypted with a key; an upload in parts reads what it has written."""
     return Statement(actions=["kms:Decrypt", "kms:GenerateDataKey"], resources=[key.key_arn])
 
 
-def use_of_staging(
+def staging_statements(
     bucket: s3.IBucket, *, read: Sequence[str], of_bucket: Sequence[str] = ()
 ) -> tuple[list[Statement], dict[str, str]]:
     """Reading what was staged for builds and writing their results, and nothing else of the store.
@@ -168,6 +168,6 @@ def use_of_staging(
     if of_bucket:
         statements.append(Statement(actions=list(of_bucket), resources=[bucket_arn]))
     if (key := encryption_key_of(bucket)) is not None:
-        statements.append(use_of_key(key))
+        statements.append(key_statement(key))
     reason = "A build gets its id when it starts, so that its folder is not known before."
     return statements, dict.fromkeys((inputs, outputs), reason)

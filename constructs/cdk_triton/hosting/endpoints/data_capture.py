@@ -21,15 +21,15 @@ from aws_cdk import aws_sagemaker as sagemaker
 from constructs import Construct, IConstruct
 
 from cdk_triton.errors import ConfigurationError
-from cdk_triton.hosting.acknowledgements import acknowledge_wildcards, objects_as_imported
-from cdk_triton.hosting.arguments import check_arguments, check_optional
-from cdk_triton.hosting.endpoints.role_additions import allow_models
-from cdk_triton.hosting.endpoints.variant import TritonVariant
-from cdk_triton.hosting.identity import path_of
-from cdk_triton.hosting.literals import is_whole
+from cdk_triton.hosting._cdk.arguments import check_arguments, check_optional
+from cdk_triton.hosting._cdk.literals import is_whole
+from cdk_triton.hosting._cdk.per_construct import path_of
+from cdk_triton.hosting._cdk.stacks import require_same
+from cdk_triton.hosting.acknowledgements import acknowledge_wildcards, imported_objects_arn
+from cdk_triton.hosting.endpoints.model_role_policies import allow_models
 from cdk_triton.hosting.permissions import Statement
-from cdk_triton.hosting.stacks import require_same
 from cdk_triton.hosting.store.store import TritonArtifactStore
+from cdk_triton.hosting.variant import TritonVariant
 
 __all__ = ["DataCapture", "allow_capture", "capture_property", "check_capture", "warn_about_capture"]
 
@@ -145,7 +145,7 @@ def allow_capture(
         statements.append(Statement(actions=["kms:Decrypt", "kms:GenerateDataKey"], resources=[capture.key.key_arn]))
     for policy in allow_models(scope, "DataCapture", endpoint, variants, statements):
         reason = "SageMaker names the objects after endpoint, variant and time; the prefix is the capture's own."
-        acknowledge_wildcards(policy, {objects_as_imported(scope, capture.bucket, objects): reason})
+        acknowledge_wildcards(policy, {imported_objects_arn(scope, capture.bucket, objects): reason})
 
 
 def warn_about_capture(scope: Construct, variants: Sequence[TritonVariant]) -> None:

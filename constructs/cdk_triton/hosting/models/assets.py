@@ -32,13 +32,13 @@ from cdk_triton.artifacts.keys import file_keys
 from cdk_triton.artifacts.program import write_program
 from cdk_triton.artifacts.reading import file_state, read_blocks
 from cdk_triton.errors import ArchiveError, ConfigurationError
-from cdk_triton.hosting.identity import asked_once, identity, path_of
-from cdk_triton.hosting.stacks import stack_of
-from cdk_triton.hosting.structs import StructReference, returned_struct
+from cdk_triton.hosting._cdk.per_construct import cached_per_construct, identity, path_of
+from cdk_triton.hosting._cdk.stacks import stack_of
+from cdk_triton.hosting._cdk.structs import StructReference, returned_struct
 from cdk_triton.sagemaker import ServingPlatform
 from cdk_triton.triton import ModelRepository
 
-__all__ = ["ASSET_PREFIX", "CloudAssembly", "PublishedPlan", "written_to"]
+__all__ = ["ASSET_PREFIX", "CloudAssembly", "PublishedPlan", "changed_during"]
 
 ASSET_PREFIX = "triton-"
 """Begins the name of every object that the store's handler may read in the bucket of the CDK's bootstrap."""
@@ -176,7 +176,7 @@ class CloudAssembly:
                 write_archive(repository, draft)
                 # The archive has the name of what was there before: it takes its place only if that is still so.
                 if name_again() != name:
-                    raise written_to(repository, "it was packed")
+                    raise changed_during(repository, "it was packed")
                 draft.replace(target)
             finally:
                 draft.unlink(missing_ok=True)
@@ -260,7 +260,7 @@ def _copy(repository: ModelRepository, source: Path, sha256: str, target: Path) 
                 found.update(block)
                 copy.write(block)
         if found.hexdigest() != sha256:
-            raise written_to(repository, "it was copied")
+            raise changed_during(repository, "it was copied")
         draft.replace(target)
     except OSError as error:
         raise ArchiveError(
@@ -271,7 +271,7 @@ def _copy(repository: ModelRepository, source: Path, sha256: str, target: Path) 
         draft.unlink(missing_ok=True)
 
 
-def written_to(repository: ModelRepository, when: str) -> ArchiveError:
+def changed_during(repository: ModelRepository, when: str) -> ArchiveError:
     """The error of a repository whose files did not stay the same while something was done."""
     return ArchiveError(
         f"a file of {repository.root} was written to while {when}: run this again when nothing writes to it any more"
@@ -291,7 +291,7 @@ _ARCHIVES: dict[str, _Archives] = {}
 """By the identity of their app."""
 
 
-@asked_once
+@cached_per_construct
 def _synthesizer(stack: Stack) -> IStackSynthesizer:
     """The stack's synthesizer, as a nested stack would use it.
 

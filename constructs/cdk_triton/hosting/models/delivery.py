@@ -15,16 +15,15 @@ from typing import NamedTuple
 from aws_cdk import CustomResource, Duration
 from constructs import Construct
 
-from cdk_triton.artifacts import S3File, artifact_key, build_inputs, recipes_of, source_key
+from cdk_triton.artifacts import S3File, artifact_key, build_inputs, layout, recipes_of, source_key
 from cdk_triton.errors import ConfigurationError
-from cdk_triton.hosting.acknowledgements import objects_as_imported
-from cdk_triton.hosting.builds.building import builder_document, warn_about_duration, without_promises
+from cdk_triton.hosting._cdk.logical_ids import change_id_with
+from cdk_triton.hosting.acknowledgements import imported_objects_arn
 from cdk_triton.hosting.builds.grants import GRANT_IDS
 from cdk_triton.hosting.images import ContainerImage
-from cdk_triton.hosting.models.assets import CloudAssembly, written_to
-from cdk_triton.hosting.models.checked import Keys
-from cdk_triton.hosting.replacing import replace_with
-from cdk_triton.hosting.store import layout
+from cdk_triton.hosting.models.assets import CloudAssembly, changed_during
+from cdk_triton.hosting.models.recipe_checks import builder_document, warn_about_duration, without_promises
+from cdk_triton.hosting.models.repository_checks import Keys
 from cdk_triton.hosting.store.store import ITritonArtifactStore
 from cdk_triton.sagemaker import ServingPlatform
 from cdk_triton.triton import ModelRepository
@@ -110,7 +109,7 @@ def prepare(
         return Artifact(repository, name, key, source, platform.label, asset)
     inputs = build_inputs(repository, assembly.add_sources(repository, pack=pack))
     if inputs[0]["path"] != ensemble["sources"]:
-        raise written_to(repository, "its recipes were checked")
+        raise changed_during(repository, "its recipes were checked")
     key = str(ensemble["artifact_key"])
     build = {"inputs": inputs, "ensemble": ensemble}
     return Artifact(repository, name, key, source_key(repository), platform.label, None, build)
@@ -218,7 +217,7 @@ def deliver(
         properties=properties | ({"BuildImage": image.uri} if built else {}),
     )
     # "Modifying service token is not allowed", says CloudFormation where a model gets another store.
-    replace_with(resource, [store.service_token, objects_as_imported(scope, store.bucket, "")])
+    change_id_with(resource, [store.service_token, imported_objects_arn(scope, store.bucket, "")])
     if built:
         granted = map(scope.node.try_find_child, GRANT_IDS)
         resource.node.add_dependency(*(policy for policy in granted if policy is not None))

@@ -13,19 +13,19 @@ from aws_cdk import aws_s3 as s3
 from aws_cdk import aws_sagemaker as sagemaker
 from constructs import Construct, Node
 
-from cdk_triton.hosting.arguments import check_arguments, check_optional
-from cdk_triton.hosting.builds.building import check_recipes
+from cdk_triton.artifacts import layout
+from cdk_triton.hosting._cdk.arguments import check_arguments, check_optional
 from cdk_triton.hosting.findings import report
 from cdk_triton.hosting.images import container_image
 from cdk_triton.hosting.models.assets import CloudAssembly
-from cdk_triton.hosting.models.checked import check
 from cdk_triton.hosting.models.delivery import Artifact, deliver, prepare, prepare_files, refuse_archives
 from cdk_triton.hosting.models.execution_role import check_role, execution_role, grant_execution
+from cdk_triton.hosting.models.recipe_checks import check_recipes
+from cdk_triton.hosting.models.repository_checks import check
 from cdk_triton.hosting.models.sagemaker_model import sagemaker_model
 from cdk_triton.hosting.models.secrets import refuse_secrets
-from cdk_triton.hosting.models.settings import warn_about_host
+from cdk_triton.hosting.models.setting_warnings import warn_about_host
 from cdk_triton.hosting.network import connections, model_network
-from cdk_triton.hosting.store import layout
 from cdk_triton.hosting.store.store import ITritonArtifactStore, store_of
 from cdk_triton.sagemaker import ServingPlatform
 from cdk_triton.triton import ContainerEnvironment, ModelRepository

@@ -12,20 +12,20 @@ from aws_cdk import aws_iam as iam
 from aws_cdk import aws_sagemaker as sagemaker
 from constructs import Construct
 
+from cdk_triton.artifacts import layout
 from cdk_triton.errors import ConfigurationError
-from cdk_triton.hosting.arguments import check_arguments, check_optional
-from cdk_triton.hosting.builds.building import check_recipes
+from cdk_triton.hosting._cdk.arguments import check_arguments, check_optional
 from cdk_triton.hosting.findings import report
 from cdk_triton.hosting.images import container_image
 from cdk_triton.hosting.models.assets import CloudAssembly
-from cdk_triton.hosting.models.checked import check
 from cdk_triton.hosting.models.delivery import deliver, prepare
 from cdk_triton.hosting.models.execution_role import check_role, execution_role, grant_execution
+from cdk_triton.hosting.models.recipe_checks import check_recipes
+from cdk_triton.hosting.models.repository_checks import check
 from cdk_triton.hosting.models.sagemaker_model import sagemaker_model
 from cdk_triton.hosting.models.secrets import refuse_secrets
-from cdk_triton.hosting.models.settings import warn_about_fleet, warn_about_host
+from cdk_triton.hosting.models.setting_warnings import warn_about_fleet, warn_about_host
 from cdk_triton.hosting.network import connections, model_network
-from cdk_triton.hosting.store import layout
 from cdk_triton.hosting.store.store import ITritonArtifactStore, store_of
 from cdk_triton.sagemaker import ServingPlatform
 from cdk_triton.triton import ContainerEnvironment, ModelRepository

@@ -12,22 +12,22 @@ from aws_cdk import aws_s3 as s3
 from constructs import Construct
 
 from cdk_triton.artifacts import S3File
-from cdk_triton.hosting.buckets import arn_of
+from cdk_triton.artifacts.layout import STAGING_PREFIX
+from cdk_triton.hosting._cdk.buckets import arn_of
+from cdk_triton.hosting._cdk.stacks import stack_of
 from cdk_triton.hosting.builds.builders import Builder, BuildService
-from cdk_triton.hosting.builds.choosing import BUILDER_IDS, BuilderChoice
 from cdk_triton.hosting.builds.grants import allow_pull, object_arn
+from cdk_triton.hosting.builds.selection import BUILDER_IDS, BuilderChoice
 from cdk_triton.hosting.images import container_image
 from cdk_triton.hosting.models.execution_role import PULL_ACTIONS
 from cdk_triton.hosting.permissions import Statement, allow
-from cdk_triton.hosting.stacks import stack_of
-from cdk_triton.hosting.store.layout import STAGING_PREFIX
 from cdk_triton.hosting.vpc_endpoints import await_network
 from cdk_triton.sagemaker import ServingPlatform
 
-__all__ = ["BuildServices"]
+__all__ = ["StoreBuilders"]
 
 
-class BuildServices:
+class StoreBuilders:
     """What the store's builders made, and what they may do.
 
     Attributes:

@@ -10,10 +10,10 @@ from aws_cdk import Annotations
 from constructs import Construct
 
 from cdk_triton.artifacts import ensemble_document, estimated_minutes, platform_document, recipes_of
+from cdk_triton.artifacts.repository_cache import remembered
 from cdk_triton.errors import ConfigurationError
 from cdk_triton.hosting.builds.builders import Builder
 from cdk_triton.hosting.findings import report_errors
-from cdk_triton.hosting.models.remembered import remembered
 from cdk_triton.sagemaker import ServingPlatform
 from cdk_triton.triton import ModelRepository
 from cdk_triton.triton.repository import PromisedFiles

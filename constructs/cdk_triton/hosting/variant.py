@@ -13,8 +13,8 @@ from aws_cdk import aws_sagemaker as sagemaker
 from cdk_triton._arguments import TEXT, check
 from cdk_triton._tokens import has_token
 from cdk_triton.errors import ConfigurationError
-from cdk_triton.hosting.arguments import check_arguments, check_optional
-from cdk_triton.hosting.literals import is_number, is_token, is_whole, literal_seconds
+from cdk_triton.hosting._cdk.arguments import check_arguments, check_optional
+from cdk_triton.hosting._cdk.literals import is_number, is_token, is_whole, literal_seconds
 from cdk_triton.hosting.models.model import ITritonModel
 from cdk_triton.sagemaker import instance_storage
 from cdk_triton.sagemaker.limits import (

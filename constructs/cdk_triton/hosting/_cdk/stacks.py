@@ -9,7 +9,7 @@ from constructs import IConstruct
 
 from cdk_triton._tokens import has_token
 from cdk_triton.errors import ConfigurationError
-from cdk_triton.hosting.identity import asked_once, identity, path_of
+from cdk_triton.hosting._cdk.per_construct import cached_per_construct, identity, path_of
 
 __all__ = [
     "are_deployed_together",
@@ -25,7 +25,7 @@ _STACKS: dict[str, Stack] = {}
 """By their identities, so that a stack that Node made is always the same object."""
 
 
-@asked_once
+@cached_per_construct
 def stack_of(construct: IConstruct) -> Stack:
     """`Stack.of`: no construct ever gets into another stack."""
     stack = Stack.of(construct)
@@ -37,7 +37,7 @@ def region_of(construct: IConstruct) -> str:
     return _region(stack_of(construct))
 
 
-@asked_once
+@cached_per_construct
 def _region(stack: Stack) -> str:
     return stack.region
 

@@ -98,7 +98,7 @@ def _looks(files: Iterable[Path], *, unchanged_since_ns: int) -> list[tuple[str,
 @cache  # a process runs one version of it, and a thousand ensembles ask
 def _library() -> str | None:
     """The digest of the files of the rules, the recipes and their tables, and the versions of what they read with."""
-    package = Path(__file__).parents[2]
+    package = Path(__file__).parents[1]
     walks = (walk for room in _ROOMS for walk in os.walk(package / room))
     files = (Path(directory, name) for directory, _, names in walks for name in names if name.endswith(_DECIDING))
     looks = _looks(sorted(files, key=str), unchanged_since_ns=time.time_ns())

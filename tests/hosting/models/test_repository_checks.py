@@ -16,9 +16,9 @@ from inotify_simple import INotify, flags
 
 from cdk_triton import ModelRepository, TensorRTPlan, TritonModel, TritonMultiModel
 from cdk_triton.artifacts import artifact_key, source_key
+from cdk_triton.artifacts.repository_cache import remembered
 from cdk_triton.errors import ConfigurationError
-from cdk_triton.hosting.models.checked import check
-from cdk_triton.hosting.models.remembered import remembered
+from cdk_triton.hosting.models.repository_checks import check
 from cdk_triton.triton import ContainerEnvironment
 
 LONG_AGO = (1_000_000_000, 1_000_000_000)

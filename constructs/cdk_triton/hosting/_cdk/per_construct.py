@@ -8,7 +8,7 @@ from typing import TypeVar
 
 from constructs import IConstruct
 
-__all__ = ["asked_once", "identity", "path_of"]
+__all__ = ["cached_per_construct", "identity", "path_of"]
 
 ConstructT = TypeVar("ConstructT", bound=IConstruct)
 AnswerT = TypeVar("AnswerT")
@@ -23,7 +23,7 @@ def identity(construct: IConstruct) -> str:
     return str(construct.__jsii_ref__.ref)  # type: ignore[attr-defined]  # of every object of jsii, in no stub
 
 
-def asked_once(ask: Callable[[ConstructT], AnswerT]) -> Callable[[ConstructT], AnswerT]:
+def cached_per_construct(ask: Callable[[ConstructT], AnswerT]) -> Callable[[ConstructT], AnswerT]:
     """Remember for each construct what a function asks of it, where that never changes: it takes calls of jsii."""
     answers: dict[str, AnswerT] = {}
 
@@ -39,7 +39,7 @@ def asked_once(ask: Callable[[ConstructT], AnswerT]) -> Callable[[ConstructT], A
     return remembered
 
 
-@asked_once
+@cached_per_construct
 def path_of(construct: IConstruct) -> str:
     """`node.path`."""
     return construct.node.path

@@ -8,16 +8,16 @@ from constructs import Construct, IConstruct
 
 from cdk_triton._tokens import has_token
 from cdk_triton.errors import ConfigurationError
-from cdk_triton.hosting.identity import identity
-from cdk_triton.hosting.stacks import share_an_environment, stack_of
+from cdk_triton.hosting._cdk.per_construct import identity
+from cdk_triton.hosting._cdk.stacks import share_an_environment, stack_of
 
-__all__ = ["AccountNames"]
+__all__ = ["UniqueNames"]
 
 _TAKEN: dict[str, dict[str, list[IConstruct]]] = {}
 """By the identity of the app, and by name: the endpoints that have it."""
 
 
-class AccountNames:
+class UniqueNames:
     """Which names an endpoint has.
 
     The case of an endpoint's name tells none apart (CreateEndpoint in the API reference), that of a parameter's does.

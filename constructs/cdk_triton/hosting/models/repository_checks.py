@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from cdk_triton.artifacts import artifact_key, source_key
-from cdk_triton.hosting.models.remembered import remembered
+from cdk_triton.artifacts.repository_cache import remembered
 from cdk_triton.sagemaker import ServingPlatform
 from cdk_triton.triton import ContainerEnvironment, Finding, Mode, ModelRepository, Severity
 

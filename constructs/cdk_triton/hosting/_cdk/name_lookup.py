@@ -8,12 +8,12 @@ from typing import Generic, NoReturn, TypeVar
 from cdk_triton.errors import ConfigurationError
 from cdk_triton.sagemaker._suggest import did_you_mean, in_words
 
-__all__ = ["Named"]
+__all__ = ["NameLookup"]
 
 Thing = TypeVar("Thing")
 
 
-class Named(dict[str, Thing], Generic[Thing]):
+class NameLookup(dict[str, Thing], Generic[Thing]):
     """A dictionary that says which names it has where somebody asks for another; `get` and `in` are as ever.
 
     Args:
