@@ -20,6 +20,7 @@ from aws_cdk import aws_s3 as s3
 from aws_cdk import aws_sagemaker as sagemaker
 from constructs import Construct, IConstruct
 
+from cdk_triton.artifacts.layout import SERVED_PREFIXES, STAGING_PREFIX
 from cdk_triton.errors import ConfigurationError
 from cdk_triton.hosting._cdk.arguments import check_arguments, check_optional
 from cdk_triton.hosting._cdk.literals import is_whole
@@ -38,7 +39,7 @@ JSON_CONTENT_TYPES = ("application/json",)
 
 FLEET_WARNING = "cdk-triton:CaptureOfFleet"
 
-_OF_THE_STORE = ("artifacts", "fleets", "staging")  # see `layout`
+_OF_THE_STORE = (*SERVED_PREFIXES, STAGING_PREFIX)
 
 _PREFIX = re.compile(r"[A-Za-z0-9._-]+(/[A-Za-z0-9._-]+)*")
 _MAX_PREFIX_LENGTH = 400  # a DestinationS3Uri has 512 characters, of which a bucket takes up to 69
@@ -86,7 +87,7 @@ class DataCapture:
                 "and '-', with '/' only between them"
             )
         store = self.bucket.node.scope
-        if isinstance(store, TritonArtifactStore) and self.prefix.partition("/")[0] in _OF_THE_STORE:
+        if isinstance(store, TritonArtifactStore) and f"{self.prefix}/".startswith(_OF_THE_STORE):
             raise ConfigurationError(
                 f"prefix of a DataCapture is {self.prefix!r} in the bucket of the artifact store {store.node.path}, so "
                 "that models could write where archives are: use another prefix, or better another bucket"
