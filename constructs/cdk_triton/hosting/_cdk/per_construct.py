@@ -1,4 +1,4 @@
-"""What tells constructs apart, and what is remembered by it."""
+"""Answers that are kept for each construct, because a question to CDK takes calls of Node."""
 
 from __future__ import annotations
 
@@ -8,35 +8,32 @@ from typing import TypeVar
 
 from constructs import IConstruct
 
-__all__ = ["cached_per_construct", "identity", "path_of"]
+from cdk_triton._jsii import identity
+
+__all__ = ["cached_per_construct", "path_of"]
 
 ConstructT = TypeVar("ConstructT", bound=IConstruct)
 AnswerT = TypeVar("AnswerT")
 
 
-def identity(construct: IConstruct) -> str:
-    """What jsii knows a construct by.
-
-    Python has a new object each time for a construct that Node made, and a class of the user's may take two constructs
-    for equal. jsii keeps constructs as long as the program runs, so what is kept by their identities may stay as well.
-    """
-    return str(construct.__jsii_ref__.ref)  # type: ignore[attr-defined]  # of every object of jsii, in no stub
-
-
 def cached_per_construct(ask: Callable[[ConstructT], AnswerT]) -> Callable[[ConstructT], AnswerT]:
-    """Remember for each construct what a function asks of it, where that never changes: it takes calls of jsii."""
+    """Call a function once for each construct, and return the same answer ever after.
+
+    The function's answer must never change, or be an object that keeps what is known of the construct. A user's class
+    that implements an interface is asked each time until jsii knows the object.
+    """
     answers: dict[str, AnswerT] = {}
 
     @wraps(ask)
-    def remembered(construct: ConstructT) -> AnswerT:
-        if not hasattr(construct, "__jsii_ref__"):
-            return ask(construct)  # a user's class that implements an interface, unknown to jsii so far
-        known = identity(construct)
-        if known not in answers:
-            answers[known] = ask(construct)
-        return answers[known]
+    def cached(construct: ConstructT) -> AnswerT:
+        key = identity(construct)
+        if key is None:
+            return ask(construct)
+        if key not in answers:
+            answers[key] = ask(construct)
+        return answers[key]
 
-    return remembered
+    return cached
 
 
 @cached_per_construct

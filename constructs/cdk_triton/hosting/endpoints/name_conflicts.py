@@ -8,13 +8,16 @@ from constructs import Construct, IConstruct
 
 from cdk_triton._tokens import has_token
 from cdk_triton.errors import ConfigurationError
-from cdk_triton.hosting._cdk.per_construct import identity
+from cdk_triton.hosting._cdk.per_construct import cached_per_construct
 from cdk_triton.hosting._cdk.stacks import share_an_environment, stack_of
 
 __all__ = ["UniqueNames"]
 
-_TAKEN: dict[str, dict[str, list[IConstruct]]] = {}
-"""By the identity of the app, and by name: the endpoints that have it."""
+
+@cached_per_construct
+def _taken(app: IConstruct) -> dict[str, list[IConstruct]]:
+    """The endpoints of an app, by each name that they have."""
+    return {}
 
 
 class UniqueNames:
@@ -49,7 +52,7 @@ class UniqueNames:
         """
         if not self._names:
             return
-        here, taken = stack_of(scope), _TAKEN.get(identity(scope.node.root), {})
+        here, taken = stack_of(scope), _taken(scope.node.root)
         for key, (what, mend) in self._names.items():
             for other in taken.get(key, ()):
                 if share_an_environment(here, stack_of(other)) and _is_in_its_tree(other):
@@ -59,7 +62,7 @@ class UniqueNames:
         """Note that an endpoint has the names."""
         if not self._names:
             return
-        taken = _TAKEN.setdefault(identity(endpoint.node.root), {})
+        taken = _taken(endpoint.node.root)
         for key in self._names:
             taken.setdefault(key, []).append(endpoint)
 
