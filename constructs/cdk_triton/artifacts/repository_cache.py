@@ -28,16 +28,18 @@ from cdk_triton.artifacts.reading import file_state, fingerprint
 from cdk_triton.errors import ArchiveError
 from cdk_triton.triton import ModelRepository
 
-__all__ = ["remembered"]
+__all__ = ["cached_answer"]
 
 _SETTLED_NS = 2 * 10**9
 _FORGOTTEN_SECONDS = 180 * 24 * 3600
-_ROOMS = ("artifacts", "sagemaker", "triton")  # the parts of this library whose code and tables decide an answer
+_PACKAGES = ("artifacts", "checks", "sagemaker", "triton")  # whose code and tables decide an answer
 _DECIDING = (".py", ".json")
 _READERS = ("onnx", "protobuf", "tritonclient")  # whose versions decide what can be read
 
 
-def remembered(repositories: Sequence[ModelRepository], question: Sequence[object], answer: Callable[[], Any]) -> Any:
+def cached_answer(
+    repositories: Sequence[ModelRepository], question: Sequence[object], answer: Callable[[], Any]
+) -> Any:
     """The answer to a question about repositories, from memory if nothing has changed.
 
     Args:
@@ -99,7 +101,7 @@ def _looks(files: Iterable[Path], *, unchanged_since_ns: int) -> list[tuple[str,
 def _library() -> str | None:
     """The digest of the files of the rules, the recipes and their tables, and the versions of what they read with."""
     package = Path(__file__).parents[1]
-    walks = (walk for room in _ROOMS for walk in os.walk(package / room))
+    walks = (walk for room in _PACKAGES for walk in os.walk(package / room))
     files = (Path(directory, name) for directory, _, names in walks for name in names if name.endswith(_DECIDING))
     looks = _looks(sorted(files, key=str), unchanged_since_ns=time.time_ns())
     versions = [("python", sys.version), *((name, version(name)) for name in _READERS)]

@@ -53,14 +53,14 @@ class BuildService(NamedTuple):
         role: what the job may do.
         handler_statements: what the store's handler has to be allowed, to start and watch jobs.
         handler_reasons: why these have wildcards, by ARN.
-        place: where in a VPC it runs; None where it is in none of the user's.
+        network: where in a VPC it runs; None where it is in none of the user's.
     """
 
     settings: Mapping[str, object]
     role: iam.Role
     handler_statements: Sequence[Statement]
     handler_reasons: Mapping[str, str] = MappingProxyType({})
-    place: Network | None = None
+    network: Network | None = None
 
 
 class Builder(Protocol):
@@ -154,7 +154,8 @@ def staging_statements(
         What a job is allowed, and why with wildcards, by ARN.
     """
     bucket_arn = arn_of(bucket)
-    inputs, outputs = (f"{bucket_arn}/{layout.STAGING_PREFIX}*/{part}/*" for part in ("in", "out"))
+    read_from, written_to = layout.build_inputs_prefix("*"), layout.build_outputs_prefix("*")
+    inputs, outputs = f"{bucket_arn}/{read_from}*", f"{bucket_arn}/{written_to}*"
     statements = [
         Statement(actions=list(read), resources=[inputs]),
         Statement(actions=["s3:AbortMultipartUpload", "s3:PutObject"], resources=[outputs]),
@@ -162,7 +163,7 @@ def staging_statements(
             actions=["s3:ListBucket"],
             resources=[bucket_arn],
             # Processing lists `…/in`, CodeBuild `…/in/`.
-            conditions={"StringLike": {"s3:prefix": f"{layout.STAGING_PREFIX}*/in*"}},
+            conditions={"StringLike": {"s3:prefix": f"{read_from.removesuffix('/')}*"}},
         ),
     ]
     if of_bucket:

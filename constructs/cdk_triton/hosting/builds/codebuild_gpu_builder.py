@@ -32,7 +32,7 @@ from cdk_triton.hosting.builds.builders import (
     staging_statements,
 )
 from cdk_triton.hosting.images import container_image
-from cdk_triton.hosting.network import Network, allow_network, check_network, network
+from cdk_triton.hosting.network import Network, allow_network, build_network, check_network
 from cdk_triton.hosting.permissions import Statement
 from cdk_triton.sagemaker import (
     ServingPlatform,
@@ -158,13 +158,13 @@ class CodeBuildGpuBuilder(Builder):
             statements.append(key_statement(self.encryption_key))
             handler_statements.append(Statement(actions=["kms:Decrypt"], resources=[self.encryption_key.key_arn]))
         role = build_role(scope, "codebuild.amazonaws.com", statements, reasons)
-        place = network(scope, self.vpc, self.vpc_subnets, self.security_groups)
-        if place is not None:
+        network = build_network(scope, self.vpc, self.vpc_subnets, self.security_groups)
+        if network is not None:
             allow_network(
-                role, place, permission=["ec2:CreateNetworkInterfacePermission"], authorized="codebuild.amazonaws.com"
+                role, network, permission=["ec2:CreateNetworkInterfacePermission"], authorized="codebuild.amazonaws.com"
             )
         project = self._project(
-            scope, role, log_group, place, key if self.encryption_key is None else self.encryption_key
+            scope, role, log_group, network, key if self.encryption_key is None else self.encryption_key
         )
         handler_statements += [
             Statement(
@@ -174,14 +174,14 @@ class CodeBuildGpuBuilder(Builder):
             Statement(actions=["logs:GetLogEvents"], resources=[log_group_arn]),
         ]
         settings = {"project": project.ref, "log_group": log_group.log_group_name}
-        return BuildService(settings, role, handler_statements, place=place)
+        return BuildService(settings, role, handler_statements, network=network)
 
     def _project(
         self,
         scope: Construct,
         role: iam.Role,
         log_group: logs.LogGroup,
-        place: Network | None,
+        network: Network | None,
         key: kms.IKey | None,
     ) -> codebuild.CfnProject:
         properties = codebuild.CfnProject
@@ -211,9 +211,11 @@ class CodeBuildGpuBuilder(Builder):
                 )
             ),
             vpc_config=None
-            if place is None
+            if network is None
             else properties.VpcConfigProperty(
-                vpc_id=place.vpc.vpc_id, subnets=list(place.subnets), security_group_ids=list(place.security_groups)
+                vpc_id=network.vpc.vpc_id,
+                subnets=list(network.subnets),
+                security_group_ids=list(network.security_groups),
             ),
         )
         # CodeBuild looks for the rights to a VPC when the project is made.

@@ -23,7 +23,7 @@ from cdk_triton.hosting.builds.builders import (
     minutes,
     staging_statements,
 )
-from cdk_triton.hosting.network import allow_network, check_network, network
+from cdk_triton.hosting.network import allow_network, build_network, check_network
 from cdk_triton.hosting.permissions import Statement
 from cdk_triton.sagemaker import GpuInstance, ServingPlatform, gpu_instance, processing_instance
 
@@ -107,19 +107,19 @@ class SageMakerProcessingBuilder(Builder):
         reason = "SageMaker names group and streams; a job's stream begins with its name."
         reasons |= dict.fromkeys((group, streams), reason)
         role = build_role(scope, "sagemaker.amazonaws.com", [*staging, *_use_of_logs(group, streams)], reasons)
-        place = network(scope, self.vpc, self.vpc_subnets, self.security_groups)
-        if place is not None:
+        network = build_network(scope, self.vpc, self.vpc_subnets, self.security_groups)
+        if network is not None:
             permission = ["ec2:CreateNetworkInterfacePermission", "ec2:DeleteNetworkInterfacePermission"]
-            allow_network(role, place, permission=permission)
+            allow_network(role, network, permission=permission)
         key = encryption_key_of(bucket)
         settings = {
             "role": role.role_arn,
-            "subnets": [] if place is None else list(place.subnets),
-            "security_groups": [] if place is None else list(place.security_groups),
+            "subnets": [] if network is None else list(network.subnets),
+            "security_groups": [] if network is None else list(network.security_groups),
             "kms_key": None if key is None else key.key_arn,
         }
         handler_statements, handler_reasons = _by_handler(scope, role, group, streams)
-        return BuildService(settings, role, handler_statements, handler_reasons, place)
+        return BuildService(settings, role, handler_statements, handler_reasons, network)
 
 
 def _volume_gb(volume: Size | None) -> int:

@@ -42,7 +42,8 @@ from cdk_triton.hosting.endpoints.variant_set import (
 from cdk_triton.hosting.metrics import VariantMetrics
 from cdk_triton.hosting.models.model import ITritonModel
 from cdk_triton.hosting.monitoring import RUNBOOK
-from cdk_triton.hosting.variant import TritonVariant, check_sagemaker_name, production_variant
+from cdk_triton.hosting.sagemaker_names import check_sagemaker_name
+from cdk_triton.hosting.variant import TritonVariant, production_variant
 
 if TYPE_CHECKING:  # takes a while: for endpoints that need it
     from aws_cdk import aws_cloudwatch as cloudwatch

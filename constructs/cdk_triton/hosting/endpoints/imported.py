@@ -24,7 +24,7 @@ from cdk_triton.errors import ConfigurationError
 from cdk_triton.hosting._cdk.arguments import check_arguments
 from cdk_triton.hosting._cdk.stacks import stack_of
 from cdk_triton.hosting.endpoints.invoke_grants import allow_invocation
-from cdk_triton.hosting.variant import check_sagemaker_name
+from cdk_triton.hosting.sagemaker_names import check_sagemaker_name
 
 __all__ = ["ImportedEndpoint"]
 

@@ -28,7 +28,7 @@ from cdk_triton.hosting.store.store import ITritonArtifactStore
 from cdk_triton.sagemaker import ServingPlatform
 from cdk_triton.triton import ModelRepository
 
-__all__ = ["Artifact", "deliver", "prepare", "prepare_files", "refuse_archives"]
+__all__ = ["Artifact", "artifact_resource", "reject_archives", "stage_artifact", "stage_files"]
 
 PLAN_SCHEMA, BUILD_PLAN_SCHEMA, PROMOTION_PLAN_SCHEMA, FILES_PLAN_SCHEMA = 1, 2, 3, 4
 """Of a plan that only commits, of one that also builds, of one that promotes, and of one whose files are served as they
@@ -72,7 +72,7 @@ class Artifact(NamedTuple):
         return layout.archive_key(self.name, self.key)
 
 
-def prepare(
+def stage_artifact(
     assembly: CloudAssembly,
     repository: ModelRepository,
     platform: ServingPlatform,
@@ -115,7 +115,7 @@ def prepare(
     return Artifact(repository, name, key, source_key(repository), platform.label, None, build)
 
 
-def refuse_archives(repository: ModelRepository, store: ITritonArtifactStore) -> None:
+def reject_archives(repository: ModelRepository, store: ITritonArtifactStore) -> None:
     """Refuse to serve files as they are where there would be archives only.
 
     Raises:
@@ -133,7 +133,7 @@ def refuse_archives(repository: ModelRepository, store: ITritonArtifactStore) ->
         )
 
 
-def prepare_files(
+def stage_files(
     assembly: CloudAssembly, repository: ModelRepository, platform: ServingPlatform, keys: Keys, *, pack: bool
 ) -> Artifact:
     """Copy a repository, whose files are served as they are, into the cloud assembly.
@@ -159,7 +159,7 @@ def prepare_files(
     return Artifact(repository, repository.name, keys.artifact, keys.source, platform.label, None, files=files)
 
 
-def deliver(
+def artifact_resource(
     scope: Construct,
     assembly: CloudAssembly,
     store: ITritonArtifactStore,
