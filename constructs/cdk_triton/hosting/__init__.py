@@ -1,8 +1,9 @@
 """The CDK constructs, from the artifact store to an endpoint in production.
 
-A repository becomes a Model (`models`) by way of the store (`store`) and, with recipes, of a build (`builds`); an
-endpoint serves it (`endpoints`), is scaled (`scaling`) and watched (`monitoring`). Beside these packages stands what
-they share: network, images, permissions, the answers to cdk-nag, findings, and checks of arguments.
+A repository becomes a Model (`models`) by way of the store (`store`) and, with recipes, of a build (`builds`). An
+endpoint serves it (`endpoints`), is scaled (`scaling`) and watched (`monitoring`). The modules beside these packages
+are shared by several of them, and `_cdk` is plumbing. No module imports from a higher layer; the table of the layers is
+`LAYERS` in `tests/architecture/test_hosting_layers.py`.
 
 The names below are imported when they are first used: a plain endpoint takes no alarms and no scaling.
 """
