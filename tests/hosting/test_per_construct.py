@@ -55,7 +55,7 @@ def test_apps_of_one_program_are_told_apart(world: World) -> None:
 
 @jsii.implements(s3.IBucket)
 class BucketDouble:
-    """A bucket of a user's own class that jsii does not know yet, with the attributes that a builder reads."""
+    """Stands in for a bucket of a user's own class that jsii does not have yet; it has what a builder asks of it."""
 
     bucket_arn = "arn:aws:s3:::theirs"
     encryption_key = None

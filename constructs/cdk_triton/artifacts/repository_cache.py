@@ -100,8 +100,8 @@ def _looks(files: Iterable[Path], *, unchanged_since_ns: int) -> list[tuple[str,
 @cache  # a process runs one version of it, and a thousand ensembles ask
 def _library() -> str | None:
     """The digest of the files of the rules, the recipes and their tables, and the versions of what they read with."""
-    library = Path(__file__).parents[1]
-    walks = (walk for package in _PACKAGES for walk in os.walk(library / package))
+    package = Path(__file__).parents[1]
+    walks = (walk for each in _PACKAGES for walk in os.walk(package / each))
     files = (Path(directory, name) for directory, _, names in walks for name in names if name.endswith(_DECIDING))
     looks = _looks(sorted(files, key=str), unchanged_since_ns=time.time_ns())
     versions = [("python", sys.version), *((name, version(name)) for name in _READERS)]
