@@ -13,6 +13,7 @@ from reprlib import Repr
 from types import FunctionType, MethodType, ModuleType
 from typing import Any, Final, NamedTuple, cast
 
+from cdk_triton._jsii import parts_of
 from cdk_triton.errors import ConfigurationError
 
 __all__ = [
@@ -108,15 +109,9 @@ def has_attribute(*names: str) -> Callable[[object], bool]:
     """Tells what satisfies a Protocol by the attributes that nothing else has, without evaluating them."""
 
     def fits(value: object) -> bool:
-        return any(all(_has(part, name) for name in names) for part in _parts(value))
+        return any(all(_has(part, name) for name in names) for part in parts_of(value))
 
     return fits
-
-
-def _parts(value: object) -> tuple[object, ...]:
-    """What stands behind a proxy of jsii's, which is all that Python sees of a construct that was imported."""
-    delegates = getattr(value, "__dict__", {}).get("_delegates")
-    return tuple(delegates) if isinstance(delegates, list) and delegates else (value,)
 
 
 def described(value: object) -> str:
@@ -125,7 +120,7 @@ def described(value: object) -> str:
         return "None"
     if isinstance(value, type):
         return f"the class {value.__name__}"
-    kind = re.sub(r"^_(.+)Proxy$", r"\1", type(_parts(value)[-1]).__name__)
+    kind = re.sub(r"^_(.+)Proxy$", r"\1", type(parts_of(value)[-1]).__name__)
     if isinstance(value, ModuleType | FunctionType | MethodType):
         return f"the {kind} {value.__name__}"
     type_of = f"{'an' if kind[0] in 'AEIOUaeiou' else 'a'} {kind}"

@@ -51,7 +51,9 @@ def test_a_room_imports_only_the_rooms_below_it(library_source: Any) -> None:
 
 def test_only_the_constructs_import_the_cdk(library_source: Any) -> None:
     imported = {name.split(".")[0] for name in library_source.imported()}
-    assert library_source.room == "hosting" or not imported & CDK
+    # `_jsii` imports jsii in functions that only the constructs call.
+    may_import = library_source.room == "hosting" or library_source.path.name == "_jsii.py"
+    assert may_import or not imported & CDK
 
 
 def test_the_library_imports_by_absolute_names(library_source: Any) -> None:

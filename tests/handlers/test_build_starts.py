@@ -16,6 +16,7 @@ from artifacts.locks import ABANDONED_SECONDS, LEASE_SECONDS
 from build_model import Cloud, Fault, Poll, Published, Stack
 from build_model.plans import ASSETS, OTHER
 from build_model.steps import ONE, PROCESSING, TWO, WITH_AN_ASSET, deploy, job, poll
+from cdk_triton.artifacts import layout
 from memory_aws import refusal
 
 
@@ -99,11 +100,11 @@ class TestStarting:
             "projectName": "the-project",
             "idempotencyToken": name,
             "sourceTypeOverride": "S3",
-            "sourceLocationOverride": f"the-store/staging/{name}/in/",
+            "sourceLocationOverride": f"the-store/{layout.build_inputs_prefix(name)}",
             "artifactsOverride": {
                 "type": "S3",
                 "location": "the-store",
-                "path": f"staging/{name}",
+                "path": layout.build_prefix(name).rstrip("/"),
                 "name": "out",
                 "namespaceType": "NONE",
                 "packaging": "NONE",
@@ -127,9 +128,11 @@ class TestStarting:
                 "/opt/ml/processing/output",
             ],
         }
-        assert request["ProcessingInputs"][0]["S3Input"]["S3Uri"] == f"s3://the-store/staging/{name}/in"
+        assert request["ProcessingInputs"][0]["S3Input"][
+            "S3Uri"
+        ] == f"s3://the-store/{layout.build_inputs_prefix(name)}".rstrip("/")
         assert request["ProcessingOutputConfig"]["Outputs"][0]["S3Output"] == {
-            "S3Uri": f"s3://the-store/staging/{name}/out",
+            "S3Uri": f"s3://the-store/{layout.build_outputs_prefix(name)}".rstrip("/"),
             "LocalPath": "/opt/ml/processing/output",
             "S3UploadMode": "Continuous",
         }

@@ -1,4 +1,7 @@
-"""From sources to archives: recipes, keys, digests, build plans, the archive writer. Nothing here imports `aws_cdk`."""
+"""From sources to archives in the store: recipes, keys, digests, build plans, the archive writer, the bucket's layout.
+
+Nothing here imports `aws_cdk`.
+"""
 
 from __future__ import annotations
 

@@ -1,8 +1,9 @@
 """The CDK constructs, from the artifact store to an endpoint in production.
 
-A repository becomes a Model (`models`) by way of the store (`store`) and, with recipes, of a build (`builds`); an
-endpoint serves it (`endpoints`), is scaled (`scaling`) and watched (`monitoring`). Beside these packages stands what
-they share: network, images, permissions, the answers to cdk-nag, findings, and checks of arguments.
+A repository becomes a Model (`models`) by way of the store (`store`) and, with recipes, of a build (`builds`). An
+endpoint serves it (`endpoints`), is scaled (`scaling`) and watched (`monitoring`). The modules beside these packages
+are shared by several of them, and `_cdk` is plumbing. No module imports from a higher layer; the table of the layers is
+`LAYERS` in `tests/architecture/test_hosting_layers.py`.
 
 The names below are imported when they are first used: a plain endpoint takes no alarms and no scaling.
 """
@@ -16,22 +17,22 @@ from cdk_triton._lazy import lazy_names
 if TYPE_CHECKING:
     from cdk_triton.hosting.builds.codebuild_gpu_builder import CodeBuildGpuBuilder
     from cdk_triton.hosting.builds.processing_builder import SageMakerProcessingBuilder
+    from cdk_triton.hosting.endpoint_variant import EndpointVariant
     from cdk_triton.hosting.endpoints.data_capture import DataCapture
     from cdk_triton.hosting.endpoints.deployment import AllAtOnce, Canary, Capacity, DeploymentPolicy, Linear, Rolling
     from cdk_triton.hosting.endpoints.endpoint import TritonEndpoint
-    from cdk_triton.hosting.endpoints.endpoint_variant import EndpointVariant
     from cdk_triton.hosting.endpoints.imported import ImportedEndpoint
-    from cdk_triton.hosting.endpoints.variant import TritonVariant
+    from cdk_triton.hosting.metrics import EndpointMetrics
     from cdk_triton.hosting.models.model import ITritonModel, TritonModel
     from cdk_triton.hosting.models.multi_model import TritonMultiModel
     from cdk_triton.hosting.monitoring.alarms import AlarmThresholds
-    from cdk_triton.hosting.monitoring.metrics import EndpointMetrics
     from cdk_triton.hosting.monitoring.metrics_config import MetricsConfig
     from cdk_triton.hosting.monitoring.monitoring import EndpointMonitoring
     from cdk_triton.hosting.scaling.instance_count import ScalableInstanceCount
     from cdk_triton.hosting.store.imported import ImportedArtifactStore
     from cdk_triton.hosting.store.shared import SharedArtifactStore
     from cdk_triton.hosting.store.store import ITritonArtifactStore, TritonArtifactStore
+    from cdk_triton.hosting.variant import TritonVariant
     from cdk_triton.hosting.vpc_endpoints import add_vpc_endpoints
 
 __all__ = [
@@ -74,9 +75,9 @@ if not TYPE_CHECKING:  # to whom a misspelt name is an error
             "CodeBuildGpuBuilder": "builds.codebuild_gpu_builder",
             "DataCapture": "endpoints.data_capture",
             "DeploymentPolicy": "endpoints.deployment",
-            "EndpointMetrics": "monitoring.metrics",
+            "EndpointMetrics": "metrics",
             "EndpointMonitoring": "monitoring.monitoring",
-            "EndpointVariant": "endpoints.endpoint_variant",
+            "EndpointVariant": "endpoint_variant",
             "ITritonArtifactStore": "store.store",
             "ITritonModel": "models.model",
             "ImportedArtifactStore": "store.imported",
@@ -91,7 +92,7 @@ if not TYPE_CHECKING:  # to whom a misspelt name is an error
             "TritonEndpoint": "endpoints.endpoint",
             "TritonModel": "models.model",
             "TritonMultiModel": "models.multi_model",
-            "TritonVariant": "endpoints.variant",
+            "TritonVariant": "variant",
             "add_vpc_endpoints": "vpc_endpoints",
         },
     )

@@ -15,10 +15,10 @@ from aws_cdk import Acknowledgment, Validations
 from aws_cdk import aws_s3 as s3
 from constructs import IConstruct
 
-from cdk_triton.hosting.buckets import arn_of
-from cdk_triton.hosting.stacks import are_deployed_together, stack_of
+from cdk_triton.hosting._cdk.buckets import arn_of
+from cdk_triton.hosting._cdk.stacks import are_deployed_together, stack_of
 
-__all__ = ["acknowledge", "acknowledge_nist", "acknowledge_wildcards", "objects_as_imported"]
+__all__ = ["acknowledge", "acknowledge_nist", "acknowledge_wildcards", "imported_objects_arn"]
 
 
 def acknowledge(construct: IConstruct, reasons: Mapping[str, str]) -> None:
@@ -53,7 +53,7 @@ def acknowledge_wildcards(construct: IConstruct, reasons: Mapping[str, str]) -> 
     acknowledge(construct, dict(zip(printed, reasons.values(), strict=True)))
 
 
-def objects_as_imported(scope: IConstruct, bucket: s3.IBucket, pattern: str) -> str:
+def imported_objects_arn(scope: IConstruct, bucket: s3.IBucket, pattern: str) -> str:
     """The ARN of a bucket's objects, as it will stand in a policy of the scope's stack.
 
     A reference into another stack becomes an import when the app is synthesised. The export is made here, the same that

@@ -9,10 +9,13 @@ from aws_cdk import Aws, CfnMapping, Stack
 from constructs import Construct
 
 from cdk_triton._tokens import has_token
-from cdk_triton.hosting.stacks import region_of, stack_of
+from cdk_triton.hosting._cdk.stacks import region_of, stack_of
 from cdk_triton.sagemaker import REPOSITORY, ServingPlatform, accounts, image_name, registry_accounts
 
-__all__ = ["ContainerImage", "container_image", "sagemaker_repositories"]
+__all__ = ["PULL_ACTIONS", "ContainerImage", "container_image", "sagemaker_repositories"]
+
+PULL_ACTIONS = ("ecr:BatchCheckLayerAvailability", "ecr:BatchGetImage", "ecr:GetDownloadUrlForLayer")
+"""The actions that a pull takes, on the image's repository."""
 
 # The registries of "Amazon ECR endpoints and quotas": dkr.ecr, dkr.ecr-fips, and for IPv6 dkr-ecr, dkr-ecr-fips.
 # CDK writes account, region and domain as tokens where only the deployment knows them.

@@ -18,18 +18,18 @@ from aws_cdk import aws_sagemaker as sagemaker
 from constructs import Construct, IDependable
 
 from cdk_triton.errors import ConfigurationError
+from cdk_triton.hosting._cdk.stacks import require_own_region, stack_of
 from cdk_triton.hosting.acknowledgements import acknowledge_wildcards
 from cdk_triton.hosting.permissions import Statement, allow
-from cdk_triton.hosting.stacks import require_own_region, stack_of
 
 __all__ = [
     "Network",
     "acknowledge_network",
     "allow_network",
+    "build_network",
     "check_network",
     "connections",
     "model_network",
-    "network",
     "network_statements",
     "vpc_config",
 ]
@@ -79,7 +79,7 @@ def check_network(vpc: ec2.IVpc | None, vpc_subnets: object, security_groups: ob
         raise ConfigurationError("vpc_subnets and security_groups need their vpc: give it, or leave them out")
 
 
-def network(
+def build_network(
     scope: Construct,
     vpc: ec2.IVpc | None,
     vpc_subnets: ec2.SubnetSelection | None,
@@ -132,30 +132,30 @@ def model_network(
     return _network(vpc, subnets, groups)
 
 
-def vpc_config(place: Network | None) -> sagemaker.CfnModel.VpcConfigProperty | None:
+def vpc_config(network: Network | None) -> sagemaker.CfnModel.VpcConfigProperty | None:
     """Where a model runs, as a Model writes it."""
-    if place is None:
+    if network is None:
         return None
     return sagemaker.CfnModel.VpcConfigProperty(
-        subnets=list(place.subnets), security_group_ids=list(place.security_groups)
+        subnets=list(network.subnets), security_group_ids=list(network.security_groups)
     )
 
 
-def connections(model: Construct, place: Network | None) -> ec2.Connections:
+def connections(model: Construct, network: Network | None) -> ec2.Connections:
     """The network access of a model, for CDK's `allow_to` and `allow_from`.
 
     Raises:
         ConfigurationError: it is in no VPC.
     """
-    if place is None:
+    if network is None:
         raise ConfigurationError(
             f"{model.node.path} is in no VPC, so there is no network access to manage: give it vpc="
         )
-    return place.connections
+    return network.connections
 
 
 def network_statements(
-    scope: Construct, place: Network, *, permission: Sequence[str], authorized: str | None = None
+    scope: Construct, network: Network, *, permission: Sequence[str], authorized: str | None = None
 ) -> list[Statement]:
     """What lets a service put something into a VPC: network interfaces in these subnets and security groups only.
 
@@ -165,13 +165,13 @@ def network_statements(
 
     Args:
         scope: what needs it.
-        place: the subnets and security groups.
+        network: the subnets and security groups.
         permission: the actions by which the service gives an interface to its own account.
         authorized: the service that may get one, where the service says so (`ec2:AuthorizedService`).
     """
     interfaces = _interfaces(scope)
-    subnets = [_arn(scope, "subnet", subnet, account=place.vpc.env.account) for subnet in place.subnets]
-    groups = [_arn(scope, "security-group", group) for group in place.security_groups]
+    subnets = [_arn(scope, "subnet", subnet, account=network.vpc.env.account) for subnet in network.subnets]
+    groups = [_arn(scope, "security-group", group) for group in network.security_groups]
     of_subnets = {"ArnEquals": {"ec2:Subnet": subnets}}
     service = {} if authorized is None else {"StringEquals": {"ec2:AuthorizedService": authorized}}
     return [
@@ -191,9 +191,11 @@ def acknowledge_network(policies: Construct) -> None:
     acknowledge_wildcards(policies, {_interfaces(policies): reason})
 
 
-def allow_network(role: iam.Role, place: Network, *, permission: Sequence[str], authorized: str | None = None) -> None:
+def allow_network(
+    role: iam.Role, network: Network, *, permission: Sequence[str], authorized: str | None = None
+) -> None:
     """Allow a service to put its jobs into a VPC, by the role's own policy; see `network_statements`."""
-    allow(role, *network_statements(role, place, permission=permission, authorized=authorized))
+    allow(role, *network_statements(role, network, permission=permission, authorized=authorized))
     acknowledge_network(role)
 
 

@@ -21,9 +21,9 @@ from typing import Any, NamedTuple
 from aws_cdk import aws_iam as iam
 from constructs import Construct
 
+from cdk_triton.hosting._cdk.per_construct import cached_per_construct
+from cdk_triton.hosting._cdk.stacks import root_stack, stack_of
 from cdk_triton.hosting.acknowledgements import acknowledge_nist
-from cdk_triton.hosting.identity import identity
-from cdk_triton.hosting.stacks import root_stack, stack_of
 
 __all__ = ["Statement", "add_statements", "allow", "inline_policy", "managed_policy", "policy_name"]
 
@@ -64,7 +64,7 @@ class Statement(NamedTuple):
 
 def allow(role: iam.Role, *statements: Statement) -> None:
     """Allow a role something, by its managed policy `Permissions`; when that is full, by `Permissions2` and so on."""
-    _POLICIES.setdefault(identity(role), _Policies()).allow(role, statements)
+    _policies_of(role).allow(role, statements)
 
 
 def managed_policy(
@@ -143,8 +143,9 @@ class _Policies:
             add_statements(self._last, statements)
 
 
-_POLICIES: dict[str, _Policies] = {}
-"""By the identity of their role."""
+@cached_per_construct
+def _policies_of(role: iam.Role) -> _Policies:
+    return _Policies()
 
 
 def _characters(statement: Statement) -> int:

@@ -12,10 +12,10 @@ from aws_cdk import aws_ec2 as ec2
 from constructs import Construct, IConstruct
 
 from cdk_triton.errors import ConfigurationError
+from cdk_triton.hosting._cdk.arguments import check_arguments, check_optional
+from cdk_triton.hosting._cdk.stacks import stack_of
 from cdk_triton.hosting.acknowledgements import acknowledge, acknowledge_nist
-from cdk_triton.hosting.arguments import check_arguments, check_optional
 from cdk_triton.hosting.network import Network
-from cdk_triton.hosting.stacks import stack_of
 
 __all__ = ["VPC_ENDPOINTS", "add_vpc_endpoints", "await_network"]
 
@@ -84,7 +84,7 @@ def add_vpc_endpoints(
         ) from error
 
 
-def await_network(resource: CfnResource, place: Network, who: IConstruct, what: str) -> None:
+def await_network(resource: CfnResource, network: Network, who: IConstruct, what: str) -> None:
     """Make a resource after the subnets' way out and the VPC endpoints, and warn where there is neither.
 
     Both are looked for when the app is complete. The VPC endpoints to wait for are those that are `REQUIRED`, in the
@@ -93,40 +93,40 @@ def await_network(resource: CfnResource, place: Network, who: IConstruct, what: 
 
     Args:
         resource: what starts something in the VPC.
-        place: where in the VPC.
+        network: where in the VPC.
         who: the construct that is warned.
         what: what starts, one of `REQUIRED`.
     """
-    resource.node.add_dependency(*place.established)
-    Aspects.of(resource).add(_WayOut(place, who, what))
+    resource.node.add_dependency(*network.established)
+    Aspects.of(resource).add(_WayOut(network, who, what))
 
 
 @jsii.implements(IAspect)
 class _WayOut:
     """Looks for the VPC endpoints of a VPC, and for the routes out of its subnets, when the app is complete."""
 
-    def __init__(self, place: Network, who: IConstruct, what: str) -> None:
-        self._place, self._who, self._what = place, who, what
+    def __init__(self, network: Network, who: IConstruct, what: str) -> None:
+        self._network, self._who, self._what = network, who, what
 
     def visit(self, node: IConstruct) -> None:
         """Look at the resource, which has no children."""
-        vpc, stack = self._place.vpc, stack_of(node)
+        vpc, stack = self._network.vpc, stack_of(node)
         for service, endpoint in _vpc_endpoints(vpc, stack.node.find_all()):
             if service in REQUIRED[self._what] and stack_of(endpoint) is stack:
                 node.node.add_dependency(endpoint)
-        if not _isolated(self._place, vpc.node.find_all()):
+        if not _isolated(self._network, vpc.node.find_all()):
             return
         everything = node.node.root.node.find_all()  # takes its time in a large app
         there = {service for service, _ in _vpc_endpoints(vpc, everything)}
         missing = [service for service in REQUIRED[self._what] if service not in there]
-        if missing and _isolated(self._place, everything):
+        if missing and _isolated(self._network, everything):
             self._warn(missing, [service for service in VPC_ENDPOINTS if service in there])
 
     def _warn(self, missing: Sequence[str], there: Sequence[str]) -> None:
         call = f"add_vpc_endpoints(vpc, without={there})" if there else "add_vpc_endpoints(vpc)"
         Annotations.of(self._who).add_warning_v2(
             NO_WAY_OUT_WARNING,
-            f"vpc_subnets of {self._place.vpc.node.path} have no route to the internet, and this app adds no VPC "
+            f"vpc_subnets of {self._network.vpc.node.path} have no route to the internet, and this app adds no VPC "
             f"endpoint for {', '.join(missing)} to the VPC, without which {self._what} would wait in vain. Call "
             f"{call}, select subnets with a NAT gateway, or acknowledge this if the VPC has another way there already",
         )
@@ -153,14 +153,14 @@ def _belongs(endpoint: ec2.CfnVPCEndpoint, vpc: ec2.IVpc) -> bool:
     return theirs is ours or (not local and theirs.environment == ours.environment)
 
 
-def _isolated(place: Network, constructs: Iterable[IConstruct]) -> bool:
+def _isolated(network: Network, constructs: Iterable[IConstruct]) -> bool:
     """Whether some of the subnets are known to have no route to the internet, unless one is among the constructs.
 
     They are known where they were imported as isolated, or where the VPC is made by the app with all its routes.
     """
-    vpc = place.vpc
+    vpc = network.vpc
     made = vpc.private_subnets if isinstance(vpc, ec2.Vpc) else []
-    suspected = [subnet for subnet in (*vpc.isolated_subnets, *made) if subnet.subnet_id in place.subnets]
+    suspected = [subnet for subnet in (*vpc.isolated_subnets, *made) if subnet.subnet_id in network.subnets]
     if not suspected:
         return False
     routed = {

@@ -7,10 +7,10 @@ from datetime import UTC, datetime, timedelta
 from hypothesis import given
 from hypothesis import strategies as st
 
+from cdk_triton.artifacts import layout
 from cdk_triton.cli.artifacts.contents import Artifact, Contents, FleetCopy, FleetIndex, Lock, StoredFile
 from cdk_triton.cli.artifacts.garbage import DEFAULT_GRACE, Candidate, candidates, uses
 from cdk_triton.cli.artifacts.users import Reference
-from cdk_triton.hosting.store import layout
 
 NOW = datetime(2026, 11, 21, tzinfo=UTC)
 BUCKET = "the-bucket"

@@ -15,7 +15,7 @@ import pytest
 import cdk_triton.cli
 from cdk_triton import ModelRepository, ServingPlatform, TensorRTPlan, artifacts
 from cdk_triton.artifacts.recipes.parity import TOLERANCES
-from cdk_triton.hosting.builds import building
+from cdk_triton.hosting.models import recipe_checks
 from cdk_triton.sagemaker import codebuild_gpu, codebuild_gpu_regions, gpu_instance
 
 PAGE = (Path(__file__).parents[3] / "docs" / "builds.md").read_text()
@@ -42,7 +42,7 @@ def test_the_page_names_every_recipe_and_warning() -> None:
     for name in ("TensorRTPlan", "DaliPipeline", "CondaEnvironment", "OnnxExport"):
         assert hasattr(artifacts, name)
         row(name)
-    for code in (building.LONG_BUILD_WARNING, building.BUILD_TIMEOUT_WARNING):
+    for code in (recipe_checks.LONG_BUILD_WARNING, recipe_checks.BUILD_TIMEOUT_WARNING):
         assert f"`{code}`" in PAGE
 
 

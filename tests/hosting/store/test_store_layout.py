@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 import re
 from typing import TYPE_CHECKING
 
@@ -10,7 +9,6 @@ import aws_cdk as cdk
 
 from cdk_triton import TritonArtifactStore, TritonModel, TritonMultiModel
 from cdk_triton.artifacts import artifact_key, source_key
-from cdk_triton.hosting.store import layout
 
 if TYPE_CHECKING:
     from tests.hosting.conftest import World
@@ -22,11 +20,6 @@ def documented(text: str) -> list[str]:
         for line in text.splitlines()
         if re.match(r"\s*(artifacts|fleets|staging)/", line)
     ]
-
-
-def test_the_guide_and_the_module_say_the_same(world: World) -> None:
-    guide = (world.root / "docs" / "concepts.md").read_text()
-    assert documented(guide) == documented(inspect.getdoc(layout) or "")
 
 
 def test_a_plan_puts_everything_where_it_is_documented(world: World) -> None:

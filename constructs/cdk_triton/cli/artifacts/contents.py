@@ -1,9 +1,8 @@
-"""What a store's bucket holds, read from listings; the layout is that of `cdk_triton.hosting.store.layout`."""
+"""What a store's bucket holds, read from listings; the layout is that of `cdk_triton.artifacts.layout`."""
 
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
@@ -11,6 +10,7 @@ from typing import Any
 
 from botocore.exceptions import ClientError
 
+from cdk_triton.artifacts import layout
 from cdk_triton.cli.artifacts.aws import code_of, in_parallel
 from cdk_triton.cli.artifacts.store import Store
 from cdk_triton.errors import StoreError
@@ -28,13 +28,6 @@ __all__ = [
     "read_locks",
     "read_manifest",
 ]
-
-_ARTIFACT = re.compile(
-    r"artifacts/(?P<repository>[^/]+)/(?P<key>[0-9a-f]{64})/(?P<file>model\.tar\.gz|manifest\.json|files/.+)", re.DOTALL
-)
-_FLEET = re.compile(r"(?P<directory>fleets/(?P<fleet>[^/]+)/(?P<platform>[^/]+)/)(?P<file>[^/]+)")
-_LOCK = re.compile(r"staging/locks/(?P<key>[0-9a-f]{64})\.json")
-_INDEX = "index.json"
 
 
 @dataclass(frozen=True)
@@ -149,23 +142,24 @@ def read_contents(store: Store) -> Contents:
         StoreError: an index or a lock is not what the handler writes: what it protects cannot be known.
         ClientError, BotoCoreError: a call failed.
     """
-    fleets = [(file, found) for file in _files(store, "fleets/") if (found := _FLEET.fullmatch(file.key))]
-    copies = [(file, found) for file, found in fleets if found["file"] != _INDEX]
+    files = _files(store, layout.FLEETS_PREFIX)
+    fleets = [(file, found) for file in files if (found := layout.parse_fleet_object(file.key))]
+    copies = [(file, found) for file, found in fleets if found.file != layout.INDEX]
     keys = in_parallel(lambda each: _artifact_key(store, each[0]), copies)
     return Contents(
         artifacts=read_artifacts(store),
         copies=tuple(
-            FleetCopy(found["directory"], found["file"], file, key)
+            FleetCopy(layout.fleet_prefix(found.fleet, found.platform), found.file, file, key)
             for (file, found), key in zip(copies, keys, strict=True)
         ),
-        indexes=tuple(_index(store, file, found) for file, found in fleets if found["file"] == _INDEX),
+        indexes=tuple(_index(store, file, found) for file, found in fleets if found.file == layout.INDEX),
         locks=read_locks(store),
     )
 
 
 def read_artifacts(store: Store) -> tuple[Artifact, ...]:
     """What is below `artifacts/`, by repository and key."""
-    return tuple(_artifacts(_files(store, "artifacts/")))
+    return tuple(_artifacts(_files(store, layout.ARTIFACTS_PREFIX)))
 
 
 def read_locks(store: Store) -> tuple[Lock, ...]:
@@ -174,7 +168,7 @@ def read_locks(store: Store) -> tuple[Lock, ...]:
     Raises:
         StoreError: one is not what the handler writes.
     """
-    return tuple(lock for file in _files(store, "staging/locks/") if (lock := _lock(store, file)))
+    return tuple(lock for file in _files(store, layout.LOCKS_PREFIX) if (lock := _lock(store, file)))
 
 
 def find(store: Store, key: str) -> StoredFile | None:
@@ -210,11 +204,11 @@ def _files(store: Store, prefix: str) -> Iterator[StoredFile]:
 def _artifacts(files: Iterator[StoredFile]) -> Iterator[Artifact]:
     found: dict[tuple[str, str], dict[str, StoredFile]] = {}
     for file in files:
-        if match := _ARTIFACT.fullmatch(file.key):
-            found.setdefault((match["repository"], match["key"]), {})[match["file"]] = file
+        if part := layout.parse_artifact_object(file.key):
+            found.setdefault((part.repository, part.key), {})[part.file] = file
     for (repository, key), parts in sorted(found.items()):
-        uncompressed = tuple(file for name, file in sorted(parts.items()) if name.startswith("files/"))
-        yield Artifact(repository, key, parts.get("model.tar.gz"), parts.get("manifest.json"), uncompressed)
+        uncompressed = tuple(file for name, file in sorted(parts.items()) if name.startswith(layout.FILES))
+        yield Artifact(repository, key, parts.get(layout.ARCHIVE), parts.get(layout.MANIFEST), uncompressed)
 
 
 def _artifact_key(store: Store, file: StoredFile) -> str | None:
@@ -228,7 +222,7 @@ def _artifact_key(store: Store, file: StoredFile) -> str | None:
     return None if key is None else str(key)
 
 
-def _index(store: Store, file: StoredFile, found: re.Match[str]) -> FleetIndex:
+def _index(store: Store, file: StoredFile, found: layout.FleetObject) -> FleetIndex:
     document = _json(store, file.key) or {}  # None is no index either
     try:
         names = [document[part] for part in ("current", "previous")]
@@ -238,15 +232,15 @@ def _index(store: Store, file: StoredFile, found: re.Match[str]) -> FleetIndex:
             f"s3://{store.bucket}/{file.key} is not an index of this version of cdk-triton ({error!r}), so that what "
             "the fleet serves is not known; deploy the fleet again, or delete the index if the fleet is gone"
         ) from error
-    return FleetIndex(found["fleet"], found["directory"], current, previous)
+    return FleetIndex(found.fleet, layout.fleet_prefix(found.fleet, found.platform), current, previous)
 
 
 def _lock(store: Store, file: StoredFile) -> Lock | None:
-    match = _LOCK.fullmatch(file.key)
-    document = None if match is None else _json(store, file.key)
-    if match is None or document is None:  # not a lock, or gone meanwhile
+    artifact_key = layout.parse_lock_key(file.key)
+    document = None if artifact_key is None else _json(store, file.key)
+    if artifact_key is None or document is None:  # not a lock, or gone meanwhile
         return None
-    return Lock(match["key"], document, _json(store, f"staging/{document.get('build')}/state.json"))
+    return Lock(artifact_key, document, _json(store, layout.build_state_key(str(document.get("build")))))
 
 
 def _json(store: Store, key: str) -> dict[str, Any] | None:

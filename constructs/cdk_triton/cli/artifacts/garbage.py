@@ -16,6 +16,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
+from cdk_triton.artifacts.layout import artifact_prefix
 from cdk_triton.cli.artifacts.contents import Artifact, Contents, FleetCopy, StoredFile
 from cdk_triton.cli.artifacts.users import Reference
 
@@ -36,7 +37,7 @@ class Candidate:
     def name(self) -> str:
         """Its name, for a person."""
         if isinstance(self.item, Artifact):
-            return f"artifacts/{self.item.repository}/{self.item.key}"
+            return artifact_prefix(self.item.repository, self.item.key).removesuffix("/")
         return self.item.file.key
 
     @property

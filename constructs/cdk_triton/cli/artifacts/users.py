@@ -9,11 +9,11 @@ from typing import Any
 
 from botocore.exceptions import ClientError
 
+from cdk_triton.artifacts.layout import SERVED_PREFIXES
 from cdk_triton.cli.artifacts.aws import Aws, in_parallel
 
 __all__ = ["Reference", "Users", "read_users"]
 
-_TOPS = ("artifacts/", "fleets/")
 _PLAIN_S3 = re.compile(r"s3://(?P<bucket>[a-z0-9][a-z0-9.-]+)(?:/(?P<path>.*))?")
 
 
@@ -97,7 +97,7 @@ def addressed(user: str, url: str, *, multi_model: bool = False) -> Iterator[Ref
     if plain is not None and not plain["bucket"].endswith("-s3alias"):
         yield Reference(user, plain["bucket"], plain["path"] or "", multi_model)
         return
-    tails = [url[match.start() :] for top in _TOPS for match in re.finditer(re.escape(top), url)]
+    tails = [url[match.start() :] for top in SERVED_PREFIXES for match in re.finditer(re.escape(top), url)]
     # Nothing of a store's layout in it: then it names a whole bucket or something else altogether, and only a bucket
     # without any path can hold what is ours.
     for tail in tails or ([""] if url.rstrip("/").count("/") <= len("//") else []):

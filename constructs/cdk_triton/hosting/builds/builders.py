@@ -19,23 +19,23 @@ from aws_cdk import aws_s3 as s3
 from constructs import Construct
 
 from cdk_triton._arguments import check
+from cdk_triton.artifacts import layout
 from cdk_triton.errors import ConfigurationError
+from cdk_triton.hosting._cdk.buckets import arn_of, encryption_key_of
+from cdk_triton.hosting._cdk.literals import DURATION
+from cdk_triton.hosting._cdk.per_construct import path_of
 from cdk_triton.hosting.acknowledgements import acknowledge_wildcards
-from cdk_triton.hosting.buckets import arn_of, encryption_key_of
-from cdk_triton.hosting.identity import path_of
-from cdk_triton.hosting.literals import DURATION
 from cdk_triton.hosting.network import Network
 from cdk_triton.hosting.permissions import Statement, allow
-from cdk_triton.hosting.store import layout
 from cdk_triton.sagemaker import ServingPlatform
 
 __all__ = [
     "BuildService",
     "Builder",
     "build_role",
+    "key_statement",
     "minutes",
-    "use_of_key",
-    "use_of_staging",
+    "staging_statements",
 ]
 
 DEFAULT_TIMEOUT_MINUTES = 2 * 60
@@ -53,14 +53,14 @@ class BuildService(NamedTuple):
         role: what the job may do.
         handler_statements: what the store's handler has to be allowed, to start and watch jobs.
         handler_reasons: why these have wildcards, by ARN.
-        place: where in a VPC it runs; None where it is in none of the user's.
+        network: where in a VPC it runs; None where it is in none of the user's.
     """
 
     settings: Mapping[str, object]
     role: iam.Role
     handler_statements: Sequence[Statement]
     handler_reasons: Mapping[str, str] = MappingProxyType({})
-    place: Network | None = None
+    network: Network | None = None
 
 
 class Builder(Protocol):
@@ -135,12 +135,12 @@ def build_role(scope: Construct, service: str, statements: Iterable[Statement], 
     return role
 
 
-def use_of_key(key: kms.IKey) -> Statement:
+def key_statement(key: kms.IKey) -> Statement:
     """Reading and writing what is encrypted with a key; an upload in parts reads what it has written."""
     return Statement(actions=["kms:Decrypt", "kms:GenerateDataKey"], resources=[key.key_arn])
 
 
-def use_of_staging(
+def staging_statements(
     bucket: s3.IBucket, *, read: Sequence[str], of_bucket: Sequence[str] = ()
 ) -> tuple[list[Statement], dict[str, str]]:
     """Reading what was staged for builds and writing their results, and nothing else of the store.
@@ -154,7 +154,8 @@ def use_of_staging(
         What a job is allowed, and why with wildcards, by ARN.
     """
     bucket_arn = arn_of(bucket)
-    inputs, outputs = (f"{bucket_arn}/{layout.STAGING_PREFIX}*/{part}/*" for part in ("in", "out"))
+    read_from, written_to = layout.build_inputs_prefix("*"), layout.build_outputs_prefix("*")
+    inputs, outputs = f"{bucket_arn}/{read_from}*", f"{bucket_arn}/{written_to}*"
     statements = [
         Statement(actions=list(read), resources=[inputs]),
         Statement(actions=["s3:AbortMultipartUpload", "s3:PutObject"], resources=[outputs]),
@@ -162,12 +163,12 @@ def use_of_staging(
             actions=["s3:ListBucket"],
             resources=[bucket_arn],
             # Processing lists `…/in`, CodeBuild `…/in/`.
-            conditions={"StringLike": {"s3:prefix": f"{layout.STAGING_PREFIX}*/in*"}},
+            conditions={"StringLike": {"s3:prefix": f"{read_from.removesuffix('/')}*"}},
         ),
     ]
     if of_bucket:
         statements.append(Statement(actions=list(of_bucket), resources=[bucket_arn]))
     if (key := encryption_key_of(bucket)) is not None:
-        statements.append(use_of_key(key))
+        statements.append(key_statement(key))
     reason = "A build gets its id when it starts, so that its folder is not known before."
     return statements, dict.fromkeys((inputs, outputs), reason)

@@ -18,22 +18,22 @@ from constructs import Construct
 
 from cdk_triton._tokens import has_token
 from cdk_triton.errors import ConfigurationError
+from cdk_triton.hosting._cdk.arguments import check_arguments, check_optional
+from cdk_triton.hosting._cdk.buckets import encryption_key_of
+from cdk_triton.hosting._cdk.per_construct import path_of
+from cdk_triton.hosting._cdk.stacks import region_of, require_own_region
 from cdk_triton.hosting.acknowledgements import acknowledge
-from cdk_triton.hosting.arguments import check_arguments, check_optional
-from cdk_triton.hosting.buckets import encryption_key_of
 from cdk_triton.hosting.builds.builders import (
     Builder,
     BuildService,
     build_role,
+    key_statement,
     minutes,
-    use_of_key,
-    use_of_staging,
+    staging_statements,
 )
-from cdk_triton.hosting.identity import path_of
 from cdk_triton.hosting.images import container_image
-from cdk_triton.hosting.network import Network, allow_network, check_network, network
+from cdk_triton.hosting.network import Network, allow_network, build_network, check_network
 from cdk_triton.hosting.permissions import Statement
-from cdk_triton.hosting.stacks import region_of, require_own_region
 from cdk_triton.sagemaker import (
     ServingPlatform,
     accounts,
@@ -145,7 +145,7 @@ class CodeBuildGpuBuilder(Builder):
             scope, "Logs", retention=self.log_retention, removal_policy=RemovalPolicy.DESTROY, encryption_key=key
         )
         log_group_arn = log_group.log_group_arn
-        staging, reasons = use_of_staging(
+        staging, reasons = staging_statements(
             bucket,
             read=["s3:GetObject", "s3:GetObjectVersion"],
             of_bucket=["s3:GetBucketAcl", "s3:GetBucketLocation"],
@@ -155,16 +155,16 @@ class CodeBuildGpuBuilder(Builder):
         handler_statements = []
         if self.encryption_key is not None:
             require_own_region(scope, self.encryption_key, "what builds write stays in their region, so give one of it")
-            statements.append(use_of_key(self.encryption_key))
+            statements.append(key_statement(self.encryption_key))
             handler_statements.append(Statement(actions=["kms:Decrypt"], resources=[self.encryption_key.key_arn]))
         role = build_role(scope, "codebuild.amazonaws.com", statements, reasons)
-        place = network(scope, self.vpc, self.vpc_subnets, self.security_groups)
-        if place is not None:
+        network = build_network(scope, self.vpc, self.vpc_subnets, self.security_groups)
+        if network is not None:
             allow_network(
-                role, place, permission=["ec2:CreateNetworkInterfacePermission"], authorized="codebuild.amazonaws.com"
+                role, network, permission=["ec2:CreateNetworkInterfacePermission"], authorized="codebuild.amazonaws.com"
             )
         project = self._project(
-            scope, role, log_group, place, key if self.encryption_key is None else self.encryption_key
+            scope, role, log_group, network, key if self.encryption_key is None else self.encryption_key
         )
         handler_statements += [
             Statement(
@@ -174,14 +174,14 @@ class CodeBuildGpuBuilder(Builder):
             Statement(actions=["logs:GetLogEvents"], resources=[log_group_arn]),
         ]
         settings = {"project": project.ref, "log_group": log_group.log_group_name}
-        return BuildService(settings, role, handler_statements, place=place)
+        return BuildService(settings, role, handler_statements, network=network)
 
     def _project(
         self,
         scope: Construct,
         role: iam.Role,
         log_group: logs.LogGroup,
-        place: Network | None,
+        network: Network | None,
         key: kms.IKey | None,
     ) -> codebuild.CfnProject:
         properties = codebuild.CfnProject
@@ -211,9 +211,11 @@ class CodeBuildGpuBuilder(Builder):
                 )
             ),
             vpc_config=None
-            if place is None
+            if network is None
             else properties.VpcConfigProperty(
-                vpc_id=place.vpc.vpc_id, subnets=list(place.subnets), security_group_ids=list(place.security_groups)
+                vpc_id=network.vpc.vpc_id,
+                subnets=list(network.subnets),
+                security_group_ids=list(network.security_groups),
             ),
         )
         # CodeBuild looks for the rights to a VPC when the project is made.

@@ -14,8 +14,7 @@ from constructs import Construct
 from cdk_triton.artifacts import S3File
 from cdk_triton.errors import ConfigurationError
 from cdk_triton.hosting.acknowledgements import acknowledge_nist
-from cdk_triton.hosting.images import ContainerImage
-from cdk_triton.hosting.models.execution_role import PULL_ACTIONS
+from cdk_triton.hosting.images import PULL_ACTIONS, ContainerImage
 from cdk_triton.hosting.permissions import policy_name
 
 __all__ = ["GRANT_IDS", "allow_inputs", "allow_pull", "object_arn"]

@@ -13,18 +13,18 @@ from aws_cdk import aws_s3 as s3
 from constructs import Construct
 
 from cdk_triton.errors import ConfigurationError
-from cdk_triton.hosting.arguments import check_arguments, check_optional
-from cdk_triton.hosting.buckets import encryption_key_of
+from cdk_triton.hosting._cdk.arguments import check_arguments, check_optional
+from cdk_triton.hosting._cdk.buckets import encryption_key_of
+from cdk_triton.hosting._cdk.stacks import stack_of
 from cdk_triton.hosting.builds.builders import (
     Builder,
     BuildService,
     build_role,
     minutes,
-    use_of_staging,
+    staging_statements,
 )
-from cdk_triton.hosting.network import allow_network, check_network, network
+from cdk_triton.hosting.network import allow_network, build_network, check_network
 from cdk_triton.hosting.permissions import Statement
-from cdk_triton.hosting.stacks import stack_of
 from cdk_triton.sagemaker import GpuInstance, ServingPlatform, gpu_instance, processing_instance
 
 __all__ = ["SageMakerProcessingBuilder"]
@@ -103,23 +103,23 @@ class SageMakerProcessingBuilder(Builder):
     def provide(self, scope: Construct, bucket: s3.IBucket) -> BuildService:
         """Make the `Role` of the jobs, which are named `cdk-triton-…`."""
         group, streams = _log_group(scope, "*"), _log_group(scope, f"log-stream:{JOB_PATTERN}")
-        staging, reasons = use_of_staging(bucket, read=["s3:GetObject"])
+        staging, reasons = staging_statements(bucket, read=["s3:GetObject"])
         reason = "SageMaker names group and streams; a job's stream begins with its name."
         reasons |= dict.fromkeys((group, streams), reason)
         role = build_role(scope, "sagemaker.amazonaws.com", [*staging, *_use_of_logs(group, streams)], reasons)
-        place = network(scope, self.vpc, self.vpc_subnets, self.security_groups)
-        if place is not None:
+        network = build_network(scope, self.vpc, self.vpc_subnets, self.security_groups)
+        if network is not None:
             permission = ["ec2:CreateNetworkInterfacePermission", "ec2:DeleteNetworkInterfacePermission"]
-            allow_network(role, place, permission=permission)
+            allow_network(role, network, permission=permission)
         key = encryption_key_of(bucket)
         settings = {
             "role": role.role_arn,
-            "subnets": [] if place is None else list(place.subnets),
-            "security_groups": [] if place is None else list(place.security_groups),
+            "subnets": [] if network is None else list(network.subnets),
+            "security_groups": [] if network is None else list(network.security_groups),
             "kms_key": None if key is None else key.key_arn,
         }
         handler_statements, handler_reasons = _by_handler(scope, role, group, streams)
-        return BuildService(settings, role, handler_statements, handler_reasons, place)
+        return BuildService(settings, role, handler_statements, handler_reasons, network)
 
 
 def _volume_gb(volume: Size | None) -> int:

@@ -20,16 +20,17 @@ from aws_cdk import aws_s3 as s3
 from aws_cdk import aws_sagemaker as sagemaker
 from constructs import Construct, IConstruct
 
+from cdk_triton.artifacts.layout import SERVED_PREFIXES, STAGING_PREFIX
 from cdk_triton.errors import ConfigurationError
-from cdk_triton.hosting.acknowledgements import acknowledge_wildcards, objects_as_imported
-from cdk_triton.hosting.arguments import check_arguments, check_optional
-from cdk_triton.hosting.endpoints.role_additions import allow_models
-from cdk_triton.hosting.endpoints.variant import TritonVariant
-from cdk_triton.hosting.identity import path_of
-from cdk_triton.hosting.literals import is_whole
+from cdk_triton.hosting._cdk.arguments import check_arguments, check_optional
+from cdk_triton.hosting._cdk.literals import is_whole
+from cdk_triton.hosting._cdk.per_construct import path_of
+from cdk_triton.hosting._cdk.stacks import require_same
+from cdk_triton.hosting.acknowledgements import acknowledge_wildcards, imported_objects_arn
+from cdk_triton.hosting.endpoints.model_role_policies import allow_models
 from cdk_triton.hosting.permissions import Statement
-from cdk_triton.hosting.stacks import require_same
 from cdk_triton.hosting.store.store import TritonArtifactStore
+from cdk_triton.hosting.variant import TritonVariant
 
 __all__ = ["DataCapture", "allow_capture", "capture_property", "check_capture", "warn_about_capture"]
 
@@ -38,7 +39,7 @@ JSON_CONTENT_TYPES = ("application/json",)
 
 FLEET_WARNING = "cdk-triton:CaptureOfFleet"
 
-_OF_THE_STORE = ("artifacts", "fleets", "staging")  # see `layout`
+_OF_THE_STORE = (*SERVED_PREFIXES, STAGING_PREFIX)
 
 _PREFIX = re.compile(r"[A-Za-z0-9._-]+(/[A-Za-z0-9._-]+)*")
 _MAX_PREFIX_LENGTH = 400  # a DestinationS3Uri has 512 characters, of which a bucket takes up to 69
@@ -86,7 +87,7 @@ class DataCapture:
                 "and '-', with '/' only between them"
             )
         store = self.bucket.node.scope
-        if isinstance(store, TritonArtifactStore) and self.prefix.partition("/")[0] in _OF_THE_STORE:
+        if isinstance(store, TritonArtifactStore) and f"{self.prefix}/".startswith(_OF_THE_STORE):
             raise ConfigurationError(
                 f"prefix of a DataCapture is {self.prefix!r} in the bucket of the artifact store {store.node.path}, so "
                 "that models could write where archives are: use another prefix, or better another bucket"
@@ -145,7 +146,7 @@ def allow_capture(
         statements.append(Statement(actions=["kms:Decrypt", "kms:GenerateDataKey"], resources=[capture.key.key_arn]))
     for policy in allow_models(scope, "DataCapture", endpoint, variants, statements):
         reason = "SageMaker names the objects after endpoint, variant and time; the prefix is the capture's own."
-        acknowledge_wildcards(policy, {objects_as_imported(scope, capture.bucket, objects): reason})
+        acknowledge_wildcards(policy, {imported_objects_arn(scope, capture.bucket, objects): reason})
 
 
 def warn_about_capture(scope: Construct, variants: Sequence[TritonVariant]) -> None:

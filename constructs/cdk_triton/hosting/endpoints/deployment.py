@@ -18,8 +18,8 @@ from aws_cdk import Duration
 from aws_cdk import aws_sagemaker as sagemaker
 
 from cdk_triton.errors import ConfigurationError
-from cdk_triton.hosting.arguments import check_arguments, check_optional
-from cdk_triton.hosting.literals import is_token, is_whole, literal_seconds
+from cdk_triton.hosting._cdk.arguments import check_arguments, check_optional
+from cdk_triton.hosting._cdk.literals import is_token, is_whole, literal_seconds
 from cdk_triton.sagemaker.limits import (
     MAX_ROLLBACK_ALARMS,
     MAX_UPDATE_SECONDS,

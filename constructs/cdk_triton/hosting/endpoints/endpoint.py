@@ -15,7 +15,9 @@ from constructs import Construct
 
 from cdk_triton._tokens import has_token
 from cdk_triton.errors import ConfigurationError
-from cdk_triton.hosting.arguments import check_arguments, check_optional
+from cdk_triton.hosting._cdk.arguments import check_arguments, check_optional
+from cdk_triton.hosting._cdk.per_construct import path_of
+from cdk_triton.hosting.endpoint_variant import EndpointVariant
 from cdk_triton.hosting.endpoints.data_capture import (
     DataCapture,
     allow_capture,
@@ -23,13 +25,11 @@ from cdk_triton.hosting.endpoints.data_capture import (
     check_capture,
     warn_about_capture,
 )
-from cdk_triton.hosting.endpoints.endpoint_variant import EndpointVariant
 from cdk_triton.hosting.endpoints.imported import ImportedEndpoint
-from cdk_triton.hosting.endpoints.invoking import allow_invocation
+from cdk_triton.hosting.endpoints.invoke_grants import allow_invocation
+from cdk_triton.hosting.endpoints.name_conflicts import UniqueNames
 from cdk_triton.hosting.endpoints.parameters import check_parameters, parameter_names, put_parameters
-from cdk_triton.hosting.endpoints.taken_names import AccountNames
 from cdk_triton.hosting.endpoints.updates import EndpointUpdates, check_deployment, require_name
-from cdk_triton.hosting.endpoints.variant import TritonVariant, check_sagemaker_name, production_variant
 from cdk_triton.hosting.endpoints.variant_set import (
     acknowledge_local_disks,
     check_environments,
@@ -39,10 +39,11 @@ from cdk_triton.hosting.endpoints.variant_set import (
     warn_about_storage,
     warn_about_target_models,
 )
-from cdk_triton.hosting.identity import path_of
+from cdk_triton.hosting.metrics import VariantMetrics
 from cdk_triton.hosting.models.model import ITritonModel
 from cdk_triton.hosting.monitoring import RUNBOOK
-from cdk_triton.hosting.monitoring.metrics import VariantMetrics
+from cdk_triton.hosting.sagemaker_names import check_sagemaker_name
+from cdk_triton.hosting.variant import TritonVariant, production_variant
 
 if TYPE_CHECKING:  # takes a while: for endpoints that need it
     from aws_cdk import aws_cloudwatch as cloudwatch
@@ -129,7 +130,7 @@ class TritonEndpoint(Resource, VariantMetrics):
         if parameters is not None:
             check_parameters(parameters, self._variants)
         in_store = [] if parameters is None else parameter_names(parameters, self._variants)
-        names = AccountNames(endpoint_name, in_store)
+        names = UniqueNames(endpoint_name, in_store)
         names.check(scope, path)
         super().__init__(scope, id, physical_name=endpoint_name)
         warn_about_stacks(self, served)

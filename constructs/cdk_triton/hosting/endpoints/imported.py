@@ -19,12 +19,12 @@ from constructs import Construct
 
 from cdk_triton._arguments import TEXT, check
 from cdk_triton._tokens import has_token
+from cdk_triton.artifacts.layout import check_name
 from cdk_triton.errors import ConfigurationError
-from cdk_triton.hosting.arguments import check_arguments
-from cdk_triton.hosting.endpoints.invoking import allow_invocation
-from cdk_triton.hosting.endpoints.variant import check_sagemaker_name
-from cdk_triton.hosting.stacks import stack_of
-from cdk_triton.hosting.store.layout import check_name
+from cdk_triton.hosting._cdk.arguments import check_arguments
+from cdk_triton.hosting._cdk.stacks import stack_of
+from cdk_triton.hosting.endpoints.invoke_grants import allow_invocation
+from cdk_triton.hosting.sagemaker_names import check_sagemaker_name
 
 __all__ = ["ImportedEndpoint"]
 

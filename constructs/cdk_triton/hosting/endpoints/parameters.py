@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from constructs import Construct, IConstruct
 
 from cdk_triton.errors import ConfigurationError
-from cdk_triton.hosting.endpoints.variant import TritonVariant
+from cdk_triton.hosting.variant import TritonVariant
 
 __all__ = ["check_parameters", "parameter_names", "put_parameters"]
 

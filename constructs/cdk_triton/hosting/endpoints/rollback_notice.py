@@ -18,7 +18,7 @@ from aws_cdk import aws_sagemaker as sagemaker
 from aws_cdk import aws_sns as sns
 from constructs import Construct
 
-from cdk_triton.hosting.stacks import stack_of
+from cdk_triton.hosting._cdk.stacks import stack_of
 
 __all__ = ["notify_of_rollbacks"]
 

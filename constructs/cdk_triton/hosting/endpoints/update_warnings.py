@@ -14,10 +14,10 @@ from aws_cdk import Annotations, Duration, IAspect
 from aws_cdk import aws_sagemaker as sagemaker
 from constructs import Construct, IConstruct
 
+from cdk_triton.hosting._cdk.literals import is_token
+from cdk_triton.hosting._cdk.stacks import stack_of
 from cdk_triton.hosting.endpoints.deployment import MAX_STEP_PERCENT, DeploymentPolicy
-from cdk_triton.hosting.endpoints.variant import TritonVariant
-from cdk_triton.hosting.literals import is_token
-from cdk_triton.hosting.stacks import stack_of
+from cdk_triton.hosting.variant import TritonVariant
 
 if TYPE_CHECKING:  # takes a while: for endpoints with alarms or scaling
     from aws_cdk import aws_cloudwatch as cloudwatch

@@ -24,10 +24,10 @@ from constructs import Construct
 
 from cdk_triton._tokens import has_token
 from cdk_triton.errors import ConfigurationError
-from cdk_triton.hosting.endpoints.role_additions import allow_models
-from cdk_triton.hosting.endpoints.variant import TritonVariant
+from cdk_triton.hosting._cdk.stacks import are_deployed_together, root_stack, stack_of
+from cdk_triton.hosting.endpoints.model_role_policies import allow_models
 from cdk_triton.hosting.permissions import Statement
-from cdk_triton.hosting.stacks import are_deployed_together, root_stack, stack_of
+from cdk_triton.hosting.variant import TritonVariant
 
 if TYPE_CHECKING:  # takes a while: for endpoints with policies, alarms or scaling
     from aws_cdk import aws_cloudwatch as cloudwatch

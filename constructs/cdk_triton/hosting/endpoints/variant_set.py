@@ -9,11 +9,11 @@ from aws_cdk import aws_kms as kms
 from constructs import Construct, IConstruct
 
 from cdk_triton.errors import ConfigurationError
+from cdk_triton.hosting._cdk.literals import is_token
+from cdk_triton.hosting._cdk.stacks import are_deployed_together, require_same, root_stack, stack_of
 from cdk_triton.hosting.acknowledgements import acknowledge_nist
-from cdk_triton.hosting.endpoints.variant import TritonVariant
-from cdk_triton.hosting.literals import is_token
 from cdk_triton.hosting.models.model import ITritonModel
-from cdk_triton.hosting.stacks import are_deployed_together, require_same, root_stack, stack_of
+from cdk_triton.hosting.variant import TritonVariant
 from cdk_triton.sagemaker import instance_storage
 from cdk_triton.sagemaker.limits import MAX_PRODUCTION_VARIANTS
 

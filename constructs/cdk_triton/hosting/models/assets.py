@@ -23,25 +23,23 @@ from aws_cdk import (
     Stack,
     Stage,
 )
-from constructs import Construct
+from constructs import Construct, IConstruct
 
+from cdk_triton._jsii import Struct, invoke_for_struct
 from cdk_triton._tokens import has_token
 from cdk_triton.artifacts import artifact_key, sources_key
 from cdk_triton.artifacts.contents import archive_files
 from cdk_triton.artifacts.keys import file_keys
+from cdk_triton.artifacts.layout import ASSET_PREFIX
 from cdk_triton.artifacts.program import write_program
 from cdk_triton.artifacts.reading import file_state, read_blocks
 from cdk_triton.errors import ArchiveError, ConfigurationError
-from cdk_triton.hosting.identity import asked_once, identity, path_of
-from cdk_triton.hosting.stacks import stack_of
-from cdk_triton.hosting.structs import StructReference, returned_struct
+from cdk_triton.hosting._cdk.per_construct import cached_per_construct, path_of
+from cdk_triton.hosting._cdk.stacks import stack_of
 from cdk_triton.sagemaker import ServingPlatform
 from cdk_triton.triton import ModelRepository
 
-__all__ = ["ASSET_PREFIX", "CloudAssembly", "PublishedPlan", "written_to"]
-
-ASSET_PREFIX = "triton-"
-"""Begins the name of every object that the store's handler may read in the bucket of the CDK's bootstrap."""
+__all__ = ["CloudAssembly", "PublishedPlan", "changed_during"]
 
 PIPELINE_WARNING = "cdk-triton:PipelineAssets"
 
@@ -79,7 +77,7 @@ class CloudAssembly:
         self._stage = stage
         self._synthesizer = _synthesizer(stack)
         app = stage.node.root
-        self._archives = _ARCHIVES.setdefault(identity(app), _Archives())
+        self._archives = _archives_of(app)
         self._is_in_pipeline = stage is not app
         # A nested Stage has a directory of its own, but assets lie in the app's.
         self._assets = Path(stage.asset_outdir)
@@ -176,7 +174,7 @@ class CloudAssembly:
                 write_archive(repository, draft)
                 # The archive has the name of what was there before: it takes its place only if that is still so.
                 if name_again() != name:
-                    raise written_to(repository, "it was packed")
+                    raise changed_during(repository, "it was packed")
                 draft.replace(target)
             finally:
                 draft.unlink(missing_ok=True)
@@ -196,13 +194,13 @@ class CloudAssembly:
             draft.write_bytes(text)
             draft.replace(target)
         location = self._locate(target, f"plan-{sha256}", f"Triton artifacts of {self._path}")
-        object_key = location.text("objectKey")
+        object_key = location.text("object_key")
         if has_token(object_key):
             raise ConfigurationError(
                 f"the synthesizer of the stack of {self._path} names assets only during the deployment, but its plan "
                 "needs their names: use DefaultStackSynthesizer or CliCredentialsStackSynthesizer"
             )
-        return PublishedPlan(location.text("bucketName"), object_key, sha256)
+        return PublishedPlan(location.text("bucket_name"), object_key, sha256)
 
     def _add(self, file: Path, name: str, display_name: str) -> str:
         """The object key of a file among the assets, which have one directory and their own names.
@@ -212,22 +210,23 @@ class CloudAssembly:
         location = self._locate(file, name, display_name)
         named = f"{ASSET_PREFIX}{name}{file.suffix}"
         if self._directory is None:
-            object_key = location.text("objectKey")
+            object_key = location.text("object_key")
             if not object_key.endswith(named):
                 return object_key
             self._directory = object_key.removesuffix(named)
         return f"{self._directory}{named}"
 
-    def _locate(self, file: Path, name: str, display_name: str) -> StructReference:
+    def _locate(self, file: Path, name: str, display_name: str) -> Struct:
         """Make a file of the cloud assembly an asset; a `FileAssetLocation`."""
         self._warn_about_pipelines(file)
-        asset = {  # a FileAssetSource
-            "sourceHash": f"{ASSET_PREFIX}{name}",
-            "fileName": str(self._from_manifest / file.name),
-            "packaging": FileAssetPackaging.FILE,
-            "displayName": display_name,
-        }
-        return returned_struct(self._synthesizer, "addFileAsset", asset)
+        return invoke_for_struct(
+            self._synthesizer,
+            "add_file_asset",
+            source_hash=f"{ASSET_PREFIX}{name}",
+            file_name=str(self._from_manifest / file.name),
+            packaging=FileAssetPackaging.FILE,
+            display_name=display_name,
+        )
 
     def _warn_about_pipelines(self, file: Path) -> None:
         """Say once, below a Stage, which is what CDK Pipelines deploys, that the archives do not fit through one.
@@ -260,7 +259,7 @@ def _copy(repository: ModelRepository, source: Path, sha256: str, target: Path) 
                 found.update(block)
                 copy.write(block)
         if found.hexdigest() != sha256:
-            raise written_to(repository, "it was copied")
+            raise changed_during(repository, "it was copied")
         draft.replace(target)
     except OSError as error:
         raise ArchiveError(
@@ -271,7 +270,7 @@ def _copy(repository: ModelRepository, source: Path, sha256: str, target: Path) 
         draft.unlink(missing_ok=True)
 
 
-def written_to(repository: ModelRepository, when: str) -> ArchiveError:
+def changed_during(repository: ModelRepository, when: str) -> ArchiveError:
     """The error of a repository whose files did not stay the same while something was done."""
     return ArchiveError(
         f"a file of {repository.root} was written to while {when}: run this again when nothing writes to it any more"
@@ -287,11 +286,12 @@ class _Archives:
         self.is_told = False
 
 
-_ARCHIVES: dict[str, _Archives] = {}
-"""By the identity of their app."""
+@cached_per_construct
+def _archives_of(app: IConstruct) -> _Archives:
+    return _Archives()
 
 
-@asked_once
+@cached_per_construct
 def _synthesizer(stack: Stack) -> IStackSynthesizer:
     """The stack's synthesizer, as a nested stack would use it.
 

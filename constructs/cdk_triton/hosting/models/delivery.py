@@ -15,21 +15,20 @@ from typing import NamedTuple
 from aws_cdk import CustomResource, Duration
 from constructs import Construct
 
-from cdk_triton.artifacts import S3File, artifact_key, build_inputs, recipes_of, source_key
+from cdk_triton.artifacts import S3File, artifact_key, build_inputs, layout, recipes_of, source_key
 from cdk_triton.errors import ConfigurationError
-from cdk_triton.hosting.acknowledgements import objects_as_imported
-from cdk_triton.hosting.builds.building import builder_document, warn_about_duration, without_promises
+from cdk_triton.hosting._cdk.logical_ids import change_id_with
+from cdk_triton.hosting.acknowledgements import imported_objects_arn
 from cdk_triton.hosting.builds.grants import GRANT_IDS
 from cdk_triton.hosting.images import ContainerImage
-from cdk_triton.hosting.models.assets import CloudAssembly, written_to
-from cdk_triton.hosting.models.checked import Keys
-from cdk_triton.hosting.replacing import replace_with
-from cdk_triton.hosting.store import layout
+from cdk_triton.hosting.models.assets import CloudAssembly, changed_during
+from cdk_triton.hosting.models.recipe_checks import builder_document, warn_about_duration, without_promises
+from cdk_triton.hosting.models.repository_checks import Keys
 from cdk_triton.hosting.store.store import ITritonArtifactStore
 from cdk_triton.sagemaker import ServingPlatform
 from cdk_triton.triton import ModelRepository
 
-__all__ = ["Artifact", "deliver", "prepare", "prepare_files", "refuse_archives"]
+__all__ = ["Artifact", "artifact_resource", "reject_archives", "stage_artifact", "stage_files"]
 
 PLAN_SCHEMA, BUILD_PLAN_SCHEMA, PROMOTION_PLAN_SCHEMA, FILES_PLAN_SCHEMA = 1, 2, 3, 4
 """Of a plan that only commits, of one that also builds, of one that promotes, and of one whose files are served as they
@@ -73,7 +72,7 @@ class Artifact(NamedTuple):
         return layout.archive_key(self.name, self.key)
 
 
-def prepare(
+def stage_artifact(
     assembly: CloudAssembly,
     repository: ModelRepository,
     platform: ServingPlatform,
@@ -110,13 +109,13 @@ def prepare(
         return Artifact(repository, name, key, source, platform.label, asset)
     inputs = build_inputs(repository, assembly.add_sources(repository, pack=pack))
     if inputs[0]["path"] != ensemble["sources"]:
-        raise written_to(repository, "its recipes were checked")
+        raise changed_during(repository, "its recipes were checked")
     key = str(ensemble["artifact_key"])
     build = {"inputs": inputs, "ensemble": ensemble}
     return Artifact(repository, name, key, source_key(repository), platform.label, None, build)
 
 
-def refuse_archives(repository: ModelRepository, store: ITritonArtifactStore) -> None:
+def reject_archives(repository: ModelRepository, store: ITritonArtifactStore) -> None:
     """Refuse to serve files as they are where there would be archives only.
 
     Raises:
@@ -134,7 +133,7 @@ def refuse_archives(repository: ModelRepository, store: ITritonArtifactStore) ->
         )
 
 
-def prepare_files(
+def stage_files(
     assembly: CloudAssembly, repository: ModelRepository, platform: ServingPlatform, keys: Keys, *, pack: bool
 ) -> Artifact:
     """Copy a repository, whose files are served as they are, into the cloud assembly.
@@ -160,7 +159,7 @@ def prepare_files(
     return Artifact(repository, repository.name, keys.artifact, keys.source, platform.label, None, files=files)
 
 
-def deliver(
+def artifact_resource(
     scope: Construct,
     assembly: CloudAssembly,
     store: ITritonArtifactStore,
@@ -218,7 +217,7 @@ def deliver(
         properties=properties | ({"BuildImage": image.uri} if built else {}),
     )
     # "Modifying service token is not allowed", says CloudFormation where a model gets another store.
-    replace_with(resource, [store.service_token, objects_as_imported(scope, store.bucket, "")])
+    change_id_with(resource, [store.service_token, imported_objects_arn(scope, store.bucket, "")])
     if built:
         granted = map(scope.node.try_find_child, GRANT_IDS)
         resource.node.add_dependency(*(policy for policy in granted if policy is not None))

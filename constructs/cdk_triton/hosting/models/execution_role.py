@@ -18,18 +18,16 @@ from aws_cdk import aws_iam as iam
 from aws_cdk import aws_s3 as s3
 from constructs import Construct
 
-from cdk_triton.hosting.acknowledgements import acknowledge_wildcards, objects_as_imported
-from cdk_triton.hosting.buckets import arn_of, encryption_key_of
-from cdk_triton.hosting.identity import path_of
-from cdk_triton.hosting.images import ContainerImage
+from cdk_triton.hosting._cdk.buckets import arn_of, encryption_key_of
+from cdk_triton.hosting._cdk.logical_ids import change_id_with
+from cdk_triton.hosting._cdk.per_construct import path_of
+from cdk_triton.hosting._cdk.stacks import require_same, stack_of
+from cdk_triton.hosting.acknowledgements import acknowledge_wildcards, imported_objects_arn
+from cdk_triton.hosting.images import PULL_ACTIONS, ContainerImage
 from cdk_triton.hosting.network import SAGEMAKER_PERMISSION, Network, acknowledge_network, network_statements
 from cdk_triton.hosting.permissions import Statement, inline_policy, managed_policy
-from cdk_triton.hosting.replacing import replace_with
-from cdk_triton.hosting.stacks import require_same, stack_of
 
 __all__ = ["check_role", "execution_role", "grant_execution"]
-
-PULL_ACTIONS = ("ecr:BatchCheckLayerAvailability", "ecr:BatchGetImage", "ecr:GetDownloadUrlForLayer")
 
 PULL_WARNING = "cdk-triton:ImagePullNotGranted"
 
@@ -67,7 +65,7 @@ def grant_execution(
     bucket: s3.IBucket,
     prefix: str,
     image: ContainerImage,
-    place: Network | None = None,
+    network: Network | None = None,
 ) -> iam.ManagedPolicy | iam.Policy:
     """Allow what a Triton container needs, by a policy that must exist before the Model.
 
@@ -82,7 +80,7 @@ def grant_execution(
         bucket: the store's bucket.
         prefix: the object keys that the model is read from.
         image: the container's image.
-        place: the subnets and security groups of the instances; None where they are in no VPC of the user's.
+        network: the subnets and security groups of the instances; None where they are in no VPC of the user's.
     """
     bucket_arn, objects = arn_of(bucket), f"{prefix}*"
     log_groups = stack_of(scope).format_arn(
@@ -117,13 +115,13 @@ def grant_execution(
         )
     else:
         statements.append(Statement(actions=list(PULL_ACTIONS), resources=[image.repository_arn]))
-    if place is not None:
-        statements += network_statements(scope, place, permission=SAGEMAKER_PERMISSION)
+    if network is not None:
+        statements += network_statements(scope, network, permission=SAGEMAKER_PERMISSION)
     if (key := encryption_key_of(bucket)) is not None:
         statements.append(Statement(actions=["kms:Decrypt"], resources=[key.key_arn]))
-    archives = objects_as_imported(scope, bucket, objects)
+    archives = imported_objects_arn(scope, bucket, objects)
     policy = _policy(role, scope, statements)
-    replace_with(policy, [policy.document, archives, *_repositories(image)])
+    change_id_with(policy, [policy.document, archives, *_repositories(image)])
     reasons = {
         archives: "By prefix: while an endpoint is updated or rolled back, instances still start from the previous "
         "archives.",
@@ -132,7 +130,7 @@ def grant_execution(
         "know no resources.",
     }
     acknowledge_wildcards(policy, reasons)
-    if place is not None:
+    if network is not None:
         acknowledge_network(policy)
     return policy
 

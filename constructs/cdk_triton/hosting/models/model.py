@@ -13,19 +13,19 @@ from aws_cdk import aws_s3 as s3
 from aws_cdk import aws_sagemaker as sagemaker
 from constructs import Construct, Node
 
-from cdk_triton.hosting.arguments import check_arguments, check_optional
-from cdk_triton.hosting.builds.building import check_recipes
+from cdk_triton.artifacts import layout
+from cdk_triton.hosting._cdk.arguments import check_arguments, check_optional
 from cdk_triton.hosting.findings import report
 from cdk_triton.hosting.images import container_image
 from cdk_triton.hosting.models.assets import CloudAssembly
-from cdk_triton.hosting.models.checked import check
-from cdk_triton.hosting.models.delivery import Artifact, deliver, prepare, prepare_files, refuse_archives
+from cdk_triton.hosting.models.delivery import Artifact, artifact_resource, reject_archives, stage_artifact, stage_files
 from cdk_triton.hosting.models.execution_role import check_role, execution_role, grant_execution
+from cdk_triton.hosting.models.recipe_checks import check_recipes
+from cdk_triton.hosting.models.repository_checks import check_cached
 from cdk_triton.hosting.models.sagemaker_model import sagemaker_model
 from cdk_triton.hosting.models.secrets import refuse_secrets
-from cdk_triton.hosting.models.settings import warn_about_host
+from cdk_triton.hosting.models.setting_warnings import warn_about_host
 from cdk_triton.hosting.network import connections, model_network
-from cdk_triton.hosting.store import layout
 from cdk_triton.hosting.store.store import ITritonArtifactStore, store_of
 from cdk_triton.sagemaker import ServingPlatform
 from cdk_triton.triton import ContainerEnvironment, ModelRepository
@@ -132,15 +132,15 @@ class TritonModel(Resource):
         self.platform = platform
         layout.check_name(repository.name, "the repository's directory")
         check_role(self, role)
-        self._place = model_network(self, vpc, vpc_subnets, security_groups)
+        self._network = model_network(self, vpc, vpc_subnets, security_groups)
         image = container_image(self, platform)
         assembly = CloudAssembly(self)
         home = store_of(self, store)
         if uncompressed:
-            refuse_archives(repository, home)
+            reject_archives(repository, home)
         # Weights are read from here on.
         settings = ContainerEnvironment() if environment is None else environment
-        checked = check(repository, "single", platform, settings, uncompressed=uncompressed)
+        checked = check_cached(repository, "single", platform, settings, uncompressed=uncompressed)
         sound = report(self, checked.findings, what=str(repository.root))
         recipes = check_recipes(self, repository, platform, what=str(repository.root))
         warn_about_host(self, platform)
@@ -150,13 +150,15 @@ class TritonModel(Resource):
         pack = sound and recipes.sound
         if uncompressed:
             assert checked.keys is not None  # noqa: S101 - recipes were refused
-            artifact = prepare_files(assembly, repository, platform, checked.keys, pack=pack)
+            artifact = stage_files(assembly, repository, platform, checked.keys, pack=pack)
         else:
             ensemble = recipes.ensemble
-            artifact = prepare(assembly, repository, platform, ensemble, checked.keys, pack=pack, store=home)
-        delivery = deliver(self, assembly, home, {repository.name: artifact}, platform=platform, image=image)
+            artifact = stage_artifact(assembly, repository, platform, ensemble, checked.keys, pack=pack, store=home)
+        delivery = artifact_resource(self, assembly, home, {repository.name: artifact}, platform=platform, image=image)
         self.role = execution_role(self, role)
-        policy = grant_execution(self.role, self, home.bucket, layout.archive_prefix(artifact.name), image, self._place)
+        policy = grant_execution(
+            self.role, self, home.bucket, layout.archive_prefix(artifact.name), image, self._network
+        )
 
         self._model = sagemaker_model(
             self,
@@ -170,7 +172,7 @@ class TritonModel(Resource):
             role=self.role,
             policy=policy,
             delivery=delivery,
-            place=self._place,
+            network=self._network,
             network_isolation=network_isolation,
         )
 
@@ -182,7 +184,7 @@ class TritonModel(Resource):
         Raises:
             ConfigurationError: it is in no VPC.
         """
-        return connections(self, self._place)
+        return connections(self, self._network)
 
     @property
     def model_name(self) -> str:

@@ -12,20 +12,20 @@ from aws_cdk import aws_iam as iam
 from aws_cdk import aws_sagemaker as sagemaker
 from constructs import Construct
 
+from cdk_triton.artifacts import layout
 from cdk_triton.errors import ConfigurationError
-from cdk_triton.hosting.arguments import check_arguments, check_optional
-from cdk_triton.hosting.builds.building import check_recipes
+from cdk_triton.hosting._cdk.arguments import check_arguments, check_optional
 from cdk_triton.hosting.findings import report
 from cdk_triton.hosting.images import container_image
 from cdk_triton.hosting.models.assets import CloudAssembly
-from cdk_triton.hosting.models.checked import check
-from cdk_triton.hosting.models.delivery import deliver, prepare
+from cdk_triton.hosting.models.delivery import artifact_resource, stage_artifact
 from cdk_triton.hosting.models.execution_role import check_role, execution_role, grant_execution
+from cdk_triton.hosting.models.recipe_checks import check_recipes
+from cdk_triton.hosting.models.repository_checks import check_cached
 from cdk_triton.hosting.models.sagemaker_model import sagemaker_model
 from cdk_triton.hosting.models.secrets import refuse_secrets
-from cdk_triton.hosting.models.settings import warn_about_fleet, warn_about_host
+from cdk_triton.hosting.models.setting_warnings import warn_about_fleet, warn_about_host
 from cdk_triton.hosting.network import connections, model_network
-from cdk_triton.hosting.store import layout
 from cdk_triton.hosting.store.store import ITritonArtifactStore, store_of
 from cdk_triton.sagemaker import ServingPlatform
 from cdk_triton.triton import ContainerEnvironment, ModelRepository
@@ -107,7 +107,7 @@ class TritonMultiModel(Resource):
             layout.check_name(repository.name, "the repository's directory")
         check_role(self, role)
         self.platform = platform
-        self._place = model_network(self, vpc, vpc_subnets, security_groups)
+        self._network = model_network(self, vpc, vpc_subnets, security_groups)
         self.fleet_name = Names.unique_resource_name(self, separator="-", max_length=63).lower()
         settings = ContainerEnvironment() if environment is None else environment
         variables = settings.variables(multi_model=True)
@@ -119,7 +119,7 @@ class TritonMultiModel(Resource):
         sound, built, backends, keys = True, {}, {}, {}
         for name, repository in ensembles.items():
             what = f"{name} ({repository.root})"
-            checked = check(repository, "multi", platform, settings)
+            checked = check_cached(repository, "multi", platform, settings)
             backends[name], keys[name] = checked.backends, checked.keys
             sound &= report(self, checked.findings, what=what)
             recipes = check_recipes(self, repository, platform, what=what)
@@ -129,15 +129,19 @@ class TritonMultiModel(Resource):
         warn_about_fleet(self, settings, backends)
 
         artifacts = {
-            name: prepare(assembly, repository, platform, built[name], keys[name], pack=sound, store=home)
+            name: stage_artifact(assembly, repository, platform, built[name], keys[name], pack=sound, store=home)
             for name, repository in ensembles.items()
         }
         self.target_models: Mapping[str, str] = MappingProxyType(
             {name: layout.target_model(name, artifact.source) for name, artifact in artifacts.items()}
         )
-        delivery = deliver(self, assembly, home, artifacts, platform=platform, image=image, fleet=self.fleet_name)
+        delivery = artifact_resource(
+            self, assembly, home, artifacts, platform=platform, image=image, fleet=self.fleet_name
+        )
         self.role = execution_role(self, role)
-        policy = grant_execution(self.role, self, home.bucket, layout.fleet_prefix(self.fleet_name), image, self._place)
+        policy = grant_execution(
+            self.role, self, home.bucket, layout.fleet_prefix(self.fleet_name), image, self._network
+        )
 
         cache = None if model_cache else sagemaker.CfnModel.MultiModelConfigProperty(model_cache_setting="Disabled")
         self._model = sagemaker_model(
@@ -152,7 +156,7 @@ class TritonMultiModel(Resource):
             role=self.role,
             policy=policy,
             delivery=delivery,
-            place=self._place,
+            network=self._network,
             network_isolation=network_isolation,
         )
 
@@ -164,7 +168,7 @@ class TritonMultiModel(Resource):
         Raises:
             ConfigurationError: it is in no VPC.
         """
-        return connections(self, self._place)
+        return connections(self, self._network)
 
     @property
     def model_name(self) -> str:

@@ -19,7 +19,7 @@ def sagemaker_model(
     role: iam.IRole,
     policy: Construct,
     delivery: Construct,
-    place: Network | None,
+    network: Network | None,
     network_isolation: bool,
 ) -> sagemaker.CfnModel:
     """The child `Resource`, made after all that CreateModel and its instances need.
@@ -30,14 +30,14 @@ def sagemaker_model(
         role: the execution role.
         policy: what it may do.
         delivery: what brings the archives.
-        place: the subnets and security groups; None where it is in no VPC of the user's.
+        network: the subnets and security groups; None where it is in no VPC of the user's.
         network_isolation: whether the containers reach no network at all.
     """
     model = sagemaker.CfnModel(
         scope,
         "Resource",
         execution_role_arn=role.role_arn,
-        vpc_config=vpc_config(place),
+        vpc_config=vpc_config(network),
         enable_network_isolation=True if network_isolation else None,
         primary_container=container,
     )
@@ -47,6 +47,6 @@ def sagemaker_model(
     if role.node.scope is scope:
         needed.append(role)  # what the user grants it later comes first too
     model.node.add_dependency(*needed)
-    if place is not None:
-        await_network(model, place, scope, "instances")
+    if network is not None:
+        await_network(model, network, scope, "instances")
     return model

@@ -11,8 +11,8 @@ from aws_cdk import aws_cloudwatch as cloudwatch
 from constructs import Construct
 
 from cdk_triton.errors import ConfigurationError
-from cdk_triton.hosting.endpoints.endpoint_variant import EndpointVariant
-from cdk_triton.hosting.monitoring.metrics import PER_MILLISECOND, PER_PERCENT, VariantMetrics
+from cdk_triton.hosting.endpoint_variant import EndpointVariant
+from cdk_triton.hosting.metrics import PER_MILLISECOND, PER_PERCENT, VariantMetrics
 
 __all__ = ["RULES", "AlarmRule", "AlarmThresholds", "add_alarms", "threshold"]
 

@@ -12,8 +12,8 @@ import jsii
 from aws_cdk import Duration, IStableNumberProducer, Lazy
 from aws_cdk import aws_cloudwatch as cloudwatch
 
-from cdk_triton.hosting.endpoints.endpoint_variant import EndpointVariant
-from cdk_triton.hosting.monitoring.metrics import PER_MILLISECOND, PER_PERCENT, PER_SECOND
+from cdk_triton.hosting.endpoint_variant import EndpointVariant
+from cdk_triton.hosting.metrics import PER_MILLISECOND, PER_PERCENT, PER_SECOND
 
 __all__ = ["section"]
 

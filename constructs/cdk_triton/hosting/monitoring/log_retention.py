@@ -22,9 +22,9 @@ from aws_cdk import aws_logs as logs
 from aws_cdk import aws_scheduler as scheduler
 from constructs import Construct
 
+from cdk_triton.hosting._cdk.stacks import stack_of
 from cdk_triton.hosting.acknowledgements import acknowledge_wildcards
 from cdk_triton.hosting.permissions import Statement, allow
-from cdk_triton.hosting.stacks import stack_of
 
 __all__ = ["DAYS", "LogRetention", "log_group_name"]
 

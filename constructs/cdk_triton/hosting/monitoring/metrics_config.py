@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from aws_cdk import aws_sagemaker as sagemaker
 
-from cdk_triton.hosting.arguments import check_arguments
+from cdk_triton.hosting._cdk.arguments import check_arguments
 
 __all__ = ["MetricsConfig"]
 

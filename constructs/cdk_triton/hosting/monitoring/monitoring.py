@@ -13,14 +13,14 @@ from aws_cdk import aws_sns as sns
 from constructs import Construct
 
 from cdk_triton.errors import ConfigurationError
-from cdk_triton.hosting.arguments import check_arguments, check_optional
-from cdk_triton.hosting.endpoints.endpoint_variant import EndpointVariant
+from cdk_triton.hosting._cdk.arguments import check_arguments, check_optional
+from cdk_triton.hosting._cdk.name_lookup import NameLookup
+from cdk_triton.hosting._cdk.stacks import stack_of
+from cdk_triton.hosting.endpoint_variant import EndpointVariant
 from cdk_triton.hosting.monitoring import RUNBOOK
 from cdk_triton.hosting.monitoring.alarms import RULES, AlarmThresholds, add_alarms, threshold
 from cdk_triton.hosting.monitoring.dashboard import COLUMNS, section
 from cdk_triton.hosting.monitoring.log_retention import LogRetention, log_group_name
-from cdk_triton.hosting.named import Named
-from cdk_triton.hosting.stacks import stack_of
 
 __all__ = ["EndpointMonitoring"]
 
@@ -67,7 +67,7 @@ class EndpointMonitoring(Construct):
         super().__init__(scope, id)
         limits = AlarmThresholds() if thresholds is None else thresholds
         self.alarms: Mapping[str, Mapping[str, cloudwatch.Alarm]] = MappingProxyType(
-            Named(
+            NameLookup(
                 "there are no alarms of a variant",
                 {each.variant.variant_name: _alarms(each, limits, runbook) for each in variants},
             )
@@ -94,4 +94,4 @@ class EndpointMonitoring(Construct):
 
 def _alarms(variant: EndpointVariant, limits: AlarmThresholds, runbook: str) -> Mapping[str, cloudwatch.Alarm]:
     alarms = add_alarms(variant, limits, runbook)
-    return MappingProxyType(Named(f"variant {variant.variant.variant_name} has no alarm", alarms))
+    return MappingProxyType(NameLookup(f"variant {variant.variant.variant_name} has no alarm", alarms))

@@ -6,7 +6,7 @@ from typing import Any
 
 from aws_cdk import aws_applicationautoscaling as autoscaling
 
-from cdk_triton.hosting.stacks import stack_of
+from cdk_triton.hosting._cdk.stacks import stack_of
 
 __all__ = ["capacity_range"]
 

@@ -11,8 +11,8 @@ from aws_cdk import aws_applicationautoscaling as autoscaling
 from constructs import IConstruct
 
 from cdk_triton.errors import ConfigurationError
-from cdk_triton.hosting.literals import is_number, is_token, is_whole
-from cdk_triton.hosting.stacks import stack_of
+from cdk_triton.hosting._cdk.literals import is_number, is_token, is_whole
+from cdk_triton.hosting._cdk.stacks import stack_of
 
 __all__ = ["NothingScales", "check_capacities", "check_number", "check_percent", "check_scheduled"]
 

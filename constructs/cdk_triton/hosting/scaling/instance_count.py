@@ -15,9 +15,8 @@ from aws_cdk import aws_sagemaker as sagemaker
 from constructs import Construct
 
 from cdk_triton.errors import ConfigurationError
-from cdk_triton.hosting.arguments import check_arguments, check_optional
-from cdk_triton.hosting.endpoints.variant import TritonVariant
-from cdk_triton.hosting.monitoring.metrics import INSTANCES, VariantMetrics
+from cdk_triton.hosting._cdk.arguments import check_arguments, check_optional
+from cdk_triton.hosting.metrics import INSTANCES, VariantMetrics
 from cdk_triton.hosting.scaling.checks import (
     NothingScales,
     check_capacities,
@@ -27,6 +26,7 @@ from cdk_triton.hosting.scaling.checks import (
 )
 from cdk_triton.hosting.scaling.service_linked_role import service_linked_role
 from cdk_triton.hosting.scaling.steps import check_steps, set_scale_in_cooldown
+from cdk_triton.hosting.variant import TritonVariant
 
 __all__ = ["ScalableInstanceCount"]
 

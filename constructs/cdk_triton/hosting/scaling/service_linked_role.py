@@ -5,7 +5,7 @@ from __future__ import annotations
 from aws_cdk import aws_iam as iam
 from constructs import Construct
 
-from cdk_triton.hosting.stacks import stack_of
+from cdk_triton.hosting._cdk.stacks import stack_of
 
 __all__ = ["service_linked_role"]
 

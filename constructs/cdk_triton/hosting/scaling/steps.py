@@ -9,7 +9,7 @@ from aws_cdk import Duration
 from aws_cdk import aws_applicationautoscaling as autoscaling
 
 from cdk_triton.errors import ConfigurationError
-from cdk_triton.hosting.stacks import stack_of
+from cdk_triton.hosting._cdk.stacks import stack_of
 
 __all__ = ["check_steps", "set_scale_in_cooldown"]
 

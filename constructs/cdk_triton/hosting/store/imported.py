@@ -8,10 +8,10 @@ from aws_cdk import aws_iam as iam
 from aws_cdk import aws_s3 as s3
 from constructs import IConstruct
 
+from cdk_triton.artifacts.layout import ARTIFACTS_PREFIX
+from cdk_triton.hosting._cdk.arguments import check_arguments
 from cdk_triton.hosting.acknowledgements import acknowledge_wildcards
-from cdk_triton.hosting.arguments import check_arguments
 from cdk_triton.hosting.permissions import Statement, allow
-from cdk_triton.hosting.store.layout import ARTIFACTS_PREFIX
 
 __all__ = ["ImportedArtifactStore", "allow_promotion", "grant_read_of_artifacts"]
 

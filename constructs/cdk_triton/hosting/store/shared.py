@@ -17,13 +17,12 @@ from constructs import Construct
 
 from cdk_triton.artifacts import S3File
 from cdk_triton.errors import ConfigurationError
+from cdk_triton.hosting._cdk.arguments import check_arguments, check_optional
 from cdk_triton.hosting.acknowledgements import acknowledge_wildcards
-from cdk_triton.hosting.arguments import check_arguments, check_optional
 from cdk_triton.hosting.builds.builders import Builder
-from cdk_triton.hosting.builds.choosing import BUILDER_IDS, BuilderChoice
 from cdk_triton.hosting.builds.grants import allow_inputs, allow_pull
-from cdk_triton.hosting.images import container_image, sagemaker_repositories
-from cdk_triton.hosting.models.execution_role import PULL_ACTIONS
+from cdk_triton.hosting.builds.selection import BUILDER_IDS, BuilderChoice
+from cdk_triton.hosting.images import PULL_ACTIONS, container_image, sagemaker_repositories
 from cdk_triton.hosting.permissions import Statement, allow
 from cdk_triton.hosting.store.imported import ImportedArtifactStore
 from cdk_triton.sagemaker import ServingPlatform

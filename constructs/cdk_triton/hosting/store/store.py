@@ -16,23 +16,22 @@ from aws_cdk import aws_logs as logs
 from aws_cdk import aws_s3 as s3
 from constructs import Construct, IConstruct
 
+from cdk_triton._jsii import invoke_for_struct
 from cdk_triton._tokens import has_token
 from cdk_triton.artifacts import S3File
+from cdk_triton.artifacts.layout import ASSET_PREFIX, SERVED_PREFIXES, STAGING_PREFIX
 from cdk_triton.errors import ConfigurationError
+from cdk_triton.hosting._cdk.arguments import check_arguments, check_optional
+from cdk_triton.hosting._cdk.buckets import arn_of, encryption_key_of
+from cdk_triton.hosting._cdk.per_construct import path_of
+from cdk_triton.hosting._cdk.stacks import require_own_region, require_same, stack_of
 from cdk_triton.hosting.acknowledgements import acknowledge_nist, acknowledge_wildcards
-from cdk_triton.hosting.arguments import check_arguments, check_optional
-from cdk_triton.hosting.buckets import arn_of, encryption_key_of
-from cdk_triton.hosting.builds.builders import Builder, use_of_key
-from cdk_triton.hosting.builds.services import BuildServices
-from cdk_triton.hosting.identity import path_of
-from cdk_triton.hosting.models.assets import ASSET_PREFIX
+from cdk_triton.hosting.builds.builders import Builder, key_statement
+from cdk_triton.hosting.builds.store_builders import StoreBuilders
 from cdk_triton.hosting.permissions import Statement, allow
-from cdk_triton.hosting.stacks import require_own_region, require_same, stack_of
 from cdk_triton.hosting.store.imported import ImportedArtifactStore, allow_promotion, grant_read_of_artifacts
-from cdk_triton.hosting.store.layout import STAGING_PREFIX
 from cdk_triton.hosting.store.provider import lambda_role, log_writing, provider
 from cdk_triton.hosting.store.shared import SharedArtifactStore, export_store
-from cdk_triton.hosting.structs import returned_struct
 from cdk_triton.sagemaker import ServingPlatform
 
 __all__ = ["ITritonArtifactStore", "TritonArtifactStore", "store_of"]
@@ -49,7 +48,7 @@ class ITritonArtifactStore(Protocol):
 
     @property
     def bucket(self) -> s3.IBucket:
-        """The bucket, laid out as `cdk_triton.hosting.store.layout` says."""
+        """The bucket, laid out as `cdk_triton.artifacts.layout` says."""
 
     @property
     def service_token(self) -> str:
@@ -174,7 +173,7 @@ class TritonArtifactStore(Construct):
         self._asset_bucket, prefix = _place_of_assets(self, code)
         self.handler_role = lambda_role(self, "IsCompleteRole")
         on_event_role = lambda_role(self, "OnEventRole")
-        self._builds = BuildServices(self, builders if promotes_from is None else (), self.bucket, self.handler_role)
+        self._builds = StoreBuilders(self, builders if promotes_from is None else (), self.bucket, self.handler_role)
         variables = {"STORE_BUCKET": self.bucket.bucket_name, "BUILDERS": self._builds.settings}
         promotion = {} if promotes_from is None else {"PROMOTES_FROM": promotes_from.bucket.bucket_name}
         on_event = self._handler(
@@ -306,7 +305,7 @@ class TritonArtifactStore(Construct):
         """What the handler has to be allowed to copy assets into the store, and why with wildcards, by ARN."""
         bucket_arn = arn_of(self.bucket)
         assets = f"arn:{Aws.PARTITION}:s3:::{self._asset_bucket}/{asset_prefix}*"
-        objects = [f"{bucket_arn}/{top}/*" for top in ("artifacts", "fleets")]
+        objects = [f"{bucket_arn}/{prefix}*" for prefix in SERVED_PREFIXES]
         reasons = {
             assets: "Exact keys would change the role in the very deployment that needs it, before IAM has spread it.",
             **dict.fromkeys(objects, "The store's own bucket: keys follow from models that come later."),
@@ -318,7 +317,7 @@ class TritonArtifactStore(Construct):
             Statement(actions=["s3:ListBucket", "s3:ListBucketMultipartUploads"], resources=[bucket_arn]),
         ]
         if (key := encryption_key_of(self.bucket)) is not None:
-            statements.append(use_of_key(key))
+            statements.append(key_statement(key))
         return statements, reasons
 
 
@@ -424,12 +423,12 @@ def _handlers() -> str:
 
 def _place_of_assets(store: TritonArtifactStore, code: lambda_.Code) -> tuple[str, str]:
     """The bucket of the CDK's bootstrap, and the prefix before the names of assets in it, a directory or not."""
-    place = returned_struct(code, "bind", store).struct("s3Location")
-    object_key = "" if place is None else place.text("objectKey")
+    place = invoke_for_struct(code, "bind", store).struct("s3_location")
+    object_key = "" if place is None else place.text("object_key")
     if place is None or has_token(object_key):
         raise ConfigurationError(
             f"the synthesizer of {stack_of(store).node.path} names assets only during the deployment, but the store's "
             "handler needs to know where they lie: use DefaultStackSynthesizer or CliCredentialsStackSynthesizer"
         )
     by_hash = re.search(r"[0-9a-f]{64}\.zip$", object_key)  # a synthesizer of the user's own may name it otherwise
-    return place.text("bucketName"), object_key[: by_hash.start() if by_hash else object_key.rfind("/") + 1]
+    return place.text("bucket_name"), object_key[: by_hash.start() if by_hash else object_key.rfind("/") + 1]

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING
 
 from aws_cdk import Duration
 
-from cdk_triton.hosting.arguments import check_arguments, check_optional
-from cdk_triton.hosting.endpoints.variant import check_sagemaker_name
+from cdk_triton.hosting._cdk.arguments import check_arguments, check_optional
+from cdk_triton.hosting.sagemaker_names import check_sagemaker_name
 
 if TYPE_CHECKING:  # takes a while: for endpoints whose metrics are asked for
     from aws_cdk import aws_cloudwatch as cloudwatch

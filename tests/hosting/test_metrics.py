@@ -17,7 +17,7 @@ from cdk_triton.errors import ConfigurationError
 if TYPE_CHECKING:
     from tests.hosting.conftest import World
 
-PAGE = Path(__file__).parents[3] / "docs" / "monitoring.md"
+PAGE = Path(__file__).parents[2] / "docs" / "monitoring.md"
 
 INVOCATIONS, INSTANCES = "AWS/SageMaker", "/aws/sagemaker/Endpoints"
 

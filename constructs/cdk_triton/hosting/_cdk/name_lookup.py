@@ -8,12 +8,12 @@ from typing import Generic, NoReturn, TypeVar
 from cdk_triton._wording import did_you_mean, in_words
 from cdk_triton.errors import ConfigurationError
 
-__all__ = ["Named"]
+__all__ = ["NameLookup"]
 
 Thing = TypeVar("Thing")
 
 
-class Named(dict[str, Thing], Generic[Thing]):
+class NameLookup(dict[str, Thing], Generic[Thing]):
     """A dictionary that says which names it has where somebody asks for another; `get` and `in` are as ever.
 
     Args:

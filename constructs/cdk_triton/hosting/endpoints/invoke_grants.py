@@ -6,9 +6,9 @@ from collections.abc import Callable, Sequence
 
 from aws_cdk import aws_iam as iam
 
+from cdk_triton.artifacts.layout import target_model_pattern
 from cdk_triton.errors import ConfigurationError
-from cdk_triton.hosting.arguments import check_arguments, check_optional
-from cdk_triton.hosting.store.layout import target_model_pattern
+from cdk_triton.hosting._cdk.arguments import check_arguments, check_optional
 
 __all__ = ["allow_invocation"]
 

@@ -8,10 +8,10 @@ from constructs import Construct
 
 from cdk_triton._tokens import has_token
 from cdk_triton.errors import ConfigurationError
+from cdk_triton.hosting._cdk.stacks import region_of
 from cdk_triton.hosting.builds.builders import Builder
 from cdk_triton.hosting.builds.codebuild_gpu_builder import CodeBuildGpuBuilder
 from cdk_triton.hosting.builds.processing_builder import SageMakerProcessingBuilder
-from cdk_triton.hosting.stacks import region_of
 from cdk_triton.sagemaker import ServingPlatform, codebuild_gpu_regions
 
 __all__ = ["BUILDER_IDS", "BuilderChoice"]

@@ -13,7 +13,7 @@ from typing import Final
 from aws_cdk import Size
 
 from cdk_triton._arguments import FLAG, TEXT, Kind, by_name, check, has_attribute, one, several
-from cdk_triton.hosting.literals import DURATION, is_whole
+from cdk_triton.hosting._cdk.literals import DURATION, is_whole
 from cdk_triton.sagemaker.platform import PLATFORM
 from cdk_triton.triton import ModelRepository
 from cdk_triton.triton.environment import ENVIRONMENT
@@ -151,7 +151,7 @@ _THINGS: Final[Mapping[str, Kind]] = {
         "use a list of security groups, such as [ec2.SecurityGroup.from_security_group_id(self, 'Group', 'sg-…')]",
     ),
     "shadow": one(
-        _is_named("cdk_triton.hosting.endpoints.variant.TritonVariant"),
+        _is_named("cdk_triton.hosting.variant.TritonVariant"),
         "use a TritonVariant, such as TritonVariant(model=model, variant_name='Shadow')",
     ),
     "size": _CAPACITY,
@@ -171,7 +171,7 @@ _THINGS: Final[Mapping[str, Kind]] = {
         has_attribute("topic_arn"), "use a topic, such as sns.Topic.from_topic_arn(self, 'Topic', 'arn:aws:sns:…')"
     ),
     "variants": several(
-        _is_named("cdk_triton.hosting.endpoints.variant.TritonVariant"),
+        _is_named("cdk_triton.hosting.variant.TritonVariant"),
         "use a list of TritonVariant, such as [TritonVariant(model=model)]",
     ),
     "vpc": one(has_attribute("select_subnets"), "use a VPC, such as ec2.Vpc.from_lookup(self, 'Vpc', vpc_id='vpc-…')"),

@@ -13,15 +13,15 @@ from aws_cdk import CfnElement
 from aws_cdk import aws_iam as iam
 from constructs import Construct
 
-from cdk_triton.hosting.stacks import stack_of
+from cdk_triton.hosting._cdk.stacks import stack_of
 
-__all__ = ["replace_with"]
+__all__ = ["change_id_with"]
 
 DIGITS = 7
 """CDK's logical ids have up to 248 characters, CloudFormation's up to 255 ("CloudFormation quotas")."""
 
 
-def replace_with(construct: Construct, decisive: object) -> None:
+def change_id_with(construct: Construct, decisive: object) -> None:
     """Give the resource of a construct another logical id whenever something changes; its construct id stays.
 
     Args:

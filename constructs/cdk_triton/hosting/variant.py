@@ -3,33 +3,29 @@
 from __future__ import annotations
 
 import math
-import re
 from dataclasses import dataclass
 from typing import Literal, get_args
 
 from aws_cdk import Duration, Size, SizeRoundingBehavior
 from aws_cdk import aws_sagemaker as sagemaker
 
-from cdk_triton._arguments import TEXT, check
 from cdk_triton._tokens import has_token
 from cdk_triton.errors import ConfigurationError
-from cdk_triton.hosting.arguments import check_arguments, check_optional
-from cdk_triton.hosting.literals import is_number, is_token, is_whole, literal_seconds
+from cdk_triton.hosting._cdk.arguments import check_arguments, check_optional
+from cdk_triton.hosting._cdk.literals import is_number, is_token, is_whole, literal_seconds
 from cdk_triton.hosting.models.model import ITritonModel
+from cdk_triton.hosting.sagemaker_names import check_sagemaker_name
 from cdk_triton.sagemaker import instance_storage
 from cdk_triton.sagemaker.limits import (
-    MAX_NAME_LENGTH,
     MAX_TIMEOUT_SECONDS,
     MAX_VOLUME_GB,
     MIN_TIMEOUT_SECONDS,
     MIN_VOLUME_GB,
-    NAME_PATTERN,
 )
 
 __all__ = [
     "RoutingStrategy",
     "TritonVariant",
-    "check_sagemaker_name",
     "default_timeouts",
     "production_variant",
 ]
@@ -185,19 +181,3 @@ def default_timeouts(size: int) -> tuple[int | None, int | None]:
 
 def _seconds(given: Duration | None, default: int | None) -> int | float | None:
     return default if given is None else given.to_seconds()
-
-
-def check_sagemaker_name(name: str, what: str) -> None:
-    """Refuse a name that SageMaker refuses.
-
-    Raises:
-        ConfigurationError: it does.
-    """
-    check(what, name, TEXT)
-    if has_token(name):
-        return
-    if not re.fullmatch(NAME_PATTERN, name) or len(name) > MAX_NAME_LENGTH:
-        raise ConfigurationError(
-            f"{what} {name!r} is no name for SageMaker: use up to {MAX_NAME_LENGTH} letters and digits, with '-' only "
-            "between them"
-        )

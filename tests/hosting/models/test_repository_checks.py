@@ -16,9 +16,9 @@ from inotify_simple import INotify, flags
 
 from cdk_triton import ModelRepository, TensorRTPlan, TritonModel, TritonMultiModel
 from cdk_triton.artifacts import artifact_key, source_key
+from cdk_triton.artifacts.repository_cache import cached_answer
 from cdk_triton.errors import ConfigurationError
-from cdk_triton.hosting.models.checked import check
-from cdk_triton.hosting.models.remembered import remembered
+from cdk_triton.hosting.models.repository_checks import check_cached
 from cdk_triton.triton import ContainerEnvironment
 
 LONG_AGO = (1_000_000_000, 1_000_000_000)
@@ -53,7 +53,7 @@ def _codes(world: World, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Cal
         leave_alone(root)
         repository = ModelRepository.from_directory(root, **options)
         settings = ContainerEnvironment() if environment is None else environment
-        return [finding.code for finding in check(repository, mode, world.platform, settings).findings]  # type: ignore[arg-type]
+        return [finding.code for finding in check_cached(repository, mode, world.platform, settings).findings]  # type: ignore[arg-type]
 
     return ask
 
@@ -84,7 +84,7 @@ def test_a_file_that_was_just_written_is_not_trusted(world: World, codes: Callab
     assert codes() == []
     os.utime(model)
     with opened(model.parent) as again:
-        check(world.repository_again("text"), "single", world.platform, ContainerEnvironment())
+        check_cached(world.repository_again("text"), "single", world.platform, ContainerEnvironment())
     assert "model.onnx" in again
 
 
@@ -100,7 +100,7 @@ def test_a_file_that_changed_after_its_repository_was_read_is_not_trusted(
     repository = ModelRepository.from_directory(root)
     config.write_text(sound)
     os.utime(config, LONG_AGO)
-    checked = check(repository, "single", world.platform, ContainerEnvironment())
+    checked = check_cached(repository, "single", world.platform, ContainerEnvironment())
     assert "CT101" in [finding.code for finding in checked.findings]
     assert codes() == []
 
@@ -123,7 +123,7 @@ def test_archive_and_files_have_keys_of_their_own(
     assert codes() == []
     repository = ModelRepository.from_directory(world.directory / "repositories" / "text")
     key = artifact_key(repository, world.platform, uncompressed=uncompressed)
-    found = check(repository, "single", world.platform, ContainerEnvironment(), uncompressed=uncompressed)
+    found = check_cached(repository, "single", world.platform, ContainerEnvironment(), uncompressed=uncompressed)
     assert found.keys == (source_key(repository), key)
 
 
@@ -149,7 +149,7 @@ def test_an_error_of_the_question_is_not_told_as_one_of_the_memory(
         raise ConfigurationError("this cannot be")
 
     with pytest.raises(ConfigurationError) as caught:
-        remembered([world.repository_again("text")], ["another question"], answer)
+        cached_answer([world.repository_again("text")], ["another question"], answer)
     assert caught.value.__context__ is None
 
 

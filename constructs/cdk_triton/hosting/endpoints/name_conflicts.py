@@ -8,16 +8,19 @@ from constructs import Construct, IConstruct
 
 from cdk_triton._tokens import has_token
 from cdk_triton.errors import ConfigurationError
-from cdk_triton.hosting.identity import identity
-from cdk_triton.hosting.stacks import share_an_environment, stack_of
+from cdk_triton.hosting._cdk.per_construct import cached_per_construct
+from cdk_triton.hosting._cdk.stacks import share_an_environment, stack_of
 
-__all__ = ["AccountNames"]
-
-_TAKEN: dict[str, dict[str, list[IConstruct]]] = {}
-"""By the identity of the app, and by name: the endpoints that have it."""
+__all__ = ["UniqueNames"]
 
 
-class AccountNames:
+@cached_per_construct
+def _taken(app: IConstruct) -> dict[str, list[IConstruct]]:
+    """The endpoints of an app, by each name that they have."""
+    return {}
+
+
+class UniqueNames:
     """Which names an endpoint has.
 
     The case of an endpoint's name tells none apart (CreateEndpoint in the API reference), that of a parameter's does.
@@ -49,7 +52,7 @@ class AccountNames:
         """
         if not self._names:
             return
-        here, taken = stack_of(scope), _TAKEN.get(identity(scope.node.root), {})
+        here, taken = stack_of(scope), _taken(scope.node.root)
         for key, (what, mend) in self._names.items():
             for other in taken.get(key, ()):
                 if share_an_environment(here, stack_of(other)) and _is_in_its_tree(other):
@@ -59,7 +62,7 @@ class AccountNames:
         """Note that an endpoint has the names."""
         if not self._names:
             return
-        taken = _TAKEN.setdefault(identity(endpoint.node.root), {})
+        taken = _taken(endpoint.node.root)
         for key in self._names:
             taken.setdefault(key, []).append(endpoint)
 

@@ -12,22 +12,21 @@ from aws_cdk import aws_s3 as s3
 from constructs import Construct
 
 from cdk_triton.artifacts import S3File
-from cdk_triton.hosting.buckets import arn_of
+from cdk_triton.artifacts.layout import STAGING_PREFIX
+from cdk_triton.hosting._cdk.buckets import arn_of
+from cdk_triton.hosting._cdk.stacks import stack_of
 from cdk_triton.hosting.builds.builders import Builder, BuildService
-from cdk_triton.hosting.builds.choosing import BUILDER_IDS, BuilderChoice
 from cdk_triton.hosting.builds.grants import allow_pull, object_arn
-from cdk_triton.hosting.images import container_image
-from cdk_triton.hosting.models.execution_role import PULL_ACTIONS
+from cdk_triton.hosting.builds.selection import BUILDER_IDS, BuilderChoice
+from cdk_triton.hosting.images import PULL_ACTIONS, container_image
 from cdk_triton.hosting.permissions import Statement, allow
-from cdk_triton.hosting.stacks import stack_of
-from cdk_triton.hosting.store.layout import STAGING_PREFIX
 from cdk_triton.hosting.vpc_endpoints import await_network
 from cdk_triton.sagemaker import ServingPlatform
 
-__all__ = ["BuildServices"]
+__all__ = ["StoreBuilders"]
 
 
-class BuildServices:
+class StoreBuilders:
     """What the store's builders made, and what they may do.
 
     Attributes:
@@ -83,10 +82,10 @@ class BuildServices:
         """
         function.node.add_dependency(*self.roles.values())
         for kind, service in self._services.items():
-            if service.place is not None:
+            if service.network is not None:
                 resource = function.node.default_child
                 assert isinstance(resource, CfnResource)  # noqa: S101 - as CDK makes functions
-                await_network(resource, service.place, self._store.node.find_child(BUILDER_IDS[kind]), "builds")
+                await_network(resource, service.network, self._store.node.find_child(BUILDER_IDS[kind]), "builds")
 
     def builder_for(self, scope: Construct, platform: ServingPlatform, inputs: Iterable[S3File]) -> Builder:
         """Choose the builder for a platform, and allow what its builds need: the image, and the inputs from S3.

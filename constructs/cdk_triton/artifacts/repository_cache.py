@@ -1,10 +1,10 @@
-"""What follows from the files of repositories, remembered between runs.
+"""Answers to questions about repositories, kept between runs of the app.
 
-`cdk ls`, `diff` and `destroy` run the app, and the app looks into models of many gigabytes. What it found out is
-therefore kept in the user's cache directory and said again while every file of the repositories, every file of this
-library's rules and recipes and everything else that was asked is the same. Files are compared by size, times and inode,
-as digests are, for the same reason only files that had been left alone for 2 s when their repository was read are
-trusted, and the same variable, CDK_TRITON_NO_CACHE, has everything read again.
+`cdk ls`, `diff` and `destroy` run the app, and the app looks into models of many gigabytes. So each answer is kept in
+the user's cache directory. It is used again while nothing that decides it has changed: the files of the repositories,
+the files of this library's rules and recipes, and the rest of the question. Files are compared by size, times and
+inode, as for digests. For the same reason a file is trusted only if nobody wrote to it in the last 2 s before its
+repository was read. CDK_TRITON_NO_CACHE disables this cache too.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from cdk_triton.artifacts.reading import file_state, fingerprint
 from cdk_triton.errors import ArchiveError
 from cdk_triton.triton import ModelRepository
 
-__all__ = ["remembered"]
+__all__ = ["cached_answer"]
 
 _SETTLED_NS = 2 * 10**9
 _FORGOTTEN_SECONDS = 180 * 24 * 3600
@@ -37,12 +37,14 @@ _DECIDING = (".py", ".json")
 _READERS = ("onnx", "protobuf", "tritonclient")  # whose versions decide what can be read
 
 
-def remembered(repositories: Sequence[ModelRepository], question: Sequence[object], answer: Callable[[], Any]) -> Any:
-    """The answer to a question about repositories, from memory if nothing has changed.
+def cached_answer(
+    repositories: Sequence[ModelRepository], question: Sequence[object], answer: Callable[[], Any]
+) -> Any:
+    """The answer to a question about repositories, from the cache if nothing has changed.
 
     Args:
-        repositories: what it is about.
-        question: what was asked, and whatever else the answer depends on; values whose `repr` says all of them.
+        repositories: the repositories that the question is about.
+        question: the question, and everything else that decides the answer; values whose `repr` is complete.
         answer: finds the answer, as JSON values.
     """
     memory = _memory(repositories, question)
@@ -98,7 +100,7 @@ def _looks(files: Iterable[Path], *, unchanged_since_ns: int) -> list[tuple[str,
 @cache  # a process runs one version of it, and a thousand ensembles ask
 def _library() -> str | None:
     """The digest of the files of the rules, the recipes and their tables, and the versions of what they read with."""
-    package = Path(__file__).parents[2]
+    package = Path(__file__).parents[1]
     walks = (walk for each in _PACKAGES for walk in os.walk(package / each))
     files = (Path(directory, name) for directory, _, names in walks for name in names if name.endswith(_DECIDING))
     looks = _looks(sorted(files, key=str), unchanged_since_ns=time.time_ns())

@@ -10,10 +10,10 @@ from aws_cdk import Annotations
 from constructs import Construct
 
 from cdk_triton.artifacts import ensemble_document, estimated_minutes, platform_document, recipes_of
+from cdk_triton.artifacts.repository_cache import cached_answer
 from cdk_triton.errors import ConfigurationError
 from cdk_triton.hosting.builds.builders import Builder
 from cdk_triton.hosting.findings import report_errors
-from cdk_triton.hosting.models.remembered import remembered
 from cdk_triton.sagemaker import ServingPlatform
 from cdk_triton.triton import ModelRepository
 from cdk_triton.triton.repository import PromisedFiles
@@ -56,7 +56,7 @@ def check_recipes(
     """
     if not repository.recipes:
         return CheckedRecipes(True, None)
-    found = remembered([repository], ["ensemble", platform], lambda: _checked(repository, platform))
+    found = cached_answer([repository], ["ensemble", platform], lambda: _checked(repository, platform))
     sound = report_errors(construct, [(RECIPE_ERROR, f"{what}: {error}") for error in found["errors"]])
     return CheckedRecipes(sound, found["ensemble"])
 
@@ -109,7 +109,7 @@ def builder_document(builder: Builder, platform: ServingPlatform, program: str) 
 
 def warn_about_duration(construct: Construct, builder: Builder, repositories: Sequence[ModelRepository]) -> None:
     """Warn where building all of these repositories may take longer than a deployment, or than a job, can wait."""
-    estimate: float = remembered(repositories, ["minutes"], lambda: estimated_minutes(repositories))
+    estimate: float = cached_answer(repositories, ["minutes"], lambda: estimated_minutes(repositories))
     work = f"building {len(repositories)} ensembles" if len(repositories) > 1 else "the build"
     if estimate > DEPLOYMENT_MINUTES:
         Annotations.of(construct).add_warning_v2(

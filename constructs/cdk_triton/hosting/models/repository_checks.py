@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from cdk_triton.artifacts import artifact_key, source_key
-from cdk_triton.hosting.models.remembered import remembered
+from cdk_triton.artifacts.repository_cache import cached_answer
 from cdk_triton.sagemaker import ServingPlatform
 from cdk_triton.triton import ContainerEnvironment, Finding, Mode, ModelRepository, Severity
 
-__all__ = ["Checked", "Keys", "check"]
+__all__ = ["CheckedRepository", "Keys", "check_cached"]
 
 
 class Keys(NamedTuple):
@@ -24,7 +24,7 @@ class Keys(NamedTuple):
     artifact: str
 
 
-class Checked(NamedTuple):
+class CheckedRepository(NamedTuple):
     """What constructs want to know of a repository.
 
     Attributes:
@@ -40,14 +40,14 @@ class Checked(NamedTuple):
     keys: Keys | None
 
 
-def check(
+def check_cached(
     repository: ModelRepository,
     mode: Mode,
     platform: ServingPlatform,
     environment: ContainerEnvironment,
     *,
     uncompressed: bool = False,
-) -> Checked:
+) -> CheckedRepository:
     """`ModelRepository.check` and the keys, from memory if nothing has changed.
 
     Args:
@@ -81,7 +81,7 @@ def check(
             else [source_key(repository), artifact_key(repository, platform, uncompressed=uncompressed)],
         }
 
-    found = remembered([repository], ["checks", mode, platform, environment, uncompressed], answer)
+    found = cached_answer([repository], ["checks", mode, platform, environment, uncompressed], answer)
     findings = tuple(Finding(**{**row, "severity": Severity(row["severity"])}) for row in found["findings"])
     keys = None if found["keys"] is None else Keys(*found["keys"])
-    return Checked(findings, frozenset(found["backends"]), found["entry_model"], keys)
+    return CheckedRepository(findings, frozenset(found["backends"]), found["entry_model"], keys)

@@ -9,7 +9,7 @@ from constructs import IConstruct
 
 from cdk_triton._tokens import has_token
 from cdk_triton.errors import ConfigurationError
-from cdk_triton.hosting.identity import asked_once, identity, path_of
+from cdk_triton.hosting._cdk.per_construct import cached_per_construct, path_of
 
 __all__ = [
     "are_deployed_together",
@@ -21,15 +21,17 @@ __all__ = [
     "stack_of",
 ]
 
-_STACKS: dict[str, Stack] = {}
-"""By their identities, so that a stack that Node made is always the same object."""
 
-
-@asked_once
+@cached_per_construct
 def stack_of(construct: IConstruct) -> Stack:
     """`Stack.of`: no construct ever gets into another stack."""
-    stack = Stack.of(construct)
-    return _STACKS.setdefault(identity(stack), stack)
+    return _same_object(Stack.of(construct))
+
+
+@cached_per_construct
+def _same_object(stack: Stack) -> Stack:
+    """The first Python object of a stack: Python gets a new one each time for a stack that Node made."""
+    return stack
 
 
 def region_of(construct: IConstruct) -> str:
@@ -37,7 +39,7 @@ def region_of(construct: IConstruct) -> str:
     return _region(stack_of(construct))
 
 
-@asked_once
+@cached_per_construct
 def _region(stack: Stack) -> str:
     return stack.region
 

@@ -10,8 +10,8 @@ from constructs import Construct
 
 from cdk_triton._tokens import has_token
 from cdk_triton.errors import ConfigurationError
-from cdk_triton.hosting.endpoints.variant import TritonVariant
-from cdk_triton.hosting.monitoring.metrics import VariantMetrics
+from cdk_triton.hosting.metrics import VariantMetrics
+from cdk_triton.hosting.variant import TritonVariant
 
 if TYPE_CHECKING:  # takes a while: for variants that are scaled
     from cdk_triton.hosting.scaling.instance_count import ScalableInstanceCount

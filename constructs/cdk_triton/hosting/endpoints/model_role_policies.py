@@ -7,8 +7,8 @@ from collections.abc import Iterable, Sequence
 from aws_cdk import aws_iam as iam
 from constructs import Construct, IConstruct
 
-from cdk_triton.hosting.endpoints.variant import TritonVariant
 from cdk_triton.hosting.permissions import Statement, add_statements, inline_policy, managed_policy
+from cdk_triton.hosting.variant import TritonVariant
 
 __all__ = ["allow_models"]
 

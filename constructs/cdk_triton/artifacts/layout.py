@@ -1,0 +1,236 @@
+"""The layout of the store's bucket: each function that writes an object key stands beside the one that reads it.
+
+::
+
+    artifacts/<repository>/<artifact key>/model.tar.gz        immutable
+    artifacts/<repository>/<artifact key>/files/<path>        instead of the archive, for a model with uncompressed=True
+    artifacts/<repository>/<artifact key>/manifest.json       written last: the commit
+    fleets/<fleet>/<release>-<gpu>/<ensemble>-<source10>.tar.gz
+    fleets/<fleet>/<release>-<gpu>/index.json                 current and previous target models
+    staging/<build id>/in/                                    what a build reads; expires after 7 days
+    staging/<build id>/out/                                   what it writes; expires too
+    staging/locks/<artifact key>.json                         who builds an archive at the moment
+
+An archive lies below the name of its repository's directory and not below an ensemble's, because it is the repository
+that is packed: a fleet may serve one archive as several ensembles, under names of its own. Repositories whose
+directories have the same name share the prefix. Their keys keep them apart, but each execution role may read them all,
+so that distinct names are better.
+
+The platform is in the prefix of a fleet and not in the names: a change of release or GPU is a new ModelDataUrl, and the
+`TargetModel` of callers survives it. Names are flat below the prefix, because images from 26.03 on refuse a `/` in a
+model's name (triton-inference-server/core 66f09f8).
+
+The handlers in `lambda/` cannot import this module. They get most object keys from the plan, and repeat only those
+below `staging/`.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import NamedTuple
+
+from cdk_triton.errors import ConfigurationError
+from cdk_triton.sagemaker.limits import MAX_TARGET_MODEL_LENGTH
+
+__all__ = [
+    "ARCHIVE",
+    "ARTIFACTS_PREFIX",
+    "ASSET_PREFIX",
+    "FILES",
+    "FLEETS_PREFIX",
+    "INDEX",
+    "LOCKS_PREFIX",
+    "MANIFEST",
+    "SERVED_PREFIXES",
+    "SOURCE_DIGITS",
+    "STAGING_PREFIX",
+    "ArtifactObject",
+    "FleetObject",
+    "archive_key",
+    "archive_prefix",
+    "artifact_prefix",
+    "build_inputs_prefix",
+    "build_outputs_prefix",
+    "build_prefix",
+    "build_state_key",
+    "check_name",
+    "files_prefix",
+    "fleet_prefix",
+    "index_key",
+    "lock_key",
+    "manifest_key",
+    "parse_artifact_object",
+    "parse_fleet_object",
+    "parse_lock_key",
+    "target_model",
+    "target_model_pattern",
+]
+
+ASSET_PREFIX = "triton-"
+"""Begins the name of every object that the store's handler may read in the bucket of the CDK's bootstrap."""
+
+ARTIFACTS_PREFIX = "artifacts/"
+"""Below it lies what is committed."""
+
+FLEETS_PREFIX = "fleets/"
+"""Below it lie the archives that multi-model endpoints serve."""
+
+SERVED_PREFIXES = (ARTIFACTS_PREFIX, FLEETS_PREFIX)
+"""Below these lies everything that models read."""
+
+STAGING_PREFIX = "staging/"
+"""Below it lies what builds read and write, and their locks. All of it expires."""
+
+LOCKS_PREFIX = f"{STAGING_PREFIX}locks/"
+"""Below it lie the locks of builds."""
+
+ARCHIVE, FILES, MANIFEST, INDEX = "model.tar.gz", "files/", "manifest.json", "index.json"
+"""The names below an artifact's prefix, and that of the index below a fleet's prefix."""
+
+SOURCE_DIGITS = 10
+"""Digits of the source key in a target model's name: two versions of one ensemble meet with a chance of 1 in 10^12."""
+
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
+_MAX_NAME_LENGTH = 200  # leaves room for the rest of a target model's name and of a URL of 1024 characters
+
+_KEY = r"(?P<key>[0-9a-f]{64})"
+_ARTIFACT_FILE = rf"(?P<file>{re.escape(ARCHIVE)}|{re.escape(MANIFEST)}|{FILES}.+)"
+_ARTIFACT = re.compile(rf"{ARTIFACTS_PREFIX}(?P<repository>[^/]+)/{_KEY}/{_ARTIFACT_FILE}", re.DOTALL)
+_FLEET = re.compile(rf"{FLEETS_PREFIX}(?P<fleet>[^/]+)/(?P<platform>[^/]+)/(?P<file>[^/]+)")
+_LOCK = re.compile(rf"{LOCKS_PREFIX}{_KEY}\.json")
+
+
+class ArtifactObject(NamedTuple):
+    """An object of an artifact.
+
+    Attributes:
+        repository: the name of the repository's directory.
+        key: the artifact key, 64 hexadecimal digits.
+        file: `ARCHIVE`, `MANIFEST`, or `FILES` and the path of a file that is served uncompressed.
+    """
+
+    repository: str
+    key: str
+    file: str
+
+
+class FleetObject(NamedTuple):
+    """An object of a fleet.
+
+    Attributes:
+        fleet: the fleet's name.
+        platform: the platform's label.
+        file: a target model, or `INDEX`.
+    """
+
+    fleet: str
+    platform: str
+    file: str
+
+
+def check_name(name: str, what: str) -> str:
+    """The name, if it may be part of an object key and of a `TargetModel`.
+
+    Raises:
+        ConfigurationError: the name is too long or contains a character that they cannot have.
+    """
+    if not _NAME.fullmatch(name) or len(name) > _MAX_NAME_LENGTH:
+        raise ConfigurationError(
+            f"{what} {name!r} cannot name an object of the artifact store: use up to {_MAX_NAME_LENGTH} letters, "
+            "digits, '.', '_' and '-', with a letter or digit first"
+        )
+    return name
+
+
+def archive_prefix(repository: str) -> str:
+    """Below it lies every archive of a repository, whatever its key."""
+    return f"{ARTIFACTS_PREFIX}{repository}/"
+
+
+def artifact_prefix(repository: str, artifact_key: str) -> str:
+    """Below it lies one artifact."""
+    return f"{archive_prefix(repository)}{artifact_key}/"
+
+
+def archive_key(repository: str, artifact_key: str) -> str:
+    """The object key of an archive."""
+    return f"{artifact_prefix(repository, artifact_key)}{ARCHIVE}"
+
+
+def files_prefix(repository: str, artifact_key: str) -> str:
+    """Below it lie the files of a repository that is served uncompressed, with the paths that they have in it."""
+    return f"{artifact_prefix(repository, artifact_key)}{FILES}"
+
+
+def manifest_key(repository: str, artifact_key: str) -> str:
+    """The object key of the manifest that commits an archive."""
+    return f"{artifact_prefix(repository, artifact_key)}{MANIFEST}"
+
+
+def parse_artifact_object(object_key: str) -> ArtifactObject | None:
+    """Which object of an artifact a key names; None if it names none."""
+    found = _ARTIFACT.fullmatch(object_key)
+    return found and ArtifactObject(**found.groupdict())
+
+
+def fleet_prefix(fleet: str, platform: str = "") -> str:
+    """What a multi-model endpoint serves from; without a platform, what a fleet has served from at any time."""
+    return f"{FLEETS_PREFIX}{fleet}/{platform}/" if platform else f"{FLEETS_PREFIX}{fleet}/"
+
+
+def index_key(fleet: str, platform: str) -> str:
+    """The object key of a fleet's index."""
+    return f"{fleet_prefix(fleet, platform)}{INDEX}"
+
+
+def parse_fleet_object(object_key: str) -> FleetObject | None:
+    """Which object of a fleet a key names; None if it names none."""
+    found = _FLEET.fullmatch(object_key)
+    return found and FleetObject(**found.groupdict())
+
+
+def target_model(ensemble: str, source_key: str) -> str:
+    """What a caller sends as `TargetModel`."""
+    return f"{ensemble}-{source_key[:SOURCE_DIGITS]}.tar.gz"
+
+
+def target_model_pattern(ensemble: str) -> str:
+    """The pattern, in IAM's `StringLike`, of every version of an ensemble and of nothing else.
+
+    `?` stands for exactly one character, so that `text-??????????.tar.gz` does not match a version of `text-large`.
+    """
+    return target_model(ensemble, "?" * SOURCE_DIGITS)
+
+
+def build_prefix(build: str) -> str:
+    """Below it lies everything of one build."""
+    return f"{STAGING_PREFIX}{build}/"
+
+
+def build_inputs_prefix(build: str) -> str:
+    """Below it lies what a build reads."""
+    return f"{build_prefix(build)}in/"
+
+
+def build_outputs_prefix(build: str) -> str:
+    """Below it lies what a build writes."""
+    return f"{build_prefix(build)}out/"
+
+
+def build_state_key(build: str) -> str:
+    """The object key of a build's state."""
+    return f"{build_prefix(build)}state.json"
+
+
+def lock_key(artifact_key: str) -> str:
+    """The object key of the lock of an artifact key."""
+    return f"{LOCKS_PREFIX}{artifact_key}.json"
+
+
+def parse_lock_key(object_key: str) -> str | None:
+    """The artifact key whose lock an object key names; None if it names none."""
+    found = _LOCK.fullmatch(object_key)
+    return found and found["key"]
+
+
+assert _MAX_NAME_LENGTH + SOURCE_DIGITS + len("-.tar.gz") <= MAX_TARGET_MODEL_LENGTH  # noqa: S101

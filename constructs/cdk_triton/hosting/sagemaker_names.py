@@ -1,0 +1,32 @@
+"""The names that SageMaker takes."""
+
+from __future__ import annotations
+
+import re
+
+from cdk_triton._arguments import TEXT, check
+from cdk_triton._tokens import has_token
+from cdk_triton.errors import ConfigurationError
+from cdk_triton.sagemaker.limits import MAX_NAME_LENGTH, NAME_PATTERN
+
+__all__ = ["check_sagemaker_name"]
+
+
+def check_sagemaker_name(name: str, what: str) -> None:
+    """Reject a name that SageMaker rejects.
+
+    Args:
+        name: the name of an endpoint or a variant; may be a token.
+        what: what messages call it.
+
+    Raises:
+        ConfigurationError: the name is too long or contains a character that SageMaker rejects.
+    """
+    check(what, name, TEXT)
+    if has_token(name):
+        return
+    if not re.fullmatch(NAME_PATTERN, name) or len(name) > MAX_NAME_LENGTH:
+        raise ConfigurationError(
+            f"{what} {name!r} is no name for SageMaker: use up to {MAX_NAME_LENGTH} letters and digits, with '-' only "
+            "between them"
+        )
