@@ -65,35 +65,4 @@ __all__ = [
 ]
 
 if not TYPE_CHECKING:  # to whom a misspelt name is an error
-    __getattr__, __dir__ = lazy_names(
-        __name__,
-        {
-            "AlarmThresholds": "hosting",
-            "AllAtOnce": "hosting",
-            "Canary": "hosting",
-            "Capacity": "hosting",
-            "CodeBuildGpuBuilder": "hosting",
-            "CondaEnvironment": "artifacts",
-            "ContainerEnvironment": "triton",
-            "DaliPipeline": "artifacts",
-            "DataCapture": "hosting",
-            "EndpointMetrics": "hosting",
-            "Linear": "hosting",
-            "MetricsConfig": "hosting",
-            "ModelRepository": "triton",
-            "OnnxExport": "artifacts",
-            "Parity": "artifacts",
-            "Rolling": "hosting",
-            "S3File": "artifacts",
-            "SageMakerProcessingBuilder": "hosting",
-            "ServingPlatform": "sagemaker",
-            "TensorRTPlan": "artifacts",
-            "Tolerance": "artifacts",
-            "TritonArtifactStore": "hosting",
-            "TritonEndpoint": "hosting",
-            "TritonModel": "hosting",
-            "TritonMultiModel": "hosting",
-            "TritonVariant": "hosting",
-            "add_vpc_endpoints": "hosting",
-        },
-    )
+    __getattr__, __dir__ = lazy_names(__name__)

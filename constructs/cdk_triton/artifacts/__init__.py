@@ -50,28 +50,4 @@ __all__ = [
 ]
 
 if not TYPE_CHECKING:  # to whom a misspelt name is an error
-    __getattr__, __dir__ = lazy_names(
-        __name__,
-        {
-            "BUILDER_VERSION": "keys",
-            "PLACEHOLDER": "contents",
-            "Archive": "archive",
-            "BuildRecipe": "recipes",
-            "CondaEnvironment": "recipes",
-            "DaliPipeline": "recipes",
-            "OnnxExport": "recipes",
-            "Parity": "recipes",
-            "S3File": "recipes",
-            "TensorRTPlan": "recipes",
-            "Tolerance": "recipes",
-            "artifact_key": "keys",
-            "build_inputs": "build_plan",
-            "ensemble_document": "build_plan",
-            "estimated_minutes": "build_plan",
-            "platform_document": "build_plan",
-            "recipes_of": "recipes",
-            "source_key": "keys",
-            "sources_key": "keys",
-            "write_archive": "archive",
-        },
-    )
+    __getattr__, __dir__ = lazy_names(__name__)

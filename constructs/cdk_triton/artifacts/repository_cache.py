@@ -25,6 +25,7 @@ from typing import Any
 
 from cdk_triton.artifacts.cache import NO_CACHE, cache_directory
 from cdk_triton.artifacts.reading import file_state, fingerprint
+from cdk_triton.checks.own_rules import own_rule_files
 from cdk_triton.errors import ArchiveError
 from cdk_triton.triton import ModelRepository
 
@@ -34,6 +35,7 @@ _SETTLED_NS = 2 * 10**9
 _FORGOTTEN_SECONDS = 180 * 24 * 3600
 _PACKAGES = ("artifacts", "checks", "sagemaker", "triton")  # whose code and tables decide an answer
 _DECIDING = (".py", ".json")
+_COMPILED = (".pyc",)  # written by an import
 _READERS = ("onnx", "protobuf", "tritonclient")  # whose versions decide what can be read
 
 
@@ -99,11 +101,12 @@ def _looks(files: Iterable[Path], *, unchanged_since_ns: int) -> list[tuple[str,
 
 @cache  # a process runs one version of it, and a thousand ensembles ask
 def _library() -> str | None:
-    """The digest of the files of the rules, the recipes and their tables, and the versions of what they read with."""
+    """The digest of all rules, recipes and tables, own rules included, and of the versions of what reads files."""
     package = Path(__file__).parents[1]
     walks = (walk for each in _PACKAGES for walk in os.walk(package / each))
-    files = (Path(directory, name) for directory, _, names in walks for name in names if name.endswith(_DECIDING))
-    looks = _looks(sorted(files, key=str), unchanged_since_ns=time.time_ns())
+    files = [Path(directory, name) for directory, _, names in walks for name in names if name.endswith(_DECIDING)]
+    own = [file for file in own_rule_files() if file.suffix not in _COMPILED]
+    looks = _looks(sorted([*files, *own], key=str), unchanged_since_ns=time.time_ns())
     versions = [("python", sys.version), *((name, version(name)) for name in _READERS)]
     return None if looks is None else hashlib.sha256(json.dumps([looks, versions]).encode()).hexdigest()
 

@@ -10,20 +10,27 @@ looks at a `CheckContext` and yields a `Problem` for each fault that it finds. I
 | CT3xx | `ensembles` | ensembles and the models that they run |
 | CT4xx, CT5xx, CT65x | `endpoint` | the container, the loader, and what an endpoint holds and passes on |
 | CT6xx, CT7xx | `serving` | the serving platform (release and instance), and TensorRT's own parser |
-| X… | none | rules of other distributions, see `catalogue` |
+| X… | none | rules of other distributions, see `own_rules` |
 
 A new rule is written in one place: `catalogue` imports every module. What several rules derive from a repository is in
 `derived`; `per_check` computes each of these values once per check.
+
+The names below are imported when they are first used: an app whose answers are cached loads no rule.
 """
 
 from __future__ import annotations
 
-from cdk_triton.checks.acknowledgements import acknowledgements_of
-from cdk_triton.checks.catalogue import documented_rules, rule_of, rules
-from cdk_triton.checks.context import CheckContext, per_check
-from cdk_triton.checks.registry import CRASH, Need, Problem, Rule, rule
-from cdk_triton.checks.run import Report, SkippedRule, check_repository
-from cdk_triton.triton.findings import Finding, Severity
+from typing import TYPE_CHECKING
+
+from cdk_triton._lazy import lazy_names
+
+if TYPE_CHECKING:
+    from cdk_triton.checks.acknowledgements import acknowledgements_of
+    from cdk_triton.checks.catalogue import documented_rules, rule_of, rules
+    from cdk_triton.checks.context import CheckContext, per_check
+    from cdk_triton.checks.registry import CRASH, Need, Problem, Rule, rule
+    from cdk_triton.checks.run import Report, SkippedRule, check_repository
+    from cdk_triton.triton.findings import Finding, Severity
 
 __all__ = [
     "CRASH",
@@ -43,3 +50,6 @@ __all__ = [
     "rule_of",
     "rules",
 ]
+
+if not TYPE_CHECKING:  # to whom a misspelt name is an error
+    __getattr__, __dir__ = lazy_names(__name__)

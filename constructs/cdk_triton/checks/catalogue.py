@@ -1,37 +1,21 @@
 """All rules: those of this package, and those of other distributions.
 
 Every module below `cdk_triton.checks` is imported, so a rule is part of the catalogue as soon as its file exists.
-
-Another distribution adds rules of its own with an entry point in the group `cdk_triton.rules`, whose value is the
-module that declares them:
-
-    [project.entry-points."cdk_triton.rules"]
-    acme = "acme_triton.rules"
-
-An entry point runs code, so only installed distributions can have one. A distribution in the current directory does not
-count: Python puts that directory on its path for `python -m`, and it may be the repository under check.
 """
 
 from __future__ import annotations
 
 import pkgutil
-import sys
-from collections.abc import Iterator
 from functools import cache
 from importlib import import_module
-from importlib.metadata import EntryPoint, distributions
-from pathlib import Path
-from typing import Final
 
 from cdk_triton import checks
 from cdk_triton._wording import did_you_mean
+from cdk_triton.checks.own_rules import ENTRY_POINTS, rule_entry_points
 from cdk_triton.checks.registry import CRASH, Rule, registered_rules
 from cdk_triton.errors import ConfigurationError, RuleError
 
-__all__ = ["ENTRY_POINTS", "documented_rules", "rule_entry_points", "rule_of", "rules"]
-
-ENTRY_POINTS: Final = "cdk_triton.rules"
-"""The group of the entry points that name modules with rules."""
+__all__ = ["documented_rules", "rule_of", "rules"]
 
 
 def rules() -> tuple[Rule, ...]:
@@ -65,14 +49,6 @@ def rule_of(code: str) -> Rule:
         meant = did_you_mean(code.upper(), known)
         raise ConfigurationError(f"there is no rule {code!r}{meant}; `cdk-triton explain` lists all of them")
     return known[code]
-
-
-def rule_entry_points() -> Iterator[EntryPoint]:
-    """The entry points of installed distributions that name modules with rules, by name."""
-    here = Path.cwd()
-    installed = distributions(path=[path for path in sys.path if path and Path(path).resolve() != here])
-    found = {entry for each in installed for entry in each.entry_points if entry.group == ENTRY_POINTS}
-    yield from sorted(found, key=lambda entry: (entry.name, entry.value))
 
 
 @cache

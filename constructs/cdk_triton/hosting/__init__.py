@@ -65,34 +65,4 @@ __all__ = [
 ]
 
 if not TYPE_CHECKING:  # to whom a misspelt name is an error
-    __getattr__, __dir__ = lazy_names(
-        __name__,
-        {
-            "AlarmThresholds": "monitoring.alarms",
-            "AllAtOnce": "endpoints.deployment",
-            "Canary": "endpoints.deployment",
-            "Capacity": "endpoints.deployment",
-            "CodeBuildGpuBuilder": "builds.codebuild_gpu_builder",
-            "DataCapture": "endpoints.data_capture",
-            "DeploymentPolicy": "endpoints.deployment",
-            "EndpointMetrics": "metrics",
-            "EndpointMonitoring": "monitoring.monitoring",
-            "EndpointVariant": "endpoint_variant",
-            "ITritonArtifactStore": "store.store",
-            "ITritonModel": "models.model",
-            "ImportedArtifactStore": "store.imported",
-            "ImportedEndpoint": "endpoints.imported",
-            "Linear": "endpoints.deployment",
-            "MetricsConfig": "monitoring.metrics_config",
-            "Rolling": "endpoints.deployment",
-            "SageMakerProcessingBuilder": "builds.processing_builder",
-            "ScalableInstanceCount": "scaling.instance_count",
-            "SharedArtifactStore": "store.shared",
-            "TritonArtifactStore": "store.store",
-            "TritonEndpoint": "endpoints.endpoint",
-            "TritonModel": "models.model",
-            "TritonMultiModel": "models.multi_model",
-            "TritonVariant": "variant",
-            "add_vpc_endpoints": "vpc_endpoints",
-        },
-    )
+    __getattr__, __dir__ = lazy_names(__name__)

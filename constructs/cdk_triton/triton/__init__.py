@@ -43,15 +43,4 @@ __all__ = [
 ]
 
 if not TYPE_CHECKING:  # to whom a misspelt name is an error
-    __getattr__, __dir__ = lazy_names(
-        __name__,
-        {
-            "SCHEMA_RELEASE": "schema",
-            "EnsembleGraph": "ensemble",
-            "EnsembleStep": "ensemble",
-            "EnsembleTensor": "ensemble",
-            "ModelConfig": "schema",
-            "format_model_config": "model_config",
-            "parse_model_config": "model_config",
-        },
-    )
+    __getattr__, __dir__ = lazy_names(__name__)

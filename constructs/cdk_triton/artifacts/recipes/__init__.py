@@ -28,17 +28,4 @@ __all__ = [
 ]
 
 if not TYPE_CHECKING:  # to whom a misspelt name is an error
-    __getattr__, __dir__ = lazy_names(
-        __name__,
-        {
-            "BuildRecipe": "recipe",
-            "CondaEnvironment": "conda",
-            "DaliPipeline": "dali",
-            "OnnxExport": "onnx_export",
-            "Parity": "parity",
-            "S3File": "s3_file",
-            "TensorRTPlan": "tensorrt",
-            "Tolerance": "parity",
-            "recipes_of": "recipe",
-        },
-    )
+    __getattr__, __dir__ = lazy_names(__name__)
