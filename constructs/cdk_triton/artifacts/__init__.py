@@ -9,6 +9,7 @@ from cdk_triton._lazy import lazy_names
 if TYPE_CHECKING:
     from cdk_triton.artifacts.archive import Archive, write_archive
     from cdk_triton.artifacts.build_plan import build_inputs, ensemble_document, estimated_minutes, platform_document
+    from cdk_triton.artifacts.cache import cache_directory
     from cdk_triton.artifacts.contents import PLACEHOLDER
     from cdk_triton.artifacts.keys import BUILDER_VERSION, artifact_key, source_key, sources_key
     from cdk_triton.artifacts.recipes import (
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
         Tolerance,
         recipes_of,
     )
+    from cdk_triton.artifacts.recipes.trtexec import trtexec_has_option, trtexec_versions
 
 __all__ = [
     "BUILDER_VERSION",
@@ -37,12 +39,15 @@ __all__ = [
     "Tolerance",
     "artifact_key",
     "build_inputs",
+    "cache_directory",
     "ensemble_document",
     "estimated_minutes",
     "platform_document",
     "recipes_of",
     "source_key",
     "sources_key",
+    "trtexec_has_option",
+    "trtexec_versions",
     "write_archive",
 ]
 
@@ -63,12 +68,15 @@ if not TYPE_CHECKING:  # to whom a misspelt name is an error
             "Tolerance": "recipes",
             "artifact_key": "keys",
             "build_inputs": "build_plan",
+            "cache_directory": "cache",
             "ensemble_document": "build_plan",
             "estimated_minutes": "build_plan",
             "platform_document": "build_plan",
             "recipes_of": "recipes",
             "source_key": "keys",
             "sources_key": "keys",
+            "trtexec_has_option": "recipes.trtexec",
+            "trtexec_versions": "recipes.trtexec",
             "write_archive": "archive",
         },
     )
