@@ -38,7 +38,7 @@ The names below are imported when they are first used: the stand-ins start many 
 
 from __future__ import annotations
 
-from importlib import import_module
+import importlib
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -72,5 +72,5 @@ def __getattr__(name: str) -> object:
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     if name not in _MODULE_OF:
-        return import_module(f"{__name__}.{name}")
-    return getattr(import_module(f"{__name__}.{_MODULE_OF[name]}"), name)
+        return importlib.import_module(f"{__name__}.{name}")
+    return getattr(importlib.import_module(f"{__name__}.{_MODULE_OF[name]}"), name)

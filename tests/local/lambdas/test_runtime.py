@@ -12,8 +12,8 @@ import psutil
 import pytest
 
 from cdk_triton.errors import LocalError
-from cdk_triton.local import lambdas
 from cdk_triton.local.lambdas import FunctionCode, LambdaRuntime
+from cdk_triton.local.lambdas import runtime as lambda_runtime
 from cdk_triton.local.process import Child, start
 
 Make = Callable[[str], LambdaRuntime]
@@ -90,7 +90,7 @@ def test_a_process_that_starts_while_everything_is_stopped_is_ended(
         runtime.close()
         return child
 
-    monkeypatch.setattr(lambdas, "start", close_meanwhile)
+    monkeypatch.setattr(lambda_runtime, "start", close_meanwhile)
     with pytest.raises(LocalError, match="the local AWS is being stopped"):
         runtime.invoke("f", None)
     assert started[0].poll() is not None
