@@ -11,7 +11,8 @@ import pytest
 from botocore.validate import ParamValidator
 
 from cdk_triton.local.jobs.build import Build, BuildRecord, BuildRequest
-from cdk_triton.local.jobs.machine import LocalContext, Machine
+from cdk_triton.local.jobs.context import LocalContext
+from cdk_triton.local.jobs.machine import Machine
 
 if TYPE_CHECKING:
     from tests.local.jobs.codebuild.conftest import Builds
