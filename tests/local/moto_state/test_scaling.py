@@ -339,7 +339,7 @@ def test_what_is_not_registered_has_no_policies_and_no_schedules(scaling: Scalin
     ids=lambda value: value if " " in value and "backend" not in value else "",
 )
 def test_moto_still_needs_our_corrections_of_scaling(correction: str, without_it: str) -> None:
-    """When one of these fails, moto has been mended, and `moto_scaling` can lose a few lines."""
+    """If one of these fails, moto is fixed: remove its correction from `moto_state/scaling.py`."""
     code = f"""
 from moto.applicationautoscaling.models import ApplicationAutoscalingBackend
 backend = ApplicationAutoscalingBackend("us-east-1", "123456789012")

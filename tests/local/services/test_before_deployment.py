@@ -162,5 +162,5 @@ else:
     ids=lambda value: value if "\n" not in value else "",
 )
 def test_moto_still_needs_our_corrections_of_what_is_asked_before(correction: str, without_it: str) -> None:
-    """When one of these fails, moto has been mended, and `moto_roles` or `service_quotas` can go."""
+    """If one of these fails, moto is fixed: remove `moto_state/roles.py` or `services/quotas.py`."""
     subprocess.run([sys.executable, "-c", without_it], check=True)
