@@ -75,7 +75,7 @@ def test_trtexec_knows_every_option(repository: ModelRepository, recipe: TensorR
     assert {version[0] for version in possible} == {told["tensorrt_major"]}
     # Where nobody read the release's version, one of those that it may be has to know the option.
     for option in told["flags"]:
-        assert any(trtexec.knows(option, version) for version in possible), option
+        assert any(trtexec.trtexec_has_option(option, version) for version in possible), option
 
 
 @pytest.mark.parametrize("release", RELEASES)
@@ -83,7 +83,9 @@ def test_every_release_builds_the_simplest_plan(repository: ModelRepository, rel
     platform = ServingPlatform(release=release, image=DIGEST, instance_type="ml.g5.xlarge")
     told: Any = TensorRTPlan("net").step(repository, platform)
     assert all(
-        trtexec.knows(option, version) for version in trtexec.possible_versions(release) for option in told["flags"]
+        trtexec.trtexec_has_option(option, version)
+        for version in trtexec.possible_versions(release)
+        for option in told["flags"]
     )
 
 
@@ -102,7 +104,7 @@ def test_every_release_builds_the_simplest_plan(repository: ModelRepository, rel
     ],
 )
 def test_the_table_tells_generations_apart(option: str, version: tuple[int, ...], known: bool) -> None:
-    assert trtexec.knows(option, version) is known
+    assert trtexec.trtexec_has_option(option, version) is known
 
 
 def test_the_table_is_in_order() -> None:

@@ -15,36 +15,36 @@ from typing import Any
 import pytest
 
 from cdk_triton.local import daemon as local_daemon
-from cdk_triton.local.daemon import Options, Status
-from cdk_triton.local.variables import misleading
+from cdk_triton.local.daemon import DEFAULT_DIRECTORY, DaemonOptions, DaemonStatus
+from cdk_triton.local.process import conflicting_variables
 
 ENVIRONMENT = {"AWS_ENDPOINT_URL": "http://127.0.0.1:4566", "AWS_ACCESS_KEY_ID": "it's local"}
 EXPORTS = (
     "export AWS_ENDPOINT_URL=http://127.0.0.1:4566\nexport AWS_ACCESS_KEY_ID='it'\"'\"'s local'\n"
     "export NO_PROXY=127.0.0.1,localhost\nexport no_proxy=127.0.0.1,localhost\n"
 )
-RUNNING = Status(pid=42, started=1, url="http://127.0.0.1:4566", environment=ENVIRONMENT)
+RUNNING = DaemonStatus(pid=42, started=1, url="http://127.0.0.1:4566", environment=ENVIRONMENT)
 
 
 class FakeDaemon:
     """Records what is asked of it."""
 
     calls: list[tuple[Any, ...]] = []  # noqa: RUF012 - emptied by the fixture
-    running: Status | None = None
+    running: DaemonStatus | None = None
 
-    def __init__(self, directory: Path) -> None:
+    def __init__(self, directory: Path = DEFAULT_DIRECTORY) -> None:
         self.directory = directory
 
-    def run(self, options: Options, *, ready: Any, log: Any) -> None:
+    def run(self, options: DaemonOptions, *, ready: Any, log: Any) -> None:
         self.calls.append(("run", self.directory, options))
         ready(RUNNING)
         log("a bucket was made")
 
-    def start(self, options: Options) -> dict[str, str]:
+    def start(self, options: DaemonOptions) -> dict[str, str]:
         self.calls.append(("start", self.directory, options))
         return ENVIRONMENT
 
-    def status(self) -> Status | None:
+    def status(self) -> DaemonStatus | None:
         return self.running
 
     def stop(self) -> bool:
@@ -61,7 +61,7 @@ def daemon(monkeypatch: pytest.MonkeyPatch) -> type[FakeDaemon]:
     monkeypatch.setattr(FakeDaemon, "calls", [])
     monkeypatch.setattr(FakeDaemon, "running", None)
     monkeypatch.setattr(local_daemon, "Daemon", FakeDaemon)
-    for name in (*misleading(os.environ), "NO_PROXY", "no_proxy"):
+    for name in (*conflicting_variables(os.environ), "NO_PROXY", "no_proxy"):
         monkeypatch.delenv(name, raising=False)
     return FakeDaemon
 
@@ -84,13 +84,16 @@ HERE = Path(".cdk-triton/local")
 @pytest.mark.parametrize(
     ("arguments", "call"),
     [
-        (["up"], ("run", HERE, Options())),
-        (["up", "--detach"], ("start", HERE, Options())),
-        (["up", "--detach", "--directory", "elsewhere"], ("start", Path("elsewhere"), Options())),
-        (["up", "--port", "4566", "--region", "eu-west-1"], ("run", HERE, Options(port=4566, region="eu-west-1"))),
-        (["up", "--account", "000000000001"], ("run", HERE, Options(account="000000000001"))),
-        (["up", "--max-loaded-models", "2"], ("run", HERE, Options(max_loaded_models=2))),
-        (["up", "--listen-on-all-interfaces"], ("run", HERE, Options(listen_on_all_interfaces=True))),
+        (["up"], ("run", HERE, DaemonOptions())),
+        (["up", "--detach"], ("start", HERE, DaemonOptions())),
+        (["up", "--detach", "--directory", "elsewhere"], ("start", Path("elsewhere"), DaemonOptions())),
+        (
+            ["up", "--port", "4566", "--region", "eu-west-1"],
+            ("run", HERE, DaemonOptions(port=4566, region="eu-west-1")),
+        ),
+        (["up", "--account", "000000000001"], ("run", HERE, DaemonOptions(account="000000000001"))),
+        (["up", "--max-loaded-models", "2"], ("run", HERE, DaemonOptions(max_loaded_models=2))),
+        (["up", "--listen-on-all-interfaces"], ("run", HERE, DaemonOptions(listen_on_all_interfaces=True))),
         (["logs"], ("logs", HERE, False)),
         (["logs", "-f"], ("logs", HERE, True)),
         (["logs", "--follow", "--directory", "elsewhere"], ("logs", Path("elsewhere"), True)),

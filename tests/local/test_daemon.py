@@ -19,7 +19,7 @@ import psutil
 import pytest
 
 from cdk_triton.errors import LocalError
-from cdk_triton.local.daemon import Daemon, Options, Status
+from cdk_triton.local.daemon import Daemon, DaemonOptions, DaemonStatus
 
 
 @pytest.fixture
@@ -81,10 +81,10 @@ def test_a_port_in_use_is_told_by_the_detached_process(daemon: Daemon) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
         with pytest.raises(LocalError, match=rf"port {port} on 127\.0\.0\.1 is in use by another program"):
-            daemon.start(Options(port=port))
+            daemon.start(DaemonOptions(port=port))
     assert daemon.status() is None
     # Nothing half-made is left: it can be started now.
-    assert daemon.start(Options(port=port))["AWS_ENDPOINT_URL"] == f"http://127.0.0.1:{port}"
+    assert daemon.start(DaemonOptions(port=port))["AWS_ENDPOINT_URL"] == f"http://127.0.0.1:{port}"
 
 
 def test_a_directory_that_cannot_be_is_a_sentence(tmp_path: Path) -> None:
@@ -237,7 +237,7 @@ def test_following_shows_what_comes_in_any_log_in_whole_lines(tmp_path: Path, mo
     """Each look at whether it still runs is a moment in which something is written."""
     daemon = Daemon(tmp_path)
     daemon.log_file.write_text("begun\n")
-    writes = iter([("half ", Status), ("a line\n", Status), ("the end", None)])
+    writes = iter([("half ", DaemonStatus), ("a line\n", DaemonStatus), ("the end", None)])
 
     def look(_: Daemon) -> object:
         text, running = next(writes)

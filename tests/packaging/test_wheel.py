@@ -20,7 +20,7 @@ REQUIRED = [
     "cdk_triton/triton/schema.pyi",
     "cdk_triton/sagemaker/data/gpu_instances.json",
     "cdk_triton/sagemaker/data/images.json",
-    "cdk_triton/local/_guardian.py",
+    "cdk_triton/local/process/_guardian.py",
     "cdk_triton/_lambda/artifacts/__init__.py",
 ]
 SUFFIXES = {".py", ".pyi", ".json", ".c", ".typed", ".pbtxt", ".txt", ""}

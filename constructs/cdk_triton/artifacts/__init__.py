@@ -12,6 +12,7 @@ from cdk_triton._lazy import lazy_names
 if TYPE_CHECKING:
     from cdk_triton.artifacts.archive import Archive, write_archive
     from cdk_triton.artifacts.build_plan import build_inputs, ensemble_document, estimated_minutes, platform_document
+    from cdk_triton.artifacts.cache import cache_directory
     from cdk_triton.artifacts.contents import PLACEHOLDER
     from cdk_triton.artifacts.keys import BUILDER_VERSION, artifact_key, source_key, sources_key
     from cdk_triton.artifacts.recipes import (
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
         Tolerance,
         recipes_of,
     )
+    from cdk_triton.artifacts.recipes.trtexec import trtexec_has_option, trtexec_versions
 
 __all__ = [
     "BUILDER_VERSION",
@@ -40,12 +42,15 @@ __all__ = [
     "Tolerance",
     "artifact_key",
     "build_inputs",
+    "cache_directory",
     "ensemble_document",
     "estimated_minutes",
     "platform_document",
     "recipes_of",
     "source_key",
     "sources_key",
+    "trtexec_has_option",
+    "trtexec_versions",
     "write_archive",
 ]
 

@@ -22,7 +22,7 @@ import typer
 from cdk_triton.errors import LocalError
 
 if TYPE_CHECKING:
-    from cdk_triton.local.daemon import Daemon
+    from cdk_triton.local import Daemon
 
 __all__ = ["app"]
 
@@ -61,9 +61,9 @@ def up(
     """Start it and print the variables that lead the AWS SDKs and the cdk CLI to it, as lines for a shell."""
     with _or_else_false() if detach else nullcontext():
         _require_extra()
-        from cdk_triton.local.daemon import Options
+        from cdk_triton.local import DaemonOptions
 
-        options = Options(port, region, account, max_loaded_models, listen_on_all_interfaces)
+        options = DaemonOptions(port, region, account, max_loaded_models, listen_on_all_interfaces)
         daemon = _daemon(directory)
         typer.echo("starting the local AWS ...", err=True)
         if detach:
@@ -114,9 +114,9 @@ def down(directory: Directory = None) -> None:
 
 
 def _daemon(directory: Path | None) -> Daemon:
-    from cdk_triton.local.daemon import DEFAULT_DIRECTORY, Daemon
+    from cdk_triton.local import Daemon
 
-    return Daemon(DEFAULT_DIRECTORY if directory is None else directory)
+    return Daemon() if directory is None else Daemon(directory)
 
 
 @contextmanager
@@ -130,9 +130,9 @@ def _or_else_false() -> Iterator[None]:
 
 
 def _print_exports(environment: Mapping[str, str]) -> None:
-    from cdk_triton.local.variables import misleading, no_proxy
+    from cdk_triton.local import conflicting_variables, no_proxy
 
-    for name in misleading(os.environ):
+    for name in conflicting_variables(os.environ):
         typer.echo(f"unset {name}")
     # NO_PROXY is the business of the shell that asks; it need not be the one that started it.
     for name, value in {**environment, **no_proxy(os.environ)}.items():

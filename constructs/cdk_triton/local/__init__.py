@@ -1,23 +1,76 @@
-"""An AWS on this machine for these stacks.
+"""An AWS on this machine for the stacks of this library, on one loopback port.
 
-It is imported when it is first used, because the stand-ins in `build_tools` are programs of this package that start
-many times in a build.
+Which process is started by whom::
+
+    cdk-triton local up --detach
+      └─ python -m cdk_triton.local.daemon         the local AWS: moto, CloudFormation, the front, the control plane
+           └─ process/_guardian.py, one per child; it lets nothing of its child survive
+                ├─ lambdas/_bootstrap.py           a Lambda function
+                ├─ tritonserver                    a variant of an endpoint
+                │    └─ Triton's Python stub       imports triton/backends, the stand-ins for GPU backends
+                └─ bash                            a command of a build or a processing job
+                     └─ trtexec, nvidia-smi        programs of build_tools, the stand-ins for the tools of a GPU image
+
+Without `--detach`, the local AWS runs in the process of the command. `LocalAws` runs it in the caller's process.
+
+Which package does what; a package imports only those that come before it:
+
+* `process`: child processes and their environment variables;
+* `wire`: the wire formats of AWS's APIs;
+* `endpoints`: SageMaker's endpoints, without the servers behind them;
+* `lambdas`: runs Lambda functions;
+* `cloudformation`: a strict CloudFormation, with one class for each resource type;
+* `triton`: runs a tritonserver for each variant of an endpoint, and answers invocations;
+* `build_tools`: stand-ins for the tools of a GPU image;
+* `jobs`: runs CodeBuild's builds and SageMaker's Processing jobs;
+* `services`: Service Quotas, and the registries of SageMaker's Triton images;
+* `moto_state`: the state of every other service, in moto, and the corrections that moto needs;
+* `front`: the one HTTP server, which decides who answers a request.
+
+Three modules put them together:
+
+* `aws` starts and stops everything in one process;
+* `daemon` starts that process for a state directory, finds it again and stops it;
+* `fidelity` prints what is modelled, for the user guide.
+
+The names below are imported when they are first used: the stand-ins start many times in a build.
 """
 
 from __future__ import annotations
 
+import importlib
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from cdk_triton.local import process
     from cdk_triton.local.aws import LocalAws
+    from cdk_triton.local.daemon import Daemon, DaemonOptions, DaemonStatus
+    from cdk_triton.local.process import conflicting_variables, no_proxy
 
-__all__ = ["LocalAws"]
+__all__ = [
+    "Daemon",
+    "DaemonOptions",
+    "DaemonStatus",
+    "LocalAws",
+    "conflicting_variables",
+    "no_proxy",
+    "process",
+]
+
+_MODULE_OF = {
+    "Daemon": "daemon",
+    "DaemonOptions": "daemon",
+    "DaemonStatus": "daemon",
+    "LocalAws": "aws",
+    "conflicting_variables": "process",
+    "no_proxy": "process",
+}
 
 
 def __getattr__(name: str) -> object:
-    """Import `LocalAws` when it is first used (PEP 562)."""
+    """Import a public name when it is first used (PEP 562)."""
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from cdk_triton.local.aws import LocalAws
-
-    return LocalAws
+    if name not in _MODULE_OF:
+        return importlib.import_module(f"{__name__}.{name}")
+    return getattr(importlib.import_module(f"{__name__}.{_MODULE_OF[name]}"), name)

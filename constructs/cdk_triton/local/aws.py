@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from cdk_triton.errors import LocalError
 from cdk_triton.local.endpoints import EndpointHost
-from cdk_triton.local.variables import credentials, leading, misleading, no_proxy
+from cdk_triton.local.process import conflicting_variables, credentials, endpoint_variables, no_proxy
 
 if TYPE_CHECKING:
     from cdk_triton.local.cloudformation import Mailbox
@@ -124,10 +124,10 @@ class LocalAws:
     def environment(self) -> dict[str, str]:
         """The variables that make boto3, the AWS CLI and the CDK CLI talk to this AWS.
 
-        They lead to no other if none of `cdk_triton.local.variables.misleading` is set besides them, which
+        They lead to no other if none of `cdk_triton.local.conflicting_variables` is set besides them, which
         `process_environment` sees to.
         """
-        return leading(self.url, self.region, self.account) | no_proxy(os.environ)
+        return endpoint_variables(self.url, self.region, self.account) | no_proxy(os.environ)
 
     def process_environment(self, base: Mapping[str, str] = os.environ) -> dict[str, str]:
         """The whole environment of a program that shall talk to this AWS and to no other.
@@ -135,9 +135,9 @@ class LocalAws:
         Args:
             base: what the program gets besides; profiles, session tokens and endpoints of services are left out.
         """
-        left_out = misleading(base)
+        left_out = conflicting_variables(base)
         kept = {name: value for name, value in base.items() if name not in left_out}
-        return kept | leading(self.url, self.region, self.account) | no_proxy(base)
+        return kept | endpoint_variables(self.url, self.region, self.account) | no_proxy(base)
 
     def client(self, service: str) -> Any:
         """A boto3 client of this AWS; one per service, shared."""
@@ -196,17 +196,14 @@ class LocalAws:
     def _start(self) -> None:
         # moto, Flask and the service models take a second to import: a process that only asks for a status has no use
         # for them.
-        from cdk_triton.local.cloudformation import CloudFormationApi, Engine
-        from cdk_triton.local.data_capture import CapturingHost
-        from cdk_triton.local.jobs.codebuild import CodeBuild
-        from cdk_triton.local.jobs.machine import Place
-        from cdk_triton.local.jobs.processing import Processing
+        from cdk_triton.local.cloudformation import CloudFormationApi, TemplateEngine
+        from cdk_triton.local.endpoints.data_capture import CapturingHost
+        from cdk_triton.local.endpoints.operations import EndpointOperations
+        from cdk_triton.local.front import Routes, Server
+        from cdk_triton.local.jobs import CodeBuild, LocalContext, Processing
         from cdk_triton.local.lambdas import LambdaRuntime
         from cdk_triton.local.moto_state import MotoState
-        from cdk_triton.local.sagemaker_endpoints import EndpointOperations
-        from cdk_triton.local.sagemaker_images import SageMakerImages
-        from cdk_triton.local.server import Routes, Server
-        from cdk_triton.local.service_quotas import service_quotas
+        from cdk_triton.local.services import TritonImages, service_quotas
 
         self._stopping.clear()
         self.directory.mkdir(parents=True, exist_ok=True)
@@ -216,14 +213,14 @@ class LocalAws:
         server = Server(self._routes, self._port)
         self._close.append(server.stop)
         self.url = server.url
-        variables = leading(self.url, self.region, self.account)
+        variables = endpoint_variables(self.url, self.region, self.account)
         self._lambdas = LambdaRuntime(self.directory, variables, state.function, self._keep_log)
-        place = Place(self.directory.absolute(), self.region, self.account, variables, self.client, self.log)
-        builds, jobs = CodeBuild(place), Processing(place)
+        context = LocalContext(self.directory.absolute(), self.region, self.account, variables, self.client, self.log)
+        builds, jobs = CodeBuild(context), Processing(context)
         self._routes.codebuild, self._routes.processing = builds.api, jobs.api
-        self._routes.images = SageMakerImages(self.region)
+        self._routes.images = TritonImages(self.region)
         self._routes.quotas = service_quotas(self.region, self.account)
-        engine = Engine(self, region=self.region, account=self.account, log=self.log)
+        engine = TemplateEngine(self, region=self.region, account=self.account, log=self.log)
         self._routes.cloudformation = CloudFormationApi(engine, self)
         self._routes.lambdas = self._lambdas
         self._routes.host = host = CapturingHost(self._host_factory(self), lambda: self.client("s3"), self.log)

@@ -27,7 +27,7 @@ from cdk_triton.errors import LocalError
 from cdk_triton.local.aws import LocalAws
 from cdk_triton.local.endpoints import EndpointHost
 
-__all__ = ["DEFAULT_DIRECTORY", "Daemon", "Options", "Status"]
+__all__ = ["DEFAULT_DIRECTORY", "Daemon", "DaemonOptions", "DaemonStatus"]
 
 DEFAULT_DIRECTORY = Path(".cdk-triton/local")
 START_SECONDS = 120.0
@@ -36,7 +36,7 @@ _POLL_SECONDS = 0.1
 
 
 @dataclass(frozen=True)
-class Options:
+class DaemonOptions:
     """How a local AWS is started.
 
     Attributes:
@@ -55,7 +55,7 @@ class Options:
 
 
 @dataclass(frozen=True)
-class Status:
+class DaemonStatus:
     """A running local AWS.
 
     Attributes:
@@ -85,9 +85,9 @@ class Daemon:
 
     def run(
         self,
-        options: Options | None = None,
+        options: DaemonOptions | None = None,
         *,
-        ready: Callable[[Status], None] = lambda status: None,
+        ready: Callable[[DaemonStatus], None] = lambda status: None,
         log: Callable[[str], None] = lambda line: None,
     ) -> None:
         """Run in this process, in its main thread, until SIGINT or SIGTERM; returns when everything has ended.
@@ -101,35 +101,35 @@ class Daemon:
             LocalError: one runs in this directory, the port is in use, endpoints cannot be served on this machine, or
                 the directory cannot be written.
         """
-        options = options or Options()
+        options = options or DaemonOptions()
         asked = threading.Event()
         with self._telling_why(), self._held(), self.log_file.open("a", encoding="utf-8") as file:
-            tell = _teller(file, log)
+            log_line = _line_logger(file, log)
             aws = LocalAws(
                 self.directory,
                 port=options.port,
                 region=options.region,
                 account=options.account,
                 host_factory=lambda aws: _host(aws, options),
-                log=tell,
+                log=log_line,
             )
             previous = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
             try:
                 with aws:
-                    status = Status(os.getpid(), _start_time(os.getpid()) or 0, aws.url, aws.environment())
+                    status = DaemonStatus(os.getpid(), _start_time(os.getpid()) or 0, aws.url, aws.environment())
                     self._write(status)
                     for number in previous:
                         signal.signal(number, lambda *_: asked.set())
                     ready(status)
                     asked.wait()
-                    tell("stopping")
-                tell("stopped")
+                    log_line("stopping")
+                log_line("stopped")
             finally:
                 for number, handler in previous.items():
                     signal.signal(number, handler)
                 self._state_file.unlink(missing_ok=True)
 
-    def start(self, options: Options | None = None) -> dict[str, str]:
+    def start(self, options: DaemonOptions | None = None) -> dict[str, str]:
         """Start it detached, wait until clients can connect, and return the variables that lead them to it.
 
         Raises:
@@ -150,10 +150,10 @@ class Daemon:
         process.returncode = 0
         return environment
 
-    def status(self) -> Status | None:
+    def status(self) -> DaemonStatus | None:
         """The running local AWS of this directory, or None."""
         try:
-            status = Status(**json.loads(self._state_file.read_text(encoding="utf-8")))
+            status = DaemonStatus(**json.loads(self._state_file.read_text(encoding="utf-8")))
         except (FileNotFoundError, NotADirectoryError, ValueError, TypeError):
             return None
         except OSError as error:
@@ -220,7 +220,7 @@ class Daemon:
         endpoint = log_file.is_relative_to(self.directory / "endpoints")
         return f"{log_file.parent.name}/{log_file.stem}" if endpoint else log_file.stem
 
-    def _spawn(self, options: Options | None) -> tuple[subprocess.Popen[bytes], bytes]:
+    def _spawn(self, options: DaemonOptions | None) -> tuple[subprocess.Popen[bytes], bytes]:
         """Start the detached process; returns it with the line that it answers, empty if it ends without one."""
         self._refuse_second()
         reader, writer = os.pipe()
@@ -281,13 +281,13 @@ class Daemon:
             'eval "$(cdk-triton local status)", stop it first, or use another directory'
         )
 
-    def _write(self, status: Status) -> None:
+    def _write(self, status: DaemonStatus) -> None:
         partial = self._state_file.with_suffix(".partial")
         partial.write_text(json.dumps(asdict(status)), encoding="utf-8")
         partial.replace(self._state_file)
 
 
-def _host(aws: LocalAws, options: Options) -> EndpointHost:
+def _host(aws: LocalAws, options: DaemonOptions) -> EndpointHost:
     from cdk_triton.local.triton import TritonHost
 
     return TritonHost(
@@ -301,16 +301,16 @@ def _host(aws: LocalAws, options: Options) -> EndpointHost:
     )
 
 
-def _teller(file: IO[str], log: Callable[[str], None]) -> Callable[[str], None]:
+def _line_logger(file: IO[str], log: Callable[[str], None]) -> Callable[[str], None]:
     lock = threading.Lock()
 
-    def tell(line: str) -> None:
+    def log_line(line: str) -> None:
         with lock:
             file.write(f"{time.strftime('%H:%M:%S')} {line}\n")
             file.flush()
         log(line)
 
-    return tell
+    return log_line
 
 
 def _lines(file: IO[bytes], *, whole: bool) -> Iterator[str]:
@@ -332,8 +332,8 @@ def _start_time(pid: int) -> int | None:
     return None if fields[0] == b"Z" else int(fields[19])
 
 
-def _encoded(options: Options | None) -> str:
-    return json.dumps(asdict(options or Options()))
+def _encoded(options: DaemonOptions | None) -> str:
+    return json.dumps(asdict(options or DaemonOptions()))
 
 
 def _main(arguments: list[str]) -> int:
@@ -341,18 +341,18 @@ def _main(arguments: list[str]) -> int:
     descriptor, directory, encoded = arguments
     with os.fdopen(int(descriptor), "wb", buffering=0) as pipe:
 
-        def tell(answer: dict[str, Any]) -> None:
+        def send(answer: dict[str, Any]) -> None:
             pipe.write(json.dumps(answer).encode() + b"\n")
 
-        def ready(status: Status) -> None:
-            tell({"environment": status.environment})
+        def ready(status: DaemonStatus) -> None:
+            send({"environment": status.environment})
             pipe.close()
 
         try:
-            Daemon(Path(directory)).run(Options(**json.loads(encoded)), ready=ready)
+            Daemon(Path(directory)).run(DaemonOptions(**json.loads(encoded)), ready=ready)
         except LocalError as error:
             if not pipe.closed:
-                tell({"error": str(error)})
+                send({"error": str(error)})
             return 1
     return 0
 

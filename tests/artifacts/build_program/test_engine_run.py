@@ -11,7 +11,7 @@ from cdk_triton.artifacts.build_program.engine_run import check_tensors, run_eng
 from cdk_triton.artifacts.build_program.step import BuildError
 from cdk_triton.artifacts.build_program.tensors import Tensor
 from cdk_triton.artifacts.build_program.trtexec import Binding
-from cdk_triton.artifacts.recipes.trtexec import knows, trtexec_versions
+from cdk_triton.artifacts.recipes.trtexec import trtexec_has_option, trtexec_versions
 
 
 class Recorded:
@@ -65,7 +65,7 @@ def test_every_option_is_one_that_this_trtexec_has(tmp_path: Path, version: tupl
     profile = 0 if version[0] >= 10 else None
     options = {argument.partition("=")[0] for argument in run(Recorded(), tmp_path, version, profile)[1:]}
 
-    assert all(knows(option, version) for option in options)
+    assert all(trtexec_has_option(option, version) for option in options)
     assert {"--dumpRawBindingsToFile", "--exportOutput"} & options
     assert ("--includeDataTransfers" in options) == (version >= (11,))
 

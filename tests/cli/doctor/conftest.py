@@ -19,7 +19,7 @@ from botocore.compat import HTTPHeaders
 from botocore.loaders import Loader
 
 from cdk_triton.local.aws import LocalAws
-from cdk_triton.local.variables import misleading
+from cdk_triton.local.process import conflicting_variables
 
 _LOADER = Loader()  # reading the service models takes most of a command's time; the tests do it once
 
@@ -85,7 +85,7 @@ def _local(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalAws]:
 @pytest.fixture
 def aws(_local: LocalAws, monkeypatch: pytest.MonkeyPatch) -> Aws:
     """The local AWS, to which the environment of this process leads."""
-    for name in misleading(os.environ):
+    for name in conflicting_variables(os.environ):
         monkeypatch.delenv(name)
     for name, value in _local.environment().items():
         monkeypatch.setenv(name, value)

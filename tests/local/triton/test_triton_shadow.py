@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from cdk_triton.local.endpoints import Container, Endpoint, Invocation, Variant
-from cdk_triton.local.triton.responses import Refusals
+from cdk_triton.local.triton.responses import ErrorResponses
 from cdk_triton.local.triton.shadow import Shadow
 from cdk_triton.local.triton.variant import RetiredError
 
@@ -138,11 +138,11 @@ class Stuck:
 def test_copies_for_a_shadow_that_is_too_slow_are_dropped_and_that_is_said() -> None:
     lines: list[str] = []
     stuck: Any = Stuck()
-    refusals = Refusals("e", account="123456789012", region="us-east-1")
+    errors = ErrorResponses("e", account="123456789012", region="us-east-1")
     shadow = Shadow(stuck, "e", lines.append)
     try:
         for _ in range(107):  # 4 are being answered, 100 wait
-            shadow.copy(stuck, Invocation("e", {}, b""), refusals)
+            shadow.copy(stuck, Invocation("e", {}, b""), errors)
         assert lines == ["endpoint e: shadow Shadow did not get a copy: 100 are waiting"] * 3
     finally:
         stuck.let_go.set()

@@ -1,4 +1,4 @@
-"""The stand-in backends below a real tritonserver: unchanged configurations, one log line each, refusals at load."""
+"""The stand-in backends below a real tritonserver: unchanged configurations, one log line each, errors at load."""
 
 import io
 import json

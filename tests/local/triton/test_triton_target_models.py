@@ -12,9 +12,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from cdk_triton.local.triton.connection import Reply, ServerGoneError
+from cdk_triton.local.triton.connection import ContainerReply, ServerGoneError
 from cdk_triton.local.triton.model_data import S3Location
-from cdk_triton.local.triton.responses import Refusal, Refusals
+from cdk_triton.local.triton.responses import ErrorResponses, RejectedInvocationError
 from cdk_triton.local.triton.target_models import TargetModels
 
 HEADER = "X-Amzn-SageMaker-Target-Model"
@@ -30,7 +30,7 @@ class ServerDouble:
         self.memory = memory
         self.gate = threading.Event()  # a load waits for it
         self.gate.set()
-        self.load_reply: Callable[[str], Reply] | None = None
+        self.load_reply: Callable[[str], ContainerReply] | None = None
         self.is_gone = False
         self._lock = threading.Lock()
 
@@ -42,7 +42,7 @@ class ServerDouble:
         headers: Mapping[str, str] | None = None,
         *,
         timeout: float | None = None,
-    ) -> Reply:
+    ) -> ContainerReply:
         name = (headers or {})[HEADER]
         assert timeout == 360, "loading and unloading may take SageMaker's 360 s"
         if self.is_gone:
@@ -52,19 +52,19 @@ class ServerDouble:
             return self._load(name, json.loads(body or b""))
         assert method == "DELETE"
         assert self.loaded.pop(path.rpartition("/")[2]) == name
-        return Reply(200, {}, b"")
+        return ContainerReply(200, {}, b"")
 
-    def _load(self, name: str, model: Mapping[str, str]) -> Reply:
+    def _load(self, name: str, model: Mapping[str, str]) -> ContainerReply:
         if self.load_reply is not None:
             return self.load_reply(name)
         assert (Path(model["url"]) / "model" / "config.pbtxt").exists()
         with self._lock:
             if len(self.loaded) >= self.memory:
-                return Reply(507, {}, b'{"error":"CUDA out of memory"}')
+                return ContainerReply(507, {}, b'{"error":"CUDA out of memory"}')
             self.loaded[model["model_name"]] = name
             self.loads[name] += 1
             self.most_loaded = max(self.most_loaded, len(self.loaded))
-        return Reply(200, {}, b"")
+        return ContainerReply(200, {}, b"")
 
 
 class Fixture:
@@ -83,7 +83,7 @@ class Fixture:
             directory / "models",
             limit=limit,
             keep=keep,
-            refusals=Refusals("fleet", account="123456789012", region="us-east-1"),
+            errors=ErrorResponses("fleet", account="123456789012", region="us-east-1"),
             log=self.lines.append,
             wait_seconds=wait,
         )
@@ -159,7 +159,7 @@ def test_when_all_are_busy_a_new_model_waits_for_a_place(fleet: Any) -> None:
 def test_a_request_gives_up_while_its_model_goes_on_loading(fleet: Any) -> None:
     f = fleet(wait=0.05)
     f.server.gate.clear()
-    with pytest.raises(Refusal, match="not ready") as refused:
+    with pytest.raises(RejectedInvocationError, match="not ready") as refused:
         f.touch("a")
     assert refused.value.response.status == 429
     assert refused.value.response.headers["x-amzn-ErrorType"] == "ModelNotReadyException"
@@ -180,7 +180,7 @@ def test_out_of_memory_unloads_others_and_tries_again(fleet: Any) -> None:
 def test_out_of_memory_with_nothing_to_unload_is_the_containers_error(fleet: Any) -> None:
     f = fleet()
     f.server.memory = 0
-    with pytest.raises(Refusal) as refused:
+    with pytest.raises(RejectedInvocationError) as refused:
         f.touch("a")
     assert json.loads(refused.value.response.body)["OriginalStatusCode"] == 507
 
@@ -188,9 +188,9 @@ def test_out_of_memory_with_nothing_to_unload_is_the_containers_error(fleet: Any
 def test_a_failed_load_takes_no_place_and_is_tried_again(fleet: Any) -> None:
     f = fleet(limit=1)
     f.touch("a")
-    f.server.load_reply = lambda name: Reply(400, {}, b'{"error":"no"}')
+    f.server.load_reply = lambda name: ContainerReply(400, {}, b'{"error":"no"}')
     for _ in range(3):
-        with pytest.raises(Refusal):
+        with pytest.raises(RejectedInvocationError):
             f.touch("b")
     f.server.load_reply = None
     f.touch("b")
@@ -202,7 +202,7 @@ def test_a_name_without_an_archive_costs_nobody_a_place(fleet: Any) -> None:
     f = fleet(limit=1)
     f.touch("a")
     with pytest.raises(
-        Refusal, match=r"Failed to download model data\(bucket: bucket, key: fleet/missing\)"
+        RejectedInvocationError, match=r"Failed to download model data\(bucket: bucket, key: fleet/missing\)"
     ) as refused:
         f.touch("missing")
     assert refused.value.response.status == 400
@@ -211,7 +211,7 @@ def test_a_name_without_an_archive_costs_nobody_a_place(fleet: Any) -> None:
 
 def test_a_broken_archive_is_a_model_error(fleet: Any) -> None:
     f = fleet()
-    with pytest.raises(Refusal, match="is not a complete") as refused:
+    with pytest.raises(RejectedInvocationError, match="is not a complete") as refused:
         f.touch("broken")
     assert refused.value.response.headers["x-amzn-ErrorType"] == "ModelError"
 
@@ -228,7 +228,7 @@ def test_without_a_cache_an_idle_model_is_unloaded(fleet: Any) -> None:
 def test_a_server_that_dies_while_it_loads_is_reported(fleet: Any) -> None:
     f = fleet()
     f.server.is_gone = True
-    with pytest.raises(Refusal, match="could not get a response"):
+    with pytest.raises(RejectedInvocationError, match="could not get a response"):
         f.touch("a")
 
 
@@ -255,7 +255,7 @@ def test_any_mix_of_requests_keeps_the_rules(
 def outcome(f: Fixture, name: str) -> int:
     try:
         f.touch(name)
-    except Refusal as refusal:
+    except RejectedInvocationError as refusal:
         return refusal.response.status
     return 200
 

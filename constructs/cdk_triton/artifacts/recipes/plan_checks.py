@@ -7,7 +7,7 @@ from pathlib import PurePosixPath
 from posixpath import normpath
 from typing import TYPE_CHECKING, Final
 
-from cdk_triton.artifacts.recipes.trtexec import knows, newest_with, oldest_with, possible_versions
+from cdk_triton.artifacts.recipes.trtexec import newest_with, oldest_with, possible_versions, trtexec_has_option
 from cdk_triton.errors import ConfigurationError
 from cdk_triton.triton.contents import Unreadable
 from cdk_triton.triton.contents.onnx_file import OnnxFile, onnx_file
@@ -127,7 +127,7 @@ def check_options(recipe: str, options: Iterable[str], release: str) -> None:
     """
     possible = possible_versions(release)
     for option in options:
-        if any(knows(option, version) for version in possible):
+        if any(trtexec_has_option(option, version) for version in possible):
             continue
         oldest = tuple(map(int, oldest_with(option).split(".")))
         bound = f"from {oldest_with(option)} on" if oldest > possible[0] else f"up to {newest_with(option)}"

@@ -12,7 +12,7 @@ from typing import Any
 
 from cdk_triton.triton.releases import release, tensorrt_bounds
 
-__all__ = ["knows", "major_version", "newest_with", "oldest_with", "possible_versions", "trtexec_versions"]
+__all__ = ["major_version", "newest_with", "oldest_with", "possible_versions", "trtexec_has_option", "trtexec_versions"]
 
 Version = tuple[int, ...]
 
@@ -23,7 +23,7 @@ def trtexec_versions() -> tuple[Version, ...]:
     return tuple(_numbers(name) for name in _table()["releases"])
 
 
-def knows(option: str, version: Version) -> bool:
+def trtexec_has_option(option: str, version: Version) -> bool:
     """Whether a trtexec has an option.
 
     Args:

@@ -2,13 +2,17 @@
 
 Each says on a line of its own that it is one: `cdk-triton stand-in for NAME: …`; the build program records that in
 `build.json`. They take the options of the real ones and print what the build program reads of them; a plan of the
-`trtexec` here is an ONNX network that the local backend `tensorrt` runs on the CPU. They never tell how fast or how
-exact a GPU is.
+`trtexec` here is an ONNX network that the local backend `tensorrt` runs on the CPU. They never answer for the speed or
+the accuracy of a GPU.
+
+* `bin` contains the executables, and `python` the package `nvidia.dali` for a build's `PYTHONPATH`;
+* `trtexec` and `nvidia_smi` are the programs behind the executables;
+* `options` parses the options of `trtexec`, and `engine` builds and runs its plans.
 
 | variable | what it sets |
 |---|---|
 | `CDK_TRITON_STAND_IN_PYTHON` | the interpreter that runs them |
-| `CDK_TRITON_STAND_IN_GPU` | the GPU's name as `nvidia-smi` tells it |
+| `CDK_TRITON_STAND_IN_GPU` | the GPU's name as `nvidia-smi` prints it |
 | `CDK_TRITON_STAND_IN_COMPUTE_CAPABILITY` | its compute capability |
 | `CDK_TRITON_STAND_IN_TENSORRT` | the version of TensorRT, which decides about the options of `trtexec` |
 """

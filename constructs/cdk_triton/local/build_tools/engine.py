@@ -12,10 +12,10 @@ import numpy as np
 import onnxruntime
 from numpy.typing import NDArray
 
-from cdk_triton.local.build_tools.options import EngineError, Shapes
+from cdk_triton.local.build_tools.options import Shapes, TrtexecError
 from cdk_triton.local.triton.backends.plan import onnx_in_plan, stand_in_plan
 
-__all__ = ["Engine", "Run"]
+__all__ = ["Run", "TrtexecEngine"]
 
 Say = Callable[[str], None]
 
@@ -46,7 +46,7 @@ class Binding:
     value: NDArray[Any]
 
 
-class Engine:
+class TrtexecEngine:
     """A network and its profiles."""
 
     def __init__(self, graph: bytes) -> None:
@@ -56,11 +56,11 @@ class Engine:
         self._profiles = [{name: Shapes(**bounds) for name, bounds in each.items()} for each in json.loads(text)]
 
     @classmethod
-    def build(cls, file: Path, profiles: Sequence[Mapping[str, Shapes]], *, say: Say) -> Engine:
+    def build(cls, file: Path, profiles: Sequence[Mapping[str, Shapes]], *, say: Say) -> TrtexecEngine:
         """Check a network as the parser would, and take the profiles.
 
         Raises:
-            EngineError: it cannot be read, does not fit the profiles, or is larger than the 2 GB of a message.
+            TrtexecError: it cannot be read, does not fit the profiles, or is larger than the 2 GB of a message.
         """
         import onnx  # which a plan is run without, and half a second sooner
 
@@ -75,7 +75,7 @@ class Engine:
                 "Parsing model failed",
                 "Failed to create engine from model or file.",
             )
-            raise EngineError(_one_line(error), *failed, "Engine set up failed") from error
+            raise TrtexecError(_one_line(error), *failed, "Engine set up failed") from error
         say("[I] Finished parsing network model. Parse time: 0")
         _check_profiles(inputs, profiles, say)
         documents = [{name: asdict(shapes) for name, shapes in profile.items()} for profile in profiles]
@@ -83,21 +83,21 @@ class Engine:
         try:
             return cls(network.SerializeToString(deterministic=True))
         except Exception as error:  # protobuf has another one for it in every implementation
-            raise EngineError(f"the stand-in cannot hold this network in one file: {_one_line(error)}") from error
+            raise TrtexecError(f"the stand-in cannot hold this network in one file: {_one_line(error)}") from error
 
     @classmethod
-    def load(cls, file: Path) -> Engine:
+    def load(cls, file: Path) -> TrtexecEngine:
         """Read a plan of this stand-in.
 
         Raises:
-            EngineError: it is none.
+            TrtexecError: it is none.
         """
         try:
             return cls(onnx_in_plan(file.read_bytes(), name=file.name))
         except OSError as error:
-            raise EngineError(f"Error opening engine file: {file}", "Engine set up failed") from error
+            raise TrtexecError(f"Error opening engine file: {file}", "Engine set up failed") from error
         except Exception as error:
-            raise EngineError(_one_line(error), "Engine deserialization failed", "Engine set up failed") from error
+            raise TrtexecError(_one_line(error), "Engine deserialization failed", "Engine set up failed") from error
 
     def save(self, file: Path) -> None:
         """Write the plan."""
@@ -122,10 +122,10 @@ class Engine:
             say: prints a line.
 
         Raises:
-            EngineError: a shape or a file does not fit.
+            TrtexecError: a shape or a file does not fit.
         """
         if profile > 0 and profile >= len(self._profiles):
-            raise EngineError(
+            raise TrtexecError(
                 f"Selected profile index {profile} exceeds the number of profiles that the engine holds. ",
                 "Inference set up failed",
             )
@@ -145,7 +145,7 @@ class Engine:
         try:
             results = self._session.run([tensor.name for tensor in outputs], feed)
         except Exception as error:  # ONNX Runtime's exceptions have no common base but this
-            raise EngineError(_one_line(error), "Error occurred during inference") from error
+            raise TrtexecError(_one_line(error), "Error occurred during inference") from error
         for tensor, result in zip(outputs, results, strict=True):
             kind, word = _type(tensor.type, narrow)
             bindings.append(Binding(tensor.name, "output", word, result.astype(kind)))
@@ -164,7 +164,7 @@ class Engine:
                 low <= size <= high for low, size, high in zip(bounds.minimum, shape, bounds.maximum, strict=True)
             )
         if not fits:
-            raise EngineError(
+            raise TrtexecError(
                 f"IExecutionContext::setInputShape: the shape {_by_x(shape)} of {tensor.name} does not satisfy the "
                 f"network or the optimization profile {profile}",
                 "Inference set up failed",
@@ -220,13 +220,13 @@ def _check_profiles(inputs: Sequence[Any], profiles: Sequence[Mapping[str, Shape
     for profile in profiles:
         unknown = sorted(profile.keys() - {tensor.name for tensor in inputs})
         if unknown:
-            raise EngineError(
+            raise TrtexecError(
                 f'Cannot find input tensor with name "{unknown[0]}" in the network inputs! Please make sure the input '
                 "tensor names are correct.",
                 "Engine set up failed",
             )
     if profiles and not dynamic:
-        raise EngineError(
+        raise TrtexecError(
             "Static model does not take explicit shapes since the shape of inference tensors will be determined by the "
             "model itself",
             "Network And Config setup failed",
@@ -240,7 +240,7 @@ def _check_profiles(inputs: Sequence[Any], profiles: Sequence[Mapping[str, Shape
         for profile in profiles:
             shapes = profile.get(tensor.name)
             if shapes is not None and not _covers(tensor.shape, shapes):
-                raise EngineError("Required optimization profile is invalid", "Engine set up failed")
+                raise TrtexecError("Required optimization profile is invalid", "Engine set up failed")
 
 
 def _covers(dims: Sequence[object], shapes: Shapes) -> bool:
@@ -252,7 +252,7 @@ def _covers(dims: Sequence[object], shapes: Shapes) -> bool:
 
 def _check_names(given: Mapping[str, object], names: set[str], flag: str) -> None:
     for name in given.keys() - names:
-        raise EngineError(
+        raise TrtexecError(
             f'Cannot find input tensor with name "{name}" in the engine bindings! Please make sure the input tensor '
             "names are correct.",
             f"Invalid tensor names found in {flag} flag.",
@@ -262,7 +262,7 @@ def _check_names(given: Mapping[str, object], names: set[str], flag: str) -> Non
 
 def _type(name: str, narrow: bool) -> tuple[Any, str]:
     if name not in _TYPES:
-        raise EngineError(f"the stand-in does not model the type {name}", "Inference set up failed")
+        raise TrtexecError(f"the stand-in does not model the type {name}", "Inference set up failed")
     kind, word = _TYPES[name]
     return _NARROWED.get(word, (kind, word)) if narrow else (kind, word)
 
@@ -274,10 +274,10 @@ def _input(name: str, shape: tuple[int, ...], kind: Any, file: Path | None, say:
         return np.random.default_rng(0).integers(0, 2, shape).astype(kind)
     say(f"[I] Using values loaded from {file} for input {name}")
     if not file.exists():
-        raise EngineError(f"Uncaught exception detected: Cannot open file {file}!")
+        raise TrtexecError(f"Uncaught exception detected: Cannot open file {file}!")
     content = file.read_bytes()
     if len(content) not in (size, 2 * size):  # sampleUtils.cpp, loadFromFile
-        raise EngineError(
+        raise TrtexecError(
             f"Uncaught exception detected: Unexpected file size for input file: {file}. Note: Input binding size is: "
             f"{size} bytes but the file size is {len(content)} bytes. Double check the size and datatype of the "
             "provided data."

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-__all__ = ["EngineError", "Options", "Shapes", "pairs", "parsed", "profiles", "shapes"]
+__all__ = ["Shapes", "TrtexecError", "TrtexecOptions", "pairs", "parsed", "profiles", "shapes"]
 
-Options = dict[str, str]
+TrtexecOptions = dict[str, str]
 
 
-class EngineError(Exception):
+class TrtexecError(Exception):
     """What trtexec would say on its error stream, line by line."""
 
     def __init__(self, *lines: str) -> None:
@@ -27,19 +27,19 @@ class Shapes:
     maximum: tuple[int, ...]
 
 
-def parsed(arguments: Sequence[str], version: tuple[int, ...]) -> Options:
+def parsed(arguments: Sequence[str], version: tuple[int, ...]) -> TrtexecOptions:
     """The options by name; the last of one that is there several times (profiles are read from the list itself).
 
     Raises:
-        EngineError: this version has no such option.
+        TrtexecError: this version has no such option.
     """
-    from cdk_triton.artifacts.recipes.trtexec import knows, trtexec_versions  # half of the library comes with it
+    from cdk_triton.artifacts import trtexec_has_option, trtexec_versions  # half of the library comes with it
 
     nearest = max((each for each in trtexec_versions() if each <= version), default=trtexec_versions()[0])
     options = {name: value for name, _, value in (argument.partition("=") for argument in arguments)}
-    unknown = [name for name in options if not knows(name, nearest)]
+    unknown = [name for name in options if not trtexec_has_option(name, nearest)]
     if unknown:
-        raise EngineError(*(f"Unknown option: {name} {options[name]}" for name in unknown))
+        raise TrtexecError(*(f"Unknown option: {name} {options[name]}" for name in unknown))
     return options
 
 
@@ -55,7 +55,7 @@ def profiles(arguments: Sequence[str]) -> list[Mapping[str, Shapes]]:
     found: list[Mapping[str, Shapes]] = []
     for _, each in sorted(bounds.items()):
         if len(each) != 3 or len({frozenset(named) for named in each.values()}) != 1:
-            raise EngineError("a profile without all of --minShapes, --optShapes and --maxShapes is not modelled")
+            raise TrtexecError("a profile without all of --minShapes, --optShapes and --maxShapes is not modelled")
         low, best, high = each["--minShapes"], each["--optShapes"], each["--maxShapes"]
         found.append({name: Shapes(low[name], best[name], high[name]) for name in low})
     return found

@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
-from cdk_triton.local.build_tools.options import EngineError, Options, pairs, parsed, profiles, shapes
+from cdk_triton.local.build_tools.options import TrtexecError, TrtexecOptions, pairs, parsed, profiles, shapes
 
 __all__ = ["main"]
 
@@ -38,7 +38,7 @@ def main(arguments: Sequence[str]) -> int:
         return 0
     try:
         _run(parsed(arguments, version), arguments, version)
-    except EngineError as error:
+    except TrtexecError as error:
         for line in error.lines:
             _say(f"[E] {line}")
         _say(f"&&&& FAILED {test}")
@@ -55,15 +55,15 @@ def _test_name(version: tuple[int, ...]) -> str:
     return f"TensorRT.trtexec [TensorRT v{number}]{build}"
 
 
-def _run(options: Options, arguments: Sequence[str], version: tuple[int, ...]) -> None:
-    from cdk_triton.local.build_tools.engine import Engine  # half a second of imports
+def _run(options: TrtexecOptions, arguments: Sequence[str], version: tuple[int, ...]) -> None:
+    from cdk_triton.local.build_tools.engine import TrtexecEngine  # half a second of imports
 
     if "--loadEngine" in options:
-        engine = Engine.load(Path(options["--loadEngine"]))
+        engine = TrtexecEngine.load(Path(options["--loadEngine"]))
     elif "--onnx" in options:
-        engine = Engine.build(Path(options["--onnx"]), profiles(arguments), say=_say)
+        engine = TrtexecEngine.build(Path(options["--onnx"]), profiles(arguments), say=_say)
     else:
-        raise EngineError("Model missing or format not recognized")
+        raise TrtexecError("Model missing or format not recognized")
     if "--saveEngine" in options:
         engine.save(Path(options["--saveEngine"]))
     if "--skipInference" in options or "--buildOnly" in options:

@@ -18,11 +18,12 @@ from cdk_triton.local.cloudformation.describe import (
     summarise_resource,
     summarise_stack,
 )
-from cdk_triton.local.cloudformation.engine import NO_CHANGES, ChangeSet, Engine, NoSuchStackError
+from cdk_triton.local.cloudformation.engine import NO_CHANGES, ChangeSet, NoSuchStackError, TemplateEngine
 from cdk_triton.local.cloudformation.resource_types import DOCS, Services
 from cdk_triton.local.cloudformation.stacks import Settings, Stack, Target
 from cdk_triton.local.cloudformation.template import Template, parse_template
-from cdk_triton.local.cloudformation.wire import ApiError, Reply, answer
+from cdk_triton.local.wire import QueryApiError, Reply
+from cdk_triton.local.wire.query_api import answer
 
 __all__ = ["CloudFormationApi"]
 
@@ -41,7 +42,7 @@ class CloudFormationApi:
         services: where templates in S3 are read.
     """
 
-    def __init__(self, engine: Engine, services: Services) -> None:
+    def __init__(self, engine: TemplateEngine, services: Services) -> None:
         self._engine = engine
         self._services = services
 
@@ -52,11 +53,11 @@ class CloudFormationApi:
     def _handle(self, operation: str, request: Request) -> Result:
         handler = OPERATIONS.get(operation)
         if handler is None:
-            raise ApiError("ValidationError", f"{operation} is not modelled by the local CloudFormation ({DOCS})")
+            raise QueryApiError("ValidationError", f"{operation} is not modelled by the local CloudFormation ({DOCS})")
         try:
             return handler(self, request)
         except TemplateError as error:
-            raise ApiError("ValidationError", str(error)) from error
+            raise QueryApiError("ValidationError", str(error)) from error
 
     # ------------------------------------------------------------------------------------------------ stacks
 
@@ -64,7 +65,7 @@ class CloudFormationApi:
         """CreateStack."""
         self._refuse_unmodelled(request)
         if self._existing(request["StackName"]) is not None:
-            raise ApiError("AlreadyExistsException", f"Stack [{request['StackName']}] already exists")
+            raise QueryApiError("AlreadyExistsException", f"Stack [{request['StackName']}] already exists")
         stack = self._engine.open(request["StackName"])
         target = self._target(None, request)
         plan = self._engine.plan(stack, target)
@@ -219,7 +220,7 @@ class CloudFormationApi:
             )
         if kind == "CREATE":
             if stack is not None and stack.status != "REVIEW_IN_PROGRESS":
-                raise ApiError(
+                raise QueryApiError(
                     "AlreadyExistsException", f"Stack [{stack.name}] already exists and cannot be created again"
                 )
         elif stack is None or stack.status == "REVIEW_IN_PROGRESS":
@@ -247,7 +248,7 @@ class CloudFormationApi:
             settings=_settings(request),
         )
         if any(each.name == name and each.stack is stack for each in self._engine.change_sets.values()):
-            raise ApiError("AlreadyExistsException", f"ChangeSet {name} already exists")
+            raise QueryApiError("AlreadyExistsException", f"ChangeSet {name} already exists")
         self._engine.change_sets[change_set.id] = change_set
         return {"Id": change_set.id, "StackId": stack.id}
 
@@ -268,7 +269,7 @@ class CloudFormationApi:
         self._refuse_unmodelled(request)
         change_set = self._change_set(request)
         if change_set.plan is None or change_set.execution_status != "AVAILABLE":
-            raise ApiError(
+            raise QueryApiError(
                 "InvalidChangeSetStatus",
                 f"ChangeSet [{change_set.id}] cannot be executed in its current status of [{change_set.status}]",
             )
@@ -289,7 +290,7 @@ class CloudFormationApi:
         """DeleteChangeSet; one that is not there is no error, as in CloudFormation."""
         try:
             change_set = self._change_set(request)
-        except ApiError:
+        except QueryApiError:
             return {}
         del self._engine.change_sets[change_set.id]
         return {}
@@ -320,7 +321,7 @@ class CloudFormationApi:
         for change_set in self._engine.change_sets.values():
             if change_set.name == name and change_set.stack is stack:
                 return change_set
-        raise ApiError("ChangeSetNotFound", f"ChangeSet [{name}] does not exist")
+        raise QueryApiError("ChangeSetNotFound", f"ChangeSet [{name}] does not exist")
 
     def _target(self, stack: Stack | None, request: Request) -> Target:
         template = self._template(stack, request)
@@ -394,7 +395,7 @@ def _check_capabilities(template: Template, capabilities: list[str]) -> None:
     named = any(_NAME_PROPERTIES & set(each.properties) for each in iam)
     if iam and "CAPABILITY_NAMED_IAM" not in capabilities and (named or "CAPABILITY_IAM" not in capabilities):
         needed = "CAPABILITY_NAMED_IAM" if named else "CAPABILITY_IAM"
-        raise ApiError("InsufficientCapabilitiesException", f"Requires capabilities : [{needed}]")
+        raise QueryApiError("InsufficientCapabilitiesException", f"Requires capabilities : [{needed}]")
 
 
 OPERATIONS: dict[str, Callable[[CloudFormationApi, Request], Result]] = {

@@ -19,8 +19,8 @@ from cdk_triton.errors import LocalError, TemplateError
 from cdk_triton.local.cloudformation.exports import Exports, check_exports, resolve_outputs
 from cdk_triton.local.cloudformation.graph import creation_order
 from cdk_triton.local.cloudformation.intrinsics import Resolver
-from cdk_triton.local.cloudformation.plan import Plan, changed_properties, resolver_for
-from cdk_triton.local.cloudformation.resource_types import Context, Physical, Services, find, is_custom
+from cdk_triton.local.cloudformation.plan import StackPlan, changed_properties, resolver_for
+from cdk_triton.local.cloudformation.resource_types import Context, PhysicalResource, Services, find, is_custom
 from cdk_triton.local.cloudformation.resource_types.base import NotAttemptedError, ResourceFailedError
 from cdk_triton.local.cloudformation.stacks import Output, Stack, StackResource, Target, now
 
@@ -37,7 +37,7 @@ class _FailedError(Exception):
 
 
 @dataclass
-class _Touched:
+class _UpdateRecord:
     """What an update has done to a resource that existed before.
 
     Attributes:
@@ -83,7 +83,7 @@ class Deployment:
 
     # ------------------------------------------------------------------------------------------------ create
 
-    def create(self, target: Target, plan: Plan) -> None:
+    def create(self, target: Target, plan: StackPlan) -> None:
         """Create everything; on failure delete what was created and end in ROLLBACK_COMPLETE (Failure options)."""
         stack = self._stack
         stack.attempted = target
@@ -123,12 +123,12 @@ class Deployment:
 
     # ------------------------------------------------------------------------------------------------ update
 
-    def update(self, target: Target, plan: Plan) -> None:
+    def update(self, target: Target, plan: StackPlan) -> None:
         """Change, add and replace, then clean up; on failure go back to the previous deployment (Behaviours)."""
         stack = self._stack
         stack.updated = now()
         before = dict(stack.resources)
-        outputs_before, touched, added = stack.outputs, dict[str, _Touched](), list[str]()
+        outputs_before, touched, added = stack.outputs, dict[str, _UpdateRecord](), list[str]()
         self._stack_event("UPDATE_IN_PROGRESS", USER_INITIATED)
         try:
             for name in plan.order:
@@ -151,7 +151,7 @@ class Deployment:
             self._clean_up(plan, before, touched)
 
     def _update(
-        self, target: Target, plan: Plan, name: str, existing: StackResource, touched: dict[str, _Touched]
+        self, target: Target, plan: StackPlan, name: str, existing: StackResource, touched: dict[str, _UpdateRecord]
     ) -> None:
         definition = target.template.resources[name]
         wanted = StackResource(definition, existing.properties, plan.dependencies[name], existing.physical)
@@ -162,12 +162,12 @@ class Deployment:
         try:
             wanted.properties = resource_type.coerce(self._resolver(target).resolve(dict(definition.properties)))
         except TemplateError as error:
-            touched[name] = _Touched(existing)
+            touched[name] = _UpdateRecord(existing)
             self._fail(wanted, "UPDATE_FAILED", error)
         changed = changed_properties(existing.properties, wanted.properties)
         if not changed:
             return
-        step = touched[name] = _Touched(existing)
+        step = touched[name] = _UpdateRecord(existing)
         assert existing.physical is not None  # noqa: S101  a deployed resource exists
         if resource_type.replacing(changed):
             # "CloudFormation usually creates the replacement resource first" (Behaviours): the new one is made under
@@ -197,7 +197,9 @@ class Deployment:
             self._event(wanted, "UPDATE_IN_PROGRESS", REPLACED_BY_PROVIDER)
         self._event(wanted, "UPDATE_COMPLETE")
 
-    def _clean_up(self, plan: Plan, before: Mapping[str, StackResource], touched: Mapping[str, _Touched]) -> None:
+    def _clean_up(
+        self, plan: StackPlan, before: Mapping[str, StackResource], touched: Mapping[str, _UpdateRecord]
+    ) -> None:
         """Delete what was replaced or has left the template, dependents first (Monitor, "Important")."""
         self._stack_event("UPDATE_COMPLETE_CLEANUP_IN_PROGRESS")
         clean = True
@@ -218,14 +220,18 @@ class Deployment:
         )
 
     def _roll_back_update(
-        self, before: Mapping[str, StackResource], touched: Mapping[str, _Touched], added: Iterable[str], reason: str
+        self,
+        before: Mapping[str, StackResource],
+        touched: Mapping[str, _UpdateRecord],
+        added: Iterable[str],
+        reason: str,
     ) -> None:
         """Go back to the previous deployment, in its order; what the update made goes in the cleanup (Monitor)."""
         stack = self._stack
         self._stack_event("UPDATE_ROLLBACK_IN_PROGRESS", reason)
         after = dict(stack.resources)
         failed = []
-        superseded: dict[str, Physical] = {}
+        superseded: dict[str, PhysicalResource] = {}
         for name in creation_order({name: each.dependencies for name, each in before.items()}):
             step = touched.get(name)
             stack.resources[name] = before[name]
@@ -248,7 +254,7 @@ class Deployment:
         reason = reason if clean else "Update rollback successful. One or more resources could not be deleted."
         self._stack.transition("UPDATE_ROLLBACK_COMPLETE", reason, self._token, quiet=True)
 
-    def _restore(self, after: StackResource, step: _Touched, superseded: dict[str, Physical]) -> bool:
+    def _restore(self, after: StackResource, step: _UpdateRecord, superseded: dict[str, PhysicalResource]) -> bool:
         """Make a resource what it was; a physical resource that is too many goes into `superseded`."""
         name, old = step.before.definition.logical_id, step.before
         assert old.physical is not None  # noqa: S101  it was deployed
@@ -311,7 +317,7 @@ class Deployment:
 
     # ------------------------------------------------------------------------------------------------ one resource
 
-    def _create(self, target: Target, plan: Plan, name: str) -> None:
+    def _create(self, target: Target, plan: StackPlan, name: str) -> None:
         definition = target.template.resources[name]
         resource = StackResource(definition, {}, plan.dependencies[name])
         self._stack.resources[name] = resource
@@ -333,7 +339,7 @@ class Deployment:
 
         def initiated(physical_id: str) -> None:
             if resource.physical is None:
-                resource.physical = Physical(physical_id)
+                resource.physical = PhysicalResource(physical_id)
                 self._event(resource, f"{verb}_IN_PROGRESS", INITIATED)
 
         try:
@@ -347,7 +353,7 @@ class Deployment:
         resource.physical = made
         self._event(resource, f"{verb}_COMPLETE")
 
-    def _delete(self, resource: StackResource, physical: Physical | None, *, retain: bool = False) -> bool:
+    def _delete(self, resource: StackResource, physical: PhysicalResource | None, *, retain: bool = False) -> bool:
         """Delete one physical resource of `resource`; returns whether it is gone or was meant to stay."""
         gone = StackResource(resource.definition, resource.properties, resource.dependencies, physical)
         if retain:
@@ -389,7 +395,7 @@ class Deployment:
         resolver.attribute = self._attribute
         return resolver
 
-    def _physical(self, name: str) -> Physical:
+    def _physical(self, name: str) -> PhysicalResource:
         resource = self._stack.resources.get(name)
         if resource is None or resource.physical is None:
             raise TemplateError(f"Unresolved resource dependencies [{name}] in the Resources block of the template")

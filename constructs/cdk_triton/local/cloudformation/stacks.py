@@ -10,7 +10,7 @@ from typing import Any
 
 from cdk_triton.local.cloudformation.intrinsics import Environment
 from cdk_triton.local.cloudformation.parameters import ParameterValue
-from cdk_triton.local.cloudformation.resource_types import Physical
+from cdk_triton.local.cloudformation.resource_types import PhysicalResource
 from cdk_triton.local.cloudformation.template import Resource, Template
 
 __all__ = ["Event", "Output", "Settings", "Stack", "StackResource", "Target", "now"]
@@ -62,7 +62,7 @@ class StackResource:
     definition: Resource
     properties: Mapping[str, Any]
     dependencies: tuple[str, ...]
-    physical: Physical | None = None
+    physical: PhysicalResource | None = None
     status: str = ""
     reason: str = ""
     updated: datetime = field(default_factory=now)

@@ -19,9 +19,10 @@ from urllib.parse import quote
 
 from cdk_triton.errors import LocalError
 from cdk_triton.local.jobs.buildspec import PHASES, Buildspec, BuildspecError, Phase, read_buildspec
+from cdk_triton.local.jobs.context import LocalContext
 from cdk_triton.local.jobs.folders import download_folder, join_key, upload_files
 from cdk_triton.local.jobs.log import JobLog
-from cdk_triton.local.jobs.machine import Machine, Place
+from cdk_triton.local.jobs.machine import Machine
 from cdk_triton.local.jobs.runner import JobEndedError, JobStoppedError, Runner
 
 __all__ = ["Build", "BuildRecord", "BuildRequest"]
@@ -115,14 +116,14 @@ class Build:
     Args:
         request: what to do.
         record: is kept up to date.
-        place: the local AWS.
+        context: the local AWS.
         work: a directory of the build's own, removed in the end.
     """
 
-    def __init__(self, request: BuildRequest, record: BuildRecord, place: Place, work: Path) -> None:
+    def __init__(self, request: BuildRequest, record: BuildRecord, context: LocalContext, work: Path) -> None:
         self._request = request
         self._record = record
-        self._place = place
+        self._context = context
         self._work = work
         self._source = work / "src"
         self._environment: dict[str, str] = {}
@@ -131,10 +132,10 @@ class Build:
         self._id: str = request.members["id"]
         self._image: str = request.members["environment"]["image"]
         self._log = JobLog(
-            place.client("logs"),
+            context.client("logs"),
             request.log_group,
             request.log_stream,
-            place.directory / "logs" / f"codebuild-{self._id.replace(':', '-')}.log",
+            context.directory / "logs" / f"codebuild-{self._id.replace(':', '-')}.log",
         )
         self._runner = Runner(request.seconds, self._log.output)
 
@@ -144,7 +145,7 @@ class Build:
 
     def run(self) -> None:
         """Run the build to its end; what goes wrong is its status."""
-        self._place.log(f"build {self._id}: started")
+        self._context.log(f"build {self._id}: started")
         with self._log:
             try:
                 self._status = self._phases()
@@ -163,12 +164,12 @@ class Build:
                 self._record.begin("FINALIZING")
                 shutil.rmtree(self._work, ignore_errors=True)
         self._record.complete(self._status)
-        self._place.log(f"build {self._id}: {self._status}")
+        self._context.log(f"build {self._id}: {self._status}")
 
     def _phases(self) -> str:
         self._record.begin("QUEUED")
         self._record.begin("PROVISIONING")
-        self._record.set(logs=_logs(self._place, self._request.log_group, self._request.log_stream))
+        self._record.set(logs=_logs(self._context, self._request.log_group, self._request.log_stream))
         self._introduce()
         self._begin_phase("DOWNLOAD_SOURCE")
         self._download()
@@ -195,7 +196,9 @@ class Build:
             return
         bucket, _, prefix = source["location"].removeprefix("arn:aws:s3:::").partition("/")
         try:
-            found = download_folder(self._place.client("s3"), bucket, prefix, self._source, self._runner.check)
+            found = download_folder(
+                self._context.client("s3"), bucket, prefix, self._source, self._runner.raise_if_ended
+            )
         except LocalError as error:
             raise _PhaseFailedError("CLIENT_ERROR", str(error)) from error
         if not found:
@@ -256,7 +259,14 @@ class Build:
         prefix = join_key(artifacts.get("path", ""), build, name)
         try:
             base, files = spec.artifacts.found(self._source)
-            upload_files(self._place.client("s3"), base, files, artifacts["location"], prefix, check=self._runner.check)
+            upload_files(
+                self._context.client("s3"),
+                base,
+                files,
+                artifacts["location"],
+                prefix,
+                checkpoint=self._runner.raise_if_ended,
+            )
         except LocalError as error:
             raise _PhaseFailedError("CLIENT_ERROR", str(error)) from error
         self._say(f"Uploaded {len(files)} files to {artifacts['location']}/{prefix}")
@@ -267,7 +277,7 @@ class Build:
         image = self._image
         self._say(
             f"stand-in for CodeBuild: this build runs on this machine, not in {image}; it is told that there is "
-            f"{self._request.machine.told(image)}"
+            f"{self._request.machine.describe(image)}"
         )
 
     def _begin_phase(self, phase: str) -> None:
@@ -300,7 +310,7 @@ class Build:
             "CODEBUILD_START_TIME": str(int(members["startTime"].timestamp() * 1000)),
             "PWD": str(self._source),
         }
-        extra = {**spec.variables, **self._request.variables, **own, **self._place.environment}
+        extra = {**spec.variables, **self._request.variables, **own, **self._context.environment}
         return self._request.machine.environment(self._work, self._image, extra)
 
 
@@ -336,7 +346,7 @@ def _parsed(variables: bytes) -> dict[str, str]:
     return {name: value for name, _, value in pairs if name not in ("_", "SHLVL")}
 
 
-def _logs(place: Place, group: str, stream: str) -> dict[str, Any]:
+def _logs(context: LocalContext, group: str, stream: str) -> dict[str, Any]:
     def part(text: str) -> str:
         # The console wants it quoted twice, with $ in place of %.
         return quote(quote(text, safe=""), safe="").replace("%", "$")
@@ -344,9 +354,9 @@ def _logs(place: Place, group: str, stream: str) -> dict[str, Any]:
     return {
         "groupName": group,
         "streamName": stream,
-        "deepLink": f"https://console.aws.amazon.com/cloudwatch/home?region={place.region}#logsV2:log-groups/log-group/"
+        "deepLink": f"https://console.aws.amazon.com/cloudwatch/home?region={context.region}#logsV2:log-groups/log-group/"
         f"{part(group)}/log-events/{part(stream)}",
-        "cloudWatchLogsArn": place.arn("logs", f"log-group:{group}:log-stream:{stream}"),
+        "cloudWatchLogsArn": context.arn("logs", f"log-group:{group}:log-stream:{stream}"),
         "cloudWatchLogs": {"status": "ENABLED", "groupName": group},
         "s3Logs": {"status": "DISABLED", "encryptionDisabled": False},
     }

@@ -17,8 +17,9 @@ from typing import Any
 from botocore import xform_name
 
 from cdk_triton.local.jobs.build import Build, BuildRecord, BuildRequest
-from cdk_triton.local.jobs.machine import CODEBUILD_MACHINES, Place
-from cdk_triton.local.jobs.wire import JobApiError, JsonApi
+from cdk_triton.local.jobs.context import LocalContext
+from cdk_triton.local.jobs.machine import CODEBUILD_MACHINES
+from cdk_triton.local.wire import JsonApi, JsonApiError
 
 __all__ = ["OPERATIONS", "CodeBuild"]
 
@@ -80,12 +81,12 @@ class CodeBuild:
     """Answers CodeBuild's API and runs builds.
 
     Args:
-        place: the local AWS.
+        context: the local AWS.
         clock: seconds that only grow; idempotency tokens expire by it.
     """
 
-    def __init__(self, place: Place, clock: Callable[[], float] = time.monotonic) -> None:
-        self._place = place
+    def __init__(self, context: LocalContext, clock: Callable[[], float] = time.monotonic) -> None:
+        self._context = context
         self._clock = clock
         self._projects: dict[str, dict[str, Any]] = {}
         self._numbers: dict[str, int] = {}
@@ -112,7 +113,7 @@ class CodeBuild:
     def _create_project(self, request: dict[str, Any]) -> dict[str, Any]:
         with self._lock:
             if request["name"] in self._projects:
-                raise JobApiError(
+                raise JsonApiError(
                     f"Project already exists: {self._arn(request['name'])}", "ResourceAlreadyExistsException"
                 )
             self._projects[request["name"]] = project = self._checked({**_DEFAULTS, **request, "created": _now()})
@@ -128,7 +129,7 @@ class CodeBuild:
         name = project["name"]
         own = {"arn", "badge", "created", "lastModified", "projectVisibility"}
         if foreign := sorted(set(project) - _PROJECT - own):
-            raise JobApiError(f"{foreign[0]} of a project is not modelled by the local AWS")
+            raise JsonApiError(f"{foreign[0]} of a project is not modelled by the local AWS")
         _machine(project)
         _log_group(project)
         return {
@@ -159,11 +160,11 @@ class CodeBuild:
     def _project(self, name: str) -> dict[str, Any]:
         project = self._projects.get(name.rpartition("/")[2])
         if project is None:
-            raise JobApiError(f"Project cannot be found: {self._arn(name)}", "ResourceNotFoundException")
+            raise JsonApiError(f"Project cannot be found: {self._arn(name)}", "ResourceNotFoundException")
         return project
 
     def _arn(self, name: str) -> str:
-        return self._place.arn("codebuild", f"project/{name}")
+        return self._context.arn("codebuild", f"project/{name}")
 
     # ------------------------------------------------------------------------------ builds
 
@@ -181,14 +182,14 @@ class CodeBuild:
         if held is None or self._clock() - held[0] > TOKEN_SECONDS:
             return None
         if held[1] != request:
-            raise JobApiError(
+            raise JsonApiError(
                 "Parameter mismatch: the idempotency token was used less than 5 minutes ago with other parameters"
             )
         return held[2]
 
     def _start(self, project: Mapping[str, Any], request: Mapping[str, Any]) -> dict[str, Any]:
         if self._closed:
-            raise JobApiError("the local AWS is being stopped")
+            raise JsonApiError("the local AWS is being stopped")
         wanted = _overridden(project, request)
         machine = _machine(wanted)
         number = self._numbers[project["name"]] = self._numbers.get(project["name"], 0) + 1
@@ -212,7 +213,7 @@ class CodeBuild:
             log_group=_log_group(wanted) or f"/aws/codebuild/{project['name']}",
             log_stream="/".join(filter(None, (_log_stream(wanted), stream))),
         )
-        build = Build(build_request, record, self._place, self._place.directory / "builds" / stream)
+        build = Build(build_request, record, self._context, self._context.directory / "builds" / stream)
         self._records[identifier] = record
         if token := request.get("idempotencyToken"):
             self._tokens[project["name"], token] = (self._clock(), copy.deepcopy(dict(request)), identifier)
@@ -238,13 +239,13 @@ class CodeBuild:
         return {
             **{name: wanted[name] for name in kept if name in wanted},
             "id": identifier,
-            "arn": self._place.arn("codebuild", f"build/{identifier}"),
+            "arn": self._context.arn("codebuild", f"build/{identifier}"),
             "buildNumber": number,
             "projectName": wanted["name"],
             "timeoutInMinutes": wanted["timeoutInMinutes"],
             "initiator": "cdk-triton-local",
             "artifacts": {"location": f"arn:aws:s3:::{place}" if place else ""},
-            "logs": {"deepLink": _no_log(self._place.region)},
+            "logs": {"deepLink": _no_log(self._context.region)},
         }
 
     def _stop_build(self, request: dict[str, Any]) -> dict[str, Any]:
@@ -253,7 +254,7 @@ class CodeBuild:
             record = self._records.get(identifier)
             running = self._running.get(identifier)
         if record is None:
-            raise JobApiError(f"Build {request['id']} cannot be found", "ResourceNotFoundException")
+            raise JsonApiError(f"Build {request['id']} cannot be found", "ResourceNotFoundException")
         if running is not None:
             running[0].stop()
         return {"build": record.describe()}
@@ -279,7 +280,7 @@ def _overridden(project: Mapping[str, Any], request: Mapping[str, Any]) -> dict[
     """The project as one build takes it."""
     known = {"projectName", "idempotencyToken", "environmentVariablesOverride", *_OVERRIDES}
     if foreign := sorted(set(request) - known):
-        raise JobApiError(f"{foreign[0]} of StartBuild is not modelled by the local AWS")
+        raise JsonApiError(f"{foreign[0]} of StartBuild is not modelled by the local AWS")
     wanted = copy.deepcopy(dict(project))
     for name, (*path, last) in _OVERRIDES.items():
         if name in request:
@@ -296,31 +297,31 @@ def _machine(project: Mapping[str, Any]) -> Any:
     kind = (environment["type"], environment["computeType"])
     if kind not in CODEBUILD_MACHINES or environment.get("fleet"):
         played = ", ".join(" ".join(each) for each in CODEBUILD_MACHINES)
-        raise JobApiError(f"environment {' '.join(kind)} is not modelled by the local AWS; modelled are {played}")
+        raise JsonApiError(f"environment {' '.join(kind)} is not modelled by the local AWS; modelled are {played}")
     for variable in environment.get("environmentVariables", []):
         _plaintext(variable)
     if source["type"] not in ("S3", "NO_SOURCE"):
-        raise JobApiError(f"sources of type {source['type']} are not modelled by the local AWS; S3 folders are")
+        raise JsonApiError(f"sources of type {source['type']} are not modelled by the local AWS; S3 folders are")
     if source["type"] == "S3" and "/" not in source.get("location", ""):
-        raise JobApiError("Invalid project source: location must be a valid S3 source")
+        raise JsonApiError("Invalid project source: location must be a valid S3 source")
     if source["type"] == "S3" and not source["location"].endswith("/"):
-        raise JobApiError(
+        raise JsonApiError(
             f"the source {source['location']!r} is an archive, which is not modelled by the local AWS; a folder's "
             "location ends in /"
         )
     if artifacts["type"] not in ("S3", "NO_ARTIFACTS") or artifacts.get("packaging", "NONE") != "NONE":
-        raise JobApiError(
+        raise JsonApiError(
             f"artifacts {artifacts['type']} {artifacts.get('packaging', '')} are not modelled by the local AWS; files "
             "in S3 (packaging NONE) are"
         )
     if artifacts["type"] == "S3" and not artifacts.get("location"):
-        raise JobApiError("Invalid artifacts: location is required for artifacts of type S3")
+        raise JsonApiError("Invalid artifacts: location is required for artifacts of type S3")
     return CODEBUILD_MACHINES[kind]
 
 
 def _plaintext(variable: Mapping[str, str]) -> str:
     if variable.get("type", "PLAINTEXT") != "PLAINTEXT":
-        raise JobApiError(
+        raise JsonApiError(
             f"the environment variable {variable['name']} is of type {variable['type']}, and only PLAINTEXT is modelled"
         )
     return variable["value"]
@@ -330,7 +331,7 @@ def _log_group(project: Mapping[str, Any]) -> str:
     logs = project.get("logsConfig", {})
     watched = logs.get("cloudWatchLogs", {"status": "ENABLED"})
     if watched["status"] != "ENABLED" or logs.get("s3Logs", {}).get("status", "DISABLED") != "DISABLED":
-        raise JobApiError("logs go to CloudWatch in the local AWS, neither to S3 nor to nowhere")
+        raise JsonApiError("logs go to CloudWatch in the local AWS, neither to S3 nor to nowhere")
     return str(watched.get("groupName", ""))
 
 

@@ -13,14 +13,14 @@ from cdk_triton.errors import LocalError
 
 __all__ = ["download_folder", "join_key", "upload_files"]
 
-Check = Callable[[], None]
+Checkpoint = Callable[[], None]
 
 
 def _go_on() -> None:
     pass
 
 
-def download_folder(s3: Any, bucket: str, prefix: str, target: Path, check: Check = _go_on) -> int:
+def download_folder(s3: Any, bucket: str, prefix: str, target: Path, checkpoint: Checkpoint = _go_on) -> int:
     """Download every object below a prefix; returns how many there were.
 
     Args:
@@ -28,7 +28,7 @@ def download_folder(s3: Any, bucket: str, prefix: str, target: Path, check: Chec
         bucket: where the objects are.
         prefix: what their keys begin with; empty, or with a `/` at its end.
         target: each object goes to its key without the prefix, below this directory, which is made.
-        check: called before each object; may raise to end the download.
+        checkpoint: called before each object; may raise to end the download.
 
     Raises:
         LocalError: S3 refuses it, or a key leads out of the directory.
@@ -37,7 +37,7 @@ def download_folder(s3: Any, bucket: str, prefix: str, target: Path, check: Chec
     number = 0
     try:
         for key in _keys(s3, bucket, prefix):
-            check()
+            checkpoint()
             number += 1
             _download(s3, bucket, key, target, key.removeprefix(prefix))
     except ClientError as error:
@@ -61,7 +61,9 @@ def _keys(s3: Any, bucket: str, prefix: str) -> Iterator[str]:
         yield from (each["Key"] for each in page.get("Contents", []))
 
 
-def upload_files(s3: Any, directory: Path, files: list[Path], bucket: str, prefix: str, check: Check = _go_on) -> None:
+def upload_files(
+    s3: Any, directory: Path, files: list[Path], bucket: str, prefix: str, checkpoint: Checkpoint = _go_on
+) -> None:
     """Upload files, each to its path below `directory` after the prefix.
 
     Args:
@@ -70,13 +72,13 @@ def upload_files(s3: Any, directory: Path, files: list[Path], bucket: str, prefi
         files: which, below the directory.
         bucket: where they go.
         prefix: what their keys begin with; empty, or with a `/` at its end.
-        check: called before each file; may raise to end the upload.
+        checkpoint: called before each file; may raise to end the upload.
 
     Raises:
         LocalError: S3 refuses it.
     """
     for path in files:
-        check()
+        checkpoint()
         try:
             s3.upload_file(str(path), bucket, f"{prefix}{path.relative_to(directory).as_posix()}")
         except (ClientError, S3UploadFailedError) as error:

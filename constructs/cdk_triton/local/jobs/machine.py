@@ -6,43 +6,19 @@ import os
 import re
 import shlex
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from cdk_triton.local import build_tools
 from cdk_triton.local.process import child_environment
 from cdk_triton.sagemaker import codebuild_gpu, gpu_instances
-from cdk_triton.triton.releases import Release, releases
+from cdk_triton.triton import Release, releases
 
-__all__ = ["CODEBUILD_MACHINES", "Machine", "Place", "processing_machine"]
+__all__ = ["CODEBUILD_MACHINES", "Machine", "processing_machine"]
 
 _INSTALLED = "24.10"
 """The Triton release that runs endpoints here (`cdk_triton.local.triton.server_files`)."""
-
-
-@dataclass(frozen=True)
-class Place:
-    """The local AWS that jobs run in.
-
-    Attributes:
-        directory: where jobs work and logs are written.
-        environment: the variables that lead AWS clients to it.
-        client: gives a boto3 client of it.
-        log: called with one line per thing that happens.
-    """
-
-    directory: Path
-    region: str
-    account: str
-    environment: Mapping[str, str]
-    client: Callable[[str], Any]
-    log: Callable[[str], None]
-
-    def arn(self, service: str, resource: str) -> str:
-        """An ARN in this account and region."""
-        return f"arn:aws:{service}:{self.region}:{self.account}:{resource}"
 
 
 @dataclass(frozen=True)
@@ -71,8 +47,8 @@ class Machine:
         path = os.pathsep.join((_python(work / "bin"), found.get("PATH", os.defpath)))
         return found | {"PATH": path} | dict(extra)
 
-    def told(self, image: str) -> str:
-        """What a job is told that it has, for its log."""
+    def describe(self, image: str) -> str:
+        """Describe the GPU and the tools that a job gets, for its log."""
         if self.gpu is None:
             return "no GPU"
         played = _release_in(image)
@@ -83,7 +59,7 @@ class Machine:
 
 
 def _release_in(image: str) -> Release:
-    """The Triton release that an image has by its tag; the one that is installed here where the tag does not tell."""
+    """The Triton release that an image has by its tag; the installed one if the tag contains none."""
     tag = re.search(r":(\d\d\.\d\d)-", image)
     rows = {row.release: row for row in releases()}
     return rows.get(tag[1] if tag else "", rows[_INSTALLED])

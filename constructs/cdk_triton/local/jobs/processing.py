@@ -15,9 +15,9 @@ from typing import Any
 
 from botocore import xform_name
 
-from cdk_triton.local.jobs.machine import Place
+from cdk_triton.local.jobs.context import LocalContext
 from cdk_triton.local.jobs.processing_job import ROOT, JobRecord, ProcessingJob
-from cdk_triton.local.jobs.wire import JobApiError, JsonApi
+from cdk_triton.local.wire import JsonApi, JsonApiError
 
 __all__ = ["OPERATIONS", "Processing"]
 
@@ -34,11 +34,11 @@ class Processing:
     """Answers the API of Processing and runs jobs.
 
     Args:
-        place: the local AWS.
+        context: the local AWS.
     """
 
-    def __init__(self, place: Place) -> None:
-        self._place = place
+    def __init__(self, context: LocalContext) -> None:
+        self._context = context
         self._records: dict[str, JobRecord] = {}
         self._running: dict[str, tuple[ProcessingJob, threading.Thread]] = {}
         self._closed = False
@@ -58,21 +58,21 @@ class Processing:
 
     def _create_processing_job(self, request: dict[str, Any]) -> dict[str, Any]:
         name = request["ProcessingJobName"]
-        arn = self._place.arn("sagemaker", f"processing-job/{name}")
+        arn = self._context.arn("sagemaker", f"processing-job/{name}")
         with self._lock:
             if name in self._records:
-                raise JobApiError(
+                raise JsonApiError(
                     "Job name must be unique within an AWS account and region, and a job with this name already exists "
                     f"({arn})",
                     "ResourceInUse",
                 )
             if self._closed:
-                raise JobApiError("the local AWS is being stopped")
+                raise JsonApiError("the local AWS is being stopped")
             _check(request)
             stopping = {"MaxRuntimeInSeconds": _DAY, **request.get("StoppingCondition", {})}
             wanted = {**request, "StoppingCondition": stopping}
             record = JobRecord({**_described(wanted), "ProcessingJobArn": arn})
-            job = ProcessingJob(wanted, record, self._place, LOG_GROUP, f"{name}/algo-1-{int(time.time())}")
+            job = ProcessingJob(wanted, record, self._context, LOG_GROUP, f"{name}/algo-1-{int(time.time())}")
             self._records[name] = record
 
             def run() -> None:
@@ -95,13 +95,13 @@ class Processing:
             running = self._running.get(name)
         if running is None or not record.begin_to_stop():
             status = record.describe()["ProcessingJobStatus"]
-            raise JobApiError(f"The request was rejected because the processing job is in status {status}.")
+            raise JsonApiError(f"The request was rejected because the processing job is in status {status}.")
         running[0].stop()
         return {}
 
     def _list_processing_jobs(self, request: dict[str, Any]) -> dict[str, Any]:
         if foreign := sorted(set(request) - {"MaxResults", "NameContains", "NextToken", "StatusEquals"}):
-            raise JobApiError(f"{foreign[0]} of ListProcessingJobs is not modelled by the local AWS")
+            raise JsonApiError(f"{foreign[0]} of ListProcessingJobs is not modelled by the local AWS")
         with self._lock:
             jobs = [record.describe() for record in reversed(self._records.values())]
         found = [
@@ -118,7 +118,7 @@ class Processing:
         record = self._records.get(name)
         if record is None:
             # The API reference promises ResourceNotFound; the service answers this.
-            raise JobApiError(f"Could not find requested job with name: {name}")
+            raise JsonApiError(f"Could not find requested job with name: {name}")
         return record
 
 
@@ -132,12 +132,12 @@ def _described(request: Mapping[str, Any]) -> dict[str, Any]:
 def _check(request: Mapping[str, Any]) -> None:
     """Refuse what the service refuses beyond its model, and what is not modelled here."""
     if "ExperimentConfig" in request:
-        raise JobApiError("ExperimentConfig of a processing job is not modelled by the local AWS")
+        raise JsonApiError("ExperimentConfig of a processing job is not modelled by the local AWS")
     cluster = request["ProcessingResources"]["ClusterConfig"]
     if cluster.get("InstanceCount") != 1 or "InstanceType" not in cluster:
-        raise JobApiError("a processing job of the local AWS has one instance, of the type that InstanceType says")
+        raise JsonApiError("a processing job of the local AWS has one instance, of the type that InstanceType says")
     if "ContainerEntrypoint" not in request["AppSpecification"]:
-        raise JobApiError(
+        raise JsonApiError(
             "a processing job of the local AWS needs a ContainerEntrypoint, because its image is not there to have one"
         )
     inputs = [_s3(each, "S3Input") for each in request.get("ProcessingInputs", [])]
@@ -151,19 +151,19 @@ def _check(request: Mapping[str, Any]) -> None:
         }
         for name, value in modelled.items():
             if each.get(name, value) != value:
-                raise JobApiError(f"{name} {each[name]} is not modelled by the local AWS; {value} is")
+                raise JsonApiError(f"{name} {each[name]} is not modelled by the local AWS; {value} is")
     paths = [each.get("LocalPath", "") for each in (*inputs, *outputs)]
     for path in paths:
         if not f"{path}/".startswith(f"{ROOT}/processing/") or ".." in path.split("/"):
-            raise JobApiError(f"LocalPath {path!r} must be below {ROOT}/processing")
+            raise JsonApiError(f"LocalPath {path!r} must be below {ROOT}/processing")
     if len({path.rstrip("/") for path in paths}) != len(paths):
-        raise JobApiError("each input and output of a processing job needs a LocalPath of its own")
+        raise JsonApiError("each input and output of a processing job needs a LocalPath of its own")
 
 
 def _s3(member: Mapping[str, Any], name: str) -> dict[str, Any]:
     if name not in member or member.get("AppManaged"):
-        raise JobApiError(f"a processing job's inputs and outputs are in S3 here ({name}), not managed by the job")
+        raise JsonApiError(f"a processing job's inputs and outputs are in S3 here ({name}), not managed by the job")
     found: dict[str, Any] = member[name]
     if not found["S3Uri"].startswith("s3://"):
-        raise JobApiError(f"S3Uri {found['S3Uri']!r} is not modelled by the local AWS; s3:// is")
+        raise JsonApiError(f"S3Uri {found['S3Uri']!r} is not modelled by the local AWS; s3:// is")
     return found

@@ -17,9 +17,10 @@ from pathlib import Path
 from typing import Any
 
 from cdk_triton.errors import LocalError
+from cdk_triton.local.jobs.context import LocalContext
 from cdk_triton.local.jobs.folders import download_folder, join_key, upload_files
 from cdk_triton.local.jobs.log import JobLog
-from cdk_triton.local.jobs.machine import Machine, Place, processing_machine
+from cdk_triton.local.jobs.machine import Machine, processing_machine
 from cdk_triton.local.jobs.runner import JobEndedError, Runner
 
 __all__ = ["ROOT", "JobRecord", "ProcessingJob"]
@@ -71,20 +72,22 @@ class ProcessingJob:
     Args:
         request: of CreateProcessingJob, checked.
         record: is kept up to date.
-        place: the local AWS.
+        context: the local AWS.
         group: the log group.
         stream: the log stream.
     """
 
-    def __init__(self, request: Mapping[str, Any], record: JobRecord, place: Place, group: str, stream: str) -> None:
+    def __init__(
+        self, request: Mapping[str, Any], record: JobRecord, context: LocalContext, group: str, stream: str
+    ) -> None:
         self._request = request
         self._record = record
-        self._place = place
+        self._context = context
         self._name: str = request["ProcessingJobName"]
         self._image: str = request["AppSpecification"]["ImageUri"]
-        self._work: Path = place.directory / "processing" / self._name
+        self._work: Path = context.directory / "processing" / self._name
         self._log = JobLog(
-            place.client("logs"), group, stream, place.directory / "logs" / f"processing-{self._name}.log"
+            context.client("logs"), group, stream, context.directory / "logs" / f"processing-{self._name}.log"
         )
         self._runner = Runner(float(request["StoppingCondition"]["MaxRuntimeInSeconds"]), self._log.output)
         self._uploaded: dict[Path, _Stamp] = {}
@@ -95,7 +98,7 @@ class ProcessingJob:
 
     def run(self) -> None:
         """Run the job to its end; what goes wrong is its status."""
-        self._place.log(f"processing job {self._name}: started")
+        self._context.log(f"processing job {self._name}: started")
         self._record.set(ProcessingStartTime=_now())
         status, reason = "Completed", ""
         with self._log:
@@ -116,7 +119,7 @@ class ProcessingJob:
         told = {"FailureReason": reason[:_MESSAGE_LENGTH]} if reason else {}
         told |= {"ExitMessage": message} if message else {}
         self._record.set(ProcessingJobStatus=status, ProcessingEndTime=_now(), **told)
-        self._place.log(f"processing job {self._name}: {status}{f': {reason}' if reason else ''}")
+        self._context.log(f"processing job {self._name}: {status}{f': {reason}' if reason else ''}")
 
     def _run(self) -> None:
         self._introduce()
@@ -145,7 +148,7 @@ class ProcessingJob:
         specification = self._request["AppSpecification"]
         command = [*specification["ContainerEntrypoint"], *specification.get("ContainerArguments", [])]
         extra = {
-            **self._place.environment,
+            **self._context.environment,
             **{name: self._mapped(value) for name, value in self._request.get("Environment", {}).items()},
         }
         environment = self._machine().environment(self._work, self._image, extra)
@@ -162,7 +165,7 @@ class ProcessingJob:
     def _introduce(self) -> None:
         self._log.line(
             "stand-in for SageMaker Processing: this job runs on this machine, not in "
-            f"{self._image}; it is told that there is {self._machine().told(self._image)}"
+            f"{self._image}; it is told that there is {self._machine().describe(self._image)}"
         )
 
     # ------------------------------------------------------------------------------ what goes in and out
@@ -171,7 +174,9 @@ class ProcessingJob:
         bucket, _, prefix = source["S3Uri"].removeprefix("s3://").partition("/")
         target = self._local(source["LocalPath"])
         try:
-            found = download_folder(self._place.client("s3"), bucket, join_key(prefix), target, self._runner.check)
+            found = download_folder(
+                self._context.client("s3"), bucket, join_key(prefix), target, self._runner.raise_if_ended
+            )
         except LocalError as error:
             raise _JobFailedError(f"ClientError: {error}") from error
         if not found:
@@ -204,7 +209,7 @@ class ProcessingJob:
             ]
             bucket, _, prefix = output["S3Uri"].removeprefix("s3://").partition("/")
             try:
-                upload_files(self._place.client("s3"), base, due, bucket, join_key(prefix))
+                upload_files(self._context.client("s3"), base, due, bucket, join_key(prefix))
             except LocalError as error:
                 raise _JobFailedError(f"ClientError: {error}") from error
             self._uploaded |= {path: stamps[path] for path in due}

@@ -53,7 +53,7 @@ class Runner:
             LocalError: there is no such program.
         """
         with self._lock:
-            self.check()
+            self.raise_if_ended()
             child = self._child = start(
                 command, environment=environment, directory=directory, output=subprocess.PIPE, errors=subprocess.STDOUT
             )
@@ -68,10 +68,10 @@ class Runner:
         status = child.wait()
         with self._lock:
             self._child = None
-            self.check()
+            self.raise_if_ended()
         return status
 
-    def check(self) -> None:
+    def raise_if_ended(self) -> None:
         """Raise `JobEndedError` if the job is to end."""
         if self._ended is not None:
             raise self._ended

@@ -1,6 +1,15 @@
 """Real tritonserver processes behind SageMaker's runtime API, on this machine.
 
-`TritonHost` is imported when it is asked for: Triton's Python stub imports the stand-in backends below this package,
+* `host` runs endpoints: it starts and replaces their variants, and sends invocations to them;
+* `gateway` answers an invocation as sagemaker-runtime does, and `responses` contains the error answers;
+* `variant` runs one production variant, `shadow` copies requests to a shadow variant, and `target_models` loads and
+  unloads the models of a multi-model endpoint;
+* `model_data` downloads and unpacks model data; `paths` avoids directory names that Triton cannot use;
+* `server` starts one tritonserver, `connection` talks to it, `server_files` arranges its files, and `loopback` keeps it
+  on the loopback interface;
+* `backends` contains the stand-ins for GPU backends, which run inside tritonserver.
+
+`TritonHost` is imported when it is first used: Triton's Python stub imports the stand-in backends below this package,
 and needs neither boto3 nor the host.
 """
 

@@ -8,13 +8,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
-__all__ = ["Connections", "Reply", "ServerGoneError"]
+__all__ = ["Connections", "ContainerReply", "ServerGoneError"]
 
 _HOST: Final = "127.0.0.1"
 
 
 @dataclass(frozen=True)
-class Reply:
+class ContainerReply:
     """What the server answered."""
 
     status: int
@@ -52,7 +52,7 @@ class Connections:
         headers: Mapping[str, str] | None = None,
         *,
         timeout: float | None = None,
-    ) -> Reply:
+    ) -> ContainerReply:
         """Send one request; on the connection that was used last, or a new one if all are busy.
 
         Args:
@@ -70,7 +70,7 @@ class Connections:
         try:
             connection.request(method, path, body, dict(headers or {}))
             response = connection.getresponse()
-            reply = Reply(response.status, dict(response.getheaders()), response.read())
+            reply = ContainerReply(response.status, dict(response.getheaders()), response.read())
         except TimeoutError:
             connection.close()
             raise

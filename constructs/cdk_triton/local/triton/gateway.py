@@ -11,21 +11,21 @@ from collections.abc import Sequence
 from typing import Final
 
 from cdk_triton.local.endpoints import Invocation, Response
-from cdk_triton.local.triton.connection import Reply, ServerGoneError
-from cdk_triton.local.triton.responses import Refusals
+from cdk_triton.local.triton.connection import ContainerReply, ServerGoneError
+from cdk_triton.local.triton.responses import ErrorResponses
 from cdk_triton.local.triton.server import TritonServer
 from cdk_triton.local.triton.target_models import INSUFFICIENT_STORAGE, TARGET_MODEL_HEADER, TargetModels
 from cdk_triton.local.triton.variant import RunningVariant
-from cdk_triton.sagemaker.limits import MAX_INVOCATION_BYTES, MAX_TARGET_MODEL_LENGTH
+from cdk_triton.sagemaker import limits
 
-__all__ = ["answer", "check", "choose_variant"]
+__all__ = ["answer", "choose_variant", "validate_request"]
 
 # What SageMaker passes on to the container. It drops other headers, which is why the binary format puts the size of
 # its JSON part into the content type.
 _PASSED_ON: Final = ("Content-Type", "Accept", "X-Amzn-SageMaker-Custom-Attributes")
 
 # Headers of InvokeEndpoint (botocore's service model) whose effect the local AWS does not have. Doing nothing about
-# one would be a wrong answer. An inference id only labels captured data (`cdk_triton.local.data_capture`).
+# one would be a wrong answer. An inference id only labels captured data (`cdk_triton.local.endpoints.data_capture`).
 _NOT_MODELLED: Final = (
     "x-amzn-sagemaker-target-container-hostname",
     "x-amzn-sagemaker-enable-explanations",
@@ -36,24 +36,26 @@ _NOT_MODELLED: Final = (
 _TARGET_MODEL: Final = re.compile(r"[!-~][ -~]*")  # TargetModelHeader: \A\S[\p{Print}]*\z
 
 
-def check(invocation: Invocation, refusals: Refusals) -> None:
+def validate_request(invocation: Invocation, errors: ErrorResponses) -> None:
     """Refuse what SageMaker refuses before it looks at the endpoint.
 
     Raises:
-        Refusal: the request cannot be answered.
+        RejectedInvocationError: the request cannot be answered.
     """
-    if len(invocation.body) > MAX_INVOCATION_BYTES:
-        raise refusals.request_too_large(len(invocation.body))
+    if len(invocation.body) > limits.MAX_INVOCATION_BYTES:
+        raise errors.request_too_large(len(invocation.body))
     for name in _NOT_MODELLED:
         if name in invocation.headers:
-            raise refusals.header_not_modelled(name)
+            raise errors.header_not_modelled(name)
 
 
-def choose_variant(variants: Sequence[RunningVariant], invocation: Invocation, refusals: Refusals) -> RunningVariant:
+def choose_variant(
+    variants: Sequence[RunningVariant], invocation: Invocation, errors: ErrorResponses
+) -> RunningVariant:
     """The variant that the request names, or one by weight.
 
     Raises:
-        Refusal: there is no such variant.
+        RejectedInvocationError: there is no such variant.
     """
     wanted = invocation.headers.get("x-amzn-sagemaker-target-variant")
     if wanted is None:
@@ -64,44 +66,44 @@ def choose_variant(variants: Sequence[RunningVariant], invocation: Invocation, r
     for variant in variants:
         if variant.name == wanted:
             return variant
-    raise refusals.no_variant(wanted)
+    raise errors.no_variant(wanted)
 
 
-def answer(variant: RunningVariant, invocation: Invocation, refusals: Refusals) -> Response:
+def answer(variant: RunningVariant, invocation: Invocation, errors: ErrorResponses) -> Response:
     """Have `variant` answer.
 
     Raises:
-        Refusal: it did not, or with an error.
+        RejectedInvocationError: it did not, or with an error.
         RetiredError: the variant is no longer in service.
     """
     target = invocation.headers.get(TARGET_MODEL_HEADER.lower())
     if target is None and variant.is_multi_model:
-        raise refusals.target_model_missing()
+        raise errors.target_model_missing()
     if target is not None and not variant.is_multi_model:
-        raise refusals.target_model_unexpected()
+        raise errors.target_model_unexpected()
     with variant.use() as (server, models):
         try:
             if models is None or target is None:
                 reply = _send(server, "/invocations", invocation)
             else:
-                reply = _send_to_model(server, models, target, invocation, refusals)
+                reply = _send_to_model(server, models, target, invocation, errors)
         except ServerGoneError:
-            raise refusals.container_gone() from None
+            raise errors.container_gone() from None
         except TimeoutError:
-            raise refusals.container_timeout() from None
+            raise errors.container_timeout() from None
     if reply.status != 200:
-        raise refusals.container_error(reply)
-    if len(reply.body) > MAX_INVOCATION_BYTES:
-        raise refusals.response_too_large(len(reply.body))
+        raise errors.container_error(reply)
+    if len(reply.body) > limits.MAX_INVOCATION_BYTES:
+        raise errors.response_too_large(len(reply.body))
     return _response(variant, reply)
 
 
 def _send_to_model(
-    server: TritonServer, models: TargetModels, target: str, invocation: Invocation, refusals: Refusals
-) -> Reply:
-    is_path = _TARGET_MODEL.fullmatch(target) is not None and len(target) <= MAX_TARGET_MODEL_LENGTH
+    server: TritonServer, models: TargetModels, target: str, invocation: Invocation, errors: ErrorResponses
+) -> ContainerReply:
+    is_path = _TARGET_MODEL.fullmatch(target) is not None and len(target) <= limits.MAX_TARGET_MODEL_LENGTH
     if not is_path or target.startswith("/") or ".." in target.split("/"):
-        raise refusals.target_model_invalid(target)
+        raise errors.target_model_invalid(target)
     with models.use(target) as path:
         reply = _send(server, path, invocation, target)
         while reply.status == INSUFFICIENT_STORAGE and models.make_room():
@@ -109,14 +111,14 @@ def _send_to_model(
         return reply
 
 
-def _send(server: TritonServer, path: str, invocation: Invocation, target: str | None = None) -> Reply:
+def _send(server: TritonServer, path: str, invocation: Invocation, target: str | None = None) -> ContainerReply:
     headers = {name: value for name in _PASSED_ON if (value := invocation.headers.get(name.lower())) is not None}
     if target is not None:
         headers[TARGET_MODEL_HEADER] = target
     return server.request("POST", path, invocation.body, headers)
 
 
-def _response(variant: RunningVariant, reply: Reply) -> Response:
+def _response(variant: RunningVariant, reply: ContainerReply) -> Response:
     headers = {"x-Amzn-Invoked-Production-Variant": variant.name}
     for name in ("Content-Type", "X-Amzn-SageMaker-Custom-Attributes"):
         if name in reply.headers:

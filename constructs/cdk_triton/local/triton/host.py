@@ -12,11 +12,11 @@ from pathlib import Path
 
 from cdk_triton.errors import LocalError
 from cdk_triton.local.endpoints import Endpoint, Invocation, Response
-from cdk_triton.local.triton.gateway import answer, check, choose_variant
+from cdk_triton.local.triton.gateway import answer, choose_variant, validate_request
 from cdk_triton.local.triton.loopback import loopback_library
 from cdk_triton.local.triton.model_data import ObjectStore
 from cdk_triton.local.triton.paths import shell_safe
-from cdk_triton.local.triton.responses import Refusal, Refusals
+from cdk_triton.local.triton.responses import ErrorResponses, RejectedInvocationError
 from cdk_triton.local.triton.server import ServerSettings, free_port
 from cdk_triton.local.triton.server_files import arrange_server_files
 from cdk_triton.local.triton.shadow import Shadow
@@ -114,25 +114,25 @@ class TritonHost:
 
     def invoke(self, invocation: Invocation) -> Response:
         """Answer an invocation; see `EndpointHost.invoke`."""
-        refusals = self._refusals(invocation.endpoint)
+        errors = self._errors(invocation.endpoint)
         try:
-            check(invocation, refusals)
+            validate_request(invocation, errors)
             while True:
                 endpoint = self._endpoints.get(invocation.endpoint)
                 if endpoint is None:
-                    raise refusals.no_endpoint()
-                variant = choose_variant(endpoint.variants, invocation, refusals)
+                    raise errors.no_endpoint()
+                variant = choose_variant(endpoint.variants, invocation, errors)
                 for shadow in endpoint.shadows:
-                    shadow.copy(variant, invocation, refusals)
+                    shadow.copy(variant, invocation, errors)
                 try:
-                    return answer(variant, invocation, refusals)
+                    return answer(variant, invocation, errors)
                 except RetiredError:
                     continue  # an update swapped the variants meanwhile
-        except Refusal as refusal:
+        except RejectedInvocationError as refusal:
             return refusal.response
         except Exception as error:  # the contract: never an exception
             self._log(f"endpoint {invocation.endpoint}: {error!r}")
-            return refusals.internal(f"the local gateway failed: {error!r}").response
+            return errors.internal(f"the local gateway failed: {error!r}").response
 
     def close(self) -> None:
         """Stop every endpoint and remove the unpacked model data; the logs stay."""
@@ -156,7 +156,7 @@ class TritonHost:
                         self._settings,
                         self._directory / "endpoints" / f"{prefix}-{variant.name}",
                         logs / f"{variant.name}.log",
-                        self._refusals(endpoint.name),
+                        self._errors(endpoint.name),
                     )
                 )
         except BaseException:
@@ -174,5 +174,5 @@ class TritonHost:
             with ThreadPoolExecutor(len(variants)) as pool:
                 list(pool.map(RunningVariant.stop, variants))
 
-    def _refusals(self, endpoint: str) -> Refusals:
-        return Refusals(endpoint, account=self._account, region=self._region)
+    def _errors(self, endpoint: str) -> ErrorResponses:
+        return ErrorResponses(endpoint, account=self._account, region=self._region)

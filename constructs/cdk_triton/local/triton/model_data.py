@@ -14,7 +14,7 @@ from botocore.exceptions import BotoCoreError, ClientError
 from isal import igzip, igzip_lib
 
 from cdk_triton.errors import LocalError, ModelConfigError
-from cdk_triton.triton.model_config import format_model_config, parse_model_config
+from cdk_triton.triton import format_model_config, parse_model_config
 
 __all__ = [
     "ListedStore",

@@ -11,16 +11,16 @@ import json
 from typing import Final
 
 from cdk_triton.local.endpoints import Response
-from cdk_triton.local.triton.connection import Reply
-from cdk_triton.sagemaker.limits import MAX_INVOCATION_BYTES
+from cdk_triton.local.triton.connection import ContainerReply
+from cdk_triton.sagemaker import limits
 
-__all__ = ["Refusal", "Refusals"]
+__all__ = ["ErrorResponses", "RejectedInvocationError"]
 
 CONTAINER: Final = "primary"
 """What SageMaker calls the container of a variant with one container."""
 
 
-class Refusal(Exception):  # noqa: N818 an answer on its way, not a fault of the program
+class RejectedInvocationError(Exception):
     """Carries the error response that a caller gets.
 
     Attributes:
@@ -32,8 +32,8 @@ class Refusal(Exception):  # noqa: N818 an answer on its way, not a fault of the
         self.response = response
 
 
-class Refusals:
-    """The refusals of one endpoint.
+class ErrorResponses:
+    """The errors of one endpoint.
 
     Args:
         endpoint: its name.
@@ -46,39 +46,39 @@ class Refusals:
         self._account = account
         self._log_group = f"arn:aws:logs:{region}:{account}:log-group:/aws/sagemaker/Endpoints/{endpoint}"
 
-    def no_endpoint(self) -> Refusal:
+    def no_endpoint(self) -> RejectedInvocationError:
         """There is no such endpoint (aws/amazon-sagemaker-examples#293)."""
         return _validation(f"Endpoint {self._endpoint} of account {self._account} not found.")
 
-    def no_variant(self, name: str) -> Refusal:
+    def no_variant(self, name: str) -> RejectedInvocationError:
         """There is no such production variant; the text is ours."""
         return _validation(f"Variant {name} of endpoint {self._endpoint} of account {self._account} not found.")
 
-    def target_model_missing(self) -> Refusal:
+    def target_model_missing(self) -> RejectedInvocationError:
         """A multi-model endpoint needs to be told the model (aws/sagemaker-tensorflow-serving-container#166)."""
         return _validation(
             f"Request to multi-model endpoint {self._endpoint} is missing a target model header.",
             code="TARGET_MODEL_HEADER_MISSING",
         )
 
-    def target_model_unexpected(self) -> Refusal:
+    def target_model_unexpected(self) -> RejectedInvocationError:
         """A single-model endpoint has nothing to choose (aws/amazon-sagemaker-examples#1026, #1216)."""
         return _validation(
             f"Endpoint {self._endpoint} is not a multi-model endpoint and does not support target model header.",
             code="TARGET_MODEL_HEADER_NOT_SUPPORTED",
         )
 
-    def target_model_invalid(self, name: str) -> Refusal:
+    def target_model_invalid(self, name: str) -> RejectedInvocationError:
         """The target model is no relative path of an object; the text is ours."""
         return _validation(
             f"Target model {name[:80]!r} is not valid: it has to be a relative path of printable characters."
         )
 
-    def header_not_modelled(self, name: str) -> Refusal:
+    def header_not_modelled(self, name: str) -> RejectedInvocationError:
         """The local AWS does not do what the header asks for; the text is ours."""
         return _validation(f"The header {name} is not modelled by the local AWS; leave it out.")
 
-    def model_data_missing(self, bucket: str, key: str) -> Refusal:
+    def model_data_missing(self, bucket: str, key: str) -> RejectedInvocationError:
         """The target model's archive is not there, or may not be read.
 
         SageMaker's words about a single model (aws-solutions-library-samples/fraud-detection-using-machine-learning#9).
@@ -88,52 +88,56 @@ class Refusals:
             "located at the URL and that the role passed to CreateModel has permissions to download the object."
         )
 
-    def request_too_large(self, size: int) -> Refusal:
+    def request_too_large(self, size: int) -> RejectedInvocationError:
         """The request body exceeds BodyBlob's maximum.
 
         The service refuses it in front of the API, without an error type; an SDK then shows the status as the code.
         """
-        text = f"Request body of {size} bytes is larger than {MAX_INVOCATION_BYTES} bytes."
-        return Refusal(Response(413, {"Content-Type": "application/json"}, json.dumps({"message": text}).encode()))
-
-    def response_too_large(self, size: int) -> Refusal:
-        """The response body exceeds BodyBlob's maximum; the text is ours."""
-        return self._model(
-            200, f"The response of {size} bytes from {CONTAINER} is larger than {MAX_INVOCATION_BYTES} bytes.", ""
+        text = f"Request body of {size} bytes is larger than {limits.MAX_INVOCATION_BYTES} bytes."
+        return RejectedInvocationError(
+            Response(413, {"Content-Type": "application/json"}, json.dumps({"message": text}).encode())
         )
 
-    def container_error(self, reply: Reply) -> Refusal:
+    def response_too_large(self, size: int) -> RejectedInvocationError:
+        """The response body exceeds BodyBlob's maximum; the text is ours."""
+        return self._model(
+            200,
+            f"The response of {size} bytes from {CONTAINER} is larger than {limits.MAX_INVOCATION_BYTES} bytes.",
+            "",
+        )
+
+    def container_error(self, reply: ContainerReply) -> RejectedInvocationError:
         """The container answered with an error (aws/amazon-sagemaker-examples#1809)."""
         side = "client" if reply.status < 500 else "server"
         text = f'Received {side} error ({reply.status}) from {CONTAINER} with message "{reply.text}".'
         return self._model(reply.status, text, reply.text)
 
-    def container_gone(self) -> Refusal:
+    def container_gone(self) -> RejectedInvocationError:
         """The container died before it answered (aws/amazon-sagemaker-examples#2815)."""
         return self._no_answer(f"Amazon SageMaker could not get a response from the {self._endpoint} endpoint.")
 
-    def container_timeout(self) -> Refusal:
+    def container_timeout(self) -> RejectedInvocationError:
         """The container took longer than an invocation may (documentation of InvokeEndpoint: 60 seconds)."""
         return self._no_answer(f"Your invocation timed out while waiting for a response from container {CONTAINER}.")
 
-    def model_not_ready(self, name: str) -> Refusal:
+    def model_not_ready(self, name: str) -> RejectedInvocationError:
         """The target model is still being downloaded or loaded (shape ModelNotReadyException); the text is ours."""
-        return _refusal(429, "ModelNotReadyException", f"Model {name} is not ready for inference yet; try again.")
+        return _rejected(429, "ModelNotReadyException", f"Model {name} is not ready for inference yet; try again.")
 
-    def model_data_unusable(self, reason: str) -> Refusal:
+    def model_data_unusable(self, reason: str) -> RejectedInvocationError:
         """The target model's archive cannot be unpacked; the text is ours, SageMaker's is not public."""
         return self._model(400, f"Failed to unpack the model data: {reason}", reason)
 
-    def internal(self, reason: str) -> Refusal:
+    def internal(self, reason: str) -> RejectedInvocationError:
         """A fault of the local AWS itself."""
-        return _refusal(500, "InternalFailure", reason)
+        return _rejected(500, "InternalFailure", reason)
 
-    def _no_answer(self, text: str) -> Refusal:
+    def _no_answer(self, text: str) -> RejectedInvocationError:
         return self._model(0, f'Received server error (0) from {CONTAINER} with message "{text}"', text)
 
-    def _model(self, status: int, text: str, original: str) -> Refusal:
+    def _model(self, status: int, text: str, original: str) -> RejectedInvocationError:
         code = "INTERNAL_FAILURE_FROM_MODEL" if status == 0 or status >= 500 else "CLIENT_ERROR_FROM_MODEL"
-        return _refusal(
+        return _rejected(
             424,
             "ModelError",
             f"{text} See the log group {self._log_group} (here: `cdk-triton local logs`) for more information.",
@@ -144,10 +148,12 @@ class Refusals:
         )
 
 
-def _validation(text: str, *, code: str | None = None) -> Refusal:
-    return _refusal(400, "ValidationError", text, **({} if code is None else {"ErrorCode": code}))
+def _validation(text: str, *, code: str | None = None) -> RejectedInvocationError:
+    return _rejected(400, "ValidationError", text, **({} if code is None else {"ErrorCode": code}))
 
 
-def _refusal(status: int, error: str, text: str, **members: str | int) -> Refusal:
+def _rejected(status: int, error: str, text: str, **members: str | int) -> RejectedInvocationError:
     body = json.dumps({"Message": text, **members}).encode()
-    return Refusal(Response(status, {"Content-Type": "application/json", "x-amzn-ErrorType": error}, body))
+    return RejectedInvocationError(
+        Response(status, {"Content-Type": "application/json", "x-amzn-ErrorType": error}, body)
+    )

@@ -13,11 +13,11 @@ from typing import Final
 
 from cdk_triton.errors import LocalError, ServeError
 from cdk_triton.local import process
-from cdk_triton.local.triton.connection import Connections, Reply, ServerGoneError
+from cdk_triton.local.triton.connection import Connections, ContainerReply, ServerGoneError
 from cdk_triton.local.triton.loopback import exposed_sockets, listening_addresses
 from cdk_triton.local.triton.server_files import STAND_IN_BACKENDS, ServerFiles
-from cdk_triton.sagemaker.limits import MAX_INVOCATION_SECONDS
-from cdk_triton.triton.serve import serve_arguments, server_environment
+from cdk_triton.sagemaker import limits
+from cdk_triton.triton import serve_arguments, server_environment
 
 __all__ = ["ServerSettings", "TritonServer", "free_port"]
 
@@ -46,7 +46,7 @@ class ServerSettings:
     preload: Path | None
     ports: Callable[[], int]
     start_seconds: float = 600.0
-    invocation_seconds: float = float(MAX_INVOCATION_SECONDS)
+    invocation_seconds: float = float(limits.MAX_INVOCATION_SECONDS)
 
 
 def free_port() -> int:
@@ -99,7 +99,7 @@ class TritonServer:
         headers: Mapping[str, str] | None = None,
         *,
         timeout: float | None = None,
-    ) -> Reply:
+    ) -> ContainerReply:
         """Send a request to the server's SageMaker endpoint, as `Connections.request` does, with the same errors."""
         try:
             return self._connections.request(method, path, body, headers, timeout=timeout)

@@ -11,7 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 from cdk_triton.local.endpoints import Invocation
 from cdk_triton.local.triton.gateway import answer
-from cdk_triton.local.triton.responses import Refusal, Refusals
+from cdk_triton.local.triton.responses import ErrorResponses, RejectedInvocationError
 from cdk_triton.local.triton.variant import RetiredError, RunningVariant
 
 __all__ = ["Shadow"]
@@ -36,7 +36,7 @@ class Shadow:
         self._places = threading.BoundedSemaphore(_WORKERS + _WAITING)
         self._pool = ThreadPoolExecutor(_WORKERS, thread_name_prefix=f"shadow {variant.name}")
 
-    def copy(self, production: RunningVariant, invocation: Invocation, refusals: Refusals) -> None:
+    def copy(self, production: RunningVariant, invocation: Invocation, errors: ErrorResponses) -> None:
         """Send a copy of a request for `production`, or not: as often as the ratio of the weights says."""
         if random.random() * production.weight >= self.variant.weight:  # noqa: S311 no secret
             return
@@ -44,17 +44,17 @@ class Shadow:
             self._log(f"{self._who} did not get a copy: {_WAITING} are waiting")
             return
         with contextlib.suppress(RuntimeError):  # closed: an update swapped the variants meanwhile
-            self._pool.submit(self._answer, invocation, refusals).add_done_callback(lambda _: self._places.release())
+            self._pool.submit(self._answer, invocation, errors).add_done_callback(lambda _: self._places.release())
 
     def close(self) -> None:
         """Take no more copies and drop those that wait."""
         self._pool.shutdown(wait=False, cancel_futures=True)
 
-    def _answer(self, invocation: Invocation, refusals: Refusals) -> None:
+    def _answer(self, invocation: Invocation, errors: ErrorResponses) -> None:
         since = time.monotonic()
         try:
-            status = answer(self.variant, invocation, refusals).status
-        except Refusal as refusal:
+            status = answer(self.variant, invocation, errors).status
+        except RejectedInvocationError as refusal:
             status = refusal.response.status
         except RetiredError:
             return

@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Final
 
 from cdk_triton.errors import LocalError
-from cdk_triton.local.triton.connection import Reply, ServerGoneError
+from cdk_triton.local.triton.connection import ContainerReply, ServerGoneError
 from cdk_triton.local.triton.model_data import (
     ModelDataNotFoundError,
     ObjectStore,
@@ -28,9 +28,9 @@ from cdk_triton.local.triton.model_data import (
     fetch_archive,
     use_cpu_instances,
 )
-from cdk_triton.local.triton.responses import Refusal, Refusals
+from cdk_triton.local.triton.responses import ErrorResponses, RejectedInvocationError
 from cdk_triton.local.triton.server import TritonServer
-from cdk_triton.sagemaker.limits import MAX_INVOCATION_SECONDS
+from cdk_triton.sagemaker import limits
 
 __all__ = ["TARGET_MODEL_HEADER", "TargetModels"]
 
@@ -56,7 +56,7 @@ class _Model:
     state: _State = _State.LOADING
     has_place: bool = False
     users: int = 0
-    refusal: Refusal | None = None
+    refusal: RejectedInvocationError | None = None
 
     @property
     def hash(self) -> str:
@@ -81,7 +81,7 @@ class TargetModels:
         directory: for the unpacked archives; emptied.
         limit: how many models may be loaded at a time.
         keep: False unloads a model as soon as it is idle (ModelCacheSetting: Disabled).
-        refusals: the endpoint's error responses.
+        errors: the endpoint's error responses.
         log: gets a line per load and unload.
         wait_seconds: how long a request waits for its model; SageMaker's limit for an invocation.
     """
@@ -95,16 +95,16 @@ class TargetModels:
         *,
         limit: int,
         keep: bool,
-        refusals: Refusals,
+        errors: ErrorResponses,
         log: Callable[[str], None],
-        wait_seconds: float = float(MAX_INVOCATION_SECONDS),
+        wait_seconds: float = float(limits.MAX_INVOCATION_SECONDS),
     ) -> None:
         self._server = server
         self._store = store
         self._prefix = prefix
         self._directory = directory
         self._keep = keep
-        self._refusals = refusals
+        self._errors = errors
         self._log = log
         self._wait_seconds = wait_seconds
         self._models: OrderedDict[str, _Model] = OrderedDict()  # the least recently used first
@@ -118,7 +118,7 @@ class TargetModels:
         """Hold the model `name` loaded; yields the path of its invocations on the server.
 
         Raises:
-            Refusal: it cannot be loaded, or not in time.
+            RejectedInvocationError: it cannot be loaded, or not in time.
         """
         model = self._acquire(name)
         try:
@@ -155,7 +155,7 @@ class TargetModels:
             return model.state is _State.READY or self._models.get(model.name) is not model
 
         if not self._changed.wait_for(settled, self._wait_seconds):
-            raise self._refusals.model_not_ready(model.name)
+            raise self._errors.model_not_ready(model.name)
         if model.refusal is not None:
             raise model.refusal
 
@@ -177,13 +177,13 @@ class TargetModels:
             while reply.status == INSUFFICIENT_STORAGE and self.make_room():
                 reply = self._ask_to_load(model)
             if reply.status not in (200, _ALREADY_LOADED):
-                raise self._refusals.container_error(reply)
-        except Refusal as refusal:
+                raise self._errors.container_error(reply)
+        except RejectedInvocationError as refusal:
             self._give_up(model, refusal)
         except (ServerGoneError, TimeoutError):
-            self._give_up(model, self._refusals.container_gone())
+            self._give_up(model, self._errors.container_gone())
         except Exception as error:  # whatever it is, those who wait for the model have to hear of it
-            self._give_up(model, self._refusals.internal(f"loading {model.name!r} failed: {error!r}"))
+            self._give_up(model, self._errors.internal(f"loading {model.name!r} failed: {error!r}"))
             raise
         else:
             self._log(f"loaded target model {model.name}")
@@ -194,7 +194,7 @@ class TargetModels:
     def _take_place(self, model: _Model) -> None:
         with self._changed:
             if not self._changed.wait_for(lambda: self._places > 0 or self._has_idle(), _LOAD_SECONDS):
-                raise self._refusals.model_not_ready(model.name)
+                raise self._errors.model_not_ready(model.name)
             victim = None if self._places > 0 else self._claim_victim()
             self._places -= 1  # of the victim, which gives its own back when it is gone
             model.has_place = True
@@ -207,9 +207,9 @@ class TargetModels:
         try:
             fetch_archive(self._store, location, repository)
         except ModelDataNotFoundError:
-            raise self._refusals.model_data_missing(location.bucket, location.key) from None
+            raise self._errors.model_data_missing(location.bucket, location.key) from None
         except LocalError as error:
-            raise self._refusals.model_data_unusable(str(error)) from error
+            raise self._errors.model_data_unusable(str(error)) from error
         use_cpu_instances(repository)
         if (repository / "config.pbtxt").exists():
             # Triton recognises a model at the top of the archive by the literal path /opt/ml/models/<hash>/model,
@@ -219,12 +219,12 @@ class TargetModels:
             repository.mkdir()
             deeper.rename(repository / "model")
 
-    def _ask_to_load(self, model: _Model) -> Reply:
+    def _ask_to_load(self, model: _Model) -> ContainerReply:
         body = json.dumps({"model_name": model.hash, "url": str(model.directory / "model")}).encode()
         headers = {"Content-Type": "application/json", TARGET_MODEL_HEADER: model.name}
         return self._server.request("POST", "/models", body, headers, timeout=_LOAD_SECONDS)
 
-    def _give_up(self, model: _Model, refusal: Refusal) -> None:
+    def _give_up(self, model: _Model, refusal: RejectedInvocationError) -> None:
         shutil.rmtree(model.directory, ignore_errors=True)
         with self._changed:
             model.refusal = refusal

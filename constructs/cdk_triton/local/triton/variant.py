@@ -20,7 +20,7 @@ from cdk_triton.local.triton.model_data import (
     fetch_files,
     use_cpu_instances,
 )
-from cdk_triton.local.triton.responses import Refusals
+from cdk_triton.local.triton.responses import ErrorResponses
 from cdk_triton.local.triton.server import ServerSettings, TritonServer
 from cdk_triton.local.triton.target_models import TargetModels
 
@@ -67,14 +67,14 @@ class RunningVariant:
         settings: see there.
         directory: for model data; of this variant alone, made here and removed when it stops.
         log_file: gets what the servers say.
-        refusals: the endpoint's error responses.
+        errors: the endpoint's error responses.
 
     Raises:
         LocalError: the model data or the server cannot be used.
     """
 
     def __init__(
-        self, variant: Variant, settings: VariantSettings, directory: Path, log_file: Path, refusals: Refusals
+        self, variant: Variant, settings: VariantSettings, directory: Path, log_file: Path, errors: ErrorResponses
     ) -> None:
         self.name = variant.name
         self.weight = variant.weight
@@ -83,7 +83,7 @@ class RunningVariant:
         self._settings = settings
         self._directory = directory
         self._log_file = log_file
-        self._refusals = refusals
+        self._errors = errors
         is_prefix = self.is_multi_model or not variant.container.compressed
         self._location = S3Location.from_url(variant.container.model_data_url, is_prefix=is_prefix)
         self._users = 0
@@ -106,7 +106,7 @@ class RunningVariant:
 
         Raises:
             RetiredError: the variant has been stopped.
-            Refusal: the server is not back in time.
+            RejectedInvocationError: the server is not back in time.
         """
         with self._changed:
             ready = self._changed.wait_for(
@@ -116,7 +116,7 @@ class RunningVariant:
                 raise RetiredError
             generation = self._generation
             if not ready or generation is None:
-                raise self._refusals.container_timeout()
+                raise self._errors.container_timeout()
             self._users += 1
         try:
             yield generation.server, generation.models
@@ -164,7 +164,7 @@ class RunningVariant:
             self._directory / "models",
             limit=self._settings.max_loaded_models,
             keep=self._container.model_cache,
-            refusals=self._refusals,
+            errors=self._errors,
             log=self._settings.log,
         )
         return _Generation(server, models)

@@ -1,23 +1,17 @@
-"""The resource types of the local CloudFormation, one module per service."""
+"""The resource types of the local CloudFormation, one module per service.
 
-from cdk_triton.local.cloudformation.resource_types import (
-    autoscaling,
-    codebuild,
-    custom,
-    iam,
-    lambda_functions,
-    messaging,
-    monitoring,
-    network,
-    sagemaker,
-    security,
-    storage,
-)
+`base` contains the base class and the registry, `_calls` the helpers that the types share. Every module of this package
+is imported here, which registers its types.
+"""
+
+import importlib
+import pkgutil
+
 from cdk_triton.local.cloudformation.resource_types.base import (
     DOCS,
     Context,
     Mailbox,
-    Physical,
+    PhysicalResource,
     ResourceType,
     Services,
     find,
@@ -30,22 +24,14 @@ __all__ = [
     "DOCS",
     "Context",
     "Mailbox",
-    "Physical",
+    "PhysicalResource",
     "ResourceType",
     "Services",
-    "autoscaling",
-    "codebuild",
-    "custom",
     "find",
-    "iam",
     "is_custom",
-    "lambda_functions",
-    "messaging",
-    "monitoring",
-    "network",
     "register",
     "registered",
-    "sagemaker",
-    "security",
-    "storage",
 ]
+
+for _module in pkgutil.iter_modules(__path__, f"{__name__}."):
+    importlib.import_module(_module.name)

@@ -11,7 +11,7 @@ from botocore.exceptions import ClientError
 from cdk_triton.local.cloudformation.resource_types._calls import missing_is_fine, picked, tag_map
 from cdk_triton.local.cloudformation.resource_types.base import (
     Context,
-    Physical,
+    PhysicalResource,
     Properties,
     ResourceFailedError,
     ResourceType,
@@ -35,22 +35,24 @@ class ScalableTarget(ResourceType):
     )
     attributes = frozenset({"Id"})
 
-    def create(self, context: Context, properties: Properties) -> Physical:
+    def create(self, context: Context, properties: Properties) -> PhysicalResource:
         self._register(context, properties, Tags=tag_map(context.tag_list(properties)))
         identifier = "|".join(properties[name] for name in _TARGET)
-        physical = Physical(identifier, {"Id": identifier})
+        physical = PhysicalResource(identifier, {"Id": identifier})
         try:
             self._schedule(context, properties, {})
         except ClientError as error:
             raise ResourceFailedError(str(error), physical) from error  # it is registered until it is deleted
         return physical
 
-    def update(self, context: Context, physical: Physical, properties: Properties, previous: Properties) -> Physical:
+    def update(
+        self, context: Context, physical: PhysicalResource, properties: Properties, previous: Properties
+    ) -> PhysicalResource:
         self._register(context, properties)
         self._schedule(context, properties, previous)
         return physical
 
-    def delete(self, context: Context, physical: Physical, properties: Properties) -> None:
+    def delete(self, context: Context, physical: PhysicalResource, properties: Properties) -> None:
         with missing_is_fine():  # its policies and scheduled actions go with it
             context.client("application-autoscaling").deregister_scalable_target(**picked(properties, *_TARGET))
 
@@ -87,16 +89,18 @@ class ScalingPolicy(ResourceType):
     )
     attributes = frozenset({"Arn"})
 
-    def create(self, context: Context, properties: Properties) -> Physical:
+    def create(self, context: Context, properties: Properties) -> PhysicalResource:
         request = {**self._target(properties), **properties}
         request.pop("ScalingTargetId", None)
         arn = context.client("application-autoscaling").put_scaling_policy(**request)["PolicyARN"]
-        return Physical(arn, {"Arn": arn})
+        return PhysicalResource(arn, {"Arn": arn})
 
-    def update(self, context: Context, physical: Physical, properties: Properties, previous: Properties) -> Physical:
+    def update(
+        self, context: Context, physical: PhysicalResource, properties: Properties, previous: Properties
+    ) -> PhysicalResource:
         return self.create(context, properties)
 
-    def delete(self, context: Context, physical: Physical, properties: Properties) -> None:
+    def delete(self, context: Context, physical: PhysicalResource, properties: Properties) -> None:
         with missing_is_fine():
             context.client("application-autoscaling").delete_scaling_policy(
                 PolicyName=properties["PolicyName"], **self._target(properties)

@@ -23,7 +23,7 @@ __all__ = [
     "Context",
     "Mailbox",
     "NotAttemptedError",
-    "Physical",
+    "PhysicalResource",
     "Properties",
     "ResourceFailedError",
     "ResourceType",
@@ -126,7 +126,7 @@ class Context:
 
 
 @dataclass(frozen=True)
-class Physical:
+class PhysicalResource:
     """What a resource has become.
 
     Attributes:
@@ -152,7 +152,7 @@ class ResourceFailedError(LocalError):
         physical: what was left.
     """
 
-    def __init__(self, message: str, physical: Physical) -> None:
+    def __init__(self, message: str, physical: PhysicalResource) -> None:
         super().__init__(message)
         self.physical = physical
 
@@ -217,15 +217,17 @@ class ResourceType(ABC):
         return frozenset(changed) & self.schema.create_only
 
     @abstractmethod
-    def create(self, context: Context, properties: Properties) -> Physical:
+    def create(self, context: Context, properties: Properties) -> PhysicalResource:
         """Create the resource and return when it can be used."""
 
     @abstractmethod
-    def update(self, context: Context, physical: Physical, properties: Properties, previous: Properties) -> Physical:
+    def update(
+        self, context: Context, physical: PhysicalResource, properties: Properties, previous: Properties
+    ) -> PhysicalResource:
         """Change the resource in place; a returned physical id that differs is a replacement by the provider."""
 
     @abstractmethod
-    def delete(self, context: Context, physical: Physical, properties: Properties) -> None:
+    def delete(self, context: Context, physical: PhysicalResource, properties: Properties) -> None:
         """Delete the resource; one that is gone already is no error."""
 
 

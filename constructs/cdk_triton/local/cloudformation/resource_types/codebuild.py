@@ -7,7 +7,13 @@ from __future__ import annotations
 from typing import Any
 
 from cdk_triton.local.cloudformation.resource_types._calls import missing_is_fine
-from cdk_triton.local.cloudformation.resource_types.base import Context, Physical, Properties, ResourceType, register
+from cdk_triton.local.cloudformation.resource_types.base import (
+    Context,
+    PhysicalResource,
+    Properties,
+    ResourceType,
+    register,
+)
 
 _DEFAULTS: dict[str, Any] = {
     "Description": "",
@@ -32,19 +38,21 @@ class Project(ResourceType):
     recorded = frozenset({"Cache", "EncryptionKey", "QueuedTimeoutInMinutes", "ServiceRole", "VpcConfig"})
     attributes = frozenset({"Arn"})
 
-    def create(self, context: Context, properties: Properties) -> Physical:
+    def create(self, context: Context, properties: Properties) -> PhysicalResource:
         name = properties.get("Name") or context.generated_name(150)
         project = context.client("codebuild").create_project(**_request(context, properties, name))["project"]
-        return Physical(name, {"Arn": project["arn"]})
+        return PhysicalResource(name, {"Arn": project["arn"]})
 
-    def update(self, context: Context, physical: Physical, properties: Properties, previous: Properties) -> Physical:
+    def update(
+        self, context: Context, physical: PhysicalResource, properties: Properties, previous: Properties
+    ) -> PhysicalResource:
         # UpdateProject leaves alone what it is not told; CloudFormation takes back what a template no longer says.
         gone = {name: value for name, value in _DEFAULTS.items() if name in previous}
         properties = {**gone, **properties}
         context.client("codebuild").update_project(**_request(context, properties, physical.id))
         return physical
 
-    def delete(self, context: Context, physical: Physical, properties: Properties) -> None:
+    def delete(self, context: Context, physical: PhysicalResource, properties: Properties) -> None:
         with missing_is_fine():
             context.client("codebuild").delete_project(name=physical.id)
 

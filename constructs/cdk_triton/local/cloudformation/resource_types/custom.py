@@ -24,7 +24,7 @@ from cdk_triton.local.cloudformation.resource_types.base import (
     DOCS,
     Context,
     NotAttemptedError,
-    Physical,
+    PhysicalResource,
     Properties,
     ResourceFailedError,
     ResourceType,
@@ -83,13 +83,15 @@ class CustomResource(ResourceType):
     def replacing(self, changed: Any) -> frozenset[str]:
         return frozenset()  # the provider decides, by answering with another physical id
 
-    def create(self, context: Context, properties: Properties) -> Physical:
+    def create(self, context: Context, properties: Properties) -> PhysicalResource:
         answer = _Exchange(context, "Create", properties).run()
         if answer.failed:
             raise ResourceFailedError(answer.reason, answer.physical)
         return answer.physical
 
-    def update(self, context: Context, physical: Physical, properties: Properties, previous: Properties) -> Physical:
+    def update(
+        self, context: Context, physical: PhysicalResource, properties: Properties, previous: Properties
+    ) -> PhysicalResource:
         if properties["ServiceToken"] != previous["ServiceToken"]:
             raise NotAttemptedError("Modifying service token is not allowed.")
         answer = _Exchange(context, "Update", properties, physical, previous).run()
@@ -99,7 +101,7 @@ class CustomResource(ResourceType):
             raise ResourceFailedError(answer.reason, answer.physical)
         raise LocalError(answer.reason)
 
-    def delete(self, context: Context, physical: Physical, properties: Properties) -> None:
+    def delete(self, context: Context, physical: PhysicalResource, properties: Properties) -> None:
         answer = _Exchange(context, "Delete", properties, physical).run()
         if answer.failed:
             raise LocalError(answer.reason)
@@ -107,7 +109,7 @@ class CustomResource(ResourceType):
 
 @dataclass(frozen=True)
 class _Answer:
-    physical: Physical
+    physical: PhysicalResource
     failed: bool
     reason: str
 
@@ -120,7 +122,7 @@ class _Exchange:
         context: Context,
         kind: RequestType,
         properties: Properties,
-        physical: Physical | None = None,
+        physical: PhysicalResource | None = None,
         previous: Properties | None = None,
     ) -> None:
         self._context = context
@@ -189,7 +191,7 @@ class _Exchange:
                 f"Received response status [{response.get('Status')}] from custom resource. Message returned: "
                 f"{response.get('Reason')} (RequestId: {self._request['RequestId']})"
             )
-        return _Answer(Physical(identifier, data if fault is None else {}), fault is not None, fault or "")
+        return _Answer(PhysicalResource(identifier, data if fault is None else {}), fault is not None, fault or "")
 
 
 class _Framework:

@@ -9,7 +9,13 @@ from typing import Any
 
 from cdk_triton.errors import LocalError
 from cdk_triton.local.cloudformation.resource_types._calls import document, missing_is_fine, picked
-from cdk_triton.local.cloudformation.resource_types.base import Context, Physical, Properties, ResourceType, register
+from cdk_triton.local.cloudformation.resource_types.base import (
+    Context,
+    PhysicalResource,
+    Properties,
+    ResourceType,
+    register,
+)
 
 MAX_MANAGED_POLICY = 6_144
 """Characters of a managed policy, without whitespace ("IAM and STS quotas")."""
@@ -42,7 +48,7 @@ class Role(ResourceType):
     recorded = frozenset({"PermissionsBoundary"})
     attributes = frozenset({"Arn", "RoleId"})
 
-    def create(self, context: Context, properties: Properties) -> Physical:
+    def create(self, context: Context, properties: Properties) -> PhysicalResource:
         name = properties.get("RoleName") or context.generated_name(64)
         role = context.client("iam").create_role(
             RoleName=name,
@@ -51,9 +57,11 @@ class Role(ResourceType):
             **picked(properties, "Description", "MaxSessionDuration", "Path"),
         )["Role"]
         self._apply_policies(context, name, properties, {})
-        return Physical(name, {"Arn": role["Arn"], "RoleId": role["RoleId"]})
+        return PhysicalResource(name, {"Arn": role["Arn"], "RoleId": role["RoleId"]})
 
-    def update(self, context: Context, physical: Physical, properties: Properties, previous: Properties) -> Physical:
+    def update(
+        self, context: Context, physical: PhysicalResource, properties: Properties, previous: Properties
+    ) -> PhysicalResource:
         iam = context.client("iam")
         iam.update_assume_role_policy(
             RoleName=physical.id, PolicyDocument=document(properties["AssumeRolePolicyDocument"])
@@ -62,7 +70,7 @@ class Role(ResourceType):
         self._apply_policies(context, physical.id, properties, previous)
         return physical
 
-    def delete(self, context: Context, physical: Physical, properties: Properties) -> None:
+    def delete(self, context: Context, physical: PhysicalResource, properties: Properties) -> None:
         iam = context.client("iam")
         with missing_is_fine():
             # CloudFormation removes what the template attached; anything else makes IAM refuse the deletion.
@@ -99,18 +107,20 @@ class Policy(ResourceType):
     modelled = frozenset({"PolicyDocument", "PolicyName", "Roles"})
     attributes = frozenset({"Id"})
 
-    def create(self, context: Context, properties: Properties) -> Physical:
+    def create(self, context: Context, properties: Properties) -> PhysicalResource:
         self._put(context, properties)
         name = context.generated_name(128)
-        return Physical(name, {"Id": name})
+        return PhysicalResource(name, {"Id": name})
 
-    def update(self, context: Context, physical: Physical, properties: Properties, previous: Properties) -> Physical:
+    def update(
+        self, context: Context, physical: PhysicalResource, properties: Properties, previous: Properties
+    ) -> PhysicalResource:
         self._put(context, properties)
         kept = set(properties.get("Roles", [])) if properties["PolicyName"] == previous["PolicyName"] else set()
         self._remove(context, previous["PolicyName"], set(previous.get("Roles", [])) - kept)
         return physical
 
-    def delete(self, context: Context, physical: Physical, properties: Properties) -> None:
+    def delete(self, context: Context, physical: PhysicalResource, properties: Properties) -> None:
         self._remove(context, properties["PolicyName"], set(properties.get("Roles", [])))
 
     @staticmethod
@@ -138,7 +148,7 @@ class ManagedPolicy(ResourceType):
     modelled = frozenset({"Description", "ManagedPolicyName", "Path", "PolicyDocument", "Roles"})
     attributes = frozenset({"PolicyArn", "PolicyId"})
 
-    def create(self, context: Context, properties: Properties) -> Physical:
+    def create(self, context: Context, properties: Properties) -> PhysicalResource:
         iam = context.client("iam")
         policy = iam.create_policy(
             PolicyName=properties.get("ManagedPolicyName") or context.generated_name(128),
@@ -148,9 +158,11 @@ class ManagedPolicy(ResourceType):
         )["Policy"]
         for role in properties.get("Roles", []):
             attach_policy(iam, role, policy["Arn"])
-        return Physical(policy["Arn"], {"PolicyArn": policy["Arn"], "PolicyId": policy["PolicyId"]})
+        return PhysicalResource(policy["Arn"], {"PolicyArn": policy["Arn"], "PolicyId": policy["PolicyId"]})
 
-    def update(self, context: Context, physical: Physical, properties: Properties, previous: Properties) -> Physical:
+    def update(
+        self, context: Context, physical: PhysicalResource, properties: Properties, previous: Properties
+    ) -> PhysicalResource:
         iam = context.client("iam")
         # IAM keeps at most five versions; CloudFormation keeps the current one only.
         version = iam.create_policy_version(
@@ -167,7 +179,7 @@ class ManagedPolicy(ResourceType):
                 iam.detach_role_policy(RoleName=role, PolicyArn=physical.id)
         return physical
 
-    def delete(self, context: Context, physical: Physical, properties: Properties) -> None:
+    def delete(self, context: Context, physical: PhysicalResource, properties: Properties) -> None:
         iam = context.client("iam")
         with missing_is_fine():
             for role in properties.get("Roles", []):

@@ -15,7 +15,7 @@ from cdk_triton.local.cloudformation.resource_types._calls import missing_is_fin
 from cdk_triton.local.cloudformation.resource_types.base import (
     DOCS,
     Context,
-    Physical,
+    PhysicalResource,
     Properties,
     ResourceType,
     register,
@@ -63,16 +63,18 @@ class Function(ResourceType):
     )
     attributes = frozenset({"Arn"})
 
-    def create(self, context: Context, properties: Properties) -> Physical:
+    def create(self, context: Context, properties: Properties) -> PhysicalResource:
         created = context.client("lambda").create_function(
             FunctionName=properties.get("FunctionName") or context.generated_name(64),
             Code=_code(properties),
             Tags=tag_map(context.tag_list(properties)),
             **picked(properties, *_CONFIGURATION),
         )
-        return Physical(created["FunctionName"], {"Arn": created["FunctionArn"]})
+        return PhysicalResource(created["FunctionName"], {"Arn": created["FunctionArn"]})
 
-    def update(self, context: Context, physical: Physical, properties: Properties, previous: Properties) -> Physical:
+    def update(
+        self, context: Context, physical: PhysicalResource, properties: Properties, previous: Properties
+    ) -> PhysicalResource:
         client = context.client("lambda")
         if properties["Code"] != previous["Code"]:
             client.update_function_code(FunctionName=physical.id, **_code(properties))
@@ -82,7 +84,7 @@ class Function(ResourceType):
         )
         return physical
 
-    def delete(self, context: Context, physical: Physical, properties: Properties) -> None:
+    def delete(self, context: Context, physical: PhysicalResource, properties: Properties) -> None:
         with missing_is_fine():
             context.client("lambda").delete_function(FunctionName=physical.id)
 
@@ -96,18 +98,20 @@ class Permission(ResourceType):
     modelled = frozenset({"Action", "FunctionName", "Principal", "SourceAccount", "SourceArn"})
     attributes = frozenset({"Id"})
 
-    def create(self, context: Context, properties: Properties) -> Physical:
+    def create(self, context: Context, properties: Properties) -> PhysicalResource:
         statement = context.generated_name(100)
         context.client("lambda").add_permission(
             StatementId=statement,
             **picked(properties, "Action", "FunctionName", "Principal", "SourceAccount", "SourceArn"),
         )
-        return Physical(statement, {"Id": statement})
+        return PhysicalResource(statement, {"Id": statement})
 
-    def update(self, context: Context, physical: Physical, properties: Properties, previous: Properties) -> Physical:
+    def update(
+        self, context: Context, physical: PhysicalResource, properties: Properties, previous: Properties
+    ) -> PhysicalResource:
         return physical  # every property is create-only
 
-    def delete(self, context: Context, physical: Physical, properties: Properties) -> None:
+    def delete(self, context: Context, physical: PhysicalResource, properties: Properties) -> None:
         with missing_is_fine():
             context.client("lambda").remove_permission(FunctionName=properties["FunctionName"], StatementId=physical.id)
 
@@ -135,7 +139,7 @@ class StateMachine(ResourceType):
             )
         return coerced
 
-    def create(self, context: Context, properties: Properties) -> Physical:
+    def create(self, context: Context, properties: Properties) -> PhysicalResource:
         name = properties.get("StateMachineName") or context.generated_name(80)
         created = context.client("stepfunctions").create_state_machine(
             name=name,
@@ -144,15 +148,17 @@ class StateMachine(ResourceType):
             tags=[{"key": tag["Key"], "value": tag["Value"]} for tag in context.tag_list(properties)],
         )
         arn = created["stateMachineArn"]
-        return Physical(arn, {"Arn": arn, "Name": name})
+        return PhysicalResource(arn, {"Arn": arn, "Name": name})
 
-    def update(self, context: Context, physical: Physical, properties: Properties, previous: Properties) -> Physical:
+    def update(
+        self, context: Context, physical: PhysicalResource, properties: Properties, previous: Properties
+    ) -> PhysicalResource:
         context.client("stepfunctions").update_state_machine(
             stateMachineArn=physical.id, definition=properties["DefinitionString"], roleArn=properties["RoleArn"]
         )
         return physical
 
-    def delete(self, context: Context, physical: Physical, properties: Properties) -> None:
+    def delete(self, context: Context, physical: PhysicalResource, properties: Properties) -> None:
         with missing_is_fine():
             context.client("stepfunctions").delete_state_machine(stateMachineArn=physical.id)
 

@@ -8,7 +8,13 @@ import json
 from typing import Any
 
 from cdk_triton.local.cloudformation.resource_types._calls import document, missing_is_fine, picked, tag_map
-from cdk_triton.local.cloudformation.resource_types.base import Context, Physical, Properties, ResourceType, register
+from cdk_triton.local.cloudformation.resource_types.base import (
+    Context,
+    PhysicalResource,
+    Properties,
+    ResourceType,
+    register,
+)
 
 
 @register
@@ -21,20 +27,22 @@ class Topic(ResourceType):
     recorded = frozenset({"KmsMasterKeyId"})
     attributes = frozenset({"TopicArn", "TopicName"})
 
-    def create(self, context: Context, properties: Properties) -> Physical:
+    def create(self, context: Context, properties: Properties) -> PhysicalResource:
         name = properties.get("TopicName") or context.generated_name(256)
         arn = context.client("sns").create_topic(
             Name=name, Attributes=picked(properties, "DisplayName"), Tags=context.tag_list(properties)
         )["TopicArn"]
-        return Physical(arn, {"TopicArn": arn, "TopicName": name})
+        return PhysicalResource(arn, {"TopicArn": arn, "TopicName": name})
 
-    def update(self, context: Context, physical: Physical, properties: Properties, previous: Properties) -> Physical:
+    def update(
+        self, context: Context, physical: PhysicalResource, properties: Properties, previous: Properties
+    ) -> PhysicalResource:
         context.client("sns").set_topic_attributes(
             TopicArn=physical.id, AttributeName="DisplayName", AttributeValue=properties.get("DisplayName", "")
         )
         return physical
 
-    def delete(self, context: Context, physical: Physical, properties: Properties) -> None:
+    def delete(self, context: Context, physical: PhysicalResource, properties: Properties) -> None:
         with missing_is_fine():
             context.client("sns").delete_topic(TopicArn=physical.id)
 
@@ -48,18 +56,20 @@ class TopicPolicy(ResourceType):
     modelled = frozenset({"PolicyDocument", "Topics"})
     attributes = frozenset({"Id"})
 
-    def create(self, context: Context, properties: Properties) -> Physical:
+    def create(self, context: Context, properties: Properties) -> PhysicalResource:
         name = context.generated_name(128)
-        return self.update(context, Physical(name, {"Id": name}), properties, {})
+        return self.update(context, PhysicalResource(name, {"Id": name}), properties, {})
 
-    def update(self, context: Context, physical: Physical, properties: Properties, previous: Properties) -> Physical:
+    def update(
+        self, context: Context, physical: PhysicalResource, properties: Properties, previous: Properties
+    ) -> PhysicalResource:
         for topic in properties["Topics"]:
             context.client("sns").set_topic_attributes(
                 TopicArn=topic, AttributeName="Policy", AttributeValue=document(properties["PolicyDocument"])
             )
         return physical
 
-    def delete(self, context: Context, physical: Physical, properties: Properties) -> None:
+    def delete(self, context: Context, physical: PhysicalResource, properties: Properties) -> None:
         """Nothing to do: the topic's policy goes with the topic."""
 
 
@@ -72,14 +82,16 @@ class Subscription(ResourceType):
     modelled = frozenset({"Endpoint", "Protocol", "RawMessageDelivery", "TopicArn"})
     attributes = frozenset({"Arn"})
 
-    def create(self, context: Context, properties: Properties) -> Physical:
+    def create(self, context: Context, properties: Properties) -> PhysicalResource:
         raw = {"RawMessageDelivery": "true"} if properties.get("RawMessageDelivery") else {}
         arn = context.client("sns").subscribe(
             Attributes=raw, ReturnSubscriptionArn=True, **picked(properties, "Endpoint", "Protocol", "TopicArn")
         )["SubscriptionArn"]
-        return Physical(arn, {"Arn": arn})
+        return PhysicalResource(arn, {"Arn": arn})
 
-    def update(self, context: Context, physical: Physical, properties: Properties, previous: Properties) -> Physical:
+    def update(
+        self, context: Context, physical: PhysicalResource, properties: Properties, previous: Properties
+    ) -> PhysicalResource:
         context.client("sns").set_subscription_attributes(
             SubscriptionArn=physical.id,
             AttributeName="RawMessageDelivery",
@@ -87,7 +99,7 @@ class Subscription(ResourceType):
         )
         return physical
 
-    def delete(self, context: Context, physical: Physical, properties: Properties) -> None:
+    def delete(self, context: Context, physical: PhysicalResource, properties: Properties) -> None:
         with missing_is_fine():
             context.client("sns").unsubscribe(SubscriptionArn=physical.id)
 
@@ -113,18 +125,20 @@ class Queue(ResourceType):
     recorded = frozenset({"KmsDataKeyReusePeriodSeconds", "KmsMasterKeyId", "SqsManagedSseEnabled"})
     attributes = frozenset({"Arn", "QueueName", "QueueUrl"})
 
-    def create(self, context: Context, properties: Properties) -> Physical:
+    def create(self, context: Context, properties: Properties) -> PhysicalResource:
         name = properties.get("QueueName") or context.generated_name(80)
         url = context.client("sqs").create_queue(
             QueueName=name, Attributes=self._settings(properties), tags=tag_map(context.tag_list(properties))
         )["QueueUrl"]
-        return Physical(url, {"Arn": context.arn("sqs", name), "QueueName": name, "QueueUrl": url})
+        return PhysicalResource(url, {"Arn": context.arn("sqs", name), "QueueName": name, "QueueUrl": url})
 
-    def update(self, context: Context, physical: Physical, properties: Properties, previous: Properties) -> Physical:
+    def update(
+        self, context: Context, physical: PhysicalResource, properties: Properties, previous: Properties
+    ) -> PhysicalResource:
         context.client("sqs").set_queue_attributes(QueueUrl=physical.id, Attributes=self._settings(properties))
         return physical
 
-    def delete(self, context: Context, physical: Physical, properties: Properties) -> None:
+    def delete(self, context: Context, physical: PhysicalResource, properties: Properties) -> None:
         with missing_is_fine():
             context.client("sqs").delete_queue(QueueUrl=physical.id)
 
@@ -142,18 +156,20 @@ class QueuePolicy(ResourceType):
     modelled = frozenset({"PolicyDocument", "Queues"})
     attributes = frozenset({"Id"})
 
-    def create(self, context: Context, properties: Properties) -> Physical:
+    def create(self, context: Context, properties: Properties) -> PhysicalResource:
         name = context.generated_name(128)
-        return self.update(context, Physical(name, {"Id": name}), properties, {})
+        return self.update(context, PhysicalResource(name, {"Id": name}), properties, {})
 
-    def update(self, context: Context, physical: Physical, properties: Properties, previous: Properties) -> Physical:
+    def update(
+        self, context: Context, physical: PhysicalResource, properties: Properties, previous: Properties
+    ) -> PhysicalResource:
         for queue in properties["Queues"]:
             context.client("sqs").set_queue_attributes(
                 QueueUrl=queue, Attributes={"Policy": document(properties["PolicyDocument"])}
             )
         return physical
 
-    def delete(self, context: Context, physical: Physical, properties: Properties) -> None:
+    def delete(self, context: Context, physical: PhysicalResource, properties: Properties) -> None:
         for queue in properties["Queues"]:
             with missing_is_fine():
                 context.client("sqs").set_queue_attributes(QueueUrl=queue, Attributes={"Policy": ""})
@@ -168,19 +184,21 @@ class Rule(ResourceType):
     modelled = frozenset({"Description", "EventPattern", "Name", "ScheduleExpression", "State", "Tags", "Targets"})
     attributes = frozenset({"Arn"})
 
-    def create(self, context: Context, properties: Properties) -> Physical:
+    def create(self, context: Context, properties: Properties) -> PhysicalResource:
         name = properties.get("Name") or context.generated_name(64)
         return self._put(context, name, properties, {})
 
-    def update(self, context: Context, physical: Physical, properties: Properties, previous: Properties) -> Physical:
+    def update(
+        self, context: Context, physical: PhysicalResource, properties: Properties, previous: Properties
+    ) -> PhysicalResource:
         return self._put(context, physical.id, properties, previous)
 
-    def delete(self, context: Context, physical: Physical, properties: Properties) -> None:
+    def delete(self, context: Context, physical: PhysicalResource, properties: Properties) -> None:
         with missing_is_fine():
             self._drop_targets(context, physical.id, {target["Id"] for target in properties.get("Targets", [])})
             context.client("events").delete_rule(Name=physical.id)
 
-    def _put(self, context: Context, name: str, properties: Properties, previous: Properties) -> Physical:
+    def _put(self, context: Context, name: str, properties: Properties, previous: Properties) -> PhysicalResource:
         events: Any = context.client("events")
         request = picked(properties, "Description", "ScheduleExpression", "State")
         if "EventPattern" in properties:
@@ -191,7 +209,7 @@ class Rule(ResourceType):
         self._drop_targets(context, name, {target["Id"] for target in previous.get("Targets", [])} - kept)
         if targets:
             events.put_targets(Rule=name, Targets=targets)
-        return Physical(name, {"Arn": arn})
+        return PhysicalResource(name, {"Arn": arn})
 
     @staticmethod
     def _drop_targets(context: Context, name: str, targets: set[str]) -> None:

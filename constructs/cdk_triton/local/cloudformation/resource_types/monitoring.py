@@ -5,7 +5,13 @@
 from __future__ import annotations
 
 from cdk_triton.local.cloudformation.resource_types._calls import missing_is_fine, picked, tag_map
-from cdk_triton.local.cloudformation.resource_types.base import Context, Physical, Properties, ResourceType, register
+from cdk_triton.local.cloudformation.resource_types.base import (
+    Context,
+    PhysicalResource,
+    Properties,
+    ResourceType,
+    register,
+)
 
 
 @register
@@ -42,17 +48,19 @@ class Alarm(ResourceType):
     )
     attributes = frozenset({"Arn"})
 
-    def create(self, context: Context, properties: Properties) -> Physical:
+    def create(self, context: Context, properties: Properties) -> PhysicalResource:
         name = properties.get("AlarmName") or context.generated_name(255)
         request = {**properties, "AlarmName": name, "Tags": context.tag_list(properties)}
         context.client("cloudwatch").put_metric_alarm(**request)
-        return Physical(name, {"Arn": context.arn("cloudwatch", f"alarm:{name}")})
+        return PhysicalResource(name, {"Arn": context.arn("cloudwatch", f"alarm:{name}")})
 
-    def update(self, context: Context, physical: Physical, properties: Properties, previous: Properties) -> Physical:
+    def update(
+        self, context: Context, physical: PhysicalResource, properties: Properties, previous: Properties
+    ) -> PhysicalResource:
         context.client("cloudwatch").put_metric_alarm(**{**properties, "AlarmName": physical.id})
         return physical
 
-    def delete(self, context: Context, physical: Physical, properties: Properties) -> None:
+    def delete(self, context: Context, physical: PhysicalResource, properties: Properties) -> None:
         with missing_is_fine():
             context.client("cloudwatch").delete_alarms(AlarmNames=[physical.id])
 
@@ -66,15 +74,17 @@ class Dashboard(ResourceType):
     modelled = frozenset({"DashboardBody", "DashboardName"})
     recorded = frozenset({"Tags"})
 
-    def create(self, context: Context, properties: Properties) -> Physical:
+    def create(self, context: Context, properties: Properties) -> PhysicalResource:
         name = properties.get("DashboardName") or context.generated_name(255)
         context.client("cloudwatch").put_dashboard(DashboardName=name, DashboardBody=properties["DashboardBody"])
-        return Physical(name)
+        return PhysicalResource(name)
 
-    def update(self, context: Context, physical: Physical, properties: Properties, previous: Properties) -> Physical:
+    def update(
+        self, context: Context, physical: PhysicalResource, properties: Properties, previous: Properties
+    ) -> PhysicalResource:
         return self.create(context, {**properties, "DashboardName": physical.id})
 
-    def delete(self, context: Context, physical: Physical, properties: Properties) -> None:
+    def delete(self, context: Context, physical: PhysicalResource, properties: Properties) -> None:
         with missing_is_fine():
             context.client("cloudwatch").delete_dashboards(DashboardNames=[physical.id])
 
@@ -89,13 +99,15 @@ class LogGroup(ResourceType):
     recorded = frozenset({"DeletionProtectionEnabled", "KmsKeyId", "LogGroupClass"})
     attributes = frozenset({"Arn"})
 
-    def create(self, context: Context, properties: Properties) -> Physical:
+    def create(self, context: Context, properties: Properties) -> PhysicalResource:
         name = properties.get("LogGroupName") or context.generated_name(512)
         context.client("logs").create_log_group(logGroupName=name, tags=tag_map(context.tag_list(properties)))
-        physical = Physical(name, {"Arn": context.arn("logs", f"log-group:{name}:*")})
+        physical = PhysicalResource(name, {"Arn": context.arn("logs", f"log-group:{name}:*")})
         return self.update(context, physical, properties, {})
 
-    def update(self, context: Context, physical: Physical, properties: Properties, previous: Properties) -> Physical:
+    def update(
+        self, context: Context, physical: PhysicalResource, properties: Properties, previous: Properties
+    ) -> PhysicalResource:
         logs = context.client("logs")
         for days in picked(properties, "RetentionInDays").values():
             logs.put_retention_policy(logGroupName=physical.id, retentionInDays=days)
@@ -103,7 +115,7 @@ class LogGroup(ResourceType):
             logs.delete_retention_policy(logGroupName=physical.id)
         return physical
 
-    def delete(self, context: Context, physical: Physical, properties: Properties) -> None:
+    def delete(self, context: Context, physical: PhysicalResource, properties: Properties) -> None:
         with missing_is_fine():
             context.client("logs").delete_log_group(logGroupName=physical.id)
 
@@ -131,18 +143,20 @@ class Schedule(ResourceType):
     recorded = frozenset({"KmsKeyArn"})
     attributes = frozenset({"Arn"})
 
-    def create(self, context: Context, properties: Properties) -> Physical:
+    def create(self, context: Context, properties: Properties) -> PhysicalResource:
         name = properties.get("Name") or context.generated_name(64)
         answer = context.client("scheduler").create_schedule(**{**properties, "Name": name})
-        return Physical(name, {"Arn": answer["ScheduleArn"]})
+        return PhysicalResource(name, {"Arn": answer["ScheduleArn"]})
 
-    def update(self, context: Context, physical: Physical, properties: Properties, previous: Properties) -> Physical:
+    def update(
+        self, context: Context, physical: PhysicalResource, properties: Properties, previous: Properties
+    ) -> PhysicalResource:
         if properties.get("GroupName") != previous.get("GroupName"):
             self.delete(context, physical, previous)
             return self.create(context, {**properties, "Name": physical.id})
         context.client("scheduler").update_schedule(**{**properties, "Name": physical.id})
         return physical
 
-    def delete(self, context: Context, physical: Physical, properties: Properties) -> None:
+    def delete(self, context: Context, physical: PhysicalResource, properties: Properties) -> None:
         with missing_is_fine():
             context.client("scheduler").delete_schedule(Name=physical.id, **picked(properties, "GroupName"))

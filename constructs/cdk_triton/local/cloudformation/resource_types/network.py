@@ -7,39 +7,47 @@ from typing import Any
 
 from cdk_triton.errors import LocalError
 from cdk_triton.local.cloudformation.resource_types._calls import document, missing_is_fine, picked
-from cdk_triton.local.cloudformation.resource_types.base import Context, Physical, Properties, ResourceType, register
+from cdk_triton.local.cloudformation.resource_types.base import (
+    Context,
+    PhysicalResource,
+    Properties,
+    ResourceType,
+    register,
+)
 
 
 class _InVpc(ResourceType):
     """What the types share: most cannot change in place but for their tags."""
 
-    def create(self, context: Context, properties: Properties) -> Physical:
+    def create(self, context: Context, properties: Properties) -> PhysicalResource:
         physical = self._make(context, context.client("ec2"), properties)
         self._tag(context, physical, properties)
         self._configure(context.client("ec2"), physical, properties, {})
         return physical
 
-    def update(self, context: Context, physical: Physical, properties: Properties, previous: Properties) -> Physical:
+    def update(
+        self, context: Context, physical: PhysicalResource, properties: Properties, previous: Properties
+    ) -> PhysicalResource:
         self._tag(context, physical, properties)
         self._configure(context.client("ec2"), physical, properties, previous)
         return physical
 
-    def delete(self, context: Context, physical: Physical, properties: Properties) -> None:
+    def delete(self, context: Context, physical: PhysicalResource, properties: Properties) -> None:
         with missing_is_fine():
             self._remove(context.client("ec2"), physical, properties)
 
     @abstractmethod
-    def _make(self, context: Context, ec2: Any, properties: Properties) -> Physical:
+    def _make(self, context: Context, ec2: Any, properties: Properties) -> PhysicalResource:
         """Make it."""
 
-    def _configure(self, ec2: Any, physical: Physical, properties: Properties, previous: Properties) -> None:
+    def _configure(self, ec2: Any, physical: PhysicalResource, properties: Properties, previous: Properties) -> None:
         """Set what can change in place, after the creation too."""
 
     @abstractmethod
-    def _remove(self, ec2: Any, physical: Physical, properties: Properties) -> None:
+    def _remove(self, ec2: Any, physical: PhysicalResource, properties: Properties) -> None:
         """Remove it."""
 
-    def _tag(self, context: Context, physical: Physical, properties: Properties) -> None:
+    def _tag(self, context: Context, physical: PhysicalResource, properties: Properties) -> None:
         if "Tags" in self.modelled and (tags := context.tag_list(properties)):
             resource = physical.attributes.get("AllocationId", physical.id)  # an address is tagged by its allocation
             context.client("ec2").create_tags(Resources=[resource], Tags=tags)
@@ -54,12 +62,12 @@ class Vpc(_InVpc):
     modelled = frozenset({"CidrBlock", "EnableDnsHostnames", "EnableDnsSupport", "InstanceTenancy", "Tags"})
     attributes = frozenset({"CidrBlock", "DefaultNetworkAcl", "DefaultSecurityGroup", "VpcId"})
 
-    def _make(self, context: Context, ec2: Any, properties: Properties) -> Physical:
+    def _make(self, context: Context, ec2: Any, properties: Properties) -> PhysicalResource:
         vpc = ec2.create_vpc(**picked(properties, "CidrBlock", "InstanceTenancy"))["Vpc"]["VpcId"]
         own = [{"Name": "vpc-id", "Values": [vpc]}]
         (group,) = ec2.describe_security_groups(Filters=own)["SecurityGroups"]
         (acl,) = ec2.describe_network_acls(Filters=own)["NetworkAcls"]
-        return Physical(
+        return PhysicalResource(
             vpc,
             {
                 "CidrBlock": properties.get("CidrBlock"),
@@ -69,11 +77,11 @@ class Vpc(_InVpc):
             },
         )
 
-    def _configure(self, ec2: Any, physical: Physical, properties: Properties, previous: Properties) -> None:
+    def _configure(self, ec2: Any, physical: PhysicalResource, properties: Properties, previous: Properties) -> None:
         for name, value in picked(properties, "EnableDnsHostnames", "EnableDnsSupport").items():
             ec2.modify_vpc_attribute(VpcId=physical.id, **{name: {"Value": value}})
 
-    def _remove(self, ec2: Any, physical: Physical, properties: Properties) -> None:
+    def _remove(self, ec2: Any, physical: PhysicalResource, properties: Properties) -> None:
         ec2.delete_vpc(VpcId=physical.id)
 
 
@@ -86,20 +94,20 @@ class Subnet(_InVpc):
     modelled = frozenset({"AvailabilityZone", "CidrBlock", "MapPublicIpOnLaunch", "Tags", "VpcId"})
     attributes = frozenset({"AvailabilityZone", "CidrBlock", "NetworkAclAssociationId", "SubnetId", "VpcId"})
 
-    def _make(self, context: Context, ec2: Any, properties: Properties) -> Physical:
+    def _make(self, context: Context, ec2: Any, properties: Properties) -> PhysicalResource:
         made = ec2.create_subnet(**picked(properties, "AvailabilityZone", "CidrBlock", "VpcId"))["Subnet"]
         subnet = made["SubnetId"]
         in_subnet = [{"Name": "association.subnet-id", "Values": [subnet]}]
         (acl,) = ec2.describe_network_acls(Filters=in_subnet)["NetworkAcls"]
         associations = {each["SubnetId"]: each["NetworkAclAssociationId"] for each in acl["Associations"]}
         attributes = {**picked(made, "AvailabilityZone", "CidrBlock", "VpcId"), "SubnetId": subnet}
-        return Physical(subnet, attributes | {"NetworkAclAssociationId": associations[subnet]})
+        return PhysicalResource(subnet, attributes | {"NetworkAclAssociationId": associations[subnet]})
 
-    def _configure(self, ec2: Any, physical: Physical, properties: Properties, previous: Properties) -> None:
+    def _configure(self, ec2: Any, physical: PhysicalResource, properties: Properties, previous: Properties) -> None:
         public = properties.get("MapPublicIpOnLaunch", False)
         ec2.modify_subnet_attribute(SubnetId=physical.id, MapPublicIpOnLaunch={"Value": public})
 
-    def _remove(self, ec2: Any, physical: Physical, properties: Properties) -> None:
+    def _remove(self, ec2: Any, physical: PhysicalResource, properties: Properties) -> None:
         ec2.delete_subnet(SubnetId=physical.id)
 
 
@@ -112,11 +120,11 @@ class RouteTable(_InVpc):
     modelled = frozenset({"Tags", "VpcId"})
     attributes = frozenset({"RouteTableId"})
 
-    def _make(self, context: Context, ec2: Any, properties: Properties) -> Physical:
+    def _make(self, context: Context, ec2: Any, properties: Properties) -> PhysicalResource:
         table = ec2.create_route_table(VpcId=properties["VpcId"])["RouteTable"]["RouteTableId"]
-        return Physical(table, {"RouteTableId": table})
+        return PhysicalResource(table, {"RouteTableId": table})
 
-    def _remove(self, ec2: Any, physical: Physical, properties: Properties) -> None:
+    def _remove(self, ec2: Any, physical: PhysicalResource, properties: Properties) -> None:
         ec2.delete_route_table(RouteTableId=physical.id)
 
 
@@ -129,11 +137,11 @@ class SubnetRouteTableAssociation(_InVpc):
     modelled = frozenset({"RouteTableId", "SubnetId"})
     attributes = frozenset({"Id"})
 
-    def _make(self, context: Context, ec2: Any, properties: Properties) -> Physical:
+    def _make(self, context: Context, ec2: Any, properties: Properties) -> PhysicalResource:
         association = ec2.associate_route_table(**properties)["AssociationId"]
-        return Physical(association, {"Id": association})
+        return PhysicalResource(association, {"Id": association})
 
-    def _remove(self, ec2: Any, physical: Physical, properties: Properties) -> None:
+    def _remove(self, ec2: Any, physical: PhysicalResource, properties: Properties) -> None:
         ec2.disassociate_route_table(AssociationId=physical.id)
 
 
@@ -146,16 +154,16 @@ class Route(_InVpc):
     modelled = frozenset({"DestinationCidrBlock", "GatewayId", "NatGatewayId", "RouteTableId"})
     attributes = frozenset({"CidrBlock"})
 
-    def _make(self, context: Context, ec2: Any, properties: Properties) -> Physical:
+    def _make(self, context: Context, ec2: Any, properties: Properties) -> PhysicalResource:
         ec2.create_route(**properties)
         destination = properties["DestinationCidrBlock"]
-        return Physical(f"{properties['RouteTableId']}|{destination}", {"CidrBlock": destination})
+        return PhysicalResource(f"{properties['RouteTableId']}|{destination}", {"CidrBlock": destination})
 
-    def _configure(self, ec2: Any, physical: Physical, properties: Properties, previous: Properties) -> None:
+    def _configure(self, ec2: Any, physical: PhysicalResource, properties: Properties, previous: Properties) -> None:
         if previous and properties != previous:
             ec2.replace_route(**properties)
 
-    def _remove(self, ec2: Any, physical: Physical, properties: Properties) -> None:
+    def _remove(self, ec2: Any, physical: PhysicalResource, properties: Properties) -> None:
         ec2.delete_route(**picked(properties, "DestinationCidrBlock", "RouteTableId"))
 
 
@@ -168,11 +176,11 @@ class InternetGateway(_InVpc):
     modelled = frozenset({"Tags"})
     attributes = frozenset({"InternetGatewayId"})
 
-    def _make(self, context: Context, ec2: Any, properties: Properties) -> Physical:
+    def _make(self, context: Context, ec2: Any, properties: Properties) -> PhysicalResource:
         gateway = ec2.create_internet_gateway()["InternetGateway"]["InternetGatewayId"]
-        return Physical(gateway, {"InternetGatewayId": gateway})
+        return PhysicalResource(gateway, {"InternetGatewayId": gateway})
 
-    def _remove(self, ec2: Any, physical: Physical, properties: Properties) -> None:
+    def _remove(self, ec2: Any, physical: PhysicalResource, properties: Properties) -> None:
         ec2.delete_internet_gateway(InternetGatewayId=physical.id)
 
 
@@ -185,11 +193,11 @@ class VpcGatewayAttachment(_InVpc):
     modelled = frozenset({"InternetGatewayId", "VpcId"})
     attributes = frozenset({"AttachmentType"})
 
-    def _make(self, context: Context, ec2: Any, properties: Properties) -> Physical:
+    def _make(self, context: Context, ec2: Any, properties: Properties) -> PhysicalResource:
         ec2.attach_internet_gateway(**properties)
-        return Physical(f"IGW|{properties['VpcId']}", {"AttachmentType": "IGW"})
+        return PhysicalResource(f"IGW|{properties['VpcId']}", {"AttachmentType": "IGW"})
 
-    def _remove(self, ec2: Any, physical: Physical, properties: Properties) -> None:
+    def _remove(self, ec2: Any, physical: PhysicalResource, properties: Properties) -> None:
         ec2.detach_internet_gateway(**properties)
 
 
@@ -202,11 +210,11 @@ class Address(_InVpc):
     modelled = frozenset({"Domain", "Tags"})
     attributes = frozenset({"AllocationId", "PublicIp"})
 
-    def _make(self, context: Context, ec2: Any, properties: Properties) -> Physical:
+    def _make(self, context: Context, ec2: Any, properties: Properties) -> PhysicalResource:
         made = ec2.allocate_address(**picked(properties, "Domain"))
-        return Physical(made["PublicIp"], picked(made, "AllocationId", "PublicIp"))
+        return PhysicalResource(made["PublicIp"], picked(made, "AllocationId", "PublicIp"))
 
-    def _remove(self, ec2: Any, physical: Physical, properties: Properties) -> None:
+    def _remove(self, ec2: Any, physical: PhysicalResource, properties: Properties) -> None:
         ec2.release_address(AllocationId=physical.attributes["AllocationId"])
 
 
@@ -219,12 +227,12 @@ class NatGateway(_InVpc):
     modelled = frozenset({"AllocationId", "ConnectivityType", "SubnetId", "Tags"})
     attributes = frozenset({"NatGatewayId"})
 
-    def _make(self, context: Context, ec2: Any, properties: Properties) -> Physical:
+    def _make(self, context: Context, ec2: Any, properties: Properties) -> PhysicalResource:
         request = picked(properties, "AllocationId", "ConnectivityType", "SubnetId")
         gateway = ec2.create_nat_gateway(**request)["NatGateway"]["NatGatewayId"]
-        return Physical(gateway, {"NatGatewayId": gateway})
+        return PhysicalResource(gateway, {"NatGatewayId": gateway})
 
-    def _remove(self, ec2: Any, physical: Physical, properties: Properties) -> None:
+    def _remove(self, ec2: Any, physical: PhysicalResource, properties: Properties) -> None:
         ec2.delete_nat_gateway(NatGatewayId=physical.id)
 
 
@@ -239,14 +247,16 @@ class SecurityGroup(_InVpc):
     )
     attributes = frozenset({"GroupId", "GroupName", "Id", "VpcId"})
 
-    def _make(self, context: Context, ec2: Any, properties: Properties) -> Physical:
+    def _make(self, context: Context, ec2: Any, properties: Properties) -> PhysicalResource:
         name = properties.get("GroupName") or context.generated_name(255)
         group = ec2.create_security_group(
             GroupName=name, Description=properties["GroupDescription"], **picked(properties, "VpcId")
         )["GroupId"]
-        return Physical(group, {"GroupId": group, "GroupName": name, "Id": group, "VpcId": properties.get("VpcId")})
+        return PhysicalResource(
+            group, {"GroupId": group, "GroupName": name, "Id": group, "VpcId": properties.get("VpcId")}
+        )
 
-    def _configure(self, ec2: Any, physical: Physical, properties: Properties, previous: Properties) -> None:
+    def _configure(self, ec2: Any, physical: PhysicalResource, properties: Properties, previous: Properties) -> None:
         # Its own rules replace the one that lets everything out; without any, that one stays.
         for kind, before in (("Ingress", []), ("Egress", [{"IpProtocol": "-1", "CidrIp": "0.0.0.0/0"}])):
             old = previous.get(f"SecurityGroup{kind}", before)
@@ -256,7 +266,7 @@ class SecurityGroup(_InVpc):
                     change = getattr(ec2, f"{call}_security_group_{kind.lower()}")
                     change(GroupId=physical.id, IpPermissions=[_permission(rule) for rule in rules])
 
-    def _remove(self, ec2: Any, physical: Physical, properties: Properties) -> None:
+    def _remove(self, ec2: Any, physical: PhysicalResource, properties: Properties) -> None:
         ec2.delete_security_group(GroupId=physical.id)
 
 
@@ -266,16 +276,16 @@ class _Rule(_InVpc):
     kind: str
     attributes = frozenset({"Id"})
 
-    def _make(self, context: Context, ec2: Any, properties: Properties) -> Physical:
+    def _make(self, context: Context, ec2: Any, properties: Properties) -> PhysicalResource:
         authorize = getattr(ec2, f"authorize_security_group_{self.kind}")
         (rule,) = authorize(**self._request(properties))["SecurityGroupRules"]
-        return Physical(rule["SecurityGroupRuleId"], {"Id": rule["SecurityGroupRuleId"]})
+        return PhysicalResource(rule["SecurityGroupRuleId"], {"Id": rule["SecurityGroupRuleId"]})
 
-    def _configure(self, ec2: Any, physical: Physical, properties: Properties, previous: Properties) -> None:
+    def _configure(self, ec2: Any, physical: PhysicalResource, properties: Properties, previous: Properties) -> None:
         if previous and properties != previous:
             raise LocalError("the local AWS cannot change the description of a rule of a security group; keep it")
 
-    def _remove(self, ec2: Any, physical: Physical, properties: Properties) -> None:
+    def _remove(self, ec2: Any, physical: PhysicalResource, properties: Properties) -> None:
         getattr(ec2, f"revoke_security_group_{self.kind}")(**self._request(properties))
 
     @staticmethod
@@ -328,18 +338,18 @@ class VpcEndpoint(_InVpc):
     )
     attributes = frozenset({"Id"})
 
-    def _make(self, context: Context, ec2: Any, properties: Properties) -> Physical:
+    def _make(self, context: Context, ec2: Any, properties: Properties) -> PhysicalResource:
         request = picked(properties, *sorted(self.modelled - {"PolicyDocument", "Tags"}))
         if "PolicyDocument" in properties:
             request["PolicyDocument"] = document(properties["PolicyDocument"])
         endpoint = ec2.create_vpc_endpoint(**request)["VpcEndpoint"]["VpcEndpointId"]
-        return Physical(endpoint, {"Id": endpoint})
+        return PhysicalResource(endpoint, {"Id": endpoint})
 
-    def _configure(self, ec2: Any, physical: Physical, properties: Properties, previous: Properties) -> None:
+    def _configure(self, ec2: Any, physical: PhysicalResource, properties: Properties, previous: Properties) -> None:
         if previous and {**properties, "Tags": None} != {**previous, "Tags": None}:
             raise LocalError("the local AWS cannot change a VPC endpoint in place; give it another id in your app")
 
-    def _remove(self, ec2: Any, physical: Physical, properties: Properties) -> None:
+    def _remove(self, ec2: Any, physical: PhysicalResource, properties: Properties) -> None:
         ec2.delete_vpc_endpoints(VpcEndpointIds=[physical.id])
 
 

@@ -10,7 +10,7 @@ from cdk_triton.errors import LocalError
 from cdk_triton.local.cloudformation.resource_types._calls import missing_is_fine, picked
 from cdk_triton.local.cloudformation.resource_types.base import (
     Context,
-    Physical,
+    PhysicalResource,
     Properties,
     ResourceFailedError,
     ResourceType,
@@ -34,20 +34,22 @@ class _Named(ResourceType):
     noun: ClassVar[str]
     """As in the name of the API's operations and members."""
 
-    def create(self, context: Context, properties: Properties) -> Physical:
+    def create(self, context: Context, properties: Properties) -> PhysicalResource:
         name = properties.get(f"{self.noun}Name") or context.generated_name(63)
         request = {**properties, f"{self.noun}Name": name, "Tags": context.tag_list(properties)}
         for unknown_to_the_api in _OF_AN_UPDATE[1:]:
             request.pop(unknown_to_the_api, None)
         answer = self._call(context, "create", request)
         arn = answer[f"{self.noun}Arn"]
-        return Physical(arn, {f"{self.noun}Name": name, f"{self.noun}Arn": arn})
+        return PhysicalResource(arn, {f"{self.noun}Name": name, f"{self.noun}Arn": arn})
 
-    def update(self, context: Context, physical: Physical, properties: Properties, previous: Properties) -> Physical:
+    def update(
+        self, context: Context, physical: PhysicalResource, properties: Properties, previous: Properties
+    ) -> PhysicalResource:
         context.client("sagemaker").add_tags(ResourceArn=physical.id, Tags=context.tag_list(properties))
         return physical
 
-    def delete(self, context: Context, physical: Physical, properties: Properties) -> None:
+    def delete(self, context: Context, physical: PhysicalResource, properties: Properties) -> None:
         with missing_is_fine():
             self._call(context, "delete", {f"{self.noun}Name": physical.attributes[f"{self.noun}Name"]})
 
@@ -112,7 +114,7 @@ class Endpoint(_Named):
     recorded = frozenset({"DeploymentConfig"})
     attributes = frozenset({"EndpointArn", "EndpointName"})
 
-    def create(self, context: Context, properties: Properties) -> Physical:
+    def create(self, context: Context, properties: Properties) -> PhysicalResource:
         physical = super().create(context, properties)
         context.initiated(physical.id)
         try:
@@ -121,7 +123,9 @@ class Endpoint(_Named):
             raise ResourceFailedError(str(error), physical) from error  # a failed endpoint exists until it is deleted
         return physical
 
-    def update(self, context: Context, physical: Physical, properties: Properties, previous: Properties) -> Physical:
+    def update(
+        self, context: Context, physical: PhysicalResource, properties: Properties, previous: Properties
+    ) -> PhysicalResource:
         if properties.get("Tags") != previous.get("Tags"):
             super().update(context, physical, properties, previous)
         context.client("sagemaker").update_endpoint(
@@ -132,7 +136,7 @@ class Endpoint(_Named):
         self._wait(context, physical, properties["EndpointConfigName"])
         return physical
 
-    def _wait(self, context: Context, physical: Physical, wanted: str) -> None:
+    def _wait(self, context: Context, physical: PhysicalResource, wanted: str) -> None:
         name = physical.attributes["EndpointName"]
         while True:
             now = context.client("sagemaker").describe_endpoint(EndpointName=name)

@@ -5,7 +5,13 @@
 from __future__ import annotations
 
 from cdk_triton.local.cloudformation.resource_types._calls import document, missing_is_fine, picked
-from cdk_triton.local.cloudformation.resource_types.base import Context, Physical, Properties, ResourceType, register
+from cdk_triton.local.cloudformation.resource_types.base import (
+    Context,
+    PhysicalResource,
+    Properties,
+    ResourceType,
+    register,
+)
 
 
 @register
@@ -20,17 +26,19 @@ class Key(ResourceType):
     recorded = frozenset({"Enabled", "MultiRegion", "RotationPeriodInDays"})
     attributes = frozenset({"Arn", "KeyId"})
 
-    def create(self, context: Context, properties: Properties) -> Physical:
+    def create(self, context: Context, properties: Properties) -> PhysicalResource:
         policy = {"Policy": document(properties["KeyPolicy"])} if "KeyPolicy" in properties else {}
         tags = [{"TagKey": tag["Key"], "TagValue": tag["Value"]} for tag in context.tag_list(properties)]
         metadata = context.client("kms").create_key(
             Tags=tags, **policy, **picked(properties, "Description", "KeySpec", "KeyUsage")
         )["KeyMetadata"]
-        physical = Physical(metadata["KeyId"], {"Arn": metadata["Arn"], "KeyId": metadata["KeyId"]})
+        physical = PhysicalResource(metadata["KeyId"], {"Arn": metadata["Arn"], "KeyId": metadata["KeyId"]})
         self._rotate(context, physical, properties)
         return physical
 
-    def update(self, context: Context, physical: Physical, properties: Properties, previous: Properties) -> Physical:
+    def update(
+        self, context: Context, physical: PhysicalResource, properties: Properties, previous: Properties
+    ) -> PhysicalResource:
         kms = context.client("kms")
         kms.update_key_description(KeyId=physical.id, Description=properties.get("Description", ""))
         if "KeyPolicy" in properties:
@@ -38,14 +46,14 @@ class Key(ResourceType):
         self._rotate(context, physical, properties)
         return physical
 
-    def delete(self, context: Context, physical: Physical, properties: Properties) -> None:
+    def delete(self, context: Context, physical: PhysicalResource, properties: Properties) -> None:
         with missing_is_fine():
             context.client("kms").schedule_key_deletion(
                 KeyId=physical.id, PendingWindowInDays=properties.get("PendingWindowInDays", 30)
             )
 
     @staticmethod
-    def _rotate(context: Context, physical: Physical, properties: Properties) -> None:
+    def _rotate(context: Context, physical: PhysicalResource, properties: Properties) -> None:
         if properties.get("EnableKeyRotation"):
             context.client("kms").enable_key_rotation(KeyId=physical.id)
 
@@ -58,15 +66,17 @@ class Alias(ResourceType):
     note = "A name for a key."
     modelled = frozenset({"AliasName", "TargetKeyId"})
 
-    def create(self, context: Context, properties: Properties) -> Physical:
+    def create(self, context: Context, properties: Properties) -> PhysicalResource:
         context.client("kms").create_alias(**picked(properties, "AliasName", "TargetKeyId"))
-        return Physical(properties["AliasName"])
+        return PhysicalResource(properties["AliasName"])
 
-    def update(self, context: Context, physical: Physical, properties: Properties, previous: Properties) -> Physical:
+    def update(
+        self, context: Context, physical: PhysicalResource, properties: Properties, previous: Properties
+    ) -> PhysicalResource:
         context.client("kms").update_alias(**picked(properties, "AliasName", "TargetKeyId"))
         return physical
 
-    def delete(self, context: Context, physical: Physical, properties: Properties) -> None:
+    def delete(self, context: Context, physical: PhysicalResource, properties: Properties) -> None:
         with missing_is_fine():
             context.client("kms").delete_alias(AliasName=physical.id)
 
@@ -80,16 +90,18 @@ class Parameter(ResourceType):
     modelled = frozenset({"AllowedPattern", "DataType", "Description", "Name", "Tags", "Tier", "Type", "Value"})
     attributes = frozenset({"Type", "Value"})
 
-    def create(self, context: Context, properties: Properties) -> Physical:
+    def create(self, context: Context, properties: Properties) -> PhysicalResource:
         name = properties.get("Name") or context.generated_name(500)
         context.client("ssm").put_parameter(Name=name, Tags=context.tag_list(properties), **self._settings(properties))
-        return Physical(name, picked(properties, "Type", "Value"))
+        return PhysicalResource(name, picked(properties, "Type", "Value"))
 
-    def update(self, context: Context, physical: Physical, properties: Properties, previous: Properties) -> Physical:
+    def update(
+        self, context: Context, physical: PhysicalResource, properties: Properties, previous: Properties
+    ) -> PhysicalResource:
         context.client("ssm").put_parameter(Name=physical.id, Overwrite=True, **self._settings(properties))
-        return Physical(physical.id, picked(properties, "Type", "Value"))
+        return PhysicalResource(physical.id, picked(properties, "Type", "Value"))
 
-    def delete(self, context: Context, physical: Physical, properties: Properties) -> None:
+    def delete(self, context: Context, physical: PhysicalResource, properties: Properties) -> None:
         with missing_is_fine():
             context.client("ssm").delete_parameter(Name=physical.id)
 
@@ -106,12 +118,14 @@ class Metadata(ResourceType):
     modelled = frozenset({"Analytics", "Modules"})
     attributes = frozenset({"Id"})
 
-    def create(self, context: Context, properties: Properties) -> Physical:
+    def create(self, context: Context, properties: Properties) -> PhysicalResource:
         name = context.generated_name(128)
-        return Physical(name, {"Id": name})
+        return PhysicalResource(name, {"Id": name})
 
-    def update(self, context: Context, physical: Physical, properties: Properties, previous: Properties) -> Physical:
+    def update(
+        self, context: Context, physical: PhysicalResource, properties: Properties, previous: Properties
+    ) -> PhysicalResource:
         return physical
 
-    def delete(self, context: Context, physical: Physical, properties: Properties) -> None:
+    def delete(self, context: Context, physical: PhysicalResource, properties: Properties) -> None:
         """Nothing to do: it exists in the stack only."""

@@ -6,7 +6,13 @@ from __future__ import annotations
 
 from cdk_triton.errors import LocalError
 from cdk_triton.local.cloudformation.resource_types._calls import document, missing_is_fine, picked
-from cdk_triton.local.cloudformation.resource_types.base import Context, Physical, Properties, ResourceType, register
+from cdk_triton.local.cloudformation.resource_types.base import (
+    Context,
+    PhysicalResource,
+    Properties,
+    ResourceType,
+    register,
+)
 
 
 @register
@@ -28,7 +34,7 @@ class Bucket(ResourceType):
     )
     attributes = frozenset({"Arn", "DomainName", "DualStackDomainName", "RegionalDomainName"})
 
-    def create(self, context: Context, properties: Properties) -> Physical:
+    def create(self, context: Context, properties: Properties) -> PhysicalResource:
         name = properties.get("BucketName") or context.generated_name(63, lower=True)
         place = context.environment
         location = {} if place.region == "us-east-1" else {"LocationConstraint": place.region}
@@ -38,7 +44,7 @@ class Bucket(ResourceType):
             raise LocalError(f"{name} already exists")
         context.client("s3").create_bucket(Bucket=name, **({"CreateBucketConfiguration": location} if location else {}))
         suffix = place.url_suffix
-        physical = Physical(
+        physical = PhysicalResource(
             name,
             {
                 "Arn": f"arn:{place.partition}:s3:::{name}",
@@ -50,11 +56,13 @@ class Bucket(ResourceType):
         self._configure(context, name, properties, {})
         return physical
 
-    def update(self, context: Context, physical: Physical, properties: Properties, previous: Properties) -> Physical:
+    def update(
+        self, context: Context, physical: PhysicalResource, properties: Properties, previous: Properties
+    ) -> PhysicalResource:
         self._configure(context, physical.id, properties, previous)
         return physical
 
-    def delete(self, context: Context, physical: Physical, properties: Properties) -> None:
+    def delete(self, context: Context, physical: PhysicalResource, properties: Properties) -> None:
         with missing_is_fine():
             context.client("s3").delete_bucket(Bucket=physical.id)
 
@@ -76,16 +84,18 @@ class BucketPolicy(ResourceType):
     note = "Stored with the bucket and returned by GetBucketPolicy; never enforced."
     modelled = frozenset({"Bucket", "PolicyDocument"})
 
-    def create(self, context: Context, properties: Properties) -> Physical:
+    def create(self, context: Context, properties: Properties) -> PhysicalResource:
         context.client("s3").put_bucket_policy(
             Bucket=properties["Bucket"], Policy=document(properties["PolicyDocument"])
         )
-        return Physical(properties["Bucket"])
+        return PhysicalResource(properties["Bucket"])
 
-    def update(self, context: Context, physical: Physical, properties: Properties, previous: Properties) -> Physical:
+    def update(
+        self, context: Context, physical: PhysicalResource, properties: Properties, previous: Properties
+    ) -> PhysicalResource:
         return self.create(context, properties)
 
-    def delete(self, context: Context, physical: Physical, properties: Properties) -> None:
+    def delete(self, context: Context, physical: PhysicalResource, properties: Properties) -> None:
         with missing_is_fine():
             context.client("s3").delete_bucket_policy(Bucket=physical.id)
 
@@ -102,21 +112,23 @@ class Repository(ResourceType):
     )
     attributes = frozenset({"Arn", "RepositoryUri"})
 
-    def create(self, context: Context, properties: Properties) -> Physical:
+    def create(self, context: Context, properties: Properties) -> PhysicalResource:
         name = properties.get("RepositoryName") or context.generated_name(256, lower=True)
         created = context.client("ecr").create_repository(
             repositoryName=name,
             imageTagMutability=properties.get("ImageTagMutability", "MUTABLE"),
             tags=context.tag_list(properties),
         )["repository"]
-        return Physical(name, {"Arn": created["repositoryArn"], "RepositoryUri": created["repositoryUri"]})
+        return PhysicalResource(name, {"Arn": created["repositoryArn"], "RepositoryUri": created["repositoryUri"]})
 
-    def update(self, context: Context, physical: Physical, properties: Properties, previous: Properties) -> Physical:
+    def update(
+        self, context: Context, physical: PhysicalResource, properties: Properties, previous: Properties
+    ) -> PhysicalResource:
         for mutability in picked(properties, "ImageTagMutability").values():
             context.client("ecr").put_image_tag_mutability(repositoryName=physical.id, imageTagMutability=mutability)
         return physical
 
-    def delete(self, context: Context, physical: Physical, properties: Properties) -> None:
+    def delete(self, context: Context, physical: PhysicalResource, properties: Properties) -> None:
         with missing_is_fine():
             context.client("ecr").delete_repository(
                 repositoryName=physical.id, force=bool(properties.get("EmptyOnDelete"))

@@ -1,7 +1,7 @@
 """Three operators of DALI in numpy and Pillow, within one grey level of DALI's own.
 
-Images are arrays of height, width, channels (HWC). `tests/local/test_standin_dali.py` compares with DALI on the CPU
-where it is installed.
+Images are arrays of height, width, channels (HWC). `tests/local/triton/backends/test_dali.py` compares with DALI on the
+CPU where it is installed.
 """
 
 from __future__ import annotations

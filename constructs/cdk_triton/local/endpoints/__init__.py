@@ -1,0 +1,22 @@
+"""SageMaker's endpoints, without the servers behind them.
+
+* `hosting` contains what the control plane and the hosting exchange: `Endpoint`, `Invocation`, `Response` and the
+  protocol `EndpointHost`. These are the names below; importing them imports nothing else.
+* `operations` answers CreateEndpoint, UpdateEndpoint and the others: it keeps their state and calls an `EndpointHost`;
+* `variant_capacities` computes the weights and instance counts that DescribeEndpoint reports;
+* `data_capture` is an `EndpointHost` around another one, which writes captured requests and answers to S3.
+
+The host that runs real servers is `cdk_triton.local.triton.TritonHost`.
+"""
+
+from cdk_triton.local.endpoints.hosting import (
+    Container,
+    DataCapture,
+    Endpoint,
+    EndpointHost,
+    Invocation,
+    Response,
+    Variant,
+)
+
+__all__ = ["Container", "DataCapture", "Endpoint", "EndpointHost", "Invocation", "Response", "Variant"]

@@ -1,0 +1,128 @@
+"""What the control plane, the front server and the hosting exchange.
+
+The control plane (`cdk_triton.local.endpoints.operations`) turns SageMaker's Model, EndpointConfig and Endpoint into
+one `Endpoint` value and hands it to an `EndpointHost`. The front server (`cdk_triton.local.front.server`) turns an HTTP
+request into an `Invocation` and sends back the `Response`. Nothing here starts a process or opens a socket.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal, Protocol
+
+__all__ = ["Container", "DataCapture", "Endpoint", "EndpointHost", "Invocation", "Response", "Variant"]
+
+
+@dataclass(frozen=True)
+class Container:
+    """The container definition of a SageMaker Model.
+
+    Attributes:
+        image: the image URI; recorded, never pulled.
+        mode: SageMaker's `Mode`.
+        model_data_url: an `s3://` URL; of one `.tar.gz` for a single model, of a prefix for several models or for the
+            files of one.
+        environment: the container's environment variables.
+        model_cache: False where `MultiModelConfig.ModelCacheSetting` is `Disabled`: no model stays loaded.
+        compressed: False where `ModelDataSource` names the prefix of a single model's files.
+    """
+
+    image: str
+    mode: Literal["SingleModel", "MultiModel"]
+    model_data_url: str
+    environment: Mapping[str, str]
+    model_cache: bool = True
+    compressed: bool = True
+
+
+@dataclass(frozen=True)
+class Variant:
+    """A production variant, which gets `weight / sum of all weights` of the requests that name no variant; or a shadow.
+
+    A shadow gets copies of `weight / weight of the production variant` of the requests, all of them at most.
+    """
+
+    name: str
+    weight: float
+    instance_type: str
+    container: Container
+
+
+@dataclass(frozen=True)
+class DataCapture:
+    """Which requests and answers of an endpoint are kept, and where.
+
+    Attributes:
+        url: an `s3://` URL; keys begin with its path.
+        percentage: of the invocations.
+        inputs: whether requests are kept.
+        outputs: whether answers are kept.
+        encodings: content type to `JSON` or `CSV`; bodies of other types are kept as BASE64.
+    """
+
+    url: str
+    percentage: int
+    inputs: bool
+    outputs: bool
+    encodings: Mapping[str, str]
+
+
+@dataclass(frozen=True)
+class Endpoint:
+    """An endpoint as it shall be after a deployment."""
+
+    name: str
+    config_name: str
+    variants: tuple[Variant, ...]
+    shadows: tuple[Variant, ...] = ()
+    capture: DataCapture | None = None
+
+
+@dataclass(frozen=True)
+class Invocation:
+    """A request to `POST /endpoints/<endpoint>/invocations`.
+
+    Attributes:
+        endpoint: the endpoint's name, unquoted.
+        headers: the request's headers; every key in lower case.
+        body: the whole request body.
+    """
+
+    endpoint: str
+    headers: Mapping[str, str]
+    body: bytes
+
+
+@dataclass(frozen=True)
+class Response:
+    """What goes back to the caller; `Content-Length` is left to the HTTP server."""
+
+    status: int
+    headers: Mapping[str, str]
+    body: bytes
+
+
+class EndpointHost(Protocol):
+    """Runs endpoints. Every method may be called from any thread."""
+
+    def deploy(self, endpoint: Endpoint) -> None:
+        """Create or update `endpoint`, and return when it is in service.
+
+        An update is blue/green: the old servers answer until the new ones are ready, and go on answering if that fails.
+
+        Raises:
+            LocalError: the endpoint cannot be served; the message says why.
+        """
+
+    def set_weights(self, name: str, weights: Mapping[str, float]) -> None:
+        """Give variants of an endpoint other weights, by their names; nothing happens if there is no such endpoint."""
+
+    def remove(self, name: str) -> None:
+        """Stop the endpoint's servers; nothing happens if there is no such endpoint."""
+
+    def invoke(self, invocation: Invocation) -> Response:
+        """Answer as `sagemaker-runtime` does; a failure is SageMaker's error response, never an exception."""
+
+    def close(self) -> None:
+        """Stop everything."""

@@ -1,0 +1,293 @@
+"""SageMaker's endpoint operations: state in moto, servers in an `EndpointHost`.
+
+moto answers CreateEndpoint with an endpoint that is in service at once and lacks UpdateEndpoint. Here an endpoint is
+`Creating` or `Updating` until its host says that it answers, and `FailureReason` says why it does not. A failed update
+leaves the endpoint in service with its old configuration, as SageMaker's blue/green deployment does. Of an endpoint
+configuration, moto forgets the shadow and more; it is put back.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass, replace
+from typing import Any, Final
+
+from cdk_triton.local.endpoints import Container, Endpoint, EndpointHost, Variant
+from cdk_triton.local.endpoints.data_capture import capture_of
+from cdk_triton.local.endpoints.variant_capacities import Summary, initial_summaries, retained_summaries
+
+__all__ = ["EndpointOperations", "SageMakerError"]
+
+_SHADOWS: Final = "shadow_production_variants"
+
+_FORGOTTEN_BY_MOTO: Final = {
+    "EnableNetworkIsolation": "enable_network_isolation",
+    "ExecutionRoleArn": "execution_role_arn",
+    "MetricsConfig": "metrics_config",
+    "ShadowProductionVariants": _SHADOWS,
+    "VpcConfig": "vpc_config",
+}
+"""Members of CreateEndpointConfig, and the attributes from which moto makes DescribeEndpointConfig's answer."""
+
+
+class SageMakerError(Exception):
+    """A ValidationException of SageMaker's API."""
+
+
+@dataclass(frozen=True)
+class _Wanted:
+    """What an endpoint shall become: for its host, and for DescribeEndpoint."""
+
+    endpoint: Endpoint
+    summaries: list[Summary]
+    shadow_summaries: list[Summary]
+    deployment: Mapping[str, Any] | None
+
+
+class EndpointOperations:
+    """CreateEndpointConfig, CreateEndpoint, UpdateEndpoint, UpdateEndpointWeightsAndCapacities and DeleteEndpoint.
+
+    Args:
+        host: runs the servers.
+        client: a boto3 SageMaker client of the local AWS, for models and configurations.
+        endpoints: moto's endpoints by name; their status is changed here.
+        configurations: moto's endpoint configurations by name; what moto forgets of them is added here.
+        scaled: names the variants of an endpoint that are scalable targets.
+        log: called with one line per endpoint status.
+    """
+
+    def __init__(
+        self,
+        host: EndpointHost,
+        client: Any,
+        endpoints: Callable[[], Mapping[str, Any]],
+        configurations: Callable[[], Mapping[str, Any]],
+        scaled: Callable[[str], Collection[str]],
+        log: Callable[[str], None],
+    ) -> None:
+        self._host = host
+        self._client = client
+        self._endpoints = endpoints
+        self._configurations = configurations
+        self._scaled = scaled
+        self._log = log
+        self._lock = threading.Lock()
+
+    def before_configure(self, request: Mapping[str, Any]) -> Callable[[], None]:
+        """Check a CreateEndpointConfig; returns what is to be done when moto has carried it out.
+
+        Raises:
+            SageMakerError: SageMaker takes no such shadow.
+        """
+        shadows, production = request.get("ShadowProductionVariants") or [], request.get("ProductionVariants") or []
+        if shadows and (len(shadows), len(production)) != (1, 1):
+            raise SageMakerError(
+                "An endpoint configuration with ShadowProductionVariants takes one production variant and one shadow "
+                f"variant; it has {len(production)} and {len(shadows)}."
+            )
+        if shadows and any(self._variant(each).container.mode == "MultiModel" for each in (*production, *shadows)):
+            raise SageMakerError("Shadow variants are not supported for multi-model endpoints.")
+
+        def configured() -> None:
+            configuration = self._configurations()[request["EndpointConfigName"]]
+            for member, attribute in _FORGOTTEN_BY_MOTO.items():
+                if member in request:
+                    setattr(configuration, attribute, request[member])
+
+        return configured
+
+    def before_create(self, request: Mapping[str, Any]) -> Callable[[], None]:
+        """Check a CreateEndpoint; returns what is to be done when moto has carried it out: to start the servers.
+
+        Raises:
+            SageMakerError: the endpoint exists, or its configuration cannot be served here.
+        """
+        name = request["EndpointName"]
+        if name in self._endpoints():
+            raise SageMakerError(f'Cannot create already existing endpoint "{self._endpoints()[name].arn}".')
+        wanted = self._wanted(request)
+        return lambda: self._start(wanted, "Creating")
+
+    def before_delete(self, request: Mapping[str, Any]) -> Callable[[], None]:
+        """What is to be done when moto has carried out a DeleteEndpoint: to stop the servers."""
+        name = request["EndpointName"]
+
+        def deleted() -> None:
+            self._host.remove(name)
+            self._log(f"endpoint {name}: deleted")
+
+        return deleted
+
+    def update(self, request: Mapping[str, Any]) -> Mapping[str, Any]:
+        """UpdateEndpoint.
+
+        Raises:
+            SageMakerError: there is no such endpoint, it is busy, its configuration cannot be served here, or it
+                changes the instance type of a scaled variant.
+        """
+        endpoint = self._existing(request)
+        wanted = self._wanted(request, endpoint)
+        self._refuse_other_type_of_scaled(wanted.endpoint, endpoint)
+        with self._lock:
+            self._refuse_busy(endpoint)
+            self._start(wanted, "Updating")
+        return {"EndpointArn": endpoint.arn}
+
+    def adjust(self, request: Mapping[str, Any]) -> Mapping[str, Any]:
+        """UpdateEndpointWeightsAndCapacities.
+
+        Raises:
+            SageMakerError: there is no such endpoint or variant, or the endpoint is busy.
+        """
+        endpoint = self._existing(request)
+        asked = request["DesiredWeightsAndCapacities"]
+        with self._lock:
+            self._refuse_busy(endpoint)
+            shadows = getattr(endpoint, _SHADOWS, None) or []
+            known = {summary["VariantName"] for summary in (*endpoint.production_variants, *shadows)}
+            if unknown := [each["VariantName"] for each in asked if each["VariantName"] not in known]:
+                raise SageMakerError(
+                    f'The variant name(s) "{", ".join(unknown)}" is/are not present within endpoint configuration '
+                    f'"{endpoint.endpoint_config_name}".'
+                )
+            endpoint.production_variants = retained_summaries(endpoint.production_variants, asked)
+            setattr(endpoint, _SHADOWS, retained_summaries(shadows, asked) or None)
+            weights = {each["VariantName"]: each["DesiredWeight"] for each in asked if "DesiredWeight" in each}
+            self._host.set_weights(endpoint.endpoint_name, weights)
+        self._log(f"endpoint {endpoint.endpoint_name}: weights and capacities set")
+        return {"EndpointArn": endpoint.arn}
+
+    def _existing(self, request: Mapping[str, Any]) -> Any:
+        name = request["EndpointName"]
+        if name not in self._endpoints():
+            raise SageMakerError(f'Could not find endpoint "{name}".')
+        return self._endpoints()[name]
+
+    @staticmethod
+    def _refuse_busy(endpoint: Any) -> None:
+        if endpoint.endpoint_status != "InService":
+            raise SageMakerError(f'Cannot update in-progress endpoint "{endpoint.arn}".')
+
+    def _refuse_other_type_of_scaled(self, wanted: Endpoint, existing: Any) -> None:
+        """Refuse an update that changes the instance type of a scaled variant, as SageMaker does.
+
+        Developer guide, "Update endpoints that use auto scaling"; the text of the error is not the service's.
+        """
+        if not (scaled := self._scaled(wanted.name)):
+            return
+        before = self._client.describe_endpoint_config(EndpointConfigName=existing.endpoint_config_name)
+        types = {each["VariantName"]: each.get("InstanceType") for each in before["ProductionVariants"]}
+        for variant in wanted.variants:
+            old = types.get(variant.name, variant.instance_type)
+            if variant.name in scaled and variant.instance_type != old:
+                raise SageMakerError(
+                    f"Variant {variant.name} is registered with Application Auto Scaling, so its instance type cannot "
+                    f"change from {old} to {variant.instance_type}; deregister it first."
+                )
+
+    def _start(self, wanted: _Wanted, status: str) -> None:
+        name = wanted.endpoint.name
+        endpoint = self._endpoints()[name]
+        endpoint.endpoint_status = status
+        if status == "Creating":
+            self._describe(endpoint, wanted)
+        self._log(f"endpoint {name}: {status}")
+
+        def deploy() -> None:
+            try:
+                self._host.deploy(wanted.endpoint)
+            except Exception as error:
+                # Whatever a host raises is the endpoint's failure, and must not leave it Creating.
+                endpoint.failure_reason = str(error) or type(error).__name__
+                endpoint.endpoint_status = "Failed" if status == "Creating" else "InService"
+            else:
+                endpoint.failure_reason = None
+                self._describe(endpoint, wanted)
+                endpoint.endpoint_status = "InService"
+            reason = f": {endpoint.failure_reason}" if endpoint.failure_reason else ""
+            self._log(f"endpoint {name}: {endpoint.endpoint_status}{reason}")
+
+        threading.Thread(target=deploy, name=f"endpoint-{name}", daemon=True).start()
+
+    @staticmethod
+    def _describe(endpoint: Any, wanted: _Wanted) -> None:
+        endpoint.endpoint_config_name = wanted.endpoint.config_name
+        endpoint.production_variants = wanted.summaries
+        setattr(endpoint, _SHADOWS, wanted.shadow_summaries or None)
+        endpoint.last_deployment_config = wanted.deployment
+
+    def _wanted(self, request: Mapping[str, Any], existing: Any = None) -> _Wanted:
+        config_name = request["EndpointConfigName"].rsplit("/", 1)[-1]
+        try:
+            configuration = self._client.describe_endpoint_config(EndpointConfigName=config_name)
+        except self._client.exceptions.ClientError as error:
+            raise SageMakerError(f'Could not find endpoint configuration "{config_name}".') from error
+        variants = {"production_variants": configuration["ProductionVariants"]}
+        variants[_SHADOWS] = configuration.get("ShadowProductionVariants") or []
+        summaries = {attribute: initial_summaries(each) for attribute, each in variants.items()}
+        deployment = request.get("DeploymentConfig")
+        if existing is not None and request.get("RetainAllVariantProperties"):
+            excluded = {each["VariantPropertyType"] for each in request.get("ExcludeRetainedVariantProperties") or []}
+            for attribute, fresh in summaries.items():
+                summaries[attribute] = retained_summaries(fresh, getattr(existing, attribute, None) or [], excluded)
+        if existing is not None and request.get("RetainDeploymentConfig"):
+            deployment = getattr(existing, "last_deployment_config", None)
+        served = {
+            attribute: tuple(
+                replace(self._variant(variant), weight=float(summary["CurrentWeight"]))
+                for variant, summary in zip(each, summaries[attribute], strict=True)
+            )
+            for attribute, each in variants.items()
+        }
+        endpoint = Endpoint(
+            request["EndpointName"],
+            config_name,
+            served["production_variants"],
+            served[_SHADOWS],
+            capture_of(configuration),
+        )
+        return _Wanted(endpoint, summaries["production_variants"], summaries[_SHADOWS], deployment)
+
+    def _variant(self, variant: Mapping[str, Any]) -> Variant:
+        if "ModelName" not in variant or "ServerlessConfig" in variant:
+            raise SageMakerError(
+                f"variant {variant['VariantName']!r} is serverless or has no model; the local AWS serves variants of "
+                "one model on instances"
+            )
+        model_name = variant["ModelName"].rsplit("/", 1)[-1]
+        try:
+            model = self._client.describe_model(ModelName=model_name)
+        except self._client.exceptions.ClientError as error:
+            raise SageMakerError(f'Could not find model "{model_name}".') from error
+        return Variant(
+            name=variant["VariantName"],
+            weight=float(variant.get("InitialVariantWeight", 1.0)),
+            instance_type=variant.get("InstanceType", ""),
+            container=_container(model),
+        )
+
+
+def _container(model: Mapping[str, Any]) -> Container:
+    container = model.get("PrimaryContainer") or {}
+    files = container.get("ModelDataSource", {}).get("S3DataSource", {})
+    url = container.get("ModelDataUrl") or files.get("S3Uri")
+    if not container.get("Image") or not url:
+        raise SageMakerError(
+            f"model {model['ModelName']!r} has no PrimaryContainer with Image and ModelDataUrl or ModelDataSource, "
+            "which is what the local AWS serves"
+        )
+    if files and (files["S3DataType"], files["CompressionType"]) != ("S3Prefix", "None"):
+        raise SageMakerError(
+            f"the ModelDataSource of model {model['ModelName']!r} is a {files['S3DataType']} with the compression "
+            f"{files['CompressionType']}; the local AWS serves an S3Prefix with None, or a ModelDataUrl"
+        )
+    cache = container.get("MultiModelConfig", {}).get("ModelCacheSetting", "Enabled")
+    return Container(
+        image=container["Image"],
+        mode=container.get("Mode", "SingleModel"),
+        model_data_url=url,
+        environment={key: str(value) for key, value in container.get("Environment", {}).items()},
+        model_cache=cache != "Disabled",
+        compressed=not files,
+    )

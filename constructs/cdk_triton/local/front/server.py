@@ -1,0 +1,342 @@
+"""The one HTTP server of the local AWS, on loopback.
+
+Every AWS client and the CDK CLI talk to it, and no browser: see `_refusal`. Requests to an endpoint take a short way
+past WSGI, because their latency is what users look at; CloudFormation and the few operations that moto lacks are
+answered here; everything else goes to moto.
+"""
+
+from __future__ import annotations
+
+import errno
+import io
+import json
+import queue
+import re
+import secrets
+import socket
+import threading
+from collections.abc import Callable, Iterable, Mapping
+from email.message import Message
+from http import HTTPStatus
+from typing import Any, Protocol
+from urllib.parse import unquote
+
+from moto.moto_server.werkzeug_app import MotoRequestHandler
+from werkzeug.serving import ThreadedWSGIServer
+from werkzeug.wrappers import Request, Response
+
+from cdk_triton.errors import LocalError
+from cdk_triton.local.endpoints import EndpointHost, Invocation
+from cdk_triton.local.endpoints.operations import EndpointOperations, SageMakerError
+from cdk_triton.local.lambdas import FunctionError
+from cdk_triton.local.services import TritonImages
+from cdk_triton.local.wire import JsonApi, Reply
+
+__all__ = ["HOST", "ResponseMailbox", "Routes", "Server"]
+
+HOST = "127.0.0.1"
+"""The only address ever listened on. An address and not `localhost`: S3 clients then put the bucket into the path."""
+
+_INVOCATION = re.compile(r"^/endpoints/([^/?]+)/invocations$")
+_RUNTIME = re.compile(r"^/endpoints/[^/]+/(?P<operation>async-invocations|invocations-response-stream)$")
+_LAMBDA = re.compile(r"^/2015-03-31/functions/(?P<function>[^/]+)/invocations$")
+_MAILBOX = "/cdk-triton/custom-resource-responses/"
+_IDLE_SECONDS = 120
+
+StartResponse = Callable[..., Any]
+
+
+class Lambdas(Protocol):
+    """Runs Lambda functions."""
+
+    def invoke(self, function: str, event: Any) -> Any:
+        """See `LambdaRuntime.invoke`."""
+
+
+class CloudFormation(Protocol):
+    """Answers CloudFormation requests."""
+
+    def answer(self, body: bytes) -> Reply:
+        """See `CloudFormationApi.answer`."""
+
+
+class ResponseMailbox:
+    """Takes the answer that a custom resource PUTs to its `ResponseURL`."""
+
+    def __init__(self, url: str, forget: Callable[[], None]) -> None:
+        self.url = url
+        self._forget = forget
+        self._answers: queue.Queue[Mapping[str, Any]] = queue.Queue()
+
+    def deliver(self, answer: Mapping[str, Any]) -> None:
+        """An answer has come."""
+        self._answers.put(answer)
+
+    def wait(self, seconds: float) -> Mapping[str, Any] | None:
+        """The first answer, or None if none came in time."""
+        try:
+            return self._answers.get(timeout=seconds)
+        except queue.Empty:
+            return None
+
+    def close(self) -> None:
+        """Take no more answers."""
+        self._forget()
+
+
+class Routes:
+    """The WSGI application: who answers which request.
+
+    Args:
+        moto: the application behind everything that is not answered here.
+
+    Attributes:
+        cloudformation, codebuild, endpoints, host, images, lambdas, processing, quotas: set before the server is
+            started; some need its URL.
+    """
+
+    cloudformation: CloudFormation
+    codebuild: JsonApi
+    endpoints: EndpointOperations
+    host: EndpointHost
+    images: TritonImages
+    lambdas: Lambdas
+    processing: JsonApi
+    quotas: JsonApi
+
+    def __init__(self, moto: Callable[[dict[str, Any], StartResponse], Iterable[bytes]]) -> None:
+        self._moto = moto
+        self._mailboxes: dict[str, ResponseMailbox] = {}
+
+    def open_mailbox(self, base_url: str) -> ResponseMailbox:
+        """A fresh URL for one custom resource's answer."""
+        token = secrets.token_urlsafe(16)
+        mailbox = ResponseMailbox(f"{base_url}{_MAILBOX}{token}", lambda: self._forget(token))
+        self._mailboxes[token] = mailbox
+        return mailbox
+
+    def _forget(self, token: str) -> None:
+        self._mailboxes.pop(token, None)
+
+    def __call__(self, environ: dict[str, Any], start_response: StartResponse) -> Iterable[bytes]:
+        """Answer one request."""
+        path = environ["PATH_INFO"]
+        service = _service(environ.get("HTTP_AUTHORIZATION", ""))
+        if path.startswith(_MAILBOX):
+            return self._deliver(Request(environ))(environ, start_response)
+        operation = environ.get("HTTP_X_AMZ_TARGET", "").rpartition(".")[2]
+        if service == "cloudformation":
+            return _sent(self.cloudformation.answer(Request(environ).get_data()))(environ, start_response)
+        if service in ("codebuild", "servicequotas"):
+            api = self.codebuild if service == "codebuild" else self.quotas
+            return _sent(api.answer(operation, Request(environ).get_data()))(environ, start_response)
+        if service == "ecr" and operation == "BatchGetImage":
+            return self._images(environ, start_response)
+        if service == "sagemaker" and operation in self.processing:
+            return _sent(self.processing.answer(operation, Request(environ).get_data()))(environ, start_response)
+        if runtime := _RUNTIME.match(path):
+            message = f"{runtime['operation']} is not modelled by the local AWS, which answers InvokeEndpoint"
+            return _rest_error("ValidationError", message)(environ, start_response)
+        if service == "lambda" and environ["REQUEST_METHOD"] == "POST" and (function := _LAMBDA.match(path)):
+            return self._invoke(unquote(function["function"]), Request(environ))(environ, start_response)
+        if service == "cloudtrail" and operation == "LookupEvents":
+            # The CLI looks for the cause of a failed deployment here, for a long time where it gets errors: there is no
+            # trail.
+            return _json({"Events": []})(environ, start_response)
+        if service == "sagemaker" and operation:
+            return self._sagemaker(operation, environ, start_response)
+        return self._moto(environ, start_response)
+
+    def _deliver(self, request: Request) -> Response:
+        mailbox = self._mailboxes.get(request.path.removeprefix(_MAILBOX))
+        if mailbox is None:
+            return Response("no custom resource waits here", 404)
+        try:
+            mailbox.deliver(json.loads(request.get_data()))
+        except ValueError:
+            return Response("the response is not JSON", 400)
+        return Response(status=200)
+
+    def _invoke(self, function: str, request: Request) -> Response:
+        """Lambda's Invoke, synchronous also where an event invocation is asked for."""
+        headers = {"Content-Type": "application/json", "X-Amz-Executed-Version": "$LATEST"}
+        try:
+            result = self.lambdas.invoke(function, json.loads(request.get_data() or b"null"))
+        except FunctionError as error:
+            return Response(json.dumps(error.payload), 200, {**headers, "X-Amz-Function-Error": "Unhandled"})
+        except LocalError as error:
+            return _rest_error("ResourceNotFoundException", str(error), 404)
+        if request.headers.get("X-Amz-Invocation-Type") == "Event":
+            return Response(status=202)
+        return Response(json.dumps(result), 200, headers)
+
+    def _images(self, environ: dict[str, Any], start_response: StartResponse) -> Iterable[bytes]:
+        """ECR's BatchGetImage: SageMaker's accounts have images; those of this account are moto's."""
+        body = Request(environ).get_data(cache=True)
+        reply = self.images.answer(body)
+        if reply is None:
+            return self._moto(_rewound(environ, body), start_response)
+        return _sent(reply)(environ, start_response)
+
+    def _sagemaker(self, operation: str, environ: dict[str, Any], start_response: StartResponse) -> Iterable[bytes]:
+        """SageMaker's endpoint operations around moto's state."""
+        answered = {
+            "UpdateEndpoint": self.endpoints.update,
+            "UpdateEndpointWeightsAndCapacities": self.endpoints.adjust,
+        }
+        prepared = {
+            "CreateEndpointConfig": self.endpoints.before_configure,
+            "CreateEndpoint": self.endpoints.before_create,
+            "DeleteEndpoint": self.endpoints.before_delete,
+        }
+        if operation not in answered.keys() | prepared.keys():
+            return self._moto(environ, start_response)
+        request = Request(environ)
+        members = json.loads(request.get_data(cache=True) or b"{}")
+        try:
+            if operation in answered:
+                return _json(answered[operation](members))(environ, start_response)
+            carried_out = prepared[operation](members)
+        except SageMakerError as error:
+            return _json({"__type": "ValidationException", "message": str(error)}, 400)(environ, start_response)
+        answer = Response.from_app(self._moto, _rewound(environ, request.get_data()))
+        if answer.status_code == HTTPStatus.OK:
+            carried_out()
+        return answer(environ, start_response)
+
+
+class Server:
+    """Serves `routes` on loopback; the port is taken at once, requests are answered from `start` on.
+
+    Args:
+        routes: the WSGI application.
+        port: 0 for any free one.
+
+    Raises:
+        LocalError: the port is in use.
+    """
+
+    def __init__(self, routes: Routes, port: int = 0) -> None:
+        listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            listener.bind((HOST, port))
+        except OSError as error:
+            listener.close()
+            if error.errno != errno.EADDRINUSE:
+                raise LocalError(
+                    f"port {port} on {HOST} cannot be used: {error.strerror}; choose another with --port"
+                ) from error
+            raise LocalError(
+                f"port {port} on {HOST} is in use by another program; choose another with --port"
+            ) from error
+        listener.listen(128)
+        self.port: int = listener.getsockname()[1]
+        self.url = f"http://{HOST}:{self.port}"
+        # The socket is ours, so that a port in use is our sentence: werkzeug would print one and exit.
+        self._server = ThreadedWSGIServer(HOST, self.port, routes, handler=_Handler, fd=listener.fileno())
+        self._listener = listener
+        self._thread = threading.Thread(target=self._server.serve_forever, args=(0.05,), name="local-aws", daemon=True)
+
+    def start(self) -> None:
+        """Begin to answer."""
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Stop answering and free the port."""
+        if self._thread.is_alive():
+            self._server.shutdown()
+            self._thread.join()
+        self._server.server_close()
+        self._listener.close()
+
+
+class _Handler(MotoRequestHandler):
+    """Requests to endpoints are answered here, on connections that stay open; others by WSGI, one per connection."""
+
+    protocol_version = "HTTP/1.1"
+    disable_nagle_algorithm = True
+    timeout = _IDLE_SECONDS
+
+    @property
+    def _routes(self) -> Routes:
+        routes = self.server.app
+        assert isinstance(routes, Routes)  # noqa: S101  Server puts it there
+        return routes
+
+    def parse_request(self) -> bool:
+        """Read a request's line and headers; a request that is refused goes no further, neither to moto nor past it."""
+        if not super().parse_request():
+            return False
+        refusal = _refusal(self.headers, int(self.server.server_address[1]))
+        if refusal is None:
+            return True
+        self.close_connection = True  # its body was not read
+        head = f"HTTP/1.1 403 Forbidden\r\nContent-Type: text/plain\r\nContent-Length: {len(refusal)}"
+        self.wfile.write(f"{head}\r\nConnection: close\r\n\r\n{refusal}".encode("ascii"))
+        return False
+
+    def do_POST(self) -> None:  # noqa: N802  the name is http.server's
+        path = _INVOCATION.match(self.path)
+        if path is None:
+            self.run_wsgi()
+            return
+        headers = {name.lower(): value for name, value in self.headers.items()}
+        body = self.rfile.read(int(headers.get("content-length", 0)))
+        answer = self._routes.host.invoke(Invocation(unquote(path[1]), headers, body))
+        reason = HTTPStatus(answer.status).phrase if answer.status in _STATUSES else ""
+        lines = [f"HTTP/1.1 {answer.status} {reason}", f"Content-Length: {len(answer.body)}"]
+        lines += [f"{name}: {value}" for name, value in answer.headers.items()]
+        # One write, so that small answers leave in one packet.
+        self.wfile.write("\r\n".join([*lines, "", ""]).encode("latin-1") + answer.body)
+
+    def log_request(self, code: Any = "-", size: Any = "-") -> None:
+        """Say nothing: the services log what matters."""
+
+    def log_error(self, format: str, *args: Any) -> None:  # noqa: A002  the name is http.server's
+        """Say nothing about clients that hang up."""
+
+
+_STATUSES = {status.value for status in HTTPStatus}
+
+
+def _refusal(headers: Message, port: int) -> str | None:
+    """Why a request is refused, or None: no web page may reach this server, whose functions run programs here.
+
+    Browsers name the page that sends a request in `Origin` or, where they leave that out (an image, a link), its
+    relation to us in `Sec-Fetch-Site` (Fetch, "HTTP extensions"; Fetch Metadata Request Headers); AWS clients send
+    neither. A page whose own host name was made to lead to this machine (DNS rebinding) gives itself away by `Host`.
+    """
+    if "Origin" in headers or headers.get("Sec-Fetch-Site", "none") not in ("none", "same-origin"):
+        return "the local AWS answers no request of a web page; use an AWS SDK, the AWS CLI or the cdk CLI\n"
+    if headers.get("Host", "").lower() not in (f"{HOST}:{port}", f"localhost:{port}"):
+        return f"the local AWS answers requests for the host {HOST}:{port} only; set AWS_ENDPOINT_URL to it\n"
+    return None
+
+
+def _service(authorization: str) -> str:
+    """The service of a request, from the credential scope of its signature (Signature Version 4)."""
+    scope = re.search(r"Credential=[^/]+/\d+/[^/]+/([^/]+)/aws4_request", authorization)
+    return scope[1].lower() if scope else ""
+
+
+def _rewound(environ: dict[str, Any], body: bytes) -> dict[str, Any]:
+    """The environment of a request whose body has been read, as good as new."""
+    return {name: value for name, value in environ.items() if not name.startswith("werkzeug.")} | {
+        "wsgi.input": io.BytesIO(body),
+        "CONTENT_LENGTH": str(len(body)),
+    }
+
+
+def _sent(reply: Reply) -> Response:
+    return Response(reply.body, reply.status, dict(reply.headers))
+
+
+def _json(members: Mapping[str, Any], status: int = 200) -> Response:
+    return Response(json.dumps(members), status, content_type="application/x-amz-json-1.1")
+
+
+def _rest_error(code: str, message: str, status: int = 400) -> Response:
+    return Response(
+        json.dumps({"Message": message}), status, {"X-Amzn-ErrorType": code}, content_type="application/json"
+    )

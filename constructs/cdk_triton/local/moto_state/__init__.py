@@ -1,0 +1,34 @@
+"""The state of the local AWS: moto, and the corrections that moto 5.2.5 needs.
+
+moto's backends belong to the process, so one process holds one local AWS.
+
+* `state` reads moto's state for the rest of the local AWS, and resets it;
+* `corrections` makes every correction; `scaling` and `roles` contain those of their services;
+* `patching` replaces a method of moto's, and raises an error if moto does not have the method.
+
+These methods of moto are replaced. A test fails when moto no longer has one of them.
+
+* `moto.s3.models.FakeBucket.get_permission`: moto applies a Deny statement without its Condition, so
+  `enforce_ssl` would lock every bucket;
+* `moto.sagemaker.models.FakeEndpointConfig.validate_instance_type`: moto's list of instance types ends with g4dn,
+  p3 and inf1;
+* `moto.iam.models.IAMBackend.create_service_linked_role`: moto derives a wrong name for the role of Application Auto
+  Scaling.
+
+The others are methods of `moto.applicationautoscaling.models.ApplicationAutoscalingBackend`:
+
+* `.register_scalable_target`: moto does not check that the variant exists, and leaves its instance count outside the
+  new bounds;
+* `.deregister_scalable_target`: moto leaves the policies and scheduled actions of the target behind;
+* `.put_scaling_policy`: moto takes a policy without a target, and an update changes the ARN;
+* `.put_scheduled_action`: moto takes an action without a target;
+* `.delete_scaling_policy`: moto raises another error for a missing policy;
+* `.describe_scaling_policies`: moto mixes up two variants if the name of one begins with that of the other.
+
+`cdk_triton.local.endpoints.operations` also sets attributes of moto's endpoints and endpoint configurations, and
+`cdk_triton.local.wire` uses moto's parsers and serialisers. Everything else uses moto through its HTTP interface.
+"""
+
+from cdk_triton.local.moto_state.state import MotoState
+
+__all__ = ["MotoState"]

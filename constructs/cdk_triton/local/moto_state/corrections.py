@@ -1,0 +1,54 @@
+"""The corrections that moto 5.2.5 needs; `cdk_triton.local.moto_state` lists each with its reason."""
+
+from __future__ import annotations
+
+import functools
+from typing import Any
+
+from cdk_triton.local.moto_state.patching import replace_method
+from cdk_triton.local.moto_state.roles import correct_roles
+from cdk_triton.local.moto_state.scaling import correct_scaling
+
+__all__ = ["correct_moto"]
+
+
+def correct_moto() -> None:
+    """Correct moto; a second call changes nothing.
+
+    Raises:
+        LocalError: moto does not have a method that is corrected.
+    """
+    from moto.s3.models import FakeBucket
+    from moto.sagemaker.models import FakeEndpointConfig
+
+    replace_method(FakeBucket, "get_permission", lambda original: _neutral)
+    # botocore's list of instance types is the service's own.
+    replace_method(FakeEndpointConfig, "validate_instance_type", lambda original: _validate_instance_type)
+    correct_roles()
+    correct_scaling()
+
+
+def _neutral(bucket: Any, action: str, resource: str) -> Any:
+    from moto.iam.access_control import PermissionResult
+
+    return PermissionResult.NEUTRAL
+
+
+def _validate_instance_type(config: Any, instance_type: str) -> None:
+    from moto.sagemaker.exceptions import ValidationError
+
+    if instance_type not in _instance_types():
+        raise ValidationError(
+            message=f"1 validation error detected: Value '{instance_type}' at "
+            "'productionVariants.1.member.instanceType' failed to satisfy constraint: Member must satisfy enum value "
+            "set"
+        )
+
+
+@functools.cache
+def _instance_types() -> frozenset[str]:
+    from botocore.loaders import Loader
+    from botocore.model import ServiceModel
+
+    model = ServiceModel(Loader().load_service_model("sagemaker", "service-2"))
+    return frozenset(model.shape_for("ProductionVariantInstanceType").metadata["enum"])

@@ -1,0 +1,154 @@
+"""Application Auto Scaling as moto 5.2.5 keeps it, put right; a test fails for what moto can do without one day.
+
+Source: the API reference of Application Auto Scaling, by operation. Texts of errors are the service's where they are
+known from its answers for other services.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from cdk_triton.local.moto_state.patching import replace_method
+from cdk_triton.local.moto_state.roles import make_scaling_role
+
+__all__ = ["correct_scaling", "scaled_variants"]
+
+_VARIANTS = ("sagemaker", "sagemaker:variant:DesiredInstanceCount")
+
+
+def correct_scaling() -> None:
+    """Correct the operations of `_CORRECTIONS`; a second call changes nothing."""
+    from moto.applicationautoscaling.models import ApplicationAutoscalingBackend
+
+    for name, make in _CORRECTIONS.items():
+        replace_method(ApplicationAutoscalingBackend, name, make)
+
+
+def scaled_variants(account: str, region: str, endpoint: str) -> frozenset[str]:
+    """The variants of an endpoint that are registered as scalable targets."""
+    from moto.applicationautoscaling.models import applicationautoscaling_backends
+
+    namespace, dimension = _VARIANTS
+    targets = applicationautoscaling_backends[account][region].describe_scalable_targets(namespace, None, dimension)
+    found = (target.resource_id.split("/") for target in targets)
+    return frozenset(variant for _, name, _, variant in found if name == endpoint)
+
+
+def _register(original: Any) -> Any:
+    def register_scalable_target(backend: Any, namespace: str, r_id: str, dimension: str, **more: Any) -> Any:
+        """RegisterScalableTarget: "changes the resource's current capacity to a value that is inside of this range".
+
+        moto changes none, and asks for ECS services only whether they exist.
+        """
+        from moto.applicationautoscaling.exceptions import AWSValidationException
+        from moto.sagemaker.models import sagemaker_backends
+
+        if (namespace, dimension) == _VARIANTS:
+            _, name, _, variant = r_id.split("/")
+            endpoint = sagemaker_backends[backend.account_id][backend.region_name].endpoints.get(name)
+            summary = None if endpoint is None else _variants_of(endpoint).get(variant)
+            if summary is None:
+                raise AWSValidationException(f"SageMaker endpoint variant doesn't exist: {r_id}")
+            make_scaling_role(backend.account_id, backend.region_name)
+            target = original(backend, namespace, r_id, dimension, **more)
+            for number in ("DesiredInstanceCount", "CurrentInstanceCount"):
+                summary[number] = min(max(summary.get(number, 1), target.min_capacity), target.max_capacity)
+            return target
+        return original(backend, namespace, r_id, dimension, **more)
+
+    return register_scalable_target
+
+
+def _deregister(original: Any) -> Any:
+    def deregister_scalable_target(backend: Any, namespace: str, r_id: str, dimension: str) -> None:
+        """DeregisterScalableTarget: "deletes the scaling policies and the scheduled actions"."""
+        _require_target(backend, namespace, r_id, dimension)
+        original(backend, namespace, r_id, dimension)
+        for key, policy in list(backend.policies.items()):
+            if (policy.service_namespace, policy.resource_id, policy.scalable_dimension) == (
+                namespace,
+                r_id,
+                dimension,
+            ):
+                policy.delete_alarms(backend.account_id, backend.region_name)
+                del backend.policies[key]
+        for action in backend.describe_scheduled_actions(None, namespace, r_id, dimension):
+            backend.delete_scheduled_action(namespace, action.scheduled_action_name, r_id, dimension)
+
+    return deregister_scalable_target
+
+
+def _put_policy(original: Any) -> Any:
+    def put_scaling_policy(backend: Any, **policy: Any) -> Any:
+        """PutScalingPolicy: not "until you have registered the resource"; an update keeps its ARN."""
+        place = (policy["service_namespace"], policy["resource_id"], policy["scalable_dimension"])
+        _require_target(backend, *place)
+        before = backend.policies.get("\t".join((*place, policy["policy_name"])))
+        after = original(backend, **policy)
+        if before is not None:
+            after.policy_arn = before.policy_arn
+        return after
+
+    return put_scaling_policy
+
+
+def _put_action(original: Any) -> Any:
+    def put_scheduled_action(backend: Any, **action: Any) -> None:
+        """PutScheduledAction: "You cannot create a scheduled action until you have registered the resource"."""
+        _require_target(backend, action["service_namespace"], action["resource_id"], action["scalable_dimension"])
+        original(backend, **action)
+
+    return put_scheduled_action
+
+
+def _delete_policy(original: Any) -> Any:
+    def delete_scaling_policy(backend: Any, **policy: Any) -> None:
+        """DeleteScalingPolicy: what is not there is an ObjectNotFoundException."""
+        place = (policy["service_namespace"], policy["resource_id"], policy["scalable_dimension"])
+        if "\t".join((*place, policy["policy_name"])) not in backend.policies:
+            raise _not_found(f"No scaling policy found for {_described(*place)}, policy name: {policy['policy_name']}")
+        original(backend, **policy)
+
+    return delete_scaling_policy
+
+
+def _describe_policies(original: Any) -> Any:
+    def describe_scaling_policies(backend: Any, **asked: Any) -> Any:
+        """DescribeScalingPolicies: moto takes the policies of variant `a` for those of `ab`, too."""
+        token, policies = original(backend, **asked)
+        wanted = asked["resource_id"]
+        return token, [policy for policy in policies if wanted in (None, policy.resource_id)]
+
+    return describe_scaling_policies
+
+
+_CORRECTIONS: dict[str, Callable[[Any], Any]] = {
+    "register_scalable_target": _register,
+    "deregister_scalable_target": _deregister,
+    "put_scaling_policy": _put_policy,
+    "put_scheduled_action": _put_action,
+    "delete_scaling_policy": _delete_policy,
+    "describe_scaling_policies": _describe_policies,
+}
+
+
+def _variants_of(endpoint: Any) -> Mapping[str, dict[str, Any]]:
+    """The summaries of an endpoint's variants (ProductionVariantSummary), by name."""
+    shadows = getattr(endpoint, "shadow_production_variants", None) or ()
+    return {variant["VariantName"]: variant for variant in (*endpoint.production_variants, *shadows)}
+
+
+def _require_target(backend: Any, namespace: str, resource: str, dimension: str) -> None:
+    if resource not in backend.targets.get(dimension, {}):
+        raise _not_found(f"No scalable target registered for {_described(namespace, resource, dimension)}")
+
+
+def _described(namespace: str, resource: str, dimension: str) -> str:
+    return f"service namespace: {namespace}, resource ID: {resource}, scalable dimension: {dimension}"
+
+
+def _not_found(message: str) -> Exception:
+    from moto.core.exceptions import JsonRESTError
+
+    return JsonRESTError("ObjectNotFoundException", message)
