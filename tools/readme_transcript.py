@@ -1,7 +1,4 @@
-"""Writes into README.md what `cdk-triton validate` prints for a small repository with one mistake.
-
-Run it after a change of the command's output: `python tools/readme_transcript.py`. A test compares.
-"""
+"""The transcript in README.md: what `cdk-triton validate` prints for a small repository with one mistake."""
 
 from __future__ import annotations
 
@@ -11,8 +8,9 @@ import subprocess
 import tempfile
 from pathlib import Path
 
-README = Path(__file__).parents[1] / "README.md"
-BEGIN = "<!-- begin: written by tools/readme_transcript.py -->\n"
+ROOT = Path(__file__).parents[1]
+PAGE = "README.md"
+BEGIN = "<!-- begin: written by `make generate` -->\n"
 END = "<!-- end -->\n"
 COMMAND = ("cdk-triton", "validate", "models", "--platform", "25.09/ml.g5.2xlarge")
 COLUMNS = 100
@@ -89,5 +87,11 @@ def with_transcript(page: str) -> str:
     return f"{before}{BEGIN}\n```console\n{transcript()}```\n\n{END}{rest.split(END)[1]}"
 
 
+def files() -> dict[str, bytes]:
+    """Return what is generated: the path below the root of the repository, and the content."""
+    return {PAGE: with_transcript((ROOT / PAGE).read_text(encoding="utf-8")).encode()}
+
+
 if __name__ == "__main__":
-    README.write_text(with_transcript(README.read_text(encoding="utf-8")), encoding="utf-8")
+    for path, content in files().items():
+        (ROOT / path).write_bytes(content)

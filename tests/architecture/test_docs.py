@@ -154,12 +154,6 @@ def test_the_page_of_rules_is_that_of_the_rules(root: Path) -> None:
     assert (root / "docs" / "rules.md").read_text() == text, f"run: python {script.relative_to(root)}"
 
 
-def test_the_transcript_in_the_readme_is_what_the_command_prints(root: Path) -> None:
-    script = root / "tools" / "readme_transcript.py"
-    page = (root / "README.md").read_text()
-    assert runpy.run_path(str(script))["with_transcript"](page) == page, f"run: python {script.relative_to(root)}"
-
-
 def test_every_rule_has_an_anchor(root: Path) -> None:
     anchors = heading_anchors(root / "docs" / "rules.md")
     assert {rule.code.lower() for rule in documented_rules()} <= anchors
