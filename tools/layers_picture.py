@@ -68,9 +68,15 @@ def reachable(imports: Imports, package: str) -> set[str]:
     return imports[package].union(*(reachable(imports, other) for other in imports[package]))
 
 
-def level(imports: Imports, package: str) -> int:
+def depth(imports: Imports, package: str) -> int:
     """Return how many packages lie below a package, one upon the other."""
-    return max((level(imports, other) + 1 for other in imports[package]), default=0)
+    return max((depth(imports, other) + 1 for other in imports[package]), default=0)
+
+
+def level(imports: Imports, package: str) -> int:
+    """Return the row of a package, counted from the bottom: directly below the lowest package that imports it."""
+    importers = [depth(imports, each) for each in imports if package in imports[each]]
+    return min(importers) - 1 if importers else depth(imports, package)
 
 
 def picture(imports: Imports) -> str:
@@ -87,10 +93,18 @@ def picture(imports: Imports) -> str:
 
 
 def _arrow(package: str, other: str, places: Mapping[str, tuple[int, int]]) -> str:
+    """An arrow down; between two columns with one bend, so that it crosses no box of the middle column."""
     (left, top), (other_left, other_top) = places[package], places[other]
-    start = f"{left + WIDTH // 2} {top + HEIGHT}"
-    end = f"{other_left + WIDTH // 2 + (left - other_left) // 4} {other_top - 2}"  # arrows from both sides stay apart
-    return f'  <path class="flow" data-imports="{package} {other}" d="M{start} L{end}"/>\n'
+    middle, other_middle = left + WIDTH // 2, other_left + WIDTH // 2
+    if left == other_left:
+        path = f"M{middle} {top + HEIGHT} V{other_top - 2}"
+    elif COLUMNS.get(package, 1) == 1:
+        side = left + WIDTH if other_left > left else left
+        path = f"M{side} {top + HEIGHT // 2} H{other_middle} V{other_top - 2}"
+    else:
+        side = other_left + WIDTH + 2 if left > other_left else other_left - 2
+        path = f"M{middle} {top + HEIGHT} V{other_top + HEIGHT // 2} H{side}"
+    return f'  <path class="flow" data-imports="{package} {other}" d="{path}"/>\n'
 
 
 def _box(package: str, left: int, top: int) -> str:
@@ -104,7 +118,7 @@ def _box(package: str, left: int, top: int) -> str:
 
 def text(imports: Imports) -> str:
     """Return the same as text, the highest package first."""
-    ordered = sorted(imports, key=lambda package: (-level(imports, package), package))
+    ordered = sorted(imports, key=lambda package: (-depth(imports, package), package))
     return "".join(f"{package:<9} → {', '.join(sorted(imports[package])) or 'nothing'}\n" for package in ordered)
 
 

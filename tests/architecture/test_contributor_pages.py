@@ -29,7 +29,7 @@ NOT_YET = {
     "checks/sources.py",
 }
 MADE_UP = {"gunzip.py", "queueing", "queueing.py", "test_queueing.py"}  # of the worked examples
-ELSEWHERE = {"cdk_triton/_lambda/", "fleets/"}  # in the wheel, and in the store's bucket
+ELSEWHERE = {"cdk_triton/_lambda/", "fleets/", "site/"}  # in the wheel, in the store's bucket, made by `make docs`
 BELOW = ("", "constructs/cdk_triton", "constructs/cdk_triton/artifacts", "constructs/cdk_triton/artifacts/recipes")
 PATH = re.compile(r"`([a-z_.]+/[\w/.-]*|\w+\.(?:py|toml|md|yml))`")
 
