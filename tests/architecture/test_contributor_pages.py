@@ -28,10 +28,11 @@ NOT_YET = {
     "checks/derived",
     "checks/sources.py",
 }
-MADE_UP = {"gunzip.py", "queueing", "queueing.py", "test_queueing.py"}  # of the worked examples
+# Of the worked examples.
+MADE_UP = {"gunzip.py", "queueing", "queueing.py", "secrets.py", "test_queueing.py", "test_secrets.py"}
 ELSEWHERE = {"cdk_triton/_lambda/", "fleets/", "site/"}  # in the wheel, in the store's bucket, made by `make docs`
 BELOW = ("", "constructs/cdk_triton", "constructs/cdk_triton/artifacts", "constructs/cdk_triton/artifacts/recipes")
-PATH = re.compile(r"`([a-z_.]+/[\w/.-]*|\w+\.(?:py|toml|md|yml))`")
+PATH = re.compile(r"`([a-z_.]+/[\w/.-]*)`")
 
 
 def pages(root: Path) -> Iterator[Path]:
