@@ -1,7 +1,7 @@
 """Draws which package imports which: docs/images/layers.svg, and the same as text in docs/contributing/architecture.md.
 
-The source is the table `MAY_IMPORT` of tests/architecture/test_structure.py. The picture leaves out an arrow that
-follows from two others.
+The source is the table `MAY_IMPORT` of tests/architecture/test_structure.py. The picture omits an arrow that follows
+from two others.
 """
 
 from __future__ import annotations
