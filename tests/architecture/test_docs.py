@@ -44,7 +44,7 @@ def test_the_navigation_holds_every_page_once(root: Path) -> None:
 
 
 def test_every_link_leads_somewhere(root: Path) -> None:
-    for page in [root / "README.md", *(root / "docs").rglob("*.md")]:
+    for page in [*root.glob("*.md"), *(root / "docs").rglob("*.md")]:
         for target, anchor in LINK.findall(page.read_text(encoding="utf-8")):
             place = page.parent / target if target else page
             assert place.exists(), f"{page.name}: {target}"

@@ -171,9 +171,11 @@ def test_a_repository_that_cannot_be_read_is_a_sentence(checkout: Path) -> None:
     assert "Traceback" not in done.stderr
 
 
-def test_the_stack_in_the_readme_can_be_synthesised(world: World) -> None:
+@pytest.mark.parametrize("heading", ["# cdk-triton", "## Several ensembles on one endpoint"])
+def test_the_stacks_in_the_readme_can_be_synthesised(world: World, heading: str) -> None:
     write_repositories(world)
-    (stack,) = re.findall(r"```python\n(from aws_cdk .*?)```", (world.root / "README.md").read_text(), re.DOTALL)
+    section = (world.root / "README.md").read_text().split(f"{heading}\n", 1)[1]
+    stack = re.findall(r"```python\n(from aws_cdk .*?)```", section, re.DOTALL)[0]
     (world.directory / "app.py").write_text(stack)
 
     done = run(world.directory)

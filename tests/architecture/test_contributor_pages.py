@@ -1,0 +1,100 @@
+"""The pages for contributors, and the files for a Git host: what they name exists."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+# What these pages name before it is there.
+NOT_YET = {
+    "test-fast",
+    "test-hosting",
+    "generate",
+    "artifacts/layout.py",
+    "tools/generate/",
+    "tools/new_rule.py",
+    "tests/messages.golden",
+    "tests/architecture/test_prose.py",
+    "tests/shared/golden_messages.py",
+    "checks/",
+    "checks/files",
+    "checks/configuration",
+    "checks/ensembles",
+    "checks/endpoint",
+    "checks/serving",
+    "checks/derived",
+    "checks/sources.py",
+}
+# Of the worked examples.
+MADE_UP = {"gunzip.py", "queueing", "queueing.py", "secrets.py", "test_queueing.py", "test_secrets.py"}
+ELSEWHERE = {"cdk_triton/_lambda/", "fleets/", "site/"}  # in the wheel, in the store's bucket, made by `make docs`
+BELOW = ("", "constructs/cdk_triton", "constructs/cdk_triton/artifacts", "constructs/cdk_triton/artifacts/recipes")
+PATH = re.compile(r"`([a-z_.]+/[\w/.-]*)`")
+
+
+def pages(root: Path) -> Iterator[Path]:
+    yield root / "CONTRIBUTING.md"
+    yield from (root / "docs" / "contributing").glob("*.md")
+
+
+def commands(text: str) -> set[str]:
+    """The targets of `make` that a text calls."""
+    return set(re.findall(r"(?:^|`)make ([a-z][a-z-]*)", text, re.MULTILINE))
+
+
+def targets(root: Path) -> set[str]:
+    return set(re.findall(r"^([a-z-]+):", (root / "Makefile").read_text(), re.MULTILINE))
+
+
+def version(root: Path) -> str:
+    return str(tomllib.loads((root / "pyproject.toml").read_text())["project"]["version"])
+
+
+def test_every_command_of_a_page_is_a_target_of_the_makefile(root: Path) -> None:
+    for page in [*pages(root), root / "README.md", root / "SECURITY.md", root / ".github" / "PULL_REQUEST_TEMPLATE.md"]:
+        assert commands(page.read_text(encoding="utf-8")) <= targets(root) | NOT_YET, page
+
+
+def test_every_path_of_a_page_exists(root: Path) -> None:
+    for page in pages(root):
+        for path in PATH.findall(page.read_text(encoding="utf-8")):
+            if path in NOT_YET | ELSEWHERE or path.rpartition("/")[2] in MADE_UP:
+                continue
+            places = [root / below / path for below in (*BELOW, "docs", "tests")]
+            assert any(place.exists() for place in places), f"{page.name}: {path}"
+
+
+def test_the_jobs_of_the_workflow_are_targets_of_the_makefile(root: Path) -> None:
+    workflow = yaml.safe_load((root / ".github" / "workflows" / "ci.yml").read_text())
+    jobs = {each["target"] for each in workflow["jobs"]["check"]["strategy"]["matrix"]["include"]}
+    assert {"lint", "test-fast", "test", "docs"} == jobs
+    assert jobs <= targets(root) | NOT_YET
+
+
+def test_every_action_of_the_workflow_is_pinned_by_commit(root: Path) -> None:
+    workflow = (root / ".github" / "workflows" / "ci.yml").read_text()
+    actions = re.findall(r"uses: (.*)", workflow)
+    assert actions
+    assert all(re.fullmatch(r"[\w-]+/[\w-]+@[0-9a-f]{40} # v[\d.]+", action) for action in actions)
+
+
+@pytest.mark.parametrize("name", ["bug", "rule", "feature"])
+def test_an_issue_form_has_what_the_host_requires(root: Path, name: str) -> None:
+    form: dict[str, Any] = yaml.safe_load((root / ".github" / "ISSUE_TEMPLATE" / f"{name}.yml").read_text())
+    assert {"name", "description", "body"} <= set(form)
+    asked = [each for each in form["body"] if each["type"] != "markdown"]
+    assert len({each["id"] for each in asked}) == len(asked)
+    assert all(each["attributes"]["label"] for each in asked)
+
+
+def test_the_version_is_the_same_everywhere(root: Path) -> None:
+    current = version(root)
+    assert f"version {current}." in (root / "README.md").read_text()
+    assert f"cdk_triton-{current}-py3-none-any.whl" in (root / "docs" / "getting_started.md").read_text()
+    assert re.search(rf"^## \[{re.escape(current)}\]", (root / "CHANGELOG.md").read_text(), re.MULTILINE)
