@@ -3,7 +3,7 @@
 jsii is what lets Python use the CDK, which runs in Node. Three of its internals are used here:
 
 * `__jsii_ref__`, the reference by which jsii finds an object in Node.
-* The methods of `jsii.kernel` below their decorator. Where a method returns a struct, the decorator asks Node for each
+* The methods of `jsii.kernel` below their decorator. If a method returns a struct, the decorator asks Node for each
   member by a call of its own ("This will be slow", jsii's source says), and for the members of the structs in it.
 * `_delegates`, the typed objects behind jsii's proxy of an interface.
 
@@ -37,7 +37,7 @@ def has_internals() -> bool:
 
 
 def identity(construct: object) -> str | None:
-    """A text that tells a construct from every other one; None for an object that jsii does not know yet.
+    """A text that identifies a construct; None for an object that jsii does not know yet.
 
     A Python object does not identify a construct: Python gets a new object each time for a construct that Node made,
     and a user's class may define two constructs as equal. jsii keeps constructs as long as the program runs, so that

@@ -1,14 +1,12 @@
-"""What README and the contributor's pages show is what there is: the output of a command, and who imports whom."""
+"""The page of the architecture shows the imports that are allowed, and every real one."""
 
 from __future__ import annotations
 
 import ast
 import re
-import runpy
 from pathlib import Path
 from typing import Any
 
-import pytest
 from tests.architecture.test_structure import MAY_IMPORT
 
 EDGE = re.compile(r"^(\w+) +→ (.*)$", re.MULTILINE)
@@ -31,13 +29,6 @@ def real_imports(package: Path) -> set[tuple[str, str]]:
                 found.add((importer, str(node.module).split(".")[1]))
     packages = {each for each in MAY_IMPORT if each}
     return {(one, other) for one, other in found if one != other and {one, other} <= packages}
-
-
-@pytest.mark.parametrize("name", ["readme_transcript", "layers_picture"])
-def test_a_generated_part_is_what_its_generator_writes(root: Path, name: str) -> None:
-    files: dict[str, bytes] = runpy.run_path(str(root / "tools" / f"{name}.py"))["files"]()
-    for path, content in files.items():
-        assert (root / path).read_bytes() == content, f"{path} is out of date: make generate"
 
 
 def test_the_page_of_the_architecture_lists_the_imports_that_are_allowed(root: Path) -> None:

@@ -1,6 +1,6 @@
 """An AWS on this machine for the stacks of this library, on one loopback port.
 
-Which process is started by whom::
+Which process starts which::
 
     cdk-triton local up --detach
       └─ python -m cdk_triton.local.daemon         the local AWS: moto, CloudFormation, the front, the control plane

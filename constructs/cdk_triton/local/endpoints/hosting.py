@@ -1,4 +1,4 @@
-"""What the control plane, the front server and the hosting exchange.
+"""The values that the control plane, the front server and the hosting exchange.
 
 The control plane (`cdk_triton.local.endpoints.operations`) turns SageMaker's Model, EndpointConfig and Endpoint into
 one `Endpoint` value and hands it to an `EndpointHost`. The front server (`cdk_triton.local.front.server`) turns an HTTP

@@ -1,4 +1,4 @@
-"""What every job needs of the local AWS that runs it."""
+"""The parts of the local AWS that every job needs."""
 
 from __future__ import annotations
 

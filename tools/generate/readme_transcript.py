@@ -8,7 +8,8 @@ import subprocess
 import tempfile
 from pathlib import Path
 
-ROOT = Path(__file__).parents[1]
+from tools.generate import ROOT, Files, Generator
+
 PAGE = "README.md"
 BEGIN = "<!-- begin: written by `make generate` -->\n"
 END = "<!-- end -->\n"
@@ -87,11 +88,8 @@ def with_transcript(page: str) -> str:
     return f"{before}{BEGIN}\n```console\n{transcript()}```\n\n{END}{rest.split(END)[1]}"
 
 
-def files() -> dict[str, bytes]:
-    """Return what is generated: the path below the root of the repository, and the content."""
+def _files() -> Files:
     return {PAGE: with_transcript((ROOT / PAGE).read_text(encoding="utf-8")).encode()}
 
 
-if __name__ == "__main__":
-    for path, content in files().items():
-        (ROOT / path).write_bytes(content)
+GENERATOR = Generator(_files)

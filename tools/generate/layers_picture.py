@@ -9,9 +9,9 @@ from __future__ import annotations
 import runpy
 from collections.abc import Iterator, Mapping
 from html import escape
-from pathlib import Path
 
-ROOT = Path(__file__).parents[1]
+from tools.generate import ROOT, Files, Generator
+
 TABLE = ROOT / "tests" / "architecture" / "test_structure.py"
 PAGE = "docs/contributing/architecture.md"
 PICTURE = "docs/images/layers.svg"
@@ -128,12 +128,9 @@ def with_imports(page: str, imports: Imports) -> str:
     return f"{before}{BEGIN}\n```text\n{text(imports)}```\n\n{END}{rest.split(END)[1]}"
 
 
-def files() -> dict[str, bytes]:
-    """Return what is generated: paths below the root of the repository, and their content."""
+def _files() -> Files:
     page = with_imports((ROOT / PAGE).read_text(encoding="utf-8"), table())
     return {PICTURE: picture(table()).encode(), PAGE: page.encode()}
 
 
-if __name__ == "__main__":
-    for path, content in files().items():
-        (ROOT / path).write_bytes(content)
+GENERATOR = Generator(_files)
