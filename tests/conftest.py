@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from tests.costs import UnmarkedSlowTests, mark_by_folder
 
 CHECKOUT = Path(__file__).parents[1]
 
@@ -14,6 +15,17 @@ CHECKOUT = Path(__file__).parents[1]
 os.environ["ORT_DISABLE_TELEMETRY"] = "1"
 # A program started in the background of a shell ignores SIGINT and hands that on; the tests of Ctrl-C need the default.
 signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Report slow tests once: in the process that prints, not in the workers of xdist."""
+    if not hasattr(config, "workerinput"):
+        config.pluginmanager.register(UnmarkedSlowTests())
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark tests by what they cost."""
+    mark_by_folder(items)
 
 
 @pytest.fixture(scope="session")

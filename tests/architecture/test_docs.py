@@ -95,6 +95,7 @@ def test_every_option_of_the_command_that_a_page_writes_exists(root: Path) -> No
                 assert set(re.findall(r"--[a-z][a-z-]*", words)) <= known[path], (page.name, words)
 
 
+@pytest.mark.slow
 def test_the_whole_app_synthesises_as_its_page_says_and_without_a_warning(root: Path, tmp_path: Path) -> None:
     start, page = root / "docs" / "getting_started.md", root / "docs" / "production.md"
     made = [each for each in examples(start, "") if each.startswith(("mkdir -p models", "echo "))]

@@ -7,6 +7,7 @@ import re
 from pathlib import Path
 from typing import Any
 
+import pytest
 from tests.architecture.test_structure import MAY_IMPORT
 
 EDGE = re.compile(r"^(\w+) +→ (.*)$", re.MULTILINE)
@@ -36,6 +37,7 @@ def test_the_page_of_the_architecture_lists_the_imports_that_are_allowed(root: P
     assert shown_imports(root) == allowed
 
 
+@pytest.mark.slow
 def test_the_page_of_the_architecture_lists_every_real_import(root: Path, package: Path) -> None:
     facade = {("triton", "checks"), ("triton", "sagemaker")}  # of ModelRepository.check and .report
     assert real_imports(package) - facade <= shown_imports(root)

@@ -132,6 +132,7 @@ def test_a_child_process_imports_neither_the_cdk_nor_aws(module: str) -> None:
     assert done.stdout.split() == []
 
 
+@pytest.mark.slow
 def test_the_process_of_the_local_aws_imports_no_cdk() -> None:
     packages = ", ".join(f"{LOCAL}.{name}" for name in ("aws", "daemon", "fidelity", *MAY_IMPORT, "triton.host"))
     program = f"import sys, {packages}; print(*sorted({{'aws_cdk', 'constructs', 'jsii'}} & set(sys.modules)))"

@@ -6,6 +6,7 @@ import pytest
 from tools.prose import all_faults, faults_of_text, known_faults
 
 
+@pytest.mark.slow
 def test_no_new_sentence_breaks_the_prose_rule() -> None:
     allowed = known_faults()
     new = []

@@ -155,6 +155,7 @@ def test_a_row_that_is_no_digest_is_not_believed(weights: Path, cache: Path) -> 
     assert digest(weights) == right
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("obstacle", ["a file", "a directory in place of the database", "a locked database"])
 def test_hashing_works_where_nothing_can_be_remembered(
     weights: Path, cache: Path, tmp_path: Path, obstacle: str, monkeypatch: pytest.MonkeyPatch

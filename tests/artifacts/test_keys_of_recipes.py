@@ -108,6 +108,7 @@ def repository(tmp_path_factory: pytest.TempPathFactory) -> ModelRepository:
     return written(tmp_path_factory.mktemp("keys"), FILES)
 
 
+@pytest.mark.slow
 @settings(max_examples=100, deadline=None)
 @given(one=PLANS, other=PLANS, changed=st.sampled_from(sorted(VALUES)))
 def test_keys_are_equal_exactly_where_recipes_are(

@@ -77,6 +77,7 @@ def test_an_unknown_name_is_refused_with_those_that_exist(benchmarks: Path) -> N
     assert ran.returncode == 2
 
 
+@pytest.mark.slow
 def test_the_imports_stay_light() -> None:
     """The real figures, measured: no other test looks at the time that an import takes."""
     ran = run(BENCHMARKS, "imports")

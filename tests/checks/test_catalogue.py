@@ -81,6 +81,7 @@ def machine(tmp_path: Path) -> Machine:
     return Machine(tmp_path / "site", tmp_path / "models")
 
 
+@pytest.mark.slow
 def test_a_rule_of_an_installed_distribution_is_one_of_the_rules(machine: Machine) -> None:
     assert machine.codes() == []
     machine.install()
@@ -94,6 +95,7 @@ def test_a_rule_of_an_installed_distribution_is_one_of_the_rules(machine: Machin
     assert "Source: https://wiki.acme.example/triton" in told
 
 
+@pytest.mark.slow
 def test_it_can_be_acknowledged(machine: Machine) -> None:
     machine.install()
     (machine.repository / "cdk-triton.toml").write_text('[acknowledge]\nXACME01 = "the team is being founded"\n')
@@ -127,6 +129,7 @@ def test_a_distribution_whose_rules_cannot_be_loaded_is_one_sentence(
     )
 
 
+@pytest.mark.slow
 def test_a_crash_of_such_a_rule_is_reported_to_its_maintainers(machine: Machine) -> None:
     machine.install(source=RULES.replace("for model in", "1 / 0\n    for model in"))
     done = machine.run("validate", str(machine.repository))

@@ -197,6 +197,7 @@ def test_without_the_extra_the_sentence_says_how_to_install_it(
     )
 
 
+@pytest.mark.slow
 def test_a_shell_evaluates_up_and_takes_it_down_again(program: Any, tmp_path: Path) -> None:
     script = 'eval "$(cdk-triton local up --detach)"; echo "$AWS_ENDPOINT_URL"; cdk-triton local status >/dev/null'
     path = os.pathsep.join((sysconfig.get_path("scripts"), os.environ["PATH"]))
@@ -221,6 +222,7 @@ def test_a_shell_evaluates_up_and_takes_it_down_again(program: Any, tmp_path: Pa
     assert program("local", "status", cwd=tmp_path).status == 1
 
 
+@pytest.mark.slow
 def test_a_shell_where_something_else_was_set_up_is_led_here(program: Any, tmp_path: Path) -> None:
     code = """
 import boto3
@@ -240,6 +242,7 @@ print(session.client("s3").list_buckets()["Buckets"], session.client("sts").get_
     assert found == [url, "None", "[]", "123456789012"]
 
 
+@pytest.mark.slow
 def test_ctrl_c_ends_the_foreground_as_asked(tmp_path: Path) -> None:
     program = Path(sysconfig.get_path("scripts")) / "cdk-triton"
     with subprocess.Popen(

@@ -73,7 +73,9 @@ def test_an_error_of_the_library_is_a_sentence_and_a_status(
 
     outcome = run("validate", repository)
 
-    status = 2 if issubclass(kind, errors.RepositoryError) else 1  # nothing that could be reported about
+    status = (
+        2 if issubclass(kind, errors.RepositoryError | errors.RuleError) else 1
+    )  # nothing that could be reported about
     assert (outcome.status, outcome.out, outcome.err) == (status, "", "error: the thing is wrong; fix it\n")
 
 

@@ -163,6 +163,7 @@ def fuzz(request: pytest.FixtureRequest, usual: int) -> settings:
     )
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(7200)
 def test_the_checks_take_any_bytes(request: pytest.FixtureRequest, root: Path) -> None:
     @fuzz(request, 300)
@@ -173,6 +174,7 @@ def test_the_checks_take_any_bytes(request: pytest.FixtureRequest, root: Path) -
     run()
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(7200)
 def test_the_command_takes_any_bytes(request: pytest.FixtureRequest, root: Path) -> None:
     @fuzz(request, 100)
@@ -183,6 +185,7 @@ def test_the_command_takes_any_bytes(request: pytest.FixtureRequest, root: Path)
     run()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("content", QUADRATIC, ids=lambda content: content[:12].decode(errors="replace"))
 def test_nothing_takes_quadratic_time(root: Path, content: bytes) -> None:
     check(root, content)

@@ -157,6 +157,7 @@ def test_bad_input_is_one_sentence_on_stderr(
         assert len(outcome.err.splitlines()) == 1
 
 
+@pytest.mark.slow
 def test_through_the_installed_program(program: Any, repository: Path, tmp_path: Path) -> None:
     assert program("validate", "models", "--format", "json", cwd=tmp_path).status == 0
     assert program("validate", "no-such-directory", cwd=tmp_path).status == 2

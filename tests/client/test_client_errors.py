@@ -53,6 +53,7 @@ def test_a_body_of_exactly_the_limit_is_sent(endpoint: Any) -> None:
     assert int(endpoint.requests[-1][1]["content-length"]) == LIMIT
 
 
+@pytest.mark.slow
 def test_too_much_json_is_told_about_the_binary_format(endpoint: Any) -> None:
     client = TritonClient("images", endpoint.runtime())
     with pytest.raises(PayloadTooLargeError, match="leave json=False, or send fewer rows"):

@@ -100,6 +100,7 @@ def tensors(names: list[str]) -> dict[str, Any]:
     return arrays
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("json", "names"), [(False, sorted(DATATYPES)), (True, IN_JSON)], ids=["binary", "json"])
 def test_the_server_reads_and_writes_every_data_type(client: TritonClient, json: bool, names: list[str]) -> None:
     sent = tensors(names)
@@ -127,6 +128,7 @@ def test_the_servers_own_words_reach_the_caller(client: TritonClient) -> None:
     assert not caught.value.original_message.startswith("{")
 
 
+@pytest.mark.slow
 def test_a_target_model_that_is_not_there_is_named(client: TritonClient) -> None:
     with pytest.raises(InvocationError, match=r"target model 'nothing\.tar\.gz': SageMaker answered ValidationError"):
         client.infer({"FP32": np.zeros((1, 1), np.float32)}, target_model="nothing.tar.gz")

@@ -5,10 +5,13 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING
 
+import pytest
+
 if TYPE_CHECKING:
     from tests.handlers.conftest import World
 
 
+@pytest.mark.slow
 def test_a_single_model_is_copied_and_committed(world: World) -> None:
     text = world.ensemble("text")
 
@@ -19,6 +22,7 @@ def test_a_single_model_is_copied_and_committed(world: World) -> None:
     assert world.stored_keys() == {text.archive, text.manifest}
 
 
+@pytest.mark.slow
 def test_the_manifest_says_what_was_committed(world: World) -> None:
     text = world.ensemble("text")
 
@@ -29,6 +33,7 @@ def test_the_manifest_says_what_was_committed(world: World) -> None:
     assert (manifest["repository"], manifest["artifact_key"], manifest["platform"]) == ("text", text.key, "25.09-a10g")
 
 
+@pytest.mark.slow
 def test_a_fleet_serves_flat_names_below_one_prefix(world: World) -> None:
     text, image = world.ensemble("text"), world.ensemble("image")
 
@@ -43,6 +48,7 @@ def test_a_fleet_serves_flat_names_below_one_prefix(world: World) -> None:
     }
 
 
+@pytest.mark.slow
 def test_a_second_deployment_of_the_same_plan_writes_nothing(world: World) -> None:
     event = world.publish(world.ensemble("text"), world.ensemble("image"), fleet=True)
     world.poll(event)
@@ -53,6 +59,7 @@ def test_a_second_deployment_of_the_same_plan_writes_nothing(world: World) -> No
     assert set(calls) == {"GetObject", "HeadObject"}
 
 
+@pytest.mark.slow
 def test_another_version_of_one_ensemble_copies_only_that(world: World) -> None:
     old, new, image = world.ensemble("text", "1"), world.ensemble("text", "2"), world.ensemble("image")
     world.poll(world.publish(old, image, fleet=True))
@@ -65,6 +72,7 @@ def test_another_version_of_one_ensemble_copies_only_that(world: World) -> None:
     assert world.index()["previous"] == {"text": old.target, "image": image.target}
 
 
+@pytest.mark.slow
 def test_a_rollback_finds_everything_where_it_was(world: World) -> None:
     old, new = world.ensemble("text", "1"), world.ensemble("text", "2")
     before, after = world.publish(old, fleet=True), world.publish(new, fleet=True)
@@ -79,6 +87,7 @@ def test_a_rollback_finds_everything_where_it_was(world: World) -> None:
     assert world.index()["previous"] == {"text": new.target}
 
 
+@pytest.mark.slow
 def test_two_fleets_share_one_committed_archive(world: World) -> None:
     text = world.ensemble("text")
     world.poll(world.publish(text, fleet=True))
@@ -89,6 +98,7 @@ def test_two_fleets_share_one_committed_archive(world: World) -> None:
     world.assert_served(text)
 
 
+@pytest.mark.slow
 def test_what_is_in_the_store_already_is_not_needed_among_the_assets(world: World) -> None:
     text = world.ensemble("text")
     event = world.publish(text, fleet=True)
@@ -98,6 +108,7 @@ def test_what_is_in_the_store_already_is_not_needed_among_the_assets(world: Worl
     assert world.poll(event)
 
 
+@pytest.mark.slow
 def test_more_ensembles_than_connections_are_done_in_one_poll(world: World) -> None:
     ensembles = [world.ensemble(f"model-{number}") for number in range(20)]
 

@@ -41,6 +41,7 @@ def refusal(code: str, status: int, call: str = "AnyCall") -> Callable[[], None]
     return act
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("side", SIDES)
 def test_a_crash_at_any_call_is_mended_by_the_next_poll(make_world: Callable[[], World], side: Any) -> None:
     for number in itertools.count():
@@ -62,6 +63,7 @@ def test_a_crash_at_any_call_is_mended_by_the_next_poll(make_world: Callable[[],
     assert number > 14  # every call was the one that failed, once
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("side", SIDES)
 def test_another_committer_between_any_two_calls_is_adopted(make_world: Callable[[], World], side: Any) -> None:
     for number in itertools.count():
@@ -83,6 +85,7 @@ def test_another_committer_between_any_two_calls_is_adopted(make_world: Callable
     assert number > 10
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "fault",
     [
@@ -130,6 +133,7 @@ def test_a_broken_connection_is_taken_up_by_the_next_poll(world: World, fault: E
     assert world.poll(event)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("waited", "fault", "reason"),
     [
@@ -187,6 +191,7 @@ def test_a_manifest_that_went_while_it_was_written_is_written_by_the_next_poll(w
     assert text.manifest in world.stored_keys()
 
 
+@pytest.mark.slow
 def test_a_missing_archive_fails_with_its_name(world: World) -> None:
     text = world.ensemble("text")
     event = world.publish(text)
@@ -223,6 +228,7 @@ def test_a_foreign_object_in_the_way_is_named_and_kept(world: World, what: str) 
     assert world.versions(key) == [b"[]"]
 
 
+@pytest.mark.slow
 def test_an_archive_that_was_replaced_after_its_commit_is_refused(world: World) -> None:
     text = world.ensemble("text")
     event = world.publish(text, fleet=True)
@@ -305,6 +311,7 @@ def test_an_upload_older_than_its_source_is_not_resumed(world: World, monkeypatc
     assert begun == ["CreateMultipartUpload"]
 
 
+@pytest.mark.slow
 @settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     steps=st.lists(

@@ -39,6 +39,7 @@ def publish(world: World, files: dict[str, bytes] | None = None) -> dict[str, An
     return dict(world.publish_plan({"schema": 4, "commits": [commit], "fleet": None}))
 
 
+@pytest.mark.slow
 def test_every_file_is_copied_to_its_path_and_then_committed(world: World) -> None:
     assert world.poll(publish(world))
 
@@ -53,6 +54,7 @@ def test_every_file_is_copied_to_its_path_and_then_committed(world: World) -> No
     assert world.stored_keys() == {MANIFEST, *(PREFIX + path for path in FILES)}
 
 
+@pytest.mark.slow
 def test_a_second_deployment_writes_nothing(world: World) -> None:
     event = publish(world)
     world.poll(event)
@@ -63,6 +65,7 @@ def test_a_second_deployment_writes_nothing(world: World) -> None:
     assert set(calls) == {"GetObject", "HeadObject"}
 
 
+@pytest.mark.slow
 def test_an_interrupted_deployment_goes_on_where_it_was(world: World) -> None:
     event = publish(world)
 
@@ -79,6 +82,7 @@ def test_an_interrupted_deployment_goes_on_where_it_was(world: World) -> None:
     assert len(world.versions(MANIFEST)) == 1
 
 
+@pytest.mark.slow
 def test_a_missing_asset_is_an_error_before_anything_is_committed(world: World) -> None:
     event = publish(world)
     asset = f"triton-file-{hashlib.sha256(FILES['network/1/model.bin']).hexdigest()}.bin"
@@ -90,6 +94,7 @@ def test_a_missing_asset_is_an_error_before_anything_is_committed(world: World) 
     assert MANIFEST not in world.stored_keys()
 
 
+@pytest.mark.slow
 def test_a_file_of_somebody_else_is_not_taken_for_ours(world: World) -> None:
     world.s3.put_object(Bucket="the-store", Key=f"{PREFIX}network/config.pbtxt", Body=b"configuration")
 
@@ -97,6 +102,7 @@ def test_a_file_of_somebody_else_is_not_taken_for_ours(world: World) -> None:
         world.poll(publish(world))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("path", FILES)
 def test_a_file_that_was_replaced_or_deleted_after_its_commit_is_an_error(world: World, path: str) -> None:
     event = publish(world)
@@ -111,6 +117,7 @@ def test_a_file_that_was_replaced_or_deleted_after_its_commit_is_an_error(world:
         world.poll(event)
 
 
+@pytest.mark.slow
 def test_a_manifest_of_an_archive_is_none_of_files(world: World) -> None:
     world.s3.put_object(Bucket="the-store", Key=MANIFEST, Body=json.dumps({"archive": {}}))
 
@@ -118,6 +125,7 @@ def test_a_manifest_of_an_archive_is_none_of_files(world: World) -> None:
         world.poll(publish(world))
 
 
+@pytest.mark.slow
 def test_a_manifest_of_other_files_is_an_error(world: World) -> None:
     world.poll(publish(world))
 
@@ -125,11 +133,13 @@ def test_a_manifest_of_other_files_is_an_error(world: World) -> None:
         world.poll(publish(world, {"network/config.pbtxt": b"configuration"}))
 
 
+@pytest.mark.slow
 def test_a_slow_copy_goes_on_in_the_next_poll(world: World) -> None:
     assert not world.poll(publish(world), world.context([59_000]))
     assert world.poll(publish(world))
 
 
+@pytest.mark.slow
 def test_two_deployments_at_once_write_each_object_once(world: World) -> None:
     event = publish(world)
 

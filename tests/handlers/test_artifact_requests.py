@@ -25,6 +25,7 @@ def test_the_physical_id_is_the_plans_hash(world: World) -> None:
     assert "Data" not in accepted
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("physical_id", ["0" * 64, "stack-TheFleet-1ABCDEF", "AWSCDK::CustomResourceProviderFramework"])
 @pytest.mark.parametrize("properties", [None, {}, {"Key": "of an older version"}])
 def test_a_delete_succeeds_whatever_it_carries_and_touches_nothing(
@@ -42,6 +43,7 @@ def test_a_delete_succeeds_whatever_it_carries_and_touches_nothing(
     world.assert_served(text)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("change", "reason"),
     [

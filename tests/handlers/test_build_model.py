@@ -278,6 +278,7 @@ class Deployments(RuleBasedStateMachine):
         return [operation for stack in self.stacks for operation in stack.past]
 
 
+@pytest.mark.slow
 def test_whatever_happens_each_key_is_built_once_and_the_next_deployment_converges(sequences: int | None) -> None:
     logging.getLogger("artifacts").setLevel(logging.WARNING)
     with small_parts():

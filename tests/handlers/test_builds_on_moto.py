@@ -48,6 +48,7 @@ class MotoBuckets:
         self._s3.put_object(Bucket=bucket, Key=key, Body=body)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["codebuild", "processing"])
 def test_a_plan_is_built_committed_and_served(world: World, kind: str) -> None:
     world.s3.create_bucket(Bucket=OTHER)

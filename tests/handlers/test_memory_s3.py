@@ -90,6 +90,7 @@ REFUSALS: dict[str, tuple[Callable[[Any], Any], str]] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", REFUSALS)
 def test_what_is_refused(s3: Any, name: str) -> None:
     act, code = REFUSALS[name]

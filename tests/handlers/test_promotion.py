@@ -55,6 +55,7 @@ def _promotion(world: World, monkeypatch: pytest.MonkeyPatch) -> Promotion:
     return Promotion(world, monkeypatch)
 
 
+@pytest.mark.slow
 def test_the_very_bytes_that_were_tested_are_promoted(world: World, promotion: Promotion) -> None:
     text, image = world.ensemble("text"), world.ensemble("image")
     promotion.commit_there(text, image)
@@ -67,6 +68,7 @@ def test_the_very_bytes_that_were_tested_are_promoted(world: World, promotion: P
     assert promotion.manifest(text)["promoted_from"] == TESTED
 
 
+@pytest.mark.slow
 def test_the_report_of_the_build_comes_along(world: World, promotion: Promotion) -> None:
     text = world.ensemble("text")
     promotion.commit_there(text)
@@ -80,6 +82,7 @@ def test_the_report_of_the_build_comes_along(world: World, promotion: Promotion)
     assert promotion.manifest(text)["build"] == {"tensorrt": "10.3"}
 
 
+@pytest.mark.slow
 def test_what_is_promoted_once_needs_the_other_store_no_more(world: World, promotion: Promotion) -> None:
     text = world.ensemble("text")
     promotion.commit_there(text)
@@ -96,6 +99,7 @@ def test_what_is_promoted_once_needs_the_other_store_no_more(world: World, promo
     world.assert_served(text)
 
 
+@pytest.mark.slow
 def test_what_nobody_has_tested_is_refused(world: World, promotion: Promotion) -> None:
     promotion.commit_there(world.ensemble("text", "1"))
     promotion.production()
@@ -111,6 +115,7 @@ def test_what_nobody_has_tested_is_refused(world: World, promotion: Promotion) -
     assert world.stored_keys() == set()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("manifest", [None, b"{}", b"not JSON"], ids=["another archive", "another form", "no JSON"])
 def test_an_archive_that_was_changed_after_its_commit_is_refused(
     world: World, promotion: Promotion, manifest: bytes | None
@@ -129,11 +134,13 @@ def test_an_archive_that_was_changed_after_its_commit_is_refused(
     assert world.stored_keys() == set()
 
 
+@pytest.mark.slow
 def test_a_store_that_promotes_from_none_says_which_stack_to_deploy(world: World, promotion: Promotion) -> None:
     with pytest.raises(ArtifactError, match="this one promotes from none; deploy the stack of the artifact store"):
         world.poll(promotion.plan(world.ensemble("text")))
 
 
+@pytest.mark.slow
 def test_a_handler_that_is_killed_before_the_manifest_leaves_a_promotion_that_says_so(
     world: World, promotion: Promotion
 ) -> None:
@@ -161,6 +168,7 @@ def test_a_handler_that_is_killed_before_the_manifest_leaves_a_promotion_that_sa
     assert promotion.manifest(text)["promoted_from"] == TESTED
 
 
+@pytest.mark.slow
 def test_a_large_archive_is_promoted_in_parts_over_several_polls(
     world: World, promotion: Promotion, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -178,6 +186,7 @@ def test_a_large_archive_is_promoted_in_parts_over_several_polls(
     assert world.versions(text.archive) == [text.content("as tested")]
 
 
+@pytest.mark.slow
 def test_an_object_of_somebody_else_is_not_promoted(world: World, promotion: Promotion) -> None:
     text = world.ensemble("text")
     promotion.commit_there(text)

@@ -69,6 +69,7 @@ def sources(root: Path) -> set[str]:
     return {name.replace("constructs/", "", 1).replace("lambda/", "cdk_triton/_lambda/", 1) for name in present}
 
 
+@pytest.mark.slow
 def test_the_wheel_holds_the_library_and_nothing_else(distributions: Any, root: Path) -> None:
     with zipfile.ZipFile(distributions.wheel) as wheel:
         files = {entry.filename: entry.file_size for entry in wheel.infolist()}
@@ -94,11 +95,13 @@ def test_the_sdist_builds_the_same_wheel(distributions: Any) -> None:
         assert {e.filename: e.CRC for e in direct.infolist()} == {e.filename: e.CRC for e in through_sdist.infolist()}
 
 
+@pytest.mark.slow
 def test_the_installed_library_is_not_the_checkout(environment: Any, tmp_path: Path) -> None:
     done = environment.run("python", "-c", "import cdk_triton; print(cdk_triton.__file__)", cwd=tmp_path)
     assert Path(done.stdout.strip()).is_relative_to(environment.directory), done.stderr
 
 
+@pytest.mark.slow
 def test_nothing_is_imported_that_the_wheel_does_not_require(environment: Any, tmp_path: Path) -> None:
     """All but the local AWS, which needs an extra, and the handlers, which run in Lambda."""
     program = """
@@ -131,6 +134,7 @@ def test_without_its_extra_the_local_aws_says_how_to_get_it(environment: Any, tm
     assert done.stderr.endswith("pip install 'cdk-triton[local]'\n")
 
 
+@pytest.mark.slow
 def test_the_installed_library_synthesises_the_stack_of_the_guide(
     environment: Any, tmp_path: Path, repository: Path, root: Path
 ) -> None:

@@ -20,6 +20,7 @@ from cdk_triton.sagemaker import (
 )
 
 
+@pytest.mark.slow
 def test_the_types_for_processing_are_those_of_the_service_model() -> None:
     model = boto3.client("sagemaker", region_name="us-east-1").meta.service_model
     offered = model.shape_for("ProcessingInstanceType").metadata["enum"]

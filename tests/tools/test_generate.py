@@ -31,11 +31,13 @@ def test_a_test_that_records_files_exists_and_compares_them(test: str) -> None:
     assert "from tests.recorded import assert_recorded" in module or "import assert_as_looked_at" in module
 
 
+@pytest.mark.slow
 def test_files_that_tests_compare_are_collected_from_a_run_of_these_tests() -> None:
     assert list(GENERATORS["handler_calls"].files()) == ["tests/handlers/calls.json"]
     assert run({"handler_calls": GENERATORS["handler_calls"]}, ROOT, check=True) == 0
 
 
+@pytest.mark.slow
 def test_a_test_that_fails_records_nothing() -> None:
     with pytest.raises(GenerateError, match=r"the tests that record it fail:(.|\n)*test_missing\.py"):
         recorded_by("tests/tools/test_missing.py").files()
@@ -143,6 +145,7 @@ def test_a_long_difference_is_cut_and_a_binary_one_is_not_shown() -> None:
 
 
 class TestCommand:
+    @pytest.mark.slow
     def test_the_program_checks_what_it_is_given(self) -> None:
         command = [sys.executable, "-m", "tools.generate", "--check", "rules_list"]
         done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)

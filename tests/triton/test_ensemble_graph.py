@@ -47,6 +47,7 @@ def test_what_is_wrong_is_shown_as_it_is() -> None:
     assert graph.steps[0].model_version == 0  # what the server takes an omitted version for
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(10)  # it takes a tenth of a second; looking through all steps for each tensor would take minutes
 def test_a_graph_of_many_steps_is_read_in_one_go() -> None:
     count = 20_000

@@ -50,6 +50,23 @@ def _require_parser(wanted: bool) -> bool:
     return wanted
 
 
+def _known_prefixes(prefixes: list[str] | None) -> list[str]:
+    """Reject a code or prefix that no rule has: it would hide nothing, and nobody would notice."""
+    if not prefixes:
+        return []
+    from cdk_triton.checks import documented_rules
+
+    codes = [rule.code for rule in documented_rules()]
+    for prefix in prefixes:
+        if not any(prefix and code.startswith(prefix.upper()) for code in codes):
+            raise typer.BadParameter(
+                f"no rule has the code {prefix!r}, or one that begins with it{did_you_mean(prefix, codes)}; "
+                "`cdk-triton explain` lists all of them",
+                param_hint="--ignore",
+            )
+    return [prefix.upper() for prefix in prefixes]
+
+
 Directory = Annotated[Path, typer.Argument(metavar="DIR", help="The model repository.", show_default=False)]
 PlatformOption = Annotated[
     str | None,
@@ -73,6 +90,7 @@ Ignored = Annotated[
     typer.Option(
         "--ignore",
         metavar="CODE",
+        callback=_known_prefixes,
         help="Hide findings whose code is this or begins with it, e.g. CT111 or CT2; repeat.",
     ),
 ]
@@ -94,14 +112,8 @@ def validate(
     strict: Strict = False,
 ) -> None:
     """Check a model repository; exit 1 if Triton or SageMaker would reject it."""
-    if mode is Mode.MULTI and (default_model or additional_models):
-        raise typer.BadParameter(
-            "a multi-model endpoint loads what a caller asks for; the option is for --mode single",
-            param_hint="--default-model" if default_model else "--additional-model",
-        )
+    _require_single(mode, default_model, additional_models)
     target = None if platform is None else platform_of(platform)
-    prefixes = tuple(code.upper() for code in ignored or ())
-    _require_codes(prefixes)
     from cdk_triton.triton import ModelRepository, Severity
 
     with _without_collector():
@@ -113,26 +125,27 @@ def validate(
             additional_models=additional_models or (),
             preflight=preflight,
         )
-    shown = replace(report, findings=tuple(each for each in report.findings if not each.code.startswith(prefixes)))
-    _print(output, repository, shown, hidden=[each for each in report.findings if each.code.startswith(prefixes)])
+    shown, hidden = _split(report, ignored)
+    _print(output, repository, shown, hidden)
     if any(strict or finding.severity is Severity.ERROR for finding in shown.findings):
         raise typer.Exit(1)
 
 
-def _require_codes(prefixes: Sequence[str]) -> None:
-    """Reject a code or prefix that no rule has: it would hide nothing, and nobody would notice."""
-    if not prefixes:
-        return
-    from cdk_triton.checks import documented_rules
+def _require_single(mode: Mode, default_model: str | None, additional_models: Sequence[str] | None) -> None:
+    """Reject options that only a single-model container has."""
+    if mode is Mode.MULTI and (default_model or additional_models):
+        raise typer.BadParameter(
+            "a multi-model endpoint loads what a caller asks for; the option is for --mode single",
+            param_hint="--default-model" if default_model else "--additional-model",
+        )
 
-    codes = [rule.code for rule in documented_rules()]
-    for prefix in prefixes:
-        if not prefix or not any(code.startswith(prefix) for code in codes):
-            raise typer.BadParameter(
-                f"no rule has the code {prefix!r}, or one that begins with it{did_you_mean(prefix, codes)}; "
-                "`cdk-triton explain` lists all of them",
-                param_hint="--ignore",
-            )
+
+def _split(report: Report, prefixes: Sequence[str] | None) -> tuple[Report, list[Finding]]:
+    """The report without the findings that `--ignore` hides, and these findings."""
+    ignored = tuple(prefixes or ())
+    hidden = [each for each in report.findings if each.code.startswith(ignored)]
+    shown = tuple(each for each in report.findings if not each.code.startswith(ignored))
+    return replace(report, findings=shown), hidden
 
 
 @contextmanager
@@ -148,7 +161,7 @@ def _without_collector() -> Iterator[None]:
         gc.enable()
 
 
-def _print(output: Format, repository: ModelRepository, report: Report, *, hidden: Sequence[Finding]) -> None:
+def _print(output: Format, repository: ModelRepository, report: Report, hidden: Sequence[Finding]) -> None:
     if output is Format.JSON:
         typer.echo(_as_json(report.findings))
     elif output is Format.SARIF:

@@ -52,6 +52,7 @@ def test_an_ensemble_is_built_and_what_only_the_build_reads_is_left_out(build: A
     assert len({line["event"] for line in log} & {"started", "probed", "step finished", "finished"}) == 4
 
 
+@pytest.mark.slow
 def test_the_same_plan_gives_the_same_archive_again(build: Any, tensorrt_step: Any) -> None:
     key = build.add("text", steps=[tensorrt_step(parity=None)])
 
@@ -86,6 +87,7 @@ def test_a_broken_network_fails_its_ensemble_and_no_other(build: Any) -> None:
     assert build.report(good)["archive"]["size"] > 0
 
 
+@pytest.mark.slow
 def test_inputs_that_config_pbtxt_has_otherwise_fail_the_build(build: Any, tensorrt_step: Any) -> None:
     wide = {"name": "ids", "data_type": "TYPE_INT64", "dims": [-1, 1]}
     half = {"name": "y", "data_type": "TYPE_FP16", "dims": [-1, 4]}
@@ -142,6 +144,7 @@ def test_each_generation_of_tensorrt_is_asked_in_its_own_words(
     assert any(option in argument for command in build.report(key)["steps"][0]["commands"] for argument in command)
 
 
+@pytest.mark.slow
 def test_several_profiles_are_all_tried(build: Any, tensorrt_step: Any, network: Any) -> None:
     first = tensorrt_step()["profiles"][0]
     second = {
@@ -158,6 +161,7 @@ def test_several_profiles_are_all_tried(build: Any, tensorrt_step: Any, network:
     assert tried == [[2, 4], [10, 4]]
 
 
+@pytest.mark.slow
 def test_a_network_that_turns_out_to_be_static_is_built_without_shapes(
     build: Any, tensorrt_step: Any, network: Any
 ) -> None:

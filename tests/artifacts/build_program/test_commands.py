@@ -190,6 +190,7 @@ def test_silence_gives_a_sign_of_life(tmp_path: Path) -> None:
     ] * 2
 
 
+@pytest.mark.slow
 def test_what_a_command_leaves_behind_is_ended(work: BuildWork) -> None:
     # It keeps the output open, which must not keep anybody waiting.
     (pid,) = work.run(shell("sleep 600 & echo $!"), what="leaving something")

@@ -7,6 +7,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from cdk_triton.artifacts import write_archive
 from cdk_triton.artifacts.build_plan import ensemble_document, platform_document
 from cdk_triton.artifacts.recipes import Parity, TensorRTPlan
@@ -22,6 +24,7 @@ output { name: "y" data_type: TYPE_FP32 dims: 4 }
 """
 
 
+@pytest.mark.slow
 def test_a_repository_with_a_recipe_is_built(build: Any, tmp_path: Path, network: Callable[..., bytes]) -> None:
     model = tmp_path / "repository" / "tiny"
     model.mkdir(parents=True)

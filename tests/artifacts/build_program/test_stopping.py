@@ -52,6 +52,7 @@ def add_three(build: Any) -> tuple[str, str, str]:
     return done, build.add("endless"), build.add("after", small, steps=[], remove=[])
 
 
+@pytest.mark.slow
 def test_a_stopped_job_keeps_what_is_finished(build: Any, endless: Path) -> None:
     done, stopped, after = add_three(build)
     process = build.start()
@@ -70,6 +71,7 @@ def test_a_stopped_job_keeps_what_is_finished(build: Any, endless: Path) -> None
     assert is_gone(endless)
 
 
+@pytest.mark.slow
 def test_the_deadline_ends_what_runs_and_what_would_come(build: Any, endless: Path) -> None:
     done, stopped, after = add_three(build)
     build.plan["deadline_seconds"] = 3

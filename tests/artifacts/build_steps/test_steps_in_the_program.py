@@ -9,6 +9,8 @@ import tarfile
 from importlib.metadata import version
 from pathlib import Path
 
+import pytest
+
 from cdk_triton import DaliPipeline, ModelRepository, OnnxExport, ServingPlatform
 from cdk_triton.artifacts import BuildRecipe, ensemble_document, platform_document
 from cdk_triton.artifacts.program import write_program
@@ -53,6 +55,7 @@ def write_sources(repository: ModelRepository, target: Path) -> None:
         archive.addfile(tarfile.TarInfo("ensemble/1/.keep"))
 
 
+@pytest.mark.slow
 def test_the_steps_run_out_of_one_file(tmp_path: Path) -> None:
     for name, text in FILES.items():
         path = tmp_path / "repository" / name

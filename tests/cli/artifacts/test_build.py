@@ -40,6 +40,7 @@ def assets(world: World) -> set[str]:
     return {each["Key"] for each in world.s3.list_objects_v2(Bucket=ASSETS).get("Contents", [])} - {"code.zip"}
 
 
+@pytest.mark.slow
 def test_what_the_stack_needs_is_in_the_store_afterwards(run: Any, world: World, synthesise: Synthesise) -> None:
     app = synthesise(b"one archive", b"another archive")
 
@@ -150,6 +151,7 @@ def test_a_directory_that_is_no_cloud_assembly_is_a_usage_error(run: Any, world:
     assert "run `cdk synth` first" in outcome.said
 
 
+@pytest.mark.slow
 def test_a_stack_for_another_account_is_a_usage_error(run: Any, world: World, synthesise: Synthesise) -> None:
     app = synthesise(b"one", environment="aws://999999999999/us-east-1")
     outcome = run("artifacts", "build", "Models", "--store", world.stack, "--app", app)

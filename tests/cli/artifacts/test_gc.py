@@ -29,6 +29,7 @@ def names(document: dict[str, Any]) -> list[str]:
     return [each["name"] for each in document["garbage"]]
 
 
+@pytest.mark.slow
 def test_nothing_is_deleted_without_yes(run: Any, world: World) -> None:
     key = world.commit("text", "1")
     before = world.stored()
@@ -166,6 +167,7 @@ def test_a_build_that_has_not_ended_keeps_its_artifact(
     assert (names(collected(run, world)) == []) is kept
 
 
+@pytest.mark.slow
 def test_more_objects_than_one_page_and_one_call_takes(run: Any, world: World) -> None:
     for number in range(1001):
         world.put(f"artifacts/text/{number:064x}/model.tar.gz", b".")
@@ -282,6 +284,7 @@ def test_a_deployment_in_progress_stops_it(world: World, number: int, monkeypatc
     assert world.stored() == before
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("number", READINGS)
 def test_a_commit_in_between_leaves_archive_and_manifest(world: World, number: int) -> None:
     world.commit("text", "1")

@@ -35,6 +35,7 @@ def listed(run: Any, world: World) -> dict[str, Any]:
     return document
 
 
+@pytest.mark.slow
 def test_each_artifact_is_listed_with_its_users(run: Any, world: World) -> None:
     image, text = world.commit("image", "1"), world.commit("text", "1", build=BUILD)
     world.model("the-model", ModelDataUrl=world.archive("text", text))
@@ -175,6 +176,7 @@ def test_a_stack_that_does_not_exist_is_a_usage_error(run: Any, world: World) ->
     assert "us-east-1" in outcome.said
 
 
+@pytest.mark.slow
 def test_a_stack_without_a_store_is_a_usage_error(run: Any, world: World) -> None:
     world.deploy({"Resources": {"Topic": {"Type": "AWS::SNS::Topic"}}}, "another")
     outcome = run("artifacts", "list", "--store", "another")

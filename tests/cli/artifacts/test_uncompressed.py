@@ -42,6 +42,7 @@ def answer(run: Any, world: World, *arguments: str) -> dict[str, Any]:
     return found
 
 
+@pytest.mark.slow
 def test_gc_takes_files_and_manifest_together_and_nothing_of_what_is_used(run: Any, world: World) -> None:
     used, unused = commit(world, "used"), commit(world, "unused")
     use(world, used)

@@ -12,6 +12,7 @@ ROLE = "AWSServiceRoleForApplicationAutoScaling_SageMakerEndpoint"
 VERSION = "/cdk-bootstrap/hnb659fds/version"
 
 
+@pytest.mark.slow
 def test_the_region_is_the_one_that_the_cdk_command_takes(
     doctor: Any, aws: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -160,6 +161,7 @@ def test_a_role_that_nothing_has_needed_yet_is_a_warning(doctor: Any, aws: Any) 
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("operation", "subject"),
     [

@@ -31,6 +31,7 @@ def test_a_registry_without_the_repository(doctor: Any, aws: Any) -> None:
     assert doctor(*PLATFORM).said("image").startswith("error    image: 763104351884")
 
 
+@pytest.mark.slow
 def test_a_region_without_the_image(doctor: Any, aws: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("AWS_REGION", "us-gov-west-1")
     outcome = doctor(*PLATFORM)

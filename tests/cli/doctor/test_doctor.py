@@ -12,6 +12,7 @@ CODEBUILD = "Concurrently running builds for Linux GPU Small environment"
 ROLE = "AWSServiceRoleForApplicationAutoScaling_SageMakerEndpoint"
 
 
+@pytest.mark.slow
 def test_an_account_that_is_fit_is_0(doctor: Any, aws: Any, here: Path) -> None:
     outcome = doctor(*PLATFORM)
     programs = here.parent / "bin"

@@ -87,6 +87,7 @@ def test_the_oldest_cdk_command_is_what_the_cdk_itself_says() -> None:
     assert least_cli_version() == "2.1147.0"  # of the aws-cdk-lib that the lock file pins
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("size", "state", "status"), [(9e9, "warning", 0), (0.9e9, "error  ", 1)])
 def test_little_room(doctor: Any, aws: Any, here: Path, free: Any, size: float, state: str, status: int) -> None:
     free(size)
