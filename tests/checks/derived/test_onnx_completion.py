@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from cdk_triton.sagemaker import ServingPlatform
 from cdk_triton.triton.environment import ContainerEnvironment
 
 if TYPE_CHECKING:
@@ -183,32 +182,3 @@ def test_the_message_says_where_the_number_comes_from(write: Write) -> None:
     assert finding.message.startswith(
         "max_batch_size is 8 in 'e' and 4 in 'm' (put in by its backend, because it writes none), which step 0 runs;"
     )
-
-
-NEW_SYNTAX = """
-class TritonPythonModel:
-    def execute(self, requests):
-        match requests:
-            case _:
-                return [None for request in requests]
-"""
-
-
-@pytest.mark.parametrize(
-    ("release", "codes"),
-    [
-        pytest.param("24.01", {"CT332"}, id="Python 3.10 understands the file"),
-        pytest.param("23.02", {"CT333"}, id="Python 3.8 does not"),
-    ],
-)
-def test_whether_a_python_model_completes_itself_is_read_with_the_python_of_the_release(
-    write: Write, release: str, codes: set[str]
-) -> None:
-    tensors = tensor("input", "x", "4") + tensor("output", "y", "2")
-    source: dict[str, Change] = {
-        "m/config.pbtxt": f'backend: "python"\nmax_batch_size: 4\n{tensors}',
-        "m/1/model.py": NEW_SYNTAX,
-    }
-    platform = ServingPlatform(release=release, instance_type="ml.g5.xlarge")
-    findings = write(ensemble(given="other") | source, base=BASE).check(platform=platform, default_model="e")
-    assert {finding.code for finding in findings if finding.code.startswith("CT33")} == codes

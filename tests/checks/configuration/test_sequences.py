@@ -6,19 +6,15 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from sample_repositories.sound import PYTHON_MODEL
+
 if TYPE_CHECKING:
     from sample_repositories import Write
-
-MODEL = """
-class TritonPythonModel:
-    def execute(self, requests):
-        return [None for request in requests]
-"""
 
 
 def found(write: Write, config: str) -> list[str]:
     """What the rules CT250 to CT260 find in a repository with one model."""
-    repository = write({"model/config.pbtxt": config, "model/1/model.py": MODEL}, base={})
+    repository = write({"model/config.pbtxt": config, "model/1/model.py": PYTHON_MODEL}, base={})
     return [str(each) for each in repository.check() if "CT250" <= each.code <= "CT260"]
 
 
@@ -248,7 +244,7 @@ def test_it_is_no_fault(write: Write, config: str) -> None:
 def test_the_same_name_in_two_models_is_no_fault(write: Write) -> None:
     signal = 'name: "START" control { kind: CONTROL_SEQUENCE_START int32_false_true: [ 0, 1 ] }'
     config = f'backend: "python" sequence_batching {{ control_input {{ {signal} }} }}'
-    files = {"config.pbtxt": config, "1/model.py": MODEL}
+    files = {"config.pbtxt": config, "1/model.py": PYTHON_MODEL}
     repository = write({f"{name}/{file}": text for name in "ab" for file, text in files.items()}, base={})
     findings = repository.check(default_model="a", additional_models=["b"])
     assert [str(each) for each in findings if each.code.startswith("CT25")] == []

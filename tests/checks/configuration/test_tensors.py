@@ -1,4 +1,4 @@
-"""The rules CT201 to CT219: inputs and outputs of configurations."""
+"""The rules CT201 to CT206, CT210, CT211 and CT219: inputs and outputs of configurations."""
 
 from __future__ import annotations
 
@@ -88,30 +88,6 @@ FINDINGS: Mapping[str, tuple[str, list[str]]] = {
             "same number of elements, and a -1 for each -1 in dims",
         ],
     ),
-    "CT207": (
-        'backend: "python" input { name: "IN" data_type: TYPE_UINT8 dims: [ 224, 224 ] format: FORMAT_NHWC }',
-        [
-            "model/config.pbtxt input[0].format: error CT207: input 'IN' has the format FORMAT_NHWC and "
-            "2 dims, and the server would not load 'model': model input NHWC/NCHW require 3 dims; write "
-            "three dims without the one of the batch, or leave the format out",
-        ],
-    ),
-    "CT208": (
-        'backend: "python" output { name: "OUT" data_type: TYPE_INT32 dims: 4 is_shape_tensor: true }',
-        [
-            "model/config.pbtxt output[0].is_shape_tensor: error CT208: output 'OUT' is marked as a "
-            "shape tensor, and the server would not load 'model': shape tensors are only supported for "
-            "TensorRT platform; leave is_shape_tensor out",
-        ],
-    ),
-    "CT209": (
-        'backend: "python" input { name: "IN" data_type: TYPE_FP16 dims: 4 is_non_linear_format_io: true }',
-        [
-            "model/config.pbtxt input[0].is_non_linear_format_io: error CT209: input 'IN' is marked as "
-            "non-linear and has 1 dims, and the server would not load 'model': Non-linear IO format is "
-            "only supported for the TensorRT platform; leave is_non_linear_format_io out",
-        ],
-    ),
     "CT210": (
         'backend: "python" input { name: "IN" data_type: TYPE_FP32 dims: 4 }input { name: "IN" '
         'data_type: TYPE_FP32 dims: 4 }input { name: "B" data_type: TYPE_FP32 dims: 4 }',
@@ -149,116 +125,6 @@ FINDINGS: Mapping[str, tuple[str, list[str]]] = {
             "'OUT'; list the output once, with one label_filename, or correct its name",
         ],
     ),
-    "CT212": (
-        'backend: "python" input { name: "IN" data_type: TYPE_FP32 dims: 4 } batch_input { kind: '
-        'BATCH_ITEM_SHAPE target_name: "S" data_type: TYPE_INT32 source_input: [ "IN", "IN" ] }',
-        [
-            "model/config.pbtxt batch_input[0].source_input: error CT212: batch input 0 has 2 source "
-            "inputs, and the server would not load 'model': batch input kind 'BATCH_ITEM_SHAPE' expects "
-            "1 source input, got 2; write the one input that it is computed from",
-        ],
-    ),
-    "CT213": (
-        'backend: "python" input { name: "IN" data_type: TYPE_FP32 dims: 4 } batch_input { kind: '
-        'BATCH_ITEM_SHAPE target_name: "S" source_input: "IN" }',
-        [
-            "model/config.pbtxt batch_input[0].data_type: error CT213: batch input 0 is TYPE_INVALID, "
-            "and the server would not load 'model': batch input data type must be TYPE_INT32 or "
-            "TYPE_FP32; write data_type: TYPE_INT32 or TYPE_FP32, whichever the model's tensor has",
-        ],
-    ),
-    "CT214": (
-        'backend: "python" input { name: "IN" data_type: TYPE_FP32 dims: 4 } output { name: "OUT" '
-        "data_type: TYPE_FP32 dims: 4 } batch_output { kind: BATCH_SCATTER_WITH_INPUT_SHAPE "
-        'target_name: "IN" source_input: "OUT" }',
-        [
-            "model/config.pbtxt batch_output[0].source_input: error CT214: batch output 0 names 'OUT', "
-            "and the server would not load 'model': unknown source input name 'OUT'; name an input of "
-            "this configuration",
-            "model/config.pbtxt batch_output[0].target_name: error CT214: batch output 0 names 'IN', and "
-            "the server would not load 'model': unknown target output name 'IN'; name an output of this "
-            "configuration",
-        ],
-    ),
-    "CT215 twice": (
-        'backend: "python" input { name: "IN" data_type: TYPE_FP32 dims: 4 } output { name: "OUT" '
-        "data_type: TYPE_FP32 dims: 4 } batch_output { kind: BATCH_SCATTER_WITH_INPUT_SHAPE "
-        'target_name: [ "OUT", "OUT" ] source_input: "IN" }',
-        [
-            "model/config.pbtxt batch_output[0].target_name: error CT215: batch output 0 names 'OUT' "
-            "twice, and the server would not load 'model': target output name 'OUT' can only be "
-            "specified once; name each output that it is for once",
-        ],
-    ),
-    "CT215 none": (
-        'backend: "python" input { name: "IN" data_type: TYPE_FP32 dims: 4 } output { name: "OUT" '
-        "data_type: TYPE_FP32 dims: 4 } batch_output { kind: BATCH_SCATTER_WITH_INPUT_SHAPE "
-        'source_input: "IN" }',
-        [
-            "model/config.pbtxt batch_output[0].target_name: error CT215: batch output 0 names no "
-            "target, and the server would end with a segmentation fault (signal 11); name each output "
-            "that it is for once",
-        ],
-    ),
-    "CT216": (
-        'backend: "openvino" input { name: "IN" data_type: TYPE_FP32 dims: 4 optional: true } output '
-        '{ name: "OUT" data_type: TYPE_FP32 dims: 4 }',
-        [
-            "model/config.pbtxt input[0].optional: error CT216: input 'IN' is optional and the backend "
-            "is 'openvino', which would not load 'model': 'optional' is set to true for input 'IN' while "
-            "the backend model doesn't support optional input; leave optional out, and let callers send "
-            "the input always",
-        ],
-    ),
-    "CT216 of a batch": (
-        'backend: "onnxruntime" max_batch_size: 4 input { name: "IN" data_type: TYPE_FP32 dims: 4 '
-        'optional: true } output { name: "OUT" data_type: TYPE_FP32 dims: 4 }',
-        [
-            "model/config.pbtxt input[0].optional: error CT216: input 'IN' is optional and the backend "
-            "is 'onnxruntime', which would not load 'model': optional input 'IN' is not supported for "
-            "models that support batching; leave optional out, and let callers send the input always",
-        ],
-    ),
-    "CT216 ragged": (
-        'backend: "onnxruntime" input { name: "IN" data_type: TYPE_FP32 dims: 4 optional: true '
-        'allow_ragged_batch: true } output { name: "OUT" data_type: TYPE_FP32 dims: 4 }',
-        [
-            "model/config.pbtxt input[0].optional: error CT216: input 'IN' is optional and the backend "
-            "is 'onnxruntime', which would not load 'model': for ragged input 'IN', which is not "
-            "supported for optional input; leave optional out, and let callers send the input always",
-        ],
-    ),
-    "CT217": (
-        'backend: "tensorrt" instance_group { kind: KIND_GPU } input { name: "IN" data_type: '
-        'TYPE_STRING dims: 1 } output { name: "OUT" data_type: TYPE_FP32 dims: 4 }',
-        [
-            "model/config.pbtxt input[0].data_type: error CT217: input 'IN' is TYPE_STRING with the dims "
-            "[1], and the backend 'tensorrt' would not load 'model': unsupported datatype TYPE_STRING "
-            "for input 'IN' for model 'model'; write a type that tensorrt has, and convert before the "
-            "model where callers send another one",
-        ],
-    ),
-    "CT217 list": (
-        'backend: "pytorch" input { name: "IN" data_type: TYPE_FP32 dims: 4 }output { name: '
-        '"TEXT__0" data_type: TYPE_STRING dims: [ 2, 2 ] }',
-        [
-            "model/config.pbtxt output[0].data_type: error CT217: output 'TEXT__0' is TYPE_STRING with "
-            "the dims [2, 2], and the backend 'pytorch' would not load 'model': Triton only supports 1 "
-            "dimensional List of String as output for 'TEXT__0'; write dims: 1 without batching, or an "
-            "empty reshape with it",
-        ],
-    ),
-    "CT218": (
-        'backend: "pytorch"',
-        [
-            "model/config.pbtxt input: error CT218: the configuration names no input, and the backend "
-            "'pytorch' would not load 'model': configuration expects 0 inputs; write every input of the "
-            "model's forward function, in its order",
-            "model/config.pbtxt output: error CT218: the configuration names no output, and the backend "
-            "'pytorch' would not load 'model': model configuration must contain at least one output, "
-            "none were specified; write every output of the model's forward function, in its order",
-        ],
-    ),
 }
 
 
@@ -288,9 +154,6 @@ SCALAR = 'input { name: "IN" data_type: TYPE_FP32 dims: 1 reshape { } }'
         pytest.param('backend: "tensorrt"' + SCALAR, id="TensorRT reads the batch size"),
         pytest.param('backend: "onnxruntime"' + SCALAR, id="ONNX Runtime reads the batch size with the outputs"),
         pytest.param('backend: "openvino"' + SCALAR + OUT, id="OpenVINO reads the batch size"),
-        pytest.param(
-            'backend: "tensorrt" batch_input { data_type: TYPE_INT32 source_input: "IN" }', id="source not known yet"
-        ),
     ],
 )
 def test_what_a_backend_fills_in_is_no_fault(write: Write, text: str) -> None:
@@ -362,16 +225,8 @@ SOUND: Mapping[str, str] = {
     "a reshape around variable sizes": """
         input { name: "IN" data_type: TYPE_FP32 dims: [ 2, 4, -1, 6 ] reshape { shape: [ 8, -1, 1, 6 ] } }
     """,
-    "a format of three dims": 'input { name: "IN" data_type: TYPE_FP32 dims: [ 4, 4, 3 ] format: FORMAT_NHWC }',
-    "an optional input": IN[:-1] + " optional: true }" + OUT,
     "an optional input twice": IN + IN[:-1] + " optional: true }" + OUT,
     "a name on both sides": IN + OUT.replace("OUT", "IN"),
-    "ragged input": f"""
-        max_batch_size: 8 {IN[:-1]} allow_ragged_batch: true }} {OUT}
-        batch_input {{ kind: BATCH_ELEMENT_COUNT target_name: "N" data_type: TYPE_FP32 source_input: "IN" }}
-        batch_output {{ kind: BATCH_SCATTER_WITH_INPUT_SHAPE target_name: "OUT" source_input: "IN" }}
-    """,
-    "text": 'input { name: "IN" data_type: TYPE_STRING dims: [ 2, 2 ] }',
 }
 
 
@@ -379,15 +234,3 @@ SOUND: Mapping[str, str] = {
 def test_what_the_server_takes_is_no_fault(write: Write, text: str) -> None:
     repository = write({"model/config.pbtxt": f'backend: "python" {text}', "model/1/model.py": CODE}, base={})
     assert found_in(repository) == []
-
-
-def test_a_plan_may_have_shape_tensors_and_non_linear_formats(write: Write) -> None:
-    shape = 'input { name: "SHAPE" data_type: TYPE_INT32 dims: 2 is_shape_tensor: true }'
-    image = 'input { name: "IN" data_type: TYPE_FP16 dims: [ 8, 4, 4 ] is_non_linear_format_io: true }'
-    flat = 'output { name: "OUT" data_type: TYPE_FP16 dims: [ 4, 4 ] is_non_linear_format_io: true }'
-    repository = write(
-        {"model/config.pbtxt": f'backend: "tensorrt" {shape} {image} {flat}', "model/1/model.plan": ""}, base={}
-    )
-    assert [(f.code, f.field) for f in repository.check() if f.code in OWN] == [
-        ("CT209", "output[0].is_non_linear_format_io")
-    ]

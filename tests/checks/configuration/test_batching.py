@@ -6,19 +6,15 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from sample_repositories.sound import PYTHON_MODEL
+
 if TYPE_CHECKING:
     from sample_repositories import Write
-
-MODEL = """
-class TritonPythonModel:
-    def execute(self, requests):
-        return [None for request in requests]
-"""
 
 
 def found(write: Write, config: str) -> list[str]:
     """What the rules CT230 to CT249 find in a repository with one model."""
-    repository = write({"model/config.pbtxt": config, "model/1/model.py": MODEL}, base={})
+    repository = write({"model/config.pbtxt": config, "model/1/model.py": PYTHON_MODEL}, base={})
     return [str(each) for each in repository.check() if "CT230" <= each.code <= "CT249"]
 
 
@@ -244,7 +240,7 @@ IO = 'input { name: "x" data_type: TYPE_FP32 dims: 4 } output { name: "y" data_t
 @pytest.mark.parametrize("backend", ["python", "pytorch", "onnxruntime"])
 def test_dynamic_batching_needs_a_batch_where_nothing_completes_it(write: Write, backend: str) -> None:
     config = f'backend: "{backend}" {IO} dynamic_batching {{ max_queue_delay_microseconds: 500 }}'
-    repository = write({"model/config.pbtxt": config, "model/1/model.py": MODEL}, base={})
+    repository = write({"model/config.pbtxt": config, "model/1/model.py": PYTHON_MODEL}, base={})
     assert [str(each) for each in repository.check() if each.code == "CT239"] == [
         "model/config.pbtxt dynamic_batching: warning CT239: dynamic_batching is set and max_batch_size is 0, so that "
         "the server would run every request to 'model' by itself; set max_batch_size and take the batch dimension out "
@@ -255,7 +251,7 @@ def test_dynamic_batching_needs_a_batch_where_nothing_completes_it(write: Write,
 @pytest.mark.parametrize("backend", ["python", "tensorrt", "dali", "mine"])
 def test_dynamic_batching_waits_for_what_completes_the_batch(write: Write, backend: str) -> None:
     config = f'backend: "{backend}" {IO} dynamic_batching {{ }}'
-    model = MODEL + "\n    @staticmethod\n    def auto_complete_config(config):\n        return config\n"
+    model = PYTHON_MODEL + "\n    @staticmethod\n    def auto_complete_config(config):\n        return config\n"
     assert "CT239" not in {
         each.code for each in write({"model/config.pbtxt": config, "model/1/model.py": model}, base={}).check()
     }
@@ -263,7 +259,7 @@ def test_dynamic_batching_waits_for_what_completes_the_batch(write: Write, backe
 
 def test_a_multi_model_endpoint_has_no_place_for_a_batching_library(write: Write) -> None:
     config = 'parameters { key: "TRITON_BATCH_STRATEGY_PATH" value { string_value: "/opt/ml/model/model/1/model.py" } }'
-    repository = write({"model/config.pbtxt": 'backend: "python" ' + config, "model/1/model.py": MODEL}, base={})
+    repository = write({"model/config.pbtxt": 'backend: "python" ' + config, "model/1/model.py": PYTHON_MODEL}, base={})
     assert "CT241" not in {each.code for each in repository.check("single")}
     assert "CT241" in {each.code for each in repository.check("multi")}
 

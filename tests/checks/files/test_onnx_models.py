@@ -1,4 +1,4 @@
-"""The rules CT130 to CT136 and CT138: whether an ONNX file is one, and has the tensors of its configuration."""
+"""The rules CT130 to CT133 and CT138: ONNX files and their configurations."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from sample_repositories.onnx_models import BATCHED, CONFIG, IN, OUT, PREFIX, external, onnx_model, written
+from sample_repositories.onnx_models import CONFIG, IN, OUT, external, onnx_model, written
 
 if TYPE_CHECKING:
     from sample_repositories import Change, Write
@@ -18,26 +18,8 @@ if TYPE_CHECKING:
         pytest.param("", onnx_model(), 8, id="the backend completes both"),
         pytest.param("", onnx_model("float[4] IN", "float[4] OUT"), 0, id="and without batches"),
         pytest.param(IN.format(4), onnx_model(), 8, id="the backend completes the outputs"),
-        pytest.param(IN.format(-1) + OUT.format(-1), onnx_model("float[N, T] IN", "float[N, T] OUT"), 8, id="variable"),
-        pytest.param(IN.format(7) + OUT.format(-1), onnx_model("float[N, T] IN", "float[N, T] OUT"), 8, id="narrower"),
         pytest.param(
             IN.format(4), onnx_model("float[N, 4] IN", "float[N, 4] OUT, float[N] MORE"), 8, id="more outputs"
-        ),
-        pytest.param(IN.format(4) + OUT.format(4), onnx_model("float[N, 4] IN", "float[] OUT"), 8, id="unknown rank"),
-        pytest.param(
-            IN.format("16 reshape { shape: [ 4, 4 ] }") + OUT.format(4),
-            onnx_model("float[N, 4, 4] IN"),
-            8,
-            id="reshape",
-        ),
-        pytest.param(
-            IN.format("1 reshape { shape: [ ] }") + OUT.format("1 reshape { shape: [ ] }"),
-            onnx_model("float[N] IN", "float[N] OUT"),
-            8,
-            id="reshape to nothing",
-        ),
-        pytest.param(
-            IN.format("-1 allow_ragged_batch: true") + OUT.format(4), onnx_model("float[N] IN"), 8, id="ragged"
         ),
         pytest.param(
             IN.format(4) + OUT.format(4),
@@ -134,75 +116,6 @@ def test_sound(write: Write, tensors: str, file: str, batch: int) -> None:
                 " expects datatype TYPE_INT32 for input 'IN', model provides TYPE_BYTES",
             ),
             id="a type",
-        ),
-        pytest.param(
-            IN.format(5) + OUT.format(4),
-            onnx_model(),
-            8,
-            (
-                "CT134",
-                "the input 'IN' has the dims [5], to which max_batch_size adds one, and in model/1/model.onnx it has "
-                f"the shape [N, 4]; {PREFIX}'IN': the model expects 2 dimensions (shape [-1,4]) but the model "
-                f"configuration specifies 2 dimensions {BATCHED} shape [-1,5])",
-            ),
-            id="a size",
-        ),
-        pytest.param(
-            IN.format("[ 1, 4 ]") + OUT.format("[ -1, 4 ]"),
-            onnx_model("float[4] IN"),
-            0,
-            (
-                "CT134",
-                "the input 'IN' has the dims [1, 4] and in model/1/model.onnx it has the shape [4]; "
-                f"{PREFIX}'IN': the model expects 1 dimensions (shape [4]) but the model configuration specifies 2"
-                " dimensions (shape [1,4])",
-            ),
-            id="a rank, without batches",
-        ),
-        pytest.param(
-            IN.format(-1) + OUT.format(384),
-            onnx_model("float[N, T] IN", "float[N, T] OUT"),
-            8,
-            (
-                "CT136",
-                "the shape is [-1,384] and in model/1/model.onnx it is [-1,-1]; unless ONNX Runtime finds out the size"
-                " by itself, the server would not load it: model 'model', tensor 'OUT': the model expects 2 dimensions",
-            ),
-            id="an output that is as long as an input",
-        ),
-        pytest.param(
-            IN.format(4) + OUT.format(4),
-            onnx_model("float[1, 4] IN"),
-            8,
-            (
-                "CT135",
-                "the server would not load it: model 'model', tensor 'IN': for the model to support batching the shape"
-                " should have at least 1 dimension and the first dimension must be -1; but shape expected by the model "
-                "is [1,4]",
-            ),
-            id="a fixed batch",
-        ),
-        pytest.param(
-            IN.format(4),
-            onnx_model("float[1, 4] IN"),
-            8,
-            (
-                "CT135",
-                "the first dimension of 'IN' in model/1/model.onnx is not variable: autofill failed for model 'model':"
-                " model does not support batching while non-zero max_batch_size is specified",
-            ),
-            id="a fixed batch that the backend completes",
-        ),
-        pytest.param(
-            IN.format(4) + OUT.format(7),
-            onnx_model("float[N, 4] IN", "float[N, M] OUT"),
-            8,
-            (
-                "CT136",
-                "the shape is [-1,7] and in model/1/model.onnx it is [-1,-1]; unless ONNX Runtime finds out the size by"
-                " itself, the server would not load it: model 'model', tensor 'OUT': the model expects 2 dimensions",
-            ),
-            id="an output of unknown size",
         ),
         pytest.param(
             "",

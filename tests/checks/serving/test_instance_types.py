@@ -9,15 +9,10 @@ import pytest
 
 from cdk_triton.sagemaker import ServingPlatform
 from cdk_triton.triton import ContainerEnvironment
+from sample_repositories.sound import PYTHON_MODEL
 
 if TYPE_CHECKING:
     from sample_repositories import Change, Write
-
-PYTHON_MODEL = """
-class TritonPythonModel:
-    def execute(self, requests):
-        return [None for request in requests]
-"""
 
 
 def python_model(instance_group: str = "") -> Mapping[str, Change]:

@@ -7,20 +7,15 @@ from typing import TYPE_CHECKING
 import pytest
 
 from cdk_triton.triton import ContainerEnvironment
+from sample_repositories.sound import PYTHON_MODEL
 
 if TYPE_CHECKING:
     from sample_repositories import Write
 
-MODEL = """
-class TritonPythonModel:
-    def execute(self, requests):
-        return [None for request in requests]
-"""
-
 
 def found(write: Write, config: str) -> list[str]:
     """What the rules CT270 to CT279 find in a repository with one model."""
-    repository = write({"model/config.pbtxt": config, "model/1/model.py": MODEL}, base={})
+    repository = write({"model/config.pbtxt": config, "model/1/model.py": PYTHON_MODEL}, base={})
     return [str(each) for each in repository.check() if "CT270" <= each.code <= "CT279"]
 
 
@@ -221,7 +216,7 @@ def test_kinds_that_a_backend_runs_on(write: Write, config: str) -> None:
 )
 def test_arguments_of_the_server_answer_a_warning(write: Write, argument: str, codes: set[str]) -> None:
     config = 'backend: "python" instance_group { host_policy: "near" rate_limiter { priority: 2 } }'
-    repository = write({"model/config.pbtxt": config, "model/1/model.py": MODEL}, base={})
+    repository = write({"model/config.pbtxt": config, "model/1/model.py": PYTHON_MODEL}, base={})
     environment = ContainerEnvironment(default_model_name="model", additional_args=(argument,))
     findings = repository.check(environment=environment)
     assert {each.code for each in findings if each.code.startswith("CT27")} == codes

@@ -9,15 +9,11 @@ from typing import TYPE_CHECKING
 import pytest
 
 from cdk_triton.triton import ContainerEnvironment, ModelRepository
+from sample_repositories.sound import PYTHON_MODEL
 
 if TYPE_CHECKING:
     from sample_repositories import Change, Write
 
-PYTHON_MODEL = """
-class TritonPythonModel:
-    def execute(self, requests):
-        return [None for request in requests]
-"""
 SMALL_INPUT = 'input { name: "ids" data_type: TYPE_INT32 dims: 8 }'
 SMALL_OUTPUT = 'output { name: "label" data_type: TYPE_INT32 dims: 1 }'
 DECOUPLED = "model_transaction_policy { decoupled: true }"

@@ -8,15 +8,10 @@ from typing import TYPE_CHECKING
 import pytest
 
 from cdk_triton.sagemaker import ServingPlatform
+from sample_repositories.sound import PYTHON_MODEL
 
 if TYPE_CHECKING:
     from sample_repositories import Change, Write
-
-PYTHON_MODEL = """
-class TritonPythonModel:
-    def execute(self, requests):
-        return [None for request in requests]
-"""
 
 
 @pytest.mark.parametrize(

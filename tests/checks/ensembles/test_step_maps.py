@@ -8,26 +8,12 @@ from typing import TYPE_CHECKING
 import pytest
 
 from cdk_triton.triton import ContainerEnvironment
+from sample_repositories.one_step import COMPLETED_PY
+from sample_repositories.sound import PYTHON_MODEL
 
 if TYPE_CHECKING:
     from cdk_triton.triton import ModelRepository
     from sample_repositories import Change, Write
-
-MODEL_PY = """
-class TritonPythonModel:
-    def execute(self, requests):
-        return [None for request in requests]
-"""
-
-COMPLETED_PY = """
-class TritonPythonModel:
-    @staticmethod
-    def auto_complete_config(auto_complete_model_config):
-        return auto_complete_model_config
-
-    def execute(self, requests):
-        return [None for request in requests]
-"""
 
 
 def tensor(side: str, name: str, more: str = "data_type: TYPE_FP32 dims: 4") -> str:
@@ -39,7 +25,7 @@ IN, OUT = tensor("input", "IN"), tensor("output", "OUT")
 OPTIONAL = "data_type: TYPE_FP32 dims: 4 optional: true"
 
 
-def python(text: str = IN + OUT, source: str = MODEL_PY) -> dict[str, Change]:
+def python(text: str = IN + OUT, source: str = PYTHON_MODEL) -> dict[str, Change]:
     """A Python model with these inputs and outputs."""
     return {"model/config.pbtxt": f'backend: "python"\n{text}', "model/1/model.py": source}
 
@@ -86,7 +72,7 @@ def said_of(repository: ModelRepository) -> list[str]:
             id="CT332 the only one",
         ),
         pytest.param(
-            SOUND | {"model/1/model.py": MODEL_PY},
+            SOUND | {"model/1/model.py": PYTHON_MODEL},
             [
                 'pipeline/config.pbtxt ensemble_scheduling.step[0].input_map["IN"]: error CT332: step 0 maps '
                 "'IN', and 'model' has no inputs; the server would not load 'pipeline': in ensemble pipeline, "
@@ -105,7 +91,7 @@ def said_of(repository: ModelRepository) -> list[str]:
             id="completed without a configuration",
         ),
         pytest.param(
-            SOUND | {"model/1/model.py": MODEL_PY, "cdk-triton.toml": 'produced = ["model/config.pbtxt"]'},
+            SOUND | {"model/1/model.py": PYTHON_MODEL, "cdk-triton.toml": 'produced = ["model/config.pbtxt"]'},
             [],
             id="a configuration that is produced",
         ),
@@ -164,7 +150,7 @@ def said_of(repository: ModelRepository) -> list[str]:
             id="a Python model that names nothing and may say it later",
         ),
         pytest.param(
-            SOUND | {"model/config.pbtxt": 'backend: "onnxruntime"', "model/1/model.py": MODEL_PY},
+            SOUND | {"model/config.pbtxt": 'backend: "onnxruntime"', "model/1/model.py": PYTHON_MODEL},
             [
                 "model/1/model.onnx: error CT120: the file is missing, and the server would not load 'model': "
                 "unable to find 'model/1/model.onnx' for model instance 'model'; add the file, or name another "
@@ -304,7 +290,7 @@ def test_a_plan_completes_all_inputs_or_none(write: Write, inputs: str, codes: s
 
 
 def test_a_configuration_that_the_server_is_told_to_take_is_not_missing(write: Write) -> None:
-    change = SOUND | {"model/1/model.py": MODEL_PY, "model/configs/large.pbtxt": python()["model/config.pbtxt"]}
+    change = SOUND | {"model/1/model.py": PYTHON_MODEL, "model/configs/large.pbtxt": python()["model/config.pbtxt"]}
     told = ContainerEnvironment(additional_args=("--model-config-name=large",))
     findings = write(change, base=BASE).check(default_model="pipeline", environment=told)
     assert not [finding for finding in findings if finding.code in {"CT332", "CT334"}]
