@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+pytest_plugins = ["golden_messages", "pytester"]
+
 CHECKOUT = Path(__file__).parents[1]
 
 # ONNX Runtime's wheel reports usage to its maker otherwise.
