@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 if TYPE_CHECKING:
-    from cdk_triton.triton import ModelRepository
+    from cdk_triton.triton import Finding, ModelRepository
+    from golden_messages import Messages, Place
     from sample_repositories import Write
 
 OWN = tuple(f"CT{number}" for number in range(201, 220))
@@ -19,70 +20,50 @@ class TritonPythonModel:
 """
 
 
-def found_in(repository: ModelRepository) -> list[str]:
+def found_in(repository: ModelRepository) -> list[Finding]:
     """What these rules find; a model's file that is missing is the business of others."""
-    return [str(finding) for finding in repository.check() if finding.code in OWN]
+    return [finding for finding in repository.check() if finding.code in OWN]
 
 
-FINDINGS: Mapping[str, tuple[str, list[str]]] = {
+FINDINGS: Mapping[str, tuple[str, list[Place]]] = {
     "CT212": (
         'backend: "python" input { name: "IN" data_type: TYPE_FP32 dims: 4 } batch_input { kind: '
         'BATCH_ITEM_SHAPE target_name: "S" data_type: TYPE_INT32 source_input: [ "IN", "IN" ] }',
-        [
-            "model/config.pbtxt batch_input[0].source_input: error CT212: batch input 0 has 2 source "
-            "inputs, and the server would not load 'model': batch input kind 'BATCH_ITEM_SHAPE' expects "
-            "1 source input, got 2; write the one input that it is computed from",
-        ],
+        [("CT212", "model/config.pbtxt", "batch_input[0].source_input")],
     ),
     "CT213": (
         'backend: "python" input { name: "IN" data_type: TYPE_FP32 dims: 4 } batch_input { kind: '
         'BATCH_ITEM_SHAPE target_name: "S" source_input: "IN" }',
-        [
-            "model/config.pbtxt batch_input[0].data_type: error CT213: batch input 0 is TYPE_INVALID, "
-            "and the server would not load 'model': batch input data type must be TYPE_INT32 or "
-            "TYPE_FP32; write data_type: TYPE_INT32 or TYPE_FP32, whichever the model's tensor has",
-        ],
+        [("CT213", "model/config.pbtxt", "batch_input[0].data_type")],
     ),
     "CT214": (
         'backend: "python" input { name: "IN" data_type: TYPE_FP32 dims: 4 } output { name: "OUT" '
         "data_type: TYPE_FP32 dims: 4 } batch_output { kind: BATCH_SCATTER_WITH_INPUT_SHAPE "
         'target_name: "IN" source_input: "OUT" }',
         [
-            "model/config.pbtxt batch_output[0].source_input: error CT214: batch output 0 names 'OUT', "
-            "and the server would not load 'model': unknown source input name 'OUT'; name an input of "
-            "this configuration",
-            "model/config.pbtxt batch_output[0].target_name: error CT214: batch output 0 names 'IN', and "
-            "the server would not load 'model': unknown target output name 'IN'; name an output of this "
-            "configuration",
+            ("CT214", "model/config.pbtxt", "batch_output[0].source_input"),
+            ("CT214", "model/config.pbtxt", "batch_output[0].target_name"),
         ],
     ),
     "CT215 twice": (
         'backend: "python" input { name: "IN" data_type: TYPE_FP32 dims: 4 } output { name: "OUT" '
         "data_type: TYPE_FP32 dims: 4 } batch_output { kind: BATCH_SCATTER_WITH_INPUT_SHAPE "
         'target_name: [ "OUT", "OUT" ] source_input: "IN" }',
-        [
-            "model/config.pbtxt batch_output[0].target_name: error CT215: batch output 0 names 'OUT' "
-            "twice, and the server would not load 'model': target output name 'OUT' can only be "
-            "specified once; name each output that it is for once",
-        ],
+        [("CT215", "model/config.pbtxt", "batch_output[0].target_name")],
     ),
     "CT215 none": (
         'backend: "python" input { name: "IN" data_type: TYPE_FP32 dims: 4 } output { name: "OUT" '
         "data_type: TYPE_FP32 dims: 4 } batch_output { kind: BATCH_SCATTER_WITH_INPUT_SHAPE "
         'source_input: "IN" }',
-        [
-            "model/config.pbtxt batch_output[0].target_name: error CT215: batch output 0 names no "
-            "target, and the server would end with a segmentation fault (signal 11); name each output "
-            "that it is for once",
-        ],
+        [("CT215", "model/config.pbtxt", "batch_output[0].target_name")],
     ),
 }
 
 
 @pytest.mark.parametrize(("text", "findings"), FINDINGS.values(), ids=FINDINGS)
-def test_tensors(write: Write, text: str, findings: list[str]) -> None:
+def test_tensors(messages: Messages, write: Write, text: str, findings: list[Place]) -> None:
     repository = write({"model/config.pbtxt": text, "model/1/model.py": CODE}, base={})
-    assert found_in(repository) == findings
+    assert messages.of(found_in(repository)) == findings
 
 
 IN = 'input { name: "IN" data_type: TYPE_FP32 dims: 4 }'

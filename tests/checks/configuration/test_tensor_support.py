@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 if TYPE_CHECKING:
-    from cdk_triton.triton import ModelRepository
+    from cdk_triton.triton import Finding, ModelRepository
+    from golden_messages import Messages, Place
     from sample_repositories import Write
 
 OWN = tuple(f"CT{number}" for number in range(201, 220))
@@ -19,102 +20,60 @@ class TritonPythonModel:
 """
 
 
-def found_in(repository: ModelRepository) -> list[str]:
+def found_in(repository: ModelRepository) -> list[Finding]:
     """What these rules find; a model's file that is missing is the business of others."""
-    return [str(finding) for finding in repository.check() if finding.code in OWN]
+    return [finding for finding in repository.check() if finding.code in OWN]
 
 
-FINDINGS: Mapping[str, tuple[str, list[str]]] = {
+FINDINGS: Mapping[str, tuple[str, list[Place]]] = {
     "CT207": (
         'backend: "python" input { name: "IN" data_type: TYPE_UINT8 dims: [ 224, 224 ] format: FORMAT_NHWC }',
-        [
-            "model/config.pbtxt input[0].format: error CT207: input 'IN' has the format FORMAT_NHWC and "
-            "2 dims, and the server would not load 'model': model input NHWC/NCHW require 3 dims; write "
-            "three dims without the one of the batch, or leave the format out",
-        ],
+        [("CT207", "model/config.pbtxt", "input[0].format")],
     ),
     "CT208": (
         'backend: "python" output { name: "OUT" data_type: TYPE_INT32 dims: 4 is_shape_tensor: true }',
-        [
-            "model/config.pbtxt output[0].is_shape_tensor: error CT208: output 'OUT' is marked as a "
-            "shape tensor, and the server would not load 'model': shape tensors are only supported for "
-            "TensorRT platform; leave is_shape_tensor out",
-        ],
+        [("CT208", "model/config.pbtxt", "output[0].is_shape_tensor")],
     ),
     "CT209": (
         'backend: "python" input { name: "IN" data_type: TYPE_FP16 dims: 4 is_non_linear_format_io: true }',
-        [
-            "model/config.pbtxt input[0].is_non_linear_format_io: error CT209: input 'IN' is marked as "
-            "non-linear and has 1 dims, and the server would not load 'model': Non-linear IO format is "
-            "only supported for the TensorRT platform; leave is_non_linear_format_io out",
-        ],
+        [("CT209", "model/config.pbtxt", "input[0].is_non_linear_format_io")],
     ),
     "CT216": (
         'backend: "openvino" input { name: "IN" data_type: TYPE_FP32 dims: 4 optional: true } output '
         '{ name: "OUT" data_type: TYPE_FP32 dims: 4 }',
-        [
-            "model/config.pbtxt input[0].optional: error CT216: input 'IN' is optional and the backend "
-            "is 'openvino', which would not load 'model': 'optional' is set to true for input 'IN' while "
-            "the backend model doesn't support optional input; leave optional out, and let callers send "
-            "the input always",
-        ],
+        [("CT216", "model/config.pbtxt", "input[0].optional")],
     ),
     "CT216 of a batch": (
         'backend: "onnxruntime" max_batch_size: 4 input { name: "IN" data_type: TYPE_FP32 dims: 4 '
         'optional: true } output { name: "OUT" data_type: TYPE_FP32 dims: 4 }',
-        [
-            "model/config.pbtxt input[0].optional: error CT216: input 'IN' is optional and the backend "
-            "is 'onnxruntime', which would not load 'model': optional input 'IN' is not supported for "
-            "models that support batching; leave optional out, and let callers send the input always",
-        ],
+        [("CT216", "model/config.pbtxt", "input[0].optional")],
     ),
     "CT216 ragged": (
         'backend: "onnxruntime" input { name: "IN" data_type: TYPE_FP32 dims: 4 optional: true '
         'allow_ragged_batch: true } output { name: "OUT" data_type: TYPE_FP32 dims: 4 }',
-        [
-            "model/config.pbtxt input[0].optional: error CT216: input 'IN' is optional and the backend "
-            "is 'onnxruntime', which would not load 'model': for ragged input 'IN', which is not "
-            "supported for optional input; leave optional out, and let callers send the input always",
-        ],
+        [("CT216", "model/config.pbtxt", "input[0].optional")],
     ),
     "CT217": (
         'backend: "tensorrt" instance_group { kind: KIND_GPU } input { name: "IN" data_type: '
         'TYPE_STRING dims: 1 } output { name: "OUT" data_type: TYPE_FP32 dims: 4 }',
-        [
-            "model/config.pbtxt input[0].data_type: error CT217: input 'IN' is TYPE_STRING with the dims "
-            "[1], and the backend 'tensorrt' would not load 'model': unsupported datatype TYPE_STRING "
-            "for input 'IN' for model 'model'; write a type that tensorrt has, and convert before the "
-            "model where callers send another one",
-        ],
+        [("CT217", "model/config.pbtxt", "input[0].data_type")],
     ),
     "CT217 list": (
         'backend: "pytorch" input { name: "IN" data_type: TYPE_FP32 dims: 4 }output { name: '
         '"TEXT__0" data_type: TYPE_STRING dims: [ 2, 2 ] }',
-        [
-            "model/config.pbtxt output[0].data_type: error CT217: output 'TEXT__0' is TYPE_STRING with "
-            "the dims [2, 2], and the backend 'pytorch' would not load 'model': Triton only supports 1 "
-            "dimensional List of String as output for 'TEXT__0'; write dims: 1 without batching, or an "
-            "empty reshape with it",
-        ],
+        [("CT217", "model/config.pbtxt", "output[0].data_type")],
     ),
     "CT218": (
         'backend: "pytorch"',
-        [
-            "model/config.pbtxt input: error CT218: the configuration names no input, and the backend "
-            "'pytorch' would not load 'model': configuration expects 0 inputs; write every input of the "
-            "model's forward function, in its order",
-            "model/config.pbtxt output: error CT218: the configuration names no output, and the backend "
-            "'pytorch' would not load 'model': model configuration must contain at least one output, "
-            "none were specified; write every output of the model's forward function, in its order",
-        ],
+        [("CT218", "model/config.pbtxt", "input"), ("CT218", "model/config.pbtxt", "output")],
     ),
 }
 
 
 @pytest.mark.parametrize(("text", "findings"), FINDINGS.values(), ids=FINDINGS)
-def test_tensors(write: Write, text: str, findings: list[str]) -> None:
+def test_tensors(messages: Messages, write: Write, text: str, findings: list[Place]) -> None:
     repository = write({"model/config.pbtxt": text, "model/1/model.py": CODE}, base={})
-    assert found_in(repository) == findings
+    assert messages.of(found_in(repository)) == findings
 
 
 IN = 'input { name: "IN" data_type: TYPE_FP32 dims: 4 }'

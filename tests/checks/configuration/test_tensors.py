@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 if TYPE_CHECKING:
-    from cdk_triton.triton import ModelRepository
+    from cdk_triton.triton import Finding, ModelRepository
+    from golden_messages import Messages, Place
     from sample_repositories import Write
 
 OWN = tuple(f"CT{number}" for number in range(201, 220))
@@ -19,119 +20,68 @@ class TritonPythonModel:
 """
 
 
-def found_in(repository: ModelRepository) -> list[str]:
+def found_in(repository: ModelRepository) -> list[Finding]:
     """What these rules find; a model's file that is missing is the business of others."""
-    return [str(finding) for finding in repository.check() if finding.code in OWN]
+    return [finding for finding in repository.check() if finding.code in OWN]
 
 
-FINDINGS: Mapping[str, tuple[str, list[str]]] = {
+FINDINGS: Mapping[str, tuple[str, list[Place]]] = {
     "CT201": (
         'backend: "python" input { data_type: TYPE_FP32 dims: 0 }',
-        [
-            "model/config.pbtxt input[0].name: error CT201: input 0 has no name, and the server would "
-            "not load 'model': model input must specify 'name'; give it the name by which requests and "
-            "the model know it",
-        ],
+        [("CT201", "model/config.pbtxt", "input[0].name")],
     ),
     "CT202 and CT203": (
         'backend: "python" output { name: "OUT" }',
-        [
-            "model/config.pbtxt output[0].data_type: error CT202: output 'OUT' has no data type, nothing "
-            "fills it in, and the server would not load 'model': model output 'OUT' must specify "
-            "'data_type'; write the type that the model has, for example data_type: TYPE_FP32",
-            "model/config.pbtxt output[0].dims: error CT203: output 'OUT' has no dims, nothing fills "
-            "them in, and the server would not load 'model': model output 'OUT' must specify 'dims'; "
-            "write the size of each dimension, -1 where it varies and without the one of the batch, for "
-            "example dims: [ -1, 384 ]",
-        ],
+        [("CT202", "model/config.pbtxt", "output[0].data_type"), ("CT203", "model/config.pbtxt", "output[0].dims")],
     ),
     "CT204 dims": (
         'backend: "python" input { name: "IN" data_type: TYPE_FP32 dims: [ -1, 0, -2 ] }',
-        [
-            "model/config.pbtxt input[0].dims: error CT204: input 'IN' has the dims [-1, 0, -2], and the "
-            "server would not load 'model': model input 'IN' dimension must be integer >= 1, or -1; "
-            "write the size of the dimension, or -1 where it varies",
-        ],
+        [("CT204", "model/config.pbtxt", "input[0].dims")],
     ),
     "CT204 reshape": (
         'backend: "python" output { name: "OUT" data_type: TYPE_FP32 dims: 1 reshape { shape: [ 1, 0 ] } }',
-        [
-            "model/config.pbtxt output[0].reshape.shape: error CT204: output 'OUT' has the reshape [1, "
-            "0], and the server would not load 'model': model output 'OUT' reshape dimensions must be "
-            "integer >= 1, or -1; write the size of the dimension, or -1 where it varies",
-        ],
+        [("CT204", "model/config.pbtxt", "output[0].reshape.shape")],
     ),
     "CT205": (
         'backend: "python" input { name: "IN" data_type: TYPE_FP32 dims: 1 reshape { } }',
-        [
-            "model/config.pbtxt input[0].reshape: error CT205: input 'IN' is reshaped to nothing and "
-            "max_batch_size is 0, so the server would not load 'model': model input 'IN' cannot have "
-            "empty reshape for non-batching model as scalar tensors are not supported; leave the reshape "
-            "out, or set max_batch_size if the model's first dimension is a batch",
-        ],
+        [("CT205", "model/config.pbtxt", "input[0].reshape")],
     ),
     "CT206 size": (
         'backend: "python" input { name: "IN" data_type: TYPE_FP32 dims: [ 2, 6 ] reshape { shape: [ 3, 5 ] } }',
-        [
-            "model/config.pbtxt input[0].reshape.shape: error CT206: input 'IN' has the dims [2, 6] and "
-            "is reshaped to [3, 5], and the server would not load 'model': model input 'IN' has "
-            "different size for dims and reshape; write a reshape with the same number of elements, and "
-            "a -1 for each -1 in dims",
-        ],
+        [("CT206", "model/config.pbtxt", "input[0].reshape.shape")],
     ),
     "CT206 variable sizes": (
         'backend: "python" input { name: "IN" data_type: TYPE_FP32 dims: [ -1, -1 ] reshape { shape: -1 } }',
-        [
-            "model/config.pbtxt input[0].reshape.shape: error CT206: input 'IN' has the dims [-1, -1] "
-            "and is reshaped to [-1], and the server would not load 'model': model input 'IN' has "
-            "different number of variable-size dimensions for dims and reshape; write a reshape with the "
-            "same number of elements, and a -1 for each -1 in dims",
-        ],
+        [("CT206", "model/config.pbtxt", "input[0].reshape.shape")],
     ),
     "CT210": (
         'backend: "python" input { name: "IN" data_type: TYPE_FP32 dims: 4 }input { name: "IN" '
         'data_type: TYPE_FP32 dims: 4 }input { name: "B" data_type: TYPE_FP32 dims: 4 }',
-        [
-            "model/config.pbtxt input[1].name: error CT210: the input 'IN' is listed 2 times, and the "
-            "server would refuse every request to 'model': expected 3 inputs but got 2 inputs; leave one "
-            "of them out, or correct its name",
-        ],
+        [("CT210", "model/config.pbtxt", "input[1].name")],
     ),
     "CT211": (
         'backend: "python"  output { name: "OUT" data_type: TYPE_FP32 dims: 4 } output { name: "OUT" '
         'data_type: TYPE_FP32 dims: 4 } output { name: "OUT" data_type: TYPE_FP32 dims: 4 }',
-        [
-            "model/config.pbtxt output[2].name: warning CT211: the output 'OUT' is listed 3 times, and "
-            "the server would take the first and ignore the others, while clients see all of them in the "
-            "model's metadata; leave one of them out, or correct its name",
-        ],
+        [("CT211", "model/config.pbtxt", "output[2].name")],
     ),
     "CT211 with labels of one": (
         'backend: "python" output { name: "OUT" data_type: TYPE_FP32 dims: 4 } output { name: "OUT" '
         'data_type: TYPE_FP32 dims: 4 label_filename: "labels.txt" }',
-        [
-            "model/config.pbtxt output[1].name: warning CT211: the output 'OUT' is listed 2 times, and "
-            "the server would take the first and ignore the others, while clients see all of them in the "
-            "model's metadata; leave one of them out, or correct its name",
-        ],
+        [("CT211", "model/config.pbtxt", "output[1].name")],
     ),
     "CT219 and nothing of CT211": (
         'backend: "python" output { name: "OUT" data_type: TYPE_FP32 dims: 4 label_filename: "a.txt" } '
         'output { name: "OUT" data_type: TYPE_FP32 dims: 4 } output { name: "OUT" data_type: TYPE_FP32 '
         'dims: 4 label_filename: "b.txt" }',
-        [
-            "model/config.pbtxt output[2].label_filename: error CT219: the output 'OUT' is listed 3 "
-            "times, 2 times with labels, and the server would not load 'model': multiple label files for "
-            "'OUT'; list the output once, with one label_filename, or correct its name",
-        ],
+        [("CT219", "model/config.pbtxt", "output[2].label_filename")],
     ),
 }
 
 
 @pytest.mark.parametrize(("text", "findings"), FINDINGS.values(), ids=FINDINGS)
-def test_tensors(write: Write, text: str, findings: list[str]) -> None:
+def test_tensors(messages: Messages, write: Write, text: str, findings: list[Place]) -> None:
     repository = write({"model/config.pbtxt": text, "model/1/model.py": CODE}, base={})
-    assert found_in(repository) == findings
+    assert messages.of(found_in(repository)) == findings
 
 
 IN = 'input { name: "IN" data_type: TYPE_FP32 dims: 4 }'
@@ -192,7 +142,7 @@ def test_one_version_of_a_python_model_may_complete_itself(write: Write) -> None
     assert found_in(write(files, base={})) == []
 
 
-def test_an_ensemble_quotes_what_is_said_of_it(write: Write) -> None:
+def test_an_ensemble_quotes_what_is_said_of_it(messages: Messages, write: Write) -> None:
     """Its tensors are compared with those of its steps before they are looked at by themselves."""
     tensors = 'input [ { dims: 4 }, { name: "A" }, { name: "B" data_type: TYPE_FP32 dims: [ 0, 4 ] } ]'
     scalar = 'output { name: "C" data_type: TYPE_FP32 dims: 1 reshape { } }'
@@ -206,17 +156,12 @@ def test_an_ensemble_quotes_what_is_said_of_it(write: Write) -> None:
         },
         base={},
     )
-    assert [(f.code, f.field, f.message.partition("'whole': ")[2]) for f in repository.check() if f.code in OWN] == [
-        ("CT201", "input[0].name", "ensemble input '' for ensemble"),
-        ("CT202", "input[1].data_type", "inconsistent data type: TYPE_INVALID is inferred from model"),
-        ("CT203", "input[1].dims", "inconsistent shape: [] is inferred from model"),
-        (
-            "CT204",
-            "input[2].dims",
-            "inconsistent shape: [0,4] is inferred from model, or where the step has -1 there: model input 'B' "
-            "dimension must be integer >= 1, or -1",
-        ),
-        ("CT205", "output[0].reshape", "inconsistent shape: [] is inferred from model"),
+    assert messages.of(found_in(repository)) == [
+        ("CT201", "whole/config.pbtxt", "input[0].name"),
+        ("CT202", "whole/config.pbtxt", "input[1].data_type"),
+        ("CT203", "whole/config.pbtxt", "input[1].dims"),
+        ("CT204", "whole/config.pbtxt", "input[2].dims"),
+        ("CT205", "whole/config.pbtxt", "output[0].reshape"),
     ]
 
 

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 if TYPE_CHECKING:
-    from cdk_triton.triton import ModelRepository
+    from cdk_triton.triton import Finding, ModelRepository
+    from golden_messages import Messages, Place
     from sample_repositories import Write
 
 OWN = tuple(f"CT{number}" for number in range(220, 230))
@@ -19,145 +20,92 @@ class TritonPythonModel:
 """
 
 
-def found_in(repository: ModelRepository) -> list[str]:
+def found_in(repository: ModelRepository) -> list[Finding]:
     """What these rules find; a model's file that is missing is the business of others."""
-    return [str(finding) for finding in repository.check() if finding.code in OWN]
+    return [finding for finding in repository.check() if finding.code in OWN]
 
 
-FINDINGS: Mapping[str, tuple[str, list[str]]] = {
+FINDINGS: Mapping[str, tuple[str, list[Place]]] = {
     "CT220 shape": (
         'backend: "python" input { name: "IN" data_type: TYPE_FP32 dims: -1 } model_warmup { name: '
         '"first" batch_size: 1 inputs { key: "IN" value { data_type: TYPE_FP32 dims: [ -1 ] '
         "random_data: true } } }",
-        [
-            "model/config.pbtxt model_warmup[0].inputs[\"IN\"].dims: error CT220: the warm-up 'first' "
-            "gives the input 'IN' the dims [-1], and the server would not load 'model': warmup setting "
-            "expects all variable-size dimensions are specified for input 'IN'; write the size of each "
-            "dimension that callers send mostly",
-        ],
+        [("CT220", "model/config.pbtxt", 'model_warmup[0].inputs["IN"].dims')],
     ),
     "CT220 data": (
         'backend: "python" input { name: "IN" data_type: TYPE_FP32 dims: 4 } output { name: "OUT" '
         'data_type: TYPE_FP32 dims: 4 } model_warmup { name: "first" batch_size: 1 inputs { key: '
         '"IN" value { data_type: TYPE_FP32 dims: 4 } } }',
-        [
-            "model/config.pbtxt model_warmup[0].inputs[\"IN\"].zero_data: error CT220: the warm-up 'first' "
-            "does not say where the data of the input 'IN' comes from, and the server would not load "
-            "'model': warmup setting expects input 'IN' to have input_data_type set; write zero_data: "
-            "true, random_data: true or input_data_file",
-        ],
+        [("CT220", "model/config.pbtxt", 'model_warmup[0].inputs["IN"].zero_data')],
     ),
     "CT221 missing": (
         'backend: "python" input { name: "IN" data_type: TYPE_FP32 dims: 4 } output { name: "OUT" '
         'data_type: TYPE_FP32 dims: 4 } model_warmup { name: "first" batch_size: 1 inputs { key: '
         "\"IN\" value { data_type: TYPE_FP32 dims: 4 input_data_file: 'data' } } }",
-        [
-            'model/config.pbtxt model_warmup[0].inputs["IN"].input_data_file: error CT221: the warm-up '
-            "'first' reads the input 'IN' from 'model/warmup/data', which is not there, and the server "
-            "would not load 'model': failed to open text file for read; put the 16 bytes of the tensor "
-            "there",
-        ],
+        [("CT221", "model/config.pbtxt", 'model_warmup[0].inputs["IN"].input_data_file')],
     ),
     "CT221 text": (
         'backend: "python" input { name: "IN" data_type: TYPE_STRING dims: 4 } model_warmup { name: '
         '"first" batch_size: 1 inputs { key: "IN" value { data_type: TYPE_STRING dims: 4 '
         "input_data_file: 'data' } } }",
-        [
-            'model/config.pbtxt model_warmup[0].inputs["IN"].input_data_file: error CT221: the warm-up '
-            "'first' reads the input 'IN' from 'model/warmup/data', which is not there, and the server "
-            "would not load 'model': failed to open text file for read; put the tensor's bytes there",
-        ],
+        [("CT221", "model/config.pbtxt", 'model_warmup[0].inputs["IN"].input_data_file')],
     ),
     "CT222 data type": (
         'backend: "python" input { name: "IN" data_type: TYPE_FP32 dims: 4 } output { name: "OUT" '
         'data_type: TYPE_FP32 dims: 4 } model_warmup { name: "first" batch_size: 1 inputs { key: '
         '"IN" value { data_type: TYPE_INT64 dims: 4 zero_data: true } } }',
-        [
-            "model/config.pbtxt model_warmup[0].inputs[\"IN\"].data_type: error CT222: the warm-up 'first' "
-            "has the input 'IN' as TYPE_INT64 with the dims [4], and the server would not load 'model': "
-            "inference input 'IN' data-type is 'INT64', but model 'model' expects 'FP32'; write "
-            "data_type: TYPE_FP32",
-        ],
+        [("CT222", "model/config.pbtxt", 'model_warmup[0].inputs["IN"].data_type')],
     ),
     "CT222 shape": (
         'backend: "python" max_batch_size: 2 input { name: "IN" data_type: TYPE_FP32 dims: 4 } '
         'output { name: "OUT" data_type: TYPE_FP32 dims: 4 } model_warmup { name: "first" '
         'batch_size: 2 inputs { key: "IN" value { data_type: TYPE_FP32 dims: [ 2, 4 ] zero_data: '
         "true } } }",
-        [
-            "model/config.pbtxt model_warmup[0].inputs[\"IN\"].dims: error CT222: the warm-up 'first' has "
-            "the input 'IN' as TYPE_FP32 with the dims [2, 4], and the server would not load 'model': "
-            "unexpected shape for input 'IN' for model 'model'. Expected [-1,4], got [1,2,4]; write dims "
-            "that agree with the input's [4], without the dimension of the batch",
-        ],
+        [("CT222", "model/config.pbtxt", 'model_warmup[0].inputs["IN"].dims')],
     ),
     "CT222 missing": (
         'backend: "python" input { name: "IN" data_type: TYPE_FP32 dims: 4 } output { name: "OUT" '
         'data_type: TYPE_FP32 dims: 4 } model_warmup { name: "first" batch_size: 1 }',
-        [
-            "model/config.pbtxt model_warmup[0].inputs: error CT222: the warm-up 'first' lacks the input "
-            "'IN', and the server would not load 'model': expected 1 inputs but got 0 inputs for model "
-            "'model'; add the input 'IN' to it",
-        ],
+        [("CT222", "model/config.pbtxt", "model_warmup[0].inputs")],
     ),
     "CT222 misspelt": (
         'backend: "python" input { name: "IN" data_type: TYPE_FP32 dims: 4 } output { name: "OUT" '
         'data_type: TYPE_FP32 dims: 4 } model_warmup { name: "first" batch_size: 1 inputs { key: '
         '"INN" value { data_type: TYPE_FP32 dims: 4 zero_data: true } } }',
-        [
-            "model/config.pbtxt model_warmup[0].inputs: error CT222: the warm-up 'first' lacks the input "
-            "'IN', and the server would not load 'model': expected 1 inputs but got 0 inputs for model "
-            "'model'; write 'IN' in the place of 'INN'",
-        ],
+        [("CT222", "model/config.pbtxt", "model_warmup[0].inputs")],
     ),
     "CT223": (
         'backend: "python" input { name: "IN" data_type: TYPE_FP32 dims: 4 } output { name: "OUT" '
         'data_type: TYPE_FP32 dims: 4 } model_warmup { name: "first" batch_size: 1 inputs { key: '
         '"IN" value { data_type: TYPE_FP32 dims: 4 zero_data: true } } inputs { key: "SCALE" value { '
         "data_type: TYPE_FP32 dims: 4 zero_data: true } } }",
-        [
-            "model/config.pbtxt model_warmup[0].inputs[\"SCALE\"]: warning CT223: the warm-up 'first' has "
-            "the input 'SCALE', which neither the inputs nor the controls of 'model' name; the server "
-            "would hand it to the model all the same; leave it out, or correct the name",
-        ],
+        [("CT223", "model/config.pbtxt", 'model_warmup[0].inputs["SCALE"]')],
     ),
     "CT224": (
         'backend: "python" input { name: "IN" data_type: TYPE_FP32 dims: 4 } output { name: "OUT" '
         'data_type: TYPE_FP32 dims: 4 } model_warmup { name: "first"  inputs { key: "IN" value { '
         "data_type: TYPE_FP32 dims: 4 zero_data: true } } }",
-        [
-            "model/config.pbtxt model_warmup[0].batch_size: warning CT224: the warm-up 'first' has the "
-            "batch size 0, and the server would leave it out: Skipping batch 0 warmup sample 'first'; "
-            "write batch_size: 1, also for a model without batching",
-        ],
+        [("CT224", "model/config.pbtxt", "model_warmup[0].batch_size")],
     ),
     "CT225": (
         'backend: "python" max_batch_size: 8 input { name: "IN" data_type: TYPE_FP32 dims: 4 } '
         'output { name: "OUT" data_type: TYPE_FP32 dims: 4 } model_warmup { name: "first" '
         'batch_size: 9 inputs { key: "IN" value { data_type: TYPE_FP32 dims: 4 zero_data: true } } }',
-        [
-            "model/config.pbtxt model_warmup[0].batch_size: error CT225: the warm-up 'first' has the "
-            "batch size 9 and max_batch_size is 8, and the server would not load 'model': failed to run "
-            "warmup sample 'first': batch size 9; write at most batch_size: 8",
-        ],
+        [("CT225", "model/config.pbtxt", "model_warmup[0].batch_size")],
     ),
     "CT225 without batching": (
         'backend: "python" input { name: "IN" data_type: TYPE_FP32 dims: 4 } output { name: "OUT" '
         'data_type: TYPE_FP32 dims: 4 } model_warmup { name: "first" batch_size: 2 inputs { key: '
         '"IN" value { data_type: TYPE_FP32 dims: 4 zero_data: true } } }',
-        [
-            "model/config.pbtxt model_warmup[0].batch_size: error CT225: the warm-up 'first' has the "
-            "batch size 2 and max_batch_size is 0, and the server would not load 'model': failed to run "
-            "warmup sample 'first': batch size 2; write at most batch_size: 1",
-        ],
+        [("CT225", "model/config.pbtxt", "model_warmup[0].batch_size")],
     ),
 }
 
 
 @pytest.mark.parametrize(("text", "findings"), FINDINGS.values(), ids=FINDINGS)
-def test_options(write: Write, text: str, findings: list[str]) -> None:
+def test_options(messages: Messages, write: Write, text: str, findings: list[Place]) -> None:
     repository = write({"model/config.pbtxt": text, "model/1/model.py": CODE}, base={})
-    assert found_in(repository) == findings
+    assert messages.of(found_in(repository)) == findings
 
 
 TENSORS = """
@@ -175,19 +123,18 @@ def warm_up(inputs: str, text: str = 'backend: "python"' + TENSORS, size: int = 
 @pytest.mark.parametrize(
     ("content", "findings"),
     [
-        pytest.param("0123456789abcdef", 0, id="just enough"),
-        pytest.param("0123456789abcdefg", 0, id="more than enough"),
-        pytest.param("0123456789abcde", 1, id="too short"),
+        pytest.param("0123456789abcdef", [], id="just enough"),
+        pytest.param("0123456789abcdefg", [], id="more than enough"),
+        pytest.param(
+            "0123456789abcde",
+            [("CT221", "model/config.pbtxt", 'model_warmup[0].inputs["IN"].input_data_file')],
+            id="too short",
+        ),
     ],
 )
-def test_the_size_of_a_warm_up_file(write: Write, content: str, findings: int) -> None:
+def test_the_size_of_a_warm_up_file(messages: Messages, write: Write, content: str, findings: list[Place]) -> None:
     files = {"model/config.pbtxt": warm_up(FILE), "model/1/model.py": CODE, "model/warmup/data": content}
-    found = found_in(write(files, base={}))
-    assert len(found) == findings
-    assert all(
-        "which has 15 bytes, and the server would not load 'model': warmup setting expects 16 bytes" in each
-        for each in found
-    )
+    assert messages.of(found_in(write(files, base={}))) == findings
 
 
 SOUND: Mapping[str, str] = {

@@ -10,6 +10,8 @@ import pytest
 from cdk_triton.triton.environment import ContainerEnvironment
 
 if TYPE_CHECKING:
+    from cdk_triton.triton import Finding
+    from golden_messages import Messages, Place
     from sample_repositories import Change, Write
 
 BASE: dict[str, str] = {}
@@ -58,11 +60,9 @@ def ensemble(text: str = INPUT + OUTPUT, batch: int = 4, given: str = "x", resul
     }
 
 
-def said_of(write: Write, change: Mapping[str, Change], arguments: tuple[str, ...] = ()) -> list[str]:
-    """The findings, each as its code and what it says in the server's words."""
+def found(write: Write, change: Mapping[str, Change], arguments: tuple[str, ...] = ()) -> tuple[Finding, ...]:
     environment = ContainerEnvironment(additional_args=arguments)
-    findings = write(change, base=BASE).check(default_model="e", environment=environment)
-    return [f"{finding.code} {finding.message.partition('would not load ')[2]}" for finding in findings]
+    return write(change, base=BASE).check(default_model="e", environment=environment)
 
 
 @pytest.mark.parametrize(
@@ -73,71 +73,50 @@ def said_of(write: Write, change: Mapping[str, Change], arguments: tuple[str, ..
         pytest.param(ensemble(batch=8) | model("max_batch_size: 16"), [], id="larger batches"),
         pytest.param(
             ensemble(batch=8) | model(),
-            [
-                "CT336 it: ensemble e allows maximum batch size 8, but it contains model m which only allows maximum "
-                "batch size to be 4"
-            ],
+            [("CT336", "e/config.pbtxt", "max_batch_size")],
             id="CT336 the number that is filled in",
         ),
         pytest.param(
             ensemble(batch=8) | {"m/1/model.onnx": onnx()},
-            [
-                "CT336 it: ensemble e allows maximum batch size 8, but it contains model m which only allows maximum "
-                "batch size to be 4"
-            ],
+            [("CT336", "e/config.pbtxt", "max_batch_size")],
             id="CT336 of a model without a configuration",
         ),
         pytest.param(
             ensemble(batch=8) | model(INPUT.replace("picture", "x")),
-            [
-                "CT336 it: ensemble e allows maximum batch size 8, but it contains model m which only allows maximum "
-                "batch size to be 4",
-            ],
+            [("CT336", "e/config.pbtxt", "max_batch_size")],
             id="CT336 filled in together with the outputs alone",
         ),
         pytest.param(
             ensemble(tensor("input", "picture", "4", "FP16") + OUTPUT) | model(),
-            [
-                "CT330 'e': in ensemble e, ensemble tensor picture: inconsistent data type: TYPE_FP16 is inferred from "
-                "model e while TYPE_FP32 is inferred from model m"
-            ],
+            [("CT330", "e/config.pbtxt", 'ensemble_scheduling.step[0].input_map["x"]')],
             id="CT330",
         ),
         pytest.param(
             ensemble(INPUT + tensor("output", "scores", "3")) | model(),
-            [
-                "CT331 'e': in ensemble e, ensemble tensor scores: inconsistent shape: [-1,3] is inferred from model e "
-                "while [-1,2] is inferred from model m"
-            ],
+            [("CT331", "e/config.pbtxt", 'ensemble_scheduling.step[0].output_map["y"]')],
             id="CT331",
         ),
         pytest.param(
             ensemble(given="picture") | model(),
-            [
-                "CT332 'e': in ensemble e, ensemble tensor picture is mapping to non-existing input picture in model m",
-            ],
+            [("CT332", "e/config.pbtxt", 'ensemble_scheduling.step[0].input_map["picture"]')],
             id="CT332",
         ),
         pytest.param(
             ensemble()
             | model("", "(float[N, 4] x, float[N, 2] z) => (float[N, 2] y) { g = Gemm(x, w)\ny = Add(g, z) }"),
-            ["CT333 'e': in ensemble e, input z in model m is not mapped to any ensemble tensors"],
+            [("CT333", "e/config.pbtxt", "ensemble_scheduling.step[0].input_map")],
             id="CT333",
         ),
         pytest.param(
             ensemble(result="scores") | model(),
-            [
-                "CT334 'e': in ensemble e, ensemble tensor scores is mapped from non-existing output scores in model m",
-            ],
+            [("CT334", "e/config.pbtxt", 'ensemble_scheduling.step[0].output_map["scores"]')],
             id="CT334",
         ),
         pytest.param(
             ensemble(batch=0) | model("", "(float[1, 4] x) => (float[1, 2] y) { y = Gemm(x, w) }"),
             [
-                "CT331 'e': in ensemble e, ensemble tensor picture: inconsistent shape: [4] is inferred from model e "
-                "while [1,4] is inferred from model m",
-                "CT331 'e': in ensemble e, ensemble tensor scores: inconsistent shape: [2] is inferred from model e "
-                "while [1,2] is inferred from model m",
+                ("CT331", "e/config.pbtxt", 'ensemble_scheduling.step[0].input_map["x"]'),
+                ("CT331", "e/config.pbtxt", 'ensemble_scheduling.step[0].output_map["y"]'),
             ],
             id="CT331 a first dimension that is fixed stays in the dims",
         ),
@@ -149,8 +128,8 @@ def said_of(write: Write, change: Mapping[str, Change], arguments: tuple[str, ..
         ),
     ],
 )
-def test_what_is_found(write: Write, change: Mapping[str, Change], findings: list[str]) -> None:
-    assert said_of(write, change) == findings
+def test_what_is_found(messages: Messages, write: Write, change: Mapping[str, Change], findings: list[Place]) -> None:
+    assert messages.of(found(write, change)) == findings
 
 
 @pytest.mark.parametrize(
@@ -169,16 +148,13 @@ def test_what_is_found(write: Write, change: Mapping[str, Change], findings: lis
 )
 def test_nothing_is_said_of_what_is_not_certain(write: Write, change: dict[str, Change]) -> None:
     wrong = ensemble(INPUT + tensor("output", "scores", "3"), batch=8)
-    assert [each for each in said_of(write, wrong | change) if each.startswith("CT3")] == []
+    assert [each for each in found(write, wrong | change) if each.code.startswith("CT3")] == []
 
 
 def test_another_default_may_be_said_on_the_command_line(write: Write) -> None:
     arguments = ("--backend-config=default-max-batch-size=16",)
-    assert said_of(write, ensemble(batch=8) | model(), arguments) == []
+    assert found(write, ensemble(batch=8) | model(), arguments) == ()
 
 
-def test_the_message_says_where_the_number_comes_from(write: Write) -> None:
-    (finding,) = write(ensemble(batch=8) | model(), base=BASE).check(default_model="e")
-    assert finding.message.startswith(
-        "max_batch_size is 8 in 'e' and 4 in 'm' (put in by its backend, because it writes none), which step 0 runs;"
-    )
+def test_the_message_says_where_the_number_comes_from(messages: Messages, write: Write) -> None:
+    assert messages.of(found(write, ensemble(batch=8) | model())) == [("CT336", "e/config.pbtxt", "max_batch_size")]

@@ -12,6 +12,7 @@ from cdk_triton.triton import ContainerEnvironment, ModelRepository
 from sample_repositories.sound import PYTHON_MODEL
 
 if TYPE_CHECKING:
+    from golden_messages import Messages, Place
     from sample_repositories import Change, Write
 
 SMALL_INPUT = 'input { name: "ids" data_type: TYPE_INT32 dims: 8 }'
@@ -28,29 +29,17 @@ def python_model(*fields: str) -> Mapping[str, Change]:
     [
         pytest.param(
             ["max_batch_size: 32", SMALL_INPUT, 'output { name: "state" data_type: TYPE_FP32 dims: [ 512, 768 ] }'],
-            [
-                "model/config.pbtxt output: warning CT650: the outputs of 'model' have 1,572,864 bytes for one item,"
-                " about 7,864,320 as JSON, and SageMaker passes on 6,291,456; ask for binary outputs, as TritonClient"
-                " does, or return less",
-            ],
+            [("CT650", "model/config.pbtxt", "output")],
             id="CT650 too large as JSON",
         ),
         pytest.param(
             [SMALL_INPUT, 'output { name: "mask" data_type: TYPE_UINT8 dims: [ 2048, 4096 ] }'],
-            [
-                "model/config.pbtxt output: warning CT650: the outputs of 'model' have 8,388,608 bytes for one item,"
-                " about 16,777,216 as JSON, and SageMaker passes on 6,291,456; return less, ask for some of the outputs"
-                " only, or use asynchronous inference",
-            ],
+            [("CT650", "model/config.pbtxt", "output")],
             id="CT650 too large as binary",
         ),
         pytest.param(
             [SMALL_INPUT, 'output { name: "half" data_type: TYPE_FP16 dims: [ 2048, 2048 ] }'],
-            [
-                "model/config.pbtxt output: warning CT650: the outputs of 'model' have 8,388,608 bytes for one item,"
-                " and SageMaker passes on 6,291,456; return less, ask for some of the outputs only, or use asynchronous"
-                " inference",
-            ],
+            [("CT650", "model/config.pbtxt", "output")],
             id="CT650 what JSON cannot carry",
         ),
         pytest.param(
@@ -61,20 +50,12 @@ def python_model(*fields: str) -> Mapping[str, Change]:
         ),
         pytest.param(
             ['input { name: "image" data_type: TYPE_FP32 dims: [ 3, 800, 800 ] }', SMALL_OUTPUT],
-            [
-                "model/config.pbtxt input: warning CT651: the inputs of 'model' have 7,680,000 bytes for one item,"
-                " about 38,400,000 as JSON, and SageMaker passes on 6,291,456; take compressed input, such as JPEG, or"
-                " less of it, or use asynchronous inference",
-            ],
+            [("CT651", "model/config.pbtxt", "input")],
             id="CT651 too large as binary",
         ),
         pytest.param(
             ['input { name: "image" data_type: TYPE_FP32 dims: [ 3, 384, 384 ] }', SMALL_OUTPUT],
-            [
-                "model/config.pbtxt input: warning CT651: the inputs of 'model' have 1,769,472 bytes for one item,"
-                " about 8,847,360 as JSON, and SageMaker passes on 6,291,456; send binary inputs, as TritonClient does,"
-                " or take less",
-            ],
+            [("CT651", "model/config.pbtxt", "input")],
             id="CT651 too large as JSON",
         ),
         pytest.param(
@@ -86,9 +67,9 @@ def python_model(*fields: str) -> Mapping[str, Change]:
     ],
 )
 @pytest.mark.parametrize("mode", ["single", "multi"])
-def test_sizes(write: Write, fields: list[str], findings: list[str], mode: str) -> None:
+def test_sizes(messages: Messages, write: Write, fields: list[str], findings: list[Place], mode: str) -> None:
     repository = write(python_model(*fields), base={})
-    assert [str(finding) for finding in repository.check("multi" if mode == "multi" else "single")] == findings
+    assert messages.of(repository.check("multi" if mode == "multi" else "single")) == findings
 
 
 def test_only_the_entry_model_counts(write: Write) -> None:
@@ -99,31 +80,18 @@ def test_only_the_entry_model_counts(write: Write) -> None:
 
 
 PREPROCESS_OUTPUT = 'output { name: "token_ids" data_type: TYPE_INT32 dims: -1 }'
-REFUSAL = (
-    "the endpoint would answer every invocation with: HTTP end point doesn't support models with decoupled transaction"
-    " policy"
-)
 
 
-def test_decoupled_in_a_multi_model_endpoint(write: Write) -> None:
+def test_decoupled_in_a_multi_model_endpoint(messages: Messages, write: Write) -> None:
     repository = write(python_model(DECOUPLED), base={})
     for environment in (None, ContainerEnvironment(), ContainerEnvironment(inference_type="generate_stream")):
-        (finding,) = repository.check("multi", environment=environment)
-        assert str(finding) == (
-            f"model/config.pbtxt model_transaction_policy.decoupled: error CT652: 'model' is decoupled, and {REFUSAL};"
-            " leave the policy out and answer once, or set inference_type of a single-model container to"
-            " 'generate_stream'"
-        )
+        found = repository.check("multi", environment=environment)
+        assert messages.of(found) == [("CT652", "model/config.pbtxt", "model_transaction_policy.decoupled")]
 
 
-def test_decoupled_in_a_single_model_container(write: Write) -> None:
+def test_decoupled_in_a_single_model_container(messages: Messages, write: Write) -> None:
     repository = write(python_model(DECOUPLED), base={})
-    (finding,) = repository.check()
-    assert str(finding) == (
-        "model/config.pbtxt model_transaction_policy.decoupled: warning CT653: 'model' is decoupled, and unless the"
-        f" container's inference_type is 'generate_stream', {REFUSAL}; set inference_type='generate_stream', or leave"
-        " the policy out and answer once"
-    )
+    assert messages.of(repository.check()) == [("CT653", "model/config.pbtxt", "model_transaction_policy.decoupled")]
     assert [finding.code for finding in repository.check(environment=ContainerEnvironment())] == ["CT652"]
     assert repository.check(environment=ContainerEnvironment(inference_type="generate_stream")) == ()
     assert repository.check(environment=ContainerEnvironment(inference_type="generate")) == ()

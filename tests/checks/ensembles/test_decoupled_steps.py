@@ -11,16 +11,17 @@ from cdk_triton.triton.environment import ContainerEnvironment
 from sample_repositories.one_step import IN, OUT, RUN, ensemble, python, step, tensor
 
 if TYPE_CHECKING:
-    from cdk_triton.triton import ModelRepository
+    from cdk_triton.triton import Finding, ModelRepository
+    from golden_messages import Messages, Place
     from sample_repositories import Change, Write
 
 
 BASE: dict[str, str] = {}
 
 
-def said_of(repository: ModelRepository) -> list[str]:
+def said_of(repository: ModelRepository) -> list[Finding]:
     """The findings, as one reads them."""
-    return [str(finding) for finding in repository.check(default_model="pipeline")]
+    return list(repository.check(default_model="pipeline"))
 
 
 @pytest.mark.parametrize(
@@ -32,13 +33,7 @@ def said_of(repository: ModelRepository) -> list[str]:
             )
             | python("model_transaction_policy { decoupled: true }" + IN + OUT)
             | python(tensor("input", "A") + tensor("input", "B") + OUT, "join"),
-            [
-                'pipeline/config.pbtxt ensemble_scheduling.step[1].input_map["B"]: error CT338: step 1 (join) '
-                "reads 't' and 'IN', which do not come from the same decoupled model; the server would not load "
-                "'pipeline': in ensemble pipeline, a step receives inputs originated from different decoupled "
-                "models; let the decoupled model pass on what is needed beside its own outputs, or let it answer "
-                "once",
-            ],
+            [("CT338", "pipeline/config.pbtxt", 'ensemble_scheduling.step[1].input_map["B"]')],
             id="CT338 with an input of the ensemble",
         ),
         pytest.param(
@@ -50,25 +45,14 @@ def said_of(repository: ModelRepository) -> list[str]:
             )
             | python("model_transaction_policy { decoupled: true }" + IN + OUT)
             | python(tensor("input", "A") + tensor("input", "B") + OUT, "join"),
-            [
-                'pipeline/config.pbtxt ensemble_scheduling.step[2].input_map["B"]: error CT338: step 2 (join) '
-                "reads 't' and 'u', which do not come from the same decoupled model; the server would not load "
-                "'pipeline': in ensemble pipeline, a step receives inputs originated from different decoupled "
-                "models; let the decoupled model pass on what is needed beside its own outputs, or let it answer "
-                "once",
-            ],
+            [("CT338", "pipeline/config.pbtxt", 'ensemble_scheduling.step[2].input_map["B"]')],
             id="CT338 of two decoupled steps, and nothing of what follows",
         ),
         pytest.param(
             ensemble(IN + OUT + tensor("output", "OUT2"), RUN + step("other", {"IN": "IN"}, {"OUT": "OUT2"}))
             | python("model_transaction_policy { decoupled: true }" + IN + OUT)
             | python(name="other"),
-            [
-                "pipeline/config.pbtxt output[1]: error CT338: the response takes 'OUT' and 'OUT2', which do not "
-                "come from the same decoupled model; the server would not load 'pipeline': in ensemble pipeline, "
-                "a step receives inputs originated from different decoupled models; let the decoupled model pass "
-                "on what is needed beside its own outputs, or let it answer once",
-            ],
+            [("CT338", "pipeline/config.pbtxt", "output[1]")],
             id="CT338 in the response",
         ),
         pytest.param(
@@ -78,25 +62,13 @@ def said_of(repository: ModelRepository) -> list[str]:
             | ensemble(name="inner")
             | python("model_transaction_policy { decoupled: true }" + IN + OUT)
             | python(tensor("input", "A") + tensor("input", "B") + OUT, "join"),
-            [
-                'pipeline/config.pbtxt ensemble_scheduling.step[1].input_map["B"]: error CT338: step 1 (join) '
-                "reads 't' and 'IN', which do not come from the same decoupled model; the server would not load "
-                "'pipeline': in ensemble pipeline, a step receives inputs originated from different decoupled "
-                "models; let the decoupled model pass on what is needed beside its own outputs, or let it answer "
-                "once",
-            ],
+            [("CT338", "pipeline/config.pbtxt", 'ensemble_scheduling.step[1].input_map["B"]')],
             id="CT338 of a nested ensemble",
         ),
         pytest.param(
             ensemble(steps=step("model", {"IN": "IN"}, {"OUT": "t"}) + step("model", {"IN": "t"}, {"OUT": "OUT"}))
             | python("model_transaction_policy { decoupled: true }" + IN + OUT),
-            [
-                "pipeline/config.pbtxt ensemble_scheduling.step[0].model_name: warning CT341: the ensemble "
-                "'pipeline' is decoupled because 'model' is, and unless the container's inference_type is "
-                "'generate_stream', the endpoint would answer every invocation with: HTTP end point doesn't "
-                "support models with decoupled transaction policy; set inference_type='generate_stream', or let "
-                "'model' answer once",
-            ],
+            [("CT341", "pipeline/config.pbtxt", "ensemble_scheduling.step[0].model_name")],
             id="CT341 one after the other",
         ),
         pytest.param(
@@ -106,19 +78,16 @@ def said_of(repository: ModelRepository) -> list[str]:
         ),
     ],
 )
-def test_what_is_found(write: Write, change: Mapping[str, Change], findings: list[str]) -> None:
-    assert said_of(write(change, base=BASE)) == findings
+def test_what_is_found(messages: Messages, write: Write, change: Mapping[str, Change], findings: list[Place]) -> None:
+    assert messages.of(said_of(write(change, base=BASE))) == findings
 
 
 DECOUPLED = ensemble() | python("model_transaction_policy { decoupled: true }" + IN + OUT)
 
 
-def test_a_multi_model_endpoint_serves_no_decoupled_ensemble(write: Write) -> None:
-    assert [str(finding) for finding in write(DECOUPLED, base=BASE).check("multi")] == [
-        "pipeline/config.pbtxt ensemble_scheduling.step[0].model_name: error CT340: the ensemble"
-        " 'pipeline' is decoupled because 'model' is, and the endpoint would answer every invocation with: HTTP end"
-        " point doesn't support models with decoupled transaction policy; let 'model' answer once, or set"
-        " inference_type of a single-model container to 'generate_stream'"
+def test_a_multi_model_endpoint_serves_no_decoupled_ensemble(messages: Messages, write: Write) -> None:
+    assert messages.of(write(DECOUPLED, base=BASE).check("multi")) == [
+        ("CT340", "pipeline/config.pbtxt", "ensemble_scheduling.step[0].model_name")
     ]
 
 

@@ -12,7 +12,8 @@ from sample_repositories.one_step import COMPLETED_PY
 from sample_repositories.sound import PYTHON_MODEL
 
 if TYPE_CHECKING:
-    from cdk_triton.triton import ModelRepository
+    from cdk_triton.triton import Finding, ModelRepository
+    from golden_messages import Messages, Place
     from sample_repositories import Change, Write
 
 
@@ -48,9 +49,9 @@ SOUND = pipeline({"IN": "IN"}, {"OUT": "OUT"})
 BASE: dict[str, str] = {}
 
 
-def said_of(repository: ModelRepository) -> list[str]:
+def said_of(repository: ModelRepository) -> list[Finding]:
     """The findings, as one reads them."""
-    return [str(finding) for finding in repository.check(default_model="pipeline")]
+    return list(repository.check(default_model="pipeline"))
 
 
 @pytest.mark.parametrize(
@@ -63,25 +64,14 @@ def said_of(repository: ModelRepository) -> list[str]:
         ),
         pytest.param(
             pipeline({"INPUT": "IN"}, {"OUT": "OUT"}) | python(),
-            [
-                'pipeline/config.pbtxt ensemble_scheduling.step[0].input_map["INPUT"]: error CT332: step 0 maps '
-                "'INPUT', and 'model' has the input 'IN'; the server would not load 'pipeline': in ensemble "
-                "pipeline, ensemble tensor IN is mapping to non-existing input INPUT in model model; write 'IN' "
-                "for the key if that is meant",
-            ],
+            [("CT332", "pipeline/config.pbtxt", 'ensemble_scheduling.step[0].input_map["INPUT"]')],
             id="CT332 the only one",
         ),
         pytest.param(
             SOUND | {"model/1/model.py": PYTHON_MODEL},
             [
-                'pipeline/config.pbtxt ensemble_scheduling.step[0].input_map["IN"]: error CT332: step 0 maps '
-                "'IN', and 'model' has no inputs; the server would not load 'pipeline': in ensemble pipeline, "
-                "ensemble tensor IN is mapping to non-existing input IN in model model; write the inputs of 'model' "
-                "into model/config.pbtxt",
-                'pipeline/config.pbtxt ensemble_scheduling.step[0].output_map["OUT"]: error CT334: step 0 maps '
-                "'OUT', and 'model' has no outputs; the server would not load 'pipeline': in ensemble pipeline, "
-                "ensemble tensor OUT is mapped from non-existing output OUT in model model; write the outputs of "
-                "'model' into model/config.pbtxt",
+                ("CT332", "pipeline/config.pbtxt", 'ensemble_scheduling.step[0].input_map["IN"]'),
+                ("CT334", "pipeline/config.pbtxt", 'ensemble_scheduling.step[0].output_map["OUT"]'),
             ],
             id="CT332 and CT334 without a configuration",
         ),
@@ -97,50 +87,28 @@ def said_of(repository: ModelRepository) -> list[str]:
         ),
         pytest.param(
             pipeline({"IN": "IN", "LANGUAGE": "IN"}, {"OUT": "OUT"}) | python(),
-            [
-                'pipeline/config.pbtxt ensemble_scheduling.step[0].input_map["LANGUAGE"]: error CT332: step 0 '
-                "maps 'LANGUAGE', and 'model' has the input 'IN'; the server would not load 'pipeline': in "
-                "ensemble pipeline, ensemble tensor IN is mapping to non-existing input LANGUAGE in model model; "
-                "take the entry out, or name an input of the model",
-            ],
+            [("CT332", "pipeline/config.pbtxt", 'ensemble_scheduling.step[0].input_map["LANGUAGE"]')],
             id="CT332 and others that are mapped",
         ),
         pytest.param(
             pipeline({"LEFFT": "IN", "RIHGT": "IN"}, {"OUT": "OUT"})
             | python(tensor("input", "LEFT") + tensor("input", "RIGHT") + OUT),
             [
-                'pipeline/config.pbtxt ensemble_scheduling.step[0].input_map["LEFFT"]: error CT332: step 0 maps '
-                "'LEFFT', and 'model' has the inputs 'LEFT', 'RIGHT'; the server would not load 'pipeline': in "
-                "ensemble pipeline, ensemble tensor IN is mapping to non-existing input LEFFT in model model; "
-                "write 'LEFT' for the key if that is meant",
-                'pipeline/config.pbtxt ensemble_scheduling.step[0].input_map["RIHGT"]: error CT332: step 0 maps '
-                "'RIHGT', and 'model' has the inputs 'LEFT', 'RIGHT'; the server would not load 'pipeline': in "
-                "ensemble pipeline, ensemble tensor IN is mapping to non-existing input RIHGT in model model; "
-                "write 'RIGHT' for the key if that is meant",
+                ("CT332", "pipeline/config.pbtxt", 'ensemble_scheduling.step[0].input_map["LEFFT"]'),
+                ("CT332", "pipeline/config.pbtxt", 'ensemble_scheduling.step[0].input_map["RIHGT"]'),
             ],
             id="CT332 of two, each like another",
         ),
         pytest.param(
             pipeline({"IN": "IN", "HNIT": "IN"}, {"OUT": "OUT"}) | python(IN + tensor("input", "HINT", OPTIONAL) + OUT),
-            [
-                'pipeline/config.pbtxt ensemble_scheduling.step[0].input_map["HNIT"]: error CT332: step 0 '
-                "maps 'HNIT', and 'model' has the inputs 'IN', 'HINT'; the server would not load 'pipeline': in "
-                "ensemble pipeline, ensemble tensor IN is mapping to non-existing input HNIT in model model; "
-                "write 'HINT' for the key if that is meant",
-            ],
+            [("CT332", "pipeline/config.pbtxt", 'ensemble_scheduling.step[0].input_map["HNIT"]')],
             id="CT332 like an optional one",
         ),
         pytest.param(
             SOUND | python(""),
             [
-                'pipeline/config.pbtxt ensemble_scheduling.step[0].input_map["IN"]: error CT332: step 0 maps '
-                "'IN', and 'model' has no inputs; the server would not load 'pipeline': in ensemble pipeline, "
-                "ensemble tensor IN is mapping to non-existing input IN in model model; write the inputs of "
-                "'model' into model/config.pbtxt",
-                'pipeline/config.pbtxt ensemble_scheduling.step[0].output_map["OUT"]: error CT334: step 0 maps '
-                "'OUT', and 'model' has no outputs; the server would not load 'pipeline': in ensemble pipeline, "
-                "ensemble tensor OUT is mapped from non-existing output OUT in model model; write the outputs of "
-                "'model' into model/config.pbtxt",
+                ("CT332", "pipeline/config.pbtxt", 'ensemble_scheduling.step[0].input_map["IN"]'),
+                ("CT334", "pipeline/config.pbtxt", 'ensemble_scheduling.step[0].output_map["OUT"]'),
             ],
             id="CT332 and CT334 of a Python model that names nothing",
         ),
@@ -151,62 +119,34 @@ def said_of(repository: ModelRepository) -> list[str]:
         ),
         pytest.param(
             SOUND | {"model/config.pbtxt": 'backend: "onnxruntime"', "model/1/model.py": PYTHON_MODEL},
-            [
-                "model/1/model.onnx: error CT120: the file is missing, and the server would not load 'model': "
-                "unable to find 'model/1/model.onnx' for model instance 'model'; add the file, or name another "
-                "one in default_model_filename",
-            ],
+            [("CT120", "model/1/model.onnx", "")],
             id="a model of ONNX Runtime that names nothing, and whose file is reported",
         ),
         pytest.param(
             SOUND,
-            [
-                "pipeline/config.pbtxt ensemble_scheduling.step[0].model_name: error CT301: step 0 runs the model"
-                " 'model', for which the repository has no directory: ensemble pipeline contains models that are "
-                "not available or ambiguous: model; add the model, or correct the name",
-            ],
+            [("CT301", "pipeline/config.pbtxt", "ensemble_scheduling.step[0].model_name")],
             id="a model that is not there is reported as such",
         ),
         pytest.param(
             SOUND | python(IN + tensor("input", "MASK") + tensor("input", "HINT", OPTIONAL) + OUT),
-            [
-                "pipeline/config.pbtxt ensemble_scheduling.step[0].input_map: error CT333: step 0 maps nothing to"
-                " the input 'MASK' of 'model', which is not optional; the server would not load 'pipeline': in "
-                "ensemble pipeline, input MASK in model model is not mapped to any ensemble tensors; map a tensor"
-                " to it, or make it optional: true in the model if the model can do without",
-            ],
+            [("CT333", "pipeline/config.pbtxt", "ensemble_scheduling.step[0].input_map")],
             id="CT333 and an optional one",
         ),
         pytest.param(
             pipeline({"INPUT": "IN"}, {"OUT": "OUT"}) | python(source=COMPLETED_PY),
-            [
-                "pipeline/config.pbtxt ensemble_scheduling.step[0].input_map: error CT333: step 0 maps nothing to"
-                " the input 'IN' of 'model', which is not optional; the server would not load 'pipeline': in "
-                "ensemble pipeline, input IN in model model is not mapped to any ensemble tensors; map a tensor "
-                "to it, or make it optional: true in the model if the model can do without",
-            ],
+            [("CT333", "pipeline/config.pbtxt", "ensemble_scheduling.step[0].input_map")],
             id="CT333 of a model that may have other inputs",
         ),
         pytest.param(
             pipeline({"IN": "IN"}, {"out": "OUT"}) | python(),
-            [
-                'pipeline/config.pbtxt ensemble_scheduling.step[0].output_map["out"]: error CT334: step 0 maps '
-                "'out', and 'model' has the output 'OUT'; the server would not load 'pipeline': in ensemble "
-                "pipeline, ensemble tensor OUT is mapped from non-existing output out in model model; write 'OUT'"
-                " for the key if that is meant",
-            ],
+            [("CT334", "pipeline/config.pbtxt", 'ensemble_scheduling.step[0].output_map["out"]')],
             id="CT334 spelt in another way",
         ),
         pytest.param(
             pipeline({"IN": "IN"}, {"LABEL": "OUT"}, runs="inner")
             | pipeline({"IN": "IN"}, {"OUT": "OUT"}, name="inner")
             | python(),
-            [
-                'pipeline/config.pbtxt ensemble_scheduling.step[0].output_map["LABEL"]: error CT334: step 0 maps '
-                "'LABEL', and 'inner' has the output 'OUT'; the server would not load 'pipeline': in ensemble "
-                "pipeline, ensemble tensor OUT is mapped from non-existing output LABEL in model inner; write "
-                "'OUT' for the key if that is meant",
-            ],
+            [("CT334", "pipeline/config.pbtxt", 'ensemble_scheduling.step[0].output_map["LABEL"]')],
             id="CT334 of a nested ensemble",
         ),
         pytest.param(
@@ -216,30 +156,17 @@ def said_of(repository: ModelRepository) -> list[str]:
         ),
         pytest.param(
             SOUND | python(IN + OUT + OUT),
-            [
-                'pipeline/config.pbtxt ensemble_scheduling.step[0].output_map["OUT"]: error CT335: step 0 maps '
-                "'OUT', which 'model' lists 2 times; the server would not load 'pipeline': in ensemble pipeline, "
-                "multiple outputs in model model are mapped to the same ensemble tensor OUT; list 'OUT' once in "
-                "model/config.pbtxt",
-            ],
+            [("CT335", "pipeline/config.pbtxt", 'ensemble_scheduling.step[0].output_map["OUT"]')],
             id="CT335 of the same type",
         ),
         pytest.param(
             SOUND | python(IN + OUT + tensor("output", "OUT", "data_type: TYPE_INT32 dims: 4")),
-            [
-                'pipeline/config.pbtxt ensemble_scheduling.step[0].output_map["OUT"]: error CT335: step 0 maps '
-                "'OUT', which 'model' lists 2 times; the server would not load 'pipeline': in ensemble pipeline, "
-                "ensemble tensor OUT: inconsistent data type; list 'OUT' once in model/config.pbtxt",
-            ],
+            [("CT335", "pipeline/config.pbtxt", 'ensemble_scheduling.step[0].output_map["OUT"]')],
             id="CT335 of different types",
         ),
         pytest.param(
             SOUND | python(IN + OUT + tensor("output", "OUT", "data_type: TYPE_FP32 dims: [ 4, 4 ]")),
-            [
-                'pipeline/config.pbtxt ensemble_scheduling.step[0].output_map["OUT"]: error CT335: step 0 maps '
-                "'OUT', which 'model' lists 2 times; the server would not load 'pipeline': in ensemble pipeline, "
-                "ensemble tensor OUT: inconsistent shape; list 'OUT' once in model/config.pbtxt",
-            ],
+            [("CT335", "pipeline/config.pbtxt", 'ensemble_scheduling.step[0].output_map["OUT"]')],
             id="CT335 of different shapes",
         ),
         pytest.param(
@@ -253,12 +180,7 @@ def said_of(repository: ModelRepository) -> list[str]:
         ),
         pytest.param(
             pipeline({"IN": "IN"}, {"OUT": "OUT"}, tensor("input", "IN", OPTIONAL) + OUT) | python(),
-            [
-                "pipeline/config.pbtxt ensemble_scheduling.step[0].input_map[\"IN\"]: warning CT342: the input 'IN'"
-                " of 'pipeline' is optional, and the input 'IN' of 'model', which reads it, is not; a request "
-                "without it would be answered with: missing required input(s) ['IN']; make the input of the model"
-                " optional: true if the model can do without, else require it in the ensemble",
-            ],
+            [("CT342", "pipeline/config.pbtxt", 'ensemble_scheduling.step[0].input_map["IN"]')],
             id="CT342 left out",
         ),
         pytest.param(
@@ -269,8 +191,8 @@ def said_of(repository: ModelRepository) -> list[str]:
         ),
     ],
 )
-def test_what_is_found(write: Write, change: Mapping[str, Change], findings: list[str]) -> None:
-    assert said_of(write(change, base=BASE)) == findings
+def test_what_is_found(messages: Messages, write: Write, change: Mapping[str, Change], findings: list[Place]) -> None:
+    assert messages.of(said_of(write(change, base=BASE))) == findings
 
 
 @pytest.mark.parametrize(

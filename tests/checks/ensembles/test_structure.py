@@ -11,13 +11,14 @@ from sample_repositories.sound import PYTHON_MODEL
 from sample_repositories.two_steps import BASE, ENCODER, TOKENIZER, pipeline
 
 if TYPE_CHECKING:
-    from cdk_triton.triton import ModelRepository
+    from cdk_triton.triton import Finding, ModelRepository
+    from golden_messages import Messages, Place
     from sample_repositories import Change, Write
 
 
-def said_of(repository: ModelRepository) -> list[str]:
+def said_of(repository: ModelRepository) -> list[Finding]:
     """The findings, as one reads them."""
-    return [str(finding) for finding in repository.check(default_model="pipeline")]
+    return list(repository.check(default_model="pipeline"))
 
 
 @pytest.mark.parametrize(
@@ -30,99 +31,51 @@ def said_of(repository: ModelRepository) -> list[str]:
         ),
         pytest.param(
             {"pipeline/config.pbtxt": 'platform: "ensemble" instance_group { }'},
-            [
-                "pipeline/config.pbtxt platform: error CT310: 'pipeline' is an ensemble without steps, and the "
-                "server would not load it: ensemble scheduling must be set for ensemble pipeline whose platform "
-                "is ensemble; add ensemble_scheduling with the steps, or name the backend that runs the model "
-                "instead of the platform",
-                "pipeline/config.pbtxt instance_group: error CT312: 'pipeline' is an ensemble and has "
-                "instance_group, and the server would not load it: instance group should not be specified for "
-                "ensemble 'pipeline'; take instance_group out, and write it into the models that the steps run if"
-                " they need it",
-            ],
+            [("CT310", "pipeline/config.pbtxt", "platform"), ("CT312", "pipeline/config.pbtxt", "instance_group")],
             id="CT310 and CT312 without steps",
         ),
         pytest.param(
             {"pipeline/config.pbtxt": 'platform: "ensemble" dynamic_batching { }'},
-            [
-                "pipeline/config.pbtxt platform: error CT310: 'pipeline' is an ensemble without steps, and the "
-                "server would not load it: ensemble scheduling must be set for ensemble pipeline whose platform "
-                "is ensemble; add ensemble_scheduling with the steps, or name the backend that runs the model "
-                "instead of the platform",
-            ],
+            [("CT310", "pipeline/config.pbtxt", "platform")],
             id="CT310 another scheduler",
         ),
         pytest.param(
             pipeline(('"ensemble"', '"ensembel"')),
-            [
-                "pipeline/config.pbtxt ensemble_scheduling: error CT311: 'pipeline' has the steps of an ensemble "
-                "and its platform is 'ensembel', so that the server would not load it: unexpected platform type "
-                "'ensembel' for pipeline; write platform: \"ensemble\" and no backend, or take ensemble_scheduling "
-                "out",
-            ],
+            [("CT311", "pipeline/config.pbtxt", "ensemble_scheduling")],
             id="CT311 platform misspelt",
         ),
         pytest.param(
             pipeline(('platform: "ensemble"', "")),
-            [
-                "pipeline/config.pbtxt ensemble_scheduling: error CT311: 'pipeline' has the steps of an ensemble "
-                "and its platform is '', so that the server would not load it: Could not determine backend for "
-                "model 'pipeline' with no backend in model configuration; write platform: \"ensemble\" and no "
-                "backend, or take ensemble_scheduling out",
-            ],
+            [("CT311", "pipeline/config.pbtxt", "ensemble_scheduling")],
             id="CT311 no platform and no backend",
         ),
         pytest.param(
             pipeline(('platform: "ensemble"', "")) | {"pipeline/1/model.py": PYTHON_MODEL},
-            [
-                "pipeline/config.pbtxt ensemble_scheduling: error CT311: 'pipeline' has the steps of an ensemble "
-                "and its platform is '', so that the server would not load it: ensemble scheduling cannot be set "
-                "for model 'pipeline' whose platform is not ensemble; write platform: \"ensemble\" and no backend, "
-                "or take ensemble_scheduling out",
-            ],
+            [("CT311", "pipeline/config.pbtxt", "ensemble_scheduling")],
             id="CT311 no platform and a file that tells the backend",
         ),
         pytest.param(
             pipeline(('platform: "ensemble"', 'default_model_filename: "x"')),
-            [
-                "pipeline/config.pbtxt ensemble_scheduling: error CT311: 'pipeline' has the steps of an ensemble "
-                "and its platform is '', so that the server would not load it: unexpected platform type '' for "
-                'pipeline; write platform: "ensemble" and no backend, or take ensemble_scheduling out',
-            ],
+            [("CT311", "pipeline/config.pbtxt", "ensemble_scheduling")],
             id="CT311 no platform and a file that tells nothing",
         ),
         pytest.param(
             pipeline(more='instance_group { } optimization { } model_warmup { name: "x" }'),
             [
-                "pipeline/config.pbtxt instance_group: error CT312: 'pipeline' is an ensemble and has "
-                "instance_group, and the server would not load it: instance group should not be specified for "
-                "ensemble 'pipeline'; take instance_group out, and write it into the models that the steps run if"
-                " they need it",
-                "pipeline/config.pbtxt model_warmup: error CT312: 'pipeline' is an ensemble and has model_warmup,"
-                " and the server would not load it: model_warmup can not be specified for ensemble 'pipeline'; "
-                "take model_warmup out, and write it into the models that the steps run if they need it",
-                "pipeline/config.pbtxt optimization: error CT312: 'pipeline' is an ensemble and has optimization,"
-                " and the server would not load it: optimization should not be specified for ensemble 'pipeline';"
-                " take optimization out, and write it into the models that the steps run if they need it",
+                ("CT312", "pipeline/config.pbtxt", "instance_group"),
+                ("CT312", "pipeline/config.pbtxt", "model_warmup"),
+                ("CT312", "pipeline/config.pbtxt", "optimization"),
             ],
             id="CT312 all of them",
         ),
         pytest.param(
             {"pipeline/config.pbtxt": 'platform: "ensemble" ensemble_scheduling { }'},
-            [
-                "pipeline/config.pbtxt ensemble_scheduling: error CT313: the ensemble_scheduling of 'pipeline' is"
-                " empty, and the server would not load it: must specify 'step' for ensemble 'pipeline'; add a "
-                "step for every model that the ensemble runs",
-            ],
+            [("CT313", "pipeline/config.pbtxt", "ensemble_scheduling")],
             id="CT313 no steps",
         ),
         pytest.param(
             pipeline(('model_name: "tokenizer"', "")),
-            [
-                "pipeline/config.pbtxt ensemble_scheduling.step[0].model_name: error CT314: step 0 has no "
-                "model_name, and the server would not load 'pipeline': must specify 'model_name' in step 0 of "
-                "ensemble 'pipeline'; name the model that the step runs",
-            ],
+            [("CT314", "pipeline/config.pbtxt", "ensemble_scheduling.step[0].model_name")],
             id="CT314 no model",
         ),
         pytest.param(
@@ -132,33 +85,19 @@ def said_of(repository: ModelRepository) -> list[str]:
                 ('output_map { key: "MASK" value: "mask" }', ""),
             ),
             [
-                "pipeline/config.pbtxt ensemble_scheduling.step[0].input_map: error CT314: step 0 has no "
-                "input_map, and the server would not load 'pipeline': must specify 'input_map' in step 0 of "
-                "ensemble 'pipeline'; map every input of the model to a tensor of the ensemble",
-                "pipeline/config.pbtxt ensemble_scheduling.step[0].output_map: error CT314: step 0 has no "
-                "output_map, and the server would not load 'pipeline': must specify 'output_map' in step 0 of "
-                "ensemble 'pipeline'; map the outputs of the model that the ensemble needs",
+                ("CT314", "pipeline/config.pbtxt", "ensemble_scheduling.step[0].input_map"),
+                ("CT314", "pipeline/config.pbtxt", "ensemble_scheduling.step[0].output_map"),
             ],
             id="CT314 no map at all, and nothing is said of what follows",
         ),
         pytest.param(
             pipeline(('"VECTOR" value: "vector"', '"VECTOR" value: "mask"')),
-            [
-                'pipeline/config.pbtxt ensemble_scheduling.step[1].output_map["VECTOR"]: error CT315: step 1 '
-                "writes 'mask', which step 0 writes already, and the server would not load 'pipeline': ensemble "
-                "tensor 'mask' can appear in an output map only once for ensemble 'pipeline' step 1; write "
-                "'vector', which nothing writes, in one of the two places",
-            ],
+            [("CT315", "pipeline/config.pbtxt", 'ensemble_scheduling.step[1].output_map["VECTOR"]')],
             id="CT315 by two steps",
         ),
         pytest.param(
             pipeline(('output_map { key: "MASK" value: "mask" }', 'output_map { key: "MASK" value: "tokens" }')),
-            [
-                'pipeline/config.pbtxt ensemble_scheduling.step[0].output_map["TOKENS"]: error CT315: step 0 '
-                "writes 'tokens', which another of its outputs writes already, and the server would not load "
-                "'pipeline': ensemble tensor 'tokens' can appear in an output map only once for ensemble "
-                "'pipeline' step 0; write 'mask', which nothing writes, in one of the two places",
-            ],
+            [("CT315", "pipeline/config.pbtxt", 'ensemble_scheduling.step[0].output_map["TOKENS"]')],
             id="CT315 by two outputs of a step",
         ),
         pytest.param(
@@ -167,18 +106,13 @@ def said_of(repository: ModelRepository) -> list[str]:
                 ('"ensemble"', '"ensemble" input { name: "tokens" data_type: TYPE_INT32 dims: -1 }'),
             )
             | {"tokenizer/config.pbtxt": TOKENIZER + 'input { name: "PAST" data_type: TYPE_INT32 dims: -1 }'},
-            [
-                'pipeline/config.pbtxt ensemble_scheduling.step[0].output_map["TOKENS"]: warning CT316: step 0 '
-                "writes 'tokens', which is an input of the ensemble 'pipeline'; the server would run the steps "
-                "that read it for the request's tensor and again for this one, perhaps without an end; give the "
-                "output a tensor of its own",
-            ],
+            [("CT316", "pipeline/config.pbtxt", 'ensemble_scheduling.step[0].output_map["TOKENS"]')],
             id="CT316 an input of the ensemble",
         ),
     ],
 )
-def test_what_is_found(write: Write, change: Mapping[str, Change], findings: list[str]) -> None:
-    assert said_of(write(change, base=BASE)) == findings
+def test_what_is_found(messages: Messages, write: Write, change: Mapping[str, Change], findings: list[Place]) -> None:
+    assert messages.of(said_of(write(change, base=BASE))) == findings
 
 
 @pytest.mark.parametrize(

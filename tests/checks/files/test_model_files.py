@@ -14,6 +14,8 @@ from cdk_triton.sagemaker import ServingPlatform
 from cdk_triton.triton import ModelRepository
 
 if TYPE_CHECKING:
+    from cdk_triton.triton import Finding
+    from golden_messages import Messages
     from sample_repositories import Change, Write
 
 POINTER = b"version https://git-lfs.github.com/spec/v1\noid sha256:0\nsize 1\n"
@@ -33,35 +35,33 @@ def model(text: str, **files: str) -> dict[str, str]:
     return {"model/config.pbtxt": text, **{f"model/1/{name}": content for name, content in named.items()}}
 
 
-def of_module(repository: ModelRepository, platform: ServingPlatform | None = None) -> list[str]:
-    return [str(finding) for finding in repository.check(platform=platform) if "CT120" <= finding.code <= "CT129"]
+def of_module(repository: ModelRepository, platform: ServingPlatform | None = None) -> list[Finding]:
+    return [finding for finding in repository.check(platform=platform) if "CT120" <= finding.code <= "CT129"]
 
 
 @pytest.mark.parametrize(
-    ("backend", "words"),
+    ("backend", "path"),
     [
-        ('backend: "onnxruntime"', "unable to find 'model/1/model.onnx' for model instance 'model'"),
-        ('platform: "onnxruntime_onnx"', "unable to find 'model/1/model.onnx' for model instance 'model'"),
-        ('platform: "tensorrt_plan"', "unable to load plan file to auto complete config: model/1/model.plan"),
-        ('backend: "pytorch"', "unable to find 'model/1/model.pt' for model instance 'model'"),
-        ('backend: "pytorch" platform: "torch_aoti"', "unable to find 'model/1/model.pt2' for model instance 'model'"),
-        ('platform: "torch_aoti"', "unable to find 'model/1/model.pt2' for model instance 'model'"),
-        ('backend: "openvino"', "unable to find 'model/1/model.xml' for model 'model'"),
-        ('platform: "tensorflow_graphdef"', "unable to find 'model/1/model.graphdef' for model instance 'model'"),
-        ('platform: "tensorflow_savedmodel"', "unable to find 'model/1/model.savedmodel' for model instance 'model'"),
-        ('backend: "python"', "Python model file not found in 'model/1/model.py'"),
-        (
-            'backend: "dali"',
-            "The program looked in the following locations: model/1/model.dali, model/1/dali.py",
-        ),
-        ('backend: "fil"', "its backend loads no other file"),
-        ('backend: "onnxruntime" default_model_filename: "a.onnx"', "unable to find 'model/1/a.onnx' for"),
+        ('backend: "onnxruntime"', "model/1/model.onnx"),
+        ('platform: "onnxruntime_onnx"', "model/1/model.onnx"),
+        ('platform: "tensorrt_plan"', "model/1/model.plan"),
+        ('backend: "pytorch"', "model/1/model.pt"),
+        ('backend: "pytorch" platform: "torch_aoti"', "model/1/model.pt2"),
+        ('platform: "torch_aoti"', "model/1/model.pt2"),
+        ('backend: "openvino"', "model/1/model.xml"),
+        ('platform: "tensorflow_graphdef"', "model/1/model.graphdef"),
+        ('platform: "tensorflow_savedmodel"', "model/1/model.savedmodel"),
+        ('backend: "python"', "model/1/model.py"),
+        ('backend: "dali"', "model/1/model.dali"),
+        ('backend: "fil"', "model/1/xgboost.model"),
+        ('backend: "onnxruntime" default_model_filename: "a.onnx"', "model/1/a.onnx"),
     ],
 )
-def test_every_backend_asks_for_a_file_of_its_own_name(write: Write, backend: str, words: str) -> None:
-    (found,) = write(model(backend, other=""), base={}).check()[:1]
-    assert found.code == "CT120"
-    assert words in found.message
+def test_every_backend_asks_for_a_file_of_its_own_name(
+    messages: Messages, write: Write, backend: str, path: str
+) -> None:
+    found = write(model(backend, other=""), base={}).check()[:1]
+    assert messages.of(found) == [("CT120", path, "")]
 
 
 @pytest.mark.parametrize(
@@ -92,16 +92,11 @@ def test_what_a_backend_finds_is_not_missing(write: Write, backend: str, files: 
     assert of_module(repository) == []
 
 
-@pytest.mark.parametrize(
-    ("change", "fix"),
-    [
-        ({"model/1/resnet.onnx": ""}, 'rename model/1/resnet.onnx, or write default_model_filename: "resnet.onnx"'),
-        ({"model/1/weights": ""}, "add the file, or name another one in default_model_filename"),
-    ],
-)
-def test_a_file_of_another_name_is_pointed_at(write: Write, change: Mapping[str, Change], fix: str) -> None:
-    (found,) = write({"model/config.pbtxt": 'backend: "onnxruntime"', **change}, base={}).check()
-    assert (str(found.path), found.fix) == ("model/1/model.onnx", fix)
+@pytest.mark.parametrize("name", ["resnet.onnx", "weights"])
+def test_a_file_of_another_name_is_pointed_at(messages: Messages, write: Write, name: str) -> None:
+    found = write({"model/config.pbtxt": 'backend: "onnxruntime"', f"model/1/{name}": ""}, base={}).check()
+    assert messages.of(found) == [("CT120", "model/1/model.onnx", "")]
+    assert (name in found[0].fix) == name.endswith(".onnx")
 
 
 def test_every_served_version_is_looked_at_and_no_other(write: Write) -> None:
@@ -143,12 +138,9 @@ def test_files_for_compute_capabilities(
 
 
 @pytest.mark.parametrize("content", [POINTER, POINTER + b"x" * 100])
-def test_a_pointer_of_git_lfs_is_reported_once(write: Write, content: bytes) -> None:
+def test_a_pointer_of_git_lfs_is_reported_once(messages: Messages, write: Write, content: bytes) -> None:
     findings = write({"bert/1/model.onnx": content}).check()
-    assert [str(finding) for finding in findings] == [
-        "bert/1/model.onnx: error CT127: the file is a pointer of Git LFS and not the model itself, and the server "
-        "would not load 'bert'; run: git lfs pull"
-    ]
+    assert messages.of(findings) == [("CT127", "bert/1/model.onnx", "")]
 
 
 @pytest.mark.parametrize(
@@ -220,18 +212,17 @@ def test_a_file_that_no_backend_would_load_is_not_missing(write: Write, release:
 
 
 @pytest.mark.parametrize(
-    ("files", "words"),
+    ("files", "codes"),
     [
-        ({}, "failed to open text file for read bert/labels.txt: No such file or directory"),
-        ({"bert/labels.txt/x": ""}, "which is a directory, and the server would not load 'bert': std::length_error"),
-        ({"bert/labels.txt": "a"}, ""),
+        pytest.param({}, ["CT129"], id="no file"),
+        pytest.param({"bert/labels.txt/x": ""}, ["CT129"], id="a directory"),
+        pytest.param({"bert/labels.txt": "a"}, [], id="a file"),
     ],
 )
-def test_labels(write: Write, files: Mapping[str, Change], words: str) -> None:
+def test_labels(messages: Messages, write: Write, files: Mapping[str, Change], codes: list[str]) -> None:
     change = ("dims: 384", 'dims: 384 label_filename: "labels.txt"')
     found = write({"bert/config.pbtxt": change, **files}).check()
-    assert [finding.code for finding in found] == ["CT129"] * bool(words)
-    assert all(words in finding.message for finding in found)
+    assert messages.of(found) == [(code, "bert/config.pbtxt", "output[0].label_filename") for code in codes]
 
 
 @pytest.mark.parametrize(("release", "codes"), [("25.04", []), ("25.09", ["CT128"])])

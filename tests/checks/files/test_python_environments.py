@@ -10,6 +10,7 @@ import pytest
 from cdk_triton.sagemaker import ServingPlatform
 
 if TYPE_CHECKING:
+    from golden_messages import Messages
     from sample_repositories import Change, Write
 
 
@@ -140,10 +141,7 @@ def test_what_a_model_imports(write: Write, source: str, code: str) -> None:
     assert [finding.code for finding in write(files).check(platform=platform("24.09"))] == [code]
 
 
-def test_messages(write: Write) -> None:
-    (missing,) = write({"preprocess/config.pbtxt": with_environment(ARCHIVE)}).check()
-    assert str(missing) == (
-        'preprocess/config.pbtxt parameters["EXECUTION_ENV_PATH"].string_value: error CT153: the environment'
-        " preprocess/env.tar.gz is missing, and the server would not load 'preprocess': Failed to get the canonical "
-        "path for preprocess/env.tar.gz.; put the packed environment there, or leave the parameter out"
-    )
+def test_messages(messages: Messages, write: Write) -> None:
+    assert messages.of(write({"preprocess/config.pbtxt": with_environment(ARCHIVE)}).check()) == [
+        ("CT153", "preprocess/config.pbtxt", 'parameters["EXECUTION_ENV_PATH"].string_value')
+    ]

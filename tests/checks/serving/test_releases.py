@@ -11,6 +11,7 @@ from cdk_triton.sagemaker import ServingPlatform
 from cdk_triton.triton import ContainerEnvironment
 
 if TYPE_CHECKING:
+    from golden_messages import Messages, Place
     from sample_repositories import Change, Write
 
 OWN_IMAGE = f"example.com/triton@sha256:{64 * '0'}"
@@ -43,13 +44,7 @@ def platform(text: str) -> ServingPlatform:
         pytest.param(
             TENSORFLOW,
             "25.04/ml.g5.xlarge",
-            [
-                "model/config.pbtxt platform: warning CT606: 'model' needs the backend 'tensorflow', which SageMaker's"
-                " image does not have; the image is one of your own, and without the backend it would not load the"
-                " model: unable to find backend library for backend 'tensorflow', try specifying runtime on the model"
-                " configuration.; convert the model to ONNX, or serve with a release up to 25.02 (SageMaker's last"
-                " image is 24.09)",
-            ],
+            [("CT606", "model/config.pbtxt", "platform")],
             id="CT606 TensorFlow is gone from SageMaker's images",
         ),
         pytest.param(TENSORFLOW, "25.02/ml.g5.xlarge", [], id="the last release with TensorFlow"),
@@ -65,28 +60,10 @@ def platform(text: str) -> ServingPlatform:
             [],
             id="a backend of one's own",
         ),
-        pytest.param(
-            PLAN,
-            "24.11/ml.p3.2xlarge",
-            [
-                "model/config.pbtxt: error CT602: ml.p3.2xlarge has the GPU NVIDIA V100 16GB and TensorRT of 24.11 no"
-                " longer supports it, so that the server would not load 'model': unable to load plan file to auto"
-                " complete config; serve with a release up to 24.09, or on a newer GPU",
-            ],
-            id="CT602 Volta",
-        ),
+        pytest.param(PLAN, "24.11/ml.p3.2xlarge", [("CT602", "model/config.pbtxt", "")], id="CT602 Volta"),
         pytest.param(PLAN, "24.10/ml.p3.2xlarge", [], id="a version that was not read"),
         pytest.param(PLAN, "24.09/ml.p3.2xlarge", [], id="the last release for Volta"),
-        pytest.param(
-            PLAN,
-            "24.12/ml.p6-b200.48xlarge",
-            [
-                "model/config.pbtxt: error CT602: ml.p6-b200.48xlarge has the GPU NVIDIA B200 and TensorRT of 24.12"
-                " does not support it yet, so that the server would not load 'model': unable to load plan file to auto"
-                " complete config; serve with 25.01 or newer",
-            ],
-            id="CT602 Blackwell",
-        ),
+        pytest.param(PLAN, "24.12/ml.p6-b200.48xlarge", [("CT602", "model/config.pbtxt", "")], id="CT602 Blackwell"),
         pytest.param(PLAN, "25.01/ml.p6-b200.48xlarge", [], id="the first release for Blackwell"),
         pytest.param(
             {
@@ -94,25 +71,15 @@ def platform(text: str) -> ServingPlatform:
                 "model/1/model.py": "class TritonPythonModel:\n    def execute(self, requests): ...\n",
             },
             "22.07/ml.p5.4xlarge",
-            [
-                ".: warning CT603: ml.p5.4xlarge has the GPU NVIDIA H100 80GB (compute capability 9.0), for which CUDA"
-                " compiles from 11.8 on, and 22.07 was built with 11.7.1: models load slowly, or fail with: no kernel"
-                " image is available for execution on the device; serve with a newer release, or on an older GPU",
-            ],
+            [("CT603", ".", "")],
             id="CT603 Hopper",
         ),
         pytest.param(
             INT64_PLAN,
             "24.04/ml.g5.xlarge",
             [
-                "model/config.pbtxt input[0].data_type: error CT604: 'ids' is TYPE_INT64, and TensorRT 8 of 24.04"
-                " builds INT64 as INT32, so that the server would not load 'model': unexpected datatype TYPE_INT32 for"
-                " inference input 'ids', expecting TYPE_INT64; write TYPE_INT32 and send it, or serve with 24.05 or"
-                " newer",
-                "model/config.pbtxt output[0].data_type: error CT604: 'rank' is TYPE_INT64, and TensorRT 8 of 24.04"
-                " builds INT64 as INT32, so that the server would not load 'model': unexpected datatype TYPE_INT32 for"
-                " inference output 'rank', expecting TYPE_INT64; write TYPE_INT32 and send it, or serve with 24.05 or"
-                " newer",
+                ("CT604", "model/config.pbtxt", "input[0].data_type"),
+                ("CT604", "model/config.pbtxt", "output[0].data_type"),
             ],
             id="CT604 before TensorRT 10",
         ),
@@ -120,12 +87,7 @@ def platform(text: str) -> ServingPlatform:
         pytest.param(
             {**DALI, "model/1/dali.py": "pipeline"},
             "24.04/ml.g5.xlarge",
-            [
-                "model: warning CT605: model/1/dali.py has to be serialised by the container's python3, which finds"
-                " DALI from 24.05 on, and the server of 24.04 may not load 'model': Failed to load model file. The"
-                " program looked in the following locations; serialise the pipeline into model.dali with DALI of that"
-                " release, or serve with 24.05 or newer",
-            ],
+            [("CT605", "model", "")],
             id="CT605 a Python file",
         ),
         pytest.param(
@@ -134,12 +96,7 @@ def platform(text: str) -> ServingPlatform:
                 "model/1/pipeline.py": "pipeline",
             },
             "24.04/ml.g5.xlarge",
-            [
-                "model: warning CT605: model/1/pipeline.py has to be serialised by the container's python3, which finds"
-                " DALI from 24.05 on, and the server of 24.04 may not load 'model': Failed to load model file. The"
-                " program looked in the following locations; serialise the pipeline into model.dali with DALI of that"
-                " release, or serve with 24.05 or newer",
-            ],
+            [("CT605", "model", "")],
             id="CT605 a Python file of another name",
         ),
         pytest.param({**DALI, "model/1/dali.py": "pipeline"}, "24.05/ml.g5.xlarge", [], id="DALI is importable"),
@@ -151,13 +108,12 @@ def platform(text: str) -> ServingPlatform:
         ),
     ],
 )
-def test_releases(write: Write, files: Mapping[str, Change], where: str, findings: list[str]) -> None:
+def test_releases(
+    messages: Messages, write: Write, files: Mapping[str, Change], where: str, findings: list[Place]
+) -> None:
     repository = write(files, base={})
     found = [finding for finding in repository.check(platform=platform(where)) if finding.code.startswith("CT6")]
-    assert [str(finding) for finding in found] == findings
-
-
-NOT_FOUND = "unable to find backend library for backend '{}', try specifying runtime on the model configuration."
+    assert messages.of(found) == findings
 
 
 def model_of(backend: str, more: str = "") -> Mapping[str, str]:
@@ -166,37 +122,27 @@ def model_of(backend: str, more: str = "") -> Mapping[str, str]:
 
 
 @pytest.mark.parametrize(
-    ("backend", "fix"),
+    ("backend", "meant"),
     [
-        ("onnx", 'did you mean backend: "onnxruntime"?'),
-        ("torch", 'did you mean backend: "pytorch"?'),
-        ("tensorrt_plan", 'did you mean backend: "tensorrt"?'),
-        ("pythn", 'did you mean backend: "python"?'),
-        ("filgpu", 'did you mean backend: "fil"?'),
-        (
-            "vllm",
-            "name a backend of the image (dali, fil, identity, onnxruntime, openvino, python, pytorch, repeat, square,"
-            " tensorrt)",
-        ),
+        ("onnx", "onnxruntime"),
+        ("torch", "pytorch"),
+        ("tensorrt_plan", "tensorrt"),
+        ("pythn", "python"),
+        ("filgpu", "fil"),
+        ("vllm", None),
     ],
 )
-def test_a_backend_that_sagemakers_image_does_not_have(write: Write, backend: str, fix: str) -> None:
-    (finding,) = write(model_of(backend), base={}).check(
-        platform=ServingPlatform(release="25.09", instance_type="ml.g5.xlarge")
-    )
-    assert str(finding) == (
-        f"m/config.pbtxt backend: error CT601: 'm' needs the backend '{backend}', which is not in SageMaker's image of"
-        f" 25.09, and the server would not load it: {NOT_FOUND.format(backend)}; {fix}"
-    )
+def test_a_backend_that_sagemakers_image_does_not_have(
+    messages: Messages, write: Write, backend: str, meant: str | None
+) -> None:
+    image = ServingPlatform(release="25.09", instance_type="ml.g5.xlarge")
+    found = write(model_of(backend), base={}).check(platform=image)
+    assert messages.of(found) == [("CT601", "m/config.pbtxt", "backend")]
+    assert meant is None or f'did you mean backend: "{meant}"?' in found[0].fix
 
 
-def test_a_backend_of_no_image_is_a_warning_where_nobody_says_the_platform(write: Write) -> None:
-    (finding,) = write(model_of("onnx"), base={}).check()
-    assert str(finding) == (
-        "m/config.pbtxt backend: warning CT606: 'm' needs the backend 'onnx', which no release of SageMaker's image"
-        f" has, and a server without it would not load the model: {NOT_FOUND.format('onnx')}; did you mean backend:"
-        ' "onnxruntime"?'
-    )
+def test_a_backend_of_no_image_is_a_warning_where_nobody_says_the_platform(messages: Messages, write: Write) -> None:
+    assert messages.of(write(model_of("onnx"), base={}).check()) == [("CT606", "m/config.pbtxt", "backend")]
 
 
 @pytest.mark.parametrize("backend", ["identity", "square", "repeat", "tensorflow"])
