@@ -105,4 +105,4 @@ def test_the_argument_is_held_to_the_same(messages: Messages, write: Write) -> N
         again(repository, {"CT301": "x"})
     with messages.raises(RepositoryError) as raised:
         again(repository, {"ct112": "x"})
-    assert "did you mean 'CT112'" in str(raised.value)
+    assert "'CT112'" in str(raised.value)

@@ -131,14 +131,11 @@ def test_a_repository_can_be_one_model(write: Write) -> None:
     assert repository.model_directories == ("1", "config.pbtxt")
 
 
-def test_a_configuration_that_cannot_be_read_is_kept_with_its_error(write: Write) -> None:
+def test_a_configuration_that_cannot_be_read_is_kept_with_its_error(messages: Messages, write: Write) -> None:
     bert = write({"bert/config.pbtxt": b"\xff"}).model("bert")
     assert bert is not None
     assert bert.config is None
-    assert str(bert.config_error) == (
-        "bert/config.pbtxt:1:1: the byte 0xff, which is not UTF-8, stands outside quotes, where only ASCII is read; "
-        "remove it, or quote it"
-    )
+    messages.record("ModelConfigError", str(bert.config_error))
 
 
 class TestEntryModel:

@@ -98,7 +98,7 @@ def test_sound(write: Write, source: str) -> None:
         ),
         pytest.param(
             CLASS + STRAY.replace("token_idz", "x"),
-            "",
+            "token_ids",
             id="an output of quite another name",
         ),
     ],
@@ -106,7 +106,7 @@ def test_sound(write: Write, source: str) -> None:
 def test_faults(messages: Messages, write: Write, source: str, meant: str) -> None:
     findings = write({"preprocess/1/model.py": source}).check()
     assert messages.of(findings) == [("CT150", "preprocess/1/model.py", "")]
-    assert f"did you mean {meant!r}" in findings[0].fix or not meant
+    assert meant in findings[0].fix
 
 
 def test_a_method_that_may_get_a_request_to_another_model_is_not_judged(write: Write) -> None:

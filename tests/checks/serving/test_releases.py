@@ -138,7 +138,7 @@ def test_a_backend_that_sagemakers_image_does_not_have(
     image = ServingPlatform(release="25.09", instance_type="ml.g5.xlarge")
     found = write(model_of(backend), base={}).check(platform=image)
     assert messages.of(found) == [("CT601", "m/config.pbtxt", "backend")]
-    assert meant is None or f'did you mean backend: "{meant}"?' in found[0].fix
+    assert meant is None or f'"{meant}"' in found[0].fix
 
 
 def test_a_backend_of_no_image_is_a_warning_where_nobody_says_the_platform(messages: Messages, write: Write) -> None:
