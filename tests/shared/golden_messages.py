@@ -11,8 +11,9 @@ records their texts::
             write().check("serverless")
 
 A test fails if it reaches other texts than the golden file lists for it. `pytest --rewrite-messages [TESTS]` lists the
-texts that these tests reach, and keeps those of all other tests; it works with `--numprocesses`, too. A test that does
-not exist any more, and still stands in the file, fails each run that collects the test's file whole.
+texts that these tests reach, and keeps those of all other tests; it works with `--numprocesses`, too. A listed test
+that does not exist any more fails each run that collects all tests of its file. A program that must not change the
+golden file calls pytest with `--rewrite-messages --messages-file=COPY`.
 
 To convert a test that asserts a text:
 
@@ -224,7 +225,7 @@ def _replace(path: Path, text: str) -> None:
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--rewrite-messages", action="store_true", help="write the texts that tests reach into a file")
-    parser.addoption("--messages-file", metavar="FILE", help="that file, by default tests/messages.golden")
+    parser.addoption("--messages-file", metavar="FILE", help="that file (with =), by default tests/messages.golden")
 
 
 def pytest_configure(config: pytest.Config) -> None:
