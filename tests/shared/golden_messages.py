@@ -175,9 +175,9 @@ class _Plugin:
         return result
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        """Keep what a test reached, here or in a worker."""
+        """Keep what a test that passes reached, here or in a worker."""
         for name, texts in report.user_properties:
-            if name == _PROPERTY and report.when == "call" and report.passed and isinstance(texts, list):
+            if name == _PROPERTY and isinstance(texts, list):
                 self.reached[report.nodeid] = [(kind, text) for kind, text in texts]
 
     @pytest.hookimpl(tryfirst=True)
