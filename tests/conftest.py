@@ -7,7 +7,10 @@ import sys
 from pathlib import Path
 
 import pytest
-from tests.costs import UnmarkedSlowTests, mark_by_folder
+
+from costs import UnmarkedSlowTests, mark_by_folder
+
+pytest_plugins = ["golden_messages", "pytester"]
 
 CHECKOUT = Path(__file__).parents[1]
 

@@ -29,6 +29,7 @@ from cdk_triton.triton import Finding, Severity
 from sample_repositories import platform_with
 
 if TYPE_CHECKING:
+    from golden_messages import Messages
     from sample_repositories import Write
 
 
@@ -103,23 +104,22 @@ def test_a_rule_runs_for_its_modes_and_platforms_only(write: Write) -> None:
 
 
 @pytest.mark.parametrize("code", ["X907"])
-def test_a_code_cannot_be_taken_twice(code: str) -> None:
+def test_a_code_cannot_be_taken_twice(messages: Messages, code: str) -> None:
     def nothing(context: CheckContext) -> Iterator[Problem]:
         return iter(())
 
     rule("X907", Severity.ERROR, "", source="")(nothing)
-    with pytest.raises(ValueError, match=f"two rules have the code {code}"):
+    with messages.raises(ValueError):
         rule(code, Severity.ERROR, "", source="")(nothing)
 
 
-def test_an_unknown_mode_is_refused(write: Write) -> None:
-    with pytest.raises(ConfigurationError, match="mode is 'single' or 'multi', got 'serverless'; choose one of them"):
+def test_an_unknown_mode_is_refused(messages: Messages, write: Write) -> None:
+    with messages.raises(ConfigurationError):
         write().check("serverless")  # type: ignore[arg-type]
 
 
-def test_a_platform_in_words_is_refused(write: Write) -> None:
-    message = r"platform is '25.09/ml.g5.xlarge', a str: use a ServingPlatform, such as ServingPlatform\(release="
-    with pytest.raises(ConfigurationError, match=message):
+def test_a_platform_in_words_is_refused(messages: Messages, write: Write) -> None:
+    with messages.raises(ConfigurationError):
         write().check(platform="25.09/ml.g5.xlarge")  # type: ignore[arg-type]
 
 

@@ -10,6 +10,7 @@ from cdk_triton.checks import Rule, rules
 from cdk_triton.triton.contents.tensorrt import is_installed
 
 if TYPE_CHECKING:
+    from golden_messages import Messages
     from sample_repositories import ExampleFindings
 
 by_code = pytest.mark.parametrize("each", rules(), ids=lambda each: each.code)
@@ -35,9 +36,13 @@ def test_a_rule_says_what_it_looks_for_and_how_to_do_better(each: Rule) -> None:
 
 @by_code
 @pytest.mark.usefixtures("_extra")
-def test_the_example_is_found_by_this_rule_alone(each: Rule, findings_of_example: ExampleFindings) -> None:
+def test_the_example_is_found_by_this_rule_alone(
+    messages: Messages, each: Rule, findings_of_example: ExampleFindings
+) -> None:
     findings = findings_of_example(each.documentation.repository())
     assert {finding.code for finding in findings} == {each.code}, findings
+    if not each.asks_parser:  # those quote the installed TensorRT
+        messages.of(findings)
 
 
 @by_code

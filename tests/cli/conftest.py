@@ -43,8 +43,9 @@ class Outcome:
 
     @property
     def said(self) -> str:
-        """Standard error as one line, without the frame that usage errors come in."""
-        return " ".join(self.err.replace("│", " ").split())
+        """Standard error as one line, and of a usage error what is in its frame."""
+        framed = [line.strip("│ ") for line in self.err.splitlines() if line.startswith("│")]
+        return " ".join(" ".join(framed or [self.err]).split())
 
 
 @pytest.fixture

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import re
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from cdk_triton.checks import documented_rules
+
+if TYPE_CHECKING:
+    from golden_messages import Messages
 
 
 def test_without_a_code_it_lists_every_rule(run: Any) -> None:
@@ -45,13 +48,13 @@ def test_every_rule_can_be_explained(run: Any, rule: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    ("code", "sentence"),
+    "code",
     [
-        ("CT1104", "there is no rule 'CT1104' (did you mean 'CT1"),
-        ("typo", "there is no rule 'TYPO'; `cdk-triton explain` lists all of them"),
+        "CT1104",
+        "typo",
     ],
 )
-def test_an_unknown_code_ends_with_2(run: Any, code: str, sentence: str) -> None:
+def test_an_unknown_code_ends_with_2(messages: Messages, run: Any, code: str) -> None:
     outcome = run("explain", code)
     assert (outcome.status, outcome.out) == (2, "")
-    assert sentence in outcome.said
+    messages.record("cdk-triton explain", outcome.said)

@@ -10,13 +10,17 @@ import sysconfig
 from collections.abc import Iterator
 from importlib import metadata
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from cdk_triton.local import daemon as local_daemon
 from cdk_triton.local.daemon import DEFAULT_DIRECTORY, DaemonOptions, DaemonStatus
 from cdk_triton.local.process import conflicting_variables
+
+if TYPE_CHECKING:
+    from golden_messages import Messages
+
 
 ENVIRONMENT = {"AWS_ENDPOINT_URL": "http://127.0.0.1:4566", "AWS_ACCESS_KEY_ID": "it's local"}
 EXPORTS = (
@@ -141,10 +145,10 @@ def test_what_would_lead_elsewhere_is_unset(
     assert "export NO_PROXY=corp.example,127.0.0.1,localhost" in lines
 
 
-def test_status_without_one_is_1_and_says_how_to_start_it(run: Any, daemon: Any) -> None:
+def test_status_without_one_is_1_and_says_how_to_start_it(messages: Messages, run: Any, daemon: Any) -> None:
     outcome = run("local", "status")
     assert (outcome.status, outcome.out) == (1, "false\n")
-    assert outcome.err == (f"error: no local AWS runs in {HERE}; start one with: cdk-triton local up --detach\n")
+    messages.record("cdk-triton local", outcome.said)
 
 
 def test_down_stops_it_and_says_how_to_get_back_to_aws(run: Any, daemon: type[FakeDaemon]) -> None:
@@ -160,26 +164,30 @@ def test_down_without_one_is_no_failure(run: Any, daemon: type[FakeDaemon]) -> N
 
 
 @pytest.mark.parametrize(
-    ("arguments", "message"),
+    "arguments",
     [
-        (["--port", "70000"], "less than or equal to 65535"),
-        (["--max-loaded-models", "0"], "greater than or equal to 1"),
-        (["--account", "12"], "'12' is not an account id of 12 digits"),
-        (["--detached"], "No such option"),
+        pytest.param(["--port", "70000"], id="port too high"),
+        pytest.param(["--max-loaded-models", "0"], id="no model"),
+        pytest.param(["--account", "12"], id="short account"),
+        pytest.param(["--detached"], id="unknown option"),
     ],
-    ids=["port too high", "no room for a model", "short account", "unknown option"],
 )
-def test_unusable_arguments_are_2(run: Any, daemon: type[FakeDaemon], arguments: list[str], message: str) -> None:
+def test_unusable_arguments_are_2(messages: Messages, run: Any, daemon: type[FakeDaemon], arguments: list[str]) -> None:
     outcome = run("local", "up", *arguments)
     assert (outcome.status, outcome.out, daemon.calls) == (2, "", [])
-    assert message in outcome.said
+    messages.record("cdk-triton local", outcome.said)
 
 
 @pytest.mark.parametrize(
     ("arguments", "out"), [([], ""), (["--detach"], "false\n")], ids=["for a person", "for a shell"]
 )
 def test_without_the_extra_the_sentence_says_how_to_install_it(
-    run: Any, daemon: type[FakeDaemon], monkeypatch: pytest.MonkeyPatch, arguments: list[str], out: str
+    messages: Messages,
+    run: Any,
+    daemon: type[FakeDaemon],
+    monkeypatch: pytest.MonkeyPatch,
+    arguments: list[str],
+    out: str,
 ) -> None:
     installed = metadata.distribution
 
@@ -191,10 +199,7 @@ def test_without_the_extra_the_sentence_says_how_to_install_it(
     monkeypatch.setattr(metadata, "distribution", distribution)
     outcome = run("local", "up", *arguments)
     assert (outcome.status, outcome.out, daemon.calls) == (1, out, [])
-    assert outcome.err == (
-        "error: `cdk-triton local` needs moto, nvidia-pytriton, which a plain installation leaves out: "
-        "pip install 'cdk-triton[local]'\n"
-    )
+    messages.record("cdk-triton local", outcome.said)
 
 
 @pytest.mark.slow

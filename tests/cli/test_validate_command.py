@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
+
+if TYPE_CHECKING:
+    from golden_messages import Messages
 
 
 @pytest.fixture
@@ -88,58 +91,30 @@ def test_mode_platform_and_models_reach_the_checks(run: Any, repository: Path, m
 
 
 @pytest.mark.parametrize(
-    ("arguments", "status", "message"),
+    "arguments",
     [
-        pytest.param(
-            ["{missing}"], 2, "error: the model repository '{missing}' does not exist", id="missing directory"
-        ),
-        pytest.param(["{missing}", "--format", "json"], 2, "error: the model", id="missing directory for a program"),
-        pytest.param(["{missing}", "--format", "sarif"], 2, "error: the model", id="missing directory for CI"),
-        pytest.param(["{empty}"], 2, "error: the model repository '{empty}' holds no file", id="empty directory"),
-        pytest.param(["{good}/echo/config.pbtxt"], 2, "error: the model", id="a file"),
-        pytest.param(["{untabled}"], 2, "cdk-triton.toml is not TOML", id="settings that are no TOML"),
-        pytest.param(
-            ["{unknown}"], 2, "cdk-triton.toml acknowledges 'CT999', but there is no rule", id="acknowledgement"
-        ),
-        pytest.param(
-            ["{good}", "--platform", "25.90/ml.g5.xlarge"],
-            2,
-            "'25.90' is no known Triton release (did you mean '25.09' or '25.04'?)",
-            id="unknown release",
-        ),
-        pytest.param(["{good}", "--platform", "99.99/ml.g5.xlarge"], 2, "'99.99' is ", id="release of the future"),
-        pytest.param(
-            ["{good}", "--platform", "25.09/ml.g5.xlrage"],
-            2,
-            "'ml.g5.xlrage' is no SageMaker instance type with an NVIDIA GPU (did you mean 'ml.g5.xlarge'",
-            id="unknown instance type",
-        ),
-        pytest.param(["{good}", "--platform", "25.09"], 2, "'25.09' is not RELEASE/INSTANCE", id="no instance type"),
-        pytest.param(["{good}", "--platform", "/ml.g5.xlarge"], 2, "is not RELEASE/INSTANCE", id="no release"),
-        pytest.param(
-            ["{good}", "--mode", "several"], 2, "'several' is not one of 'single', 'multi'", id="unknown mode"
-        ),
-        pytest.param(
-            ["{good}", "--format", "yaml"], 2, "'yaml' is not one of 'text', 'json', 'sarif'", id="unknown format"
-        ),
-        pytest.param(
-            ["{good}", "--mode", "multi", "--default-model", "echo"],
-            2,
-            "Invalid value for --default-model: a multi-model endpoint loads what a caller asks for",
-            id="a default model of many",
-        ),
-        pytest.param(
-            ["{good}", "--mode", "multi", "--additional-model", "echo"],
-            2,
-            "Invalid value for --additional-model: ",
-            id="an additional model of many",
-        ),
-        pytest.param(["{good}", "--stritcly"], 2, "No such option: --stritc", id="unknown option"),
-        pytest.param([], 2, "Missing argument 'DIR'", id="no directory"),
+        pytest.param(["{missing}"], id="missing directory"),
+        pytest.param(["{missing}", "--format", "json"], id="missing directory for a program"),
+        pytest.param(["{missing}", "--format", "sarif"], id="missing directory for CI"),
+        pytest.param(["{empty}"], id="empty directory"),
+        pytest.param(["{good}/echo/config.pbtxt"], id="a file"),
+        pytest.param(["{untabled}"], id="settings that are no TOML"),
+        pytest.param(["{unknown}"], id="acknowledgement"),
+        pytest.param(["{good}", "--platform", "25.90/ml.g5.xlarge"], id="unknown release"),
+        pytest.param(["{good}", "--platform", "99.99/ml.g5.xlarge"], id="release of the future"),
+        pytest.param(["{good}", "--platform", "25.09/ml.g5.xlrage"], id="unknown instance type"),
+        pytest.param(["{good}", "--platform", "25.09"], id="no instance type"),
+        pytest.param(["{good}", "--platform", "/ml.g5.xlarge"], id="no release"),
+        pytest.param(["{good}", "--mode", "several"], id="unknown mode"),
+        pytest.param(["{good}", "--format", "yaml"], id="unknown format"),
+        pytest.param(["{good}", "--mode", "multi", "--default-model", "echo"], id="a default model of many"),
+        pytest.param(["{good}", "--mode", "multi", "--additional-model", "echo"], id="an additional model of many"),
+        pytest.param(["{good}", "--stritcly"], id="unknown option"),
+        pytest.param([], id="no directory"),
     ],
 )
 def test_bad_input_is_one_sentence_on_stderr(
-    run: Any, repository: Path, tmp_path: Path, arguments: list[str], status: int, message: str
+    messages: Messages, run: Any, repository: Path, tmp_path: Path, arguments: list[str]
 ) -> None:
     places = {"good": repository, **{name: tmp_path / name for name in ("missing", "empty", "unknown", "untabled")}}
     places["empty"].mkdir()
@@ -150,11 +125,11 @@ def test_bad_input_is_one_sentence_on_stderr(
 
     outcome = run("validate", *(argument.format(**places) for argument in arguments))
 
-    assert (outcome.status, outcome.out) == (status, "")
-    assert message.format(**places) in outcome.said
+    assert (outcome.status, outcome.out) == (2, "")
     assert "Traceback" not in outcome.err
-    if message.startswith("error: "):
+    if not outcome.err.startswith("Usage: "):
         assert len(outcome.err.splitlines()) == 1
+    messages.record("cdk-triton validate", outcome.said)
 
 
 @pytest.mark.slow
@@ -165,12 +140,12 @@ def test_through_the_installed_program(program: Any, repository: Path, tmp_path:
 
 
 def test_a_preflight_without_the_extra_says_what_to_install(
-    run: Any, repository: Path, monkeypatch: pytest.MonkeyPatch
+    messages: Messages, run: Any, repository: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("cdk_triton.triton.contents.tensorrt.is_installed", lambda: False)
     outcome = run("validate", repository, "--preflight")
     assert (outcome.status, outcome.out) == (2, "")
-    assert "pip install 'cdk-triton[preflight]'" in outcome.err
+    messages.record("cdk-triton validate", outcome.said)
 
 
 def test_a_preflight_leaves_no_rule_out_for_it(run: Any, repository: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from cdk_triton.checks import rule_of
+
+if TYPE_CHECKING:
+    from golden_messages import Messages
+
 
 ENSEMBLE = """\
 platform: "ensemble"
@@ -52,7 +56,7 @@ def test_a_clean_repository_has_a_run_without_results(run: Any, repository: Path
     assert (one["results"], one["tool"]["driver"]["rules"]) == ([], [])
 
 
-def test_a_finding_points_at_the_file_as_the_checkout_knows_it(run: Any, checkout: Path) -> None:
+def test_a_finding_points_at_the_file_as_the_checkout_knows_it(messages: Messages, run: Any, checkout: Path) -> None:
     result = result_of(sarif(run, checkout), "CT301")
     assert result["level"] == "error"
     assert result["locations"] == [
@@ -63,11 +67,7 @@ def test_a_finding_points_at_the_file_as_the_checkout_knows_it(run: Any, checkou
             }
         }
     ]
-    text = result["message"]["text"]
-    assert text.startswith(
-        "pipe line/config.pbtxt ensemble_scheduling.step[0].model_name: step 0 runs the model 'ecco'"
-    )
-    assert text.endswith("; write 'echo' if that is meant, or add the model")
+    messages.record("cdk-triton validate", result["message"]["text"])
 
 
 def test_a_directory_is_shown_at_its_models_configuration(run: Any, checkout: Path) -> None:

@@ -5,12 +5,16 @@ from __future__ import annotations
 import json
 import re
 from importlib.resources import files
+from typing import TYPE_CHECKING
 
 import pytest
 
 from cdk_triton.errors import ConfigurationError
 from cdk_triton.triton import release, releases
 from cdk_triton.triton.releases import backends_in, is_at_least, release_order, tensorrt_bounds
+
+if TYPE_CHECKING:
+    from golden_messages import Messages
 
 
 def test_a_release() -> None:
@@ -26,19 +30,15 @@ def test_a_release() -> None:
     assert row.order == (25, 9)
 
 
-def test_an_unknown_release_lists_the_known_ones() -> None:
-    with pytest.raises(ConfigurationError) as caught:
+def test_an_unknown_release_lists_the_known_ones(messages: Messages) -> None:
+    with messages.raises(ConfigurationError) as caught:
         release("25.13")
-    message = str(caught.value)
-    assert message.startswith("the Triton release '25.13' is not known; choose one of 22.07, 22.08, ")
-    assert message.endswith(", 26.08")
+    assert ", 26.07, 26.08" in str(caught.value)
 
 
 @pytest.mark.parametrize("name", ["25.9", "2509", "25.09-py3", "", "²5.09"])
-def test_a_name_that_is_no_release(name: str) -> None:
-    with pytest.raises(
-        ConfigurationError, match=f"{name!r} is not a Triton release; write year and month, for example"
-    ):
+def test_a_name_that_is_no_release(messages: Messages, name: str) -> None:
+    with messages.raises(ConfigurationError):
         release_order(name)
 
 

@@ -18,6 +18,7 @@ from cdk_triton.errors import ConfigurationError, RepositoryError
 from cdk_triton.triton import ModelRepository
 
 if TYPE_CHECKING:
+    from golden_messages import Messages
     from sample_repositories import Write
 
 
@@ -130,14 +131,11 @@ def test_a_repository_can_be_one_model(write: Write) -> None:
     assert repository.model_directories == ("1", "config.pbtxt")
 
 
-def test_a_configuration_that_cannot_be_read_is_kept_with_its_error(write: Write) -> None:
+def test_a_configuration_that_cannot_be_read_is_kept_with_its_error(messages: Messages, write: Write) -> None:
     bert = write({"bert/config.pbtxt": b"\xff"}).model("bert")
     assert bert is not None
     assert bert.config is None
-    assert str(bert.config_error) == (
-        "bert/config.pbtxt:1:1: the byte 0xff, which is not UTF-8, stands outside quotes, where only ASCII is read; "
-        "remove it, or quote it"
-    )
+    messages.record("ModelConfigError", str(bert.config_error))
 
 
 class TestEntryModel:
@@ -188,61 +186,51 @@ class TestLinks:
         (tmp_path / "link").symlink_to("repository", target_is_directory=True)
         assert ModelRepository.from_directory(tmp_path / "link").name == "repository"
 
-    def test_a_link_out_of_the_repository_is_refused(self, write: Write, tmp_path: Path) -> None:
+    def test_a_link_out_of_the_repository_is_refused(self, messages: Messages, write: Write, tmp_path: Path) -> None:
         repository = write()
         (tmp_path / "secret").write_text("x")
         (repository.root / "bert" / "1" / "key").symlink_to(tmp_path / "secret")
-        with pytest.raises(RepositoryError) as caught:
+        with messages.raises(RepositoryError):
             ModelRepository.from_directory(repository.root)
-        assert str(caught.value) == (
-            f"the link bert/1/key leads to {tmp_path}/secret, out of the model repository {repository.root}; copy the "
-            "file into the repository"
-        )
 
     @pytest.mark.parametrize(
-        ("target", "reason"),
+        "target",
         [
-            pytest.param("nowhere", "'nowhere', which cannot be reached: No such file or directory", id="nowhere"),
-            pytest.param("link", "'link', which cannot be reached: the links form a circle", id="itself"),
-            pytest.param("..", "{root}/bert, which holds the link itself", id="above"),
+            pytest.param("nowhere", id="nowhere"),
+            pytest.param("link", id="itself"),
+            pytest.param("..", id="above"),
         ],
     )
-    def test_a_link_that_leads_nowhere_or_round_is_refused(self, write: Write, target: str, reason: str) -> None:
+    def test_a_link_that_leads_nowhere_or_round_is_refused(self, messages: Messages, write: Write, target: str) -> None:
         repository = write()
         (repository.root / "bert" / "1" / "link").symlink_to(target)
-        with pytest.raises(RepositoryError) as caught:
+        with messages.raises(RepositoryError):
             ModelRepository.from_directory(repository.root)
-        assert str(caught.value).startswith("the link bert/1/link ")
-        assert reason.format(root=repository.root) in str(caught.value)
 
 
 class TestBadDirectories:
-    def test_missing(self, tmp_path: Path) -> None:
-        with pytest.raises(RepositoryError) as caught:
+    def test_missing(self, messages: Messages, tmp_path: Path) -> None:
+        with messages.raises(RepositoryError):
             ModelRepository.from_directory(tmp_path / "nowhere")
-        assert str(caught.value) == (
-            f"the model repository '{tmp_path}/nowhere' does not exist; name the directory that holds the models"
-        )
 
-    def test_a_file(self, tmp_path: Path) -> None:
+    def test_a_file(self, messages: Messages, tmp_path: Path) -> None:
         (tmp_path / "model.tar.gz").write_text("x")
-        with pytest.raises(RepositoryError, match=r"model\.tar\.gz' is not a directory; name the directory that holds"):
+        with messages.raises(RepositoryError):
             ModelRepository.from_directory(tmp_path / "model.tar.gz")
 
-    def test_empty(self, tmp_path: Path) -> None:
+    def test_empty(self, messages: Messages, tmp_path: Path) -> None:
         (tmp_path / "bert" / "1").mkdir(parents=True)
-        with pytest.raises(RepositoryError) as caught:
+        with messages.raises(RepositoryError):
             ModelRepository.from_directory(str(tmp_path))
-        assert str(caught.value) == (
-            f"the model repository '{tmp_path}' holds no file; put <model>/config.pbtxt and <model>/<version>/ into it"
-        )
 
-    def test_neither_file_nor_directory(self, write: Write, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_neither_file_nor_directory(
+        self, messages: Messages, write: Write, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
         repository = write()
         monkeypatch.chdir(repository.root)  # the path of a socket must be short
         with socket.socket(socket.AF_UNIX) as listener:
             listener.bind("bert/socket")
-            with pytest.raises(RepositoryError, match="bert/socket is neither a file nor a directory; remove it"):
+            with messages.raises(RepositoryError):
                 ModelRepository.from_directory(repository.root)
 
     @pytest.mark.skipif(os.geteuid() == 0, reason="root reads everything")
@@ -252,10 +240,10 @@ class TestBadDirectories:
         with pytest.raises(RepositoryError, match="bert cannot be listed: Permission denied; make it readable"):
             ModelRepository.from_directory(repository.root)
 
-    def test_a_name_that_is_not_text(self, write: Write) -> None:
+    def test_a_name_that_is_not_text(self, messages: Messages, write: Write) -> None:
         repository = write()
         (repository.root / "bert" / os.fsdecode(b"caf\xe9")).write_text("x")
-        with pytest.raises(RepositoryError, match="is not plain UTF-8 text; rename the file"):
+        with messages.raises(RepositoryError):
             ModelRepository.from_directory(repository.root)
 
     def test_a_very_deep_directory(self, write: Write, sound: Mapping[str, str]) -> None:
@@ -320,16 +308,16 @@ class _Recipe:
 
 
 @pytest.mark.parametrize(
-    ("recipes", "shown"),
+    "recipes",
     [
-        ("encoder", "is 'encoder', a str"),
-        (["encoder"], "holds 'encoder', a str"),
-        (_Recipe(), "is a _Recipe"),
-        ([_Recipe], "holds the class _Recipe"),
-        (None, "is None"),
+        pytest.param("encoder", id="a text"),
+        pytest.param(["encoder"], id="a list of texts"),
+        pytest.param(_Recipe(), id="a recipe"),
+        pytest.param([_Recipe], id="a class"),
+        pytest.param(None, id="None"),
     ],
 )
-def test_recipes_have_to_be_a_list_of_recipes(write: Write, recipes: object, shown: str) -> None:
+def test_recipes_have_to_be_a_list_of_recipes(messages: Messages, write: Write, recipes: object) -> None:
     root = write({}).root
-    with pytest.raises(ConfigurationError, match=rf"^recipes {shown}: give a list of recipes, such as recipes=\["):
+    with messages.raises(ConfigurationError):
         ModelRepository.from_directory(root, recipes=recipes)  # type: ignore[arg-type]

@@ -2,46 +2,47 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import pytest
 
 from cdk_triton import ContainerEnvironment
 from cdk_triton.errors import ConfigurationError
 
+if TYPE_CHECKING:
+    from golden_messages import Messages
+
+
 LETTERS = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJ"
 
-REFUSED = [
-    ("DB_PASSWORD", "hunter2", "is a secret by its name"),
-    ("PASSWORD", "1234", "is a secret by its name"),
-    ("CLIENT_SECRET", "tr0ub4dor", "is a secret by its name"),
-    ("apiKey", "tr0ub4dor", "is a secret by its name"),
-    ("AWS_SECRET_ACCESS_KEY", "tr0ub4dor", "is a secret by its name"),
-    ("AWS_SESSION_TOKEN", "tr0ub4dor", "is a secret by its name"),
-    ("HUB_TOKEN", "0123456789abcdef", "is a secret by its name"),
-    ("HINT", f"hf_{LETTERS[:34]}", "has the form of a token of Hugging Face"),
-    ("HINT", f"ghp_{LETTERS}", "has the form of a token of GitHub"),
-    ("HINT", "AKIA" + "A1" * 8, "has the form of an access key of AWS"),
-    ("HINT", "-----BEGIN RSA PRIVATE KEY-----", "has the form of a private key"),
-    ("REDIS", "redis://app:hunter2@cache:6379/0", "has the form of an address with a password"),
-    ("HINT", "{{resolve:secretsmanager:models:SecretString:hub}}", "refers to a store of secrets"),
-    ("HINT", "{{resolve:ssm-secure:/models/hub}}", "refers to a store of secrets"),
-]
+REFUSED = {
+    "password with a prefix": ("DB_PASSWORD", "hunter2"),
+    "password": ("PASSWORD", "1234"),
+    "client secret": ("CLIENT_SECRET", "tr0ub4dor"),
+    "API key": ("apiKey", "tr0ub4dor"),
+    "secret access key": ("AWS_SECRET_ACCESS_KEY", "tr0ub4dor"),
+    "session token": ("AWS_SESSION_TOKEN", "tr0ub4dor"),
+    "token": ("HUB_TOKEN", "0123456789abcdef"),
+    "token of Hugging Face": ("HINT", f"hf_{LETTERS[:34]}"),
+    "token of GitHub": ("HINT", f"ghp_{LETTERS}"),
+    "access key of AWS": ("HINT", "AKIA" + "A1" * 8),
+    "private key": ("HINT", "-----BEGIN RSA PRIVATE KEY-----"),
+    "address with a password": ("REDIS", "redis://app:hunter2@cache:6379/0"),
+    "reference to Secrets Manager": ("HINT", "{{resolve:secretsmanager:models:SecretString:hub}}"),
+    "reference to Parameter Store": ("HINT", "{{resolve:ssm-secure:/models/hub}}"),
+}
 
 
-@pytest.mark.parametrize(("name", "value", "why"), REFUSED, ids=[f"{name}-{why[:24]}" for name, _, why in REFUSED])
-def test_a_secret_is_refused_and_never_repeated(name: str, value: str, why: str) -> None:
-    with pytest.raises(ConfigurationError) as caught:
+@pytest.mark.parametrize(("name", "value"), REFUSED.values(), ids=REFUSED)
+def test_a_secret_is_refused_and_never_repeated(messages: Messages, name: str, value: str) -> None:
+    with messages.raises(ConfigurationError) as caught:
         ContainerEnvironment(extra={name: value})
 
-    message = str(caught.value)
-    assert message.startswith(f"the environment variable {name!r} {why}")
-    assert message.endswith(
-        "keep it in Secrets Manager, pass its ARN, and let the model fetch it with the execution role"
-    )
-    assert value not in message
+    assert value not in str(caught.value)
 
 
-def test_a_number_is_not_repeated_either() -> None:
-    with pytest.raises(ConfigurationError, match="'DB_PASSWORD' is a secret by its name") as caught:
+def test_a_number_is_not_repeated_either(messages: Messages) -> None:
+    with messages.raises(ConfigurationError) as caught:
         ContainerEnvironment(extra={"DB_PASSWORD": 48151623})  # type: ignore[dict-item] # what a user may write
 
     assert "48151623" not in str(caught.value)

@@ -26,6 +26,8 @@ from cdk_triton.errors import ConfigurationError
 if TYPE_CHECKING:
     from tests.cli.artifacts.conftest import World
 
+    from golden_messages import Messages
+
 ASSETS = "cdk-hnb659fds-assets-123456789012-us-east-1"
 PSEUDO = {
     "AWS::AccountId": "123456789012",
@@ -133,30 +135,27 @@ def test_what_the_handler_says_is_the_sentence(run: Any, world: World, synthesis
     assert "is empty; delete it and deploy again to publish it anew" in last
 
 
-@pytest.mark.parametrize(
-    ("stack", "message"),
-    [("Nothing", "has no stack called 'Nothing'; it has Models"), ("models", "has no stack called 'models'")],
-)
-def test_an_unknown_stack_is_a_usage_error(
-    run: Any, world: World, synthesise: Synthesise, stack: str, message: str
-) -> None:
+@pytest.mark.parametrize("stack", ["Nothing", "models"])
+def test_an_unknown_stack_is_a_usage_error(run: Any, world: World, synthesise: Synthesise, stack: str) -> None:
     outcome = run("artifacts", "build", stack, "--store", world.stack, "--app", synthesise(b"one"))
     assert (outcome.status, outcome.out) == (2, "")
-    assert message in outcome.said
+    assert f"has no stack called {stack!r}; it has Models" in outcome.said  # the assembly's path varies
 
 
 def test_a_directory_that_is_no_cloud_assembly_is_a_usage_error(run: Any, world: World, tmp_path: Path) -> None:
     outcome = run("artifacts", "build", "Models", "--store", world.stack, "--app", tmp_path)
     assert outcome.status == 2
-    assert "run `cdk synth` first" in outcome.said
+    assert "run `cdk synth` first" in outcome.said  # the path is folded
 
 
 @pytest.mark.slow
-def test_a_stack_for_another_account_is_a_usage_error(run: Any, world: World, synthesise: Synthesise) -> None:
+def test_a_stack_for_another_account_is_a_usage_error(
+    messages: Messages, run: Any, world: World, synthesise: Synthesise
+) -> None:
     app = synthesise(b"one", environment="aws://999999999999/us-east-1")
     outcome = run("artifacts", "build", "Models", "--store", world.stack, "--app", app)
     assert outcome.status == 2
-    assert "is for 999999999999/us-east-1" in outcome.said
+    messages.record("cdk-triton artifacts", outcome.said)
 
 
 def test_a_file_that_the_assembly_lost_is_a_sentence(run: Any, world: World, synthesise: Synthesise) -> None:
@@ -296,16 +295,16 @@ def test_a_property_is_resolved_as_cloudformation_does(value: Any, resolved: str
 
 
 @pytest.mark.parametrize(
-    ("value", "message"),
+    "value",
     [
-        ({"Ref": "Bucket"}, "uses Bucket, whose value only a deployment knows"),
-        ({"Fn::GetAtt": ["Bucket", "Arn"]}, "uses Fn::GetAtt"),
-        ({"Fn::Sub": "${Bucket.Arn}"}, "uses Bucket.Arn"),
-        ({"Fn::FindInMap": ["Accounts", "mars-1", "dlc"]}, "has no entry Accounts/mars-1/dlc"),
+        pytest.param({"Ref": "Bucket"}, id="Ref"),
+        pytest.param({"Fn::GetAtt": ["Bucket", "Arn"]}, id="Fn::GetAtt"),
+        pytest.param({"Fn::Sub": "${Bucket.Arn}"}, id="Fn::Sub"),
+        pytest.param({"Fn::FindInMap": ["Accounts", "mars-1", "dlc"]}, id="Fn::FindInMap"),
     ],
 )
-def test_what_only_a_deployment_knows_is_refused(value: Any, message: str) -> None:
-    with pytest.raises(ConfigurationError, match=message):
+def test_what_only_a_deployment_knows_is_refused(messages: Messages, value: Any) -> None:
+    with messages.raises(ConfigurationError):
         resolve(value, PSEUDO, {}, "Artifacts.PlanBucket")
 
 

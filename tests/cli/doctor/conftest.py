@@ -9,7 +9,7 @@ import shutil
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from unittest.mock import Mock
 
 import boto3
@@ -20,6 +20,10 @@ from botocore.loaders import Loader
 
 from cdk_triton.local.aws import LocalAws
 from cdk_triton.local.process import conflicting_variables
+
+if TYPE_CHECKING:
+    from golden_messages import Messages
+
 
 _LOADER = Loader()  # reading the service models takes most of a command's time; the tests do it once
 
@@ -62,10 +66,13 @@ class Visit:
     status: int
     out: str
     err: str
+    messages: Messages
 
-    @property
-    def said_to_stderr(self) -> str:
-        return " ".join(self.err.replace("│", " ").split())
+    def graded(self, subject: str) -> str:
+        """Record what is printed about one subject, and return its grade."""
+        text = self.said(subject)
+        self.messages.record("cdk-triton doctor", text)
+        return text.split()[0]
 
     def said(self, subject: str) -> str:
         """What is said of one subject, with its fix."""
@@ -146,11 +153,11 @@ def here(
 
 
 @pytest.fixture
-def doctor(run: Callable[..., Any]) -> Callable[..., Visit]:
+def doctor(run: Callable[..., Any], messages: Messages) -> Callable[..., Visit]:
     """The command."""
 
     def call(*arguments: str) -> Visit:
         outcome = run("doctor", *arguments)
-        return Visit(outcome.status, outcome.out, outcome.err)
+        return Visit(outcome.status, outcome.out, outcome.err, messages)
 
     return call

@@ -18,7 +18,7 @@ def test_the_region_is_the_one_that_the_cdk_command_takes(
 ) -> None:
     monkeypatch.setenv("AWS_REGION", "eu-west-1")
     outcome = doctor()
-    assert outcome.said("region") == "ok       region: eu-west-1"
+    assert outcome.graded("region") == "ok"
     # The local AWS has a state for each region.
     assert "cdk bootstrap aws://123456789012/eu-west-1" in outcome.said("bootstrap")
 
@@ -44,11 +44,8 @@ def test_without_region_and_credentials_both_are_said(doctor: Any, aws: Any, mon
         monkeypatch.delenv(name)
     outcome = doctor(*PLATFORM)
     assert outcome.status == 1
-    assert outcome.said("region").startswith("error    region: none is set")
-    assert outcome.said("credentials").startswith("error    credentials: there are none")
-
-
-SIGN_IN = "    sign in (`aws sso login`, `aws configure`) or choose another profile with AWS_PROFILE"
+    assert outcome.graded("region") == "error"
+    assert outcome.graded("credentials") == "error"
 
 
 def test_without_credentials(doctor: Any, aws: Any, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -56,30 +53,21 @@ def test_without_credentials(doctor: Any, aws: Any, monkeypatch: pytest.MonkeyPa
     monkeypatch.delenv("AWS_SECRET_ACCESS_KEY")
     outcome = doctor()
     assert outcome.status == 1
-    assert outcome.said("credentials") == (
-        f"error    credentials: there are none\n{SIGN_IN}; for a try on this machine: "
-        'eval "$(cdk-triton local up --detach)"'
-    )
+    assert outcome.graded("credentials") == "error"
 
 
 def test_credentials_that_aws_refuses(doctor: Any, aws: Any) -> None:
     aws.refuses("GetCallerIdentity", "ExpiredToken", "The security token included in the request is expired")
     outcome = doctor()
     assert outcome.status == 1
-    assert outcome.said("credentials") == (
-        "error    credentials: AWS refused them (ExpiredToken): The security token included in the request is expired\n"
-        f"{SIGN_IN}"
-    )
+    assert outcome.graded("credentials") == "error"
 
 
 def test_a_profile_that_does_not_exist(doctor: Any, aws: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("AWS_PROFILE", "nobody")
     outcome = doctor()
     assert outcome.status == 1
-    assert outcome.said("credentials") == (
-        "error    credentials: The config profile (nobody) could not be found\n"
-        "    set AWS_PROFILE to one of `aws configure list-profiles`, or unset it"
-    )
+    assert outcome.graded("credentials") == "error"
 
 
 def test_a_configuration_that_cannot_be_read(
@@ -89,20 +77,14 @@ def test_a_configuration_that_cannot_be_read(
     monkeypatch.setenv("AWS_CONFIG_FILE", str(here / "config"))
     outcome = doctor()
     assert outcome.status == 1
-    assert outcome.said("credentials") == (
-        f"error    credentials: Unable to parse config file: {here}/config\n"
-        "    correct the file, or name another one with AWS_CONFIG_FILE or AWS_SHARED_CREDENTIALS_FILE"
-    )
+    assert outcome.graded("credentials") == "error"
 
 
 def test_a_region_with_a_name_that_none_has(doctor: Any, aws: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("AWS_REGION", "US East")
     outcome = doctor()
     assert outcome.status == 1
-    assert outcome.said("region") == (
-        "error    region: 'US East' is no name of a region\n"
-        "    run: export AWS_REGION=us-east-1, or wherever the endpoint shall be"
-    )
+    assert outcome.graded("region") == "error"
 
 
 def test_a_local_aws_that_is_down(doctor: Any, aws: Any, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -110,55 +92,42 @@ def test_a_local_aws_that_is_down(doctor: Any, aws: Any, monkeypatch: pytest.Mon
     monkeypatch.setattr("time.sleep", lambda _: None)  # between attempts
     outcome = doctor()
     assert outcome.status == 1
-    assert outcome.said("credentials") == (
-        'error    credentials: AWS cannot be reached: Could not connect to the endpoint URL: "http://127.0.0.1:9/"\n'
-        '    start the local AWS: eval "$(cdk-triton local up --detach)", or unset AWS_ENDPOINT_URL'
-    )
+    assert outcome.graded("credentials") == "error"
 
 
 def test_an_account_that_is_not_bootstrapped(doctor: Any, aws: Any) -> None:
     aws.refuses("GetParameter", "ParameterNotFound", "")
     outcome = doctor()
     assert outcome.status == 1
-    assert outcome.said("bootstrap") == (
-        f"error    bootstrap: aws://123456789012/us-east-1 is not bootstrapped: there is no SSM parameter {VERSION}\n"
-        "    run: cdk bootstrap aws://123456789012/us-east-1"
-    )
+    assert outcome.graded("bootstrap") == "error"
 
 
 def test_a_bootstrap_that_is_too_old(doctor: Any, aws: Any) -> None:
     aws.answers("GetParameter", {"Parameter": {"Name": VERSION, "Value": "5"}})
     outcome = doctor()
     assert outcome.status == 1
-    assert outcome.said("bootstrap") == (
-        "error    bootstrap: aws://123456789012/us-east-1 has version 5, and stacks need 6 or later\n"
-        "    run it again, with the options of the first time: cdk bootstrap aws://123456789012/us-east-1"
-    )
+    assert outcome.graded("bootstrap") == "error"
 
 
 def test_the_bootstrap_is_that_of_the_app(doctor: Any, aws: Any, here: Path) -> None:
     (here / "cdk.json").write_text('{"context": {"@aws-cdk/core:bootstrapQualifier": "corp"}}')
-    said = doctor().said("bootstrap")
-    assert "there is no SSM parameter /cdk-bootstrap/corp/version\n" in said
-    assert said.endswith("run: cdk bootstrap aws://123456789012/us-east-1 --qualifier corp")
+    outcome = doctor()
+    assert outcome.graded("bootstrap") == "error"
+    assert "/cdk-bootstrap/corp/version" in outcome.said("bootstrap")
+    assert "--qualifier corp" in outcome.said("bootstrap")
 
 
 @pytest.mark.parametrize("text", ["", "[]", '{"context": []}', '{"app": "python app.py"}'])
 def test_a_cdk_json_that_says_nothing_of_it(doctor: Any, aws: Any, here: Path, text: str) -> None:
     (here / "cdk.json").write_text(text)
-    assert doctor().said("bootstrap").startswith("ok ")
+    assert doctor().graded("bootstrap") == "ok"
 
 
 def test_a_role_that_nothing_has_needed_yet_is_a_warning(doctor: Any, aws: Any) -> None:
     aws.refuses("GetRole", "NoSuchEntity", "")
     outcome = doctor()
     assert outcome.status == 0
-    assert outcome.said("service-linked role") == (
-        f"warning  service-linked role: there is no {ROLE} yet; AWS makes it when the first endpoint is scaled, if who "
-        "deploys has iam:CreateServiceLinkedRole\n"
-        "    where that is not allowed, have it made once: aws iam create-service-linked-role --aws-service-name "
-        "sagemaker.application-autoscaling.amazonaws.com"
-    )
+    assert outcome.graded("service-linked role") == "warning"
 
 
 @pytest.mark.slow
@@ -175,7 +144,4 @@ def test_what_may_not_be_looked_at_is_unknown_and_no_error(doctor: Any, aws: Any
     aws.refuses(operation, "AccessDeniedException", "you may not")
     outcome = doctor(*PLATFORM)
     assert outcome.status == 0
-    assert outcome.said(subject) == (
-        f"unknown  {subject}: AWS refused {operation} (AccessDeniedException): you may not\n"
-        "    ask somebody who may, or get the permissions that the user guide lists on the page of the command"
-    )
+    assert outcome.graded(subject) == "unknown"

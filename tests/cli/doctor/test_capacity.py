@@ -20,15 +20,12 @@ def test_an_image_that_is_not_in_the_registry(doctor: Any, aws: Any) -> None:
     aws.answers("BatchGetImage", {"images": [], "failures": [failure]})
     outcome = doctor(*PLATFORM)
     assert outcome.status == 1
-    assert outcome.said("image") == (
-        "error    image: 763104351884.dkr.ecr.us-east-1.amazonaws.com/sagemaker-tritonserver:25.09-py3 does not exist\n"
-        "    use another release or region, or build an image of your own and give the platform its digest"
-    )
+    assert outcome.graded("image") == "error"
 
 
 def test_a_registry_without_the_repository(doctor: Any, aws: Any) -> None:
     aws.refuses("BatchGetImage", "RepositoryNotFoundException", "no such repository")
-    assert doctor(*PLATFORM).said("image").startswith("error    image: 763104351884")
+    assert doctor(*PLATFORM).graded("image") == "error"
 
 
 @pytest.mark.slow
@@ -36,9 +33,7 @@ def test_a_region_without_the_image(doctor: Any, aws: Any, monkeypatch: pytest.M
     monkeypatch.setenv("AWS_REGION", "us-gov-west-1")
     outcome = doctor(*PLATFORM)
     assert outcome.status == 1
-    found, fix = outcome.said("image").splitlines()
-    assert found.startswith("error    image: SageMaker has no image of Triton 25.09 in the region 'us-gov-west-1'")
-    assert fix.startswith("    use one of ")
+    assert outcome.graded("image") == "error"
 
 
 def _listing(values: Mapping[str, float]) -> dict[str, Any]:
@@ -47,73 +42,53 @@ def _listing(values: Mapping[str, float]) -> dict[str, Any]:
     return {"Quotas": quotas}
 
 
-REQUEST = (
-    "which may take days: aws service-quotas request-service-quota-increase --service-code {} --quota-code L-12345678 "
-    "--desired-value {} --region us-east-1"
-)
-
-
 def test_no_instance_for_endpoints(doctor: Any, aws: Any) -> None:
     aws.answers("ListServiceQuotas", _listing({ENDPOINT: 0.0, CODEBUILD: 1.0}))
     outcome = doctor(*PLATFORM)
     assert outcome.status == 1
-    assert outcome.said("endpoint quota") == (
-        f"error    endpoint quota: no endpoint may have an ml.g5.2xlarge: the quota '{ENDPOINT}' is 0\n"
-        f"    ask for at least 2, {REQUEST.format('sagemaker', 2)}"
-    )
-    assert outcome.said("build quota") == f"ok       build quota: 1 at a time: {CODEBUILD}"
+    assert outcome.graded("endpoint quota") == "error"
+    assert outcome.graded("build quota") == "ok"
 
 
 def test_one_instance_is_too_few_for_an_update(doctor: Any, aws: Any) -> None:
     aws.answers("ListServiceQuotas", _listing({ENDPOINT: 1.0, CODEBUILD: 1.0}))
     outcome = doctor(*PLATFORM)
     assert outcome.status == 0
-    assert outcome.said("endpoint quota") == (
-        f"warning  endpoint quota: the quota '{ENDPOINT}' is 1: enough for the first deployment of one instance, but "
-        "an update of the endpoint runs the old and the new one for a while\n"
-        f"    ask for at least 2, {REQUEST.format('sagemaker', 2)}"
-    )
+    assert outcome.graded("endpoint quota") == "warning"
 
 
 def test_no_gpu_of_codebuild(doctor: Any, aws: Any) -> None:
     aws.answers("ListServiceQuotas", _listing({ENDPOINT: 4.0, CODEBUILD: 0.0}))
     outcome = doctor(*PLATFORM)
     assert outcome.status == 1
-    assert outcome.said("build quota") == (
-        f"error    build quota: nothing can be built on an NVIDIA A10G: the quota '{CODEBUILD}' of CodeBuild is 0\n"
-        f"    ask for at least 1, {REQUEST.format('codebuild', 1)}; a repository without recipes builds nothing; or "
-        f"give the store builders=[SageMakerProcessingBuilder()], which has a quota of its own: '{PROCESSING}'"
-    )
+    assert outcome.graded("build quota") == "error"
 
 
 def test_elsewhere_processing_builds(doctor: Any, aws: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("AWS_REGION", "sa-east-1")  # CodeBuild has no GPUs there
     aws.answers("ListServiceQuotas", _listing({ENDPOINT: 4.0, PROCESSING: 0.0}))
     outcome = doctor(*PLATFORM)
-    found, fix = outcome.said("build quota").splitlines()
-    assert found.endswith(f"the quota '{PROCESSING}' of SageMaker is 0")
-    assert fix.endswith("--region sa-east-1; a repository without recipes builds nothing")
+    assert outcome.graded("build quota") == "error"
+    assert f"'{PROCESSING}'" in outcome.said("build quota")
 
 
 def test_another_gpu_is_built_on_by_processing(doctor: Any, aws: Any) -> None:
     outcome = doctor("--platform", "25.09/ml.g6.2xlarge")
-    assert outcome.said("build quota") == "ok       build quota: 100 at a time: ml.g6.2xlarge for processing job usage"
+    assert outcome.graded("build quota") == "ok"
 
 
 def test_a_gpu_that_nobody_builds_on(doctor: Any, aws: Any) -> None:
     outcome = doctor("--platform", "25.09/ml.p4de.24xlarge")
     assert outcome.status == 0
-    assert outcome.said("build quota").startswith(
-        "warning  build quota: neither CodeBuild nor SageMaker Processing has the NVIDIA A100"
-    )
+    assert outcome.graded("build quota") == "warning"
 
 
 def test_a_quota_that_was_never_changed_has_its_default(doctor: Any, aws: Any) -> None:
     aws.answers("ListServiceQuotas", _listing({"another quota": 7.0}))
     aws.answers("ListAWSDefaultServiceQuotas", _listing({ENDPOINT: 3.0, CODEBUILD: 2.0}))
     outcome = doctor(*PLATFORM)
-    assert outcome.said("endpoint quota").startswith("ok       endpoint quota: 3 instances")
-    assert outcome.said("build quota") == f"ok       build quota: 2 at a time: {CODEBUILD}"
+    assert outcome.graded("endpoint quota") == "ok"
+    assert outcome.graded("build quota") == "ok"
 
 
 def test_a_quota_without_a_value_is_unknown(doctor: Any, aws: Any) -> None:
@@ -121,7 +96,7 @@ def test_a_quota_without_a_value_is_unknown(doctor: Any, aws: Any) -> None:
     listing = {"Quotas": [{"QuotaName": ENDPOINT, "QuotaCode": "L-12345678", "ErrorReason": reason}]}
     aws.answers("ListServiceQuotas", listing)
     aws.answers("ListAWSDefaultServiceQuotas", listing)
-    assert doctor(*PLATFORM).said("endpoint quota").startswith("unknown  endpoint quota: Service Quotas lists no")
+    assert doctor(*PLATFORM).graded("endpoint quota") == "unknown"
 
 
 def test_a_quota_that_no_list_has_is_unknown(doctor: Any, aws: Any) -> None:
@@ -129,10 +104,7 @@ def test_a_quota_that_no_list_has_is_unknown(doctor: Any, aws: Any) -> None:
     aws.answers("ListAWSDefaultServiceQuotas", _listing({}))
     outcome = doctor(*PLATFORM)
     assert outcome.status == 0
-    assert outcome.said("endpoint quota") == (
-        f"unknown  endpoint quota: Service Quotas lists no '{ENDPOINT}' in us-east-1\n"
-        "    look whether the region offers it at all, and use another region or instance type if it does not"
-    )
+    assert outcome.graded("endpoint quota") == "unknown"
 
 
 @pytest.mark.parametrize("instance", ["ml.g4dn.xlarge", "ml.p5.48xlarge"])

@@ -1,0 +1,169 @@
+"""The rules CT226 to CT229: metrics, parameters and optimizations of a model."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from cdk_triton.triton import Finding, ModelRepository
+    from golden_messages import Messages, Place
+    from sample_repositories import Write
+
+OWN = tuple(f"CT{number}" for number in range(220, 230))
+
+CODE = """
+class TritonPythonModel:
+    def execute(self, requests): ...
+"""
+
+
+def found_in(repository: ModelRepository) -> list[Finding]:
+    """What these rules find; a model's file that is missing is the business of others."""
+    return [finding for finding in repository.check() if finding.code in OWN]
+
+
+FINDINGS: Mapping[str, tuple[str, list[Place]]] = {
+    "CT226": (
+        'backend: "python" metric_tags { key: "team name" value: "x" }',
+        [("CT226", "model/config.pbtxt", 'metric_tags["team name"]')],
+    ),
+    "CT227 identifier": (
+        'backend: "python" model_metrics { metric_control { } }',
+        [("CT227", "model/config.pbtxt", "model_metrics.metric_control[0].metric_identifier")],
+    ),
+    "CT227 family": (
+        'backend: "python" model_metrics { metric_control { metric_identifier { } } }',
+        [("CT227", "model/config.pbtxt", "model_metrics.metric_control[0].metric_identifier.family")],
+    ),
+    "CT227 histogram": (
+        'backend: "python" model_metrics { metric_control { metric_identifier { family: "f" } } }',
+        [("CT227", "model/config.pbtxt", "model_metrics.metric_control[0].histogram_options")],
+    ),
+    "CT227 buckets": (
+        'backend: "python" model_metrics { metric_control { metric_identifier { family: "f" } '
+        "histogram_options { } } }",
+        [("CT227", "model/config.pbtxt", "model_metrics.metric_control[0].histogram_options.buckets")],
+    ),
+    "CT228 Python": (
+        'backend: "python" parameters { key: "FORCE_CPU_ONLY_INPUT_TENSORS" value { string_value: "Yes" } }',
+        [("CT228", "model/config.pbtxt", 'parameters["FORCE_CPU_ONLY_INPUT_TENSORS"].string_value')],
+    ),
+    "CT228 boolean": (
+        'backend: "pytorch" input { name: "IN" data_type: TYPE_FP32 dims: 4 } output { name: "OUT" '
+        'data_type: TYPE_FP32 dims: 4 } parameters { key: "INFERENCE_MODE" value { string_value: '
+        '"yes" } }',
+        [("CT228", "model/config.pbtxt", 'parameters["INFERENCE_MODE"].string_value')],
+    ),
+    "CT228 number": (
+        'backend: "onnxruntime" parameters { key: "intra_op_thread_count" value { } }',
+        [("CT228", "model/config.pbtxt", 'parameters["intra_op_thread_count"].string_value')],
+    ),
+    "CT228 mode": (
+        'backend: "onnxruntime" parameters { key: "execution_mode" value { string_value: "2" } }',
+        [("CT228", "model/config.pbtxt", 'parameters["execution_mode"].string_value')],
+    ),
+    "CT228 OpenVINO": (
+        'backend: "openvino" parameters { key: "NUM_STREAMS" value { string_value: "-1" } }',
+        [("CT228", "model/config.pbtxt", 'parameters["NUM_STREAMS"].string_value')],
+    ),
+    "CT229 accelerator on GPUs": (
+        'backend: "onnxruntime" optimization { execution_accelerators { gpu_execution_accelerator [ '
+        '{ name: "cuda" }, { name: "trt" } ] } }',
+        [("CT229", "model/config.pbtxt", "optimization.execution_accelerators.gpu_execution_accelerator[1].name")],
+    ),
+    "CT229 accelerator on CPUs": (
+        'backend: "onnxruntime" optimization { execution_accelerators { cpu_execution_accelerator { name: "cuda" } } }',
+        [("CT229", "model/config.pbtxt", "optimization.execution_accelerators.cpu_execution_accelerator[0].name")],
+    ),
+    "CT229 precision": (
+        'backend: "onnxruntime" optimization { execution_accelerators { gpu_execution_accelerator { '
+        'name: "tensorrt" parameters { key: "precision_mode" value: "fp16" } } } }',
+        [
+            (
+                "CT229",
+                "model/config.pbtxt",
+                'optimization.execution_accelerators.gpu_execution_accelerator[0].parameters["precision_mode"]',
+            )
+        ],
+    ),
+    "CT229 graph": (
+        'backend: "tensorrt" max_batch_size: 4 optimization { cuda { graphs: true graph_spec { batch_size: 8 } } }',
+        [("CT229", "model/config.pbtxt", "optimization.cuda.graph_spec[0].batch_size")],
+    ),
+    "CT229 bound": (
+        'backend: "tensorrt" max_batch_size: 4 optimization { cuda { graphs: true graph_spec { '
+        "batch_size: 2 graph_lower_bound { batch_size: 3 } } } }",
+        [("CT229", "model/config.pbtxt", "optimization.cuda.graph_spec[0].batch_size")],
+    ),
+}
+
+
+@pytest.mark.parametrize(("text", "findings"), FINDINGS.values(), ids=FINDINGS)
+def test_options(messages: Messages, write: Write, text: str, findings: list[Place]) -> None:
+    repository = write({"model/config.pbtxt": text, "model/1/model.py": CODE}, base={})
+    assert messages.of(found_in(repository)) == findings
+
+
+SOUND: Mapping[str, str] = {
+    "tags": 'backend: "python" metric_tags { key: "a_1" value: "?" } metric_tags { key: "" value: "" }',
+    "metrics": """
+        backend: "python"
+        model_metrics { metric_control { metric_identifier { family: "f" } histogram_options { buckets: 1 } } }
+    """,
+    "booleans": """
+        backend: "pytorch"
+        parameters { key: "INFERENCE_MODE" value { string_value: "TRUE" } }
+        parameters { key: "ENABLE_CACHE_CLEANING" value { string_value: "off" } }
+        parameters { key: "OTHER" value { string_value: "maybe" } }
+    """,
+    "numbers": """
+        backend: "onnxruntime"
+        parameters { key: "execution_mode" value { string_value: "1" } }
+        parameters { key: "intra_op_thread_count" value { string_value: " 4 threads" } }
+    """,
+    "words": """
+        backend: "openvino"
+        parameters { key: "NUM_STREAMS" value { string_value: "Auto" } }
+        parameters { key: "HINT_BF16" value { string_value: "YES" } }
+        parameters { key: "PERFORMANCE_HINT" value { } }
+    """,
+    "accelerators": """
+        backend: "onnxruntime"
+        optimization {
+          execution_accelerators {
+            gpu_execution_accelerator {
+              name: "tensorrt" parameters { key: "precision_mode" value: "FP16" }
+            }
+            cpu_execution_accelerator { name: "openvino" }
+          }
+        }
+    """,
+    "an accelerator for GPUs that nobody looks at": """
+        backend: "onnxruntime"
+        instance_group { kind: KIND_CPU }
+        optimization { execution_accelerators { gpu_execution_accelerator { name: "trt" } } }
+    """,
+    "CUDA graphs": """
+        backend: "tensorrt"
+        max_batch_size: 4
+        optimization {
+          cuda {
+            graphs: true
+            graph_spec [ { batch_size: 4 graph_lower_bound { batch_size: 1 } }, { batch_size: 1 } ]
+          }
+        }
+    """,
+    "CUDA graphs that are switched off": """
+        backend: "tensorrt"
+        max_batch_size: 4
+        optimization { cuda { graph_spec { batch_size: 8 } } }
+    """,
+}
+
+
+@pytest.mark.parametrize("text", SOUND.values(), ids=SOUND)
+def test_what_is_right_is_no_fault(write: Write, text: str) -> None:
+    assert found_in(write({"model/config.pbtxt": text, "model/1/model.py": CODE}, base={})) == []

@@ -1,0 +1,113 @@
+"""The rules CT650 to CT654: whether the endpoint can hold the archive, and pass on what its entry model says."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+import pytest
+
+from cdk_triton.triton import ContainerEnvironment, ModelRepository
+from sample_repositories.sound import PYTHON_MODEL
+
+if TYPE_CHECKING:
+    from golden_messages import Messages, Place
+    from sample_repositories import Change, Write
+
+SMALL_INPUT = 'input { name: "ids" data_type: TYPE_INT32 dims: 8 }'
+SMALL_OUTPUT = 'output { name: "label" data_type: TYPE_INT32 dims: 1 }'
+DECOUPLED = "model_transaction_policy { decoupled: true }"
+
+
+def python_model(*fields: str) -> Mapping[str, Change]:
+    return {"model/config.pbtxt": "\n".join(['backend: "python"', *fields]), "model/1/model.py": PYTHON_MODEL}
+
+
+@pytest.mark.parametrize(
+    ("fields", "findings"),
+    [
+        pytest.param(
+            ["max_batch_size: 32", SMALL_INPUT, 'output { name: "state" data_type: TYPE_FP32 dims: [ 512, 768 ] }'],
+            [("CT650", "model/config.pbtxt", "output")],
+            id="CT650 too large as JSON",
+        ),
+        pytest.param(
+            [SMALL_INPUT, 'output { name: "mask" data_type: TYPE_UINT8 dims: [ 2048, 4096 ] }'],
+            [("CT650", "model/config.pbtxt", "output")],
+            id="CT650 too large as binary",
+        ),
+        pytest.param(
+            [SMALL_INPUT, 'output { name: "half" data_type: TYPE_FP16 dims: [ 2048, 2048 ] }'],
+            [("CT650", "model/config.pbtxt", "output")],
+            id="CT650 what JSON cannot carry",
+        ),
+        pytest.param(
+            [SMALL_INPUT, 'output { name: "half" data_type: TYPE_FP16 dims: [ 1024, 1024 ] }'], [], id="binary only"
+        ),
+        pytest.param(
+            [SMALL_INPUT, 'output { name: "state" data_type: TYPE_FP32 dims: [ -1, 768 ] }'], [], id="no fixed shape"
+        ),
+        pytest.param(
+            ['input { name: "image" data_type: TYPE_FP32 dims: [ 3, 800, 800 ] }', SMALL_OUTPUT],
+            [("CT651", "model/config.pbtxt", "input")],
+            id="CT651 too large as binary",
+        ),
+        pytest.param(
+            ['input { name: "image" data_type: TYPE_FP32 dims: [ 3, 384, 384 ] }', SMALL_OUTPUT],
+            [("CT651", "model/config.pbtxt", "input")],
+            id="CT651 too large as JSON",
+        ),
+        pytest.param(
+            [SMALL_INPUT, 'input { name: "x" data_type: TYPE_FP32 dims: 4000000 optional: true }', SMALL_OUTPUT],
+            [],
+            id="an optional input",
+        ),
+        pytest.param([SMALL_INPUT, SMALL_OUTPUT], [], id="small"),
+    ],
+)
+@pytest.mark.parametrize("mode", ["single", "multi"])
+def test_sizes(messages: Messages, write: Write, fields: list[str], findings: list[Place], mode: str) -> None:
+    repository = write(python_model(*fields), base={})
+    assert messages.of(repository.check("multi" if mode == "multi" else "single")) == findings
+
+
+def test_only_the_entry_model_counts(write: Write) -> None:
+    """What flows between the steps of an ensemble passes no endpoint."""
+    large = 'output { name: "token_ids" data_type: TYPE_INT32 dims: 4000000 }'
+    repository = write({"preprocess/config.pbtxt": (PREPROCESS_OUTPUT, large)})
+    assert not {"CT650", "CT651"} & {finding.code for finding in repository.check()}
+
+
+PREPROCESS_OUTPUT = 'output { name: "token_ids" data_type: TYPE_INT32 dims: -1 }'
+
+
+def test_decoupled_in_a_multi_model_endpoint(messages: Messages, write: Write) -> None:
+    repository = write(python_model(DECOUPLED), base={})
+    for environment in (None, ContainerEnvironment(), ContainerEnvironment(inference_type="generate_stream")):
+        found = repository.check("multi", environment=environment)
+        assert messages.of(found) == [("CT652", "model/config.pbtxt", "model_transaction_policy.decoupled")]
+
+
+def test_decoupled_in_a_single_model_container(messages: Messages, write: Write) -> None:
+    repository = write(python_model(DECOUPLED), base={})
+    assert messages.of(repository.check()) == [("CT653", "model/config.pbtxt", "model_transaction_policy.decoupled")]
+    assert [finding.code for finding in repository.check(environment=ContainerEnvironment())] == ["CT652"]
+    assert repository.check(environment=ContainerEnvironment(inference_type="generate_stream")) == ()
+    assert repository.check(environment=ContainerEnvironment(inference_type="generate")) == ()
+
+
+def test_a_decoupled_model_that_only_others_call(write: Write) -> None:
+    change: Mapping[str, Change] = {
+        "helper/config.pbtxt": f'backend: "python" {DECOUPLED}',
+        "helper/1/model.py": PYTHON_MODEL,
+    }
+    assert write(change).check(additional_models=["helper"]) == ()
+
+
+@pytest.mark.parametrize(("gigabytes", "codes"), [(511, []), (513, ["CT654"])])
+def test_the_files_have_to_fit_on_a_volume(write: Write, gigabytes: int, codes: list[str]) -> None:
+    files = {**python_model(SMALL_INPUT, SMALL_OUTPUT), "model/1/weights.bin": ""}
+    weights = write(files, base={}).root / "model/1/weights.bin"
+    os.truncate(weights, gigabytes * 1024**3)  # zeros, which take no space
+    assert [finding.code for finding in ModelRepository.from_directory(weights.parents[2]).check()] == codes

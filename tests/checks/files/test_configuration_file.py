@@ -1,0 +1,156 @@
+"""The rules CT101 to CT105: whether the server can read a model's config.pbtxt."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Literal
+
+import pytest
+
+from sample_repositories import platform_with
+
+if TYPE_CHECKING:
+    from golden_messages import Messages, Place
+    from sample_repositories import Change, Write
+
+
+@pytest.mark.parametrize(
+    ("change", "findings"),
+    [
+        pytest.param(
+            {"bert/config.pbtxt": ("max_batch_size", "max_batchsize")},
+            [("CT101", "bert/config.pbtxt", "")],
+            id="CT101 unknown field",
+        ),
+        pytest.param({"bert/config.pbtxt": b"\xff"}, [("CT101", "bert/config.pbtxt", "")], id="CT101 not UTF-8"),
+        pytest.param(
+            {"bert/config.pbtxt": None, "bert/config.pbtxt/x": ""},
+            [("CT101", "bert/config.pbtxt", "")],
+            id="CT101 a directory",
+        ),
+        pytest.param(
+            {"bert/config.pbtxt": ('"bert"', '"brt"')},
+            [("CT104", "bert/config.pbtxt", "name")],
+            id="CT104 name of another model",
+        ),
+        pytest.param(
+            {
+                "bert/config.pbtxt": ('platform: "onnxruntime_onnx"', ""),
+                "bert/1/model.onnx": None,
+                "bert/1/weights": "",
+            },
+            [("CT105", "bert/config.pbtxt", "backend")],
+            id="CT105 no backend",
+        ),
+    ],
+)
+@pytest.mark.parametrize("mode", ["single", "multi"])
+def test_configuration(
+    messages: Messages,
+    write: Write,
+    change: Mapping[str, Change],
+    findings: list[Place],
+    mode: Literal["single", "multi"],
+) -> None:
+    repository = write(change)
+    assert messages.of(repository.check(mode)) == findings
+
+
+@pytest.mark.parametrize(
+    ("change", "release", "findings"),
+    [
+        pytest.param(
+            {"bert/config.pbtxt": ("max_batch_size: 8", "max_batch_size: 8\nmax_batchsize: 8")},
+            "26.10",
+            [("CT102", "bert/config.pbtxt", "")],
+            id="CT102 the release is newer than the schema",
+        ),
+        pytest.param(
+            {"bert/config.pbtxt": ("max_batch_size", "max_batchsize")},
+            "26.09",
+            [("CT101", "bert/config.pbtxt", "")],
+            id="CT101 the release has the schema",
+        ),
+        pytest.param(
+            {"ensemble/config.pbtxt": ("ensemble_scheduling {", "ensemble_scheduling { max_inflight_requests: 4")},
+            "25.09",
+            [("CT103", "ensemble/config.pbtxt", "ensemble_scheduling.max_inflight_requests")],
+            id="CT103 newer than the release",
+        ),
+        pytest.param(
+            {"ensemble/config.pbtxt": ("ensemble_scheduling {", "ensemble_scheduling { max_inflight_requests: 4")},
+            "25.11",
+            [],
+            id="the release knows the field",
+        ),
+        pytest.param(
+            {"bert/config.pbtxt": ("input {", "input { is_non_linear_format_io: true")},
+            "24.05",
+            [("CT103", "bert/config.pbtxt", "input[0].is_non_linear_format_io")],
+            id="CT103 in a list",
+        ),
+    ],
+)
+@pytest.mark.parametrize("mode", ["single", "multi"])
+def test_configuration_for_a_release(
+    messages: Messages,
+    write: Write,
+    change: Mapping[str, Change],
+    release: str,
+    findings: list[Place],
+    mode: Literal["single", "multi"],
+) -> None:
+    repository = write(change)
+    found = repository.check(mode, platform_with(release))
+    # What the field means to the server that knows it is another matter.
+    assert messages.of(finding for finding in found if finding.code < "CT110") == findings
+
+
+@pytest.mark.parametrize(
+    ("change", "findings"),
+    [
+        pytest.param(
+            {"ensemble/config.pbtxt": ('name: "ensemble"', 'name: "text"')},
+            [("CT104", "ensemble/config.pbtxt", "name")],
+            id="a container of one repository",
+        ),
+    ],
+)
+def test_name_of_the_model_that_callers_name(
+    messages: Messages, write: Write, change: Mapping[str, Change], findings: list[Place]
+) -> None:
+    repository = write(change)
+    assert messages.of(repository.check("single")) == findings
+
+
+@pytest.mark.parametrize(
+    ("change", "findings"),
+    [
+        pytest.param(
+            {"ensemble/config.pbtxt": ('name: "ensemble"', 'name: "text"')},
+            [],
+            id="the loader renames it",
+        ),
+    ],
+)
+def test_name_of_the_model_that_callers_name_in_a_multi_model_endpoint(
+    messages: Messages, write: Write, change: Mapping[str, Change], findings: list[Place]
+) -> None:
+    repository = write(change)
+    assert messages.of(repository.check("multi")) == findings
+
+
+def test_bytes_that_are_no_text_are_an_error_for_every_release(write: Write) -> None:
+    repository = write({"bert/config.pbtxt": b"caf\xe9: 1\nfuture: 1"})
+    assert [finding.code for finding in repository.check(platform=platform_with("26.10"))] == ["CT101"]
+
+
+@pytest.mark.parametrize("name", ["config.pbtx", "Config.pbtxt", "config.pbtxt.txt", "1/config.pbtxt"])
+def test_a_file_that_is_taken_for_the_configuration(messages: Messages, write: Write, name: str) -> None:
+    assert messages.of(write({f"m/{name}": 'backend: "python"', "m/1/model.py": ""}, base={}).check()) == [
+        ("CT106", f"m/{name}", "")
+    ]
+
+
+def test_a_copy_beside_the_configuration(write: Write) -> None:
+    assert write({"bert/config.pbtxt.txt": "old", "bert/1/config.pbtxt": "old"}).check() == ()

@@ -1,0 +1,147 @@
+"""The rules CT153 to CT159: the environments of Python models."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+import pytest
+
+from cdk_triton.sagemaker import ServingPlatform
+
+if TYPE_CHECKING:
+    from golden_messages import Messages
+    from sample_repositories import Change, Write
+
+
+def platform(release: str | None) -> ServingPlatform | None:
+    return None if release is None else ServingPlatform(release=release, instance_type="ml.g5.xlarge")
+
+
+def with_environment(path: str) -> tuple[str, str]:
+    parameter = f'parameters {{ key: "EXECUTION_ENV_PATH" value {{ string_value: "{path}" }} }}'
+    return 'backend: "python"', f'backend: "python" {parameter}'
+
+
+ARCHIVE = "$$TRITON_MODEL_DIRECTORY/env.tar.gz"
+CONDA_312 = "conda-meta/python-3.12.4-h5148396_1.json lib/python3.12/os.py bin/activate"
+
+
+@pytest.mark.parametrize(
+    ("path", "files", "release", "codes"),
+    [
+        pytest.param(ARCHIVE, {"env.tar.gz": CONDA_312}, "25.09", [], id="sound"),
+        pytest.param(ARCHIVE, {"env.tar.gz": "./bin/activate ./lib/python3.12/os.py"}, "25.09", [], id="tar -C env ."),
+        pytest.param(ARCHIVE, {}, None, ["CT153"], id="missing"),
+        pytest.param(ARCHIVE, {"env.tar.gz": b"hello"}, None, ["CT154"], id="text"),
+        pytest.param(ARCHIVE, {"env.tar.gz": b""}, None, ["CT154"], id="empty"),
+        pytest.param(ARCHIVE, {"env.tar.gz": b"PK\x03\x04" + bytes(600)}, None, ["CT154"], id="a ZIP archive"),
+        pytest.param(
+            ARCHIVE, {"env.tar.gz": "env/bin/activate env/lib/x"}, None, ["CT155"], id="a directory at the top"
+        ),
+        pytest.param(ARCHIVE, {"env.tar.gz": CONDA_312}, "24.09", ["CT159"], id="another Python"),
+        pytest.param(
+            ARCHIVE,
+            {"env.tar.gz": CONDA_312, "triton_python_backend_stub": ""},
+            "24.09",
+            [],
+            id="another Python with its own process",
+        ),
+        pytest.param(ARCHIVE.replace("env.tar.gz", "../bert/env.tar.gz"), {}, None, ["CT153"], id="beside, missing"),
+        pytest.param(
+            "$$TRITON_MODEL_DIRECTORY/env",
+            {"env/bin/activate": "", "env/lib/python3.12/os.py": ""},
+            "25.09",
+            [],
+            id="unpacked",
+        ),
+        pytest.param(
+            "$$TRITON_MODEL_DIRECTORY/env",
+            {"env/lib/python3.12/os.py": ""},
+            "25.09",
+            ["CT155"],
+            id="unpacked, no script",
+        ),
+        pytest.param(
+            "$$TRITON_MODEL_DIRECTORY/env",
+            {"env/bin/activate": "", "env/lib/python3.8/os.py": ""},
+            "25.09",
+            ["CT159"],
+            id="unpacked, another Python",
+        ),
+        pytest.param(
+            "/opt/ml/model/preprocess/env.tar.gz", {"env.tar.gz": CONDA_312}, None, [], id="SageMaker's place"
+        ),
+        pytest.param("/tmp/env.tar.gz", {}, None, ["CT158"], id="elsewhere"),
+        pytest.param("env.tar.gz", {"env.tar.gz": CONDA_312}, None, ["CT158"], id="relative to the server"),
+    ],
+)
+def test_environments(
+    write: Write, path: str, files: Mapping[str, Change], release: str | None, codes: list[str]
+) -> None:
+    change: dict[str, Change] = {"preprocess/config.pbtxt": with_environment(path)}
+    change |= {f"preprocess/{name}": content for name, content in files.items()}
+    findings = write(change).check(platform=platform(release))
+    assert [finding.code for finding in findings if finding.code.startswith("CT15")] == codes
+
+
+def test_an_environment_of_another_model(write: Write) -> None:
+    path = "$$TRITON_MODEL_DIRECTORY/../bert/env.tar.gz"
+    assert write({"preprocess/config.pbtxt": with_environment(path), "bert/env.tar.gz": CONDA_312}).check() == ()
+
+
+@pytest.mark.parametrize("path", ["$$TRITON_MODEL_DIRECTORY/../env.tar.gz", "/opt/ml/model/env.tar.gz"])
+@pytest.mark.parametrize(
+    ("content", "release", "codes"),
+    [
+        (CONDA_312, "25.09", []),
+        (None, "25.09", ["CT153"]),
+        (b"hello", "25.09", ["CT154"]),
+        ("env/bin/activate env/lib/x", "25.09", ["CT155"]),
+        (CONDA_312, "24.09", ["CT159"]),
+    ],
+)
+def test_an_environment_beside_the_models(
+    write: Write, path: str, content: Change, release: str, codes: list[str]
+) -> None:
+    findings = write({"preprocess/config.pbtxt": with_environment(path), "env.tar.gz": content}).check(
+        platform=platform(release), default_model="ensemble"
+    )
+    assert [finding.code for finding in findings] == codes
+
+
+@pytest.mark.parametrize(("python", "codes"), [("3.12", []), ("3.8", ["CT159"])])
+def test_an_unpacked_environment_beside_the_models(write: Write, python: str, codes: list[str]) -> None:
+    files: dict[str, Change] = {"envs/one/bin/activate": "", f"envs/one/lib/python{python}/site-packages/x/y.py": ""}
+    change = with_environment("$$TRITON_MODEL_DIRECTORY/../envs/one")
+    findings = write({"preprocess/config.pbtxt": change, **files}).check(
+        platform=platform("25.09"), default_model="ensemble"
+    )
+    assert [finding.code for finding in findings if finding.code.startswith("CT15")] == codes
+
+
+@pytest.mark.parametrize(
+    ("source", "code"),
+    [
+        ("import numpy as np\nimport json, os.path\nimport triton_python_backend_utils as pb_utils", "CT159"),
+        ("import shared\nfrom helpers.text import clean\nfrom . import shared", "CT159"),
+        ("try:\n    import torch\nexcept ImportError:\n    torch = None", "CT159"),
+        ("import numpy\nimport torch.nn", "CT156"),
+        ("from transformers import AutoTokenizer", "CT156"),
+    ],
+)
+def test_what_a_model_imports(write: Write, source: str, code: str) -> None:
+    files: dict[str, Change] = {
+        "preprocess/config.pbtxt": with_environment(ARCHIVE),
+        "preprocess/env.tar.gz": CONDA_312,
+        "preprocess/1/model.py": f"{source}\nclass TritonPythonModel:\n    def execute(self, requests): return []\n",
+        "preprocess/1/shared.py": "",
+        "preprocess/helpers/text.py": "",
+    }
+    assert [finding.code for finding in write(files).check(platform=platform("24.09"))] == [code]
+
+
+def test_messages(messages: Messages, write: Write) -> None:
+    assert messages.of(write({"preprocess/config.pbtxt": with_environment(ARCHIVE)}).check()) == [
+        ("CT153", "preprocess/config.pbtxt", 'parameters["EXECUTION_ENV_PATH"].string_value')
+    ]

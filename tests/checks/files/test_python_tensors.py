@@ -1,0 +1,155 @@
+"""The rule CT150: whether a Python model names the tensors of its configuration."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from golden_messages import Messages
+    from sample_repositories import Write
+
+HEAD = "import triton_python_backend_utils as pb\n"
+CLASS = HEAD + "class TritonPythonModel:\n    def execute(self, requests):\n"
+TAKE = "pb.get_input_tensor_by_name(request, 'TEXT')"
+TYPO = "pb.get_input_tensor_by_name(request, 'TEXTT')"
+ANSWER = "        return [pb.InferenceResponse([pb.Tensor('token_ids', ids)])]\n"
+STRAY = "        return [pb.InferenceResponse([pb.Tensor('token_idz', ids)])]\n"
+
+
+def each(*statements: str) -> str:
+    """A model that does this with each request."""
+    lines = "".join(f"            {statement}\n" for statement in statements)
+    return f"{CLASS}        for request in requests:\n{lines}{ANSWER}"
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        pytest.param(each(f"text = {TAKE}.as_numpy()"), id="all of the configuration"),
+        pytest.param(each(f"tensor = {TYPO}", "if tensor is not None: tensor.as_numpy()"), id="an optional input"),
+        pytest.param(each(f"tensor = {TYPO}", "text = tensor.as_numpy() if tensor else ''"), id="in an expression"),
+        pytest.param(each(f"tensor = {TYPO}", "if not tensor: continue", "tensor.as_numpy()"), id="asked for with not"),
+        pytest.param(each(f"tensor = {TYPO}", "ids = tensor and tensor.as_numpy()"), id="asked for with and"),
+        pytest.param(each(f"if self.masks: {TYPO}.as_numpy()"), id="under a condition"),
+        pytest.param(each(f"try: {TYPO}.as_numpy()", "except AttributeError: pass"), id="which may fail"),
+        pytest.param(each(f"ids = decode({TYPO})"), id="handed on"),
+        pytest.param(each("pb.get_input_tensor_by_name(request, self.name).as_numpy()"), id="computed"),
+        pytest.param(each("other.get_input_tensor_by_name(request, 'TEXTT').as_numpy()"), id="of somebody else's"),
+        pytest.param(each("pb.get_output_tensor_by_name(request, 'TEXTT').as_numpy()"), id="of another model's answer"),
+        pytest.param(CLASS + ANSWER + "        pb.Tensor('spare', ids)\n", id="one more than the outputs"),
+        pytest.param(CLASS + STRAY + "        [pb.Tensor(name, ids) for name in self.names]\n", id="computed outputs"),
+        pytest.param(CLASS + STRAY + "        make = pb.Tensor\n", id="made under another name"),
+        pytest.param(CLASS + STRAY + "        answer(pb)\n", id="made elsewhere"),
+        pytest.param(CLASS + STRAY + "from triton_python_backend_utils import Tensor\n", id="made by the class alone"),
+        pytest.param(
+            CLASS + STRAY + "        pb.InferenceRequest(model_name='bert', inputs=[pb.Tensor('token_ids', ids)])\n",
+            id="for another model",
+        ),
+        pytest.param(CLASS + STRAY + "        partial(pb.InferenceRequest, model_name='bert')\n", id="for some model"),
+        pytest.param(
+            CLASS + STRAY + "    @staticmethod\n    def auto_complete_config(config): return config\n", id="completed"
+        ),
+        pytest.param(CLASS.replace(HEAD, "import other as pb\n") + STRAY, id="another module"),
+    ],
+)
+def test_sound(write: Write, source: str) -> None:
+    assert write({"preprocess/1/model.py": source}).check() == ()
+
+
+@pytest.mark.parametrize(
+    ("source", "meant"),
+    [
+        pytest.param(each(f"text = {TYPO}.as_numpy()"), "TEXT", id="an input"),
+        pytest.param(each(f"tensor = {TYPO}", "text = tensor.as_numpy()"), "TEXT", id="as a variable"),
+        pytest.param(each(f"tensor: pb.Tensor = {TYPO}", "text = tensor.as_numpy()"), "TEXT", id="with its type"),
+        pytest.param(each(f"{TYPO}.as_numpy()", f"{TYPO}.as_numpy()"), "TEXT", id="twice"),
+        pytest.param(
+            CLASS + f"        texts = [{TYPO}.as_numpy() for request in requests]\n" + ANSWER,
+            "TEXT",
+            id="in a comprehension",
+        ),
+        pytest.param(
+            CLASS + ANSWER + f"    def take(self, request):\n        return {TYPO}.as_numpy()\n",
+            "TEXT",
+            id="in another method",
+        ),
+        pytest.param(
+            each(f"text = {TYPO}.as_numpy()") + "        pb.InferenceRequest(model_name='bert')\n",
+            "TEXT",
+            id="of a request to execute, beside one to another model",
+        ),
+        pytest.param(
+            each(f"text = {TYPO}.as_numpy()").replace(" as pb", "").replace("pb.", "triton_python_backend_utils."),
+            "TEXT",
+            id="by the long name",
+        ),
+        pytest.param(CLASS + STRAY, "token_ids", id="an output"),
+        pytest.param(
+            CLASS + STRAY.replace("pb.Tensor", "pb.Tensor.from_dlpack"),
+            "token_ids",
+            id="from another library",
+        ),
+        pytest.param(
+            CLASS + "        ids: list[pb.Tensor] = []\n" + STRAY,
+            "token_ids",
+            id="beside an annotation",
+        ),
+        pytest.param(
+            CLASS + STRAY.replace("token_idz", "x"),
+            "token_ids",
+            id="an output of quite another name",
+        ),
+    ],
+)
+def test_faults(messages: Messages, write: Write, source: str, meant: str) -> None:
+    findings = write({"preprocess/1/model.py": source}).check()
+    assert messages.of(findings) == [("CT150", "preprocess/1/model.py", "")]
+    assert meant in findings[0].fix
+
+
+def test_a_method_that_may_get_a_request_to_another_model_is_not_judged(write: Write) -> None:
+    source = CLASS + ANSWER + f"    def take(self, request):\n        return {TYPO}.as_numpy()\n"
+    calling = source + "        pb.InferenceRequest(model_name='bert')\n"
+    assert write({"preprocess/1/model.py": calling}).check() == ()
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        pytest.param(
+            """sequence_batching { control_input { name: "TEXTT" control {
+                 kind: CONTROL_SEQUENCE_START int32_false_true: [ 0, 1 ] } } }""",
+            id="a control",
+        ),
+        pytest.param(
+            """sequence_batching { state {
+                 input_name: "TEXTT" output_name: "token_idz" data_type: TYPE_INT32 dims: -1 } }""",
+            id="a state",
+        ),
+        pytest.param(
+            'batch_input { kind: BATCH_ELEMENT_COUNT target_name: "TEXTT" data_type: TYPE_FP32 source_input: "TEXT" }',
+            id="a batch input",
+        ),
+    ],
+)
+def test_what_else_the_configuration_has(write: Write, sound: dict[str, str], more: str) -> None:
+    config = sound["preprocess/config.pbtxt"] + more
+    source = each(f"{TYPO}.as_numpy()")
+    if "state {" in more:
+        source = source.replace(ANSWER, STRAY)
+    files = {"preprocess/config.pbtxt": config, "preprocess/1/model.py": source}
+    assert "CT150" not in [finding.code for finding in write(files).check()]
+
+
+@pytest.mark.parametrize("side", ["input", "output"])
+def test_a_configuration_without_tensors_says_nothing_about_them(
+    write: Write, sound: dict[str, str], side: str
+) -> None:
+    config = "".join(
+        line for line in sound["preprocess/config.pbtxt"].splitlines(keepends=True) if not line.startswith(side)
+    )
+    source = each(f"{TYPO}.as_numpy()") if side == "input" else CLASS + STRAY
+    findings = write({"preprocess/config.pbtxt": config, "preprocess/1/model.py": source}).check()
+    assert "CT150" not in [finding.code for finding in findings]

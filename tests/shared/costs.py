@@ -1,0 +1,51 @@
+"""Marks tests by their cost, so that `make test-fast` leaves the expensive ones to `make test`.
+
+Whole folders start a server or the CDK. Elsewhere a test that takes over half a second on an idle machine is marked
+`slow` in its file, and a report at the end of a run names those that are not.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+TESTS = Path(__file__).parents[1]
+SLOW_SECONDS = 0.5
+FOLDERS = {
+    "end_to_end": ("server", "cdk"),
+    "examples": ("server", "cdk"),
+    "hosting": ("cdk",),
+    "integration": ("server",),
+    "local": ("server",),
+    "model_assets": ("server",),
+    "security": ("cdk",),
+}
+"""Folder below tests/ → what all its tests start."""
+
+
+class UnmarkedSlowTests:
+    """Collects the tests that took long although their marks do not show it; each phase of a test counts."""
+
+    def __init__(self) -> None:
+        self.seconds: dict[str, float] = {}
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        """Take note of a phase that took long."""
+        if not {"server", "cdk", "slow"} & set(report.keywords) and report.duration > SLOW_SECONDS:
+            self.seconds[report.nodeid] = self.seconds.get(report.nodeid, 0) + report.duration
+
+    def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
+        """Name them, slowest first; a busy machine makes the list longer."""
+        if self.seconds:
+            terminalreporter.section(f"took over {SLOW_SECONDS} s and are not marked slow")
+            for test, seconds in sorted(self.seconds.items(), key=lambda item: -item[1]):
+                terminalreporter.line(f"{seconds:6.1f} s  {test}")
+
+
+def mark_by_folder(items: list[pytest.Item]) -> None:
+    """Mark every test by the folder below tests/ that it is in."""
+    for item in items:
+        folder = item.path.relative_to(TESTS).parts[0] if item.path.is_relative_to(TESTS) else ""
+        for mark in FOLDERS.get(folder, ()):
+            item.add_marker(mark)

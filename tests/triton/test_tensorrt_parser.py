@@ -1,0 +1,68 @@
+"""TensorRT's parser in a process of its own: how a parser that crashes, hangs or prints is survived."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Protocol
+
+import pytest
+
+from cdk_triton.triton.contents.tensorrt import Network, NetworkTensor, ParserFault, TensorRTParser
+from cdk_triton.triton.plans import ProfileShapes
+
+GOOD = ProfileShapes((1, 128), (8, 128), (16, 128))
+
+
+class Ask(Protocol):
+    """Asks a program in the parser's place."""
+
+    def __call__(self, program: str, seconds: float = ...) -> Network: ...
+
+
+@pytest.fixture
+def ask(tmp_path: Path) -> Ask:
+    def ask_program(program: str, seconds: float = 60) -> Network:
+        (tmp_path / "program.py").write_text(program)
+        profile = {"ids": GOOD}
+        reader = TensorRTParser(TensorRTParser.for_profiles([profile]).profiles, tmp_path / "program.py", seconds)
+        return reader(tmp_path / "model.onnx")
+
+    return ask_program
+
+
+@pytest.mark.parametrize(
+    ("program", "failure"),
+    [
+        pytest.param("import os; os.kill(os.getpid(), 11)", "was ended by SIGSEGV", id="a crash"),
+        pytest.param(
+            "import os, sys; print('[TRT] out of memory', file=sys.stderr, flush=True); os.abort()",
+            "was ended by SIGABRT: [TRT] out of memory",
+            id="an abort with words",
+        ),
+        pytest.param("raise SystemExit('no module')", "ended with status 1: no module", id="an error"),
+        pytest.param("print('[TRT] hello')", "gave no answer: [TRT] hello", id="no answer"),
+    ],
+)
+def test_a_parser_that_does_not_answer_is_a_value(ask: Ask, program: str, failure: str) -> None:
+    assert ask(program).failure == failure
+
+
+def test_a_parser_has_a_time_limit(ask: Ask) -> None:
+    assert ask("import time; time.sleep(60)", seconds=0.2).failure == "gave no answer within 0.2 s"
+
+
+def test_the_parser_is_asked_about_the_file_and_its_profiles(ask: Ask, tmp_path: Path) -> None:
+    program = f"""
+import json, sys
+request = json.load(sys.stdin)
+assert request == {{"onnx": {str(tmp_path / "model.onnx")!r}, "profiles": [{{"ids": [[1, 128], [8, 128], [16, 128]]}}]}}
+json.dump({{"version": "1", "faults": [["Det", "n", "false"]], "inputs": [["x", "INT64", [-1, 4]]],
+           "outputs": [["y", "FP4", []]], "refusals": ["no"]}}, sys.stdout)
+"""
+    assert ask(program) == Network(
+        version="1",
+        faults=(ParserFault("Det", "n", "false"),),
+        inputs=(NetworkTensor("x", "TYPE_INT64", (-1, 4)),),
+        outputs=(NetworkTensor("y", "", ()),),
+        refusals=("no",),
+    )

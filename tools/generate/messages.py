@@ -1,0 +1,29 @@
+"""The texts of findings and errors: tests/messages.golden, which tests compare with what they reach."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+from tools.generate import ROOT, Files, GenerateError, Generator
+
+PATH = "tests/messages.golden"
+TESTS = ("tests/checks", "tests/triton", "tests/cli")
+"""The folders whose tests record their texts."""
+
+
+def _files() -> Files:
+    with tempfile.TemporaryDirectory() as folder:
+        copy = Path(folder) / "messages.golden"
+        shutil.copy(ROOT / PATH, copy)
+        command = [sys.executable, "-m", "pytest", "-q", "-n", "2", "-p", "no:cacheprovider", "--rewrite-messages"]
+        done = subprocess.run([*command, f"--messages-file={copy}", *TESTS], cwd=ROOT, capture_output=True, text=True)
+        if done.returncode != 0:
+            raise GenerateError(f"the tests that record the messages fail:\n{done.stdout}{done.stderr}")
+        return {PATH: copy.read_bytes()}
+
+
+GENERATOR = Generator(_files, tests=TESTS)
