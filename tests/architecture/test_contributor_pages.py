@@ -11,9 +11,7 @@ from typing import Any
 import pytest
 import yaml
 
-# What these pages name before it is there.
-NOT_YET = {"artifacts/layout.py", "tests/messages.golden", "tests/shared/golden_messages.py"}
-# Of the worked examples.
+# Names in the worked examples.
 MADE_UP = {"gunzip.py", "queueing", "queueing.py", "secrets.py", "test_queueing.py", "test_secrets.py"}
 ELSEWHERE = {"cdk_triton/_lambda/", "fleets/", "site/"}  # in the wheel, in the store's bucket, made by `make docs`
 BELOW = ("", "constructs/cdk_triton", "constructs/cdk_triton/artifacts", "constructs/cdk_triton/artifacts/recipes")
@@ -40,13 +38,13 @@ def version(root: Path) -> str:
 
 def test_every_command_of_a_page_is_a_target_of_the_makefile(root: Path) -> None:
     for page in [*pages(root), root / "README.md", root / "SECURITY.md", root / ".github" / "PULL_REQUEST_TEMPLATE.md"]:
-        assert commands(page.read_text(encoding="utf-8")) <= targets(root) | NOT_YET, page
+        assert commands(page.read_text(encoding="utf-8")) <= targets(root), page
 
 
 def test_every_path_of_a_page_exists(root: Path) -> None:
     for page in pages(root):
         for path in PATH.findall(page.read_text(encoding="utf-8")):
-            if path in NOT_YET | ELSEWHERE or path.rpartition("/")[2] in MADE_UP:
+            if path in ELSEWHERE or path.rpartition("/")[2] in MADE_UP:
                 continue
             places = [root / below / path for below in (*BELOW, "docs", "tests")]
             assert any(place.exists() for place in places), f"{page.name}: {path}"
@@ -56,7 +54,7 @@ def test_the_jobs_of_the_workflow_are_targets_of_the_makefile(root: Path) -> Non
     workflow = yaml.safe_load((root / ".github" / "workflows" / "ci.yml").read_text())
     jobs = {each["target"] for each in workflow["jobs"]["check"]["strategy"]["matrix"]["include"]}
     assert {"lint", "test-fast", "test", "docs"} == jobs
-    assert jobs <= targets(root) | NOT_YET
+    assert jobs <= targets(root)
 
 
 def test_every_action_of_the_workflow_is_pinned_by_commit(root: Path) -> None:
