@@ -1,5 +1,6 @@
 """What several folders of tests share."""
 
+import gc
 import os
 import signal
 import subprocess
@@ -29,6 +30,11 @@ def pytest_configure(config: pytest.Config) -> None:
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Mark tests by what they cost."""
     mark_by_folder(items)
+
+
+def pytest_collection_finish() -> None:
+    """Keep the garbage collector from walking over the collected tests again and again."""
+    gc.freeze()
 
 
 @pytest.fixture(scope="session")
