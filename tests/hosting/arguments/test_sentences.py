@@ -137,8 +137,14 @@ SENTENCES: list[tuple[Callable[[Any], object], str]] = [
     ),
     (lambda g: variants(g, [g.model]), f"variants of TritonEndpoint 'E' holds a TritonModel: {VARIANTS_MEND}"),
     (lambda g: endpoint(g, shadow=g.model), f"shadow of TritonEndpoint 'E' is a TritonModel: {SHADOW_MEND}"),
-    (lambda g: endpoint(g, deployment="Canary"), f"deployment of TritonEndpoint 'E' is 'Canary', a str: {POLICY_MEND}"),
-    (lambda g: endpoint(g, deployment=Canary), f"deployment of TritonEndpoint 'E' is the class Canary: {POLICY_MEND}"),
+    (
+        lambda g: endpoint(g, deployment_policy="Canary"),
+        f"deployment_policy of TritonEndpoint 'E' is 'Canary', a str: {POLICY_MEND}",
+    ),
+    (
+        lambda g: endpoint(g, deployment_policy=Canary),
+        f"deployment_policy of TritonEndpoint 'E' is the class Canary: {POLICY_MEND}",
+    ),
     (
         lambda g: endpoint(g, data_capture="s3://captured"),
         "data_capture of TritonEndpoint 'E' is 's3://captured', a str: use a DataCapture, such as "
@@ -149,8 +155,8 @@ SENTENCES: list[tuple[Callable[[Any], object], str]] = [
         "encryption_key of TritonEndpoint 'E' is 'arn:aws:kms:eu-west-1:111122223333:key/x', a str: " + KEY_MEND,
     ),
     (
-        lambda g: endpoint(g, parameters=True),
-        "parameters of TritonEndpoint 'E' is True, a bool: write it as text in quotes",
+        lambda g: endpoint(g, ssm_parameter_path=True),
+        "ssm_parameter_path of TritonEndpoint 'E' is True, a bool: write it as text in quotes",
     ),
     (
         lambda g: endpoint(g, endpoint_name=7),
@@ -186,8 +192,8 @@ SENTENCES: list[tuple[Callable[[Any], object], str]] = [
         "one of logs.RetentionDays, such as logs.RetentionDays.THREE_MONTHS",
     ),
     (
-        lambda g: g.endpoint.notify_of_rollbacks("arn:aws:sns:x"),
-        f"topic of notify_of_rollbacks() is 'arn:aws:sns:x', a str: {TOPIC_MEND}",
+        lambda g: g.endpoint.add_rollback_notification("arn:aws:sns:x"),
+        f"topic of add_rollback_notification() is 'arn:aws:sns:x', a str: {TOPIC_MEND}",
     ),
     (
         lambda g: g.endpoint.add_rollback_alarms(g.monitoring.alarms["AllTraffic"]),

@@ -110,7 +110,7 @@ def test_no_argument_of_any_type_ends_in_a_traceback(given: Any, value: object) 
         "instance_type": "ml.g5.2xlarge",
         "release": "25.09",
         "path": given.repository.root,
-        "exports": "triton-artifacts",
+        "export_prefix": "triton-artifacts",
         "model": given.model,
     }
     for call in calls(given).values():
@@ -171,7 +171,7 @@ def test_own_implementations_are_taken_and_types_told_without_asking_them(given:
     DataCapture(bucket=given.bucket, sampling_percentage=1, encryption_key=wrong(OwnKey()))
     CodeBuildGpuBuilder(encryption_key=wrong(OwnKey()))
     with pytest.raises(AssertionError, match="asked"):
-        given.endpoint.notify_of_rollbacks(OwnTopic())
+        given.endpoint.add_rollback_notification(OwnTopic())
 
 
 def test_what_answers_for_any_name_is_taken() -> None:

@@ -94,7 +94,7 @@ _THINGS: Final[Mapping[str, Kind]] = {
         "use a DataCapture, such as DataCapture(bucket=bucket, sampling_percentage=10)",
     ),
     "datapoints_to_alarm": _COUNT,
-    "deployment": one(
+    "deployment_policy": one(
         _is_named("cdk_triton.hosting.endpoints.deployment.DeploymentPolicy"),
         "use AllAtOnce, Canary, Linear or Rolling, such as Canary(size=Capacity(25), wait=Duration.minutes(10))",
     ),
@@ -178,19 +178,19 @@ _THINGS: Final[Mapping[str, Kind]] = {
     "volume": _SIZE,
     "volume_size": _SIZE,
     "vpc_subnets": _SUBNETS,
-    "without": several(_is(str), "use a list of services, such as ['s3']"),
+    "exclude": several(_is(str), "use a list of services, such as ['s3']"),
 }
 
 _TEXTS: Final = (
     "endpoint_name",
     "ensemble",
-    "exports",
+    "export_prefix",
     "gpu",
     "id",
     "instance_type",
     "metric_name",
     "namespace",
-    "parameters",
+    "ssm_parameter_path",
     "prefix",
     "runbook",
     "statistic",
@@ -199,12 +199,12 @@ _TEXTS: Final = (
 
 _FLAGS: Final = (
     "detailed_observability",
-    "encrypted",
+    "has_encryption_key",
     "enhanced_metrics",
-    "inputs",
+    "capture_requests",
     "model_cache",
     "network_isolation",
-    "outputs",
+    "capture_responses",
     "uncompressed",
 )
 

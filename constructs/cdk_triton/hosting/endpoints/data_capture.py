@@ -54,8 +54,8 @@ class DataCapture:
         sampling_percentage: of the requests, 1 to 100. All of a busy endpoint fill its instances' disks, and SageMaker
             stops capturing when these get full.
         prefix: begins the keys. The models' roles may write below it and nowhere else.
-        inputs: whether requests are kept.
-        outputs: whether answers are kept.
+        capture_requests: whether requests are kept.
+        capture_responses: whether answers are kept.
         encryption_key: what they are encrypted with, a key of the bucket's region; by default the bucket's own key,
             where it has one.
 
@@ -67,13 +67,19 @@ class DataCapture:
     bucket: s3.IBucket
     sampling_percentage: int
     prefix: str = "data-capture"
-    inputs: bool = True
-    outputs: bool = True
+    capture_requests: bool = True
+    capture_responses: bool = True
     encryption_key: kms.IKey | None = None
 
     def __post_init__(self) -> None:
         """Refuse what CreateEndpointConfig would refuse, and what would keep nothing."""
-        check_arguments("DataCapture", bucket=self.bucket, prefix=self.prefix, inputs=self.inputs, outputs=self.outputs)
+        check_arguments(
+            "DataCapture",
+            bucket=self.bucket,
+            prefix=self.prefix,
+            capture_requests=self.capture_requests,
+            capture_responses=self.capture_responses,
+        )
         check_optional("DataCapture", encryption_key=self.encryption_key)
         share = self.sampling_percentage
         if not is_whole(share, 1, 100):
@@ -92,8 +98,11 @@ class DataCapture:
                 f"prefix of a DataCapture is {self.prefix!r} in the bucket of the artifact store {store.node.path}, so "
                 "that models could write where archives are: use another prefix, or better another bucket"
             )
-        if not (self.inputs or self.outputs):
-            raise ConfigurationError("a DataCapture has neither inputs nor outputs: keep at least one of them")
+        if not (self.capture_requests or self.capture_responses):
+            raise ConfigurationError(
+                "a DataCapture captures neither requests nor responses: set capture_requests or capture_responses "
+                "to True"
+            )
 
     @property
     def key(self) -> kms.IKey | None:
@@ -115,7 +124,9 @@ def check_capture(capture: DataCapture) -> None:
 
 def capture_property(capture: DataCapture) -> sagemaker.CfnEndpointConfig.DataCaptureConfigProperty:
     """It as an endpoint configuration has it."""
-    modes = [mode for mode, kept in (("Input", capture.inputs), ("Output", capture.outputs)) if kept]
+    modes = [
+        mode for mode, kept in (("Input", capture.capture_requests), ("Output", capture.capture_responses)) if kept
+    ]
     return sagemaker.CfnEndpointConfig.DataCaptureConfigProperty(
         enable_capture=True,
         initial_sampling_percentage=capture.sampling_percentage,

@@ -68,7 +68,7 @@ class Capacity:
             return f"{self.percent} %"
         return f"{self.instances} instance{'' if self.instances == 1 else 's'}"
 
-    def fleets(self, least_percent: int) -> tuple[int, float]:
+    def instance_bounds(self, least_percent: int) -> tuple[int, float]:
         """How few and how many instances a variant may have for this to be from a least percentage to a half of them.
 
         A percentage needs two instances at least, which can be told apart.

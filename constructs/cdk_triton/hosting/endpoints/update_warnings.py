@@ -121,7 +121,7 @@ class UpdateWarnings:
         step = policy.first_step
         if step is None:
             return
-        few, many = step.fleets(policy.least_percent)
+        few, many = step.instance_bounds(policy.least_percent)
         unfit = [count for count in self._instances(variant) if count is not None and not few <= count <= many]
         if not unfit:
             return

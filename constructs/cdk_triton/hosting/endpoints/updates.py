@@ -127,7 +127,7 @@ class EndpointUpdates:
         if self._policy is None:
             raise ConfigurationError(
                 f"{path} has rollback alarms and no deployment policy, so that SageMaker ends the old instances before "
-                "any alarm can go off: pass one that waits, such as deployment=AllAtOnce(termination_wait=…)"
+                "any alarm can go off: pass one that waits, such as deployment_policy=AllAtOnce(termination_wait=…)"
             )
         if not alarms:
             raise ConfigurationError(f"{path} is given no rollback alarm: name one, or leave the call out")

@@ -29,7 +29,7 @@ from cdk_triton.sagemaker import ServingPlatform
 
 __all__ = ["SharedArtifactStore", "export_store"]
 
-_EXPORTS = re.compile(r"[A-Za-z0-9:-]{1,200}")
+_EXPORT_PREFIX = re.compile(r"[A-Za-z0-9:-]{1,200}")
 """The characters of an export's name, and room for the rest of its 255 ("CloudFormation template Outputs syntax")."""
 
 
@@ -48,12 +48,12 @@ class SharedArtifactStore(Construct):
     Args:
         scope: any stack of the app.
         id: the construct's id.
-        exports: as the store has it.
+        export_prefix: as the store has it.
         builders: as the store has them.
-        encrypted: whether the store has an `encryption_key`.
+        has_encryption_key: whether the store has an `encryption_key`.
 
     Raises:
-        ConfigurationError: `exports` cannot begin an export's name, or two builders are of one kind.
+        ConfigurationError: `export_prefix` cannot begin an export's name, or two builders are of one kind.
     """
 
     def __init__(
@@ -61,14 +61,20 @@ class SharedArtifactStore(Construct):
         scope: Construct,
         id: str,  # noqa: A002 - CDK's name
         *,
-        exports: str,
+        export_prefix: str,
         builders: Sequence[Builder] | None = None,
-        encrypted: bool = False,
+        has_encryption_key: bool = False,
     ) -> None:
-        check_arguments(f"SharedArtifactStore {id!r}", scope=scope, id=id, exports=exports, encrypted=encrypted)
+        check_arguments(
+            f"SharedArtifactStore {id!r}",
+            scope=scope,
+            id=id,
+            export_prefix=export_prefix,
+            has_encryption_key=has_encryption_key,
+        )
         check_optional(f"SharedArtifactStore {id!r}", builders=builders)
         super().__init__(scope, id)
-        prefix = _checked(exports)
+        prefix = _checked(export_prefix)
 
         def exported(name: str) -> str:
             return Fn.import_value(f"{prefix}:{name}")
@@ -77,8 +83,8 @@ class SharedArtifactStore(Construct):
         self.bucket: s3.IBucket = s3.Bucket.from_bucket_attributes(
             self,
             "Bucket",
-            bucket_name=exported(_bucket(encrypted)),
-            encryption_key=kms.Key.from_key_arn(self, "Key", exported("KeyArn")) if encrypted else None,
+            bucket_name=exported(_bucket(has_encryption_key)),
+            encryption_key=kms.Key.from_key_arn(self, "Key", exported("KeyArn")) if has_encryption_key else None,
         )
         self.promotes_from: ImportedArtifactStore | None = None  # a store that promotes is not shared
         self.service_token = exported("ServiceToken")
@@ -107,7 +113,7 @@ class SharedArtifactStore(Construct):
 
 def export_store(
     store: Construct,
-    exports: str,
+    export_prefix: str,
     *,
     bucket: s3.IBucket,
     service_token: str,
@@ -117,7 +123,7 @@ def export_store(
     """Export what other apps need of a store, and let its builders pull every image of SageMaker's.
 
     Raises:
-        ConfigurationError: `exports` cannot begin an export's name.
+        ConfigurationError: `export_prefix` cannot begin an export's name.
     """
     key = bucket.encryption_key
     values = {
@@ -129,7 +135,7 @@ def export_store(
     }
     outputs = Construct(store, "Exports")
     for name, value in values.items():
-        CfnOutput(outputs, name, value=value, export_name=f"{_checked(exports)}:{name}")
+        CfnOutput(outputs, name, value=value, export_name=f"{_checked(export_prefix)}:{name}")
     images = sagemaker_repositories(store)
     reason = "SageMaker's registry depends on the region, which is known only during deployment, and on the release."
     for role in builders.values() if images else ():
@@ -137,15 +143,15 @@ def export_store(
         acknowledge_wildcards(role, {image: reason for image in images if ":*:" in image})
 
 
-def _bucket(encrypted: bool) -> str:
+def _bucket(has_encryption_key: bool) -> str:
     """With the key in its name: CloudFormation refuses the deployment of who is wrong about it."""
-    return "EncryptedBucket" if encrypted else "Bucket"
+    return "EncryptedBucket" if has_encryption_key else "Bucket"
 
 
-def _checked(exports: str) -> str:
-    if not _EXPORTS.fullmatch(exports):
+def _checked(export_prefix: str) -> str:
+    if not _EXPORT_PREFIX.fullmatch(export_prefix):
         raise ConfigurationError(
-            f"exports is {exports!r}: use a literal name, such as 'triton-artifacts', of up to 200 letters, digits, "
-            "':' and '-'"
+            f"export_prefix is {export_prefix!r}: use a literal name, such as 'triton-artifacts', of up to 200 "
+            "letters, digits, ':' and '-'"
         )
-    return exports
+    return export_prefix

@@ -116,14 +116,14 @@ class TritonArtifactStore(Construct):
             keys ("Enabling Amazon S3 server access logging").
         promotes_from: the store of another account or region, from `TritonArtifactStore.from_bucket`, that has built
             and tested the archives; it has to `grant_read` to this account.
-        exports: what the names of CloudFormation exports begin with, such as `triton-artifacts`, by which other apps of
-            the account and region use this store: `TritonArtifactStore.from_exports`. The builders may then pull any of
-            SageMaker's Triton images.
+        export_prefix: the beginning of the names of CloudFormation exports, such as `triton-artifacts`. Other apps
+            of the account and region use this store by them: `TritonArtifactStore.from_exports`. The builders may then
+            pull any of SageMaker's Triton images.
 
     Raises:
         ConfigurationError: the stack's synthesizer does not say where assets go, two builders are of one kind, there
-            are builders or exports for a store that promotes, `exports` cannot begin an export's name, a key is one of
-            another region, or the bucket for access logs one of another account or region.
+            are builders or exports for a store that promotes, `export_prefix` cannot begin an export's name, a key is
+            one of another region, or the bucket for access logs one of another account or region.
     """
 
     def __init__(
@@ -135,12 +135,14 @@ class TritonArtifactStore(Construct):
         encryption_key: kms.IKey | None = None,
         access_logs_bucket: s3.IBucket | None = None,
         promotes_from: ImportedArtifactStore | None = None,
-        exports: str | None = None,
+        export_prefix: str | None = None,
     ) -> None:
         what = f"TritonArtifactStore {id!r}"
         check_arguments(what, scope=scope, id=id)
         check_optional(what, builders=builders, encryption_key=encryption_key)
-        check_optional(what, access_logs_bucket=access_logs_bucket, promotes_from=promotes_from, exports=exports)
+        check_optional(
+            what, access_logs_bucket=access_logs_bucket, promotes_from=promotes_from, export_prefix=export_prefix
+        )
         super().__init__(scope, id)
         if encryption_key is not None:
             reason = "S3 and CloudWatch Logs encrypt with keys of their own region, so give the store one of it"
@@ -152,10 +154,11 @@ class TritonArtifactStore(Construct):
                 f"{self.node.path} promotes what another store has built, and got builders too: leave builders out, or "
                 "promotes_from to build here"
             )
-        if promotes_from is not None and exports is not None:
+        if promotes_from is not None and export_prefix is not None:
             raise ConfigurationError(
-                f"{self.node.path} promotes what another store has built, and got exports too, by which other apps "
-                "would store what nobody has tested: leave exports out, and let each app promote into its own store"
+                f"{self.node.path} promotes what another store has built, and got an export_prefix too, by which other "
+                "apps would store what nobody has tested: remove export_prefix, and let each app promote into its own "
+                "store"
             )
         self.promotes_from = promotes_from
         self.bucket: s3.IBucket = _bucket(self, encryption_key, access_logs_bucket)
@@ -192,10 +195,10 @@ class TritonArtifactStore(Construct):
         if promotes_from is not None:
             allow_promotion(self, self.handler_role, promotes_from)
         self.service_token = provider(self, on_event, is_complete, log_group).service_token
-        if exports is not None:
+        if export_prefix is not None:
             export_store(
                 self,
-                exports,
+                export_prefix,
                 bucket=self.bucket,
                 service_token=self.service_token,
                 handler=self.handler_role,
@@ -216,10 +219,10 @@ class TritonArtifactStore(Construct):
     def from_exports(
         scope: Construct,
         id: str,  # noqa: A002 - CDK's name
-        exports: str,
+        export_prefix: str,
         *,
         builders: Sequence[Builder] | None = None,
-        encrypted: bool = False,
+        has_encryption_key: bool = False,
     ) -> SharedArtifactStore:
         """Import the store of another app of this account and region, to use it as one of this app's.
 
@@ -229,15 +232,17 @@ class TritonArtifactStore(Construct):
         Args:
             scope: any stack of this app.
             id: the construct's id.
-            exports: as the store has it.
+            export_prefix: as the store has it.
             builders: as the store has them: which of them builds is decided here. By default the region of this
                 stack decides.
-            encrypted: whether the store has an `encryption_key`.
+            has_encryption_key: whether the store has an `encryption_key`.
 
         Raises:
-            ConfigurationError: `exports` cannot begin an export's name, or two builders are of one kind.
+            ConfigurationError: `export_prefix` cannot begin an export's name, or two builders are of one kind.
         """
-        return SharedArtifactStore(scope, id, exports=exports, builders=builders, encrypted=encrypted)
+        return SharedArtifactStore(
+            scope, id, export_prefix=export_prefix, builders=builders, has_encryption_key=has_encryption_key
+        )
 
     def grant_read(self, grantee: iam.IGrantable) -> iam.Grant:
         """Allow a principal to read what is committed here, by the policies of the bucket and of its key.
