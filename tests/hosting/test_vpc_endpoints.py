@@ -86,7 +86,7 @@ def _model(world: World, stack: cdk.Stack) -> Callable[[ec2.IVpc], TritonModel]:
     return model
 
 
-def exported(stack: cdk.Stack, id: str) -> ec2.IVpc:  # noqa: A002 - CDK's name
+def exported(stack: cdk.Stack, id: str) -> ec2.IVpc:
     """An isolated VPC that another app exports, by a token of its own."""
     known: Any = ISOLATED_VPC | {"vpc_id": cdk.Fn.import_value("vpc")}
     return ec2.Vpc.from_vpc_attributes(stack, id, **known)

@@ -186,7 +186,7 @@ def _add_vpc_endpoints(
     group = _endpoints_group(vpc) if set(services) - {"s3"} else None
     added: dict[str, ec2.VpcEndpoint] = {}
     for service in services:
-        id = f"Triton{''.join(part.capitalize() for part in service.split('.'))}"  # noqa: A001 - CDK's name
+        id = f"Triton{''.join(part.capitalize() for part in service.split('.'))}"
         if group is None or service == "s3":
             added[service] = vpc.add_gateway_endpoint(id, service=ec2.GatewayVpcEndpointAwsService.S3)
         else:

@@ -95,7 +95,7 @@ def test_the_execution_role_may_write_below_the_prefix_before_the_endpoint_exist
 
 @pytest.mark.parametrize("own", [True, False], ids=["own key", "key of the bucket"])
 def test_a_key_encrypts_what_is_captured(world: World, stack: cdk.Stack, model: TritonModel, own: bool) -> None:
-    first, second = (kms.Key.from_key_arn(stack, id, f"arn:aws:kms:us-east-1:111122223333:key/{id}") for id in "ab")  # noqa: A001
+    first, second = (kms.Key.from_key_arn(stack, id, f"arn:aws:kms:us-east-1:111122223333:key/{id}") for id in "ab")
     bucket = s3.Bucket.from_bucket_attributes(stack, "Captured", bucket_name="captured", encryption_key=first)
     capture = DataCapture(bucket=bucket, sampling_percentage=5, encryption_key=second if own else None)
     TritonEndpoint(stack, "Endpoint", model=model, data_capture=capture)

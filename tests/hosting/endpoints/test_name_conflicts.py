@@ -23,7 +23,7 @@ def served(world: World, stack: cdk.Stack) -> TritonModel:
     return TritonModel(stack, "Model", repository=world.repository(), platform=world.platform, store=store)
 
 
-def endpoint(scope: Construct, world: World, id: str = "Endpoint", **names: str) -> TritonEndpoint:  # noqa: A002
+def endpoint(scope: Construct, world: World, id: str = "Endpoint", **names: str) -> TritonEndpoint:
     stack = cdk.Stack.of(scope)
     found = stack.node.try_find_child("Model")
     model = found if isinstance(found, TritonModel) else served(world, stack)

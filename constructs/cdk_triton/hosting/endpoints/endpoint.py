@@ -98,7 +98,7 @@ class TritonEndpoint(Resource, VariantMetrics):
     def __init__(
         self,
         scope: Construct,
-        id: str,  # noqa: A002 - CDK's name
+        id: str,
         *,
         model: ITritonModel | None = None,
         variants: Sequence[TritonVariant] | None = None,
@@ -170,7 +170,7 @@ class TritonEndpoint(Resource, VariantMetrics):
     @staticmethod
     def from_endpoint_name(
         scope: Construct,
-        id: str,  # noqa: A002 - CDK's name
+        id: str,
         endpoint_name: str,
     ) -> ImportedEndpoint:
         """An endpoint that exists already, by its name, in the scope's account and region.
@@ -186,7 +186,7 @@ class TritonEndpoint(Resource, VariantMetrics):
     @staticmethod
     def from_endpoint_arn(
         scope: Construct,
-        id: str,  # noqa: A002 - CDK's name
+        id: str,
         endpoint_arn: str,
     ) -> ImportedEndpoint:
         """An endpoint that exists already, by its ARN.
@@ -202,7 +202,7 @@ class TritonEndpoint(Resource, VariantMetrics):
     @staticmethod
     def from_endpoint_attributes(
         scope: Construct,
-        id: str,  # noqa: A002 - CDK's name
+        id: str,
         *,
         endpoint_name: str,
         endpoint_arn: str,

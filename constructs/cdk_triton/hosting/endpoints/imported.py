@@ -50,7 +50,7 @@ class ImportedEndpoint(Resource):
     def __init__(
         self,
         scope: Construct,
-        id: str,  # noqa: A002 - CDK's name
+        id: str,
         *,
         endpoint_name: str,
         endpoint_arn: str | None = None,
@@ -65,7 +65,7 @@ class ImportedEndpoint(Resource):
         self._arn_is_guessed = endpoint_arn is None and has_token(endpoint_name)
 
     @classmethod
-    def from_arn(cls, scope: Construct, id: str, endpoint_arn: str) -> ImportedEndpoint:  # noqa: A002 - CDK's name
+    def from_arn(cls, scope: Construct, id: str, endpoint_arn: str) -> ImportedEndpoint:
         """The endpoint of an ARN, with the name as it stands there."""
         _check_arn(endpoint_arn)
         name = Arn.split(endpoint_arn, ArnFormat.SLASH_RESOURCE_NAME).resource_name

@@ -109,7 +109,7 @@ class TritonModel(Resource):
     def __init__(
         self,
         scope: Construct,
-        id: str,  # noqa: A002 - CDK's name
+        id: str,
         *,
         repository: ModelRepository,
         platform: ServingPlatform,
@@ -149,7 +149,7 @@ class TritonModel(Resource):
 
         pack = sound and recipes.sound
         if uncompressed:
-            assert checked.keys is not None  # noqa: S101 - recipes were refused
+            assert checked.keys is not None  # recipes were refused
             artifact = stage_files(assembly, repository, platform, checked.keys, pack=pack)
         else:
             ensemble = recipes.ensemble

@@ -78,7 +78,7 @@ class TritonMultiModel(Resource):
     def __init__(
         self,
         scope: Construct,
-        id: str,  # noqa: A002 - CDK's name
+        id: str,
         *,
         ensembles: Mapping[str, ModelRepository],
         platform: ServingPlatform,

@@ -48,7 +48,7 @@ class EndpointMonitoring(Construct):
     def __init__(
         self,
         scope: Construct,
-        id: str,  # noqa: A002 - CDK's name
+        id: str,
         *,
         endpoint_name: str,
         variants: Sequence[EndpointVariant],

@@ -75,7 +75,7 @@ class ScalableInstanceCount(Construct):
     def __init__(
         self,
         scope: Construct,
-        id: str,  # noqa: A002 - CDK's name
+        id: str,
         *,
         endpoint: sagemaker.CfnEndpoint,
         variant: TritonVariant,
@@ -104,7 +104,7 @@ class ScalableInstanceCount(Construct):
             role=service_linked_role(self),
         )
         target = self.scalable_target.node.default_child
-        assert target is not None  # noqa: S101  the CDK's construct has one
+        assert target is not None  # the CDK's construct has one
         # Application Auto Scaling refuses a variant that does not exist, and SageMaker the deletion of an endpoint
         # whose variants are still registered by somebody who may not deregister them.
         target.node.add_dependency(endpoint)
@@ -113,7 +113,7 @@ class ScalableInstanceCount(Construct):
 
     def scale_on_invocations(
         self,
-        id: str,  # noqa: A002 - CDK's name
+        id: str,
         *,
         max_requests_per_second: float,
         safety_factor: float = SAFETY_FACTOR,
@@ -149,7 +149,7 @@ class ScalableInstanceCount(Construct):
 
     def scale_on_concurrent_requests(
         self,
-        id: str,  # noqa: A002 - CDK's name
+        id: str,
         *,
         target_concurrent_requests: float,
         scale_in_cooldown: Duration | None = None,
@@ -181,7 +181,7 @@ class ScalableInstanceCount(Construct):
 
     def scale_on_gpu_utilization(
         self,
-        id: str,  # noqa: A002 - CDK's name
+        id: str,
         *,
         target_utilization_percent: float,
         scale_in_cooldown: Duration | None = None,
@@ -213,7 +213,7 @@ class ScalableInstanceCount(Construct):
 
     def scale_on_gpu_memory_utilization(
         self,
-        id: str,  # noqa: A002 - CDK's name
+        id: str,
         *,
         target_utilization_percent: float,
         scale_in_cooldown: Duration | None = None,
@@ -254,7 +254,7 @@ class ScalableInstanceCount(Construct):
 
     def scale_on_cpu_utilization(
         self,
-        id: str,  # noqa: A002 - CDK's name
+        id: str,
         *,
         target_utilization_percent: float,
         scale_in_cooldown: Duration | None = None,
@@ -286,7 +286,7 @@ class ScalableInstanceCount(Construct):
 
     def scale_on_schedule(
         self,
-        id: str,  # noqa: A002 - CDK's name
+        id: str,
         *,
         schedule: autoscaling.Schedule,
         min_capacity: int | None = None,
@@ -326,7 +326,7 @@ class ScalableInstanceCount(Construct):
 
     def scale_on_metric(
         self,
-        id: str,  # noqa: A002 - CDK's name
+        id: str,
         *,
         metric: cloudwatch.IMetric,
         scaling_steps: Sequence[autoscaling.ScalingInterval],
@@ -430,7 +430,7 @@ class ScalableInstanceCount(Construct):
         self._tracked.add(what)
         return policy
 
-    def _policy(self, id: str) -> str:  # noqa: A002 - CDK's name
+    def _policy(self, id: str) -> str:
         return f"policy {id!r} of {self._what}"
 
 

@@ -59,7 +59,7 @@ class SharedArtifactStore(Construct):
     def __init__(
         self,
         scope: Construct,
-        id: str,  # noqa: A002 - CDK's name
+        id: str,
         *,
         export_prefix: str,
         builders: Sequence[Builder] | None = None,

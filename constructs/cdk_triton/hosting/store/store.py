@@ -129,7 +129,7 @@ class TritonArtifactStore(Construct):
     def __init__(
         self,
         scope: Construct,
-        id: str,  # noqa: A002 - CDK's name
+        id: str,
         *,
         builders: Sequence[Builder] | None = None,
         encryption_key: kms.IKey | None = None,
@@ -218,7 +218,7 @@ class TritonArtifactStore(Construct):
     @staticmethod
     def from_exports(
         scope: Construct,
-        id: str,  # noqa: A002 - CDK's name
+        id: str,
         export_prefix: str,
         *,
         builders: Sequence[Builder] | None = None,
@@ -281,7 +281,7 @@ class TritonArtifactStore(Construct):
 
     def _handler(
         self,
-        id: str,  # noqa: A002
+        id: str,
         handler: str,
         code: lambda_.Code,
         environment: Mapping[str, str],
