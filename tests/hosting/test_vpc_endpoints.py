@@ -391,8 +391,9 @@ class TestVpcEndpoints:
             "sagemaker.runtime",
         }
 
-    def test_leave_out_a_single_one(self, vpc: ec2.IVpc) -> None:
-        assert "s3" not in add_vpc_endpoints(vpc, exclude="s3")
+    def test_a_text_instead_of_a_list_is_rejected(self, vpc: ec2.IVpc) -> None:
+        with pytest.raises(ConfigurationError, match=r"^exclude of add_vpc_endpoints\(\) is 's3', a str: use a list"):
+            add_vpc_endpoints(vpc, exclude="s3")
 
     def test_may_be_the_gateway_alone(self, world: World, stack: cdk.Stack, vpc: ec2.IVpc) -> None:
         others = ["ecr.api", "ecr.dkr", "logs", "monitoring", "sts", "sagemaker.runtime"]

@@ -12,7 +12,7 @@ from aws_cdk import aws_ec2 as ec2
 from constructs import Construct, IConstruct
 
 from cdk_triton.errors import ConfigurationError
-from cdk_triton.hosting._cdk.arguments import check_arguments, check_optional
+from cdk_triton.hosting._cdk.arguments import checked
 from cdk_triton.hosting._cdk.stacks import stack_of
 from cdk_triton.hosting.acknowledgements import acknowledge, acknowledge_nist
 from cdk_triton.hosting.network import Network
@@ -44,6 +44,7 @@ For instances `host-vpc` asks for S3 only. A Model says nothing of its `ImageCon
 """
 
 
+@checked
 def add_vpc_endpoints(
     vpc: ec2.IVpc, *, subnets: ec2.SubnetSelection | None = None, exclude: Collection[str] = ()
 ) -> Mapping[str, ec2.VpcEndpoint]:
@@ -66,9 +67,6 @@ def add_vpc_endpoints(
     Raises:
         ConfigurationError: `exclude` names another service, or an imported VPC lacks what is needed of it.
     """
-    exclude = [exclude] if isinstance(exclude, str) else exclude
-    check_arguments("add_vpc_endpoints()", vpc=vpc, exclude=exclude)
-    check_optional("add_vpc_endpoints()", subnets=subnets)
     if unknown := sorted(set(exclude) - set(VPC_ENDPOINTS)):
         raise ConfigurationError(
             f"exclude={unknown[0]!r} is not a service that gets a VPC endpoint: use any of {', '.join(VPC_ENDPOINTS)}"

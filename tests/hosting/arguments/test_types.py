@@ -192,3 +192,16 @@ def test_tokens_are_taken_where_text_is_and_numbers_are(given: Any) -> None:
 class OwnProducer:
     def produce(self) -> str:
         return "name"
+
+
+def test_a_missing_argument_is_pythons_own_error(given: Any) -> None:
+    missing = r"missing 1 required keyword-only argument: 'sampling_percentage'"
+    with pytest.raises(TypeError, match=rf"^DataCapture\.__init__\(\) {missing}$"):
+        DataCapture(bucket=given.bucket)  # type: ignore[call-arg]
+    with pytest.raises(TypeError, match=r"got an unexpected keyword argument 'deployment'$"):
+        TritonEndpoint(given.scope, "Misspelt", model=given.model, deployment=None)  # type: ignore[call-arg]
+
+
+def test_checked_constructors_keep_their_signatures() -> None:
+    assert list(inspect.signature(TritonModel.__init__).parameters)[:4] == ["self", "scope", "id", "repository"]
+    assert inspect.signature(DataCapture).parameters["prefix"].default == "data-capture"

@@ -97,7 +97,7 @@ class TestImports:
         ("target_models", "message"),
         [
             ([], "target_models is empty"),
-            ("text", r"'text', a str: use a list of names, such as \['text'\]"),
+            ("text", r"'text', a str: use a list, such as \['name'\]"),
             (["text*"], r"the ensemble 'text\*' cannot name an object"),
         ],
     )

@@ -139,7 +139,7 @@ class TestPolicies:
             ),
             (
                 lambda: Canary(size=10, wait=MINUTE),  # type: ignore[arg-type]
-                r"size of Canary is 10, an int: use a share of the instances in percent, such as Capacity\(25\)",
+                r"size of Canary is 10, an int: use a share of the instances, such as Capacity\(25\)",
             ),
             (
                 lambda: AllAtOnce(termination_wait=cdk.Duration.hours(2)),

@@ -18,11 +18,9 @@ from aws_cdk import aws_kms as kms
 from aws_cdk import aws_s3 as s3
 from constructs import Construct
 
-from cdk_triton._arguments import check
 from cdk_triton.artifacts import layout
 from cdk_triton.errors import ConfigurationError
 from cdk_triton.hosting._cdk.buckets import arn_of, encryption_key_of
-from cdk_triton.hosting._cdk.literals import DURATION
 from cdk_triton.hosting._cdk.per_construct import path_of
 from cdk_triton.hosting.acknowledgements import acknowledge_wildcards
 from cdk_triton.hosting.network import Network
@@ -99,7 +97,6 @@ def minutes(
     """
     if value is None:
         return default
-    check(what, value, DURATION)
     seconds = _seconds(value)
     if seconds is None:
         raise ConfigurationError(f"{what} is a CDK token, but plans say how long a job may take: write it out")

@@ -18,7 +18,7 @@ from constructs import Construct
 
 from cdk_triton._tokens import has_token
 from cdk_triton.errors import ConfigurationError
-from cdk_triton.hosting._cdk.arguments import check_arguments, check_optional
+from cdk_triton.hosting._cdk.arguments import checked
 from cdk_triton.hosting._cdk.buckets import encryption_key_of
 from cdk_triton.hosting._cdk.per_construct import path_of
 from cdk_triton.hosting._cdk.stacks import region_of, require_own_region
@@ -56,6 +56,7 @@ BUILD_SPEC: Final = {
 """The service downloads the staged folder and uploads `out`, also after a failed build; the program does the rest."""
 
 
+@checked
 @dataclass(frozen=True, kw_only=True)
 class CodeBuildGpuBuilder(Builder):
     """Builds in a CodeBuild project: without a fleet on an NVIDIA A10G, the GPU of the instance types ml.g5.
@@ -97,9 +98,6 @@ class CodeBuildGpuBuilder(Builder):
 
     def __post_init__(self) -> None:
         """Check what does not depend on the store."""
-        check_arguments(type(self).__name__, security_groups=self.security_groups, log_retention=self.log_retention)
-        check_optional(type(self).__name__, fleet=self.fleet, vpc=self.vpc, vpc_subnets=self.vpc_subnets)
-        check_optional(type(self).__name__, gpu=self.gpu, encryption_key=self.encryption_key)
         minutes(self.timeout, "the timeout of CodeBuildGpuBuilder")
         self._queued_minutes()
         _check_compute_type(self.compute_type)

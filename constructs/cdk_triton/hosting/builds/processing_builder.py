@@ -13,7 +13,7 @@ from aws_cdk import aws_s3 as s3
 from constructs import Construct
 
 from cdk_triton.errors import ConfigurationError
-from cdk_triton.hosting._cdk.arguments import check_arguments, check_optional
+from cdk_triton.hosting._cdk.arguments import checked
 from cdk_triton.hosting._cdk.buckets import encryption_key_of
 from cdk_triton.hosting._cdk.stacks import stack_of
 from cdk_triton.hosting.builds.builders import (
@@ -40,6 +40,7 @@ MAX_VOLUME_GB = 16384
 """ProcessingVolumeSizeInGB in botocore's model of SageMaker."""
 
 
+@checked
 @dataclass(frozen=True, kw_only=True)
 class SageMakerProcessingBuilder(Builder):
     """Builds as SageMaker Processing jobs, which have the GPU of nearly every endpoint.
@@ -68,8 +69,6 @@ class SageMakerProcessingBuilder(Builder):
 
     def __post_init__(self) -> None:
         """Check what does not depend on the store."""
-        check_arguments(type(self).__name__, security_groups=self.security_groups)
-        check_optional(type(self).__name__, volume=self.volume, vpc=self.vpc, vpc_subnets=self.vpc_subnets)
         minutes(self.timeout, "the timeout of SageMakerProcessingBuilder")
         _volume_gb(self.volume)
         if self.instance_type is not None:

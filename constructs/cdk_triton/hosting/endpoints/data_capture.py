@@ -22,7 +22,7 @@ from constructs import Construct, IConstruct
 
 from cdk_triton.artifacts.layout import SERVED_PREFIXES, STAGING_PREFIX
 from cdk_triton.errors import ConfigurationError
-from cdk_triton.hosting._cdk.arguments import check_arguments, check_optional
+from cdk_triton.hosting._cdk.arguments import checked
 from cdk_triton.hosting._cdk.literals import is_whole
 from cdk_triton.hosting._cdk.per_construct import path_of
 from cdk_triton.hosting._cdk.stacks import require_same
@@ -45,6 +45,7 @@ _PREFIX = re.compile(r"[A-Za-z0-9._-]+(/[A-Za-z0-9._-]+)*")
 _MAX_PREFIX_LENGTH = 400  # a DestinationS3Uri has 512 characters, of which a bucket takes up to 69
 
 
+@checked
 @dataclass(frozen=True, kw_only=True)
 class DataCapture:
     """Which requests and answers of an endpoint are kept, and where.
@@ -73,14 +74,6 @@ class DataCapture:
 
     def __post_init__(self) -> None:
         """Refuse what CreateEndpointConfig would refuse, and what would keep nothing."""
-        check_arguments(
-            "DataCapture",
-            bucket=self.bucket,
-            prefix=self.prefix,
-            capture_requests=self.capture_requests,
-            capture_responses=self.capture_responses,
-        )
-        check_optional("DataCapture", encryption_key=self.encryption_key)
         share = self.sampling_percentage
         if not is_whole(share, 1, 100):
             raise ConfigurationError(

@@ -18,7 +18,7 @@ from aws_cdk import Duration
 from aws_cdk import aws_sagemaker as sagemaker
 
 from cdk_triton.errors import ConfigurationError
-from cdk_triton.hosting._cdk.arguments import check_arguments, check_optional
+from cdk_triton.hosting._cdk.arguments import checked
 from cdk_triton.hosting._cdk.literals import is_token, is_whole, literal_seconds
 from cdk_triton.sagemaker.limits import (
     MAX_ROLLBACK_ALARMS,
@@ -109,7 +109,6 @@ class DeploymentPolicy(ABC):
 
     def __post_init__(self) -> None:
         """Refuse what UpdateEndpoint would refuse."""
-        check_arguments(type(self).__name__, alarms=self.alarms)
         object.__setattr__(self, "alarms", tuple(self.alarms))
         self.check_alarms(self.alarms)
         self._check_seconds("maximum_time", self.maximum_time, MIN_UPDATE_SECONDS, MAX_UPDATE_SECONDS)
@@ -133,7 +132,6 @@ class DeploymentPolicy(ABC):
             )
 
     def _check_part(self, name: str, part: Capacity) -> None:
-        check_arguments(type(self).__name__, **{name: part})
         least, percent = self.least_percent, part.percent
         if percent is not None and not is_token(percent) and not least <= percent <= MAX_STEP_PERCENT:
             raise ConfigurationError(
@@ -145,8 +143,8 @@ class DeploymentPolicy(ABC):
         """Check each waiting time, which passes so many times at the least, and that they fit into the whole."""
         for name, (wait, _) in waits.items():
             self._check_seconds(name, wait, 0, MAX_UPDATE_WAIT_SECONDS)
-        waiting = sum((literal_seconds(name, wait) or 0) * times for name, (wait, times) in waits.items())
-        limit = literal_seconds("maximum_time", self.maximum_time)
+        waiting = sum((literal_seconds(wait) or 0) * times for wait, times in waits.values())
+        limit = literal_seconds(self.maximum_time)
         if limit is not None and waiting >= limit:
             raise ConfigurationError(
                 f"maximum_time of {type(self).__name__} is {limit:g} seconds and its waiting takes {waiting:g}, so "
@@ -154,7 +152,7 @@ class DeploymentPolicy(ABC):
             )
 
     def _check_seconds(self, name: str, duration: Duration | None, least: int, most: int) -> None:
-        seconds = literal_seconds(f"{name} of {type(self).__name__}", duration)
+        seconds = literal_seconds(duration)
         if seconds is not None and not (least <= seconds <= most and seconds == int(seconds)):
             raise ConfigurationError(
                 f"{name} of {type(self).__name__} is {seconds:g} seconds: SageMaker takes whole ones, {least} to {most}"
@@ -218,6 +216,7 @@ class _BlueGreen(DeploymentPolicy):
         )
 
 
+@checked
 @dataclass(frozen=True, kw_only=True)
 class AllAtOnce(_BlueGreen):
     """All requests move to the new fleet in one step: SageMaker's way without a policy, with alarms and a wait.
@@ -253,6 +252,7 @@ class AllAtOnce(_BlueGreen):
         return self._blue_green(routing, rollback)
 
 
+@checked
 @dataclass(frozen=True, kw_only=True)
 class Canary(_BlueGreen):
     """A small part of the new fleet takes requests first, the rest after a wait.
@@ -297,6 +297,7 @@ class Canary(_BlueGreen):
         return self._blue_green(routing, rollback)
 
 
+@checked
 @dataclass(frozen=True, kw_only=True)
 class Linear(_BlueGreen):
     """The new fleet takes requests in equal steps, with a wait after each.
@@ -343,6 +344,7 @@ class Linear(_BlueGreen):
         return self._blue_green(routing, rollback)
 
 
+@checked
 @dataclass(frozen=True, kw_only=True)
 class Rolling(DeploymentPolicy):
     """Instances are replaced batch by batch, so that an update needs few more of them than there are; one variant only.
@@ -369,7 +371,6 @@ class Rolling(DeploymentPolicy):
         """Refuse what UpdateEndpoint would refuse, or could never finish."""
         super().__post_init__()
         self._check_part("batch", self.batch)
-        check_optional("Rolling", rollback_batch=self.rollback_batch)
         self._check_waits(wait=(self.wait, _waits_between(self.batch)))
 
     @property
@@ -411,7 +412,7 @@ def _waits_between(part: Capacity) -> float:
 
 def _waited(wait: Duration | None, times: float = 1) -> float:
     """The seconds of a wait that passes so many times; infinity where only the deployment knows."""
-    seconds = 0 if wait is None else literal_seconds("a wait", wait)
+    seconds = 0 if wait is None else literal_seconds(wait)
     if seconds is None:
         return math.inf
     return seconds * times if seconds else 0

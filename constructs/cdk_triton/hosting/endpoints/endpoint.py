@@ -15,7 +15,7 @@ from constructs import Construct
 
 from cdk_triton._tokens import has_token
 from cdk_triton.errors import ConfigurationError
-from cdk_triton.hosting._cdk.arguments import check_arguments, check_optional
+from cdk_triton.hosting._cdk.arguments import checked
 from cdk_triton.hosting._cdk.per_construct import path_of
 from cdk_triton.hosting.endpoint_variant import EndpointVariant
 from cdk_triton.hosting.endpoints.data_capture import (
@@ -95,6 +95,7 @@ class TritonEndpoint(Resource, VariantMetrics):
             another region.
     """
 
+    @checked
     def __init__(
         self,
         scope: Construct,
@@ -110,11 +111,6 @@ class TritonEndpoint(Resource, VariantMetrics):
         ssm_parameter_path: str | None = None,
         metrics_config: MetricsConfig | None = None,
     ) -> None:
-        what = f"TritonEndpoint {id!r}"
-        check_arguments(what, scope=scope, id=id)
-        check_optional(what, model=model, variants=variants, shadow=shadow, deployment_policy=deployment_policy)
-        check_optional(what, encryption_key=encryption_key, data_capture=data_capture, metrics_config=metrics_config)
-        check_optional(what, endpoint_name=endpoint_name, ssm_parameter_path=ssm_parameter_path)
         self._variants = production_variants(model, variants)
         self._shadow = shadow
         if shadow is not None:
@@ -250,6 +246,7 @@ class TritonEndpoint(Resource, VariantMetrics):
         """The shadow."""
         return self._shadow
 
+    @checked
     def variant(self, variant_name: str | None = None) -> EndpointVariant:
         """A variant with its metrics and its scaling.
 
@@ -259,7 +256,6 @@ class TritonEndpoint(Resource, VariantMetrics):
         Raises:
             ConfigurationError: there is no such variant, or there are several and none is named.
         """
-        check_optional("variant()", variant_name=variant_name)
         known = ", ".join(self._in_service)
         if variant_name is None:
             if len(self._variants) > 1:
@@ -296,6 +292,7 @@ class TritonEndpoint(Resource, VariantMetrics):
         """
         return self.variant().auto_scale_instance_count(min_capacity=min_capacity, max_capacity=max_capacity)
 
+    @checked
     def monitor(
         self,
         *,
@@ -336,6 +333,7 @@ class TritonEndpoint(Resource, VariantMetrics):
             runbook=runbook,
         )
 
+    @checked
     def add_rollback_alarms(self, *alarms: cloudwatch.IAlarm) -> None:
         """Let alarms, of the endpoint's metrics for one, roll back an update that sets them off.
 
@@ -346,10 +344,9 @@ class TritonEndpoint(Resource, VariantMetrics):
                 there are none or more alarms than SageMaker watches, or one that is composite, of another account or
                 region, or names the endpoint by an attribute.
         """
-        for alarm in alarms:
-            check_arguments("add_rollback_alarms()", alarm=alarm)
         self._updates.add_alarms(alarms)
 
+    @checked
     def add_rollback_notification(self, topic: sns.ITopic | None = None) -> sns.ITopic:
         """Send a message when an update was rolled back or has failed, which a deployment may report as a success.
 
@@ -367,11 +364,11 @@ class TritonEndpoint(Resource, VariantMetrics):
         """
         from cdk_triton.hosting.endpoints.rollback_notice import add_rollback_notification
 
-        check_optional("add_rollback_notification()", topic=topic)
         name = require_name(self._endpoint.endpoint_name, self.node.path, "notices of rollbacks")
         return add_rollback_notification(self, self._endpoint, self._config, name, topic)
 
     @jsii.member(jsii_name="grantInvoke")
+    @checked
     def grant_invoke(self, grantee: iam.IGrantable, *, target_models: Sequence[str] | None = None) -> iam.Grant:
         """Allow a principal to invoke the endpoint.
 

@@ -14,7 +14,7 @@ from aws_cdk import aws_sagemaker as sagemaker
 from constructs import Construct, Node
 
 from cdk_triton.artifacts import layout
-from cdk_triton.hosting._cdk.arguments import check_arguments, check_optional
+from cdk_triton.hosting._cdk.arguments import checked
 from cdk_triton.hosting.findings import report
 from cdk_triton.hosting.images import container_image
 from cdk_triton.hosting.models.assets import CloudAssembly
@@ -106,6 +106,7 @@ class TritonModel(Resource):
         ArchiveError: the archive cannot be written.
     """
 
+    @checked
     def __init__(
         self,
         scope: Construct,
@@ -122,11 +123,6 @@ class TritonModel(Resource):
         network_isolation: bool = False,
         uncompressed: bool = False,
     ) -> None:
-        what = f"TritonModel {id!r}"
-        check_arguments(what, scope=scope, id=id, repository=repository, platform=platform)
-        check_arguments(what, network_isolation=network_isolation, uncompressed=uncompressed)
-        check_optional(what, store=store, environment=environment, role=role)
-        check_optional(what, vpc=vpc, vpc_subnets=vpc_subnets, security_groups=security_groups)
         super().__init__(scope, id)
         self.repository = repository
         self.platform = platform

@@ -14,7 +14,7 @@ from constructs import Construct
 
 from cdk_triton.artifacts import layout
 from cdk_triton.errors import ConfigurationError
-from cdk_triton.hosting._cdk.arguments import check_arguments, check_optional
+from cdk_triton.hosting._cdk.arguments import checked
 from cdk_triton.hosting.findings import report
 from cdk_triton.hosting.images import container_image
 from cdk_triton.hosting.models.assets import CloudAssembly
@@ -75,6 +75,7 @@ class TritonMultiModel(Resource):
         ArchiveError: an archive cannot be written.
     """
 
+    @checked
     def __init__(
         self,
         scope: Construct,
@@ -91,11 +92,6 @@ class TritonMultiModel(Resource):
         network_isolation: bool = False,
         model_cache: bool = True,
     ) -> None:
-        what = f"TritonMultiModel {id!r}"
-        check_arguments(what, scope=scope, id=id, ensembles=ensembles, platform=platform)
-        check_arguments(what, network_isolation=network_isolation, model_cache=model_cache)
-        check_optional(what, store=store, environment=environment, role=role)
-        check_optional(what, vpc=vpc, vpc_subnets=vpc_subnets, security_groups=security_groups)
         super().__init__(scope, id)
         if not ensembles:
             raise ConfigurationError(
@@ -185,13 +181,13 @@ class TritonMultiModel(Resource):
         """0: an instance starts without a model. So no ensemble changes what the endpoint is configured with."""
         return 0
 
+    @checked
     def target_model(self, ensemble: str) -> str:
         """What a caller sends as `TargetModel` to reach an ensemble, such as `text-0f3c9a81d2.tar.gz`.
 
         Raises:
             ConfigurationError: there is no such ensemble.
         """
-        check_arguments("target_model()", ensemble=ensemble)
         if ensemble not in self.target_models:
             raise ConfigurationError(
                 f"{self.node.path} has no ensemble {ensemble!r}: use one of {', '.join(self.target_models)}"

@@ -15,11 +15,12 @@ from aws_cdk import aws_sagemaker as sagemaker
 from constructs import Construct
 
 from cdk_triton.errors import ConfigurationError
-from cdk_triton.hosting._cdk.arguments import check_arguments, check_optional
+from cdk_triton.hosting._cdk.arguments import checked
 from cdk_triton.hosting.metrics import INSTANCES, VariantMetrics
 from cdk_triton.hosting.scaling.checks import (
     NothingScales,
     check_capacities,
+    check_count,
     check_number,
     check_percent,
     check_scheduled,
@@ -111,6 +112,7 @@ class ScalableInstanceCount(Construct):
         self.node.default_child = target
         Aspects.of(target).add(NothingScales())
 
+    @checked
     def scale_on_invocations(
         self,
         id: str,
@@ -147,6 +149,7 @@ class ScalableInstanceCount(Construct):
             scale_out_cooldown,
         )
 
+    @checked
     def scale_on_concurrent_requests(
         self,
         id: str,
@@ -179,6 +182,7 @@ class ScalableInstanceCount(Construct):
             scale_out_cooldown,
         )
 
+    @checked
     def scale_on_gpu_utilization(
         self,
         id: str,
@@ -211,6 +215,7 @@ class ScalableInstanceCount(Construct):
             scale_out_cooldown,
         )
 
+    @checked
     def scale_on_gpu_memory_utilization(
         self,
         id: str,
@@ -252,6 +257,7 @@ class ScalableInstanceCount(Construct):
             )
         return policy
 
+    @checked
     def scale_on_cpu_utilization(
         self,
         id: str,
@@ -284,6 +290,7 @@ class ScalableInstanceCount(Construct):
             scale_out_cooldown,
         )
 
+    @checked
     def scale_on_schedule(
         self,
         id: str,
@@ -307,8 +314,6 @@ class ScalableInstanceCount(Construct):
                 zone, or the name is taken.
         """
         what = f"schedule {id!r} of {self._what}"
-        check_arguments(f"scale_on_schedule({id!r})", id=id, schedule=schedule)
-        check_optional(f"scale_on_schedule({id!r})", time_zone=time_zone)
         if id in self._scheduled:
             raise ConfigurationError(f"{self._what} has two schedules called {id!r}: give each a name of its own")
         if min_capacity is None and max_capacity is None:
@@ -324,6 +329,7 @@ class ScalableInstanceCount(Construct):
             id, schedule=schedule, min_capacity=min_capacity, max_capacity=max_capacity, time_zone=time_zone
         )
 
+    @checked
     def scale_on_metric(
         self,
         id: str,
@@ -355,10 +361,9 @@ class ScalableInstanceCount(Construct):
             ConfigurationError: there are too few or too many steps, or none changes anything.
         """
         what = self._policy(id)
-        check_arguments(what, id=id, metric=metric, scaling_steps=scaling_steps)
-        check_optional(what, evaluation_periods=evaluation_periods, datapoints_to_alarm=datapoints_to_alarm)
-        check_optional(what, scale_in_cooldown=scale_in_cooldown, scale_out_cooldown=scale_out_cooldown)
         check_steps(what, scaling_steps)
+        check_count(f"evaluation_periods of {what}", evaluation_periods)
+        check_count(f"datapoints_to_alarm of {what}", datapoints_to_alarm)
         policy = self.scalable_target.scale_on_metric(
             id,
             metric=metric,
@@ -412,9 +417,6 @@ class ScalableInstanceCount(Construct):
         Application Auto Scaling takes several of them where each has another metric ("Target tracking scaling
         policies").
         """
-        named = self._policy(policy_id)
-        check_arguments(named, id=policy_id)
-        check_optional(named, scale_in_cooldown=scale_in_cooldown, scale_out_cooldown=scale_out_cooldown)
         if what in self._tracked:
             raise ConfigurationError(
                 f"{self._what} scales on {what} already: one policy can follow a metric, leave {policy_id!r} out"

@@ -9,13 +9,14 @@ from aws_cdk import aws_s3 as s3
 from constructs import IConstruct
 
 from cdk_triton.artifacts.layout import ARTIFACTS_PREFIX
-from cdk_triton.hosting._cdk.arguments import check_arguments
+from cdk_triton.hosting._cdk.arguments import checked
 from cdk_triton.hosting.acknowledgements import acknowledge_wildcards
 from cdk_triton.hosting.permissions import Statement, allow
 
 __all__ = ["ImportedArtifactStore", "allow_promotion", "grant_read_of_artifacts"]
 
 
+@checked
 @dataclass(frozen=True)
 class ImportedArtifactStore:
     """A store in another account or region, whose committed archives a store of this stack's may take over.
@@ -29,10 +30,6 @@ class ImportedArtifactStore:
     """
 
     bucket: s3.IBucket
-
-    def __post_init__(self) -> None:
-        """Refuse what is no bucket."""
-        check_arguments("ImportedArtifactStore", bucket=self.bucket)
 
 
 def grant_read_of_artifacts(bucket: s3.IBucket, grantee: iam.IGrantable) -> iam.Grant:

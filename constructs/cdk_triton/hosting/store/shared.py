@@ -17,7 +17,7 @@ from constructs import Construct
 
 from cdk_triton.artifacts import S3File
 from cdk_triton.errors import ConfigurationError
-from cdk_triton.hosting._cdk.arguments import check_arguments, check_optional
+from cdk_triton.hosting._cdk.arguments import checked
 from cdk_triton.hosting.acknowledgements import acknowledge_wildcards
 from cdk_triton.hosting.builds.builders import Builder
 from cdk_triton.hosting.builds.grants import allow_inputs, allow_pull
@@ -56,6 +56,7 @@ class SharedArtifactStore(Construct):
         ConfigurationError: `export_prefix` cannot begin an export's name, or two builders are of one kind.
     """
 
+    @checked
     def __init__(
         self,
         scope: Construct,
@@ -65,14 +66,6 @@ class SharedArtifactStore(Construct):
         builders: Sequence[Builder] | None = None,
         has_encryption_key: bool = False,
     ) -> None:
-        check_arguments(
-            f"SharedArtifactStore {id!r}",
-            scope=scope,
-            id=id,
-            export_prefix=export_prefix,
-            has_encryption_key=has_encryption_key,
-        )
-        check_optional(f"SharedArtifactStore {id!r}", builders=builders)
         super().__init__(scope, id)
         prefix = _checked(export_prefix)
 

@@ -21,7 +21,7 @@ from cdk_triton._tokens import has_token
 from cdk_triton.artifacts import S3File
 from cdk_triton.artifacts.layout import ASSET_PREFIX, SERVED_PREFIXES, STAGING_PREFIX
 from cdk_triton.errors import ConfigurationError
-from cdk_triton.hosting._cdk.arguments import check_arguments, check_optional
+from cdk_triton.hosting._cdk.arguments import checked
 from cdk_triton.hosting._cdk.buckets import arn_of, encryption_key_of
 from cdk_triton.hosting._cdk.per_construct import path_of
 from cdk_triton.hosting._cdk.stacks import require_own_region, require_same, stack_of
@@ -126,6 +126,7 @@ class TritonArtifactStore(Construct):
             one of another region, or the bucket for access logs one of another account or region.
     """
 
+    @checked
     def __init__(
         self,
         scope: Construct,
@@ -137,12 +138,6 @@ class TritonArtifactStore(Construct):
         promotes_from: ImportedArtifactStore | None = None,
         export_prefix: str | None = None,
     ) -> None:
-        what = f"TritonArtifactStore {id!r}"
-        check_arguments(what, scope=scope, id=id)
-        check_optional(what, builders=builders, encryption_key=encryption_key)
-        check_optional(
-            what, access_logs_bucket=access_logs_bucket, promotes_from=promotes_from, export_prefix=export_prefix
-        )
         super().__init__(scope, id)
         if encryption_key is not None:
             reason = "S3 and CloudWatch Logs encrypt with keys of their own region, so give the store one of it"
@@ -244,12 +239,12 @@ class TritonArtifactStore(Construct):
             scope, id, export_prefix=export_prefix, builders=builders, has_encryption_key=has_encryption_key
         )
 
+    @checked
     def grant_read(self, grantee: iam.IGrantable) -> iam.Grant:
         """Allow a principal to read what is committed here, by the policies of the bucket and of its key.
 
         A store of another account promotes from this one if that account may read: `iam.AccountPrincipal(account)`.
         """
-        check_arguments("grant_read()", grantee=grantee)
         return grant_read_of_artifacts(self.bucket, grantee)
 
     def require_assets_of(self, scope: Construct, bucket_name: str) -> None:
