@@ -58,8 +58,8 @@ OF_RECIPES = {
     "relative": 0.1,
 }
 
-ASKED_WITHIN = {"builder_for", "entry_model", "model", "require_assets_of"}
-"""What constructs and rules ask of a store and of a repository."""
+ASKED_WITHIN = {"entry_model", "model"}
+"""Rules ask a repository for these."""
 
 
 def calls(given: Any) -> dict[str, Callable[..., object]]:

@@ -118,7 +118,7 @@ _KINDS: Final[Mapping[str, Kind]] = {"ContainerEnvironment": ENVIRONMENT, "Servi
 
 _TYPES: Final[Mapping[str, _Type]] = {
     "AlarmThresholds": _Type("AlarmThresholds", "AlarmThresholds(gpu_utilization_percent=80)"),
-    "Builder": _Type("a builder", "CodeBuildGpuBuilder()", "provide"),
+    "Builder": _Type("a builder", "CodeBuildGpuBuilder()", "_provide"),
     "Capacity": _Type("a share of the instances", "Capacity(25) for 25 % or Capacity(instances=1)"),
     "Construct": _Type("the stack or construct that it belongs to", "self", "node"),
     "DataCapture": _Type("a DataCapture", "DataCapture(bucket=bucket, sampling_percentage=10)"),

@@ -109,16 +109,16 @@ class CodeBuildGpuBuilder(Builder):
         return minutes(self.queued_timeout, what, default=MAX_QUEUED_MINUTES, least=5, most=MAX_QUEUED_MINUTES)
 
     @property
-    def kind(self) -> Literal["codebuild"]:
+    def _kind(self) -> Literal["codebuild"]:
         """CodeBuild."""
         return "codebuild"
 
     @property
-    def timeout_minutes(self) -> int:
+    def _timeout_minutes(self) -> int:
         """When CodeBuild ends a build."""
         return minutes(self.timeout, "the timeout of CodeBuildGpuBuilder")
 
-    def refusal(self, platform: ServingPlatform, region: str | None) -> str | None:
+    def _refusal(self, platform: ServingPlatform, region: str | None) -> str | None:
         """Why it cannot build for a platform in a region; None if it can, as far as is known."""
         if self.fleet is not None:
             return None if platform.gpu == self.gpu else f"its fleet has the GPU {self.gpu}"
@@ -128,11 +128,11 @@ class CodeBuildGpuBuilder(Builder):
             return f"CodeBuild has no GPU on demand in {region}"
         return None
 
-    def machine(self, platform: ServingPlatform) -> dict[str, object]:
+    def _machine(self, platform: ServingPlatform) -> dict[str, object]:
         """The project says on which machine it builds."""
         return {"instance_type": None, "volume_gb": None}
 
-    def provide(self, scope: Construct, bucket: s3.IBucket) -> BuildService:
+    def _provide(self, scope: Construct, bucket: s3.IBucket) -> BuildService:
         """Make the project `Project`, its `Role` and its log group `Logs`.
 
         Raises:
@@ -201,7 +201,7 @@ class CodeBuildGpuBuilder(Builder):
             ),
             encryption_key="alias/aws/s3" if key is None else key.key_arn,
             service_role=role.role_arn,
-            timeout_in_minutes=self.timeout_minutes,
+            timeout_in_minutes=self._timeout_minutes,
             queued_timeout_in_minutes=self._queued_minutes(),
             logs_config=properties.LogsConfigProperty(
                 cloud_watch_logs=properties.CloudWatchLogsConfigProperty(

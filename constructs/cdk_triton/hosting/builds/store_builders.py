@@ -54,7 +54,7 @@ class StoreBuilders:
         self._store, self._handler = store, handler
         self._choice = BuilderChoice(store, builders)
         self._services: dict[str, BuildService] = {
-            builder.kind: builder.provide(Construct(store, BUILDER_IDS[builder.kind]), bucket)
+            builder._kind: builder._provide(Construct(store, BUILDER_IDS[builder._kind]), bucket)
             for builder in self._choice.builders
         }
         self._granted: set[str] = set()
@@ -94,7 +94,7 @@ class StoreBuilders:
             ConfigurationError: no builder can.
         """
         builder = self._choice.builder_for(scope, platform)
-        self._allow_pull(scope, platform, self._services[builder.kind].role)
+        self._allow_pull(scope, platform, self._services[builder._kind].role)
         for file in inputs:
             self._allow_input(file)
         return builder

@@ -98,7 +98,7 @@ class DataCapture:
             )
 
     @property
-    def key(self) -> kms.IKey | None:
+    def _key(self) -> kms.IKey | None:
         """What encrypts the objects; None where S3 does by itself."""
         return self.bucket.encryption_key if self.encryption_key is None else self.encryption_key
 
@@ -128,7 +128,7 @@ def capture_property(capture: DataCapture) -> sagemaker.CfnEndpointConfig.DataCa
         capture_content_type_header=sagemaker.CfnEndpointConfig.CaptureContentTypeHeaderProperty(
             json_content_types=list(JSON_CONTENT_TYPES)
         ),
-        kms_key_id=None if capture.key is None else capture.key.key_arn,
+        kms_key_id=None if capture._key is None else capture._key.key_arn,
     )
 
 
@@ -145,9 +145,9 @@ def allow_capture(
     """
     objects = f"{capture.prefix}/*"
     statements = [Statement(actions=["s3:PutObject"], resources=[capture.bucket.arn_for_objects(objects)])]
-    if capture.key is not None:
+    if capture._key is not None:
         # kms:Decrypt is for uploads in parts ("Protecting data with server-side encryption", S3's user guide).
-        statements.append(Statement(actions=["kms:Decrypt", "kms:GenerateDataKey"], resources=[capture.key.key_arn]))
+        statements.append(Statement(actions=["kms:Decrypt", "kms:GenerateDataKey"], resources=[capture._key.key_arn]))
     for policy in allow_models(scope, "DataCapture", endpoint, variants, statements):
         reason = "SageMaker names the objects after endpoint, variant and time; the prefix is the capture's own."
         acknowledge_wildcards(policy, {imported_objects_arn(scope, capture.bucket, objects): reason})

@@ -68,7 +68,7 @@ class Capacity:
             return f"{self.percent} %"
         return f"{self.instances} instance{'' if self.instances == 1 else 's'}"
 
-    def instance_bounds(self, least_percent: int) -> tuple[int, float]:
+    def _instance_bounds(self, least_percent: int) -> tuple[int, float]:
         """How few and how many instances a variant may have for this to be from a least percentage to a half of them.
 
         A percentage needs two instances at least, which can be told apart.
@@ -77,7 +77,7 @@ class Capacity:
             return 2, math.inf
         return 2 * self.instances, 100 * self.instances / least_percent
 
-    def rendered(self) -> sagemaker.CfnEndpoint.CapacitySizeProperty:
+    def _rendered(self) -> sagemaker.CfnEndpoint.CapacitySizeProperty:
         """As a template has it."""
         if self.percent is not None:
             return sagemaker.CfnEndpoint.CapacitySizeProperty(type="CAPACITY_PERCENT", value=self.percent)
@@ -101,19 +101,19 @@ class DeploymentPolicy(ABC):
     alarms: Sequence[cloudwatch.IAlarm] = ()
     maximum_time: Duration | None = None
 
-    least_percent: ClassVar[int] = 1
+    _least_percent: ClassVar[int] = 1
     """Of the instances that take requests first."""
 
-    is_for_one_variant: ClassVar[bool] = False
+    _is_for_one_variant: ClassVar[bool] = False
     """For `TritonEndpoint`: whether SageMaker offers it to endpoints with one variant only ("Exclusions")."""
 
     def __post_init__(self) -> None:
         """Refuse what UpdateEndpoint would refuse."""
         object.__setattr__(self, "alarms", tuple(self.alarms))
-        self.check_alarms(self.alarms)
+        self._check_alarms(self.alarms)
         self._check_seconds("maximum_time", self.maximum_time, MIN_UPDATE_SECONDS, MAX_UPDATE_SECONDS)
 
-    def check_alarms(self, alarms: Sequence[cloudwatch.IAlarm]) -> None:
+    def _check_alarms(self, alarms: Sequence[cloudwatch.IAlarm]) -> None:
         """For `TritonEndpoint`: refuse alarms that nobody would watch, or more than SageMaker takes (AlarmList).
 
         Raises:
@@ -125,14 +125,14 @@ class DeploymentPolicy(ABC):
                 f"{name} has {len(alarms)} alarms, and SageMaker watches at most {MAX_ROLLBACK_ALARMS}: keep those "
                 "that tell a bad update"
             )
-        if alarms and not self.watches:
+        if alarms and not self._watches:
             raise ConfigurationError(
                 f"{name} has alarms and no waiting time, and SageMaker watches alarms in waiting times only: let it "
                 "wait for some minutes"
             )
 
     def _check_part(self, name: str, part: Capacity) -> None:
-        least, percent = self.least_percent, part.percent
+        least, percent = self._least_percent, part.percent
         if percent is not None and not is_token(percent) and not least <= percent <= MAX_STEP_PERCENT:
             raise ConfigurationError(
                 f"{name} of {type(self).__name__} is {part}: SageMaker takes {least} to {MAX_STEP_PERCENT} % of the "
@@ -160,11 +160,11 @@ class DeploymentPolicy(ABC):
 
     @property
     @abstractmethod
-    def first_step(self) -> Capacity | None:
+    def _first_step(self) -> Capacity | None:
         """What takes requests first; None where all instances do at once."""
 
     @abstractmethod
-    def watched_seconds(self, instances: float) -> float:
+    def _watched_seconds(self, instances: float) -> float:
         """For how long alarms are watched at most: in all waiting times together, and in these only.
 
         Args:
@@ -175,12 +175,12 @@ class DeploymentPolicy(ABC):
         """
 
     @property
-    def watches(self) -> bool:
+    def _watches(self) -> bool:
         """Whether it waits at all."""
-        return self.watched_seconds(1) > 0
+        return self._watched_seconds(1) > 0
 
     @abstractmethod
-    def rendered(
+    def _rendered(
         self, rollback: sagemaker.CfnEndpoint.AutoRollbackConfigProperty | None
     ) -> sagemaker.CfnEndpoint.DeploymentConfigProperty:
         """As a template has it.
@@ -209,8 +209,8 @@ class _BlueGreen(DeploymentPolicy):
         return sagemaker.CfnEndpoint.DeploymentConfigProperty(
             blue_green_update_policy=sagemaker.CfnEndpoint.BlueGreenUpdatePolicyProperty(
                 traffic_routing_configuration=routing,
-                termination_wait_in_seconds=_rendered(self.termination_wait),
-                maximum_execution_timeout_in_seconds=_rendered(self.maximum_time),
+                termination_wait_in_seconds=_whole_seconds(self.termination_wait),
+                maximum_execution_timeout_in_seconds=_whole_seconds(self.maximum_time),
             ),
             auto_rollback_configuration=rollback,
         )
@@ -237,14 +237,14 @@ class AllAtOnce(_BlueGreen):
         self._check_waits(termination_wait=(self.termination_wait, 1))
 
     @property
-    def first_step(self) -> None:
+    def _first_step(self) -> None:
         """None: all instances take requests at once."""
 
-    def watched_seconds(self, instances: float) -> float:
+    def _watched_seconds(self, instances: float) -> float:
         """How long the old fleet is kept."""
         return _waited(self.termination_wait)
 
-    def rendered(
+    def _rendered(
         self, rollback: sagemaker.CfnEndpoint.AutoRollbackConfigProperty | None
     ) -> sagemaker.CfnEndpoint.DeploymentConfigProperty:
         """As a template has it; the API wants a waiting time although nothing waits."""
@@ -279,20 +279,20 @@ class Canary(_BlueGreen):
         self._check_waits(wait=(self.wait, 1), termination_wait=(self.termination_wait, 1))
 
     @property
-    def first_step(self) -> Capacity:
+    def _first_step(self) -> Capacity:
         """The canary."""
         return self.size
 
-    def watched_seconds(self, instances: float) -> float:
+    def _watched_seconds(self, instances: float) -> float:
         """The wait with the canary, and how long the old fleet is kept."""
         return _waited(self.wait) + _waited(self.termination_wait)
 
-    def rendered(
+    def _rendered(
         self, rollback: sagemaker.CfnEndpoint.AutoRollbackConfigProperty | None
     ) -> sagemaker.CfnEndpoint.DeploymentConfigProperty:
         """As a template has it."""
         routing = sagemaker.CfnEndpoint.TrafficRoutingConfigProperty(
-            type="CANARY", canary_size=self.size.rendered(), wait_interval_in_seconds=_rendered(self.wait)
+            type="CANARY", canary_size=self.size._rendered(), wait_interval_in_seconds=_whole_seconds(self.wait)
         )
         return self._blue_green(routing, rollback)
 
@@ -317,7 +317,7 @@ class Linear(_BlueGreen):
     step: Capacity
     wait: Duration
 
-    least_percent: ClassVar[int] = 10
+    _least_percent: ClassVar[int] = 10
 
     def __post_init__(self) -> None:
         """Refuse what UpdateEndpoint would refuse, or could never finish."""
@@ -326,20 +326,20 @@ class Linear(_BlueGreen):
         self._check_waits(wait=(self.wait, _waits_between(self.step)), termination_wait=(self.termination_wait, 1))
 
     @property
-    def first_step(self) -> Capacity:
+    def _first_step(self) -> Capacity:
         """The first of equal steps."""
         return self.step
 
-    def watched_seconds(self, instances: float) -> float:
+    def _watched_seconds(self, instances: float) -> float:
         """The wait with each step, and how long the old fleet is kept."""
         return _waited(self.wait, _steps(self.step, instances)) + _waited(self.termination_wait)
 
-    def rendered(
+    def _rendered(
         self, rollback: sagemaker.CfnEndpoint.AutoRollbackConfigProperty | None
     ) -> sagemaker.CfnEndpoint.DeploymentConfigProperty:
         """As a template has it."""
         routing = sagemaker.CfnEndpoint.TrafficRoutingConfigProperty(
-            type="LINEAR", linear_step_size=self.step.rendered(), wait_interval_in_seconds=_rendered(self.wait)
+            type="LINEAR", linear_step_size=self.step._rendered(), wait_interval_in_seconds=_whole_seconds(self.wait)
         )
         return self._blue_green(routing, rollback)
 
@@ -364,8 +364,8 @@ class Rolling(DeploymentPolicy):
     wait: Duration
     rollback_batch: Capacity | None = None
 
-    least_percent: ClassVar[int] = 5
-    is_for_one_variant: ClassVar[bool] = True
+    _least_percent: ClassVar[int] = 5
+    _is_for_one_variant: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         """Refuse what UpdateEndpoint would refuse, or could never finish."""
@@ -374,25 +374,25 @@ class Rolling(DeploymentPolicy):
         self._check_waits(wait=(self.wait, _waits_between(self.batch)))
 
     @property
-    def first_step(self) -> Capacity:
+    def _first_step(self) -> Capacity:
         """The first batch."""
         return self.batch
 
-    def watched_seconds(self, instances: float) -> float:
+    def _watched_seconds(self, instances: float) -> float:
         """The wait with each batch."""
         return _waited(self.wait, _steps(self.batch, instances))
 
-    def rendered(
+    def _rendered(
         self, rollback: sagemaker.CfnEndpoint.AutoRollbackConfigProperty | None
     ) -> sagemaker.CfnEndpoint.DeploymentConfigProperty:
         """As a template has it."""
         back = self.rollback_batch
         return sagemaker.CfnEndpoint.DeploymentConfigProperty(
             rolling_update_policy=sagemaker.CfnEndpoint.RollingUpdatePolicyProperty(
-                maximum_batch_size=self.batch.rendered(),
-                wait_interval_in_seconds=_rendered(self.wait) or 0,
-                rollback_maximum_batch_size=None if back is None else back.rendered(),
-                maximum_execution_timeout_in_seconds=_rendered(self.maximum_time),
+                maximum_batch_size=self.batch._rendered(),
+                wait_interval_in_seconds=_whole_seconds(self.wait) or 0,
+                rollback_maximum_batch_size=None if back is None else back._rendered(),
+                maximum_execution_timeout_in_seconds=_whole_seconds(self.maximum_time),
             ),
             auto_rollback_configuration=rollback,
         )
@@ -418,5 +418,5 @@ def _waited(wait: Duration | None, times: float = 1) -> float:
     return seconds * times if seconds else 0
 
 
-def _rendered(duration: Duration | None) -> int | float | None:
+def _whole_seconds(duration: Duration | None) -> int | float | None:
     return None if duration is None else duration.to_seconds()

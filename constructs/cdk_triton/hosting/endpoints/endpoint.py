@@ -138,7 +138,7 @@ class TritonEndpoint(Resource, VariantMetrics):
             production_variants=[production_variant(variant) for variant in self._variants],
             shadow_production_variants=None if shadow is None else [production_variant(shadow)],
             kms_key_id=None if encryption_key is None else encryption_key.key_arn,
-            metrics_config=None if metrics_config is None else metrics_config.rendered(),
+            metrics_config=None if metrics_config is None else metrics_config._rendered(),
             data_capture_config=None if data_capture is None else capture_property(data_capture),
         )
         acknowledge_local_disks(self._config, served)
@@ -164,6 +164,7 @@ class TritonEndpoint(Resource, VariantMetrics):
             put_parameters(self, ssm_parameter_path, self._endpoint, own, self._variants)
 
     @staticmethod
+    @checked
     def from_endpoint_name(
         scope: Construct,
         id: str,
@@ -180,6 +181,7 @@ class TritonEndpoint(Resource, VariantMetrics):
         return ImportedEndpoint(scope, id, endpoint_name=endpoint_name)
 
     @staticmethod
+    @checked
     def from_endpoint_arn(
         scope: Construct,
         id: str,
@@ -193,9 +195,10 @@ class TritonEndpoint(Resource, VariantMetrics):
         Raises:
             ConfigurationError: the ARN names no endpoint.
         """
-        return ImportedEndpoint.from_arn(scope, id, endpoint_arn)
+        return ImportedEndpoint._from_arn(scope, id, endpoint_arn)
 
     @staticmethod
+    @checked
     def from_endpoint_attributes(
         scope: Construct,
         id: str,

@@ -64,8 +64,7 @@ class ImportedEndpoint(Resource):
         self._arn_is_guessed = endpoint_arn is None and has_token(endpoint_name)
 
     @classmethod
-    @checked
-    def from_arn(cls, scope: Construct, id: str, endpoint_arn: str) -> ImportedEndpoint:
+    def _from_arn(cls, scope: Construct, id: str, endpoint_arn: str) -> ImportedEndpoint:
         """The endpoint of an ARN, with the name as it stands there."""
         _check_arn(endpoint_arn)
         name = Arn.split(endpoint_arn, ArnFormat.SLASH_RESOURCE_NAME).resource_name

@@ -194,7 +194,7 @@ def artifact_resource(
     if any(artifact.files is not None for artifact in distinct):
         plan["schema"] = FILES_PLAN_SCHEMA
     if built:
-        builder = store.builder_for(scope, platform, _s3_files(built))
+        builder = store._builder_for(scope, platform, _s3_files(built))
         warn_about_duration(scope, builder, [artifact.repository for artifact in built])
         plan |= {
             "schema": BUILD_PLAN_SCHEMA,
@@ -202,7 +202,7 @@ def artifact_resource(
             "builder": builder_document(builder, platform, assembly.add_program()),
         }
     published = assembly.add_plan(plan)
-    store.require_assets_of(scope, published.bucket_name)
+    store._require_assets_of(scope, published.bucket_name)
     properties = {
         "PlanBucket": published.bucket_name,
         "PlanKey": published.object_key,

@@ -62,7 +62,7 @@ class ITritonModel(Protocol):
         """Whether callers name a target model, which an instance loads when it is first called for."""
 
     @property
-    def size(self) -> int:
+    def _size(self) -> int:
         """Bytes, before compression, that an instance loads when it starts, as far as synth knows them; 0 of a fleet.
 
         What is built counts with its sources.
@@ -198,7 +198,7 @@ class TritonModel(Resource):
         return False
 
     @property
-    def size(self) -> int:
+    def _size(self) -> int:
         """Bytes of the repository's files."""
         return self.repository.size
 

@@ -177,7 +177,7 @@ class TritonMultiModel(Resource):
         return True
 
     @property
-    def size(self) -> int:
+    def _size(self) -> int:
         """0: an instance starts without a model. So no ensemble changes what the endpoint is configured with."""
         return 0
 

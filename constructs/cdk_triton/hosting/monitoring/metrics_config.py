@@ -34,7 +34,7 @@ class MetricsConfig:
     detailed_observability: bool = True
     enhanced_metrics: bool = False
 
-    def rendered(self) -> sagemaker.CfnEndpointConfig.MetricsConfigProperty:
+    def _rendered(self) -> sagemaker.CfnEndpointConfig.MetricsConfigProperty:
         """As an endpoint configuration writes it."""
         return sagemaker.CfnEndpointConfig.MetricsConfigProperty(
             enable_detailed_observability=self.detailed_observability, enable_enhanced_metrics=self.enhanced_metrics

@@ -85,13 +85,13 @@ class SharedArtifactStore(Construct):
         self.build_roles: Mapping[str, iam.IRole] = {
             kind: iam.Role.from_role_name(self, f"{name}Role", exported(f"{name}Role"))
             for kind, name in BUILDER_IDS.items()
-            if any(builder.kind == kind for builder in self._choice.builders)
+            if any(builder._kind == kind for builder in self._choice.builders)
         }
 
-    def require_assets_of(self, scope: Construct, bucket_name: str) -> None:
+    def _require_assets_of(self, scope: Construct, bucket_name: str) -> None:
         """Nothing: which bucket the store's handler may read, its app knows, and the deployment tells."""
 
-    def builder_for(self, scope: Construct, platform: ServingPlatform, inputs: Iterable[S3File]) -> Builder:
+    def _builder_for(self, scope: Construct, platform: ServingPlatform, inputs: Iterable[S3File]) -> Builder:
         """Choose what builds for a platform, and allow it an own image and the handler the inputs, by policies here.
 
         Raises:
@@ -99,7 +99,7 @@ class SharedArtifactStore(Construct):
         """
         builder = self._choice.builder_for(scope, platform)
         if platform.image is not None:  # those of SageMaker the store's app has allowed
-            allow_pull(scope, container_image(scope, platform), self.build_roles[builder.kind])
+            allow_pull(scope, container_image(scope, platform), self.build_roles[builder._kind])
         allow_inputs(scope, inputs, self.handler_role)
         return builder
 

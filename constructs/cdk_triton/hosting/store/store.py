@@ -58,14 +58,14 @@ class ITritonArtifactStore(Protocol):
     def promotes_from(self) -> ImportedArtifactStore | None:
         """Where archives are taken from, instead of being packed and built; None where they are."""
 
-    def require_assets_of(self, scope: Construct, bucket_name: str) -> None:
+    def _require_assets_of(self, scope: Construct, bucket_name: str) -> None:
         """Refuse a stack whose assets the handler cannot read.
 
         Raises:
             ConfigurationError: they go to another bucket.
         """
 
-    def builder_for(self, scope: Construct, platform: ServingPlatform, inputs: Iterable[S3File]) -> Builder:
+    def _builder_for(self, scope: Construct, platform: ServingPlatform, inputs: Iterable[S3File]) -> Builder:
         """Choose what builds for a platform, and allow it the image and the handler the inputs.
 
         Raises:
@@ -247,7 +247,7 @@ class TritonArtifactStore(Construct):
         """
         return grant_read_of_artifacts(self.bucket, grantee)
 
-    def require_assets_of(self, scope: Construct, bucket_name: str) -> None:
+    def _require_assets_of(self, scope: Construct, bucket_name: str) -> None:
         """Refuse a stack that publishes its assets to another bucket than the store's own stack does.
 
         One bucket, because copies of one archive in two places may differ in their bytes, and an interrupted copy is
@@ -266,7 +266,7 @@ class TritonArtifactStore(Construct):
                 "or give the stack a store of its own"
             )
 
-    def builder_for(self, scope: Construct, platform: ServingPlatform, inputs: Iterable[S3File]) -> Builder:
+    def _builder_for(self, scope: Construct, platform: ServingPlatform, inputs: Iterable[S3File]) -> Builder:
         """Choose what builds for a platform, and allow it the image and the handler the inputs.
 
         Raises:
