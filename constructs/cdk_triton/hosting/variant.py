@@ -128,7 +128,7 @@ class TritonVariant:
 
 def production_variant(variant: TritonVariant) -> sagemaker.CfnEndpointConfig.ProductionVariantProperty:
     """The variant as an endpoint configuration writes it, a shadow as well."""
-    platform, timeouts = variant.model.platform, default_timeouts(variant.model._size)
+    platform, timeouts = variant.model.platform, default_timeouts(variant.model.size)
     strategy = variant.routing_strategy
     return sagemaker.CfnEndpointConfig.ProductionVariantProperty(
         variant_name=variant.variant_name,

@@ -40,10 +40,21 @@ def wrong(value: object) -> Any:
     return value
 
 
-MADE_HERE = {"DeploymentPolicy", "EndpointMonitoring", "EndpointVariant", "ModelRepository", "ScalableInstanceCount"}
+MADE_HERE = {
+    *(
+        "DeploymentPolicy",
+        "EndpointMonitoring",
+        "EndpointVariant",
+        "Finding",
+        "GpuInstance",
+        "Model",
+        "ModelRepository",
+    ),
+    *("Release", "Report", "RepositoryFile", "ScalableInstanceCount", "SkippedRule"),
+}
 """Abstract, or made by methods only."""
 
-INTERFACES = {"ITritonArtifactStore", "ITritonModel"}
+INTERFACES = {"ITritonArtifactStore", "ITritonModel", "Recipe", "Severity"}
 
 OF_RECIPES = {
     "model": "network",

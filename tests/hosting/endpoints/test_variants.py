@@ -29,7 +29,7 @@ class Sized(TritonModel):
     said = 0
 
     @property
-    def _size(self) -> int:
+    def size(self) -> int:
         return self.said
 
 
@@ -172,14 +172,14 @@ class TestTimeouts:
             TritonVariant(model=model, container_startup_timeout=timeout)
 
     def test_the_size_of_a_model_is_that_of_its_files(self, world: World, model: TritonModel) -> None:
-        assert model._size == sum(path.stat().st_size for path in model.repository.root.rglob("*") if path.is_file())
+        assert model.size == sum(path.stat().st_size for path in model.repository.root.rglob("*") if path.is_file())
 
     def test_no_ensemble_changes_the_timeouts_of_a_fleet(self, world: World, stack: cdk.Stack) -> None:
         fleet = TritonMultiModel(
             stack, "Fleet", ensembles={"text": world.repository(weights="1" * 10_000)}, platform=world.platform
         )
         assert fleet.is_multi_model
-        assert fleet._size == 0
+        assert fleet.size == 0
 
 
 class TestShadow:

@@ -35,7 +35,10 @@ __all__ = ["ITritonModel", "TritonModel"]
 
 @runtime_checkable
 class ITritonModel(Protocol):
-    """A SageMaker Model that runs Triton: what an endpoint's variant serves."""
+    """A SageMaker Model that runs Triton: what an endpoint's variant serves.
+
+    A construct of your own that has these members can be served too.
+    """
 
     @property
     def node(self) -> Node:
@@ -62,7 +65,7 @@ class ITritonModel(Protocol):
         """Whether callers name a target model, which an instance loads when it is first called for."""
 
     @property
-    def _size(self) -> int:
+    def size(self) -> int:
         """Bytes, before compression, that an instance loads when it starts, as far as synth knows them; 0 of a fleet.
 
         What is built counts with its sources.
@@ -198,7 +201,7 @@ class TritonModel(Resource):
         return False
 
     @property
-    def _size(self) -> int:
+    def size(self) -> int:
         """Bytes of the repository's files."""
         return self.repository.size
 

@@ -177,7 +177,7 @@ class TritonMultiModel(Resource):
         return True
 
     @property
-    def _size(self) -> int:
+    def size(self) -> int:
         """0: an instance starts without a model. So no ensemble changes what the endpoint is configured with."""
         return 0
 

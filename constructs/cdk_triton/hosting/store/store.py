@@ -44,7 +44,7 @@ IN_STACK_WARNING = "cdk-triton:ArtifactStoreInStack"
 
 
 class ITritonArtifactStore(Protocol):
-    """What models and fleets need of a store."""
+    """A store that models use: a `TritonArtifactStore` or a `SharedArtifactStore`."""
 
     @property
     def bucket(self) -> s3.IBucket:
