@@ -269,6 +269,6 @@ def test_fleets_of_different_apps_never_share_a_prefix(world: World) -> None:
         store = TritonArtifactStore.from_exports(stack, "Store", NAME)
         ensembles = {"text": world.repository()}
         fleet = TritonMultiModel(stack, "Fleet", ensembles=ensembles, platform=world.platform, store=store)
-        names.add(fleet.fleet_name)
+        names.add(fleet.name_in_store)
 
     assert len(names) == 2

@@ -33,7 +33,7 @@ def test_a_plan_puts_everything_where_it_is_documented(world: World) -> None:
     words = {
         "repository": "directory",
         "artifact key": artifact_key(repository, world.platform),
-        "fleet": fleet.fleet_name,
+        "fleet": fleet.name_in_store,
         "release": "25.09",
         "gpu": "a10g",
         "ensemble": "text",

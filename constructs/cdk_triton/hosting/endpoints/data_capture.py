@@ -37,7 +37,7 @@ __all__ = ["DataCapture", "allow_capture", "capture_property", "check_capture", 
 JSON_CONTENT_TYPES = ("application/json",)
 """What Triton reads and writes as JSON: captured as text."""
 
-FLEET_WARNING = "cdk-triton:CaptureOfFleet"
+MULTI_MODEL_WARNING = "cdk-triton:CaptureOfFleet"
 
 _OF_THE_STORE = (*SERVED_PREFIXES, STAGING_PREFIX)
 
@@ -158,7 +158,7 @@ def warn_about_capture(scope: Construct, variants: Sequence[TritonVariant]) -> N
     for variant in variants:
         if variant.model.is_multi_model:
             Annotations.of(scope).add_warning_v2(
-                FLEET_WARNING,
+                MULTI_MODEL_WARNING,
                 f"variant {variant.variant_name} is a multi-model one, for which SageMaker's table of supported "
                 "features does not offer data capture: see whether your account gets any, then acknowledge this",
             )

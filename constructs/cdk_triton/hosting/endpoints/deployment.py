@@ -2,8 +2,8 @@
 
 Sources: the shapes below `DeploymentConfig` in the service model `sagemaker` 2017-07-24 of botocore 1.44.5, and the
 pages "Deployment guardrails for updating models in production", "Auto-Rollback Configuration and Monitoring" and
-"Exclusions" of SageMaker's developer guide. Without a policy, SageMaker makes a new fleet, sends it all requests as
-soon as it answers, and ends the old one.
+"Exclusions" of SageMaker's developer guide. Without a policy, SageMaker starts new instances, sends
+them all requests as soon as they answer, and ends the old ones.
 """
 
 from __future__ import annotations
@@ -88,8 +88,8 @@ class Capacity:
 class DeploymentPolicy(ABC):
     """How an endpoint is updated: `AllAtOnce`, `Canary`, `Linear` or `Rolling`.
 
-    A fleet here is the instances of one configuration: SageMaker makes a new fleet and ends the old one. Where an
-    instance of the new one does not start, or one of the alarms goes off, all requests go back to the old fleet.
+    SageMaker starts new instances with the new configuration and ends the old ones. If a new instance does not start,
+    or one of the alarms goes off, all requests go back to the old instances.
 
     Attributes:
         alarms: what rolls an update back, at most 10. They need the endpoint's name, so that the endpoint must have an
@@ -192,11 +192,11 @@ class DeploymentPolicy(ABC):
 
 @dataclass(frozen=True, kw_only=True)
 class _BlueGreen(DeploymentPolicy):
-    """A policy that makes the whole new fleet before it moves requests; both are paid for until the old one is ended.
+    """A policy that starts all new instances before it moves requests. You pay for both until the old ones end.
 
     Attributes:
-        termination_wait: how long the old fleet is kept after all requests go to the new one, 0 to 3600 seconds. Alarms
-            are watched for as long. None: it is ended at once.
+        termination_wait: how long the old instances are kept after all requests go to the new ones, 0 to 3600
+            seconds. Alarms are watched for as long. None: they end at once.
     """
 
     termination_wait: Duration | None = None
@@ -219,12 +219,12 @@ class _BlueGreen(DeploymentPolicy):
 @checked
 @dataclass(frozen=True, kw_only=True)
 class AllAtOnce(_BlueGreen):
-    """All requests move to the new fleet in one step: SageMaker's way without a policy, with alarms and a wait.
+    """All requests move to the new instances in one step: SageMaker's way without a policy, with alarms and a wait.
 
     Attributes:
         alarms: see `DeploymentPolicy`.
-        termination_wait: how long the old fleet is kept after that, while the alarms are watched; 0 to 3600 seconds.
-            None: it is ended at once.
+        termination_wait: how long the old instances are kept after that, while the alarms are watched; 0 to 3600
+            seconds. None: they end at once.
         maximum_time: see `DeploymentPolicy`.
 
     Raises:
@@ -241,7 +241,7 @@ class AllAtOnce(_BlueGreen):
         """None: all instances take requests at once."""
 
     def _watched_seconds(self, instances: float) -> float:
-        """How long the old fleet is kept."""
+        """How long the old instances are kept."""
         return _waited(self.termination_wait)
 
     def _rendered(
@@ -255,14 +255,14 @@ class AllAtOnce(_BlueGreen):
 @checked
 @dataclass(frozen=True, kw_only=True)
 class Canary(_BlueGreen):
-    """A small part of the new fleet takes requests first, the rest after a wait.
+    """A small part of the new instances takes requests first, the rest after a wait.
 
     Attributes:
         size: the part, at most 50 % of the instances.
         wait: how long the alarms are watched before the rest follows, 0 to 3600 seconds.
         alarms: see `DeploymentPolicy`.
-        termination_wait: how long the old fleet is kept after that, while the alarms are watched; 0 to 3600 seconds.
-            None: it is ended at once.
+        termination_wait: how long the old instances are kept after that, while the alarms are watched; 0 to 3600
+            seconds. None: they end at once.
         maximum_time: see `DeploymentPolicy`.
 
     Raises:
@@ -284,7 +284,7 @@ class Canary(_BlueGreen):
         return self.size
 
     def _watched_seconds(self, instances: float) -> float:
-        """The wait with the canary, and how long the old fleet is kept."""
+        """The wait with the canary, and how long the old instances are kept."""
         return _waited(self.wait) + _waited(self.termination_wait)
 
     def _rendered(
@@ -300,14 +300,14 @@ class Canary(_BlueGreen):
 @checked
 @dataclass(frozen=True, kw_only=True)
 class Linear(_BlueGreen):
-    """The new fleet takes requests in equal steps, with a wait after each.
+    """The new instances take requests in equal steps, with a wait after each.
 
     Attributes:
         step: of one step, 10 to 50 % of the instances.
         wait: how long the alarms are watched between two steps, 0 to 3600 seconds.
         alarms: see `DeploymentPolicy`.
-        termination_wait: how long the old fleet is kept after the last step, while the alarms are watched; 0 to 3600
-            seconds. None: it is ended at once.
+        termination_wait: how long the old instances are kept after the last step, while the alarms are watched; 0 to
+            3600 seconds. None: they end at once.
         maximum_time: see `DeploymentPolicy`.
 
     Raises:
@@ -331,7 +331,7 @@ class Linear(_BlueGreen):
         return self.step
 
     def _watched_seconds(self, instances: float) -> float:
-        """The wait with each step, and how long the old fleet is kept."""
+        """The wait with each step, and how long the old instances are kept."""
         return _waited(self.wait, _steps(self.step, instances)) + _waited(self.termination_wait)
 
     def _rendered(

@@ -29,7 +29,7 @@ __all__ = ["UpdateWarnings"]
 NO_ALARMS_WARNING = "cdk-triton:UpdateWithoutAlarms"
 SLOW_ALARM_WARNING = "cdk-triton:RollbackAlarmTooSlow"
 INSTANCES_WARNING = "cdk-triton:UpdateStep"
-FLEET_WARNING = "cdk-triton:GuardrailsOfFleet"
+MULTI_MODEL_WARNING = "cdk-triton:GuardrailsOfFleet"
 KEPT_COUNT_WARNING = "cdk-triton:InstanceCountKept"
 
 
@@ -71,7 +71,7 @@ class UpdateWarnings:
         if self._policy is not None:
             self._warn_about_alarms(self._policy)
             for variant in self._variants:
-                self._warn_about_fleet(self._policy, variant)
+                self._warn_about_multi_model(self._policy, variant)
                 self._warn_about_step(self._policy, variant)
 
     def _warn_about_kept_counts(self) -> None:
@@ -108,10 +108,10 @@ class UpdateWarnings:
                 f"go off: {', '.join(slow)}. Wait longer, or give them shorter periods or fewer datapoints",
             )
 
-    def _warn_about_fleet(self, policy: DeploymentPolicy, variant: TritonVariant) -> None:
+    def _warn_about_multi_model(self, policy: DeploymentPolicy, variant: TritonVariant) -> None:
         if variant.model.is_multi_model:
             self._notes.add_warning_v2(
-                FLEET_WARNING,
+                MULTI_MODEL_WARNING,
                 f"variant {variant.variant_name} is a multi-model one, and SageMaker's table of supported features "
                 "has no deployment guardrails for these, while its list of exclusions does not name them: try "
                 f"{type(policy).__name__} in your account, then acknowledge this",

@@ -58,7 +58,7 @@ class ITritonModel(Protocol):
 
     @property
     def target_models(self) -> Mapping[str, str]:
-        """Ensemble to `TargetModel`; empty unless the model is a fleet."""
+        """Ensemble to `TargetModel`; empty for a single model."""
 
     @property
     def is_multi_model(self) -> bool:
@@ -66,9 +66,9 @@ class ITritonModel(Protocol):
 
     @property
     def size(self) -> int:
-        """Bytes, before compression, that an instance loads when it starts, as far as synth knows them; 0 of a fleet.
+        """Bytes, before compression, that an instance loads when it starts, as far as synth knows them.
 
-        What is built counts with its sources.
+        A `TritonMultiModel` has 0. What is built counts with its sources.
         """
 
 

@@ -1,4 +1,4 @@
-"""What a model or fleet says about its builds: whether its recipes fit, who builds, and for how long."""
+"""The builds of a model: whether its recipes fit, which builder runs them, and for how long."""
 
 from __future__ import annotations
 

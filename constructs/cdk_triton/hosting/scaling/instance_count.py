@@ -42,7 +42,7 @@ SAFETY_FACTOR = 0.5
 """Where the developer guide advises to begin ("Load testing your auto scaling configuration")."""
 
 NEVER_SCALES_OUT_WARNING = "cdk-triton:NeverScalesOut"
-MEMORY_OF_FLEET_WARNING = "cdk-triton:GpuMemoryOfFleet"
+MULTI_MODEL_MEMORY_WARNING = "cdk-triton:GpuMemoryOfFleet"
 
 
 class ScalableInstanceCount(Construct):
@@ -250,7 +250,7 @@ class ScalableInstanceCount(Construct):
         )
         if self._variant.model.is_multi_model:
             Annotations.of(self).add_warning_v2(
-                MEMORY_OF_FLEET_WARNING,
+                MULTI_MODEL_MEMORY_WARNING,
                 f"{self._what} scales on the GPU memory of a multi-model endpoint: its "
                 "instances keep models in memory until it is full, whatever the load, and a new instance loads them "
                 "too. Scale on invocations or concurrent requests, or acknowledge this",
