@@ -22,7 +22,8 @@ def test_what_is_returned_can_be_imported(name: str) -> None:
     for label, function in functions(name):
         for kind in returned(function):
             if kind.__module__ != "cdk_triton.errors" and kind.__name__ not in OF_RECIPES:
-                assert getattr(cdk_triton, kind.__name__, None) is kind, f"{label} returns {kind.__name__}"
+                assert kind.__name__ in cdk_triton.__all__, f"{label} returns {kind.__name__}"
+                assert getattr(cdk_triton, kind.__name__) is kind
 
 
 def test_types_behind_type_checking_imports_are_seen() -> None:
