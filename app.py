@@ -69,7 +69,7 @@ class Artifacts(cdk.Stack):
     Neither is needed to try it: `TritonArtifactStore(stack, "Store")` is a store too.
     """
 
-    def __init__(self, scope: Construct, id: str) -> None:  # noqa: A002 - CDK's name
+    def __init__(self, scope: Construct, id: str) -> None:
         super().__init__(scope, id)
         access_logs = s3.Bucket(
             self,
@@ -107,7 +107,7 @@ class TwoEnsembles(cdk.Stack):
     def __init__(
         self,
         scope: Construct,
-        id: str,  # noqa: A002 - CDK's name
+        id: str,
         *,
         store: TritonArtifactStore,
         text: ModelRepository,
@@ -139,7 +139,7 @@ class TwoEnsembles(cdk.Stack):
 class ImageClassification(cdk.Stack):
     """The image ensemble on an endpoint of its own."""
 
-    def __init__(self, scope: Construct, id: str, *, store: TritonArtifactStore) -> None:  # noqa: A002 - CDK's name
+    def __init__(self, scope: Construct, id: str, *, store: TritonArtifactStore) -> None:
         super().__init__(scope, id)
         model = TritonModel(
             self,

@@ -75,7 +75,7 @@ def text_repository(bucket: str) -> ModelRepository:
 class Artifacts(cdk.Stack):
     """The store of one account and region, which other accounts may promote from."""
 
-    def __init__(self, scope: Construct, id: str, *, promotes: bool, read_by: str | None) -> None:  # noqa: A002
+    def __init__(self, scope: Construct, id: str, *, promotes: bool, read_by: str | None) -> None:
         super().__init__(scope, id)
         key = kms.Key(self, "Key", description="The Triton artifact store", enable_key_rotation=True)
         logs = s3.Bucket.from_bucket_name(self, "AccessLogs", f"acme-access-logs-{self.account}-{self.region}")
@@ -110,7 +110,7 @@ class TextEmbedding(cdk.Stack):
     def __init__(
         self,
         scope: Construct,
-        id: str,  # noqa: A002 - CDK's name
+        id: str,
         *,
         store: TritonArtifactStore,
         text: ModelRepository,
@@ -127,7 +127,7 @@ class Serving(cdk.Stage):
     def __init__(
         self,
         scope: Construct,
-        id: str,  # noqa: A002 - CDK's name
+        id: str,
         target: Target,
         *,
         promotes: bool = False,
@@ -141,7 +141,7 @@ class Serving(cdk.Stage):
 class Pipeline(cdk.Stack):
     """Source, synthesis, the pipeline's own update, assets, Test, an approval, Live."""
 
-    def __init__(self, scope: Construct, id: str) -> None:  # noqa: A002 - CDK's name
+    def __init__(self, scope: Construct, id: str) -> None:
         super().__init__(scope, id, env=TOOLS)
         synth = pipelines.ShellStep(
             "Synth",

@@ -1,7 +1,7 @@
 """AWS CDK constructs that put NVIDIA Triton model ensembles on Amazon SageMaker GPU endpoints.
 
 The names below are imported when they are first used, so that `import cdk_triton` starts neither Node.js nor anything
-else that the rooms `triton`, `sagemaker`, `artifacts` and `client` do not need.
+else that the packages `triton`, `sagemaker`, `artifacts` and `client` do not need.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from cdk_triton._lazy import lazy_names
 
 if TYPE_CHECKING:
     from cdk_triton.artifacts import CondaEnvironment, DaliPipeline, OnnxExport, Parity, S3File, TensorRTPlan, Tolerance
+    from cdk_triton.checks import Report, SkippedRule
     from cdk_triton.hosting import (
         AlarmThresholds,
         AllAtOnce,
@@ -19,11 +20,20 @@ if TYPE_CHECKING:
         Capacity,
         CodeBuildGpuBuilder,
         DataCapture,
+        DeploymentPolicy,
         EndpointMetrics,
+        EndpointMonitoring,
+        EndpointVariant,
+        ImportedArtifactStore,
+        ImportedEndpoint,
+        ITritonArtifactStore,
+        ITritonModel,
         Linear,
         MetricsConfig,
         Rolling,
         SageMakerProcessingBuilder,
+        ScalableInstanceCount,
+        SharedArtifactStore,
         TritonArtifactStore,
         TritonEndpoint,
         TritonModel,
@@ -31,8 +41,17 @@ if TYPE_CHECKING:
         TritonVariant,
         add_vpc_endpoints,
     )
-    from cdk_triton.sagemaker import ServingPlatform
-    from cdk_triton.triton import ContainerEnvironment, ModelRepository
+    from cdk_triton.sagemaker import GpuInstance, ServingPlatform
+    from cdk_triton.triton import (
+        ContainerEnvironment,
+        Finding,
+        Model,
+        ModelRepository,
+        Recipe,
+        Release,
+        RepositoryFile,
+        Severity,
+    )
 
 __all__ = [
     "AlarmThresholds",
@@ -44,16 +63,34 @@ __all__ = [
     "ContainerEnvironment",
     "DaliPipeline",
     "DataCapture",
+    "DeploymentPolicy",
     "EndpointMetrics",
+    "EndpointMonitoring",
+    "EndpointVariant",
+    "Finding",
+    "GpuInstance",
+    "ITritonArtifactStore",
+    "ITritonModel",
+    "ImportedArtifactStore",
+    "ImportedEndpoint",
     "Linear",
     "MetricsConfig",
+    "Model",
     "ModelRepository",
     "OnnxExport",
     "Parity",
+    "Recipe",
+    "Release",
+    "Report",
+    "RepositoryFile",
     "Rolling",
     "S3File",
     "SageMakerProcessingBuilder",
+    "ScalableInstanceCount",
     "ServingPlatform",
+    "Severity",
+    "SharedArtifactStore",
+    "SkippedRule",
     "TensorRTPlan",
     "Tolerance",
     "TritonArtifactStore",

@@ -14,7 +14,13 @@ import cdk_triton
 
 # Who may import whom, by room. Everybody may import `cdk_triton.errors`.
 MAY_IMPORT = {
-    "": {"artifacts", "hosting", "sagemaker", "triton"},  # the package itself: its lazily imported public names
+    "": {
+        "artifacts",
+        "checks",
+        "hosting",
+        "sagemaker",
+        "triton",
+    },  # the package itself: its lazily imported public names
     "cli": {"artifacts", "checks", "client", "local", "sagemaker", "triton"},
     "local": {"artifacts", "sagemaker", "triton"},
     "client": {"sagemaker"},

@@ -30,7 +30,7 @@ def test_only_what_the_user_names_and_what_cloudformation_wants_named_has_a_name
     assert {"AWS::SageMaker::Model", "AWS::SageMaker::EndpointConfig"} <= {each["Type"] for each in resources}
     assert named == {
         ("AWS::SageMaker::Endpoint", "EndpointName"),  # endpoint_name=
-        ("AWS::SSM::Parameter", "Name"),  # parameters=
+        ("AWS::SSM::Parameter", "Name"),  # ssm_parameter_path=
         ("AWS::ApplicationAutoScaling::ScalingPolicy", "PolicyName"),
     }
 

@@ -63,7 +63,7 @@ class BucketDouble:
 
 def test_a_bucket_may_be_written_in_python(world: World, stack: cdk.Stack) -> None:
     bucket: Any = BucketDouble()
-    service = CodeBuildGpuBuilder().provide(stack, bucket)
+    service = CodeBuildGpuBuilder()._provide(stack, bucket)
 
     assert "arn:aws:s3:::theirs/staging/*/in/*" in str(world.template(stack))
     assert service.role.node.path == "Stack/Role"

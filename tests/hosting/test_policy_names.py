@@ -55,7 +55,7 @@ def serve(world: World, stack: cdk.Stack, store: ITritonArtifactStore | None = N
         "Endpoint",
         model=model,
         endpoint_name=f"text-{stack.node.addr}",
-        deployment=AllAtOnce(termination_wait=cdk.Duration.minutes(5), alarms=[alarm]),
+        deployment_policy=AllAtOnce(termination_wait=cdk.Duration.minutes(5), alarms=[alarm]),
         data_capture=DataCapture(
             bucket=s3.Bucket.from_bucket_name(stack, "Captured", "captured"), prefix="text", sampling_percentage=1
         ),

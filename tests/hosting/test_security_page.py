@@ -71,8 +71,8 @@ def store(world: World, **network: Any) -> dict[str, Any]:
     vpc = ec2.Vpc.from_vpc_attributes(stack, "Vpc", **network) if network else None
     builders = [CodeBuildGpuBuilder(vpc=vpc), SageMakerProcessingBuilder(vpc=vpc)]
     made = TritonArtifactStore(stack, "Store", builders=builders, encryption_key=kms.Key(stack, "Key"))
-    made.builder_for(made, world.platform, [S3File(bucket="models", key="bert.onnx", sha256="ab" * 32)])
-    made.builder_for(made, replace(world.platform, instance_type="ml.g6.xlarge"), [])
+    made._builder_for(made, world.platform, [S3File(bucket="models", key="bert.onnx", sha256="ab" * 32)])
+    made._builder_for(made, replace(world.platform, instance_type="ml.g6.xlarge"), [])
     resources: dict[str, Any] = Template.from_stack(stack).to_json()["Resources"]
     return resources
 

@@ -86,7 +86,7 @@ def _model(world: World, stack: cdk.Stack) -> Callable[[ec2.IVpc], TritonModel]:
     return model
 
 
-def exported(stack: cdk.Stack, id: str) -> ec2.IVpc:  # noqa: A002 - CDK's name
+def exported(stack: cdk.Stack, id: str) -> ec2.IVpc:
     """An isolated VPC that another app exports, by a token of its own."""
     known: Any = ISOLATED_VPC | {"vpc_id": cdk.Fn.import_value("vpc")}
     return ec2.Vpc.from_vpc_attributes(stack, id, **known)
@@ -140,7 +140,7 @@ class TestThatThereIsNoWayOutIsSaid:
 
         (sentence,) = said(stack)
         assert "no VPC endpoint for ecr.api, ecr.dkr to the VPC" in sentence
-        assert "Call add_vpc_endpoints(vpc, without=['s3'])," in sentence
+        assert "Call add_vpc_endpoints(vpc, exclude=['s3'])," in sentence
 
     def test_although_a_namesake_in_another_stack_has_them(
         self, model: Callable[[ec2.IVpc], TritonModel], app: cdk.App, stack: cdk.Stack, isolated: ec2.Vpc
@@ -335,7 +335,7 @@ class TestWhatRunsThereWaits:
 
     def test_what_starts_builds(self, world: World, stack: cdk.Stack, isolated: ec2.Vpc) -> None:
         TritonArtifactStore(stack, "Store", builders=[SageMakerProcessingBuilder(vpc=isolated)])
-        add_vpc_endpoints(isolated, without=["sts", "monitoring"])
+        add_vpc_endpoints(isolated, exclude=["sts", "monitoring"])
 
         assert self.awaited(world, stack, self.starter(world, stack)) == {"TritonS3", "TritonEcrApi", "TritonEcrDkr"}
 
@@ -385,19 +385,20 @@ class TestVpcEndpoints:
         assert rows == list(add_vpc_endpoints(vpc))
 
     def test_leave_out_what_the_vpc_has(self, stack: cdk.Stack, vpc: ec2.IVpc) -> None:
-        assert set(add_vpc_endpoints(vpc, without=["s3", "logs", "monitoring", "sts"])) == {
+        assert set(add_vpc_endpoints(vpc, exclude=["s3", "logs", "monitoring", "sts"])) == {
             "ecr.api",
             "ecr.dkr",
             "sagemaker.runtime",
         }
 
-    def test_leave_out_a_single_one(self, vpc: ec2.IVpc) -> None:
-        assert "s3" not in add_vpc_endpoints(vpc, without="s3")
+    def test_a_text_instead_of_a_list_is_rejected(self, vpc: ec2.IVpc) -> None:
+        with pytest.raises(ConfigurationError, match=r"^exclude of add_vpc_endpoints\(\) is 's3', a str: use a list"):
+            add_vpc_endpoints(vpc, exclude="s3")
 
     def test_may_be_the_gateway_alone(self, world: World, stack: cdk.Stack, vpc: ec2.IVpc) -> None:
         others = ["ecr.api", "ecr.dkr", "logs", "monitoring", "sts", "sagemaker.runtime"]
 
-        assert set(add_vpc_endpoints(vpc, without=others)) == {"s3"}
+        assert set(add_vpc_endpoints(vpc, exclude=others)) == {"s3"}
         assert not world.resources(stack, GROUP)
 
     @pytest.mark.parametrize("unknown", ["vpc_cidr_block", "private_subnet_route_table_ids"])
@@ -413,12 +414,12 @@ class TestVpcEndpoints:
             add_vpc_endpoints(vpc)
 
     def test_are_not_left_out_by_a_name_that_is_none(self, vpc: ec2.IVpc) -> None:
-        with pytest.raises(ConfigurationError, match="without='S3' is no service that gets a VPC endpoint: use any of"):
-            add_vpc_endpoints(vpc, without=["S3"])
+        with pytest.raises(ConfigurationError, match="exclude='S3' is not a service that gets a VPC endpoint"):
+            add_vpc_endpoints(vpc, exclude=["S3"])
 
     def test_go_to_the_subnets_that_were_given(self, world: World, stack: cdk.Stack) -> None:
         vpc = ec2.Vpc(stack, "Own", max_azs=2, nat_gateways=0)
-        add_vpc_endpoints(vpc, subnets=ec2.SubnetSelection(subnet_type=ec2.SubnetType.PUBLIC), without=["s3"])
+        add_vpc_endpoints(vpc, subnets=ec2.SubnetSelection(subnet_type=ec2.SubnetType.PUBLIC), exclude=["s3"])
 
         for endpoint in world.resources(stack, "AWS::EC2::VPCEndpoint").values():
             subnets = endpoint["Properties"]["SubnetIds"]

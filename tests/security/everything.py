@@ -37,7 +37,7 @@ def add_everything(world: World, app: cdk.App) -> list[cdk.Stack]:
         builders=[CodeBuildGpuBuilder(vpc=vpc), SageMakerProcessingBuilder(vpc=vpc)],
         encryption_key=kms.Key(artifacts, "Key", enable_key_rotation=True),
         access_logs_bucket=s3.Bucket.from_bucket_name(artifacts, "AccessLogs", "access-logs"),
-        exports="triton-artifacts",
+        export_prefix="triton-artifacts",
     )
     models: dict[str, ITritonModel] = {
         "Single": TritonModel(
@@ -54,12 +54,12 @@ def add_everything(world: World, app: cdk.App) -> list[cdk.Stack]:
             name,
             model=model,
             endpoint_name=name.lower(),
-            parameters=f"/triton/{name.lower()}",
+            ssm_parameter_path=f"/triton/{name.lower()}",
             data_capture=DataCapture(bucket=captured, sampling_percentage=10, prefix=name.lower()),
         )
         count = endpoint.auto_scale_instance_count(min_capacity=1, max_capacity=4)
         count.scale_on_gpu_utilization("Gpu", target_utilization_percent=60)
-        endpoint.monitor(topic=endpoint.notify_of_rollbacks())
+        endpoint.monitor(topic=endpoint.add_rollback_notification())
     return [artifacts, serving]
 
 

@@ -18,7 +18,7 @@ MAX_CHARACTERS = 6144
 def test_a_policy_that_is_full_is_followed_by_another(world: World, stack: cdk.Stack) -> None:
     store = TritonArtifactStore(stack, "Store", builders=[CodeBuildGpuBuilder(), SageMakerProcessingBuilder()])
     files = [S3File(bucket="models", key=f"{'weights/' * 10}{n}.onnx", sha256="ab" * 32) for n in range(100)]
-    store.builder_for(store, world.platform, files)
+    store._builder_for(store, world.platform, files)
 
     policies = {
         name: policy
@@ -45,7 +45,7 @@ def test_a_role_has_room_for_two_hundred_inputs(world: World, stack: cdk.Stack) 
     """A role takes ten managed policies, and what is short everywhere is not taken for long."""
     store = TritonArtifactStore(stack, "Store", builders=[CodeBuildGpuBuilder(), SageMakerProcessingBuilder()])
     files = [S3File(bucket="models", key=f"{'weights/' * 4}{n}.onnx", sha256="ab" * 32) for n in range(200)]
-    store.builder_for(store, world.platform, files)
+    store._builder_for(store, world.platform, files)
 
     policies = [
         policy["Properties"]["PolicyDocument"]

@@ -150,7 +150,7 @@ def injector(of: Any, **injected: Any) -> Any:
         def construct_unique_id(self) -> str:
             return str(of.PROPERTY_INJECTION_ID)
 
-        def inject(self, original_props: Any, *, scope: Any, id: str) -> Any:  # noqa: A002 - CDK's name
+        def inject(self, original_props: Any, *, scope: Any, id: str) -> Any:
             return {**original_props, **injected}
 
     return Injector()
@@ -212,7 +212,7 @@ def listener(name: str, called: set[tuple[str, str]]) -> Any:
         def construct_unique_id(self) -> str:
             return name
 
-        def inject(self, original_props: Any, *, scope: Any, id: str) -> Any:  # noqa: A002 - CDK's name
+        def inject(self, original_props: Any, *, scope: Any, id: str) -> Any:
             called.add((name, f"{scope.node.path}/{id}"))
             return original_props
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from aws_cdk import Duration
 
-from cdk_triton.hosting._cdk.arguments import check_arguments, check_optional
+from cdk_triton.hosting._cdk.arguments import checked
 from cdk_triton.hosting.sagemaker_names import check_sagemaker_name
 
 if TYPE_CHECKING:  # takes a while: for endpoints whose metrics are asked for
@@ -48,6 +48,7 @@ class VariantMetrics:
     def metric_dimensions(self) -> Mapping[str, str]:
         """`EndpointName` and `VariantName`."""
 
+    @checked
     def metric(
         self, metric_name: str, *, namespace: str = INVOCATIONS, statistic: str = "Sum", period: Duration | None = None
     ) -> cloudwatch.Metric:
@@ -59,8 +60,6 @@ class VariantMetrics:
             statistic: as CloudWatch writes it, such as `Sum` or `p99`.
             period: of one datapoint; by default a minute.
         """
-        check_arguments("metric()", metric_name=metric_name, namespace=namespace, statistic=statistic)
-        check_optional("metric()", period=period)
         from aws_cdk import aws_cloudwatch as cloudwatch
 
         return cloudwatch.Metric(
@@ -209,6 +208,7 @@ class VariantMetrics:
         return self.metric("ModelUnloadingTime", statistic=statistic, period=period)
 
 
+@checked
 @dataclass(frozen=True, kw_only=True)
 class EndpointMetrics(VariantMetrics):
     """The metrics of a variant by name, for an endpoint of another stack or one that is not made yet.

@@ -69,7 +69,7 @@ def allow(role: iam.Role, *statements: Statement) -> None:
 
 def managed_policy(
     scope: Construct,
-    id: str,  # noqa: A002 - CDK's name
+    id: str,
     roles: Sequence[iam.IRole],
     statements: Iterable[Statement] = (),
 ) -> iam.ManagedPolicy:
@@ -79,7 +79,7 @@ def managed_policy(
 
 def inline_policy(
     scope: Construct,
-    id: str,  # noqa: A002 - CDK's name
+    id: str,
     roles: Iterable[iam.IRole],
     statements: Iterable[Statement] = (),
 ) -> iam.Policy:
@@ -100,7 +100,7 @@ def add_statements(policy: iam.ManagedPolicy | iam.Policy, statements: Iterable[
 
 def policy_name(
     scope: Construct,
-    id: str,  # noqa: A002 - CDK's name
+    id: str,
 ) -> str:
     """A name for an inline policy of a role that other stacks, apps and regions may use too.
 

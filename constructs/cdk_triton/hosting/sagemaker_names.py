@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 
-from cdk_triton._arguments import TEXT, check
 from cdk_triton._tokens import has_token
 from cdk_triton.errors import ConfigurationError
 from cdk_triton.sagemaker.limits import MAX_NAME_LENGTH, NAME_PATTERN
@@ -22,7 +21,6 @@ def check_sagemaker_name(name: str, what: str) -> None:
     Raises:
         ConfigurationError: the name is too long or contains a character that SageMaker rejects.
     """
-    check(what, name, TEXT)
     if has_token(name):
         return
     if not re.fullmatch(NAME_PATTERN, name) or len(name) > MAX_NAME_LENGTH:

@@ -11,7 +11,7 @@ from aws_cdk import aws_sagemaker as sagemaker
 
 from cdk_triton._tokens import has_token
 from cdk_triton.errors import ConfigurationError
-from cdk_triton.hosting._cdk.arguments import check_arguments, check_optional
+from cdk_triton.hosting._cdk.arguments import checked
 from cdk_triton.hosting._cdk.literals import is_number, is_token, is_whole, literal_seconds
 from cdk_triton.hosting.models.model import ITritonModel
 from cdk_triton.hosting.sagemaker_names import check_sagemaker_name
@@ -35,6 +35,7 @@ RoutingStrategy = Literal["LEAST_OUTSTANDING_REQUESTS", "RANDOM"]
 strategies are for prompts of language models)."""
 
 
+@checked
 @dataclass(frozen=True, kw_only=True)
 class TritonVariant:
     """One variant: a model on a number of instances, with its share of the requests.
@@ -72,9 +73,6 @@ class TritonVariant:
     def __post_init__(self) -> None:
         """Refuse what CreateEndpointConfig would refuse minutes later."""
         check_sagemaker_name(self.variant_name, "variant_name")
-        what = f"variant {self.variant_name}"
-        check_arguments(what, model=self.model)
-        check_optional(what, volume_size=self.volume_size)
         count, weight = self.initial_instance_count, self.initial_weight
         if not is_whole(count, 1):
             raise ConfigurationError(
@@ -93,7 +91,7 @@ class TritonVariant:
 
     def _check_timeout(self, name: str) -> None:
         what = f"{name} of variant {self.variant_name}"
-        seconds = literal_seconds(what, getattr(self, name))
+        seconds = literal_seconds(getattr(self, name))
         if seconds is None or (MIN_TIMEOUT_SECONDS <= seconds <= MAX_TIMEOUT_SECONDS and seconds == int(seconds)):
             return
         raise ConfigurationError(

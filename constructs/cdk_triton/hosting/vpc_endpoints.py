@@ -12,7 +12,7 @@ from aws_cdk import aws_ec2 as ec2
 from constructs import Construct, IConstruct
 
 from cdk_triton.errors import ConfigurationError
-from cdk_triton.hosting._cdk.arguments import check_arguments, check_optional
+from cdk_triton.hosting._cdk.arguments import checked
 from cdk_triton.hosting._cdk.stacks import stack_of
 from cdk_triton.hosting.acknowledgements import acknowledge, acknowledge_nist
 from cdk_triton.hosting.network import Network
@@ -44,8 +44,9 @@ For instances `host-vpc` asks for S3 only. A Model says nothing of its `ImageCon
 """
 
 
+@checked
 def add_vpc_endpoints(
-    vpc: ec2.IVpc, *, subnets: ec2.SubnetSelection | None = None, without: Collection[str] = ()
+    vpc: ec2.IVpc, *, subnets: ec2.SubnetSelection | None = None, exclude: Collection[str] = ()
 ) -> Mapping[str, ec2.VpcEndpoint]:
     """Add to a VPC what endpoints, builds and callers need where it has no way to the internet.
 
@@ -58,23 +59,20 @@ def add_vpc_endpoints(
     Args:
         vpc: the VPC; an imported one must know its route tables and its CIDR block.
         subnets: where the interfaces go; by default the private subnets.
-        without: services of `VPC_ENDPOINTS` that the VPC has endpoints for already, which AWS refuses to have twice.
+        exclude: services of `VPC_ENDPOINTS` that the VPC has endpoints for already, which AWS refuses to have twice.
 
     Returns:
         The new ones, by service.
 
     Raises:
-        ConfigurationError: `without` names another service, or an imported VPC lacks what is needed of it.
+        ConfigurationError: `exclude` names another service, or an imported VPC lacks what is needed of it.
     """
-    without = [without] if isinstance(without, str) else without
-    check_arguments("add_vpc_endpoints()", vpc=vpc, without=without)
-    check_optional("add_vpc_endpoints()", subnets=subnets)
-    if unknown := sorted(set(without) - set(VPC_ENDPOINTS)):
+    if unknown := sorted(set(exclude) - set(VPC_ENDPOINTS)):
         raise ConfigurationError(
-            f"without={unknown[0]!r} is no service that gets a VPC endpoint: use any of {', '.join(VPC_ENDPOINTS)}"
+            f"exclude={unknown[0]!r} is not a service that gets a VPC endpoint: use any of {', '.join(VPC_ENDPOINTS)}"
         )
     try:
-        return _add_vpc_endpoints(vpc, subnets, [service for service in VPC_ENDPOINTS if service not in without])
+        return _add_vpc_endpoints(vpc, subnets, [service for service in VPC_ENDPOINTS if service not in exclude])
     except RuntimeError as error:  # jsii's, of whatever CDK refuses
         if not any(sign in str(error) for sign in ("vpcCidrBlock", "route table")):
             raise
@@ -123,7 +121,7 @@ class _WayOut:
             self._warn(missing, [service for service in VPC_ENDPOINTS if service in there])
 
     def _warn(self, missing: Sequence[str], there: Sequence[str]) -> None:
-        call = f"add_vpc_endpoints(vpc, without={there})" if there else "add_vpc_endpoints(vpc)"
+        call = f"add_vpc_endpoints(vpc, exclude={there})" if there else "add_vpc_endpoints(vpc)"
         Annotations.of(self._who).add_warning_v2(
             NO_WAY_OUT_WARNING,
             f"vpc_subnets of {self._network.vpc.node.path} have no route to the internet, and this app adds no VPC "
@@ -186,7 +184,7 @@ def _add_vpc_endpoints(
     group = _endpoints_group(vpc) if set(services) - {"s3"} else None
     added: dict[str, ec2.VpcEndpoint] = {}
     for service in services:
-        id = f"Triton{''.join(part.capitalize() for part in service.split('.'))}"  # noqa: A001 - CDK's name
+        id = f"Triton{''.join(part.capitalize() for part in service.split('.'))}"
         if group is None or service == "s3":
             added[service] = vpc.add_gateway_endpoint(id, service=ec2.GatewayVpcEndpointAwsService.S3)
         else:

@@ -34,7 +34,7 @@ class AcmeEndpoint(Construct):
     def __init__(
         self,
         scope: Construct,
-        id: str,  # noqa: A002 - CDK's name
+        id: str,
         *,
         team: str,
         ensembles: Mapping[str, ModelRepository],

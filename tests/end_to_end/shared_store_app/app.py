@@ -49,7 +49,7 @@ def main(repository: str, sha256: str, assets: str, output: str) -> None:
 
     owner = app("owner")
     home = cdk.Stack(owner, "Home", env=PLACE)
-    store = TritonArtifactStore(home, "Store", builders=[CodeBuildGpuBuilder()], exports="triton-artifacts")
+    store = TritonArtifactStore(home, "Store", builders=[CodeBuildGpuBuilder()], export_prefix="triton-artifacts")
     serve(cdk.Stack(owner, "Translation", env=PLACE), store)
     owner.synth()
 

@@ -34,7 +34,7 @@ def _given(shared_world: World) -> Any:
     model = TritonModel(stack, "Model", repository=repository, platform=platform, store=store)
     fleet = TritonMultiModel(stack, "Fleet", ensembles={"text": repository}, platform=platform, store=store)
     policy = Canary(size=Capacity(25), wait=cdk.Duration.minutes(10))
-    endpoint = TritonEndpoint(stack, "Endpoint", model=model, endpoint_name="search", deployment=policy)
+    endpoint = TritonEndpoint(stack, "Endpoint", model=model, endpoint_name="search", deployment_policy=policy)
     watched = TritonEndpoint(stack, "Watched", model=model)
     return SimpleNamespace(
         scope=stack,

@@ -33,20 +33,22 @@ from cdk_triton.hosting import (
 MINUTES = cdk.Duration.minutes(10)
 
 
-MODEL_MEND = "use a TritonModel or a TritonMultiModel, which serve repositories"
-REPOSITORY_MEND = "use a ModelRepository, such as ModelRepository.from_directory('models')"
-ENSEMBLES_MEND = "use a mapping from names to repositories, such as {'text': ModelRepository.from_directory('models')}"
-PLATFORM_MEND = "use a ServingPlatform, such as ServingPlatform(release='25.09', instance_type='ml.g5.2xlarge')"
-VPC_MEND = "use a VPC, such as ec2.Vpc.from_lookup(self, 'Vpc', vpc_id='vpc-…')"
-VARIANTS_MEND = "use a list of TritonVariant, such as [TritonVariant(model=model)]"
-SHADOW_MEND = "use a TritonVariant, such as TritonVariant(model=model, variant_name='Shadow')"
-POLICY_MEND = "use AllAtOnce, Canary, Linear or Rolling, such as Canary(size=Capacity(25), wait=Duration.minutes(10))"
-TOPIC_MEND = "use a topic, such as sns.Topic.from_topic_arn(self, 'Topic', 'arn:aws:sns:…')"
-KEY_MEND = "use a key, such as kms.Key.from_key_arn(self, 'Key', 'arn:aws:kms:…')"
-BUCKET_MEND = "use a bucket, such as s3.Bucket.from_bucket_name(self, 'Bucket', 'name')"
-GRANTEE_MEND = "use what can be granted to, such as a function or iam.Role.from_role_name(self, 'Role', 'name')"
-DURATION_MEND = "use a Duration of the CDK's, such as Duration.minutes(10)"
-ALARM_MEND = "give alarms one by one, such as add_rollback_alarms(*monitoring.alarms['AllTraffic'].values())"
+MODEL_FIX = "use a TritonModel or a TritonMultiModel, such as TritonModel(self, 'Model', …)"
+REPOSITORY_FIX = "use a ModelRepository, such as ModelRepository.from_directory('models')"
+ENSEMBLES_FIX = "use a mapping from names, such as {'text': ModelRepository.from_directory('models')}"
+PLATFORM_FIX = "use a ServingPlatform, such as ServingPlatform(release='25.09', instance_type='ml.g5.2xlarge')"
+VPC_FIX = "use a VPC, such as ec2.Vpc.from_lookup(self, 'Vpc', vpc_id='vpc-…')"
+VARIANTS_FIX = "use a list, such as [TritonVariant(model=model)]"
+SHADOW_FIX = "use a TritonVariant, such as TritonVariant(model=model)"
+POLICY_FIX = "use AllAtOnce, Canary, Linear or Rolling, such as Canary(size=Capacity(25), wait=Duration.minutes(10))"
+TOPIC_FIX = "use a topic, such as sns.Topic.from_topic_arn(self, 'Topic', 'arn:aws:sns:…')"
+KEY_FIX = "use a key, such as kms.Key.from_key_arn(self, 'Key', 'arn:aws:kms:…')"
+BUCKET_FIX = "use a bucket, such as s3.Bucket.from_bucket_name(self, 'Bucket', 'name')"
+GRANTEE_FIX = "use a principal, such as a function or iam.Role.from_role_name(self, 'Role', 'name')"
+DURATION_FIX = "use a Duration of the CDK's, such as Duration.minutes(10)"
+ALARM = "cloudwatch.Alarm.from_alarm_name(self, 'Alarm', 'name')"
+TEXT_FIX = "use text in quotes, such as 'name'"
+TEXTS_FIX = "use a list, such as ['name']"
 
 
 def single(given: Any, **other: object) -> TritonModel:
@@ -74,20 +76,20 @@ def wrong(value: object) -> Any:
 
 
 SENTENCES: list[tuple[Callable[[Any], object], str]] = [
-    (lambda g: single(g, repository="models"), f"repository of TritonModel 'M' is 'models', a str: {REPOSITORY_MEND}"),
+    (lambda g: single(g, repository="models"), f"repository of TritonModel 'M' is 'models', a str: {REPOSITORY_FIX}"),
     (
         lambda g: single(g, repository=Path("models")),
-        f"repository of TritonModel 'M' is PosixPath('models'), a PosixPath: {REPOSITORY_MEND}",
+        f"repository of TritonModel 'M' is PosixPath('models'), a PosixPath: {REPOSITORY_FIX}",
     ),
-    (lambda g: single(g, repository=None), f"repository of TritonModel 'M' is None: {REPOSITORY_MEND}"),
+    (lambda g: single(g, repository=None), f"repository of TritonModel 'M' is None: {REPOSITORY_FIX}"),
     (
         lambda g: single(g, platform="25.09/ml.g5.xlarge"),
-        f"platform of TritonModel 'M' is '25.09/ml.g5.xlarge', a str: {PLATFORM_MEND}",
+        f"platform of TritonModel 'M' is '25.09/ml.g5.xlarge', a str: {PLATFORM_FIX}",
     ),
     (
         lambda g: single(g, store="arn:aws:s3:::store"),
         "store of TritonModel 'M' is 'arn:aws:s3:::store', a str: use a TritonArtifactStore, such as "
-        "TritonArtifactStore(stack, 'Artifacts'), or leave it out for a first try",
+        "TritonArtifactStore(stack, 'Artifacts')",
     ),
     (
         lambda g: single(g, environment={"A": "b"}),
@@ -99,46 +101,52 @@ SENTENCES: list[tuple[Callable[[Any], object], str]] = [
         "role of TritonModel 'M' is 'arn:aws:iam::111122223333:role/x', a str: use a role, such as "
         "iam.Role.from_role_name(self, 'Role', 'name')",
     ),
-    (lambda g: single(g, vpc="vpc-1"), f"vpc of TritonModel 'M' is 'vpc-1', a str: {VPC_MEND}"),
-    (lambda g: single(g, vpc=ec2.Vpc), f"vpc of TritonModel 'M' is the class Vpc: {VPC_MEND}"),
-    (lambda g: single(g, vpc=g.role), f"vpc of TritonModel 'M' is an IRole: {VPC_MEND}"),
+    (lambda g: single(g, vpc="vpc-1"), f"vpc of TritonModel 'M' is 'vpc-1', a str: {VPC_FIX}"),
+    (lambda g: single(g, vpc=ec2.Vpc), f"vpc of TritonModel 'M' is the class Vpc: {VPC_FIX}"),
+    (lambda g: single(g, vpc=g.role), f"vpc of TritonModel 'M' is an IRole: {VPC_FIX}"),
     (
         lambda g: single(g, vpc=g.vpc, security_groups=ec2.SecurityGroup(g.scope, "Group", vpc=g.vpc)),
-        "security_groups of TritonModel 'M' is a SecurityGroup: use a list of security groups, such as "
+        "security_groups of TritonModel 'M' is a SecurityGroup: use a list, such as "
         "[ec2.SecurityGroup.from_security_group_id(self, 'Group', 'sg-…')]",
     ),
     (
         lambda g: single(g, vpc=g.vpc, vpc_subnets=g.vpc.private_subnets),
         "vpc_subnets of TritonModel 'M' is a list: use an ec2.SubnetSelection, such as "
-        "ec2.SubnetSelection(subnets=[…]), or leave it out for the private subnets",
+        "ec2.SubnetSelection(subnets=[…])",
     ),
     (
         lambda g: single(g, network_isolation="no"),
-        "network_isolation of TritonModel 'M' is 'no', a str: write True or False",
+        "network_isolation of TritonModel 'M' is 'no', a str: use True or False",
     ),
     (
         lambda g: many(g, ensembles={"a": "models"}),
-        f"ensembles of TritonMultiModel 'F' holds 'models', a str, for 'a': {ENSEMBLES_MEND}",
+        f"ensembles of TritonMultiModel 'F' holds 'models', a str, for 'a': {ENSEMBLES_FIX}",
     ),
     (
         lambda g: many(g, ensembles=[g.repository]),
-        f"ensembles of TritonMultiModel 'F' is a list: {ENSEMBLES_MEND}",
+        f"ensembles of TritonMultiModel 'F' is a list: {ENSEMBLES_FIX}",
     ),
     (
         lambda g: many(g, ensembles={1: g.repository}),
-        f"ensembles of TritonMultiModel 'F' has the name 1, an int: {ENSEMBLES_MEND}",
+        f"ensembles of TritonMultiModel 'F' has the name 1, an int: {ENSEMBLES_FIX}",
     ),
-    (lambda g: g.fleet.target_model(["text"]), "ensemble of target_model() is a list: write it as text in quotes"),
-    (lambda g: endpoint(g, model=[g.model]), f"model of TritonEndpoint 'E' is a list: {MODEL_MEND}"),
-    (lambda g: endpoint(g, model=g.repository), f"model of TritonEndpoint 'E' is a ModelRepository: {MODEL_MEND}"),
+    (lambda g: g.fleet.target_model(["text"]), f"ensemble of target_model() is a list: {TEXT_FIX}"),
+    (lambda g: endpoint(g, model=[g.model]), f"model of TritonEndpoint 'E' is a list: {MODEL_FIX}"),
+    (lambda g: endpoint(g, model=g.repository), f"model of TritonEndpoint 'E' is a ModelRepository: {MODEL_FIX}"),
     (
         lambda g: variants(g, TritonVariant(model=g.model)),
-        f"variants of TritonEndpoint 'E' is a TritonVariant: {VARIANTS_MEND}",
+        f"variants of TritonEndpoint 'E' is a TritonVariant: {VARIANTS_FIX}",
     ),
-    (lambda g: variants(g, [g.model]), f"variants of TritonEndpoint 'E' holds a TritonModel: {VARIANTS_MEND}"),
-    (lambda g: endpoint(g, shadow=g.model), f"shadow of TritonEndpoint 'E' is a TritonModel: {SHADOW_MEND}"),
-    (lambda g: endpoint(g, deployment="Canary"), f"deployment of TritonEndpoint 'E' is 'Canary', a str: {POLICY_MEND}"),
-    (lambda g: endpoint(g, deployment=Canary), f"deployment of TritonEndpoint 'E' is the class Canary: {POLICY_MEND}"),
+    (lambda g: variants(g, [g.model]), f"variants of TritonEndpoint 'E' holds a TritonModel: {VARIANTS_FIX}"),
+    (lambda g: endpoint(g, shadow=g.model), f"shadow of TritonEndpoint 'E' is a TritonModel: {SHADOW_FIX}"),
+    (
+        lambda g: endpoint(g, deployment_policy="Canary"),
+        f"deployment_policy of TritonEndpoint 'E' is 'Canary', a str: {POLICY_FIX}",
+    ),
+    (
+        lambda g: endpoint(g, deployment_policy=Canary),
+        f"deployment_policy of TritonEndpoint 'E' is the class Canary: {POLICY_FIX}",
+    ),
     (
         lambda g: endpoint(g, data_capture="s3://captured"),
         "data_capture of TritonEndpoint 'E' is 's3://captured', a str: use a DataCapture, such as "
@@ -146,35 +154,35 @@ SENTENCES: list[tuple[Callable[[Any], object], str]] = [
     ),
     (
         lambda g: endpoint(g, encryption_key="arn:aws:kms:eu-west-1:111122223333:key/x"),
-        "encryption_key of TritonEndpoint 'E' is 'arn:aws:kms:eu-west-1:111122223333:key/x', a str: " + KEY_MEND,
+        "encryption_key of TritonEndpoint 'E' is 'arn:aws:kms:eu-west-1:111122223333:key/x', a str: " + KEY_FIX,
     ),
     (
-        lambda g: endpoint(g, parameters=True),
-        "parameters of TritonEndpoint 'E' is True, a bool: write it as text in quotes",
+        lambda g: endpoint(g, ssm_parameter_path=True),
+        f"ssm_parameter_path of TritonEndpoint 'E' is True, a bool: {TEXT_FIX}",
     ),
     (
         lambda g: endpoint(g, endpoint_name=7),
-        "endpoint_name of TritonEndpoint 'E' is 7, an int: write it as text in quotes",
+        f"endpoint_name of TritonEndpoint 'E' is 7, an int: {TEXT_FIX}",
     ),
     (
         lambda g: TritonVariant(model=g.repository),
-        f"model of variant AllTraffic is a ModelRepository: {MODEL_MEND}",
+        f"model of TritonVariant is a ModelRepository: {MODEL_FIX}",
     ),
     (
         lambda g: TritonVariant(model=wrong(TritonModel)),
-        f"model of variant AllTraffic is the class TritonModel: {MODEL_MEND}",
+        f"model of TritonVariant is the class TritonModel: {MODEL_FIX}",
     ),
     (
         lambda g: TritonVariant(model=g.model, container_startup_timeout=wrong(600)),
-        f"container_startup_timeout of variant AllTraffic is 600, an int: {DURATION_MEND}",
+        f"container_startup_timeout of TritonVariant is 600, an int: {DURATION_FIX}",
     ),
     (
         lambda g: TritonVariant(model=g.model, volume_size=wrong(100)),
-        "volume_size of variant AllTraffic is 100, an int: use a Size of the CDK's, such as Size.gibibytes(100)",
+        "volume_size of TritonVariant is 100, an int: use a Size of the CDK's, such as Size.gibibytes(100)",
     ),
     (
         lambda g: g.endpoint.monitor(topic="arn:aws:sns:x"),
-        f"topic of monitor() is 'arn:aws:sns:x', a str: {TOPIC_MEND}",
+        f"topic of monitor() is 'arn:aws:sns:x', a str: {TOPIC_FIX}",
     ),
     (
         lambda g: g.endpoint.monitor(thresholds={"model_latency": 5}),
@@ -182,50 +190,49 @@ SENTENCES: list[tuple[Callable[[Any], object], str]] = [
     ),
     (
         lambda g: g.endpoint.monitor(log_retention=45),
-        "log_retention of monitor() is 45, an int: CloudWatch Logs keeps logs for certain numbers of days only, so use "
-        "one of logs.RetentionDays, such as logs.RetentionDays.THREE_MONTHS",
+        "log_retention of monitor() is 45, an int: use one of the periods that CloudWatch Logs offers, such as "
+        "logs.RetentionDays.THREE_MONTHS",
     ),
     (
-        lambda g: g.endpoint.notify_of_rollbacks("arn:aws:sns:x"),
-        f"topic of notify_of_rollbacks() is 'arn:aws:sns:x', a str: {TOPIC_MEND}",
+        lambda g: g.endpoint.add_rollback_notification("arn:aws:sns:x"),
+        f"topic of add_rollback_notification() is 'arn:aws:sns:x', a str: {TOPIC_FIX}",
     ),
     (
         lambda g: g.endpoint.add_rollback_alarms(g.monitoring.alarms["AllTraffic"]),
-        f"alarm of add_rollback_alarms() is a mappingproxy: {ALARM_MEND}",
+        f"alarms of add_rollback_alarms() holds a mappingproxy: pass each as an argument of its own, such as {ALARM}",
     ),
     (
         lambda g: Canary(size=Capacity(25), wait=MINUTES, alarms=g.monitoring.alarms["AllTraffic"]),
-        "alarms of Canary is a mappingproxy: use a list of alarms, such as "
-        "[cloudwatch.Alarm.from_alarm_name(self, 'Alarm', 'name')]",
+        f"alarms of Canary is a mappingproxy: use a list, such as [{ALARM}]",
     ),
-    (lambda g: Canary(size=Capacity(25), wait=wrong(600)), f"wait of Canary is 600, an int: {DURATION_MEND}"),
+    (lambda g: Canary(size=Capacity(25), wait=wrong(600)), f"wait of Canary is 600, an int: {DURATION_FIX}"),
     (
         lambda g: Rolling(batch=Capacity(25), wait=MINUTES, rollback_batch=wrong(25)),
-        "rollback_batch of Rolling is 25, an int: use a share of the instances in percent, such as Capacity(25), or "
-        "their number, such as Capacity(instances=1)",
+        "rollback_batch of Rolling is 25, an int: use a share of the instances, such as Capacity(25) for 25 % or "
+        "Capacity(instances=1)",
     ),
     (lambda g: Capacity(wrong("25")), "percent of a Capacity is '25': use a whole number, 1 to 100"),
     (
         lambda g: DataCapture(bucket=wrong("name"), sampling_percentage=10),
-        f"bucket of DataCapture is 'name', a str: {BUCKET_MEND}",
+        f"bucket of DataCapture is 'name', a str: {BUCKET_FIX}",
     ),
     (
         lambda g: MetricsConfig(enhanced_metrics=wrong("false")),
-        "enhanced_metrics of MetricsConfig is 'false', a str: write True or False",
+        "enhanced_metrics of MetricsConfig is 'false', a str: use True or False",
     ),
-    (lambda g: g.endpoint.grant_invoke("service"), f"grantee of grant_invoke() is 'service', a str: {GRANTEE_MEND}"),
+    (lambda g: g.endpoint.grant_invoke("service"), f"grantee of grant_invoke() is 'service', a str: {GRANTEE_FIX}"),
     (
         lambda g: g.fleet_endpoint.grant_invoke(g.role, target_models="text"),
-        "target_models of grant_invoke() is 'text', a str: use a list of names, such as ['text']",
+        f"target_models of grant_invoke() is 'text', a str: {TEXTS_FIX}",
     ),
     (
         lambda g: g.imported.grant_invoke(g.role, target_models=[1]),
-        "target_models of grant_invoke() holds 1, an int: use a list of names, such as ['text']",
+        f"target_models of grant_invoke() holds 1, an int: {TEXTS_FIX}",
     ),
-    (lambda g: g.endpoint.variant(["A"]), "variant_name of variant() is a list: write it as text in quotes"),
+    (lambda g: g.endpoint.variant(["A"]), f"variant_name of variant() is a list: {TEXT_FIX}"),
     (
         lambda g: g.endpoint.metric_model_latency(period=60),
-        f"period of metric() is 60, an int: {DURATION_MEND}",
+        f"period of metric() is 60, an int: {DURATION_FIX}",
     ),
     (
         lambda g: g.endpoint.auto_scale_instance_count(min_capacity="1", max_capacity=2),
@@ -238,7 +245,7 @@ SENTENCES: list[tuple[Callable[[Any], object], str]] = [
     ),
     (
         lambda g: g.count.scale_on_invocations("P", max_requests_per_second=40, scale_in_cooldown=600),
-        f"scale_in_cooldown of policy 'P' of variant AllTraffic of Stack/Watched is 600, an int: {DURATION_MEND}",
+        f"scale_in_cooldown of scale_on_invocations('P') is 600, an int: {DURATION_FIX}",
     ),
     (
         lambda g: g.count.scale_on_schedule("P", schedule="cron(0 6 * * ? *)", min_capacity=2),
@@ -247,39 +254,38 @@ SENTENCES: list[tuple[Callable[[Any], object], str]] = [
     ),
     (
         lambda g: g.count.scale_on_metric("P", metric=g.endpoint.metric_invocations(), scaling_steps=[{"change": 1}]),
-        "scaling_steps of policy 'P' of variant AllTraffic of Stack/Watched holds a dict: use a list of "
-        "ScalingInterval, such as [ScalingInterval(lower=50, change=1), ScalingInterval(upper=10, change=-1)]",
+        "scaling_steps of scale_on_metric('P') holds a dict: use a list, such as "
+        "[ScalingInterval(lower=50, change=1), ScalingInterval(upper=10, change=-1)]",
     ),
     (
         lambda g: TritonArtifactStore(g.scope, "S", builders=wrong(CodeBuildGpuBuilder())),
-        "builders of TritonArtifactStore 'S' is a CodeBuildGpuBuilder: use a list of builders, such as "
-        "[CodeBuildGpuBuilder()]",
+        "builders of TritonArtifactStore 'S' is a CodeBuildGpuBuilder: use a list, such as [CodeBuildGpuBuilder()]",
     ),
     (
         lambda g: TritonArtifactStore(g.scope, "S", promotes_from=g.bucket),
-        "promotes_from of TritonArtifactStore 'S' is a Bucket: import the store with "
+        "promotes_from of TritonArtifactStore 'S' is a Bucket: use an imported store, such as "
         "TritonArtifactStore.from_bucket(bucket)",
     ),
     (
         lambda g: TritonArtifactStore(g.scope, "S", access_logs_bucket=wrong("name")),
-        f"access_logs_bucket of TritonArtifactStore 'S' is 'name', a str: {BUCKET_MEND}",
+        f"access_logs_bucket of TritonArtifactStore 'S' is 'name', a str: {BUCKET_FIX}",
     ),
     (
         lambda g: TritonArtifactStore.from_bucket(wrong("name")),
-        f"bucket of ImportedArtifactStore is 'name', a str: {BUCKET_MEND}",
+        f"bucket of ImportedArtifactStore is 'name', a str: {BUCKET_FIX}",
     ),
     (
         lambda g: CodeBuildGpuBuilder(timeout=wrong(60)),
-        f"the timeout of CodeBuildGpuBuilder is 60, an int: {DURATION_MEND}",
+        f"timeout of CodeBuildGpuBuilder is 60, an int: {DURATION_FIX}",
     ),
     (
         lambda g: SageMakerProcessingBuilder(timeout=wrong([1])),
-        f"the timeout of SageMakerProcessingBuilder is a list: {DURATION_MEND}",
+        f"timeout of SageMakerProcessingBuilder is a list: {DURATION_FIX}",
     ),
-    (lambda g: add_vpc_endpoints(wrong("vpc-1")), f"vpc of add_vpc_endpoints() is 'vpc-1', a str: {VPC_MEND}"),
+    (lambda g: add_vpc_endpoints(wrong("vpc-1")), f"vpc of add_vpc_endpoints() is 'vpc-1', a str: {VPC_FIX}"),
     (
         lambda g: TritonArtifactStore(wrong("Stack"), "S"),
-        "scope of TritonArtifactStore 'S' is 'Stack', a str: give the stack or construct that it belongs to, such as "
+        "scope of TritonArtifactStore 'S' is 'Stack', a str: use the stack or construct that it belongs to, such as "
         "self",
     ),
 ]

@@ -40,10 +40,21 @@ def wrong(value: object) -> Any:
     return value
 
 
-MADE_HERE = {"DeploymentPolicy", "EndpointMonitoring", "EndpointVariant", "ModelRepository", "ScalableInstanceCount"}
+MADE_HERE = {
+    *(
+        "DeploymentPolicy",
+        "EndpointMonitoring",
+        "EndpointVariant",
+        "Finding",
+        "GpuInstance",
+        "Model",
+        "ModelRepository",
+    ),
+    *("Release", "Report", "RepositoryFile", "ScalableInstanceCount", "SkippedRule"),
+}
 """Abstract, or made by methods only."""
 
-INTERFACES = {"ITritonArtifactStore", "ITritonModel"}
+INTERFACES = {"ITritonArtifactStore", "ITritonModel", "Recipe", "Severity"}
 
 OF_RECIPES = {
     "model": "network",
@@ -58,8 +69,8 @@ OF_RECIPES = {
     "relative": 0.1,
 }
 
-ASKED_WITHIN = {"builder_for", "entry_model", "model", "require_assets_of"}
-"""What constructs and rules ask of a store and of a repository."""
+ASKED_WITHIN = {"entry_model", "model"}
+"""Rules ask a repository for these."""
 
 
 def calls(given: Any) -> dict[str, Callable[..., object]]:
@@ -110,7 +121,7 @@ def test_no_argument_of_any_type_ends_in_a_traceback(given: Any, value: object) 
         "instance_type": "ml.g5.2xlarge",
         "release": "25.09",
         "path": given.repository.root,
-        "exports": "triton-artifacts",
+        "export_prefix": "triton-artifacts",
         "model": given.model,
     }
     for call in calls(given).values():
@@ -171,7 +182,7 @@ def test_own_implementations_are_taken_and_types_told_without_asking_them(given:
     DataCapture(bucket=given.bucket, sampling_percentage=1, encryption_key=wrong(OwnKey()))
     CodeBuildGpuBuilder(encryption_key=wrong(OwnKey()))
     with pytest.raises(AssertionError, match="asked"):
-        given.endpoint.notify_of_rollbacks(OwnTopic())
+        given.endpoint.add_rollback_notification(OwnTopic())
 
 
 def test_what_answers_for_any_name_is_taken() -> None:
@@ -192,3 +203,16 @@ def test_tokens_are_taken_where_text_is_and_numbers_are(given: Any) -> None:
 class OwnProducer:
     def produce(self) -> str:
         return "name"
+
+
+def test_a_missing_argument_is_pythons_own_error(given: Any) -> None:
+    missing = r"missing 1 required keyword-only argument: 'sampling_percentage'"
+    with pytest.raises(TypeError, match=rf"^DataCapture\.__init__\(\) {missing}$"):
+        DataCapture(bucket=given.bucket)  # type: ignore[call-arg]
+    with pytest.raises(TypeError, match=r"got an unexpected keyword argument 'deployment'$"):
+        TritonEndpoint(given.scope, "Misspelt", model=given.model, deployment=None)  # type: ignore[call-arg]
+
+
+def test_checked_constructors_keep_their_signatures() -> None:
+    assert list(inspect.signature(TritonModel.__init__).parameters)[:4] == ["self", "scope", "id", "repository"]
+    assert inspect.signature(DataCapture).parameters["prefix"].default == "data-capture"

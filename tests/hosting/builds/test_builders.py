@@ -81,7 +81,7 @@ def test_the_handlers_know_the_builders_by_their_names(
     ]
 
 
-@pytest.mark.parametrize("builder", [CodeBuildGpuBuilder(), SageMakerProcessingBuilder()], ids=lambda each: each.kind)
+@pytest.mark.parametrize("builder", [CodeBuildGpuBuilder(), SageMakerProcessingBuilder()], ids=lambda each: each._kind)
 def test_no_job_starts_before_its_role_may_do_what_it_needs(
     builder: CodeBuildGpuBuilder | SageMakerProcessingBuilder, world: World, ireland: cdk.Stack
 ) -> None:
@@ -93,7 +93,7 @@ def test_no_job_starts_before_its_role_may_do_what_it_needs(
 
     functions = world.resources(ireland, "AWS::Lambda::Function")  # in no circle with the policy of the key
     (starts,) = (each for name, each in functions.items() if name.startswith("StoreIsComplete"))
-    role = "CodeBuildRole" if builder.kind == "codebuild" else "ProcessingRole"
+    role = "CodeBuildRole" if builder._kind == "codebuild" else "ProcessingRole"
     assert {name[:-8] for name in starts["DependsOn"]} >= {f"Store{role}", f"Store{role}Permissions"}
 
 
@@ -137,7 +137,7 @@ def test_the_template_passes_cfn_lint_and_cdks_own_validation(world: World) -> N
     of_codebuild = CodeBuildGpuBuilder(vpc=vpc, encryption_key=kms.Key(stack, "Key", enable_key_rotation=True))
     store = TritonArtifactStore(stack, "Store", builders=[of_codebuild, SageMakerProcessingBuilder(vpc=vpc)])
     for instance_type in ("ml.g5.xlarge", "ml.g6.xlarge"):
-        store.builder_for(store, replace(world.platform, instance_type=instance_type), [])
+        store._builder_for(store, replace(world.platform, instance_type=instance_type), [])
     app.synth()
 
     # W3005: CDK makes every Lambda function and state machine depend on the role that it refers to.

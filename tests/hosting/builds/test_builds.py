@@ -193,8 +193,8 @@ def chosen(
     stack = cdk.Stack(world.app(), "Stack", env=None if region is None else environment(region))
     store = TritonArtifactStore(stack, "Store", builders=builders)
     platform = ServingPlatform(release="25.09", instance_type=instance_type)
-    builder = store.builder_for(Construct(stack, "Model"), platform, [])
-    return builder.kind, builder.machine(platform)["instance_type"]
+    builder = store._builder_for(Construct(stack, "Model"), platform, [])
+    return builder._kind, builder._machine(platform)["instance_type"]
 
 
 @pytest.mark.parametrize(
@@ -352,7 +352,7 @@ class TestWhatABuildMayRead:
     ) -> None:
         store = TritonArtifactStore(stack, "Store")
         for _ in range(2):
-            store.builder_for(store, world.platform, [NETWORK_IN_S3])
+            store._builder_for(store, world.platform, [NETWORK_IN_S3])
 
         objects = [r for r in resources_of("StoreIsCompleteRole", "s3:GetObject") if "models" in r]
         assert objects == ["arn:<AWS::Partition>:s3:::models/bert/bert.onnx"]
@@ -360,15 +360,15 @@ class TestWhatABuildMayRead:
     def test_is_no_pattern(self, world: World, stack: cdk.Stack) -> None:
         store = TritonArtifactStore(stack, "Store")
         with pytest.raises(ConfigurationError, match=r"s3://models/bert\*.onnx has a character that IAM takes for a"):
-            store.builder_for(store, world.platform, [replace(NETWORK_IN_S3, key="bert*.onnx")])
+            store._builder_for(store, world.platform, [replace(NETWORK_IN_S3, key="bert*.onnx")])
 
     def test_leaves_nothing_for_cdk_nag(self, world: World) -> None:
         stack = cdk.Stack(world.app(), "Stack", env=environment("eu-west-1"))
         access_logs = s3.Bucket.from_bucket_name(stack, "AccessLogs", "access-logs")
         key = kms.Key.from_key_arn(stack, "Key", "arn:aws:kms:eu-west-1:111122223333:key/abc")
         store = TritonArtifactStore(stack, "Store", access_logs_bucket=access_logs, encryption_key=key)
-        store.builder_for(store, world.platform, [NETWORK_IN_S3])
-        store.builder_for(store, replace(world.platform, instance_type="ml.g6.xlarge"), [])
+        store._builder_for(store, world.platform, [NETWORK_IN_S3])
+        store._builder_for(store, replace(world.platform, instance_type="ml.g6.xlarge"), [])
 
         report = AwsSolutionsChecks().validate_scope(stack)
         assert [violation.rule_name for violation in report.violations or []] == []

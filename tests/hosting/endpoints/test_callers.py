@@ -97,7 +97,7 @@ class TestImports:
         ("target_models", "message"),
         [
             ([], "target_models is empty"),
-            ("text", r"'text', a str: use a list of names, such as \['text'\]"),
+            ("text", r"'text', a str: use a list, such as \['name'\]"),
             (["text*"], r"the ensemble 'text\*' cannot name an object"),
         ],
     )
@@ -194,15 +194,15 @@ def test_the_validation_of_cdk_and_cfn_lint_accept_all_of_it(world: World) -> No
             f"Endpoint{number}",
             model=fleet if number % 2 else model,
             endpoint_name=f"search{number}",
-            deployment=policy,
+            deployment_policy=policy,
             data_capture=DataCapture(
                 bucket=s3.Bucket(stack, f"Bucket{number}"),
                 sampling_percentage=5,
                 encryption_key=kms.Key(stack, f"Key{number}"),
             ),
-            parameters=f"/search/{number}",
+            ssm_parameter_path=f"/search/{number}",
         )
-        topic = endpoint.notify_of_rollbacks()
+        topic = endpoint.add_rollback_notification()
         endpoint.add_rollback_alarms(*endpoint.monitor(topic=topic).alarms["AllTraffic"].values())
         endpoint.auto_scale_instance_count(min_capacity=1, max_capacity=4)
     TritonEndpoint.from_endpoint_arn(stack, "Other", ARN).grant_invoke(theirs, target_models=["text"])
@@ -227,7 +227,7 @@ class TestParameters:
     def test_callers_find_the_endpoint_and_its_target_models(
         self, world: World, stack: cdk.Stack, fleet: TritonMultiModel
     ) -> None:
-        endpoint = TritonEndpoint(stack, "Endpoint", model=fleet, parameters="/search/production")
+        endpoint = TritonEndpoint(stack, "Endpoint", model=fleet, ssm_parameter_path="/search/production")
 
         assert self.parameters(world, stack) == {
             "/search/production/endpoint-name": stack.resolve(endpoint.endpoint_name),
@@ -239,7 +239,7 @@ class TestParameters:
     def test_a_target_model_is_told_when_it_can_be_called(
         self, world: World, stack: cdk.Stack, fleet: TritonMultiModel
     ) -> None:
-        TritonEndpoint(stack, "Endpoint", model=fleet, parameters="/search")
+        TritonEndpoint(stack, "Endpoint", model=fleet, ssm_parameter_path="/search")
 
         (endpoint,) = world.resources(stack, "AWS::SageMaker::Endpoint")
         told = [p for p in world.resources(stack, PARAMETER).values() if "target-models" in p["Properties"]["Name"]]
@@ -247,7 +247,7 @@ class TestParameters:
 
     def test_a_single_model_has_none(self, world: World, stack: cdk.Stack) -> None:
         model = TritonModel(stack, "Model", repository=world.repository(), platform=world.platform)
-        TritonEndpoint(stack, "Endpoint", model=model, parameters="/search")
+        TritonEndpoint(stack, "Endpoint", model=model, ssm_parameter_path="/search")
 
         assert set(self.parameters(world, stack)) == {"/search/endpoint-name", "/search/endpoint-arn"}
 
@@ -262,7 +262,7 @@ class TestParameters:
             for n, platform in enumerate((world.platform, replace(world.platform, instance_type="ml.g4dn.xlarge")))
         ]
         variants = [TritonVariant(model=fleet, variant_name=f"V{n}") for n, fleet in enumerate(fleets)]
-        TritonEndpoint(stack, "Endpoint", variants=variants, parameters="/search")
+        TritonEndpoint(stack, "Endpoint", variants=variants, ssm_parameter_path="/search")
 
         assert len(self.parameters(world, stack)) == 3
 
@@ -278,7 +278,7 @@ class TestParameters:
         ]
         variants = [TritonVariant(model=fleet, variant_name=f"V{n}") for n, fleet in enumerate(fleets)]
         with pytest.raises(ConfigurationError, match=r"serve text-.* and text-.* as the ensemble 'text', and a param"):
-            TritonEndpoint(stack, "Endpoint", variants=variants, parameters="/search")
+            TritonEndpoint(stack, "Endpoint", variants=variants, ssm_parameter_path="/search")
 
     @pytest.mark.parametrize(
         "prefix", ["", "/", "search", "/search/", "/a b", "/aws/search", "/SSM", "/ssmx", "/x" * 14, "/" + "x" * 500]
@@ -286,11 +286,13 @@ class TestParameters:
     def test_what_the_parameter_store_would_refuse_is_refused(
         self, stack: cdk.Stack, fleet: TritonMultiModel, prefix: str
     ) -> None:
-        with pytest.raises(ConfigurationError, match=r"parameters is '.*': use a literal path of up to 13 levels"):
-            TritonEndpoint(stack, "Endpoint", model=fleet, parameters=prefix)
+        with pytest.raises(
+            ConfigurationError, match=r"ssm_parameter_path is '.*': use a literal path of up to 13 levels"
+        ):
+            TritonEndpoint(stack, "Endpoint", model=fleet, ssm_parameter_path=prefix)
         assert stack.node.try_find_child("Endpoint") is None
 
     def test_a_token_is_no_path(self, stack: cdk.Stack, fleet: TritonMultiModel) -> None:
         prefix = cdk.CfnParameter(stack, "Prefix").value_as_string
         with pytest.raises(ConfigurationError, match="use a literal path"):
-            TritonEndpoint(stack, "Endpoint", model=fleet, parameters=prefix)
+            TritonEndpoint(stack, "Endpoint", model=fleet, ssm_parameter_path=prefix)

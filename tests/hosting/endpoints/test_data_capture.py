@@ -68,7 +68,7 @@ def test_binary_is_base64_and_json_is_text(
 
 
 def test_one_side_is_enough(world: World, stack: cdk.Stack, model: TritonModel, bucket: s3.IBucket) -> None:
-    capture = DataCapture(bucket=bucket, sampling_percentage=100, outputs=False, prefix="search/v1")
+    capture = DataCapture(bucket=bucket, sampling_percentage=100, capture_responses=False, prefix="search/v1")
     TritonEndpoint(stack, "Endpoint", model=model, data_capture=capture)
 
     assert config(world, stack)["CaptureOptions"] == [{"CaptureMode": "Input"}]
@@ -95,7 +95,7 @@ def test_the_execution_role_may_write_below_the_prefix_before_the_endpoint_exist
 
 @pytest.mark.parametrize("own", [True, False], ids=["own key", "key of the bucket"])
 def test_a_key_encrypts_what_is_captured(world: World, stack: cdk.Stack, model: TritonModel, own: bool) -> None:
-    first, second = (kms.Key.from_key_arn(stack, id, f"arn:aws:kms:us-east-1:111122223333:key/{id}") for id in "ab")  # noqa: A001
+    first, second = (kms.Key.from_key_arn(stack, id, f"arn:aws:kms:us-east-1:111122223333:key/{id}") for id in "ab")
     bucket = s3.Bucket.from_bucket_attributes(stack, "Captured", bucket_name="captured", encryption_key=first)
     capture = DataCapture(bucket=bucket, sampling_percentage=5, encryption_key=second if own else None)
     TritonEndpoint(stack, "Endpoint", model=model, data_capture=capture)
@@ -119,7 +119,7 @@ def test_the_page_of_security_has_what_the_roles_get(
         "Endpoint",
         model=model,
         endpoint_name="search",
-        deployment=AllAtOnce(termination_wait=cdk.Duration.minutes(5), alarms=[alarm]),
+        deployment_policy=AllAtOnce(termination_wait=cdk.Duration.minutes(5), alarms=[alarm]),
         data_capture=DataCapture(bucket=bucket, sampling_percentage=5, encryption_key=kms.Key(stack, "Key")),
     )
 
@@ -173,7 +173,10 @@ def test_a_fleet_is_warned_of(world: World, stack: cdk.Stack, bucket: s3.IBucket
         ({"prefix": "/search"}, "prefix of a DataCapture is '/search'"),
         ({"prefix": "search/"}, "prefix of a DataCapture is 'search/'"),
         ({"prefix": "a" * 401}, "use up to 400 letters, digits"),
-        ({"inputs": False, "outputs": False}, "neither inputs nor outputs: keep at least one of them"),
+        (
+            {"capture_requests": False, "capture_responses": False},
+            "neither requests nor responses: set capture_requests or capture_responses to True",
+        ),
     ],
     ids=str,
 )

@@ -97,7 +97,7 @@ class TestPolicies:
         policy: DeploymentPolicy,
         rendered: dict[str, Any],
     ) -> None:
-        TritonEndpoint(stack, "Endpoint", variants=[four(model)], deployment=policy)
+        TritonEndpoint(stack, "Endpoint", variants=[four(model)], deployment_policy=policy)
 
         assert properties(world, stack)["DeploymentConfig"] == rendered
 
@@ -139,7 +139,7 @@ class TestPolicies:
             ),
             (
                 lambda: Canary(size=10, wait=MINUTE),  # type: ignore[arg-type]
-                r"size of Canary is 10, an int: use a share of the instances in percent, such as Capacity\(25\)",
+                r"size of Canary is 10, an int: use a share of the instances, such as Capacity\(25\)",
             ),
             (
                 lambda: AllAtOnce(termination_wait=cdk.Duration.hours(2)),
@@ -191,7 +191,7 @@ class TestPolicies:
             wait=cdk.Duration.seconds(number),
             maximum_time=cdk.Duration.minutes(10),
         )
-        TritonEndpoint(stack, "Endpoint", variants=[four(model)], deployment=policy)
+        TritonEndpoint(stack, "Endpoint", variants=[four(model)], deployment_policy=policy)
 
         routing = properties(world, stack)["DeploymentConfig"]["BlueGreenUpdatePolicy"]["TrafficRoutingConfiguration"]
         assert routing["LinearStepSize"]["Value"] == routing["WaitIntervalInSeconds"] == {"Ref": "Number"}
@@ -204,13 +204,13 @@ class TestWhatFitsTheEndpoint:
                 stack,
                 "Endpoint",
                 variants=[four(model, "Blue"), four(model, "Green")],
-                deployment=Rolling(batch=TEN, wait=MINUTE),
+                deployment_policy=Rolling(batch=TEN, wait=MINUTE),
             )
         assert stack.node.try_find_child("Endpoint") is None
 
     def test_a_canary_has_several_variants_as_well(self, world: World, stack: cdk.Stack, model: TritonModel) -> None:
         variants = [four(model, "Blue"), four(model, "Green")]
-        TritonEndpoint(stack, "Endpoint", variants=variants, deployment=Canary(size=TEN, wait=MINUTE))
+        TritonEndpoint(stack, "Endpoint", variants=variants, deployment_policy=Canary(size=TEN, wait=MINUTE))
 
         assert "DeploymentConfig" in properties(world, stack)
 

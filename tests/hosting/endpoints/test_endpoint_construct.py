@@ -213,7 +213,7 @@ def test_what_is_no_model_and_no_variant_is_named(world: World, stack: cdk.Stack
     ):
         TritonEndpoint(stack, "Endpoint", model=wrong)
     wrong = model
-    with pytest.raises(ConfigurationError, match=r"variants of .* holds a TritonModel: use a list of TritonVariant"):
+    with pytest.raises(ConfigurationError, match=r"variants of .* holds a TritonModel: use a list, such as"):
         TritonEndpoint(stack, "Endpoint", variants=[wrong])
     with pytest.raises(ConfigurationError, match=r"shadow of .* is a TritonModel: use a TritonVariant"):
         TritonEndpoint(stack, "Endpoint", model=model, shadow=wrong)

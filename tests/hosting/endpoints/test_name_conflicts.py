@@ -23,11 +23,13 @@ def served(world: World, stack: cdk.Stack) -> TritonModel:
     return TritonModel(stack, "Model", repository=world.repository(), platform=world.platform, store=store)
 
 
-def endpoint(scope: Construct, world: World, id: str = "Endpoint", **names: str) -> TritonEndpoint:  # noqa: A002
+def endpoint(scope: Construct, world: World, id: str = "Endpoint", **names: str) -> TritonEndpoint:
     stack = cdk.Stack.of(scope)
     found = stack.node.try_find_child("Model")
     model = found if isinstance(found, TritonModel) else served(world, stack)
-    return TritonEndpoint(scope, id, model=model, endpoint_name=names.get("name"), parameters=names.get("parameters"))
+    return TritonEndpoint(
+        scope, id, model=model, endpoint_name=names.get("name"), ssm_parameter_path=names.get("ssm_parameter_path")
+    )
 
 
 class TestEndpointNames:
@@ -65,14 +67,14 @@ class TestEndpointNames:
     def test_what_is_taken_out_again_leaves_its_names(self, world: World, removed: str) -> None:
         app = world.app()
         stack = cdk.Stack(app, "Stack", env=HERE)
-        endpoint(stack, world, name="search", parameters="/search")
+        endpoint(stack, world, name="search", ssm_parameter_path="/search")
         if removed == "itself":
             assert stack.node.try_remove_child("Endpoint")
         else:
             assert app.node.try_remove_child("Stack")
             stack = cdk.Stack(app, "Other", env=HERE)
 
-        endpoint(stack, world, "Second", name="search", parameters="/search")
+        endpoint(stack, world, "Second", name="search", ssm_parameter_path="/search")
         with pytest.raises(ConfigurationError, match=r"/Third and .*/Second both have the endpoint_name 'search'"):
             endpoint(stack, world, "Third", name="search")
 
@@ -91,23 +93,23 @@ class TestEndpointNames:
 
 class TestParameters:
     def test_two_of_one_path_are_refused(self, world: World, stack: cdk.Stack) -> None:
-        endpoint(stack, world, "First", parameters="/search")
+        endpoint(stack, world, "First", ssm_parameter_path="/search")
 
         with pytest.raises(
             ConfigurationError, match="Stack/Second and Stack/First both have the parameter '/search/endpoint-name'"
         ):
-            endpoint(stack, world, "Second", parameters="/search")
+            endpoint(stack, world, "Second", ssm_parameter_path="/search")
 
     def test_one_below_the_other_is_refused_where_a_name_is_doubled(self, world: World, stack: cdk.Stack) -> None:
         ensembles = {"endpoint-arn": world.repository()}
         fleet = TritonMultiModel(stack, "Fleet", ensembles=ensembles, platform=world.platform)
-        TritonEndpoint(stack, "First", model=fleet, parameters="/search")
+        TritonEndpoint(stack, "First", model=fleet, ssm_parameter_path="/search")
 
-        endpoint(stack, world, "Below", parameters="/search/text")
+        endpoint(stack, world, "Below", ssm_parameter_path="/search/text")
         with pytest.raises(ConfigurationError, match="both have the parameter '/search/target-models/endpoint-arn'"):
-            endpoint(stack, world, "Second", parameters="/search/target-models")
+            endpoint(stack, world, "Second", ssm_parameter_path="/search/target-models")
 
     def test_elsewhere_a_path_is_free(self, world: World) -> None:
         app = world.app()
         for name, where in (("One", HERE), ("Other", ELSEWHERE)):
-            endpoint(cdk.Stack(app, name, env=where), world, parameters="/search")
+            endpoint(cdk.Stack(app, name, env=where), world, ssm_parameter_path="/search")

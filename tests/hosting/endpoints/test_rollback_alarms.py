@@ -27,7 +27,7 @@ def _model(world: World, stack: cdk.Stack) -> TritonModel:
     return TritonModel(stack, "Model", repository=world.repository(), platform=world.platform)
 
 
-def outside_alarm(stack: cdk.Stack, id: str = "Outside") -> cloudwatch.IAlarm:  # noqa: A002
+def outside_alarm(stack: cdk.Stack, id: str = "Outside") -> cloudwatch.IAlarm:
     arn = f"arn:aws:cloudwatch:us-east-1:111122223333:alarm:{id}"
     return cloudwatch.Alarm.from_alarm_arn(stack, id, arn)
 
@@ -43,7 +43,7 @@ class TestAlarms:
     def test_alarms_of_the_endpoints_own_metrics_come_before_it(
         self, world: World, stack: cdk.Stack, model: TritonModel
     ) -> None:
-        endpoint = TritonEndpoint(stack, "Endpoint", model=model, endpoint_name="search", deployment=self.policy)
+        endpoint = TritonEndpoint(stack, "Endpoint", model=model, endpoint_name="search", deployment_policy=self.policy)
         alarm = endpoint.metric_invocations().create_alarm(endpoint, "Busy", threshold=1, evaluation_periods=1)
 
         endpoint.add_rollback_alarms(alarm)
@@ -56,7 +56,7 @@ class TestAlarms:
         assert {"Name": "EndpointName", "Value": "search"} in dimensions
 
     def test_a_generated_name_would_make_a_cycle(self, world: World, stack: cdk.Stack, model: TritonModel) -> None:
-        endpoint = TritonEndpoint(stack, "Endpoint", model=model, deployment=self.policy)
+        endpoint = TritonEndpoint(stack, "Endpoint", model=model, deployment_policy=self.policy)
         alarm = endpoint.metric_invocations().create_alarm(endpoint, "Busy", threshold=1, evaluation_periods=1)
 
         with pytest.raises(ConfigurationError, match=r"no literal endpoint_name: .* circular dependency .* give"):
@@ -71,14 +71,14 @@ class TestAlarms:
     def test_an_alarm_is_named_once(self, world: World, stack: cdk.Stack, model: TritonModel) -> None:
         alarm = outside_alarm(stack)
         policy = AllAtOnce(termination_wait=MINUTE, alarms=[alarm, alarm])
-        endpoint = TritonEndpoint(stack, "Endpoint", model=model, endpoint_name="search", deployment=policy)
+        endpoint = TritonEndpoint(stack, "Endpoint", model=model, endpoint_name="search", deployment_policy=policy)
         endpoint.add_rollback_alarms(alarm)
 
         rollback = properties(world, stack)["DeploymentConfig"]["AutoRollbackConfiguration"]
         assert rollback == {"Alarms": [{"AlarmName": "Outside"}]}
 
     def test_a_composite_alarm_and_none_are_refused(self, stack: cdk.Stack, model: TritonModel) -> None:
-        endpoint = TritonEndpoint(stack, "Endpoint", model=model, endpoint_name="search", deployment=self.policy)
+        endpoint = TritonEndpoint(stack, "Endpoint", model=model, endpoint_name="search", deployment_policy=self.policy)
         rule = cloudwatch.AlarmRule.from_alarm(outside_alarm(stack), cloudwatch.AlarmState.ALARM)
         composite = cloudwatch.CompositeAlarm(stack, "Composite", alarm_rule=rule)
 
@@ -92,7 +92,7 @@ class TestAlarms:
     def test_an_alarm_that_comes_after_the_endpoint_is_refused(
         self, stack: cdk.Stack, model: TritonModel, expression: bool, nested: bool
     ) -> None:
-        endpoint = TritonEndpoint(stack, "Endpoint", model=model, endpoint_name="search", deployment=self.policy)
+        endpoint = TritonEndpoint(stack, "Endpoint", model=model, endpoint_name="search", deployment_policy=self.policy)
         dimensions = {"EndpointName": endpoint.endpoint_name, "VariantName": "AllTraffic"}
         metric = cloudwatch.Metric(namespace="AWS/SageMaker", metric_name="Invocations", dimensions_map=dimensions)
         watched = cloudwatch.MathExpression(expression="m * 2", using_metrics={"m": metric}) if expression else metric
@@ -105,7 +105,7 @@ class TestAlarms:
     def test_an_alarm_that_names_the_endpoint_by_its_logical_id_is_refused(
         self, stack: cdk.Stack, model: TritonModel
     ) -> None:
-        endpoint = TritonEndpoint(stack, "Endpoint", model=model, endpoint_name="search", deployment=self.policy)
+        endpoint = TritonEndpoint(stack, "Endpoint", model=model, endpoint_name="search", deployment_policy=self.policy)
         l1 = endpoint.node.default_child
         assert isinstance(l1, cdk.CfnResource)
         name = cdk.Fn.get_att(str(stack.resolve(l1.logical_id)), "EndpointName").to_string()
@@ -119,7 +119,7 @@ class TestAlarms:
         self, world: World, stack: cdk.Stack, model: TritonModel
     ) -> None:
         other = TritonEndpoint(stack, "Other", model=model)
-        endpoint = TritonEndpoint(stack, "Endpoint", model=model, endpoint_name="search", deployment=self.policy)
+        endpoint = TritonEndpoint(stack, "Endpoint", model=model, endpoint_name="search", deployment_policy=self.policy)
         alarm = other.metric_invocations().create_alarm(stack, "Busy", threshold=1, evaluation_periods=1)
         endpoint.add_rollback_alarms(alarm)
 
@@ -143,7 +143,7 @@ class TestAlarms:
         app = world.app()
         stack = cdk.Stack(app, "Stack", env=cdk.Environment(account="111122223333", region="eu-west-1"))
         model = TritonModel(stack, "Model", repository=world.repository(), platform=world.platform)
-        endpoint = TritonEndpoint(stack, "Endpoint", model=model, endpoint_name="search", deployment=self.policy)
+        endpoint = TritonEndpoint(stack, "Endpoint", model=model, endpoint_name="search", deployment_policy=self.policy)
         other = cdk.Stack(app, "Other", env=cdk.Environment(account=account, region=region))
         made = endpoint.metric_invocations().create_alarm(other, "Busy", threshold=1, evaluation_periods=1)
         arn = f"arn:aws:cloudwatch:{region}:{account}:alarm:Busy"
@@ -157,7 +157,7 @@ class TestAlarms:
         model = TritonModel(here, "Model", repository=world.repository(), platform=world.platform)
         elsewhere = cdk.Stack(app, "Other", env=cdk.Environment(account="444455556666", region="eu-west-1"))
         policy = AllAtOnce(termination_wait=MINUTE, alarms=[outside_alarm(elsewhere)])
-        TritonEndpoint(here, "Endpoint", model=model, endpoint_name="search", deployment=policy)
+        TritonEndpoint(here, "Endpoint", model=model, endpoint_name="search", deployment_policy=policy)
 
         rollback = properties(world, here)["DeploymentConfig"]["AutoRollbackConfiguration"]
         assert rollback == {"Alarms": [{"AlarmName": "Outside"}]}
@@ -165,7 +165,7 @@ class TestAlarms:
     def test_an_alarm_may_watch_the_new_instances_alone(
         self, world: World, stack: cdk.Stack, model: TritonModel
     ) -> None:
-        endpoint = TritonEndpoint(stack, "Endpoint", model=model, endpoint_name="search", deployment=self.policy)
+        endpoint = TritonEndpoint(stack, "Endpoint", model=model, endpoint_name="search", deployment_policy=self.policy)
         dimensions = {**endpoint.metric_dimensions, "EndpointConfigName": endpoint.endpoint_config_name}
         metric = cloudwatch.Metric(namespace="AWS/SageMaker", metric_name="ModelLatency", dimensions_map=dimensions)
         endpoint.add_rollback_alarms(metric.create_alarm(stack, "Slow", threshold=1, evaluation_periods=1))
@@ -179,7 +179,7 @@ class TestAlarms:
         policy = AllAtOnce(termination_wait=MINUTE, alarms=[outside_alarm(stack)])
 
         with pytest.raises(ConfigurationError, match="Stack/Endpoint has rollback alarms and no literal endpoint_name"):
-            TritonEndpoint(stack, "Endpoint", model=model, endpoint_name=name, deployment=policy)
+            TritonEndpoint(stack, "Endpoint", model=model, endpoint_name=name, deployment_policy=policy)
 
     def test_the_execution_role_may_look_at_the_alarms(
         self, world: World, stack: cdk.Stack, model: TritonModel
@@ -187,7 +187,9 @@ class TestAlarms:
         first, second = outside_alarm(stack, "First"), outside_alarm(stack, "Second")
         policy = AllAtOnce(termination_wait=MINUTE, alarms=[first])
         variants = [TritonVariant(model=model, variant_name=name, initial_instance_count=4) for name in "AB"]
-        endpoint = TritonEndpoint(stack, "Endpoint", variants=variants, endpoint_name="search", deployment=policy)
+        endpoint = TritonEndpoint(
+            stack, "Endpoint", variants=variants, endpoint_name="search", deployment_policy=policy
+        )
         endpoint.add_rollback_alarms(second)
 
         policies = world.resources(stack, "AWS::IAM::ManagedPolicy")
@@ -215,7 +217,7 @@ class TestAlarms:
         with pytest.raises(ConfigurationError, match="AllAtOnce has 11 alarms, and SageMaker watches at most 10"):
             AllAtOnce(termination_wait=MINUTE, alarms=alarms)
         policy = AllAtOnce(termination_wait=MINUTE, alarms=alarms[:10])
-        endpoint = TritonEndpoint(stack, "Endpoint", model=model, endpoint_name="search", deployment=policy)
+        endpoint = TritonEndpoint(stack, "Endpoint", model=model, endpoint_name="search", deployment_policy=policy)
         with pytest.raises(ConfigurationError, match="AllAtOnce has 11 alarms"):
             endpoint.add_rollback_alarms(alarms[10])
 
@@ -224,7 +226,7 @@ class TestAlarms:
         role = iam.Role.from_role_arn(stack, "Theirs", arn, mutable=False)
         model = TritonModel(stack, "Model", repository=world.repository(), platform=world.platform, role=role)
         policy = AllAtOnce(termination_wait=MINUTE, alarms=[outside_alarm(stack)])
-        TritonEndpoint(stack, "Endpoint", model=model, endpoint_name="search", deployment=policy)
+        TritonEndpoint(stack, "Endpoint", model=model, endpoint_name="search", deployment_policy=policy)
 
         policies = {**world.resources(stack, "AWS::IAM::Policy"), **world.resources(stack, "AWS::IAM::ManagedPolicy")}
         assert "theirs" not in json.dumps(policies)
@@ -233,7 +235,7 @@ class TestAlarms:
         role = iam.Role(stack, "Theirs", assumed_by=iam.ServicePrincipal("sagemaker.amazonaws.com"))
         model = TritonModel(stack, "Model", repository=world.repository(), platform=world.platform, role=role)
         policy = AllAtOnce(termination_wait=MINUTE, alarms=[outside_alarm(stack)])
-        TritonEndpoint(stack, "Endpoint", model=model, endpoint_name="search", deployment=policy)
+        TritonEndpoint(stack, "Endpoint", model=model, endpoint_name="search", deployment_policy=policy)
 
         (name,) = (n for n in world.resources(stack, "AWS::IAM::Policy") if n.startswith("EndpointRollbackAlarms"))
         assert name in world.only(stack, ENDPOINT)["DependsOn"]

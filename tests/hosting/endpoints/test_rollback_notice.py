@@ -32,7 +32,7 @@ def pattern(world: World, stack: cdk.Stack) -> dict[str, Any]:
 def test_the_rule_is_for_this_endpoint_in_service_with_another_configuration(
     world: World, stack: cdk.Stack, endpoint: TritonEndpoint
 ) -> None:
-    endpoint.notify_of_rollbacks()
+    endpoint.add_rollback_notification()
 
     (config,) = world.resources(stack, "AWS::SageMaker::EndpointConfig")
     assert pattern(world, stack) == {
@@ -54,14 +54,14 @@ def test_the_rule_is_for_this_endpoint_in_service_with_another_configuration(
 def test_the_rule_knows_the_new_configuration_before_the_update_begins(
     world: World, stack: cdk.Stack, endpoint: TritonEndpoint
 ) -> None:
-    endpoint.notify_of_rollbacks()
+    endpoint.add_rollback_notification()
 
     (rule,) = world.resources(stack, RULE)
     assert rule in world.only(stack, "AWS::SageMaker::Endpoint")["DependsOn"]
 
 
 def test_the_message_says_what_is_and_what_was_wanted(world: World, stack: cdk.Stack, endpoint: TritonEndpoint) -> None:
-    endpoint.notify_of_rollbacks()
+    endpoint.add_rollback_notification()
 
     (target,) = world.only(stack, RULE)["Properties"]["Targets"]
     transformer = target["InputTransformer"]
@@ -76,7 +76,7 @@ def test_the_message_says_what_is_and_what_was_wanted(world: World, stack: cdk.S
 def test_the_topic_of_its_own_is_encrypted_and_eventbridge_may_publish(
     world: World, stack: cdk.Stack, endpoint: TritonEndpoint
 ) -> None:
-    topic = endpoint.notify_of_rollbacks()
+    topic = endpoint.add_rollback_notification()
 
     assert isinstance(topic, sns.Topic)
     (key,) = world.resources(stack, "AWS::KMS::Key")
@@ -96,7 +96,7 @@ def test_a_users_topic_gets_the_message_and_its_key_is_opened(
     key = kms.Key(stack, "Key")
     topic = sns.Topic(stack, "Topic", master_key=key)
 
-    assert endpoint.notify_of_rollbacks(topic) is topic
+    assert endpoint.add_rollback_notification(topic) is topic
     assert len(world.resources(stack, TOPIC)) == 1
     statements = world.only(stack, "AWS::KMS::Key")["Properties"]["KeyPolicy"]["Statement"]
     assert {"Service": "events.amazonaws.com"} in [each["Principal"] for each in statements]
@@ -104,7 +104,7 @@ def test_a_users_topic_gets_the_message_and_its_key_is_opened(
 
 def test_several_topics_share_the_rule(world: World, stack: cdk.Stack, endpoint: TritonEndpoint) -> None:
     for name in ("One", "Two"):
-        endpoint.notify_of_rollbacks(
+        endpoint.add_rollback_notification(
             sns.Topic.from_topic_arn(stack, name, f"arn:aws:sns:us-east-1:111122223333:{name}")
         )
 
@@ -114,13 +114,13 @@ def test_several_topics_share_the_rule(world: World, stack: cdk.Stack, endpoint:
 def test_a_topic_that_is_given_twice_gets_one_message(world: World, stack: cdk.Stack, endpoint: TritonEndpoint) -> None:
     topic = sns.Topic(stack, "Topic")
     for _ in range(2):
-        assert endpoint.notify_of_rollbacks(topic) is topic
+        assert endpoint.add_rollback_notification(topic) is topic
 
     assert len(world.only(stack, RULE)["Properties"]["Targets"]) == 1
 
 
 def test_its_own_topic_is_made_once(world: World, stack: cdk.Stack, endpoint: TritonEndpoint) -> None:
-    assert endpoint.notify_of_rollbacks() is endpoint.notify_of_rollbacks()
+    assert endpoint.add_rollback_notification() is endpoint.add_rollback_notification()
     assert len(world.only(stack, RULE)["Properties"]["Targets"]) == 1
 
 
@@ -130,5 +130,5 @@ def test_a_generated_name_is_refused(world: World, stack: cdk.Stack) -> None:
     with pytest.raises(
         ConfigurationError, match="Stack/Endpoint has notices of rollbacks and no literal endpoint_name"
     ):
-        endpoint.notify_of_rollbacks()
+        endpoint.add_rollback_notification()
     assert world.resources(stack, TOPIC) == {}

@@ -57,7 +57,7 @@ class TestSteps:
     def test_a_step_that_does_not_fit_the_instances_is_warned_of(
         self, stack: cdk.Stack, model: TritonModel, count: int, policy: DeploymentPolicy, needed: str | None
     ) -> None:
-        TritonEndpoint(stack, "Endpoint", variants=[on(model, count)], deployment=policy)
+        TritonEndpoint(stack, "Endpoint", variants=[on(model, count)], deployment_policy=policy)
 
         found = warnings(stack, "UpdateStep")
         assert len(found) == (needed is not None)
@@ -82,7 +82,7 @@ class TestSteps:
         policy: DeploymentPolicy,
         needed: str | None,
     ) -> None:
-        endpoint = TritonEndpoint(stack, "Endpoint", variants=[on(model, count)], deployment=policy)
+        endpoint = TritonEndpoint(stack, "Endpoint", variants=[on(model, count)], deployment_policy=policy)
         endpoint.auto_scale_instance_count(min_capacity=limits[0], max_capacity=limits[1])
 
         found = warnings(stack, "UpdateStep")
@@ -90,7 +90,7 @@ class TestSteps:
         assert all(f"{needed}" in warning and "scale between other limits" in warning for warning in found)
 
     def test_so_does_a_schedule(self, stack: cdk.Stack, model: TritonModel) -> None:
-        endpoint = TritonEndpoint(stack, "Endpoint", variants=[on(model)], deployment=QUARTER)
+        endpoint = TritonEndpoint(stack, "Endpoint", variants=[on(model)], deployment_policy=QUARTER)
         count = endpoint.auto_scale_instance_count(min_capacity=2, max_capacity=8)
         count.scale_on_schedule("Night", schedule=autoscaling.Schedule.cron(hour="22", minute="0"), min_capacity=1)
 
@@ -98,7 +98,7 @@ class TestSteps:
         assert "may be scaled to 1 instance" in warning
 
     def test_a_schedule_of_the_users_without_limits_changes_none(self, stack: cdk.Stack, model: TritonModel) -> None:
-        endpoint = TritonEndpoint(stack, "Endpoint", variants=[on(model)], deployment=QUARTER)
+        endpoint = TritonEndpoint(stack, "Endpoint", variants=[on(model)], deployment_policy=QUARTER)
         count = endpoint.auto_scale_instance_count(min_capacity=1, max_capacity=8)
         target = count.scalable_target.node.default_child
         assert isinstance(target, autoscaling.CfnScalableTarget)
@@ -112,7 +112,7 @@ class TestSteps:
     def test_what_only_the_deployment_knows_is_not_judged(self, stack: cdk.Stack, model: TritonModel) -> None:
         number: Any = cdk.CfnParameter(stack, "Number", type="Number").value_as_number
         variants = [on(model, number, "Given"), on(model, number, "Scaled")]
-        endpoint = TritonEndpoint(stack, "Endpoint", variants=variants, deployment=TWO_AT_A_TIME)
+        endpoint = TritonEndpoint(stack, "Endpoint", variants=variants, deployment_policy=TWO_AT_A_TIME)
         endpoint.variant("Scaled").auto_scale_instance_count(min_capacity=4, max_capacity=number)
 
         assert warnings(stack, "UpdateStep") == []
@@ -120,7 +120,7 @@ class TestSteps:
 
 class TestAlarms:
     def endpoint(self, stack: cdk.Stack, model: TritonModel, policy: DeploymentPolicy) -> TritonEndpoint:
-        return TritonEndpoint(stack, "Endpoint", variants=[on(model)], endpoint_name="search", deployment=policy)
+        return TritonEndpoint(stack, "Endpoint", variants=[on(model)], endpoint_name="search", deployment_policy=policy)
 
     def test_a_wait_that_nobody_watches_is_warned_of(self, stack: cdk.Stack, model: TritonModel) -> None:
         self.endpoint(stack, model, AllAtOnce(termination_wait=MINUTE))
@@ -242,7 +242,7 @@ class TestAlarms:
 
 def test_guardrails_of_a_fleet_are_warned_of(world: World, stack: cdk.Stack) -> None:
     fleet = TritonMultiModel(stack, "Fleet", ensembles={"text": world.repository()}, platform=world.platform)
-    TritonEndpoint(stack, "Endpoint", model=fleet, deployment=AllAtOnce())
+    TritonEndpoint(stack, "Endpoint", model=fleet, deployment_policy=AllAtOnce())
 
     (warning,) = warnings(stack, "GuardrailsOfFleet")
     assert "variant AllTraffic is a multi-model one" in warning

@@ -97,7 +97,7 @@ def test_the_alarm_of_the_new_instances_is_for_several_variants_as_well(world: W
         "Endpoint",
         variants=[TritonVariant(model=model), TritonVariant(model=model, variant_name="Candidate")],
         endpoint_name="search",
-        deployment=Canary(size=Capacity(25), wait=MINUTES(10)),
+        deployment_policy=Canary(size=Capacity(25), wait=MINUTES(10)),
     )
     (example,) = examples(of="SlowUpdate")
     exec(f"from aws_cdk import Duration\n{example}", known)

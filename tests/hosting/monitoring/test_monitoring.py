@@ -235,7 +235,7 @@ class TestAlarms:
 
     def test_they_can_roll_back_an_update(self, stack: cdk.Stack, model: TritonModel) -> None:
         policy = AllAtOnce(termination_wait=cdk.Duration.minutes(10))
-        endpoint = TritonEndpoint(stack, "Endpoint", model=model, endpoint_name="search", deployment=policy)
+        endpoint = TritonEndpoint(stack, "Endpoint", model=model, endpoint_name="search", deployment_policy=policy)
         endpoint.add_rollback_alarms(endpoint.monitor().alarms["AllTraffic"]["ServerErrors"])
 
         template = Template.from_stack(stack)  # which says so where there is a dependency cycle

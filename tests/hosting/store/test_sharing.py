@@ -49,7 +49,7 @@ def _exported(world: World) -> Callable[..., set[str]]:
     def names(*, encrypted: bool = False, **options: Any) -> set[str]:
         stack = cdk.Stack(world.app("owner"), "Artifacts", env=IRELAND)
         key = kms.Key(stack, "Key") if encrypted else None
-        TritonArtifactStore(stack, "Store", exports=NAME, encryption_key=key, **options)
+        TritonArtifactStore(stack, "Store", export_prefix=NAME, encryption_key=key, **options)
         return {output["Export"]["Name"] for output in world.template(stack)["Outputs"].values()}
 
     return names
@@ -67,7 +67,7 @@ def imported(stack: cdk.Stack, world: World) -> set[str]:
 
 def test_what_a_store_exports_is_its_own(world: World) -> None:
     stack = cdk.Stack(world.app(), "Artifacts", env=IRELAND)
-    store = TritonArtifactStore(stack, "Store", exports=NAME)
+    store = TritonArtifactStore(stack, "Store", export_prefix=NAME)
 
     outputs = world.template(stack)["Outputs"].values()
     assert {output["Export"]["Name"]: output["Value"] for output in outputs} == {
@@ -105,7 +105,7 @@ def test_a_model_in_a_shared_store_brings_nothing_but_itself(
 def test_every_import_is_among_the_exports(
     encrypted: bool, world: World, stack: cdk.Stack, exported: Callable[..., set[str]]
 ) -> None:
-    store = TritonArtifactStore.from_exports(stack, "Store", NAME, encrypted=encrypted)
+    store = TritonArtifactStore.from_exports(stack, "Store", NAME, has_encryption_key=encrypted)
     recipe = TensorRTPlan("network", onnx=IN_S3)
     for platform in (OWN_IMAGE, ServingPlatform(release="25.09", instance_type="ml.g6.xlarge")):
         TritonModel(
@@ -135,7 +135,7 @@ def test_the_builders_pull_any_image_of_sagemakers_for_whom_they_do_not_know(
     world: World, flattened: Callable[[Any], str]
 ) -> None:
     stack = cdk.Stack(world.app(), "Artifacts", env=IRELAND)
-    TritonArtifactStore(stack, "Store", exports=NAME)
+    TritonArtifactStore(stack, "Store", export_prefix=NAME)
 
     for role in ("StoreCodeBuildRole", "StoreProcessingRole"):
         (pulled,) = (
@@ -191,7 +191,7 @@ def test_the_machine_that_builds_is_chosen_as_by_the_store_itself(world: World) 
     app = world.app()
     owner, other = (cdk.Stack(app, name, env=IRELAND) for name in ("Artifacts", "Search"))
     stores: dict[cdk.Stack, ITritonArtifactStore] = {
-        owner: TritonArtifactStore(owner, "Store", exports=NAME),
+        owner: TritonArtifactStore(owner, "Store", export_prefix=NAME),
         other: TritonArtifactStore.from_exports(other, "Store", NAME),
     }
     for stack, store in stores.items():
@@ -220,7 +220,7 @@ def test_no_builder_for_a_gpu_is_an_error_at_synth(world: World, stack: cdk.Stac
 def test_it_may_be_imported_in_one_stack_and_used_in_another(world: World) -> None:
     app = world.app()
     first, second = cdk.Stack(app, "First"), cdk.Stack(app, "Second")
-    store = TritonArtifactStore.from_exports(first, "Store", NAME, encrypted=True)
+    store = TritonArtifactStore.from_exports(first, "Store", NAME, has_encryption_key=True)
     TritonMultiModel(second, "Fleet", ensembles={"text": world.repository()}, platform=world.platform, store=store)
 
     template = world.template(second)
@@ -234,22 +234,26 @@ def test_it_may_be_imported_in_one_stack_and_used_in_another(world: World) -> No
 )
 def test_a_name_that_no_export_may_have_is_refused(name: str, stack: cdk.Stack) -> None:
     for make in (
-        lambda: TritonArtifactStore(stack, "Owner", exports=name),
+        lambda: TritonArtifactStore(stack, "Owner", export_prefix=name),
         lambda: TritonArtifactStore.from_exports(stack, "Store", name),
     ):
-        with pytest.raises(ConfigurationError, match=r"^exports is .*: use a literal name, such as 'triton-artifacts'"):
+        with pytest.raises(
+            ConfigurationError, match=r"^export_prefix is .*: use a literal name, such as 'triton-artifacts'"
+        ):
             make()
 
 
 def test_a_store_that_promotes_is_not_shared(stack: cdk.Stack) -> None:
     tested = TritonArtifactStore.from_bucket(s3.Bucket.from_bucket_name(stack, "Tested", "tested"))
-    with pytest.raises(ConfigurationError, match=r"^Search/Store promotes .* got exports too, .* into its own store$"):
-        TritonArtifactStore(stack, "Store", promotes_from=tested, exports=NAME)
+    with pytest.raises(
+        ConfigurationError, match=r"^Search/Store promotes .* got an export_prefix too, .* into its own store$"
+    ):
+        TritonArtifactStore(stack, "Store", promotes_from=tested, export_prefix=NAME)
 
 
 @pytest.mark.parametrize("pack", [AwsSolutionsChecks, NIST80053R5Checks])
 def test_cdk_nag_finds_nothing_in_what_uses_it(pack: type[Any], world: World, stack: cdk.Stack) -> None:
-    store = TritonArtifactStore.from_exports(stack, "Store", NAME, encrypted=True)
+    store = TritonArtifactStore.from_exports(stack, "Store", NAME, has_encryption_key=True)
     repository = world.repository_with_plan(recipes=[TensorRTPlan("network", onnx=IN_S3)])
     TritonModel(stack, "Model", repository=repository, platform=OWN_IMAGE, store=store)
 
@@ -265,6 +269,6 @@ def test_fleets_of_different_apps_never_share_a_prefix(world: World) -> None:
         store = TritonArtifactStore.from_exports(stack, "Store", NAME)
         ensembles = {"text": world.repository()}
         fleet = TritonMultiModel(stack, "Fleet", ensembles=ensembles, platform=world.platform, store=store)
-        names.add(fleet.fleet_name)
+        names.add(fleet.name_in_store)
 
     assert len(names) == 2

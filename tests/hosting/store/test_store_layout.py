@@ -33,7 +33,7 @@ def test_a_plan_puts_everything_where_it_is_documented(world: World) -> None:
     words = {
         "repository": "directory",
         "artifact key": artifact_key(repository, world.platform),
-        "fleet": fleet.fleet_name,
+        "fleet": fleet.name_in_store,
         "release": "25.09",
         "gpu": "a10g",
         "ensemble": "text",
@@ -74,7 +74,7 @@ def test_a_plan_puts_files_where_it_is_documented(world: World) -> None:
 def test_a_model_with_another_id_leaves_the_old_one_what_it_may_read(world: World) -> None:
     """The way to rename a repository: while the endpoint is updated, the old role reads the old archive."""
 
-    def policies(id: str, name: str) -> dict[str, object]:  # noqa: A002
+    def policies(id: str, name: str) -> dict[str, object]:
         stack = cdk.Stack(world.app(id), "Stack")
         TritonModel(stack, id, repository=world.repository(name), platform=world.platform)
         found = world.policies(stack) | world.resources(stack, "AWS::IAM::Role")

@@ -22,7 +22,7 @@ def template(port: int = 6379, *, nat_gateways: int = 1) -> dict[str, Any]:
     """A VPC with everything that CDK puts into one, and a Model in it."""
     stack = cdk.Stack(cdk.App(builtin_cloud_formation_validation=False), "Stack")
     vpc = ec2.Vpc(stack, "Vpc", max_azs=2, nat_gateways=nat_gateways)
-    add_vpc_endpoints(vpc, without=["ecr.api", "ecr.dkr", "logs", "monitoring", "sts"])
+    add_vpc_endpoints(vpc, exclude=["ecr.api", "ecr.dkr", "logs", "monitoring", "sts"])
     features, instances = (ec2.SecurityGroup(stack, name, vpc=vpc) for name in ("Features", "Instances"))
     features.connections.allow_from(instances, ec2.Port.tcp(port))
     features.add_ingress_rule(ec2.Peer.ipv4("10.0.0.0/16"), ec2.Port.tcp(port))

@@ -28,7 +28,7 @@ def template(
     environment: dict[str, str] | None = None,
     instance_type: str = "ml.g5.12xlarge",
     weight: float = 1,
-    deployment: AllAtOnce | None = None,
+    deployment_policy: AllAtOnce | None = None,
     capture: bool = False,
     endpoint_name: str = "search",
     max_capacity: int = 4,
@@ -44,7 +44,7 @@ def template(
         "Endpoint",
         variants=[TritonVariant(model=scaled, initial_weight=weight)],
         endpoint_name=endpoint_name,
-        deployment=deployment,
+        deployment_policy=deployment_policy,
         data_capture=DataCapture(bucket=bucket, sampling_percentage=5) if capture else None,
     )
     count = endpoint.auto_scale_instance_count(min_capacity=1, max_capacity=max_capacity)
@@ -68,7 +68,7 @@ def _deployed(deployer: Deployer, tmp_path_factory: pytest.TempPathFactory) -> D
         ({"instance_type": "ml.g6.12xlarge"}, {CONFIG: "True", ENDPOINT: "False"}),
         ({"weight": 2}, {CONFIG: "True", ENDPOINT: "False"}),
         ({"capture": True}, {CONFIG: "True", ENDPOINT: "False"}),
-        ({"deployment": AllAtOnce(termination_wait=cdk.Duration.minutes(5))}, {ENDPOINT: "False"}),
+        ({"deployment_policy": AllAtOnce(termination_wait=cdk.Duration.minutes(5))}, {ENDPOINT: "False"}),
         ({"max_capacity": 8}, {TARGET: "False"}),
         ({"disk_percent": 70}, {ALARM: "False"}),
         ({"tag": "ads"}, dict.fromkeys((MODEL, CONFIG, ENDPOINT, TARGET, ALARM), "False")),

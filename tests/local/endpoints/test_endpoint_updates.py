@@ -54,14 +54,14 @@ class Search:
                 TritonVariant(model=fleet, variant_name="Green", initial_instance_count=2, initial_weight=weight),
             ],
             endpoint_name="Search",
-            deployment=Canary(size=Capacity(50), wait=MINUTE, maximum_time=cdk.Duration.minutes(10)),
+            deployment_policy=Canary(size=Capacity(50), wait=MINUTE, maximum_time=cdk.Duration.minutes(10)),
             data_capture=DataCapture(bucket=bucket, sampling_percentage=100, encryption_key=key),
-            parameters="/search/production",
+            ssm_parameter_path="/search/production",
         )
         alarms = endpoint.monitor().alarms["Green"]
         endpoint.add_rollback_alarms(alarms["ServerErrors"], alarms["ModelLatency"])
         endpoint.variant("Green").auto_scale_instance_count(min_capacity=1, max_capacity=8)
-        endpoint.notify_of_rollbacks()
+        endpoint.add_rollback_notification()
         return dict(Template.from_stack(stack).to_json())
 
     def endpoint(self) -> dict[str, Any]:

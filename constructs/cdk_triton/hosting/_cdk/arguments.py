@@ -1,218 +1,160 @@
-"""What the constructs' arguments have to be: a row for each name, which means the same wherever it is taken.
+"""`checked`: rejects an argument of another type than the signature has, with a sentence about what to write instead.
 
-The interfaces of the CDK are Protocols: what satisfies one is told by an attribute that nothing else has, not even the
-L1 of the same resource. So what was imported passes, and what implements an interface in Python. Classes are told by
-their names where they are above this module, or where their module of `aws_cdk` takes a while to be imported.
+The CDK's own error, or Python's, would come from somewhere inside and name nothing that the user wrote. Annotations are
+read as text, and classes are recognised by their names, so that a check imports nothing. An interface of the CDK is a
+Protocol: its implementations are recognised by an attribute that nothing else has, not even the L1 of the same
+resource. The check does not read that attribute, because that would be a call of Node.js. Arguments of types that
+`_TYPES` does not list are not checked.
 """
 
 from __future__ import annotations
 
+import inspect
+import re
 from collections.abc import Callable, Mapping
-from typing import Final
+from functools import cache, wraps
+from typing import Any, Final, NamedTuple, TypeVar, cast
 
-from aws_cdk import Size
-
-from cdk_triton._arguments import FLAG, TEXT, Kind, by_name, check, has_attribute, one, several
-from cdk_triton.hosting._cdk.literals import DURATION, is_whole
+from cdk_triton._arguments import Kind, by_name, check, has_attribute, one, several
 from cdk_triton.sagemaker.platform import PLATFORM
-from cdk_triton.triton import ModelRepository
 from cdk_triton.triton.environment import ENVIRONMENT
 
-__all__ = ["check_arguments", "check_optional"]
+__all__ = ["checked"]
+
+_Callable = TypeVar("_Callable", bound=Callable[..., Any])
 
 
-def check_arguments(of: str, /, **given: object) -> None:
-    """Refuse arguments of other types than they must have.
+def checked(target: _Callable) -> _Callable:
+    """Have a function check its arguments by its annotations before it runs; for a dataclass, its constructor.
 
-    Args:
-        of: whose they are, as a sentence says it: "TritonModel 'Search'", "monitor()".
-        given: the arguments, by names of the table.
-
-    Raises:
-        ConfigurationError: one is something else.
+    Arguments that were not given are not checked. `ConfigurationError` is raised for one of another type.
     """
-    for name, value in given.items():
-        check(f"{name} of {of}", value, _KINDS[name])
+    if isinstance(target, type):
+        setattr(target, "__init__", checked(vars(target)["__init__"]))  # noqa: B010 - mypy forbids the assignment
+        return cast("_Callable", target)
+
+    @wraps(target)
+    def call(*positional: object, **named: object) -> object:
+        _check(target, positional, named)
+        return target(*positional, **named)
+
+    return cast("_Callable", call)
 
 
-def check_optional(of: str, /, **given: object) -> None:
-    """`check_arguments` of what may be left out, as None.
+def _check(function: Callable[..., object], positional: tuple[object, ...], named: Mapping[str, object]) -> None:
+    signature, kinds = _signature(function), _kinds(function)
+    try:
+        given = signature.bind(*positional, **named).arguments
+    except TypeError:  # which Python words better when the function is called
+        return
+    for name, kind in kinds.items():
+        is_optional = str(signature.parameters[name].annotation).endswith(" | None")
+        if name in given and not (given[name] is None and is_optional):
+            check(f"{name} of {_called(function, given)}", given[name], kind)
 
-    Raises:
-        ConfigurationError: one is something else.
-    """
-    check_arguments(of, **{name: value for name, value in given.items() if value is not None})
+
+def _called(function: Callable[..., object], given: Mapping[str, object]) -> str:
+    """The name of the function or class, as a user wrote it: `TritonModel 'Search'`, `DataCapture`, `monitor()`."""
+    id = repr(given["id"]) if "id" in given else ""
+    if function.__name__ != "__init__":
+        return f"{function.__name__}({id})"
+    return f"{type(given['self']).__name__} {id}".rstrip()
 
 
-def _is(kind: type) -> Callable[[object], bool]:
-    return lambda value: isinstance(value, kind)
+@cache
+def _signature(function: Callable[..., object]) -> inspect.Signature:
+    return inspect.signature(function)
+
+
+@cache
+def _kinds(function: Callable[..., object]) -> Mapping[str, Kind]:
+    """The kind of each argument, by its name."""
+    kinds = {each.name: _kind(each) for each in _signature(function).parameters.values()}
+    return {name: kind for name, kind in kinds.items() if kind is not None}
+
+
+_ANNOTATION: Final = re.compile(r"(?:(Sequence|Collection|Mapping)\[(?:str, )?)?(?:\w+\.)?(\w+)\]?(?: \| None)?")
+
+
+def _kind(parameter: inspect.Parameter) -> Kind | None:
+    """The kind of an argument; None if the table does not contain its type."""
+    found = _ANNOTATION.fullmatch(str(parameter.annotation))
+    container, name = found.groups() if found else (None, "")
+    if name in _KINDS:
+        return _KINDS[name]
+    if name not in _TYPES:
+        return None
+    noun, example, attribute = _TYPES[name]
+    fits = has_attribute(attribute) if attribute else _is_named(name)
+    if parameter.kind is parameter.VAR_POSITIONAL:
+        return several(fits, f"pass each as an argument of its own, such as {example}")
+    if container == "Mapping":
+        return by_name(fits, f"use a mapping from names, such as {{'text': {example}}}")
+    if container is not None:
+        return several(fits, f"use a list, such as [{example}]")
+    return one(fits, f"use {noun}, such as {example}" if example else f"use {noun}")
 
 
 def _is_named(name: str) -> Callable[[object], bool]:
-    """Tells an instance of a class, or of one below it, by the class's full name."""
-    return lambda value: any(f"{each.__module__}.{each.__qualname__}" == name for each in type(value).__mro__)
+    """Whether a value is an instance of a class with this name, or of one below it."""
+    return lambda value: any(each.__name__ == name for each in type(value).__mro__)
 
 
-_IS_STORE: Final = has_attribute("builder_for")
+class _Type(NamedTuple):
+    """A type of arguments.
 
-# Refused elsewhere, with the reason why no model is served from it.
-_IS_IMPORTED_STORE: Final = _is_named("cdk_triton.hosting.store.imported.ImportedArtifactStore")
+    Attributes:
+        noun: how a message calls a value of it.
+        example: how to write one.
+        attribute: for an interface, an attribute that no other type has.
+    """
 
-_SIZE: Final = one(_is(Size), "use a Size of the CDK's, such as Size.gibibytes(100)")
+    noun: str
+    example: str
+    attribute: str = ""
 
-_CAPACITY: Final = one(
-    _is_named("cdk_triton.hosting.endpoints.deployment.Capacity"),
-    "use a share of the instances in percent, such as Capacity(25), or their number, such as Capacity(instances=1)",
-)
 
-_BUCKET: Final = one(
-    has_attribute("bucket_arn"), "use a bucket, such as s3.Bucket.from_bucket_name(self, 'Bucket', 'name')"
-)
+_KINDS: Final[Mapping[str, Kind]] = {"ContainerEnvironment": ENVIRONMENT, "ServingPlatform": PLATFORM}
 
-_SUBNETS: Final = one(
-    _is_named("aws_cdk.aws_ec2.SubnetSelection"),
-    "use an ec2.SubnetSelection, such as ec2.SubnetSelection(subnets=[…]), or leave it out for the private subnets",
-)
-
-_COUNT: Final = one(lambda value: is_whole(value, 1), "use a whole number, at least 1")
-
-_THINGS: Final[Mapping[str, Kind]] = {
-    "access_logs_bucket": _BUCKET,
-    "alarm": one(
-        has_attribute("alarm_arn"),
-        "give alarms one by one, such as add_rollback_alarms(*monitoring.alarms['AllTraffic'].values())",
+_TYPES: Final[Mapping[str, _Type]] = {
+    "AlarmThresholds": _Type("AlarmThresholds", "AlarmThresholds(gpu_utilization_percent=80)"),
+    "Builder": _Type("a builder", "CodeBuildGpuBuilder()", "_provide"),
+    "Capacity": _Type("a share of the instances", "Capacity(25) for 25 % or Capacity(instances=1)"),
+    "Construct": _Type("the stack or construct that it belongs to", "self", "node"),
+    "DataCapture": _Type("a DataCapture", "DataCapture(bucket=bucket, sampling_percentage=10)"),
+    "DeploymentPolicy": _Type(
+        "AllAtOnce, Canary, Linear or Rolling", "Canary(size=Capacity(25), wait=Duration.minutes(10))"
     ),
-    "alarms": several(
-        has_attribute("alarm_arn"),
-        "use a list of alarms, such as [cloudwatch.Alarm.from_alarm_name(self, 'Alarm', 'name')]",
+    "Duration": _Type("a Duration of the CDK's", "Duration.minutes(10)"),
+    "IAlarm": _Type("an alarm", "cloudwatch.Alarm.from_alarm_name(self, 'Alarm', 'name')", "alarm_arn"),
+    "IBucket": _Type("a bucket", "s3.Bucket.from_bucket_name(self, 'Bucket', 'name')", "bucket_arn"),
+    "IFleet": _Type("a fleet", "codebuild.Fleet.from_fleet_arn(self, 'Fleet', 'arn:aws:codebuild:…')", "fleet_arn"),
+    "IGrantable": _Type(
+        "a principal", "a function or iam.Role.from_role_name(self, 'Role', 'name')", "grant_principal"
     ),
-    "batch": _CAPACITY,
-    "bucket": _BUCKET,
-    "builders": several(has_attribute("provide"), "use a list of builders, such as [CodeBuildGpuBuilder()]"),
-    "data_capture": one(
-        _is_named("cdk_triton.hosting.endpoints.data_capture.DataCapture"),
-        "use a DataCapture, such as DataCapture(bucket=bucket, sampling_percentage=10)",
+    "IKey": _Type("a key", "kms.Key.from_key_arn(self, 'Key', 'arn:aws:kms:…')", "key_arn"),
+    "IMetric": _Type("a metric of CloudWatch", "endpoint.metric_model_latency()", "to_metric_config"),
+    "IRole": _Type("a role", "iam.Role.from_role_name(self, 'Role', 'name')", "role_arn"),
+    "ISecurityGroup": _Type(
+        "a security group", "ec2.SecurityGroup.from_security_group_id(self, 'Group', 'sg-…')", "security_group_id"
     ),
-    "datapoints_to_alarm": _COUNT,
-    "deployment": one(
-        _is_named("cdk_triton.hosting.endpoints.deployment.DeploymentPolicy"),
-        "use AllAtOnce, Canary, Linear or Rolling, such as Canary(size=Capacity(25), wait=Duration.minutes(10))",
+    "ITopic": _Type("a topic", "sns.Topic.from_topic_arn(self, 'Topic', 'arn:aws:sns:…')", "topic_arn"),
+    # An imported store has a bucket too. `store_of` rejects it, with the reason why no model is served from one.
+    "ITritonArtifactStore": _Type("a TritonArtifactStore", "TritonArtifactStore(stack, 'Artifacts')", "bucket"),
+    "ITritonModel": _Type("a TritonModel or a TritonMultiModel", "TritonModel(self, 'Model', …)", "is_multi_model"),
+    "IVpc": _Type("a VPC", "ec2.Vpc.from_lookup(self, 'Vpc', vpc_id='vpc-…')", "select_subnets"),
+    "ImportedArtifactStore": _Type("an imported store", "TritonArtifactStore.from_bucket(bucket)"),
+    "MetricsConfig": _Type("a MetricsConfig", "MetricsConfig(enhanced_metrics=True)"),
+    "ModelRepository": _Type("a ModelRepository", "ModelRepository.from_directory('models')"),
+    "RetentionDays": _Type("one of the periods that CloudWatch Logs offers", "logs.RetentionDays.THREE_MONTHS"),
+    "ScalingInterval": _Type(
+        "a ScalingInterval", "ScalingInterval(lower=50, change=1), ScalingInterval(upper=10, change=-1)"
     ),
-    "encryption_key": one(
-        has_attribute("key_arn"), "use a key, such as kms.Key.from_key_arn(self, 'Key', 'arn:aws:kms:…')"
-    ),
-    "ensembles": by_name(
-        _is(ModelRepository),
-        "use a mapping from names to repositories, such as {'text': ModelRepository.from_directory('models')}",
-    ),
-    "environment": ENVIRONMENT,
-    "evaluation_periods": _COUNT,
-    "fleet": one(
-        has_attribute("fleet_arn"),
-        "use a fleet, such as codebuild.Fleet.from_fleet_arn(self, 'Fleet', 'arn:aws:codebuild:…')",
-    ),
-    "grantee": one(
-        has_attribute("grant_principal"),
-        "use what can be granted to, such as a function or iam.Role.from_role_name(self, 'Role', 'name')",
-    ),
-    "log_retention": one(
-        _is_named("aws_cdk.aws_logs.RetentionDays"),
-        "CloudWatch Logs keeps logs for certain numbers of days only, so use one of logs.RetentionDays, such as "
-        "logs.RetentionDays.THREE_MONTHS",
-    ),
-    "metric": one(
-        has_attribute("to_metric_config"), "use a metric of CloudWatch, such as endpoint.metric_model_latency()"
-    ),
-    "metrics_config": one(
-        _is_named("cdk_triton.hosting.monitoring.metrics_config.MetricsConfig"),
-        "use a MetricsConfig, such as MetricsConfig(enhanced_metrics=True)",
-    ),
-    "model": one(has_attribute("is_multi_model"), "use a TritonModel or a TritonMultiModel, which serve repositories"),
-    "platform": PLATFORM,
-    "promotes_from": one(
-        _IS_IMPORTED_STORE,
-        "import the store with TritonArtifactStore.from_bucket(bucket)",
-    ),
-    "repository": one(_is(ModelRepository), "use a ModelRepository, such as ModelRepository.from_directory('models')"),
-    "rollback_batch": _CAPACITY,
-    "role": one(has_attribute("role_arn"), "use a role, such as iam.Role.from_role_name(self, 'Role', 'name')"),
-    "scaling_steps": several(
-        _is_named("aws_cdk.aws_applicationautoscaling.ScalingInterval"),
-        "use a list of ScalingInterval, such as [ScalingInterval(lower=50, change=1), ScalingInterval(upper=10, "
-        "change=-1)]",
-    ),
-    "schedule": one(
-        _is_named("aws_cdk.aws_applicationautoscaling.Schedule"),
-        "use a Schedule of aws_applicationautoscaling, such as Schedule.cron(hour='6', minute='0')",
-    ),
-    "scope": one(has_attribute("node"), "give the stack or construct that it belongs to, such as self"),
-    "security_groups": several(
-        has_attribute("security_group_id"),
-        "use a list of security groups, such as [ec2.SecurityGroup.from_security_group_id(self, 'Group', 'sg-…')]",
-    ),
-    "shadow": one(
-        _is_named("cdk_triton.hosting.variant.TritonVariant"),
-        "use a TritonVariant, such as TritonVariant(model=model, variant_name='Shadow')",
-    ),
-    "size": _CAPACITY,
-    "step": _CAPACITY,
-    "store": one(
-        lambda value: _IS_STORE(value) or _IS_IMPORTED_STORE(value),
-        "use a TritonArtifactStore, such as TritonArtifactStore(stack, 'Artifacts'), or leave it out for a first try",
-    ),
-    "subnets": _SUBNETS,
-    "target_models": several(_is(str), "use a list of names, such as ['text']"),
-    "thresholds": one(
-        _is_named("cdk_triton.hosting.monitoring.alarms.AlarmThresholds"),
-        "use AlarmThresholds, such as AlarmThresholds(gpu_utilization_percent=80)",
-    ),
-    "time_zone": one(has_attribute("timezone_name"), "use a TimeZone of the CDK's, such as TimeZone.EUROPE_BERLIN"),
-    "topic": one(
-        has_attribute("topic_arn"), "use a topic, such as sns.Topic.from_topic_arn(self, 'Topic', 'arn:aws:sns:…')"
-    ),
-    "variants": several(
-        _is_named("cdk_triton.hosting.variant.TritonVariant"),
-        "use a list of TritonVariant, such as [TritonVariant(model=model)]",
-    ),
-    "vpc": one(has_attribute("select_subnets"), "use a VPC, such as ec2.Vpc.from_lookup(self, 'Vpc', vpc_id='vpc-…')"),
-    "volume": _SIZE,
-    "volume_size": _SIZE,
-    "vpc_subnets": _SUBNETS,
-    "without": several(_is(str), "use a list of services, such as ['s3']"),
-}
-
-_TEXTS: Final = (
-    "endpoint_name",
-    "ensemble",
-    "exports",
-    "gpu",
-    "id",
-    "instance_type",
-    "metric_name",
-    "namespace",
-    "parameters",
-    "prefix",
-    "runbook",
-    "statistic",
-    "variant_name",
-)
-
-_FLAGS: Final = (
-    "detailed_observability",
-    "encrypted",
-    "enhanced_metrics",
-    "inputs",
-    "model_cache",
-    "network_isolation",
-    "outputs",
-    "uncompressed",
-)
-
-_DURATIONS: Final = ("period", "scale_in_cooldown", "scale_out_cooldown")
-
-_KINDS: Final[Mapping[str, Kind]] = {
-    **_THINGS,
-    **dict.fromkeys(_TEXTS, TEXT),
-    **dict.fromkeys(_FLAGS, FLAG),
-    **dict.fromkeys(_DURATIONS, DURATION),
+    "Schedule": _Type("a Schedule of aws_applicationautoscaling", "Schedule.cron(hour='6', minute='0')"),
+    "Size": _Type("a Size of the CDK's", "Size.gibibytes(100)"),
+    "SubnetSelection": _Type("an ec2.SubnetSelection", "ec2.SubnetSelection(subnets=[…])"),
+    "TimeZone": _Type("a TimeZone of the CDK's", "TimeZone.EUROPE_BERLIN"),
+    "TritonVariant": _Type("a TritonVariant", "TritonVariant(model=model)"),
+    "bool": _Type("True or False", ""),
+    "str": _Type("text in quotes", "'name'"),
 }

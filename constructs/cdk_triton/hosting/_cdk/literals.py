@@ -3,17 +3,11 @@
 from __future__ import annotations
 
 import math
-from typing import Final, TypeGuard
+from typing import TypeGuard
 
 from aws_cdk import Duration, Token
 
-from cdk_triton._arguments import check, one
-
-__all__ = ["DURATION", "is_number", "is_token", "is_whole", "literal_seconds"]
-
-DURATION: Final = one(
-    lambda value: isinstance(value, Duration), "use a Duration of the CDK's, such as Duration.minutes(10)"
-)
+__all__ = ["is_number", "is_token", "is_whole", "literal_seconds"]
 
 
 def is_number(value: object) -> TypeGuard[float]:
@@ -31,13 +25,6 @@ def is_whole(value: object, least: int, most: float = math.inf) -> bool:
     return is_token(value) or (isinstance(value, int) and is_number(value) and least <= value <= most)
 
 
-def literal_seconds(what: str, duration: Duration | None) -> float | None:
-    """The seconds of a duration; None where there is none, or where only the deployment knows them.
-
-    Raises:
-        ConfigurationError: it is something else, such as a number.
-    """
-    if duration is None:
-        return None
-    check(what, duration, DURATION)
-    return None if duration.is_unresolved() else duration.to_seconds(integral=False)
+def literal_seconds(duration: Duration | None) -> float | None:
+    """The seconds of a duration; None for None and for a token."""
+    return None if duration is None or duration.is_unresolved() else duration.to_seconds(integral=False)

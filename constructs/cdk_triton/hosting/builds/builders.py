@@ -18,11 +18,9 @@ from aws_cdk import aws_kms as kms
 from aws_cdk import aws_s3 as s3
 from constructs import Construct
 
-from cdk_triton._arguments import check
 from cdk_triton.artifacts import layout
 from cdk_triton.errors import ConfigurationError
 from cdk_triton.hosting._cdk.buckets import arn_of, encryption_key_of
-from cdk_triton.hosting._cdk.literals import DURATION
 from cdk_triton.hosting._cdk.per_construct import path_of
 from cdk_triton.hosting.acknowledgements import acknowledge_wildcards
 from cdk_triton.hosting.network import Network
@@ -64,23 +62,26 @@ class BuildService(NamedTuple):
 
 
 class Builder(Protocol):
-    """Runs builds for the platforms whose GPU it has."""
+    """Runs builds for the platforms whose GPU it has: `CodeBuildGpuBuilder` or `SageMakerProcessingBuilder`.
+
+    Its members are private, because the store's handler can start the jobs of these two services only.
+    """
 
     @property
-    def kind(self) -> Literal["codebuild", "processing"]:
+    def _kind(self) -> Literal["codebuild", "processing"]:
         """The service, as plans and handlers call it."""
 
     @property
-    def timeout_minutes(self) -> int:
+    def _timeout_minutes(self) -> int:
         """When the service ends a job; the build program ends itself 5 minutes earlier."""
 
-    def refusal(self, platform: ServingPlatform, region: str | None) -> str | None:
+    def _refusal(self, platform: ServingPlatform, region: str | None) -> str | None:
         """Why it cannot build for a platform in a region, None: that only the deployment knows; None if it can."""
 
-    def machine(self, platform: ServingPlatform) -> dict[str, object]:
+    def _machine(self, platform: ServingPlatform) -> dict[str, object]:
         """`instance_type` and `volume_gb` of a job, None where the service has no such choice."""
 
-    def provide(self, scope: Construct, bucket: s3.IBucket) -> BuildService:
+    def _provide(self, scope: Construct, bucket: s3.IBucket) -> BuildService:
         """Make what its jobs need below `scope`, in a store with this bucket, and say what the handler needs for it."""
 
 
@@ -99,7 +100,6 @@ def minutes(
     """
     if value is None:
         return default
-    check(what, value, DURATION)
     seconds = _seconds(value)
     if seconds is None:
         raise ConfigurationError(f"{what} is a CDK token, but plans say how long a job may take: write it out")

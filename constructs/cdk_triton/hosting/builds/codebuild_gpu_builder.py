@@ -18,7 +18,7 @@ from constructs import Construct
 
 from cdk_triton._tokens import has_token
 from cdk_triton.errors import ConfigurationError
-from cdk_triton.hosting._cdk.arguments import check_arguments, check_optional
+from cdk_triton.hosting._cdk.arguments import checked
 from cdk_triton.hosting._cdk.buckets import encryption_key_of
 from cdk_triton.hosting._cdk.per_construct import path_of
 from cdk_triton.hosting._cdk.stacks import region_of, require_own_region
@@ -56,6 +56,7 @@ BUILD_SPEC: Final = {
 """The service downloads the staged folder and uploads `out`, also after a failed build; the program does the rest."""
 
 
+@checked
 @dataclass(frozen=True, kw_only=True)
 class CodeBuildGpuBuilder(Builder):
     """Builds in a CodeBuild project: without a fleet on an NVIDIA A10G, the GPU of the instance types ml.g5.
@@ -97,9 +98,6 @@ class CodeBuildGpuBuilder(Builder):
 
     def __post_init__(self) -> None:
         """Check what does not depend on the store."""
-        check_arguments(type(self).__name__, security_groups=self.security_groups, log_retention=self.log_retention)
-        check_optional(type(self).__name__, fleet=self.fleet, vpc=self.vpc, vpc_subnets=self.vpc_subnets)
-        check_optional(type(self).__name__, gpu=self.gpu, encryption_key=self.encryption_key)
         minutes(self.timeout, "the timeout of CodeBuildGpuBuilder")
         self._queued_minutes()
         _check_compute_type(self.compute_type)
@@ -111,16 +109,16 @@ class CodeBuildGpuBuilder(Builder):
         return minutes(self.queued_timeout, what, default=MAX_QUEUED_MINUTES, least=5, most=MAX_QUEUED_MINUTES)
 
     @property
-    def kind(self) -> Literal["codebuild"]:
+    def _kind(self) -> Literal["codebuild"]:
         """CodeBuild."""
         return "codebuild"
 
     @property
-    def timeout_minutes(self) -> int:
+    def _timeout_minutes(self) -> int:
         """When CodeBuild ends a build."""
         return minutes(self.timeout, "the timeout of CodeBuildGpuBuilder")
 
-    def refusal(self, platform: ServingPlatform, region: str | None) -> str | None:
+    def _refusal(self, platform: ServingPlatform, region: str | None) -> str | None:
         """Why it cannot build for a platform in a region; None if it can, as far as is known."""
         if self.fleet is not None:
             return None if platform.gpu == self.gpu else f"its fleet has the GPU {self.gpu}"
@@ -130,11 +128,11 @@ class CodeBuildGpuBuilder(Builder):
             return f"CodeBuild has no GPU on demand in {region}"
         return None
 
-    def machine(self, platform: ServingPlatform) -> dict[str, object]:
+    def _machine(self, platform: ServingPlatform) -> dict[str, object]:
         """The project says on which machine it builds."""
         return {"instance_type": None, "volume_gb": None}
 
-    def provide(self, scope: Construct, bucket: s3.IBucket) -> BuildService:
+    def _provide(self, scope: Construct, bucket: s3.IBucket) -> BuildService:
         """Make the project `Project`, its `Role` and its log group `Logs`.
 
         Raises:
@@ -203,7 +201,7 @@ class CodeBuildGpuBuilder(Builder):
             ),
             encryption_key="alias/aws/s3" if key is None else key.key_arn,
             service_role=role.role_arn,
-            timeout_in_minutes=self.timeout_minutes,
+            timeout_in_minutes=self._timeout_minutes,
             queued_timeout_in_minutes=self._queued_minutes(),
             logs_config=properties.LogsConfigProperty(
                 cloud_watch_logs=properties.CloudWatchLogsConfigProperty(

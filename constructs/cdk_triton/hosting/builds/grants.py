@@ -66,7 +66,7 @@ def object_arn(file: S3File) -> str:
 
 def _allow(
     scope: Construct,
-    id: str,  # noqa: A002 - CDK's name
+    id: str,
     role: iam.IRole,
     actions: Sequence[str],
     resources: Sequence[str],

@@ -13,7 +13,7 @@ from aws_cdk import aws_s3 as s3
 from constructs import Construct
 
 from cdk_triton.errors import ConfigurationError
-from cdk_triton.hosting._cdk.arguments import check_arguments, check_optional
+from cdk_triton.hosting._cdk.arguments import checked
 from cdk_triton.hosting._cdk.buckets import encryption_key_of
 from cdk_triton.hosting._cdk.stacks import stack_of
 from cdk_triton.hosting.builds.builders import (
@@ -40,6 +40,7 @@ MAX_VOLUME_GB = 16384
 """ProcessingVolumeSizeInGB in botocore's model of SageMaker."""
 
 
+@checked
 @dataclass(frozen=True, kw_only=True)
 class SageMakerProcessingBuilder(Builder):
     """Builds as SageMaker Processing jobs, which have the GPU of nearly every endpoint.
@@ -68,8 +69,6 @@ class SageMakerProcessingBuilder(Builder):
 
     def __post_init__(self) -> None:
         """Check what does not depend on the store."""
-        check_arguments(type(self).__name__, security_groups=self.security_groups)
-        check_optional(type(self).__name__, volume=self.volume, vpc=self.vpc, vpc_subnets=self.vpc_subnets)
         minutes(self.timeout, "the timeout of SageMakerProcessingBuilder")
         _volume_gb(self.volume)
         if self.instance_type is not None:
@@ -77,16 +76,16 @@ class SageMakerProcessingBuilder(Builder):
         check_network(self.vpc, self.vpc_subnets, self.security_groups)
 
     @property
-    def kind(self) -> Literal["processing"]:
+    def _kind(self) -> Literal["processing"]:
         """SageMaker Processing."""
         return "processing"
 
     @property
-    def timeout_minutes(self) -> int:
+    def _timeout_minutes(self) -> int:
         """When SageMaker ends a job."""
         return minutes(self.timeout, "the timeout of SageMakerProcessingBuilder")
 
-    def refusal(self, platform: ServingPlatform, region: str | None) -> str | None:
+    def _refusal(self, platform: ServingPlatform, region: str | None) -> str | None:
         """Why it cannot build for a platform; None if it can. No source says which region offers which type."""
         if self.instance_type is not None:
             gpu = gpu_instance(self.instance_type).gpu
@@ -94,13 +93,13 @@ class SageMakerProcessingBuilder(Builder):
         offered = processing_instance(platform.instance)
         return None if offered else "SageMaker Processing has no instance type with this GPU"
 
-    def machine(self, platform: ServingPlatform) -> dict[str, object]:
+    def _machine(self, platform: ServingPlatform) -> dict[str, object]:
         """What a job runs on."""
         offered = processing_instance(platform.instance)
         name = self.instance_type or (offered.name if offered else None)
         return {"instance_type": name, "volume_gb": _volume_gb(self.volume)}
 
-    def provide(self, scope: Construct, bucket: s3.IBucket) -> BuildService:
+    def _provide(self, scope: Construct, bucket: s3.IBucket) -> BuildService:
         """Make the `Role` of the jobs, which are named `cdk-triton-…`."""
         group, streams = _log_group(scope, "*"), _log_group(scope, f"log-stream:{JOB_PATTERN}")
         staging, reasons = staging_statements(bucket, read=["s3:GetObject"])

@@ -36,9 +36,9 @@ class BuilderChoice:
         self._store = store
         self._region = None if has_token(region) else region
         self.builders = self._defaults() if builders is None else tuple(builders)
-        kinds = [builder.kind for builder in self.builders]
+        kinds = [builder._kind for builder in self.builders]
         for builder in self.builders:
-            if kinds.count(builder.kind) > 1:
+            if kinds.count(builder._kind) > 1:
                 raise ConfigurationError(
                     f"{store.node.path} has two builders of the kind {type(builder).__name__}: give one of "
                     "each, or put the other into a store of its own"
@@ -50,7 +50,7 @@ class BuilderChoice:
         Raises:
             ConfigurationError: none has.
         """
-        builder = next((b for b in self.builders if b.refusal(platform, self._region) is None), None)
+        builder = next((b for b in self.builders if b._refusal(platform, self._region) is None), None)
         if builder is None:
             raise ConfigurationError(self._why_none(scope, platform))
         return builder
@@ -62,11 +62,15 @@ class BuilderChoice:
         return (SageMakerProcessingBuilder(),)
 
     def _why_none(self, scope: Construct, platform: ServingPlatform) -> str:
-        refusals = [f"{type(b).__name__}: {b.refusal(platform, self._region)}" for b in self.builders]
-        kinds = {builder.kind for builder in self.builders}
+        refusals = [f"{type(b).__name__}: {b._refusal(platform, self._region)}" for b in self.builders]
+        kinds = {builder._kind for builder in self.builders}
         possible = sorted(
-            (b for b in (SageMakerProcessingBuilder(), CodeBuildGpuBuilder()) if not b.refusal(platform, self._region)),
-            key=lambda builder: builder.kind in kinds,
+            (
+                b
+                for b in (SageMakerProcessingBuilder(), CodeBuildGpuBuilder())
+                if not b._refusal(platform, self._region)
+            ),
+            key=lambda builder: builder._kind in kinds,
         )
         if possible:
             mend = f"give the store the builder {type(possible[0]).__name__}()"

@@ -54,7 +54,7 @@ class StoreBuilders:
         self._store, self._handler = store, handler
         self._choice = BuilderChoice(store, builders)
         self._services: dict[str, BuildService] = {
-            builder.kind: builder.provide(Construct(store, BUILDER_IDS[builder.kind]), bucket)
+            builder._kind: builder._provide(Construct(store, BUILDER_IDS[builder._kind]), bucket)
             for builder in self._choice.builders
         }
         self._granted: set[str] = set()
@@ -84,7 +84,7 @@ class StoreBuilders:
         for kind, service in self._services.items():
             if service.network is not None:
                 resource = function.node.default_child
-                assert isinstance(resource, CfnResource)  # noqa: S101 - as CDK makes functions
+                assert isinstance(resource, CfnResource)  # as CDK makes functions
                 await_network(resource, service.network, self._store.node.find_child(BUILDER_IDS[kind]), "builds")
 
     def builder_for(self, scope: Construct, platform: ServingPlatform, inputs: Iterable[S3File]) -> Builder:
@@ -94,7 +94,7 @@ class StoreBuilders:
             ConfigurationError: no builder can.
         """
         builder = self._choice.builder_for(scope, platform)
-        self._allow_pull(scope, platform, self._services[builder.kind].role)
+        self._allow_pull(scope, platform, self._services[builder._kind].role)
         for file in inputs:
             self._allow_input(file)
         return builder

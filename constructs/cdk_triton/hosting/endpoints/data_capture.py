@@ -22,7 +22,7 @@ from constructs import Construct, IConstruct
 
 from cdk_triton.artifacts.layout import SERVED_PREFIXES, STAGING_PREFIX
 from cdk_triton.errors import ConfigurationError
-from cdk_triton.hosting._cdk.arguments import check_arguments, check_optional
+from cdk_triton.hosting._cdk.arguments import checked
 from cdk_triton.hosting._cdk.literals import is_whole
 from cdk_triton.hosting._cdk.per_construct import path_of
 from cdk_triton.hosting._cdk.stacks import require_same
@@ -37,7 +37,7 @@ __all__ = ["DataCapture", "allow_capture", "capture_property", "check_capture", 
 JSON_CONTENT_TYPES = ("application/json",)
 """What Triton reads and writes as JSON: captured as text."""
 
-FLEET_WARNING = "cdk-triton:CaptureOfFleet"
+MULTI_MODEL_WARNING = "cdk-triton:CaptureOfFleet"
 
 _OF_THE_STORE = (*SERVED_PREFIXES, STAGING_PREFIX)
 
@@ -45,6 +45,7 @@ _PREFIX = re.compile(r"[A-Za-z0-9._-]+(/[A-Za-z0-9._-]+)*")
 _MAX_PREFIX_LENGTH = 400  # a DestinationS3Uri has 512 characters, of which a bucket takes up to 69
 
 
+@checked
 @dataclass(frozen=True, kw_only=True)
 class DataCapture:
     """Which requests and answers of an endpoint are kept, and where.
@@ -54,8 +55,8 @@ class DataCapture:
         sampling_percentage: of the requests, 1 to 100. All of a busy endpoint fill its instances' disks, and SageMaker
             stops capturing when these get full.
         prefix: begins the keys. The models' roles may write below it and nowhere else.
-        inputs: whether requests are kept.
-        outputs: whether answers are kept.
+        capture_requests: whether requests are kept.
+        capture_responses: whether answers are kept.
         encryption_key: what they are encrypted with, a key of the bucket's region; by default the bucket's own key,
             where it has one.
 
@@ -67,14 +68,12 @@ class DataCapture:
     bucket: s3.IBucket
     sampling_percentage: int
     prefix: str = "data-capture"
-    inputs: bool = True
-    outputs: bool = True
+    capture_requests: bool = True
+    capture_responses: bool = True
     encryption_key: kms.IKey | None = None
 
     def __post_init__(self) -> None:
         """Refuse what CreateEndpointConfig would refuse, and what would keep nothing."""
-        check_arguments("DataCapture", bucket=self.bucket, prefix=self.prefix, inputs=self.inputs, outputs=self.outputs)
-        check_optional("DataCapture", encryption_key=self.encryption_key)
         share = self.sampling_percentage
         if not is_whole(share, 1, 100):
             raise ConfigurationError(
@@ -92,11 +91,14 @@ class DataCapture:
                 f"prefix of a DataCapture is {self.prefix!r} in the bucket of the artifact store {store.node.path}, so "
                 "that models could write where archives are: use another prefix, or better another bucket"
             )
-        if not (self.inputs or self.outputs):
-            raise ConfigurationError("a DataCapture has neither inputs nor outputs: keep at least one of them")
+        if not (self.capture_requests or self.capture_responses):
+            raise ConfigurationError(
+                "a DataCapture captures neither requests nor responses: set capture_requests or capture_responses "
+                "to True"
+            )
 
     @property
-    def key(self) -> kms.IKey | None:
+    def _key(self) -> kms.IKey | None:
         """What encrypts the objects; None where S3 does by itself."""
         return self.bucket.encryption_key if self.encryption_key is None else self.encryption_key
 
@@ -115,7 +117,9 @@ def check_capture(capture: DataCapture) -> None:
 
 def capture_property(capture: DataCapture) -> sagemaker.CfnEndpointConfig.DataCaptureConfigProperty:
     """It as an endpoint configuration has it."""
-    modes = [mode for mode, kept in (("Input", capture.inputs), ("Output", capture.outputs)) if kept]
+    modes = [
+        mode for mode, kept in (("Input", capture.capture_requests), ("Output", capture.capture_responses)) if kept
+    ]
     return sagemaker.CfnEndpointConfig.DataCaptureConfigProperty(
         enable_capture=True,
         initial_sampling_percentage=capture.sampling_percentage,
@@ -124,7 +128,7 @@ def capture_property(capture: DataCapture) -> sagemaker.CfnEndpointConfig.DataCa
         capture_content_type_header=sagemaker.CfnEndpointConfig.CaptureContentTypeHeaderProperty(
             json_content_types=list(JSON_CONTENT_TYPES)
         ),
-        kms_key_id=None if capture.key is None else capture.key.key_arn,
+        kms_key_id=None if capture._key is None else capture._key.key_arn,
     )
 
 
@@ -141,9 +145,9 @@ def allow_capture(
     """
     objects = f"{capture.prefix}/*"
     statements = [Statement(actions=["s3:PutObject"], resources=[capture.bucket.arn_for_objects(objects)])]
-    if capture.key is not None:
+    if capture._key is not None:
         # kms:Decrypt is for uploads in parts ("Protecting data with server-side encryption", S3's user guide).
-        statements.append(Statement(actions=["kms:Decrypt", "kms:GenerateDataKey"], resources=[capture.key.key_arn]))
+        statements.append(Statement(actions=["kms:Decrypt", "kms:GenerateDataKey"], resources=[capture._key.key_arn]))
     for policy in allow_models(scope, "DataCapture", endpoint, variants, statements):
         reason = "SageMaker names the objects after endpoint, variant and time; the prefix is the capture's own."
         acknowledge_wildcards(policy, {imported_objects_arn(scope, capture.bucket, objects): reason})
@@ -154,7 +158,7 @@ def warn_about_capture(scope: Construct, variants: Sequence[TritonVariant]) -> N
     for variant in variants:
         if variant.model.is_multi_model:
             Annotations.of(scope).add_warning_v2(
-                FLEET_WARNING,
+                MULTI_MODEL_WARNING,
                 f"variant {variant.variant_name} is a multi-model one, for which SageMaker's table of supported "
                 "features does not offer data capture: see whether your account gets any, then acknowledge this",
             )

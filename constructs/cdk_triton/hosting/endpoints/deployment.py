@@ -2,8 +2,8 @@
 
 Sources: the shapes below `DeploymentConfig` in the service model `sagemaker` 2017-07-24 of botocore 1.44.5, and the
 pages "Deployment guardrails for updating models in production", "Auto-Rollback Configuration and Monitoring" and
-"Exclusions" of SageMaker's developer guide. Without a policy, SageMaker makes a new fleet, sends it all requests as
-soon as it answers, and ends the old one.
+"Exclusions" of SageMaker's developer guide. Without a policy, SageMaker starts new instances, sends
+them all requests as soon as they answer, and ends the old ones.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from aws_cdk import Duration
 from aws_cdk import aws_sagemaker as sagemaker
 
 from cdk_triton.errors import ConfigurationError
-from cdk_triton.hosting._cdk.arguments import check_arguments, check_optional
+from cdk_triton.hosting._cdk.arguments import checked
 from cdk_triton.hosting._cdk.literals import is_token, is_whole, literal_seconds
 from cdk_triton.sagemaker.limits import (
     MAX_ROLLBACK_ALARMS,
@@ -68,7 +68,7 @@ class Capacity:
             return f"{self.percent} %"
         return f"{self.instances} instance{'' if self.instances == 1 else 's'}"
 
-    def fleets(self, least_percent: int) -> tuple[int, float]:
+    def _instance_bounds(self, least_percent: int) -> tuple[int, float]:
         """How few and how many instances a variant may have for this to be from a least percentage to a half of them.
 
         A percentage needs two instances at least, which can be told apart.
@@ -77,7 +77,7 @@ class Capacity:
             return 2, math.inf
         return 2 * self.instances, 100 * self.instances / least_percent
 
-    def rendered(self) -> sagemaker.CfnEndpoint.CapacitySizeProperty:
+    def _rendered(self) -> sagemaker.CfnEndpoint.CapacitySizeProperty:
         """As a template has it."""
         if self.percent is not None:
             return sagemaker.CfnEndpoint.CapacitySizeProperty(type="CAPACITY_PERCENT", value=self.percent)
@@ -88,8 +88,8 @@ class Capacity:
 class DeploymentPolicy(ABC):
     """How an endpoint is updated: `AllAtOnce`, `Canary`, `Linear` or `Rolling`.
 
-    A fleet here is the instances of one configuration: SageMaker makes a new fleet and ends the old one. Where an
-    instance of the new one does not start, or one of the alarms goes off, all requests go back to the old fleet.
+    SageMaker starts new instances with the new configuration and ends the old ones. If a new instance does not start,
+    or one of the alarms goes off, all requests go back to the old instances.
 
     Attributes:
         alarms: what rolls an update back, at most 10. They need the endpoint's name, so that the endpoint must have an
@@ -101,20 +101,19 @@ class DeploymentPolicy(ABC):
     alarms: Sequence[cloudwatch.IAlarm] = ()
     maximum_time: Duration | None = None
 
-    least_percent: ClassVar[int] = 1
+    _least_percent: ClassVar[int] = 1
     """Of the instances that take requests first."""
 
-    is_for_one_variant: ClassVar[bool] = False
+    _is_for_one_variant: ClassVar[bool] = False
     """For `TritonEndpoint`: whether SageMaker offers it to endpoints with one variant only ("Exclusions")."""
 
     def __post_init__(self) -> None:
         """Refuse what UpdateEndpoint would refuse."""
-        check_arguments(type(self).__name__, alarms=self.alarms)
         object.__setattr__(self, "alarms", tuple(self.alarms))
-        self.check_alarms(self.alarms)
+        self._check_alarms(self.alarms)
         self._check_seconds("maximum_time", self.maximum_time, MIN_UPDATE_SECONDS, MAX_UPDATE_SECONDS)
 
-    def check_alarms(self, alarms: Sequence[cloudwatch.IAlarm]) -> None:
+    def _check_alarms(self, alarms: Sequence[cloudwatch.IAlarm]) -> None:
         """For `TritonEndpoint`: refuse alarms that nobody would watch, or more than SageMaker takes (AlarmList).
 
         Raises:
@@ -126,15 +125,14 @@ class DeploymentPolicy(ABC):
                 f"{name} has {len(alarms)} alarms, and SageMaker watches at most {MAX_ROLLBACK_ALARMS}: keep those "
                 "that tell a bad update"
             )
-        if alarms and not self.watches:
+        if alarms and not self._watches:
             raise ConfigurationError(
                 f"{name} has alarms and no waiting time, and SageMaker watches alarms in waiting times only: let it "
                 "wait for some minutes"
             )
 
     def _check_part(self, name: str, part: Capacity) -> None:
-        check_arguments(type(self).__name__, **{name: part})
-        least, percent = self.least_percent, part.percent
+        least, percent = self._least_percent, part.percent
         if percent is not None and not is_token(percent) and not least <= percent <= MAX_STEP_PERCENT:
             raise ConfigurationError(
                 f"{name} of {type(self).__name__} is {part}: SageMaker takes {least} to {MAX_STEP_PERCENT} % of the "
@@ -145,8 +143,8 @@ class DeploymentPolicy(ABC):
         """Check each waiting time, which passes so many times at the least, and that they fit into the whole."""
         for name, (wait, _) in waits.items():
             self._check_seconds(name, wait, 0, MAX_UPDATE_WAIT_SECONDS)
-        waiting = sum((literal_seconds(name, wait) or 0) * times for name, (wait, times) in waits.items())
-        limit = literal_seconds("maximum_time", self.maximum_time)
+        waiting = sum((literal_seconds(wait) or 0) * times for wait, times in waits.values())
+        limit = literal_seconds(self.maximum_time)
         if limit is not None and waiting >= limit:
             raise ConfigurationError(
                 f"maximum_time of {type(self).__name__} is {limit:g} seconds and its waiting takes {waiting:g}, so "
@@ -154,7 +152,7 @@ class DeploymentPolicy(ABC):
             )
 
     def _check_seconds(self, name: str, duration: Duration | None, least: int, most: int) -> None:
-        seconds = literal_seconds(f"{name} of {type(self).__name__}", duration)
+        seconds = literal_seconds(duration)
         if seconds is not None and not (least <= seconds <= most and seconds == int(seconds)):
             raise ConfigurationError(
                 f"{name} of {type(self).__name__} is {seconds:g} seconds: SageMaker takes whole ones, {least} to {most}"
@@ -162,11 +160,11 @@ class DeploymentPolicy(ABC):
 
     @property
     @abstractmethod
-    def first_step(self) -> Capacity | None:
+    def _first_step(self) -> Capacity | None:
         """What takes requests first; None where all instances do at once."""
 
     @abstractmethod
-    def watched_seconds(self, instances: float) -> float:
+    def _watched_seconds(self, instances: float) -> float:
         """For how long alarms are watched at most: in all waiting times together, and in these only.
 
         Args:
@@ -177,12 +175,12 @@ class DeploymentPolicy(ABC):
         """
 
     @property
-    def watches(self) -> bool:
+    def _watches(self) -> bool:
         """Whether it waits at all."""
-        return self.watched_seconds(1) > 0
+        return self._watched_seconds(1) > 0
 
     @abstractmethod
-    def rendered(
+    def _rendered(
         self, rollback: sagemaker.CfnEndpoint.AutoRollbackConfigProperty | None
     ) -> sagemaker.CfnEndpoint.DeploymentConfigProperty:
         """As a template has it.
@@ -194,11 +192,11 @@ class DeploymentPolicy(ABC):
 
 @dataclass(frozen=True, kw_only=True)
 class _BlueGreen(DeploymentPolicy):
-    """A policy that makes the whole new fleet before it moves requests; both are paid for until the old one is ended.
+    """A policy that starts all new instances before it moves requests. You pay for both until the old ones end.
 
     Attributes:
-        termination_wait: how long the old fleet is kept after all requests go to the new one, 0 to 3600 seconds. Alarms
-            are watched for as long. None: it is ended at once.
+        termination_wait: how long the old instances are kept after all requests go to the new ones, 0 to 3600
+            seconds. Alarms are watched for as long. None: they end at once.
     """
 
     termination_wait: Duration | None = None
@@ -211,21 +209,22 @@ class _BlueGreen(DeploymentPolicy):
         return sagemaker.CfnEndpoint.DeploymentConfigProperty(
             blue_green_update_policy=sagemaker.CfnEndpoint.BlueGreenUpdatePolicyProperty(
                 traffic_routing_configuration=routing,
-                termination_wait_in_seconds=_rendered(self.termination_wait),
-                maximum_execution_timeout_in_seconds=_rendered(self.maximum_time),
+                termination_wait_in_seconds=_whole_seconds(self.termination_wait),
+                maximum_execution_timeout_in_seconds=_whole_seconds(self.maximum_time),
             ),
             auto_rollback_configuration=rollback,
         )
 
 
+@checked
 @dataclass(frozen=True, kw_only=True)
 class AllAtOnce(_BlueGreen):
-    """All requests move to the new fleet in one step: SageMaker's way without a policy, with alarms and a wait.
+    """All requests move to the new instances in one step: SageMaker's way without a policy, with alarms and a wait.
 
     Attributes:
         alarms: see `DeploymentPolicy`.
-        termination_wait: how long the old fleet is kept after that, while the alarms are watched; 0 to 3600 seconds.
-            None: it is ended at once.
+        termination_wait: how long the old instances are kept after that, while the alarms are watched; 0 to 3600
+            seconds. None: they end at once.
         maximum_time: see `DeploymentPolicy`.
 
     Raises:
@@ -238,14 +237,14 @@ class AllAtOnce(_BlueGreen):
         self._check_waits(termination_wait=(self.termination_wait, 1))
 
     @property
-    def first_step(self) -> None:
+    def _first_step(self) -> None:
         """None: all instances take requests at once."""
 
-    def watched_seconds(self, instances: float) -> float:
-        """How long the old fleet is kept."""
+    def _watched_seconds(self, instances: float) -> float:
+        """How long the old instances are kept."""
         return _waited(self.termination_wait)
 
-    def rendered(
+    def _rendered(
         self, rollback: sagemaker.CfnEndpoint.AutoRollbackConfigProperty | None
     ) -> sagemaker.CfnEndpoint.DeploymentConfigProperty:
         """As a template has it; the API wants a waiting time although nothing waits."""
@@ -253,16 +252,17 @@ class AllAtOnce(_BlueGreen):
         return self._blue_green(routing, rollback)
 
 
+@checked
 @dataclass(frozen=True, kw_only=True)
 class Canary(_BlueGreen):
-    """A small part of the new fleet takes requests first, the rest after a wait.
+    """A small part of the new instances takes requests first, the rest after a wait.
 
     Attributes:
         size: the part, at most 50 % of the instances.
         wait: how long the alarms are watched before the rest follows, 0 to 3600 seconds.
         alarms: see `DeploymentPolicy`.
-        termination_wait: how long the old fleet is kept after that, while the alarms are watched; 0 to 3600 seconds.
-            None: it is ended at once.
+        termination_wait: how long the old instances are kept after that, while the alarms are watched; 0 to 3600
+            seconds. None: they end at once.
         maximum_time: see `DeploymentPolicy`.
 
     Raises:
@@ -279,34 +279,35 @@ class Canary(_BlueGreen):
         self._check_waits(wait=(self.wait, 1), termination_wait=(self.termination_wait, 1))
 
     @property
-    def first_step(self) -> Capacity:
+    def _first_step(self) -> Capacity:
         """The canary."""
         return self.size
 
-    def watched_seconds(self, instances: float) -> float:
-        """The wait with the canary, and how long the old fleet is kept."""
+    def _watched_seconds(self, instances: float) -> float:
+        """The wait with the canary, and how long the old instances are kept."""
         return _waited(self.wait) + _waited(self.termination_wait)
 
-    def rendered(
+    def _rendered(
         self, rollback: sagemaker.CfnEndpoint.AutoRollbackConfigProperty | None
     ) -> sagemaker.CfnEndpoint.DeploymentConfigProperty:
         """As a template has it."""
         routing = sagemaker.CfnEndpoint.TrafficRoutingConfigProperty(
-            type="CANARY", canary_size=self.size.rendered(), wait_interval_in_seconds=_rendered(self.wait)
+            type="CANARY", canary_size=self.size._rendered(), wait_interval_in_seconds=_whole_seconds(self.wait)
         )
         return self._blue_green(routing, rollback)
 
 
+@checked
 @dataclass(frozen=True, kw_only=True)
 class Linear(_BlueGreen):
-    """The new fleet takes requests in equal steps, with a wait after each.
+    """The new instances take requests in equal steps, with a wait after each.
 
     Attributes:
         step: of one step, 10 to 50 % of the instances.
         wait: how long the alarms are watched between two steps, 0 to 3600 seconds.
         alarms: see `DeploymentPolicy`.
-        termination_wait: how long the old fleet is kept after the last step, while the alarms are watched; 0 to 3600
-            seconds. None: it is ended at once.
+        termination_wait: how long the old instances are kept after the last step, while the alarms are watched; 0 to
+            3600 seconds. None: they end at once.
         maximum_time: see `DeploymentPolicy`.
 
     Raises:
@@ -316,7 +317,7 @@ class Linear(_BlueGreen):
     step: Capacity
     wait: Duration
 
-    least_percent: ClassVar[int] = 10
+    _least_percent: ClassVar[int] = 10
 
     def __post_init__(self) -> None:
         """Refuse what UpdateEndpoint would refuse, or could never finish."""
@@ -325,24 +326,25 @@ class Linear(_BlueGreen):
         self._check_waits(wait=(self.wait, _waits_between(self.step)), termination_wait=(self.termination_wait, 1))
 
     @property
-    def first_step(self) -> Capacity:
+    def _first_step(self) -> Capacity:
         """The first of equal steps."""
         return self.step
 
-    def watched_seconds(self, instances: float) -> float:
-        """The wait with each step, and how long the old fleet is kept."""
+    def _watched_seconds(self, instances: float) -> float:
+        """The wait with each step, and how long the old instances are kept."""
         return _waited(self.wait, _steps(self.step, instances)) + _waited(self.termination_wait)
 
-    def rendered(
+    def _rendered(
         self, rollback: sagemaker.CfnEndpoint.AutoRollbackConfigProperty | None
     ) -> sagemaker.CfnEndpoint.DeploymentConfigProperty:
         """As a template has it."""
         routing = sagemaker.CfnEndpoint.TrafficRoutingConfigProperty(
-            type="LINEAR", linear_step_size=self.step.rendered(), wait_interval_in_seconds=_rendered(self.wait)
+            type="LINEAR", linear_step_size=self.step._rendered(), wait_interval_in_seconds=_whole_seconds(self.wait)
         )
         return self._blue_green(routing, rollback)
 
 
+@checked
 @dataclass(frozen=True, kw_only=True)
 class Rolling(DeploymentPolicy):
     """Instances are replaced batch by batch, so that an update needs few more of them than there are; one variant only.
@@ -362,36 +364,35 @@ class Rolling(DeploymentPolicy):
     wait: Duration
     rollback_batch: Capacity | None = None
 
-    least_percent: ClassVar[int] = 5
-    is_for_one_variant: ClassVar[bool] = True
+    _least_percent: ClassVar[int] = 5
+    _is_for_one_variant: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         """Refuse what UpdateEndpoint would refuse, or could never finish."""
         super().__post_init__()
         self._check_part("batch", self.batch)
-        check_optional("Rolling", rollback_batch=self.rollback_batch)
         self._check_waits(wait=(self.wait, _waits_between(self.batch)))
 
     @property
-    def first_step(self) -> Capacity:
+    def _first_step(self) -> Capacity:
         """The first batch."""
         return self.batch
 
-    def watched_seconds(self, instances: float) -> float:
+    def _watched_seconds(self, instances: float) -> float:
         """The wait with each batch."""
         return _waited(self.wait, _steps(self.batch, instances))
 
-    def rendered(
+    def _rendered(
         self, rollback: sagemaker.CfnEndpoint.AutoRollbackConfigProperty | None
     ) -> sagemaker.CfnEndpoint.DeploymentConfigProperty:
         """As a template has it."""
         back = self.rollback_batch
         return sagemaker.CfnEndpoint.DeploymentConfigProperty(
             rolling_update_policy=sagemaker.CfnEndpoint.RollingUpdatePolicyProperty(
-                maximum_batch_size=self.batch.rendered(),
-                wait_interval_in_seconds=_rendered(self.wait) or 0,
-                rollback_maximum_batch_size=None if back is None else back.rendered(),
-                maximum_execution_timeout_in_seconds=_rendered(self.maximum_time),
+                maximum_batch_size=self.batch._rendered(),
+                wait_interval_in_seconds=_whole_seconds(self.wait) or 0,
+                rollback_maximum_batch_size=None if back is None else back._rendered(),
+                maximum_execution_timeout_in_seconds=_whole_seconds(self.maximum_time),
             ),
             auto_rollback_configuration=rollback,
         )
@@ -411,11 +412,11 @@ def _waits_between(part: Capacity) -> float:
 
 def _waited(wait: Duration | None, times: float = 1) -> float:
     """The seconds of a wait that passes so many times; infinity where only the deployment knows."""
-    seconds = 0 if wait is None else literal_seconds("a wait", wait)
+    seconds = 0 if wait is None else literal_seconds(wait)
     if seconds is None:
         return math.inf
     return seconds * times if seconds else 0
 
 
-def _rendered(duration: Duration | None) -> int | float | None:
+def _whole_seconds(duration: Duration | None) -> int | float | None:
     return None if duration is None else duration.to_seconds()

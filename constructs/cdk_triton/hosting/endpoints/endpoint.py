@@ -15,7 +15,7 @@ from constructs import Construct
 
 from cdk_triton._tokens import has_token
 from cdk_triton.errors import ConfigurationError
-from cdk_triton.hosting._cdk.arguments import check_arguments, check_optional
+from cdk_triton.hosting._cdk.arguments import checked
 from cdk_triton.hosting._cdk.per_construct import path_of
 from cdk_triton.hosting.endpoint_variant import EndpointVariant
 from cdk_triton.hosting.endpoints.data_capture import (
@@ -80,10 +80,10 @@ class TritonEndpoint(Resource, VariantMetrics):
         encryption_key: of the endpoint's region, encrypts the EBS volumes of the instances; who deploys needs
             `kms:CreateGrant` on it. Instance types with disks of their own have no such volume. Without it, SageMaker
             makes a key and discards it.
-        deployment: how an update reaches the instances: `AllAtOnce`, `Canary`, `Linear` or `Rolling`. By default all
-            requests move to the new instances as soon as these answer.
+        deployment_policy: how an update reaches the instances: `AllAtOnce`, `Canary`, `Linear` or `Rolling`. By
+            default all requests move to the new instances as soon as these answer.
         data_capture: which requests and answers are kept in S3.
-        parameters: a path of the Parameter Store, such as `/search/production`, below which callers find
+        ssm_parameter_path: a path of the Parameter Store, such as `/search/production`, below which callers find
             `endpoint-name`, `endpoint-arn` and `target-models/<ensemble>`; one resource of the stack each.
         metrics_config: what SageMaker publishes beside its standard metrics; by default it decides.
 
@@ -95,26 +95,22 @@ class TritonEndpoint(Resource, VariantMetrics):
             another region.
     """
 
+    @checked
     def __init__(
         self,
         scope: Construct,
-        id: str,  # noqa: A002 - CDK's name
+        id: str,
         *,
         model: ITritonModel | None = None,
         variants: Sequence[TritonVariant] | None = None,
         shadow: TritonVariant | None = None,
         endpoint_name: str | None = None,
         encryption_key: kms.IKey | None = None,
-        deployment: DeploymentPolicy | None = None,
+        deployment_policy: DeploymentPolicy | None = None,
         data_capture: DataCapture | None = None,
-        parameters: str | None = None,
+        ssm_parameter_path: str | None = None,
         metrics_config: MetricsConfig | None = None,
     ) -> None:
-        what = f"TritonEndpoint {id!r}"
-        check_arguments(what, scope=scope, id=id)
-        check_optional(what, model=model, variants=variants, shadow=shadow, deployment=deployment)
-        check_optional(what, encryption_key=encryption_key, data_capture=data_capture, metrics_config=metrics_config)
-        check_optional(what, endpoint_name=endpoint_name, parameters=parameters)
         self._variants = production_variants(model, variants)
         self._shadow = shadow
         if shadow is not None:
@@ -126,10 +122,10 @@ class TritonEndpoint(Resource, VariantMetrics):
         check_environments(scope, path, served, encryption_key)
         if data_capture is not None:
             check_capture(data_capture)
-        check_deployment(deployment, self._variants, endpoint_name, path)
-        if parameters is not None:
-            check_parameters(parameters, self._variants)
-        in_store = [] if parameters is None else parameter_names(parameters, self._variants)
+        check_deployment(deployment_policy, self._variants, endpoint_name, path)
+        if ssm_parameter_path is not None:
+            check_parameters(ssm_parameter_path, self._variants)
+        in_store = [] if ssm_parameter_path is None else parameter_names(ssm_parameter_path, self._variants)
         names = UniqueNames(endpoint_name, in_store)
         names.check(scope, path)
         super().__init__(scope, id, physical_name=endpoint_name)
@@ -142,7 +138,7 @@ class TritonEndpoint(Resource, VariantMetrics):
             production_variants=[production_variant(variant) for variant in self._variants],
             shadow_production_variants=None if shadow is None else [production_variant(shadow)],
             kms_key_id=None if encryption_key is None else encryption_key.key_arn,
-            metrics_config=None if metrics_config is None else metrics_config.rendered(),
+            metrics_config=None if metrics_config is None else metrics_config._rendered(),
             data_capture_config=None if data_capture is None else capture_property(data_capture),
         )
         acknowledge_local_disks(self._config, served)
@@ -156,21 +152,22 @@ class TritonEndpoint(Resource, VariantMetrics):
         # SageMaker uses a model's role until the endpoint is gone, so its policy must go after the endpoint.
         for variant in served:
             self._endpoint.node.add_dependency(variant.model)
-        self._updates = EndpointUpdates(self, self._endpoint, self._variants, deployment, served)
+        self._updates = EndpointUpdates(self, self._endpoint, self._variants, deployment_policy, served)
         self._in_service = {
             v.variant_name: EndpointVariant(self, self._endpoint, v, self._updates.keep_instance_counts) for v in served
         }
         if data_capture is not None:
             allow_capture(self, data_capture, self._endpoint, served)
             warn_about_capture(self, served)
-        if parameters is not None:
+        if ssm_parameter_path is not None:
             own = (self.endpoint_name, self.endpoint_arn)
-            put_parameters(self, parameters, self._endpoint, own, self._variants)
+            put_parameters(self, ssm_parameter_path, self._endpoint, own, self._variants)
 
     @staticmethod
+    @checked
     def from_endpoint_name(
         scope: Construct,
-        id: str,  # noqa: A002 - CDK's name
+        id: str,
         endpoint_name: str,
     ) -> ImportedEndpoint:
         """An endpoint that exists already, by its name, in the scope's account and region.
@@ -184,9 +181,10 @@ class TritonEndpoint(Resource, VariantMetrics):
         return ImportedEndpoint(scope, id, endpoint_name=endpoint_name)
 
     @staticmethod
+    @checked
     def from_endpoint_arn(
         scope: Construct,
-        id: str,  # noqa: A002 - CDK's name
+        id: str,
         endpoint_arn: str,
     ) -> ImportedEndpoint:
         """An endpoint that exists already, by its ARN.
@@ -197,12 +195,13 @@ class TritonEndpoint(Resource, VariantMetrics):
         Raises:
             ConfigurationError: the ARN names no endpoint.
         """
-        return ImportedEndpoint.from_arn(scope, id, endpoint_arn)
+        return ImportedEndpoint._from_arn(scope, id, endpoint_arn)
 
     @staticmethod
+    @checked
     def from_endpoint_attributes(
         scope: Construct,
-        id: str,  # noqa: A002 - CDK's name
+        id: str,
         *,
         endpoint_name: str,
         endpoint_arn: str,
@@ -250,6 +249,7 @@ class TritonEndpoint(Resource, VariantMetrics):
         """The shadow."""
         return self._shadow
 
+    @checked
     def variant(self, variant_name: str | None = None) -> EndpointVariant:
         """A variant with its metrics and its scaling.
 
@@ -259,7 +259,6 @@ class TritonEndpoint(Resource, VariantMetrics):
         Raises:
             ConfigurationError: there is no such variant, or there are several and none is named.
         """
-        check_optional("variant()", variant_name=variant_name)
         known = ", ".join(self._in_service)
         if variant_name is None:
             if len(self._variants) > 1:
@@ -296,6 +295,7 @@ class TritonEndpoint(Resource, VariantMetrics):
         """
         return self.variant().auto_scale_instance_count(min_capacity=min_capacity, max_capacity=max_capacity)
 
+    @checked
     def monitor(
         self,
         *,
@@ -336,6 +336,7 @@ class TritonEndpoint(Resource, VariantMetrics):
             runbook=runbook,
         )
 
+    @checked
     def add_rollback_alarms(self, *alarms: cloudwatch.IAlarm) -> None:
         """Let alarms, of the endpoint's metrics for one, roll back an update that sets them off.
 
@@ -346,11 +347,10 @@ class TritonEndpoint(Resource, VariantMetrics):
                 there are none or more alarms than SageMaker watches, or one that is composite, of another account or
                 region, or names the endpoint by an attribute.
         """
-        for alarm in alarms:
-            check_arguments("add_rollback_alarms()", alarm=alarm)
         self._updates.add_alarms(alarms)
 
-    def notify_of_rollbacks(self, topic: sns.ITopic | None = None) -> sns.ITopic:
+    @checked
+    def add_rollback_notification(self, topic: sns.ITopic | None = None) -> sns.ITopic:
         """Send a message when an update was rolled back or has failed, which a deployment may report as a success.
 
         It takes an EventBridge rule that is there before an update begins.
@@ -365,13 +365,13 @@ class TritonEndpoint(Resource, VariantMetrics):
         Raises:
             ConfigurationError: the endpoint has no literal `endpoint_name`.
         """
-        from cdk_triton.hosting.endpoints.rollback_notice import notify_of_rollbacks
+        from cdk_triton.hosting.endpoints.rollback_notice import add_rollback_notification
 
-        check_optional("notify_of_rollbacks()", topic=topic)
         name = require_name(self._endpoint.endpoint_name, self.node.path, "notices of rollbacks")
-        return notify_of_rollbacks(self, self._endpoint, self._config, name, topic)
+        return add_rollback_notification(self, self._endpoint, self._config, name, topic)
 
     @jsii.member(jsii_name="grantInvoke")
+    @checked
     def grant_invoke(self, grantee: iam.IGrantable, *, target_models: Sequence[str] | None = None) -> iam.Grant:
         """Allow a principal to invoke the endpoint.
 

@@ -17,11 +17,10 @@ from aws_cdk import aws_sagemaker as sagemaker
 from aws_cdk.interfaces.aws_sagemaker import EndpointReference
 from constructs import Construct
 
-from cdk_triton._arguments import TEXT, check
 from cdk_triton._tokens import has_token
 from cdk_triton.artifacts.layout import check_name
 from cdk_triton.errors import ConfigurationError
-from cdk_triton.hosting._cdk.arguments import check_arguments
+from cdk_triton.hosting._cdk.arguments import checked
 from cdk_triton.hosting._cdk.stacks import stack_of
 from cdk_triton.hosting.endpoints.invoke_grants import allow_invocation
 from cdk_triton.hosting.sagemaker_names import check_sagemaker_name
@@ -47,15 +46,15 @@ class ImportedEndpoint(Resource):
         ConfigurationError: the name is none, or the ARN names no endpoint.
     """
 
+    @checked
     def __init__(
         self,
         scope: Construct,
-        id: str,  # noqa: A002 - CDK's name
+        id: str,
         *,
         endpoint_name: str,
         endpoint_arn: str | None = None,
     ) -> None:
-        check_arguments(f"ImportedEndpoint {id!r}", scope=scope, id=id)
         check_sagemaker_name(endpoint_name, "endpoint_name")
         if endpoint_arn is not None:
             _check_arn(endpoint_arn)
@@ -65,7 +64,7 @@ class ImportedEndpoint(Resource):
         self._arn_is_guessed = endpoint_arn is None and has_token(endpoint_name)
 
     @classmethod
-    def from_arn(cls, scope: Construct, id: str, endpoint_arn: str) -> ImportedEndpoint:  # noqa: A002 - CDK's name
+    def _from_arn(cls, scope: Construct, id: str, endpoint_arn: str) -> ImportedEndpoint:
         """The endpoint of an ARN, with the name as it stands there."""
         _check_arn(endpoint_arn)
         name = Arn.split(endpoint_arn, ArnFormat.SLASH_RESOURCE_NAME).resource_name
@@ -90,6 +89,7 @@ class ImportedEndpoint(Resource):
         return EndpointReference(endpoint_arn=self._arn)
 
     @jsii.member(jsii_name="grantInvoke")
+    @checked
     def grant_invoke(self, grantee: iam.IGrantable, *, target_models: Sequence[str] | None = None) -> iam.Grant:
         """Allow a principal to invoke the endpoint.
 
@@ -118,7 +118,6 @@ def _arn_of_name(scope: Construct, endpoint_name: str) -> str:
 
 
 def _check_arn(endpoint_arn: str) -> None:
-    check("endpoint_arn", endpoint_arn, TEXT)
     if not has_token(endpoint_arn) and not _ARN.fullmatch(endpoint_arn):
         raise ConfigurationError(
             f"endpoint_arn {endpoint_arn!r} names no endpoint: use one such as "

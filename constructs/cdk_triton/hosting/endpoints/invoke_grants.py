@@ -8,7 +8,6 @@ from aws_cdk import aws_iam as iam
 
 from cdk_triton.artifacts.layout import target_model_pattern
 from cdk_triton.errors import ConfigurationError
-from cdk_triton.hosting._cdk.arguments import check_arguments, check_optional
 
 __all__ = ["allow_invocation"]
 
@@ -27,8 +26,6 @@ def allow_invocation(
     Raises:
         ConfigurationError: there is none, a name instead of a list, or one that the check refuses.
     """
-    check_arguments("grant_invoke()", grantee=grantee)
-    check_optional("grant_invoke()", target_models=ensembles)
     conditions = None
     if ensembles is not None:
         if not ensembles:

@@ -15,7 +15,7 @@ __all__ = ["allow_models"]
 
 def allow_models(
     scope: Construct,
-    id: str,  # noqa: A002 - CDK's name
+    id: str,
     before: IConstruct,
     variants: Iterable[TritonVariant],
     statements: Sequence[Statement],

@@ -29,8 +29,8 @@ def check_parameters(prefix: str, variants: Sequence[TritonVariant]) -> None:
     """
     if not _PREFIX.fullmatch(prefix) or _RESERVED.match(prefix) or len(prefix) > _MAX_PREFIX_LENGTH:
         raise ConfigurationError(
-            f"parameters is {prefix!r}: use a literal path of up to 13 levels, such as '/search/production', of "
-            "letters, digits, '.', '_' and '-', that does not begin with '/aws' or '/ssm'"
+            f"ssm_parameter_path is {prefix!r}: use a literal path of up to 13 levels, such as '/search/production', "
+            "of letters, digits, '.', '_' and '-', that does not begin with '/aws' or '/ssm'"
         )
     _target_models(variants)
 
@@ -75,6 +75,6 @@ def _target_models(variants: Sequence[TritonVariant]) -> dict[str, str]:
             if found.setdefault(ensemble, target) != target:
                 raise ConfigurationError(
                     f"the variants serve {found[ensemble]} and {target} as the ensemble {ensemble!r}, and a parameter "
-                    "can name only one: leave parameters out, or give the ensembles names of their own"
+                    "can name only one: remove ssm_parameter_path, or give the ensembles names of their own"
                 )
     return found

@@ -20,7 +20,7 @@ from constructs import Construct
 
 from cdk_triton.hosting._cdk.stacks import stack_of
 
-__all__ = ["notify_of_rollbacks"]
+__all__ = ["add_rollback_notification"]
 
 EVENTS = ("SageMaker Endpoint State Change", "SageMaker Endpoint Deployment State Change")
 
@@ -28,7 +28,7 @@ FAILURES = ("FAILED", "ROLLING_BACK", "UPDATE_ROLLBACK_FAILED")
 """Statuses that tell by themselves (EndpointStatus; events write them in capitals)."""
 
 
-def notify_of_rollbacks(
+def add_rollback_notification(
     scope: Construct,
     endpoint: sagemaker.CfnEndpoint,
     config: sagemaker.CfnEndpointConfig,

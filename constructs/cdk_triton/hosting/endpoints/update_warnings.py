@@ -29,7 +29,7 @@ __all__ = ["UpdateWarnings"]
 NO_ALARMS_WARNING = "cdk-triton:UpdateWithoutAlarms"
 SLOW_ALARM_WARNING = "cdk-triton:RollbackAlarmTooSlow"
 INSTANCES_WARNING = "cdk-triton:UpdateStep"
-FLEET_WARNING = "cdk-triton:GuardrailsOfFleet"
+MULTI_MODEL_WARNING = "cdk-triton:GuardrailsOfFleet"
 KEPT_COUNT_WARNING = "cdk-triton:InstanceCountKept"
 
 
@@ -71,7 +71,7 @@ class UpdateWarnings:
         if self._policy is not None:
             self._warn_about_alarms(self._policy)
             for variant in self._variants:
-                self._warn_about_fleet(self._policy, variant)
+                self._warn_about_multi_model(self._policy, variant)
                 self._warn_about_step(self._policy, variant)
 
     def _warn_about_kept_counts(self) -> None:
@@ -87,14 +87,14 @@ class UpdateWarnings:
 
     def _warn_about_alarms(self, policy: DeploymentPolicy) -> None:
         name = type(policy).__name__
-        if policy.watches and not self._alarms:
+        if policy._watches and not self._alarms:
             self._notes.add_warning_v2(
                 NO_ALARMS_WARNING,
                 f"{name} waits and has no alarms, so that the wait only costs instances: pass alarms=, or call "
                 "add_rollback_alarms",
             )
         highest = [self._instances(variant)[1] for variant in self._variants]
-        watched = policy.watched_seconds(max(math.inf if most is None else most for most in highest))
+        watched = policy._watched_seconds(max(math.inf if most is None else most for most in highest))
         slow = [
             f"{alarm.node.path} ({datapoints} times {_text(period)})"
             for alarm in self._alarms
@@ -108,20 +108,20 @@ class UpdateWarnings:
                 f"go off: {', '.join(slow)}. Wait longer, or give them shorter periods or fewer datapoints",
             )
 
-    def _warn_about_fleet(self, policy: DeploymentPolicy, variant: TritonVariant) -> None:
+    def _warn_about_multi_model(self, policy: DeploymentPolicy, variant: TritonVariant) -> None:
         if variant.model.is_multi_model:
             self._notes.add_warning_v2(
-                FLEET_WARNING,
+                MULTI_MODEL_WARNING,
                 f"variant {variant.variant_name} is a multi-model one, and SageMaker's table of supported features "
                 "has no deployment guardrails for these, while its list of exclusions does not name them: try "
                 f"{type(policy).__name__} in your account, then acknowledge this",
             )
 
     def _warn_about_step(self, policy: DeploymentPolicy, variant: TritonVariant) -> None:
-        step = policy.first_step
+        step = policy._first_step
         if step is None:
             return
-        few, many = step.fleets(policy.least_percent)
+        few, many = step._instance_bounds(policy._least_percent)
         unfit = [count for count in self._instances(variant) if count is not None and not few <= count <= many]
         if not unfit:
             return
@@ -132,7 +132,7 @@ class UpdateWarnings:
             f"instance{'' if unfit[0] == 1 else 's'}, and {type(policy).__name__} with {step} of them first needs at "
             f"least {few}"
             + (f" and at most {many:.0f}" if math.isfinite(many) else "")
-            + f", because SageMaker takes {policy.least_percent} to {MAX_STEP_PERCENT} %: "
+            + f", because SageMaker takes {policy._least_percent} to {MAX_STEP_PERCENT} %: "
             + ("scale between other limits" if is_scaled else "start with another number")
             + ", take another step, use AllAtOnce, or acknowledge this",
         )

@@ -53,7 +53,7 @@ def check_deployment(
     """
     if policy is None:
         return
-    if policy.is_for_one_variant and len(variants) > 1:
+    if policy._is_for_one_variant and len(variants) > 1:
         raise ConfigurationError(
             f"{path} has {len(variants)} variants and is updated by {type(policy).__name__}, which "
             "SageMaker offers to endpoints with one variant only: use Canary, Linear or AllAtOnce"
@@ -127,14 +127,14 @@ class EndpointUpdates:
         if self._policy is None:
             raise ConfigurationError(
                 f"{path} has rollback alarms and no deployment policy, so that SageMaker ends the old instances before "
-                "any alarm can go off: pass one that waits, such as deployment=AllAtOnce(termination_wait=…)"
+                "any alarm can go off: pass one that waits, such as deployment_policy=AllAtOnce(termination_wait=…)"
             )
         if not alarms:
             raise ConfigurationError(f"{path} is given no rollback alarm: name one, or leave the call out")
         require_name(self._endpoint.endpoint_name, path, "rollback alarms")
         known = {alarm.node.path for alarm in self._alarms}
         new = list({alarm.node.path: alarm for alarm in alarms if alarm.node.path not in known}.values())
-        self._policy.check_alarms([*self._alarms, *new])
+        self._policy._check_alarms([*self._alarms, *new])
         for alarm in new:
             self._refuse_composite(alarm)
             self._refuse_elsewhere(alarm)
@@ -237,7 +237,7 @@ class EndpointUpdates:
             rollback = sagemaker.CfnEndpoint.AutoRollbackConfigProperty(
                 alarms=[sagemaker.CfnEndpoint.AlarmProperty(alarm_name=alarm.alarm_name) for alarm in self._alarms]
             )
-        self._endpoint.deployment_config = policy.rendered(rollback)
+        self._endpoint.deployment_config = policy._rendered(rollback)
 
 
 class _Targets(DefaultTokenResolver):

@@ -71,10 +71,10 @@ def check_shadow(shadow: TritonVariant, production: Sequence[TritonVariant]) -> 
             "SageMaker takes one production variant and one shadow, so leave one variant or move the others to an "
             "endpoint of their own"
         )
-    fleets = [variant.variant_name for variant in (*production, shadow) if variant.model.is_multi_model]
-    if fleets:
+    multi_models = [variant.variant_name for variant in (*production, shadow) if variant.model.is_multi_model]
+    if multi_models:
         raise ConfigurationError(
-            f"the endpoint has the shadow {shadow.variant_name}, and the model of {' and '.join(fleets)} is a "
+            f"the endpoint has the shadow {shadow.variant_name}, and the model of {' and '.join(multi_models)} is a "
             "multi-model one: SageMaker copies requests between single models only, so shadow one ensemble as a "
             "TritonModel on an endpoint of its own"
         )
@@ -131,7 +131,7 @@ def acknowledge_local_disks(config: IConstruct, variants: Sequence[TritonVariant
 def warn_about_target_models(construct: IConstruct, production: Sequence[TritonVariant]) -> None:
     """Warn where a request that names no variant may reach one that does not have its target model.
 
-    So it is with two fleets of which one has a newer ensemble, and with a fleet beside a single model.
+    For example, one of two multi-model variants has a newer ensemble, or one of two variants has a single model.
     """
     reached = [v for v in production if is_token(v.initial_weight) or v.initial_weight > 0]
     served = [set(variant.model.target_models.values()) for variant in reached]

@@ -1,1 +1,1 @@
-"""Models and fleets: from a checked repository to a SageMaker Model with its role."""
+"""Models, single and multi-model: from a checked repository to a SageMaker Model with its role."""

@@ -205,7 +205,8 @@ class CloudAssembly:
     def _add(self, file: Path, name: str, display_name: str) -> str:
         """The object key of a file among the assets, which have one directory and their own names.
 
-        The store's handler may read no others. So only the first is asked for its key: a fleet has a thousand.
+        The store's handler may read no others. So only the first is asked for its key: a multi-model endpoint
+        may have a thousand.
         """
         location = self._locate(file, name, display_name)
         named = f"{ASSET_PREFIX}{name}{file.suffix}"

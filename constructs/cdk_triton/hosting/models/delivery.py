@@ -1,4 +1,4 @@
-"""Brings archives into the artifact store while a stack is deployed: one custom resource per model or fleet.
+"""Brings archives into the artifact store while a stack is deployed: one custom resource per model.
 
 An archive is packed at synth, or built during the deployment from sources that are, or taken from the store that this
 one promotes from. A plan that builds nothing is the same as before there were builds.
@@ -167,18 +167,18 @@ def artifact_resource(
     *,
     platform: ServingPlatform,
     image: ContainerImage,
-    fleet: str | None = None,
+    multi_model: str | None = None,
 ) -> CustomResource:
-    """Have the store's handler commit the artifacts and, for a fleet, copy them to where its endpoint finds them.
+    """Have the store's handler commit the artifacts, and copy those of a multi-model to where its endpoint finds them.
 
     Args:
         scope: the construct that needs them; the resource becomes its child `Artifacts`.
         assembly: where its assets go.
         store: where the artifacts go.
-        artifacts: by ensemble; the names matter for a fleet only.
+        artifacts: by ensemble; the names matter for a multi-model endpoint only.
         platform: what serves them, and what they are built for.
         image: the image that serves them, and that they are built in.
-        fleet: the fleet's name.
+        multi_model: for a multi-model endpoint, the name of its prefix in the store.
 
     Raises:
         ConfigurationError: the store cannot read the stack's assets, or has no builder for the platform.
@@ -189,12 +189,12 @@ def artifact_resource(
     plan: dict[str, object] = {
         "schema": PLAN_SCHEMA if store.promotes_from is None else PROMOTION_PLAN_SCHEMA,
         "commits": [_commit(artifact) for artifact in distinct],
-        "fleet": None if fleet is None else _fleet(fleet, artifacts),
+        "fleet": None if multi_model is None else _copies(multi_model, artifacts),
     }
     if any(artifact.files is not None for artifact in distinct):
         plan["schema"] = FILES_PLAN_SCHEMA
     if built:
-        builder = store.builder_for(scope, platform, _s3_files(built))
+        builder = store._builder_for(scope, platform, _s3_files(built))
         warn_about_duration(scope, builder, [artifact.repository for artifact in built])
         plan |= {
             "schema": BUILD_PLAN_SCHEMA,
@@ -202,7 +202,7 @@ def artifact_resource(
             "builder": builder_document(builder, platform, assembly.add_program()),
         }
     published = assembly.add_plan(plan)
-    store.require_assets_of(scope, published.bucket_name)
+    store._require_assets_of(scope, published.bucket_name)
     properties = {
         "PlanBucket": published.bucket_name,
         "PlanKey": published.object_key,
@@ -245,7 +245,7 @@ def _commit(artifact: Artifact) -> dict[str, object]:
     }
 
 
-def _fleet(name: str, artifacts: Mapping[str, Artifact]) -> dict[str, object]:
+def _copies(name: str, artifacts: Mapping[str, Artifact]) -> dict[str, object]:
     (platform,) = {artifact.platform for artifact in artifacts.values()}
     prefix = layout.fleet_prefix(name, platform)
     copies = [

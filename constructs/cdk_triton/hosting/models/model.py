@@ -14,7 +14,7 @@ from aws_cdk import aws_sagemaker as sagemaker
 from constructs import Construct, Node
 
 from cdk_triton.artifacts import layout
-from cdk_triton.hosting._cdk.arguments import check_arguments, check_optional
+from cdk_triton.hosting._cdk.arguments import checked
 from cdk_triton.hosting.findings import report
 from cdk_triton.hosting.images import container_image
 from cdk_triton.hosting.models.assets import CloudAssembly
@@ -35,7 +35,10 @@ __all__ = ["ITritonModel", "TritonModel"]
 
 @runtime_checkable
 class ITritonModel(Protocol):
-    """A SageMaker Model that runs Triton: what an endpoint's variant serves."""
+    """A SageMaker Model that runs Triton: what an endpoint's variant serves.
+
+    A construct of your own that has these members can be served too.
+    """
 
     @property
     def node(self) -> Node:
@@ -55,7 +58,7 @@ class ITritonModel(Protocol):
 
     @property
     def target_models(self) -> Mapping[str, str]:
-        """Ensemble to `TargetModel`; empty unless the model is a fleet."""
+        """Ensemble to `TargetModel`; empty for a single model."""
 
     @property
     def is_multi_model(self) -> bool:
@@ -63,9 +66,9 @@ class ITritonModel(Protocol):
 
     @property
     def size(self) -> int:
-        """Bytes, before compression, that an instance loads when it starts, as far as synth knows them; 0 of a fleet.
+        """Bytes, before compression, that an instance loads when it starts, as far as synth knows them.
 
-        What is built counts with its sources.
+        A `TritonMultiModel` has 0. What is built counts with its sources.
         """
 
 
@@ -106,10 +109,11 @@ class TritonModel(Resource):
         ArchiveError: the archive cannot be written.
     """
 
+    @checked
     def __init__(
         self,
         scope: Construct,
-        id: str,  # noqa: A002 - CDK's name
+        id: str,
         *,
         repository: ModelRepository,
         platform: ServingPlatform,
@@ -122,11 +126,6 @@ class TritonModel(Resource):
         network_isolation: bool = False,
         uncompressed: bool = False,
     ) -> None:
-        what = f"TritonModel {id!r}"
-        check_arguments(what, scope=scope, id=id, repository=repository, platform=platform)
-        check_arguments(what, network_isolation=network_isolation, uncompressed=uncompressed)
-        check_optional(what, store=store, environment=environment, role=role)
-        check_optional(what, vpc=vpc, vpc_subnets=vpc_subnets, security_groups=security_groups)
         super().__init__(scope, id)
         self.repository = repository
         self.platform = platform
@@ -149,7 +148,7 @@ class TritonModel(Resource):
 
         pack = sound and recipes.sound
         if uncompressed:
-            assert checked.keys is not None  # noqa: S101 - recipes were refused
+            assert checked.keys is not None  # recipes were refused
             artifact = stage_files(assembly, repository, platform, checked.keys, pack=pack)
         else:
             ensemble = recipes.ensemble

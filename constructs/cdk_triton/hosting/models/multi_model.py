@@ -14,7 +14,7 @@ from constructs import Construct
 
 from cdk_triton.artifacts import layout
 from cdk_triton.errors import ConfigurationError
-from cdk_triton.hosting._cdk.arguments import check_arguments, check_optional
+from cdk_triton.hosting._cdk.arguments import checked
 from cdk_triton.hosting.findings import report
 from cdk_triton.hosting.images import container_image
 from cdk_triton.hosting.models.assets import CloudAssembly
@@ -24,7 +24,7 @@ from cdk_triton.hosting.models.recipe_checks import check_recipes
 from cdk_triton.hosting.models.repository_checks import check_cached
 from cdk_triton.hosting.models.sagemaker_model import sagemaker_model
 from cdk_triton.hosting.models.secrets import refuse_secrets
-from cdk_triton.hosting.models.setting_warnings import warn_about_fleet, warn_about_host
+from cdk_triton.hosting.models.setting_warnings import warn_about_host, warn_about_multi_model
 from cdk_triton.hosting.network import connections, model_network
 from cdk_triton.hosting.store.store import ITritonArtifactStore, store_of
 from cdk_triton.sagemaker import ServingPlatform
@@ -35,7 +35,7 @@ __all__ = ["TritonMultiModel"]
 
 @jsii.implements(ec2.IConnectable)
 class TritonMultiModel(Resource):
-    """A fleet: ensembles that share the instances of one endpoint, each loaded when it is first called for.
+    """Ensembles that share the instances of one endpoint, each loaded when a request first names it.
 
     The SageMaker Model names a prefix of the store, so that adding, changing or dropping an ensemble touches neither it
     nor the endpoint: the archives are copied there and callers send other target models. A change of release or GPU is
@@ -44,10 +44,10 @@ class TritonMultiModel(Resource):
     A dropped ensemble stays callable as long as its archive is there; `TritonEndpoint.grant_invoke` narrows that.
 
     Attributes:
-        fleet_name: the fleet's name in the store; it follows from the construct's path.
+        name_in_store: the name of its prefix in the store; it follows from the construct's path.
         platform: what serves it.
         target_models: ensemble to what callers send as `TargetModel`. Text that is known at synth and carries no
-            dependency: a consumer within the same stack says `consumer.node.add_dependency(fleet)`.
+            dependency: a consumer within the same stack says `consumer.node.add_dependency(model)`.
         role: the execution role.
 
     Args:
@@ -75,10 +75,11 @@ class TritonMultiModel(Resource):
         ArchiveError: an archive cannot be written.
     """
 
+    @checked
     def __init__(
         self,
         scope: Construct,
-        id: str,  # noqa: A002 - CDK's name
+        id: str,
         *,
         ensembles: Mapping[str, ModelRepository],
         platform: ServingPlatform,
@@ -91,11 +92,6 @@ class TritonMultiModel(Resource):
         network_isolation: bool = False,
         model_cache: bool = True,
     ) -> None:
-        what = f"TritonMultiModel {id!r}"
-        check_arguments(what, scope=scope, id=id, ensembles=ensembles, platform=platform)
-        check_arguments(what, network_isolation=network_isolation, model_cache=model_cache)
-        check_optional(what, store=store, environment=environment, role=role)
-        check_optional(what, vpc=vpc, vpc_subnets=vpc_subnets, security_groups=security_groups)
         super().__init__(scope, id)
         if not ensembles:
             raise ConfigurationError(
@@ -108,7 +104,7 @@ class TritonMultiModel(Resource):
         check_role(self, role)
         self.platform = platform
         self._network = model_network(self, vpc, vpc_subnets, security_groups)
-        self.fleet_name = Names.unique_resource_name(self, separator="-", max_length=63).lower()
+        self.name_in_store = Names.unique_resource_name(self, separator="-", max_length=63).lower()
         settings = ContainerEnvironment() if environment is None else environment
         variables = settings.variables(multi_model=True)
         refuse_secrets(self, variables)
@@ -126,7 +122,7 @@ class TritonMultiModel(Resource):
             sound &= recipes.sound
             built[name] = recipes.ensemble
         warn_about_host(self, platform)
-        warn_about_fleet(self, settings, backends)
+        warn_about_multi_model(self, settings, backends)
 
         artifacts = {
             name: stage_artifact(assembly, repository, platform, built[name], keys[name], pack=sound, store=home)
@@ -136,11 +132,11 @@ class TritonMultiModel(Resource):
             {name: layout.target_model(name, artifact.source) for name, artifact in artifacts.items()}
         )
         delivery = artifact_resource(
-            self, assembly, home, artifacts, platform=platform, image=image, fleet=self.fleet_name
+            self, assembly, home, artifacts, platform=platform, image=image, multi_model=self.name_in_store
         )
         self.role = execution_role(self, role)
         policy = grant_execution(
-            self.role, self, home.bucket, layout.fleet_prefix(self.fleet_name), image, self._network
+            self.role, self, home.bucket, layout.fleet_prefix(self.name_in_store), image, self._network
         )
 
         cache = None if model_cache else sagemaker.CfnModel.MultiModelConfigProperty(model_cache_setting="Disabled")
@@ -149,7 +145,7 @@ class TritonMultiModel(Resource):
             sagemaker.CfnModel.ContainerDefinitionProperty(
                 image=image.uri,
                 mode="MultiModel",
-                model_data_url=home.bucket.s3_url_for_object(layout.fleet_prefix(self.fleet_name, platform.label)),
+                model_data_url=home.bucket.s3_url_for_object(layout.fleet_prefix(self.name_in_store, platform.label)),
                 environment=variables,
                 multi_model_config=cache,
             ),
@@ -185,13 +181,13 @@ class TritonMultiModel(Resource):
         """0: an instance starts without a model. So no ensemble changes what the endpoint is configured with."""
         return 0
 
+    @checked
     def target_model(self, ensemble: str) -> str:
         """What a caller sends as `TargetModel` to reach an ensemble, such as `text-0f3c9a81d2.tar.gz`.
 
         Raises:
             ConfigurationError: there is no such ensemble.
         """
-        check_arguments("target_model()", ensemble=ensemble)
         if ensemble not in self.target_models:
             raise ConfigurationError(
                 f"{self.node.path} has no ensemble {ensemble!r}: use one of {', '.join(self.target_models)}"

@@ -1,4 +1,4 @@
-"""What a model or fleet says about its builds: whether its recipes fit, who builds, and for how long."""
+"""The builds of a model: whether its recipes fit, which builder runs them, and for how long."""
 
 from __future__ import annotations
 
@@ -99,11 +99,11 @@ def _broken_promises(repository: ModelRepository) -> list[str]:
 def builder_document(builder: Builder, platform: ServingPlatform, program: str) -> dict[str, object]:
     """Who builds, as plans say it; `program` is the object key of the build program among the assets."""
     return {
-        "kind": builder.kind,
-        "timeout_minutes": builder.timeout_minutes,
+        "kind": builder._kind,
+        "timeout_minutes": builder._timeout_minutes,
         "platform": platform_document(platform),
         "program": {"key": program, "path": "program.pyz"},
-        **builder.machine(platform),
+        **builder._machine(platform),
     }
 
 
@@ -118,10 +118,10 @@ def warn_about_duration(construct: Construct, builder: Builder, repositories: Se
             f"{DEPLOYMENT_MINUTES}: one that has everything to build would fail, and the next one find what the first "
             "had begun. Run `cdk-triton artifacts build` before the deployment, or acknowledge this",
         )
-    if estimate > builder.timeout_minutes - UPLOAD_MINUTES:
+    if estimate > builder._timeout_minutes - UPLOAD_MINUTES:
         Annotations.of(construct).add_warning_v2(
             BUILD_TIMEOUT_WARNING,
             f"{work} may take {estimate:.0f} minutes, a rough estimate, and {type(builder).__name__} ends a job after "
-            f"{builder.timeout_minutes}: what is finished by then is kept, the rest is built by the next deployment. "
+            f"{builder._timeout_minutes}: what is finished by then is kept, the rest is built by the next deployment. "
             "Give the builder of the store a longer timeout, or acknowledge this",
         )

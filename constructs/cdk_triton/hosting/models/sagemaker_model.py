@@ -1,4 +1,4 @@
-"""The SageMaker Model that models and fleets have in common."""
+"""The SageMaker Model that `TritonModel` and `TritonMultiModel` have in common."""
 
 from __future__ import annotations
 
@@ -41,8 +41,8 @@ def sagemaker_model(
         enable_network_isolation=True if network_isolation else None,
         primary_container=container,
     )
-    # CreateModel looks for the archive, with the role: both have to be there. It does not look for those of a fleet,
-    # but an endpoint over an empty prefix comes up and knows no model.
+    # CreateModel looks for the archive, with the role: both have to be there. It does not look for those of a
+    # multi-model endpoint, but one over an empty prefix comes up without a model.
     needed: list[IDependable] = [delivery, policy]
     if role.node.scope is scope:
         needed.append(role)  # what the user grants it later comes first too

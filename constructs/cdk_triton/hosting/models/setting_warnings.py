@@ -1,4 +1,4 @@
-"""Warns of settings that are allowed and probably not meant: of the host, and of the container of a fleet.
+"""Warns of settings that are allowed and probably not meant: of the host, and of a multi-model container.
 
 What is wrong with a repository, by itself or on this platform, is a finding of the checks instead.
 """
@@ -13,7 +13,7 @@ from constructs import IConstruct
 from cdk_triton.sagemaker import ServingPlatform
 from cdk_triton.triton import ContainerEnvironment
 
-__all__ = ["warn_about_fleet", "warn_about_host"]
+__all__ = ["warn_about_host", "warn_about_multi_model"]
 
 RELEASE_AFTER_UNLOAD = "--backend-config=dali,release_after_unload=true"
 
@@ -34,7 +34,7 @@ def warn_about_host(construct: IConstruct, platform: ServingPlatform) -> None:
         )
 
 
-def warn_about_fleet(
+def warn_about_multi_model(
     construct: IConstruct, settings: ContainerEnvironment, backends: Mapping[str, Collection[str]]
 ) -> None:
     """Warn of settings that keep SageMaker from making room for others of the ensembles, whose backends are given."""

@@ -89,7 +89,7 @@ class AlarmRule:
         breaching: how many datapoints have to breach.
         evaluated: of how many.
         below: whether too little is the fault, and not too much.
-        fleet: whether the rule is for multi-model endpoints only (True), for others only (False), or for both.
+        multi_model: True for a rule of multi-model endpoints only, False for a rule of the others only; None for both.
     """
 
     name: str
@@ -103,7 +103,7 @@ class AlarmRule:
     breaching: int
     evaluated: int
     below: bool = False
-    fleet: bool | None = None
+    multi_model: bool | None = None
 
 
 # Errors and latency are looked at by the minute: callers notice them at once. What instances use is looked at by five
@@ -174,7 +174,7 @@ RULES: Final = (
         minutes=5,
         breaching=3,
         evaluated=3,
-        fleet=False,
+        multi_model=False,
     ),
     AlarmRule(
         name="Memory",
@@ -207,7 +207,7 @@ RULES: Final = (
         breaching=6,
         evaluated=6,
         below=True,
-        fleet=True,
+        multi_model=True,
     ),
     AlarmRule(
         name="LoadingWait",
@@ -219,7 +219,7 @@ RULES: Final = (
         minutes=5,
         breaching=3,
         evaluated=3,
-        fleet=True,
+        multi_model=True,
     ),
 )
 
@@ -270,7 +270,7 @@ def add_alarms(variant: EndpointVariant, thresholds: AlarmThresholds, runbook: s
 def _wanted(rule: AlarmRule, thresholds: AlarmThresholds, variant: EndpointVariant) -> float | Duration | None:
     """The threshold as it was given; None where the rule is not for such a variant, or nobody wants the alarm."""
     value: float | Duration | None = getattr(thresholds, rule.threshold)
-    return value if rule.fleet in (None, variant.variant.model.is_multi_model) else None
+    return value if rule.multi_model in (None, variant.variant.model.is_multi_model) else None
 
 
 def _text(value: float | Duration) -> str:

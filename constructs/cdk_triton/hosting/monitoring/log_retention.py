@@ -70,7 +70,7 @@ class LogRetention(Construct):
     def __init__(
         self,
         scope: Construct,
-        id: str,  # noqa: A002 - CDK's name
+        id: str,
         *,
         log_group_name: str,
         retention: logs.RetentionDays,

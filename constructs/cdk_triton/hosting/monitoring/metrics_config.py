@@ -6,11 +6,12 @@ from dataclasses import dataclass
 
 from aws_cdk import aws_sagemaker as sagemaker
 
-from cdk_triton.hosting._cdk.arguments import check_arguments
+from cdk_triton.hosting._cdk.arguments import checked
 
 __all__ = ["MetricsConfig"]
 
 
+@checked
 @dataclass(frozen=True, kw_only=True)
 class MetricsConfig:
     """SageMaker's `MetricsConfig`. Dashboard, alarms and scaling of this library need none of it.
@@ -33,15 +34,7 @@ class MetricsConfig:
     detailed_observability: bool = True
     enhanced_metrics: bool = False
 
-    def __post_init__(self) -> None:
-        """Refuse what is neither true nor false."""
-        check_arguments(
-            "MetricsConfig",
-            detailed_observability=self.detailed_observability,
-            enhanced_metrics=self.enhanced_metrics,
-        )
-
-    def rendered(self) -> sagemaker.CfnEndpointConfig.MetricsConfigProperty:
+    def _rendered(self) -> sagemaker.CfnEndpointConfig.MetricsConfigProperty:
         """As an endpoint configuration writes it."""
         return sagemaker.CfnEndpointConfig.MetricsConfigProperty(
             enable_detailed_observability=self.detailed_observability, enable_enhanced_metrics=self.enhanced_metrics

@@ -13,7 +13,6 @@ from aws_cdk import aws_sns as sns
 from constructs import Construct
 
 from cdk_triton.errors import ConfigurationError
-from cdk_triton.hosting._cdk.arguments import check_arguments, check_optional
 from cdk_triton.hosting._cdk.name_lookup import NameLookup
 from cdk_triton.hosting._cdk.stacks import stack_of
 from cdk_triton.hosting.endpoint_variant import EndpointVariant
@@ -48,7 +47,7 @@ class EndpointMonitoring(Construct):
     def __init__(
         self,
         scope: Construct,
-        id: str,  # noqa: A002 - CDK's name
+        id: str,
         *,
         endpoint_name: str,
         variants: Sequence[EndpointVariant],
@@ -58,8 +57,6 @@ class EndpointMonitoring(Construct):
         log_retention: logs.RetentionDays = logs.RetentionDays.THREE_MONTHS,
         runbook: str = RUNBOOK,
     ) -> None:
-        check_arguments("monitor()", log_retention=log_retention, runbook=runbook)
-        check_optional("monitor()", topic=topic, thresholds=thresholds)
         if not runbook or "#" in runbook:
             raise ConfigurationError(
                 f"runbook is {runbook!r}: use the address of a page, to which '#' and the alarm's name are added"

@@ -14,7 +14,7 @@ from cdk_triton.errors import ConfigurationError
 from cdk_triton.hosting._cdk.literals import is_number, is_token, is_whole
 from cdk_triton.hosting._cdk.stacks import stack_of
 
-__all__ = ["NothingScales", "check_capacities", "check_number", "check_percent", "check_scheduled"]
+__all__ = ["NothingScales", "check_capacities", "check_count", "check_number", "check_percent", "check_scheduled"]
 
 NOTHING_SCALES_WARNING: Final = "cdk-triton:NothingScales"
 
@@ -50,6 +50,16 @@ def check_scheduled(what: str, scheduled: tuple[int | None, int | None], standin
             _check_capacity(f"{name} of {what}", capacity)
     low, high = (own if given is None else given for given, own in zip(scheduled, standing, strict=True))
     _check_order(what, low, high)
+
+
+def check_count(what: str, count: int | None) -> None:
+    """Reject a count that is neither None nor a whole number of at least 1.
+
+    Raises:
+        ConfigurationError: it is something else.
+    """
+    if count is not None and not is_whole(count, 1):
+        raise ConfigurationError(f"{what} is {count!r}: use a whole number, at least 1")
 
 
 def check_percent(what: str, number: float) -> None:

@@ -15,11 +15,12 @@ from aws_cdk import aws_sagemaker as sagemaker
 from constructs import Construct
 
 from cdk_triton.errors import ConfigurationError
-from cdk_triton.hosting._cdk.arguments import check_arguments, check_optional
+from cdk_triton.hosting._cdk.arguments import checked
 from cdk_triton.hosting.metrics import INSTANCES, VariantMetrics
 from cdk_triton.hosting.scaling.checks import (
     NothingScales,
     check_capacities,
+    check_count,
     check_number,
     check_percent,
     check_scheduled,
@@ -41,7 +42,7 @@ SAFETY_FACTOR = 0.5
 """Where the developer guide advises to begin ("Load testing your auto scaling configuration")."""
 
 NEVER_SCALES_OUT_WARNING = "cdk-triton:NeverScalesOut"
-MEMORY_OF_FLEET_WARNING = "cdk-triton:GpuMemoryOfFleet"
+MULTI_MODEL_MEMORY_WARNING = "cdk-triton:GpuMemoryOfFleet"
 
 
 class ScalableInstanceCount(Construct):
@@ -75,7 +76,7 @@ class ScalableInstanceCount(Construct):
     def __init__(
         self,
         scope: Construct,
-        id: str,  # noqa: A002 - CDK's name
+        id: str,
         *,
         endpoint: sagemaker.CfnEndpoint,
         variant: TritonVariant,
@@ -104,16 +105,17 @@ class ScalableInstanceCount(Construct):
             role=service_linked_role(self),
         )
         target = self.scalable_target.node.default_child
-        assert target is not None  # noqa: S101  the CDK's construct has one
+        assert target is not None  # the CDK's construct has one
         # Application Auto Scaling refuses a variant that does not exist, and SageMaker the deletion of an endpoint
         # whose variants are still registered by somebody who may not deregister them.
         target.node.add_dependency(endpoint)
         self.node.default_child = target
         Aspects.of(target).add(NothingScales())
 
+    @checked
     def scale_on_invocations(
         self,
-        id: str,  # noqa: A002 - CDK's name
+        id: str,
         *,
         max_requests_per_second: float,
         safety_factor: float = SAFETY_FACTOR,
@@ -147,9 +149,10 @@ class ScalableInstanceCount(Construct):
             scale_out_cooldown,
         )
 
+    @checked
     def scale_on_concurrent_requests(
         self,
-        id: str,  # noqa: A002 - CDK's name
+        id: str,
         *,
         target_concurrent_requests: float,
         scale_in_cooldown: Duration | None = None,
@@ -179,9 +182,10 @@ class ScalableInstanceCount(Construct):
             scale_out_cooldown,
         )
 
+    @checked
     def scale_on_gpu_utilization(
         self,
-        id: str,  # noqa: A002 - CDK's name
+        id: str,
         *,
         target_utilization_percent: float,
         scale_in_cooldown: Duration | None = None,
@@ -211,9 +215,10 @@ class ScalableInstanceCount(Construct):
             scale_out_cooldown,
         )
 
+    @checked
     def scale_on_gpu_memory_utilization(
         self,
-        id: str,  # noqa: A002 - CDK's name
+        id: str,
         *,
         target_utilization_percent: float,
         scale_in_cooldown: Duration | None = None,
@@ -245,16 +250,17 @@ class ScalableInstanceCount(Construct):
         )
         if self._variant.model.is_multi_model:
             Annotations.of(self).add_warning_v2(
-                MEMORY_OF_FLEET_WARNING,
+                MULTI_MODEL_MEMORY_WARNING,
                 f"{self._what} scales on the GPU memory of a multi-model endpoint: its "
                 "instances keep models in memory until it is full, whatever the load, and a new instance loads them "
                 "too. Scale on invocations or concurrent requests, or acknowledge this",
             )
         return policy
 
+    @checked
     def scale_on_cpu_utilization(
         self,
-        id: str,  # noqa: A002 - CDK's name
+        id: str,
         *,
         target_utilization_percent: float,
         scale_in_cooldown: Duration | None = None,
@@ -284,9 +290,10 @@ class ScalableInstanceCount(Construct):
             scale_out_cooldown,
         )
 
+    @checked
     def scale_on_schedule(
         self,
-        id: str,  # noqa: A002 - CDK's name
+        id: str,
         *,
         schedule: autoscaling.Schedule,
         min_capacity: int | None = None,
@@ -307,8 +314,6 @@ class ScalableInstanceCount(Construct):
                 zone, or the name is taken.
         """
         what = f"schedule {id!r} of {self._what}"
-        check_arguments(f"scale_on_schedule({id!r})", id=id, schedule=schedule)
-        check_optional(f"scale_on_schedule({id!r})", time_zone=time_zone)
         if id in self._scheduled:
             raise ConfigurationError(f"{self._what} has two schedules called {id!r}: give each a name of its own")
         if min_capacity is None and max_capacity is None:
@@ -324,9 +329,10 @@ class ScalableInstanceCount(Construct):
             id, schedule=schedule, min_capacity=min_capacity, max_capacity=max_capacity, time_zone=time_zone
         )
 
+    @checked
     def scale_on_metric(
         self,
-        id: str,  # noqa: A002 - CDK's name
+        id: str,
         *,
         metric: cloudwatch.IMetric,
         scaling_steps: Sequence[autoscaling.ScalingInterval],
@@ -355,10 +361,9 @@ class ScalableInstanceCount(Construct):
             ConfigurationError: there are too few or too many steps, or none changes anything.
         """
         what = self._policy(id)
-        check_arguments(what, id=id, metric=metric, scaling_steps=scaling_steps)
-        check_optional(what, evaluation_periods=evaluation_periods, datapoints_to_alarm=datapoints_to_alarm)
-        check_optional(what, scale_in_cooldown=scale_in_cooldown, scale_out_cooldown=scale_out_cooldown)
         check_steps(what, scaling_steps)
+        check_count(f"evaluation_periods of {what}", evaluation_periods)
+        check_count(f"datapoints_to_alarm of {what}", datapoints_to_alarm)
         policy = self.scalable_target.scale_on_metric(
             id,
             metric=metric,
@@ -412,9 +417,6 @@ class ScalableInstanceCount(Construct):
         Application Auto Scaling takes several of them where each has another metric ("Target tracking scaling
         policies").
         """
-        named = self._policy(policy_id)
-        check_arguments(named, id=policy_id)
-        check_optional(named, scale_in_cooldown=scale_in_cooldown, scale_out_cooldown=scale_out_cooldown)
         if what in self._tracked:
             raise ConfigurationError(
                 f"{self._what} scales on {what} already: one policy can follow a metric, leave {policy_id!r} out"
@@ -430,7 +432,7 @@ class ScalableInstanceCount(Construct):
         self._tracked.add(what)
         return policy
 
-    def _policy(self, id: str) -> str:  # noqa: A002 - CDK's name
+    def _policy(self, id: str) -> str:
         return f"policy {id!r} of {self._what}"
 
 

@@ -9,30 +9,27 @@ from aws_cdk import aws_s3 as s3
 from constructs import IConstruct
 
 from cdk_triton.artifacts.layout import ARTIFACTS_PREFIX
-from cdk_triton.hosting._cdk.arguments import check_arguments
+from cdk_triton.hosting._cdk.arguments import checked
 from cdk_triton.hosting.acknowledgements import acknowledge_wildcards
 from cdk_triton.hosting.permissions import Statement, allow
 
 __all__ = ["ImportedArtifactStore", "allow_promotion", "grant_read_of_artifacts"]
 
 
+@checked
 @dataclass(frozen=True)
 class ImportedArtifactStore:
     """A store in another account or region, whose committed archives a store of this stack's may take over.
 
-    No model is served from it: SageMaker reads models from its own region only, a fleet needs a prefix that can be
-    written, and `cdk-triton artifacts gc` in the account of that store sees no model of other accounts. So its archives
-    are copied, each once, and whoever has them needs that store no more.
+    No model is served from it: SageMaker reads models from its own region only, a multi-model endpoint needs a prefix
+    that can be written, and `cdk-triton artifacts gc` in the account of that store sees no model of other accounts. So
+    its archives are copied, each once. A store that has the copies no longer needs that store.
 
     Attributes:
         bucket: its bucket, and the key that it is encrypted with as the bucket's `encryption_key`.
     """
 
     bucket: s3.IBucket
-
-    def __post_init__(self) -> None:
-        """Refuse what is no bucket."""
-        check_arguments("ImportedArtifactStore", bucket=self.bucket)
 
 
 def grant_read_of_artifacts(bucket: s3.IBucket, grantee: iam.IGrantable) -> iam.Grant:

@@ -17,7 +17,7 @@ from constructs import Construct
 
 from cdk_triton.artifacts import S3File
 from cdk_triton.errors import ConfigurationError
-from cdk_triton.hosting._cdk.arguments import check_arguments, check_optional
+from cdk_triton.hosting._cdk.arguments import checked
 from cdk_triton.hosting.acknowledgements import acknowledge_wildcards
 from cdk_triton.hosting.builds.builders import Builder
 from cdk_triton.hosting.builds.grants import allow_inputs, allow_pull
@@ -29,7 +29,7 @@ from cdk_triton.sagemaker import ServingPlatform
 
 __all__ = ["SharedArtifactStore", "export_store"]
 
-_EXPORTS = re.compile(r"[A-Za-z0-9:-]{1,200}")
+_EXPORT_PREFIX = re.compile(r"[A-Za-z0-9:-]{1,200}")
 """The characters of an export's name, and room for the rest of its 255 ("CloudFormation template Outputs syntax")."""
 
 
@@ -48,27 +48,26 @@ class SharedArtifactStore(Construct):
     Args:
         scope: any stack of the app.
         id: the construct's id.
-        exports: as the store has it.
+        export_prefix: as the store has it.
         builders: as the store has them.
-        encrypted: whether the store has an `encryption_key`.
+        has_encryption_key: whether the store has an `encryption_key`.
 
     Raises:
-        ConfigurationError: `exports` cannot begin an export's name, or two builders are of one kind.
+        ConfigurationError: `export_prefix` cannot begin an export's name, or two builders are of one kind.
     """
 
+    @checked
     def __init__(
         self,
         scope: Construct,
-        id: str,  # noqa: A002 - CDK's name
+        id: str,
         *,
-        exports: str,
+        export_prefix: str,
         builders: Sequence[Builder] | None = None,
-        encrypted: bool = False,
+        has_encryption_key: bool = False,
     ) -> None:
-        check_arguments(f"SharedArtifactStore {id!r}", scope=scope, id=id, exports=exports, encrypted=encrypted)
-        check_optional(f"SharedArtifactStore {id!r}", builders=builders)
         super().__init__(scope, id)
-        prefix = _checked(exports)
+        prefix = _checked(export_prefix)
 
         def exported(name: str) -> str:
             return Fn.import_value(f"{prefix}:{name}")
@@ -77,8 +76,8 @@ class SharedArtifactStore(Construct):
         self.bucket: s3.IBucket = s3.Bucket.from_bucket_attributes(
             self,
             "Bucket",
-            bucket_name=exported(_bucket(encrypted)),
-            encryption_key=kms.Key.from_key_arn(self, "Key", exported("KeyArn")) if encrypted else None,
+            bucket_name=exported(_bucket(has_encryption_key)),
+            encryption_key=kms.Key.from_key_arn(self, "Key", exported("KeyArn")) if has_encryption_key else None,
         )
         self.promotes_from: ImportedArtifactStore | None = None  # a store that promotes is not shared
         self.service_token = exported("ServiceToken")
@@ -86,13 +85,13 @@ class SharedArtifactStore(Construct):
         self.build_roles: Mapping[str, iam.IRole] = {
             kind: iam.Role.from_role_name(self, f"{name}Role", exported(f"{name}Role"))
             for kind, name in BUILDER_IDS.items()
-            if any(builder.kind == kind for builder in self._choice.builders)
+            if any(builder._kind == kind for builder in self._choice.builders)
         }
 
-    def require_assets_of(self, scope: Construct, bucket_name: str) -> None:
+    def _require_assets_of(self, scope: Construct, bucket_name: str) -> None:
         """Nothing: which bucket the store's handler may read, its app knows, and the deployment tells."""
 
-    def builder_for(self, scope: Construct, platform: ServingPlatform, inputs: Iterable[S3File]) -> Builder:
+    def _builder_for(self, scope: Construct, platform: ServingPlatform, inputs: Iterable[S3File]) -> Builder:
         """Choose what builds for a platform, and allow it an own image and the handler the inputs, by policies here.
 
         Raises:
@@ -100,14 +99,14 @@ class SharedArtifactStore(Construct):
         """
         builder = self._choice.builder_for(scope, platform)
         if platform.image is not None:  # those of SageMaker the store's app has allowed
-            allow_pull(scope, container_image(scope, platform), self.build_roles[builder.kind])
+            allow_pull(scope, container_image(scope, platform), self.build_roles[builder._kind])
         allow_inputs(scope, inputs, self.handler_role)
         return builder
 
 
 def export_store(
     store: Construct,
-    exports: str,
+    export_prefix: str,
     *,
     bucket: s3.IBucket,
     service_token: str,
@@ -117,7 +116,7 @@ def export_store(
     """Export what other apps need of a store, and let its builders pull every image of SageMaker's.
 
     Raises:
-        ConfigurationError: `exports` cannot begin an export's name.
+        ConfigurationError: `export_prefix` cannot begin an export's name.
     """
     key = bucket.encryption_key
     values = {
@@ -129,7 +128,7 @@ def export_store(
     }
     outputs = Construct(store, "Exports")
     for name, value in values.items():
-        CfnOutput(outputs, name, value=value, export_name=f"{_checked(exports)}:{name}")
+        CfnOutput(outputs, name, value=value, export_name=f"{_checked(export_prefix)}:{name}")
     images = sagemaker_repositories(store)
     reason = "SageMaker's registry depends on the region, which is known only during deployment, and on the release."
     for role in builders.values() if images else ():
@@ -137,15 +136,15 @@ def export_store(
         acknowledge_wildcards(role, {image: reason for image in images if ":*:" in image})
 
 
-def _bucket(encrypted: bool) -> str:
+def _bucket(has_encryption_key: bool) -> str:
     """With the key in its name: CloudFormation refuses the deployment of who is wrong about it."""
-    return "EncryptedBucket" if encrypted else "Bucket"
+    return "EncryptedBucket" if has_encryption_key else "Bucket"
 
 
-def _checked(exports: str) -> str:
-    if not _EXPORTS.fullmatch(exports):
+def _checked(export_prefix: str) -> str:
+    if not _EXPORT_PREFIX.fullmatch(export_prefix):
         raise ConfigurationError(
-            f"exports is {exports!r}: use a literal name, such as 'triton-artifacts', of up to 200 letters, digits, "
-            "':' and '-'"
+            f"export_prefix is {export_prefix!r}: use a literal name, such as 'triton-artifacts', of up to 200 "
+            "letters, digits, ':' and '-'"
         )
-    return exports
+    return export_prefix

@@ -21,7 +21,7 @@ from cdk_triton._tokens import has_token
 from cdk_triton.artifacts import S3File
 from cdk_triton.artifacts.layout import ASSET_PREFIX, SERVED_PREFIXES, STAGING_PREFIX
 from cdk_triton.errors import ConfigurationError
-from cdk_triton.hosting._cdk.arguments import check_arguments, check_optional
+from cdk_triton.hosting._cdk.arguments import checked
 from cdk_triton.hosting._cdk.buckets import arn_of, encryption_key_of
 from cdk_triton.hosting._cdk.per_construct import path_of
 from cdk_triton.hosting._cdk.stacks import require_own_region, require_same, stack_of
@@ -44,7 +44,7 @@ IN_STACK_WARNING = "cdk-triton:ArtifactStoreInStack"
 
 
 class ITritonArtifactStore(Protocol):
-    """What models and fleets need of a store."""
+    """A store that models use: a `TritonArtifactStore` or a `SharedArtifactStore`."""
 
     @property
     def bucket(self) -> s3.IBucket:
@@ -58,14 +58,14 @@ class ITritonArtifactStore(Protocol):
     def promotes_from(self) -> ImportedArtifactStore | None:
         """Where archives are taken from, instead of being packed and built; None where they are."""
 
-    def require_assets_of(self, scope: Construct, bucket_name: str) -> None:
+    def _require_assets_of(self, scope: Construct, bucket_name: str) -> None:
         """Refuse a stack whose assets the handler cannot read.
 
         Raises:
             ConfigurationError: they go to another bucket.
         """
 
-    def builder_for(self, scope: Construct, platform: ServingPlatform, inputs: Iterable[S3File]) -> Builder:
+    def _builder_for(self, scope: Construct, platform: ServingPlatform, inputs: Iterable[S3File]) -> Builder:
         """Choose what builds for a platform, and allow it the image and the handler the inputs.
 
         Raises:
@@ -116,31 +116,28 @@ class TritonArtifactStore(Construct):
             keys ("Enabling Amazon S3 server access logging").
         promotes_from: the store of another account or region, from `TritonArtifactStore.from_bucket`, that has built
             and tested the archives; it has to `grant_read` to this account.
-        exports: what the names of CloudFormation exports begin with, such as `triton-artifacts`, by which other apps of
-            the account and region use this store: `TritonArtifactStore.from_exports`. The builders may then pull any of
-            SageMaker's Triton images.
+        export_prefix: the beginning of the names of CloudFormation exports, such as `triton-artifacts`. Other apps
+            of the account and region use this store by them: `TritonArtifactStore.from_exports`. The builders may then
+            pull any of SageMaker's Triton images.
 
     Raises:
         ConfigurationError: the stack's synthesizer does not say where assets go, two builders are of one kind, there
-            are builders or exports for a store that promotes, `exports` cannot begin an export's name, a key is one of
-            another region, or the bucket for access logs one of another account or region.
+            are builders or exports for a store that promotes, `export_prefix` cannot begin an export's name, a key is
+            one of another region, or the bucket for access logs one of another account or region.
     """
 
+    @checked
     def __init__(
         self,
         scope: Construct,
-        id: str,  # noqa: A002 - CDK's name
+        id: str,
         *,
         builders: Sequence[Builder] | None = None,
         encryption_key: kms.IKey | None = None,
         access_logs_bucket: s3.IBucket | None = None,
         promotes_from: ImportedArtifactStore | None = None,
-        exports: str | None = None,
+        export_prefix: str | None = None,
     ) -> None:
-        what = f"TritonArtifactStore {id!r}"
-        check_arguments(what, scope=scope, id=id)
-        check_optional(what, builders=builders, encryption_key=encryption_key)
-        check_optional(what, access_logs_bucket=access_logs_bucket, promotes_from=promotes_from, exports=exports)
         super().__init__(scope, id)
         if encryption_key is not None:
             reason = "S3 and CloudWatch Logs encrypt with keys of their own region, so give the store one of it"
@@ -152,10 +149,11 @@ class TritonArtifactStore(Construct):
                 f"{self.node.path} promotes what another store has built, and got builders too: leave builders out, or "
                 "promotes_from to build here"
             )
-        if promotes_from is not None and exports is not None:
+        if promotes_from is not None and export_prefix is not None:
             raise ConfigurationError(
-                f"{self.node.path} promotes what another store has built, and got exports too, by which other apps "
-                "would store what nobody has tested: leave exports out, and let each app promote into its own store"
+                f"{self.node.path} promotes what another store has built, and got an export_prefix too, by which other "
+                "apps would store what nobody has tested: remove export_prefix, and let each app promote into its own "
+                "store"
             )
         self.promotes_from = promotes_from
         self.bucket: s3.IBucket = _bucket(self, encryption_key, access_logs_bucket)
@@ -192,10 +190,10 @@ class TritonArtifactStore(Construct):
         if promotes_from is not None:
             allow_promotion(self, self.handler_role, promotes_from)
         self.service_token = provider(self, on_event, is_complete, log_group).service_token
-        if exports is not None:
+        if export_prefix is not None:
             export_store(
                 self,
-                exports,
+                export_prefix,
                 bucket=self.bucket,
                 service_token=self.service_token,
                 handler=self.handler_role,
@@ -215,11 +213,11 @@ class TritonArtifactStore(Construct):
     @staticmethod
     def from_exports(
         scope: Construct,
-        id: str,  # noqa: A002 - CDK's name
-        exports: str,
+        id: str,
+        export_prefix: str,
         *,
         builders: Sequence[Builder] | None = None,
-        encrypted: bool = False,
+        has_encryption_key: bool = False,
     ) -> SharedArtifactStore:
         """Import the store of another app of this account and region, to use it as one of this app's.
 
@@ -229,25 +227,27 @@ class TritonArtifactStore(Construct):
         Args:
             scope: any stack of this app.
             id: the construct's id.
-            exports: as the store has it.
+            export_prefix: as the store has it.
             builders: as the store has them: which of them builds is decided here. By default the region of this
                 stack decides.
-            encrypted: whether the store has an `encryption_key`.
+            has_encryption_key: whether the store has an `encryption_key`.
 
         Raises:
-            ConfigurationError: `exports` cannot begin an export's name, or two builders are of one kind.
+            ConfigurationError: `export_prefix` cannot begin an export's name, or two builders are of one kind.
         """
-        return SharedArtifactStore(scope, id, exports=exports, builders=builders, encrypted=encrypted)
+        return SharedArtifactStore(
+            scope, id, export_prefix=export_prefix, builders=builders, has_encryption_key=has_encryption_key
+        )
 
+    @checked
     def grant_read(self, grantee: iam.IGrantable) -> iam.Grant:
         """Allow a principal to read what is committed here, by the policies of the bucket and of its key.
 
         A store of another account promotes from this one if that account may read: `iam.AccountPrincipal(account)`.
         """
-        check_arguments("grant_read()", grantee=grantee)
         return grant_read_of_artifacts(self.bucket, grantee)
 
-    def require_assets_of(self, scope: Construct, bucket_name: str) -> None:
+    def _require_assets_of(self, scope: Construct, bucket_name: str) -> None:
         """Refuse a stack that publishes its assets to another bucket than the store's own stack does.
 
         One bucket, because copies of one archive in two places may differ in their bytes, and an interrupted copy is
@@ -266,7 +266,7 @@ class TritonArtifactStore(Construct):
                 "or give the stack a store of its own"
             )
 
-    def builder_for(self, scope: Construct, platform: ServingPlatform, inputs: Iterable[S3File]) -> Builder:
+    def _builder_for(self, scope: Construct, platform: ServingPlatform, inputs: Iterable[S3File]) -> Builder:
         """Choose what builds for a platform, and allow it the image and the handler the inputs.
 
         Raises:
@@ -276,7 +276,7 @@ class TritonArtifactStore(Construct):
 
     def _handler(
         self,
-        id: str,  # noqa: A002
+        id: str,
         handler: str,
         code: lambda_.Code,
         environment: Mapping[str, str],

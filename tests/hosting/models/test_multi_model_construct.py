@@ -73,7 +73,7 @@ def test_the_model_names_a_prefix_with_the_platform(
 
     container = only(resources, MODEL)[1]["Properties"]["PrimaryContainer"]
     assert container["Mode"] == "MultiModel"
-    assert flattened(container["ModelDataUrl"]).endswith(f">/fleets/{fleet.fleet_name}/25.09-a10g/")
+    assert flattened(container["ModelDataUrl"]).endswith(f">/fleets/{fleet.name_in_store}/25.09-a10g/")
     assert container["Environment"] == {"SAGEMAKER_TRITON_LOG_VERBOSE": "false", "SAGEMAKER_TRITON_PING_MODE": "live"}
 
 
@@ -132,8 +132,8 @@ def test_the_role_reads_its_own_fleet_whatever_the_platform(world: World, fleets
     fleet, resources = fleets.synthesised({"text": world.repository()})
 
     policy = json.dumps(only(resources, "AWS::IAM::ManagedPolicy")[1])
-    assert f'"/fleets/{fleet.fleet_name}/*"' in policy
-    assert f'{{"s3:prefix": "fleets/{fleet.fleet_name}/*"}}' in policy
+    assert f'"/fleets/{fleet.name_in_store}/*"' in policy
+    assert f'{{"s3:prefix": "fleets/{fleet.name_in_store}/*"}}' in policy
     assert "artifacts/" not in policy
 
 
@@ -148,7 +148,7 @@ def test_two_fleets_share_a_store_and_not_a_prefix(world: World) -> None:
     ]
     app.synth()
 
-    assert fleets[0].fleet_name != fleets[1].fleet_name
+    assert fleets[0].name_in_store != fleets[1].name_in_store
     assert fleets[0].target_models == fleets[1].target_models
 
 
@@ -182,7 +182,7 @@ def test_the_handler_reads_the_plan_as_it_was_meant(world: World, monkeypatch: p
     )
     assert plan.fleet is not None
     assert plan.fleet.target_models == fleet.target_models
-    assert plan.fleet.index == f"fleets/{fleet.fleet_name}/25.09-a10g/index.json"
+    assert plan.fleet.index == f"fleets/{fleet.name_in_store}/25.09-a10g/index.json"
     assert {copy.archive for copy in plan.fleet.copies} == {commit.archive for commit in plan.commits}
     sys.modules.pop("artifacts", None)
 
@@ -211,4 +211,4 @@ def test_the_construct_paths_are_a_contract(world: World, stack: cdk.Stack) -> N
     fleet = TritonMultiModel(stack, "Fleet", ensembles={"text": world.repository()}, platform=world.platform)
 
     assert [child.node.id for child in fleet.node.children] == ["Artifacts", "Role", "Permissions", "Resource"]
-    assert fleet.fleet_name.startswith("stack-fleet-")
+    assert fleet.name_in_store.startswith("stack-fleet-")
