@@ -10,12 +10,13 @@ from hypothesis import strategies as st
 
 from cdk_triton.errors import ConfigurationError
 from cdk_triton.triton import ContainerEnvironment, serve_arguments, server_environment
+from cdk_triton.triton.environment import container_variables
 
 WORDS = st.text(st.characters(codec="ascii", categories=["L", "N"]), min_size=1, max_size=8)
 
 
 def test_defaults_of_a_single_model_container() -> None:
-    assert ContainerEnvironment().variables(multi_model=False, default_model="ensemble") == {
+    assert container_variables(ContainerEnvironment(), multi_model=False, default_model="ensemble") == {
         "SAGEMAKER_TRITON_DEFAULT_MODEL_NAME": "ensemble",
         "SAGEMAKER_TRITON_LOG_VERBOSE": "false",
         "SAGEMAKER_TRITON_PING_MODE": "ready",
@@ -23,7 +24,7 @@ def test_defaults_of_a_single_model_container() -> None:
 
 
 def test_defaults_of_a_multi_model_container() -> None:
-    assert ContainerEnvironment().variables(multi_model=True, default_model="ensemble") == {
+    assert container_variables(ContainerEnvironment(), multi_model=True, default_model="ensemble") == {
         "SAGEMAKER_TRITON_LOG_VERBOSE": "false",
         "SAGEMAKER_TRITON_PING_MODE": "live",
     }
@@ -53,9 +54,9 @@ def test_everything() -> None:
         port=8081,
         safe_port_range=(9000, 9010),
         additional_args=("--exit-timeout-secs=5",),
-        extra={"HF_HOME": "/tmp/hf"},
+        variables={"HF_HOME": "/tmp/hf"},
     )
-    assert environment.variables(multi_model=False, default_model="ensemble") == {
+    assert container_variables(environment, multi_model=False, default_model="ensemble") == {
         "HF_HOME": "/tmp/hf",
         "SAGEMAKER_BIND_TO_PORT": "8081",
         "SAGEMAKER_SAFE_PORT_RANGE": "9000-9010",
@@ -87,7 +88,7 @@ class TestThroughTheStartScript:
 
     @pytest.mark.parametrize("namespacing", [True, False])
     def test_namespacing_means_what_it_says(self, namespacing: bool) -> None:
-        variables = ContainerEnvironment(model_namespacing=namespacing).variables(multi_model=True)
+        variables = container_variables(ContainerEnvironment(model_namespacing=namespacing), multi_model=True)
         arguments = serve_arguments({**variables, "SAGEMAKER_MULTI_MODEL": "true"}, [])
         assert f"--model-namespacing={str(namespacing).lower()}" in arguments
 
@@ -97,14 +98,14 @@ class TestThroughTheStartScript:
     )
     def test_ping_mode_reaches_the_server(self, chosen: str | None, multi_model: bool, seen: str) -> None:
         environment = ContainerEnvironment(ping_mode=chosen)  # type: ignore[arg-type]
-        variables = environment.variables(multi_model=multi_model, default_model="m")
+        variables = container_variables(environment, multi_model=multi_model, default_model="m")
         mode = {"SAGEMAKER_MULTI_MODEL": "true"} if multi_model else {}
         assert server_environment({**variables, **mode}, ["m"])["SAGEMAKER_TRITON_PING_MODE"] == seen
 
     @given(st.lists(WORDS.map("--{}=1".format), max_size=3), st.lists(WORDS, max_size=3))
     def test_arguments_arrive_whole(self, arguments: list[str], models: list[str]) -> None:
         environment = ContainerEnvironment(additional_args=tuple(arguments), additional_models=tuple(models))
-        variables = environment.variables(multi_model=False, default_model="entry")
+        variables = container_variables(environment, multi_model=False, default_model="entry")
         expected = [*arguments, *(f"--load-model={model}" for model in models), "--load-model=entry"]
         assert serve_arguments(variables, ["entry", *models])[-len(expected) :] == expected
 
@@ -184,19 +185,25 @@ class TestThroughTheStartScript:
         pytest.param({"model_load_gpu_limit": 0}, "above 0 and at most 1, got 0", id="no memory"),
         pytest.param({"safe_port_range": (9010, 9000)}, "the lower one first, got (9010, 9000); write", id="a range"),
         pytest.param(
-            {"extra": {"SAGEMAKER_TRITON_LOG_INFO": "true"}},
-            "extra holds 'SAGEMAKER_TRITON_LOG_INFO', which the container's start script reads; use the field of "
+            {"variables": {"SAGEMAKER_TRITON_LOG_INFO": "true"}},
+            "variables holds 'SAGEMAKER_TRITON_LOG_INFO', which the container's start script reads; use the field of "
             "ContainerEnvironment for it",
             id="a variable with a field",
         ),
-        pytest.param({"extra": {"1X": ""}}, "extra holds the variable '1X'; a name is letters, digits", id="no name"),
-        pytest.param({"extra": ["X=1"]}, "extra is a list: use a mapping from names to texts, such as", id="a list"),
+        pytest.param(
+            {"variables": {"1X": ""}}, "variables holds the name '1X'; a name is letters, digits", id="no name"
+        ),
+        pytest.param(
+            {"variables": ["X=1"]}, "variables is a list: use a mapping from names to texts, such as", id="a list"
+        ),
         pytest.param({"safe_port_range": 9000}, "safe_port_range is two ports from 1 to 65535", id="one port"),
         pytest.param(
             {"default_model_name": 1}, "default_model_name is 1, an int: write a name in quotes", id="no name"
         ),
         pytest.param({"additional_models": {"a": 1}}, "additional_models is a dict: use a list of names", id="a dict"),
-        pytest.param({"extra": {"X": 1}}, "the value of X in extra is 1, an int: write it as text", id="no text"),
+        pytest.param(
+            {"variables": {"X": 1}}, "the value of X in variables is 1, an int: write it as text", id="no text"
+        ),
     ],
 )
 def test_a_value_that_cannot_work_is_refused(arguments: dict[str, object], message: str) -> None:
@@ -212,45 +219,46 @@ def test_a_multi_model_container_refuses_what_it_would_ignore(arguments: dict[st
     environment = ContainerEnvironment(**arguments)  # type: ignore[arg-type]
     (name,) = arguments
     with pytest.raises(ConfigurationError, match=f"{name}=.* means nothing to a multi-model endpoint, whose"):
-        environment.variables(multi_model=True)
+        container_variables(environment, multi_model=True)
 
 
 class TestLimits:
     def test_number_of_variables(self) -> None:
-        extra = {f"V{i}": "" for i in range(98)}
-        assert len(ContainerEnvironment(extra=extra).variables(multi_model=True)) == 100
+        many = {f"V{i}": "" for i in range(98)}
+        assert len(container_variables(ContainerEnvironment(variables=many), multi_model=True)) == 100
         with pytest.raises(
             ConfigurationError, match="would have 101 environment variables and SageMaker takes 100; put"
         ):
-            ContainerEnvironment(extra=extra | {"W": ""}).variables(multi_model=True)
+            container_variables(ContainerEnvironment(variables=many | {"W": ""}), multi_model=True)
 
     @pytest.mark.parametrize(("name", "value", "what"), [("V", "x" * 1025, "value"), ("V" * 1025, "x", "name")])
     def test_length(self, name: str, value: str, what: str) -> None:
-        ContainerEnvironment(extra={name[:1024]: value[:1024]}).variables(multi_model=True)
+        container_variables(ContainerEnvironment(variables={name[:1024]: value[:1024]}), multi_model=True)
         message = f"the {what} of the environment variable {name[:60]} has 1,025 bytes and SageMaker takes 1,024; put"
         with pytest.raises(ConfigurationError, match=message):
-            ContainerEnvironment(extra={name: value}).variables(multi_model=True)
+            container_variables(ContainerEnvironment(variables={name: value}), multi_model=True)
 
     def test_length_is_counted_in_bytes(self) -> None:
         with pytest.raises(ConfigurationError, match="environment variable V has 1,026 bytes"):
-            ContainerEnvironment(extra={"V": "é" * 513}).variables(multi_model=True)
+            container_variables(ContainerEnvironment(variables={"V": "é" * 513}), multi_model=True)
 
     def test_length_of_all_together(self) -> None:
-        extra = {f"V{i:02}": "x" * 1000 for i in range(32)}
+        many = {f"V{i:02}": "x" * 1000 for i in range(32)}
         rest = 32 * 1024 - sum(
-            len(k) + len(v) for k, v in ContainerEnvironment(extra=extra).variables(multi_model=True).items()
+            len(k) + len(v)
+            for k, v in container_variables(ContainerEnvironment(variables=many), multi_model=True).items()
         )
-        ContainerEnvironment(extra=extra | {"W": "x" * (rest - 1)}).variables(multi_model=True)
+        container_variables(ContainerEnvironment(variables=many | {"W": "x" * (rest - 1)}), multi_model=True)
         with pytest.raises(ConfigurationError, match="have 32,769 bytes together and SageMaker takes 32,768; put"):
-            ContainerEnvironment(extra=extra | {"W": "x" * rest}).variables(multi_model=True)
+            container_variables(ContainerEnvironment(variables=many | {"W": "x" * rest}), multi_model=True)
 
 
 def test_it_is_a_value() -> None:
-    first, second = ContainerEnvironment(extra={"A": "1"}), ContainerEnvironment(extra={"A": "1"})
+    first, second = ContainerEnvironment(variables={"A": "1"}), ContainerEnvironment(variables={"A": "1"})
     assert first == second
     assert hash(first) == hash(second)
     with pytest.raises(TypeError):
-        first.extra["A"] = "2"  # type: ignore[index]
+        first.variables["A"] = "2"  # type: ignore[index]
 
 
 def test_a_port_that_is_not_opened_collides_with_none() -> None:

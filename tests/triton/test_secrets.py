@@ -6,6 +6,7 @@ import pytest
 
 from cdk_triton import ContainerEnvironment
 from cdk_triton.errors import ConfigurationError
+from cdk_triton.triton.environment import container_variables
 
 LETTERS = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJ"
 
@@ -30,7 +31,7 @@ REFUSED = [
 @pytest.mark.parametrize(("name", "value", "why"), REFUSED, ids=[f"{name}-{why[:24]}" for name, _, why in REFUSED])
 def test_a_secret_is_refused_and_never_repeated(name: str, value: str, why: str) -> None:
     with pytest.raises(ConfigurationError) as caught:
-        ContainerEnvironment(extra={name: value})
+        ContainerEnvironment(variables={name: value})
 
     message = str(caught.value)
     assert message.startswith(f"the environment variable {name!r} {why}")
@@ -42,7 +43,7 @@ def test_a_secret_is_refused_and_never_repeated(name: str, value: str, why: str)
 
 def test_a_number_is_not_repeated_either() -> None:
     with pytest.raises(ConfigurationError, match="'DB_PASSWORD' is a secret by its name") as caught:
-        ContainerEnvironment(extra={"DB_PASSWORD": 48151623})  # type: ignore[dict-item] # what a user may write
+        ContainerEnvironment(variables={"DB_PASSWORD": 48151623})  # type: ignore[dict-item] # what a user may write
 
     assert "48151623" not in str(caught.value)
 
@@ -67,4 +68,4 @@ def test_a_number_is_not_repeated_either() -> None:
     ],
 )
 def test_what_only_sounds_like_one_is_accepted(name: str, value: str) -> None:
-    assert ContainerEnvironment(extra={name: value}).variables(multi_model=True)[name] == value
+    assert container_variables(ContainerEnvironment(variables={name: value}), multi_model=True)[name] == value

@@ -11,7 +11,7 @@ from cdk_triton._tokens import has_token, refuse_token
 from cdk_triton._wording import did_you_mean, in_words
 from cdk_triton.errors import ConfigurationError
 from cdk_triton.sagemaker import images
-from cdk_triton.sagemaker.host_amis import HOST_AMIS, doubt_about_host_ami, host_ami_for_cuda
+from cdk_triton.sagemaker.host_amis import HOST_AMIS, host_ami_for_cuda, warning_about_host_ami
 from cdk_triton.sagemaker.instances import GpuInstance, gpu_instance, gpu_instances
 from cdk_triton.sagemaker.limits import MAX_IMAGE_LENGTH
 from cdk_triton.triton.releases import Release
@@ -110,13 +110,13 @@ class ServingPlatform:
         return count
 
     @property
-    def host_ami_doubt(self) -> str | None:
+    def host_ami_warning(self) -> str | None:
         """What speaks against the host AMI for the CUDA version of the release; None where nothing is known to.
 
         A derived one fits as far as is known. One that was given, or kept by `dataclasses.replace`, may not.
         """
         cuda = self.versions.cuda if self.versions is not None else None
-        return None if cuda is None else doubt_about_host_ami(self.inference_ami_version, cuda)
+        return None if cuda is None else warning_about_host_ami(self.inference_ami_version, cuda)
 
     @property
     def image_identity(self) -> str:

@@ -39,7 +39,7 @@ class OnnxExport:
     The function is called with the path to write to (a `str`), in a process of its own: in a Python of the container's
     version that has the packages of `requirements` and no others, with neither credentials nor tokens in its
     environment. That keeps secrets from code that does not look for them; it is no sandbox. Files of the repository it
-    finds beside itself (`Path(__file__).parent`); those that only the export reads are named in `reads`, and are left
+    finds beside itself (`Path(__file__).parent`); those that only the export reads are named in `sources`, and are left
     out of the archive like the function's file and the requirements.
 
     Afterwards the file is read with the `onnx` of `requirements`: the names of its outputs are compared, integer inputs
@@ -58,7 +58,7 @@ class OnnxExport:
         outputs: the names of all outputs; those of `config.pbtxt` unless given.
         integer_inputs: "int32" makes every INT64 input an INT32 one, which the network casts back. None changes
             nothing.
-        reads: other files that only the export reads, relative to the model's directory.
+        sources: other files that only the export reads, relative to the model's directory.
 
     Raises:
         ConfigurationError: a path leaves the model's directory, or a value is of another type.
@@ -70,7 +70,7 @@ class OnnxExport:
     requirements: str
     outputs: Sequence[str] | None = None
     integer_inputs: Literal["int32"] | None = None
-    reads: Sequence[str] = ()
+    sources: Sequence[str] = ()
 
     def __post_init__(self) -> None:
         """Refuse values that no repository could fix, and keep lists from changing."""
@@ -83,7 +83,7 @@ class OnnxExport:
             )
         if self.integer_inputs not in (None, "int32"):
             raise ConfigurationError(f"integer_inputs of {self} is {self.integer_inputs!r} and must be 'int32' or None")
-        for name in ("outputs", "reads"):
+        for name in ("outputs", "sources"):
             values = getattr(self, name)
             if name == "outputs" and values is None:
                 continue
@@ -120,7 +120,7 @@ class OnnxExport:
     @property
     def consumes(self) -> tuple[str, ...]:
         """See `BuildRecipe.consumes`."""
-        others = (path_in_model(self.model, path, f"reads of {self}") for path in self.reads)
+        others = (path_in_model(self.model, path, f"sources of {self}") for path in self.sources)
         return tuple(dict.fromkeys((self.source, self._requirements, *others)))
 
     @property
