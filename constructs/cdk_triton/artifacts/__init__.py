@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from cdk_triton._lazy import lazy_names
 
 if TYPE_CHECKING:
+    from cdk_triton._file_cache import cache_directory
     from cdk_triton.artifacts.archive import Archive, write_archive
     from cdk_triton.artifacts.build_plan import build_inputs, ensemble_document, estimated_minutes, platform_document
     from cdk_triton.artifacts.contents import PLACEHOLDER
@@ -40,6 +41,7 @@ __all__ = [
     "Tolerance",
     "artifact_key",
     "build_inputs",
+    "cache_directory",
     "ensemble_document",
     "estimated_minutes",
     "platform_document",

@@ -16,7 +16,7 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
-from cdk_triton.artifacts.cache import cache_directory
+from cdk_triton.artifacts import cache_directory
 from cdk_triton.errors import LocalError
 from cdk_triton.local.process import child_environment
 

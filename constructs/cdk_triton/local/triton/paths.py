@@ -8,7 +8,7 @@ import re
 from pathlib import Path
 from typing import Final
 
-from cdk_triton.artifacts.cache import cache_directory
+from cdk_triton.artifacts import cache_directory
 from cdk_triton.errors import LocalError
 
 __all__ = ["shell_safe"]
