@@ -109,7 +109,7 @@ def _spent(
 ) -> _Fate:
     """Whether a key whose build has not made it is built again or fails the request."""
     ended = state.ended
-    assert ended is not None  # noqa: S101 - the caller looked
+    assert ended is not None  # the caller looked
     key, repository, etag = lock.artifact_key, lock.repository, lock.etag
     reason = illustrated(*failure)
     if ended.status == "ABANDONED":
@@ -124,7 +124,7 @@ def _spent(
 
 def _failure(commit: Commit, state: BuildState, invocation: Invocation) -> tuple[str, Sequence[str], str]:
     ended = state.ended
-    assert ended is not None  # noqa: S101 - the caller looked
+    assert ended is not None  # the caller looked
     own = read_failure(state.build, commit.artifact_key, invocation.storage)
     return (ended.reason, [], ended.link) if own is None else (*own, ended.link)
 

@@ -233,4 +233,4 @@ def parse_lock_key(object_key: str) -> str | None:
     return found and found["key"]
 
 
-assert _MAX_NAME_LENGTH + SOURCE_DIGITS + len("-.tar.gz") <= MAX_TARGET_MODEL_LENGTH  # noqa: S101
+assert _MAX_NAME_LENGTH + SOURCE_DIGITS + len("-.tar.gz") <= MAX_TARGET_MODEL_LENGTH

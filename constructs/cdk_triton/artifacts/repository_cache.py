@@ -71,7 +71,7 @@ def _state(repositories: Sequence[ModelRepository]) -> str | None:
 
 
 def _name(repositories: Sequence[ModelRepository], question: Sequence[object]) -> bytes:
-    """What is asked, and about which repositories."""
+    """The digest of a question and of the repositories that it is about."""
     about = [
         [
             str(repository.root),

@@ -123,7 +123,7 @@ class ServingPlatform:
         """What the image is, wherever it is stored: "sagemaker-tritonserver:25.09-py3" or "sha256:…"."""
         if self.image is not None:
             return _digest(self.image)
-        assert self.release is not None  # noqa: S101  (__post_init__ asked for one of the two)
+        assert self.release is not None  # __post_init__ asked for one of the two
         return images.image_name(self.release)
 
     @property
@@ -149,7 +149,7 @@ class ServingPlatform:
         check("region", region, TEXT)
         if self.image is not None:
             return self.image
-        assert self.release is not None  # noqa: S101  (__post_init__ asked for one of the two)
+        assert self.release is not None  # __post_init__ asked for one of the two
         refuse_token(region, "the region")
         return images.image_uri(self.release, region)
 

@@ -84,7 +84,7 @@ class StoreBuilders:
         for kind, service in self._services.items():
             if service.network is not None:
                 resource = function.node.default_child
-                assert isinstance(resource, CfnResource)  # noqa: S101 - as CDK makes functions
+                assert isinstance(resource, CfnResource)  # as CDK makes functions
                 await_network(resource, service.network, self._store.node.find_child(BUILDER_IDS[kind]), "builds")
 
     def builder_for(self, scope: Construct, platform: ServingPlatform, inputs: Iterable[S3File]) -> Builder:

@@ -150,7 +150,7 @@ class TritonModel(Resource):
 
         pack = sound and recipes.sound
         if uncompressed:
-            assert checked.keys is not None  # noqa: S101 - recipes were refused
+            assert checked.keys is not None  # recipes were refused
             artifact = stage_files(assembly, repository, platform, checked.keys, pack=pack)
         else:
             ensemble = recipes.ensemble

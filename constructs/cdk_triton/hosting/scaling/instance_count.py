@@ -104,7 +104,7 @@ class ScalableInstanceCount(Construct):
             role=service_linked_role(self),
         )
         target = self.scalable_target.node.default_child
-        assert target is not None  # noqa: S101  the CDK's construct has one
+        assert target is not None  # the CDK's construct has one
         # Application Auto Scaling refuses a variant that does not exist, and SageMaker the deletion of an endpoint
         # whose variants are still registered by somebody who may not deregister them.
         target.node.add_dependency(endpoint)

@@ -93,8 +93,8 @@ def _restrict_waiter(made: cr.Provider) -> str:
     machine, role = states.default_child, states.find_child("Role")
     called = [framework.find_child(f"framework-{name}") for name in ("isComplete", "onTimeout")]
     functions = [function.function_arn for function in called if isinstance(function, lambda_.Function)]
-    assert isinstance(machine, sfn.CfnStateMachine)  # noqa: S101 - as CDK's provider framework makes them
-    assert isinstance(role, iam.Role)  # noqa: S101
+    assert isinstance(machine, sfn.CfnStateMachine)  # as CDK's provider framework makes them
+    assert isinstance(role, iam.Role)
     role.node.try_remove_child("DefaultPolicy")
     allow(role, Statement(actions=["lambda:InvokeFunction"], resources=functions))
     reasons = {
