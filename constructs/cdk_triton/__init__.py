@@ -1,7 +1,7 @@
 """AWS CDK constructs that put NVIDIA Triton model ensembles on Amazon SageMaker GPU endpoints.
 
 The names below are imported when they are first used, so that `import cdk_triton` starts neither Node.js nor anything
-else that the rooms `triton`, `sagemaker`, `artifacts` and `client` do not need.
+else that the packages `triton`, `sagemaker`, `artifacts` and `client` do not need.
 """
 
 from __future__ import annotations

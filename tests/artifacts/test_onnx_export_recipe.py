@@ -152,6 +152,6 @@ def test_a_function_that_comes_from_elsewhere_is_left_to_the_build(read: Read) -
         ({"onnx": "export.py"}, "would write bert/export.py, which it reads: give onnx another name"),
     ],
 )
-def test_values_that_no_repository_could_mend(changes: dict[str, Any], said: str) -> None:
+def test_values_that_no_repository_could_fix(changes: dict[str, Any], said: str) -> None:
     with pytest.raises(ConfigurationError, match=said):
         export(**changes)
