@@ -409,7 +409,7 @@ class TestRecipesThatCannotBeBuilt:
 
     def test_are_refused_if_they_are_none(self, world: World, stack: cdk.Stack) -> None:
         repository = replace(world.repository(), recipes=(object(),))  # type: ignore[arg-type]
-        with pytest.raises(ConfigurationError, match="is no recipe that can be built"):
+        with pytest.raises(ConfigurationError, match="is not a recipe: use TensorRTPlan"):
             TritonModel(stack, "Model", repository=repository, platform=world.platform)
 
 
