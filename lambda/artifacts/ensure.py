@@ -78,7 +78,7 @@ def _bring(commit: Commit, assets: str, invocation: Invocation) -> StoredObject 
 
 
 def _serve(copy: FleetCopy, archives: dict[str, StoredObject], invocation: Invocation) -> None:
-    """Make the committed archive exist under the fleet's prefix."""
+    """Make the committed archive exist under the multi-model endpoint's prefix."""
     storage, archive = invocation.storage, archives[copy.archive]
     target = storage.head(copy.target)
     if target is None:

@@ -109,7 +109,7 @@ class Commit:
 
 @dataclass(frozen=True)
 class FleetCopy:
-    """One committed archive that a multi-model endpoint serves; `target` is its object key below the fleet's prefix."""
+    """One committed archive that a multi-model endpoint serves; `target` is its object key below the prefix."""
 
     ensemble: str
     artifact_key: str
@@ -122,7 +122,7 @@ class Fleet:
     """What one multi-model endpoint serves.
 
     Attributes:
-        name: the fleet's name.
+        name: the name of the `TritonMultiModel`.
         index: the object key of the list of current and previous target models.
         copies: the archives.
     """
@@ -139,7 +139,7 @@ class Fleet:
 
 @dataclass(frozen=True)
 class StackPlan:
-    """The archives to commit, who builds them and, for a multi-model endpoint, its fleet."""
+    """The archives to commit, who builds them and, for a multi-model endpoint, the copies that it serves."""
 
     commits: tuple[Commit, ...]
     fleet: Fleet | None

@@ -53,7 +53,7 @@ def _require_parser(wanted: bool) -> bool:
 Directory = Annotated[Path, typer.Argument(metavar="DIR", help="The model repository.", show_default=False)]
 PlatformOption = Annotated[
     str | None,
-    typer.Option(metavar="RELEASE/INSTANCE", help="Check also against this platform, e.g. 25.09/ml.g5.xlarge."),
+    typer.Option(metavar="RELEASE/INSTANCE", help="Check also against this serving platform, e.g. 25.09/ml.g5.xlarge."),
 ]
 ModeOption = Annotated[Mode, typer.Option(help="The kind of endpoint that will serve it.")]
 FormatOption = Annotated[FindingsFormat, typer.Option("--format", help="How to print the findings.")]

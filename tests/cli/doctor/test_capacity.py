@@ -22,7 +22,7 @@ def test_an_image_that_is_not_in_the_registry(doctor: Any, aws: Any) -> None:
     assert outcome.status == 1
     assert outcome.said("image") == (
         "error    image: 763104351884.dkr.ecr.us-east-1.amazonaws.com/sagemaker-tritonserver:25.09-py3 does not exist\n"
-        "    use another release or region, or build an image of your own and give the platform its digest"
+        "    use another release or region, or build an image of your own and give the serving platform its digest"
     )
 
 

@@ -106,7 +106,7 @@ class TestThePlan:
 
     def test_is_read_by_the_handler_as_it_was_meant(self, world: World, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.syspath_prepend(str(world.root / "lambda"))
-        from artifacts.plan import Plan
+        from artifacts.plan import StackPlan
 
         app = world.app()
         stack = cdk.Stack(app, "Stack")
@@ -120,7 +120,7 @@ class TestThePlan:
 
         resource = world.only(stack, DELIVERY)["Properties"]
         content = (world.directory / "cdk.out" / f"asset.{resource['PlanKey']}").read_bytes()
-        plan = Plan.parse(content, sha256=resource["PlanSha256"])
+        plan = StackPlan.parse(content, sha256=resource["PlanSha256"])
 
         first, second = plan.commits
         assert first.build is not None
