@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-__all__ = ["LOG_LINES", "BuildService", "Job", "Progress"]
+__all__ = ["LOG_LINES", "Job", "JobService", "Progress"]
 
 LOG_LINES = 8
 """How many lines of a log may stand in a reason of at most 1000 characters."""
@@ -56,7 +56,7 @@ class Progress:
     again: bool
 
 
-class BuildService(Protocol):
+class JobService(Protocol):
     """A service that runs builds: it reads `staging/<build id>/in/` and writes `staging/<build id>/out/`."""
 
     def start(self, job: Job) -> str:
