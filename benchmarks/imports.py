@@ -1,4 +1,4 @@
-"""How long the two rooms take to import that everything else waits for, and that they start no Node.
+"""How long the two packages that everything else waits for take to import, and that they start no Node.
 
 Each import runs in a fresh interpreter. The interpreter's own start is not counted, it is nobody's here.
 """

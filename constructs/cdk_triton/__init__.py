@@ -11,7 +11,16 @@ from typing import TYPE_CHECKING
 from cdk_triton._lazy import lazy_names
 
 if TYPE_CHECKING:
-    from cdk_triton.artifacts import CondaEnvironment, DaliPipeline, OnnxExport, Parity, S3File, TensorRTPlan, Tolerance
+    from cdk_triton.artifacts import (
+        BuildRecipe,
+        CondaEnvironment,
+        DaliPipeline,
+        OnnxExport,
+        Parity,
+        S3File,
+        TensorRTPlan,
+        Tolerance,
+    )
     from cdk_triton.checks import Report, SkippedRule
     from cdk_triton.hosting import (
         AlarmThresholds,
@@ -56,6 +65,7 @@ if TYPE_CHECKING:
 __all__ = [
     "AlarmThresholds",
     "AllAtOnce",
+    "BuildRecipe",
     "Canary",
     "Capacity",
     "CodeBuildGpuBuilder",

@@ -22,7 +22,7 @@ def has_token(text: str) -> bool:
     return _TOKEN.search(text) is not None
 
 
-def refuse_token(text: str, what: str) -> None:
+def refuse_token(text: str, label: str) -> None:
     """Refuse a token where the value itself is needed.
 
     Raises:
@@ -30,6 +30,6 @@ def refuse_token(text: str, what: str) -> None:
     """
     if has_token(text):
         raise ConfigurationError(
-            f"{what} {text!r} contains a CDK token, whose value only the deployment knows, but it is needed while the "
+            f"{label} {text!r} contains a CDK token, whose value only the deployment knows, but it is needed while the "
             "app runs: write it out"
         )

@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from .ensure import ensure
-from .failure import judge
+from .failure import retry_or_fail
 from .invocation import Invocation, running
 from .request import Request
 
@@ -43,6 +43,6 @@ def poll(event: Mapping[str, Any], invocation: Invocation) -> dict[str, bool]:
     try:
         ensure(request, invocation)
     except Exception as error:
-        judge(error, waited=invocation.now() - request.started_at)
+        retry_or_fail(error, waited=invocation.now() - request.started_at)
         return {"IsComplete": False}
     return {"IsComplete": True}

@@ -11,7 +11,7 @@ from .failure import ArtifactError, NotYetError
 from .invocation import Invocation
 from .locks import staging
 from .plan import Commit
-from .reports import BrokenBuildError, Report, read_report
+from .reports import BrokenBuildError, BuildReport, read_report
 from .storage import LostRaceError, Storage, StoredObject
 
 __all__ = ["check_owner", "commit_archive", "commit_asset", "commit_built", "committed"]
@@ -134,7 +134,7 @@ def _report_from(origin: str, commit: Commit, storage: Storage) -> dict[str, Any
 def _report_of(commit: Commit, archive: StoredObject, storage: Storage) -> dict[str, Any]:
     """The report of the build that made the archive, which may be another one than that which was looked at."""
     build = archive.metadata.get("build", "")
-    report: Report | None = read_report(build, commit, storage) if build else None
+    report: BuildReport | None = read_report(build, commit, storage) if build else None
     if report is None:  # expired; the archive was verified before it was copied
         return {"build": build}
     if report.size != archive.size:
@@ -145,14 +145,14 @@ def _report_of(commit: Commit, archive: StoredObject, storage: Storage) -> dict[
 
 
 def _verified(commit: Commit, archive: StoredObject | None, manifest: bytes) -> StoredObject:
-    mend = "restore the version of the archive that was committed, or delete both to have them written anew"
+    fix = "restore the version of the archive that was committed, or delete both to have them written again"
     if archive is None:
-        raise ArtifactError(f"{commit.manifest} is there, {commit.archive} is not; {mend}")
+        raise ArtifactError(f"{commit.manifest} is there, {commit.archive} is not; {fix}")
     try:
         written = json.loads(manifest)["archive"]
         same = (written["size"], written["etag"]) == (archive.size, archive.etag)
     except (ValueError, LookupError, TypeError) as error:
-        raise ArtifactError(f"{commit.manifest} is not a manifest of cdk-triton ({error!r}); {mend}") from error
+        raise ArtifactError(f"{commit.manifest} is not a manifest of cdk-triton ({error!r}); {fix}") from error
     if not same:
-        raise ArtifactError(f"{archive} is not the archive that {commit.manifest} commits; {mend}")
+        raise ArtifactError(f"{archive} is not the archive that {commit.manifest} commits; {fix}")
     return archive

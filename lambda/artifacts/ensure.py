@@ -22,7 +22,7 @@ from .failure import ArtifactError
 from .files import commit_files
 from .fleet_index import write_index
 from .invocation import Invocation
-from .plan import Commit, FleetCopy, Plan
+from .plan import Commit, FleetCopy, StackPlan
 from .promotion import promote
 from .request import Request
 from .storage import Storage, StoredObject
@@ -41,7 +41,7 @@ def ensure(request: Request, invocation: Invocation) -> None:
 
     Raises:
         NotYetError: the next poll has to go on.
-        ArtifactError: something is wrong that no further poll mends.
+        ArtifactError: a fault that another poll does not fix.
     """
     storage = invocation.storage
     plan = _plan(request, storage)
@@ -60,13 +60,13 @@ def ensure(request: Request, invocation: Invocation) -> None:
     log.info("plan %s is in place: %d archives", request.physical_id, len(plan.commits))
 
 
-def _plan(request: Request, storage: Storage) -> Plan:
+def _plan(request: Request, storage: Storage) -> StackPlan:
     found = storage.read(request.plan_key, bucket=request.plan_bucket)
     if found is None:
         raise ArtifactError(
             f"the plan s3://{request.plan_bucket}/{request.plan_key} is missing; deploy again to publish it"
         )
-    return Plan.parse(found[0], sha256=request.physical_id)
+    return StackPlan.parse(found[0], sha256=request.physical_id)
 
 
 def _bring(commit: Commit, assets: str, invocation: Invocation) -> StoredObject | None:
@@ -78,7 +78,7 @@ def _bring(commit: Commit, assets: str, invocation: Invocation) -> StoredObject 
 
 
 def _serve(copy: FleetCopy, archives: dict[str, StoredObject], invocation: Invocation) -> None:
-    """Make the committed archive exist under the fleet's prefix."""
+    """Make the committed archive exist under the multi-model endpoint's prefix."""
     storage, archive = invocation.storage, archives[copy.archive]
     target = storage.head(copy.target)
     if target is None:

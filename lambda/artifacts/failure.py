@@ -12,11 +12,11 @@ __all__ = [
     "ArtifactError",
     "NotYetError",
     "error_code",
-    "illustrated",
     "is_refusal",
     "is_transient",
-    "judge",
     "printable",
+    "retry_or_fail",
+    "with_log_tail",
 ]
 
 PROPAGATION_SECONDS = 180
@@ -94,7 +94,7 @@ def printable(text: str) -> str:
     return line if len(line) <= REASON_LIMIT else f"{line[: REASON_LIMIT - 3]}..."
 
 
-def illustrated(reason: str, log: Sequence[str], link: str) -> str:
+def with_log_tail(reason: str, log: Sequence[str], link: str) -> str:
     """A reason with the end of a log and its address, in one text that `printable` does not have to cut."""
     reason, log_end = printable(reason), printable(" | ".join(log))
     address = f" ({link})" if 0 < len(link) <= _LINK_LIMIT else ""
@@ -117,7 +117,7 @@ def is_refusal(error: Exception) -> bool:
     return isinstance(error, ClientError) and 400 <= _status(error) < 500
 
 
-def judge(error: Exception, *, waited: float) -> None:
+def retry_or_fail(error: Exception, *, waited: float) -> None:
     """Return where the next poll may succeed; raise where it will not, or where the patience is at its end.
 
     Args:
@@ -151,7 +151,7 @@ def _reason(error: Exception) -> str:
 
 
 def is_transient(error: Exception, waited: float) -> bool:
-    """Whether the next poll may succeed where this one met an error; `waited` as in `judge`."""
+    """Whether the next poll may succeed where this one met an error; `waited` as in `retry_or_fail`."""
     if not isinstance(error, ClientError):
         # botocore has no common base for the network's faults: a host that cannot be reached is a ConnectionError, an
         # answer that breaks off an HTTPClientError, and one that ends early an IncompleteReadError.

@@ -1,4 +1,4 @@
-"""The fleet's index: which target models are current, and which were before.
+"""The index of a multi-model endpoint: which target models are current, and which were before.
 
 Garbage collection needs it, because a multi-model endpoint's Model names a prefix only: free is what neither a Model
 nor an index refers to. One generation back is kept, so that callers of the previous target models survive an update and
@@ -29,7 +29,7 @@ def advance(index: dict[str, Any] | None, fleet: Fleet) -> dict[str, Any]:
 
 
 def write_index(fleet: Fleet, storage: Storage) -> None:
-    """Make the fleet current in its index, by read, modify and conditional write.
+    """Make the plan's target models current in the index, by read, modify and conditional write.
 
     Raises:
         NotYetError: others keep writing it.

@@ -12,7 +12,7 @@ from .copying import RESERVE_MILLIS, copy_if_absent, reading
 from .failure import ArtifactError, NotYetError
 from .invocation import Invocation
 from .locks import staging
-from .plan import Builder, Commit, Input
+from .plan import BuildInput, BuildMachine, Commit
 from .storage import LostRaceError, StoredObject
 
 __all__ = ["bring", "write_build_plan"]
@@ -28,7 +28,7 @@ HASHED_HERE_BYTES = 4 * 1024**3
 here as well saves the minutes until a machine has started."""
 
 
-def bring(build: str, builder: Builder, commits: Iterable[Commit], assets: str, invocation: Invocation) -> None:
+def bring(build: str, builder: BuildMachine, commits: Iterable[Commit], assets: str, invocation: Invocation) -> None:
     """Copy the build program and the inputs of these commits into the build's input folder, each once.
 
     Args:
@@ -48,7 +48,7 @@ def bring(build: str, builder: Builder, commits: Iterable[Commit], assets: str, 
     list(invocation.each(partial(_bring, build, assets, invocation), needed.values()))
 
 
-def write_build_plan(build: str, builder: Builder, commits: Iterable[Commit], invocation: Invocation) -> list[str]:
+def write_build_plan(build: str, builder: BuildMachine, commits: Iterable[Commit], invocation: Invocation) -> list[str]:
     """Write the build plan if there is none, and return the keys that the plan names that is there then."""
     ensembles = [dict(commit.build.ensemble) for commit in commits if commit.build is not None]
     document = {
@@ -69,7 +69,7 @@ def write_build_plan(build: str, builder: Builder, commits: Iterable[Commit], in
     return sorted(ensemble["artifact_key"] for ensemble in ensembles)
 
 
-def _bring(build: str, assets: str, invocation: Invocation, wanted: Input) -> None:
+def _bring(build: str, assets: str, invocation: Invocation, wanted: BuildInput) -> None:
     storage, key = invocation.storage, f"{staging(build)}in/{wanted.path}"
     bucket = assets if wanted.bucket is None else wanted.bucket
     there = storage.head(key)
@@ -86,7 +86,7 @@ def _bring(build: str, assets: str, invocation: Invocation, wanted: Input) -> No
     copy_if_absent(source, key, {}, storage, invocation.remaining_millis)
 
 
-def _check_hash(source: StoredObject, wanted: Input, invocation: Invocation) -> None:
+def _check_hash(source: StoredObject, wanted: BuildInput, invocation: Invocation) -> None:
     found: Any = hashlib.sha256()
     try:
         for chunk in invocation.storage.chunks(source, 0, source.size) if source.size else ():
@@ -102,5 +102,5 @@ def _check_hash(source: StoredObject, wanted: Input, invocation: Invocation) -> 
         )
 
 
-def _of(wanted: Input) -> str:
+def _of(wanted: BuildInput) -> str:
     return "" if wanted.version is None else f" (version {wanted.version})"

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from .builders import Builder, Builders
+from .builders import Builders, JobService
 from .storage import CONNECTIONS, Storage
 
 __all__ = ["Each", "Invocation", "running"]
@@ -25,7 +25,7 @@ class Each(Protocol):
 
 
 class _Kinds(Protocol):
-    def __getitem__(self, kind: str) -> Builder: ...
+    def __getitem__(self, kind: str) -> JobService: ...
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 
 from .builders import Progress
-from .failure import NotYetError, illustrated
+from .failure import NotYetError, with_log_tail
 from .invocation import Invocation
 from .locks import ABANDONED_SECONDS, BuildState, Ended, Ledger
 from .reports import read_failure
@@ -84,7 +84,7 @@ def _ended(state: BuildState, progress: Progress, invocation: Invocation) -> End
     reason, lines = (ends, []) if own is None else own
     if not lines and progress.status not in {"SUCCEEDED", "Completed"}:
         lines = invocation.builders[state.kind].log_tail(progress)
-    return Ended(progress.status, at, illustrated(reason, lines, ""), progress.link, progress.again)
+    return Ended(progress.status, at, with_log_tail(reason, lines, ""), progress.link, progress.again)
 
 
 def _is_abandoned(state: BuildState, request: Request, now: float) -> bool:

@@ -51,9 +51,9 @@ __all__ = [
     "UNSURE_SECONDS",
     "BuildState",
     "Ended",
+    "KeyLock",
     "Lease",
     "Ledger",
-    "Lock",
     "staging",
 ]
 
@@ -73,7 +73,7 @@ ABANDONED_SECONDS = 10 * 60
 
 
 @dataclass(frozen=True)
-class Lock:
+class KeyLock:
     """A key's lock.
 
     Attributes:
@@ -182,10 +182,10 @@ class Ledger:
 
     storage: Storage
 
-    def lock(self, key: str) -> Lock | None:
+    def lock(self, key: str) -> KeyLock | None:
         """The lock of a key."""
         found = self._read(_lock_key(key))
-        return None if found is None else _made(Lock, _lock_key(key), found)
+        return None if found is None else _made(KeyLock, _lock_key(key), found)
 
     def build(self, build: str) -> BuildState | None:
         """A build."""
@@ -199,7 +199,7 @@ class Ledger:
         found["ended"] = ended and _made(Ended, name, ended)
         return _made(BuildState, name, found)
 
-    def take(self, lock: Lock) -> bool:
+    def take(self, lock: KeyLock) -> bool:
         """Write a lock in place of the one that was read with `lock.etag`, or of none; whether that succeeded."""
         try:
             self._write(_lock_key(lock.artifact_key), lock)
@@ -235,7 +235,7 @@ class Ledger:
             )
         return {**document, "etag": found[1]}
 
-    def _write(self, key: str, document: Lock | BuildState, **more: str) -> str:
+    def _write(self, key: str, document: KeyLock | BuildState, **more: str) -> str:
         fields = {"schema": SCHEMA, **more, **dataclasses.asdict(document)}
         del fields["etag"]
         body = json.dumps(fields, indent=2).encode()

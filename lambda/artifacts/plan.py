@@ -14,13 +14,13 @@ from typing import Any
 
 from .failure import ArtifactError
 
-__all__ = ["Build", "Builder", "Commit", "File", "Fleet", "FleetCopy", "Input", "Plan"]
+__all__ = ["BuildInput", "BuildMachine", "Commit", "EnsembleBuild", "File", "Fleet", "FleetCopy", "StackPlan"]
 
 SCHEMAS = (1, 2, 3, 4)
 
 
 @dataclass(frozen=True)
-class Input:
+class BuildInput:
     """One file that a build reads.
 
     Attributes:
@@ -39,15 +39,15 @@ class Input:
 
 
 @dataclass(frozen=True)
-class Build:
+class EnsembleBuild:
     """How one archive is built: the files to bring, and the build program's own description of the ensemble."""
 
-    inputs: tuple[Input, ...]
+    inputs: tuple[BuildInput, ...]
     ensemble: Mapping[str, Any]
 
 
 @dataclass(frozen=True)
-class Builder:
+class BuildMachine:
     """The machine that builds.
 
     Attributes:
@@ -62,7 +62,7 @@ class Builder:
     kind: str
     timeout_minutes: int
     platform: Mapping[str, Any]
-    program: Input
+    program: BuildInput
     instance_type: str | None
     volume_gb: int | None
 
@@ -103,13 +103,13 @@ class Commit:
     asset: str | None
     archive: str
     manifest: str
-    build: Build | None = None
+    build: EnsembleBuild | None = None
     files: tuple[File, ...] | None = None
 
 
 @dataclass(frozen=True)
 class FleetCopy:
-    """One committed archive that a multi-model endpoint serves; `target` is its object key below the fleet's prefix."""
+    """One committed archive that a multi-model endpoint serves; `target` is its object key below the prefix."""
 
     ensemble: str
     artifact_key: str
@@ -122,7 +122,7 @@ class Fleet:
     """What one multi-model endpoint serves.
 
     Attributes:
-        name: the fleet's name.
+        name: the name of the `TritonMultiModel`.
         index: the object key of the list of current and previous target models.
         copies: the archives.
     """
@@ -138,15 +138,15 @@ class Fleet:
 
 
 @dataclass(frozen=True)
-class Plan:
-    """The archives to commit, who builds them and, for a multi-model endpoint, its fleet."""
+class StackPlan:
+    """The archives to commit, who builds them and, for a multi-model endpoint, the copies that it serves."""
 
     commits: tuple[Commit, ...]
     fleet: Fleet | None
-    builder: Builder | None = None
+    builder: BuildMachine | None = None
 
     @classmethod
-    def parse(cls, text: bytes, *, sha256: str) -> Plan:
+    def parse(cls, text: bytes, *, sha256: str) -> StackPlan:
         """Read a plan whose content must have the given hash.
 
         Raises:
@@ -174,17 +174,17 @@ class Plan:
 def _commit(document: Mapping[str, Any]) -> Commit:
     build = document.get("build")
     if build is not None:
-        inputs = tuple(Input(**source) for source in build["inputs"])
-        build = Build(inputs=inputs, ensemble=build["ensemble"])
+        inputs = tuple(BuildInput(**source) for source in build["inputs"])
+        build = EnsembleBuild(inputs=inputs, ensemble=build["ensemble"])
     files = document.get("files")
     if files is not None:
         files = tuple(File(**file) for file in files)
     return Commit(**{**document, "build": build, "files": files})
 
 
-def _builder(document: Mapping[str, Any]) -> Builder:
-    program = Input(bucket=None, version=None, sha256=None, **document["program"])
-    return Builder(**{**document, "program": program})
+def _builder(document: Mapping[str, Any]) -> BuildMachine:
+    program = BuildInput(bucket=None, version=None, sha256=None, **document["program"])
+    return BuildMachine(**{**document, "program": program})
 
 
 def _fleet(document: Mapping[str, Any]) -> Fleet:

@@ -13,17 +13,17 @@ from .locks import staging
 from .plan import Commit
 from .storage import Storage, StoredObject
 
-__all__ = ["BrokenBuildError", "Report", "read_failure", "read_report"]
+__all__ = ["BrokenBuildError", "BuildReport", "read_failure", "read_report"]
 
 SCHEMA = 1
 
 
 class BrokenBuildError(Exception):
-    """What a build has left is not what its own report says; to build again mends it."""
+    """The files of a build differ from its own report; another build fixes that."""
 
 
 @dataclass(frozen=True)
-class Report:
+class BuildReport:
     """The report of a finished ensemble.
 
     Attributes:
@@ -54,7 +54,7 @@ class Report:
             )
 
 
-def read_report(build: str, commit: Commit, storage: Storage) -> Report | None:
+def read_report(build: str, commit: Commit, storage: Storage) -> BuildReport | None:
     """The report of an ensemble; None where the build has not finished it.
 
     Raises:
@@ -67,7 +67,7 @@ def read_report(build: str, commit: Commit, storage: Storage) -> Report | None:
     try:
         document = json.loads(found[0])
         archive = document["archive"]
-        report = Report(document, int(archive["size"]), tuple(archive["parts"]))
+        report = BuildReport(document, int(archive["size"]), tuple(archive["parts"]))
         said = (document["schema"], document["artifact_key"], archive["part_bytes"], len(report.parts))
     except (ValueError, LookupError, TypeError) as error:
         raise BrokenBuildError(f"{name} is not a report of cdk-triton's build program ({error!r})") from error

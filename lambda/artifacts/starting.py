@@ -12,20 +12,20 @@ from .builders import Job
 from .failure import ArtifactError, NotYetError, is_refusal, is_transient
 from .inputs import bring, write_build_plan
 from .invocation import Invocation
-from .locks import LEASE_SECONDS, UNSURE_SECONDS, BuildState, Ended, Lease, Ledger, Lock
-from .plan import Builder, Commit
+from .locks import LEASE_SECONDS, UNSURE_SECONDS, BuildState, Ended, KeyLock, Lease, Ledger
+from .plan import BuildMachine, Commit
 from .request import Request
 from .storage import LostRaceError
 
-__all__ = ["begin", "go_on"]
+__all__ = ["resume", "start"]
 
 log = logging.getLogger(__name__)
 
-Wanted = Sequence[tuple[Commit, Lock]]
+Wanted = Sequence[tuple[Commit, KeyLock]]
 """What may be locked, each with the lock that was read: of this build, or spent."""
 
 
-def begin(wanted: Wanted, builder: Builder, request: Request, invocation: Invocation) -> None:
+def start(wanted: Wanted, builder: BuildMachine, request: Request, invocation: Invocation) -> None:
     """Make a build for these commits and start it.
 
     Raises:
@@ -49,10 +49,10 @@ def begin(wanted: Wanted, builder: Builder, request: Request, invocation: Invoca
         created_at=now,
         worked_at=now,
     )
-    go_on(state, wanted, builder, request, invocation)
+    resume(state, wanted, builder, request, invocation)
 
 
-def go_on(state: BuildState, wanted: Wanted, builder: Builder, request: Request, invocation: Invocation) -> None:
+def resume(state: BuildState, wanted: Wanted, builder: BuildMachine, request: Request, invocation: Invocation) -> None:
     """Take the lease of a build that has no job yet, and do what is left until it has one.
 
     Raises:
@@ -97,13 +97,13 @@ class _Work:
         """
         self.state = self.ledger.write(self.state, **changes)
 
-    def prepare(self, wanted: Wanted, builder: Builder) -> None:
+    def prepare(self, wanted: Wanted, builder: BuildMachine) -> None:
         """Lock, bring the inputs, write the build plan, fix the members."""
         build = self.state.build
         # Two directories may have the same content, thus one key: it is built once, and committed under both names.
         by_key = {commit.artifact_key: (commit, lock) for commit, lock in wanted}
         for _, (commit, lock) in sorted(by_key.items()):
-            mine = Lock(lock.artifact_key, lock.repository, build, lock.attempt, lock.previous, lock.etag)
+            mine = KeyLock(lock.artifact_key, lock.repository, build, lock.attempt, lock.previous, lock.etag)
             if lock.build != build and not self.ledger.take(mine):
                 raise NotYetError(f"another deployment builds {commit.repository}")
         commits = [commit for commit, _ in by_key.values()]

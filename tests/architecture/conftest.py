@@ -22,7 +22,7 @@ class Source:
         return self.path.relative_to(ROOT).as_posix()
 
     @property
-    def room(self) -> str:
+    def package(self) -> str:
         """The directory below the package that the file is in; "" for the package's own files and the handlers."""
         parts = self.path.relative_to(ROOT).parts
         return parts[2] if parts[0] == "constructs" and len(parts) > 3 else ""

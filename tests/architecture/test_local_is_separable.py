@@ -72,7 +72,7 @@ def is_public(each: Import) -> bool:
 
 
 def test_nothing_in_the_library_but_its_command_imports_the_local_aws(library_source: Any) -> None:
-    if library_source.room == "local":
+    if library_source.package == "local":
         return
     found = [each for each in imports(library_source.tree) if is_local(each)]
     assert str(library_source) == CLI or not found
@@ -92,7 +92,7 @@ def test_programs_import_only_public_names_of_the_local_aws(root: Path, director
 
 
 def test_the_local_aws_imports_only_public_names_of_the_rest(library_source: Any) -> None:
-    if library_source.room != "local":
+    if library_source.package != "local":
         return
     for each in imports(library_source.tree):
         if each.module.split(".")[0] == "cdk_triton" and not is_local(each):

@@ -54,12 +54,12 @@ def test_a_package_defines_no_public_name_beside_its_list(package: ModuleType) -
     assert defined - set(public_names(package)) <= imported_for_use
 
 
-def test_every_room_behind_a_lazy_name_exports_it() -> None:
+def test_every_package_behind_a_lazy_name_exports_it() -> None:
     for name in cdk_triton.__all__:
         value = getattr(cdk_triton, name)
-        room = importlib.import_module(".".join(value.__module__.split(".")[:2]))
-        assert getattr(room, name) is value
-        assert name in room.__all__
+        package = importlib.import_module(".".join(value.__module__.split(".")[:2]))
+        assert getattr(package, name) is value
+        assert name in package.__all__
 
 
 @pytest.mark.parametrize("package", LAZY, ids=lambda package: package.__name__)

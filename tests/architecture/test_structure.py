@@ -12,7 +12,7 @@ import pytest
 
 import cdk_triton
 
-# Who may import whom, by room. Everybody may import `cdk_triton.errors`.
+# Who may import whom, by package. Everybody may import `cdk_triton.errors`.
 MAY_IMPORT = {
     "": {
         "artifacts",
@@ -40,13 +40,13 @@ BUILD_PROGRAM = Path(cdk_triton.__file__).parent / "artifacts" / "build_program"
 MAX_LINES = 450
 
 
-def test_every_room_has_its_import_rule(package: Path) -> None:
-    rooms = {path.name for path in package.iterdir() if (path / "__init__.py").exists()}
-    assert rooms == set(MAY_IMPORT) - {""}
+def test_every_package_has_its_import_rule(package: Path) -> None:
+    packages = {path.name for path in package.iterdir() if (path / "__init__.py").exists()}
+    assert packages == set(MAY_IMPORT) - {""}
 
 
-def test_a_room_imports_only_the_rooms_below_it(library_source: Any) -> None:
-    allowed = MAY_IMPORT[library_source.room] | {library_source.room}
+def test_a_package_imports_only_the_packages_below_it(library_source: Any) -> None:
+    allowed = MAY_IMPORT[library_source.package] | {library_source.package}
     if str(library_source) == FACADE[0]:
         allowed |= FACADE[1]
     for name in library_source.imported():
@@ -58,7 +58,7 @@ def test_a_room_imports_only_the_rooms_below_it(library_source: Any) -> None:
 def test_only_the_constructs_import_the_cdk(library_source: Any) -> None:
     imported = {name.split(".")[0] for name in library_source.imported()}
     # `_jsii` imports jsii in functions that only the constructs call.
-    may_import = library_source.room == "hosting" or library_source.path.name == "_jsii.py"
+    may_import = library_source.package == "hosting" or library_source.path.name == "_jsii.py"
     assert may_import or not imported & CDK
 
 
@@ -76,11 +76,11 @@ def test_a_handler_imports_only_its_neighbours_and_what_lambda_has(handler_sourc
     assert top <= set(sys.stdlib_module_names) | LAMBDA_HAS | FOR_TYPE_CHECKING
 
 
-@pytest.mark.parametrize("room", WITHOUT_CDK)
-def test_a_process_that_loads_the_whole_room_has_no_cdk(room: str) -> None:
+@pytest.mark.parametrize("package", WITHOUT_CDK)
+def test_a_process_that_loads_the_whole_package_has_no_cdk(package: str) -> None:
     program = f"""
-import importlib, pkgutil, sys, cdk_triton.{room} as room
-for module in pkgutil.walk_packages(room.__path__, room.__name__ + "."):
+import importlib, pkgutil, sys, cdk_triton.{package} as package
+for module in pkgutil.walk_packages(package.__path__, package.__name__ + "."):
     importlib.import_module(module.name)
 print(sorted({CDK!r} & set(sys.modules)))
 """
@@ -89,7 +89,7 @@ print(sorted({CDK!r} & set(sys.modules)))
 
 
 def test_only_the_cli_prints_and_exits(library_source: Any) -> None:
-    if library_source.room == "cli":
+    if library_source.package == "cli":
         return
     assert not {"typer", "rich", "click"} & {name.split(".")[0] for name in library_source.imported()}
     # A file that is also a program of its own (a child process) ends as programs do, below `if __name__ == "__main__"`.

@@ -226,7 +226,7 @@ def test_what_cannot_be_built_is_no_recipe(tmp_path: Path) -> None:
 
     repository = written(tmp_path, {"bert/config.pbtxt": b""})
     repository = ModelRepository.from_directory(tmp_path, recipes=[Promise()])
-    with pytest.raises(ConfigurationError, match="is no recipe that can be built: use TensorRTPlan, DaliPipeline, "):
+    with pytest.raises(ConfigurationError, match="is not a recipe: use TensorRTPlan, DaliPipeline, "):
         artifact_key(repository, A10G)
 
 

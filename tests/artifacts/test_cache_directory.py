@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from cdk_triton.artifacts.cache import cache_directory
+from cdk_triton.artifacts import cache_directory
 
 
 @pytest.mark.parametrize(

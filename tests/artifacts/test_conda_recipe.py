@@ -181,7 +181,7 @@ def test_one_copy_is_enough(read: Read) -> None:
     second.validate(different, PLATFORM)
 
 
-def test_values_that_no_repository_could_mend() -> None:
+def test_values_that_no_repository_could_fix() -> None:
     with pytest.raises(ConfigurationError, match=r"archive of .* is 'env\.zip' and must end with \.tar\.gz"):
         CondaEnvironment("preprocess", lock="environment.lock", archive="env.zip")
     with pytest.raises(ConfigurationError, match=r"lock of CondaEnvironment.'preprocess'. is '/etc/lock' and must be"):

@@ -193,7 +193,7 @@ def test_a_file_that_the_configuration_names_is_served(read: Read) -> None:
         ({"serialize": "yes"}, "serialize of DaliPipeline.'preprocess'. is 'yes', a str: write True or False"),
     ],
 )
-def test_values_that_no_repository_could_mend(arguments: dict[str, object], said: str) -> None:
+def test_values_that_no_repository_could_fix(arguments: dict[str, object], said: str) -> None:
     with pytest.raises(ConfigurationError, match=said):
         DaliPipeline("preprocess", **arguments)  # type: ignore[arg-type]  # on purpose
 

@@ -151,7 +151,7 @@ def test_a_damaged_memory_is_replaced_without_a_word(
 def test_a_row_that_is_no_digest_is_not_believed(weights: Path, cache: Path) -> None:
     right = digest(weights)
     with closing(sqlite3.connect(database(cache))) as connection, connection:
-        connection.execute("UPDATE digests SET sha256 = 'nonsense'")
+        connection.execute("UPDATE kept SET value = 'nonsense'")
     assert digest(weights) == right
 
 
@@ -196,7 +196,7 @@ def test_processes_share_the_memory(tmp_path: Path, cache: Path, settle: Settle)
         assert output.split() == right[::step]
         assert child.returncode == 0
     with closing(sqlite3.connect(database(cache))) as connection:
-        assert connection.execute("SELECT COUNT(*) FROM digests").fetchone() == (40,)
+        assert connection.execute("SELECT COUNT(*) FROM kept").fetchone() == (40,)
 
 
 def test_an_interruption_keeps_what_took_long(tmp_path: Path, settle: Settle, opened: Callable[[], list[str]]) -> None:
@@ -230,6 +230,20 @@ def test_a_killed_process_keeps_what_took_long(tmp_path: Path, settle: Settle, o
     opened()
     file_digests(files)
     assert opened() == ["second.bin"]
+
+
+def test_values_of_half_a_year_ago_are_evicted(tmp_path: Path, weights: Path, cache: Path, settle: Settle) -> None:
+    other = tmp_path / "other.bin"
+    other.write_bytes(b"other")
+    settle(other)
+    digest(weights)
+    with closing(sqlite3.connect(database(cache))) as connection, connection:
+        connection.execute("UPDATE kept SET kept_ns = kept_ns - 181 * 24 * 3600 * 1000000000")
+
+    digest(other)
+
+    with closing(sqlite3.connect(database(cache))) as connection:
+        assert connection.execute("SELECT name FROM kept").fetchall() == [(os.fsencode(other),)]
 
 
 def test_a_file_that_is_written_to_meanwhile_has_no_digest(weights: Path) -> None:

@@ -73,7 +73,7 @@ def test_an_export_is_read_by_a_plan(read: Read) -> None:
 
 
 def test_what_only_the_export_reads_is_left_out(read: Read) -> None:
-    recipe = export(reads=["weights.safetensors"])
+    recipe = export(sources=["weights.safetensors"])
     assert recipe.consumes == ("bert/export.py", "bert/requirements.txt", "bert/weights.safetensors")
     with pytest.raises(ConfigurationError, match=r"reads bert/weights\.safetensors, which .* does not have"):
         ensemble_document(read(recipe), PLATFORM)
@@ -89,7 +89,7 @@ def test_every_choice_is_in_the_key() -> None:
         export(requirements="other.txt"),
         export(outputs=["hidden"]),
         export(integer_inputs="int32"),
-        export(reads=["weights.bin"]),
+        export(sources=["weights.bin"]),
     ]
     assert len({str(recipe.parameters()) for recipe in recipes}) == len(recipes)
     assert export(outputs=["a"]) == export(outputs=("a",))
@@ -147,11 +147,11 @@ def test_a_function_that_comes_from_elsewhere_is_left_to_the_build(read: Read) -
         ({"outputs": 1}, "outputs of .* is 1, an int: use a list of texts"),
         ({"outputs": []}, r"outputs of .* is \[\] and must name each output once"),
         ({"outputs": ["a", "a"]}, "must name each output once"),
-        ({"reads": [""]}, "reads of .* holds '', a str: use a list of texts, none of them empty"),
-        ({"reads": None}, "reads of .* is None: use a list of texts"),
+        ({"sources": [""]}, "sources of .* holds '', a str: use a list of texts, none of them empty"),
+        ({"sources": None}, "sources of .* is None: use a list of texts"),
         ({"onnx": "export.py"}, "would write bert/export.py, which it reads: give onnx another name"),
     ],
 )
-def test_values_that_no_repository_could_mend(changes: dict[str, Any], said: str) -> None:
+def test_values_that_no_repository_could_fix(changes: dict[str, Any], said: str) -> None:
     with pytest.raises(ConfigurationError, match=said):
         export(**changes)

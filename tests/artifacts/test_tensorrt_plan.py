@@ -229,8 +229,8 @@ def test_int8_needs_a_quantised_network(tmp_path: Path) -> None:
         (
             TensorRTPlan("bert"),
             ServingPlatform(image=DIGEST, instance_type="ml.g5.xlarge"),
-            "the options of trtexec for TensorRTPlan('bert') depend on its TensorRT, and the platform has an image of "
-            "its own without a release: say beside image which release it has, such as release='25.09'",
+            "the options of trtexec for TensorRTPlan('bert') depend on its TensorRT, and the serving platform has an "
+            "image of its own without a release: give the release of the image too, such as release='25.09'",
         ),
         (
             TensorRTPlan("bert", parity=Parity(ranges={"out": (0, 1)})),

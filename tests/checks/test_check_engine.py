@@ -254,7 +254,7 @@ def test_a_rule_says_when_it_runs() -> None:
     rule("X910", Severity.ERROR, "", source="", asks_parser=True)(nothing)
     assert [each.condition for each in rules()] == [
         "For single-model and multi-model endpoints.",
-        "For multi-model endpoints (`--mode multi`), where the platform is said (`--platform`).",
+        "For multi-model endpoints (`--mode multi`), if a serving platform is given (`--platform`).",
         "For single-model and multi-model endpoints, where TensorRT's parser is asked (`--preflight`).",
     ]
 

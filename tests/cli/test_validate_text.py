@@ -111,11 +111,11 @@ def test_the_summary_tells_what_is_acknowledged_and_what_was_not_looked_at(run: 
     summary = lines.index(f"{odd}: 3 models, 2 warnings, 1 acknowledged")  # the warnings: two models are not loaded
     assert lines[summary + 1] == "    CT112 is acknowledged: kept for the record"
     assert re.fullmatch(
-        r"    \d+ rules skipped, no platform given: add --platform, e.g. --platform 25.09/ml.g5.xlarge",
+        r"    \d+ rules skipped, no serving platform given: add --platform, e.g. --platform 25.09/ml.g5.xlarge",
         lines[summary + 2],
     )
     with_platform = run("validate", odd, "--default-model", "echo", "--platform", "25.09/ml.g5.xlarge").out
-    assert "nobody said the platform" not in with_platform
+    assert "no serving platform given" not in with_platform
 
 
 def test_a_long_line_is_cut_around_the_place(run: Any, monkeypatch: pytest.MonkeyPatch, odd: Path) -> None:

@@ -56,8 +56,8 @@ def test_a_body_of_exactly_the_limit_is_sent(endpoint: Any) -> None:
 @pytest.mark.slow
 def test_too_much_json_is_told_about_the_binary_format(endpoint: Any) -> None:
     client = TritonClient("images", endpoint.runtime())
-    with pytest.raises(PayloadTooLargeError, match="leave json=False, or send fewer rows"):
-        client.infer({"x": np.zeros(LIMIT // 2, np.uint8)}, json=True)
+    with pytest.raises(PayloadTooLargeError, match="leave binary=True, or send fewer rows"):
+        client.infer({"x": np.zeros(LIMIT // 2, np.uint8)}, binary=False)
 
 
 def test_a_model_error_carries_tritons_own_words_and_status(endpoint: Any) -> None:

@@ -101,11 +101,11 @@ def tensors(names: list[str]) -> dict[str, Any]:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("json", "names"), [(False, sorted(DATATYPES)), (True, IN_JSON)], ids=["binary", "json"])
-def test_the_server_reads_and_writes_every_data_type(client: TritonClient, json: bool, names: list[str]) -> None:
+@pytest.mark.parametrize(("binary", "names"), [(True, sorted(DATATYPES)), (False, IN_JSON)], ids=["binary", "json"])
+def test_the_server_reads_and_writes_every_data_type(client: TritonClient, binary: bool, names: list[str]) -> None:
     sent = tensors(names)
 
-    answer = client.infer(sent, outputs=names, target_model="echo.tar.gz", json=json, request_id="r-1")
+    answer = client.infer(sent, outputs=names, target_model="echo.tar.gz", binary=binary, request_id="r-1")
 
     assert set(answer) == set(names)
     for name, array in sent.items():
@@ -115,10 +115,10 @@ def test_the_server_reads_and_writes_every_data_type(client: TritonClient, json:
     assert (answer.request_id, answer.model_name, answer.variant) == ("r-1", "echo.tar.gz", "AllTraffic")
 
 
-@pytest.mark.parametrize("json", [False, True], ids=["binary", "json"])
-def test_all_outputs_come_in_the_format_of_the_request(client: TritonClient, json: bool) -> None:
-    answer = client.infer(tensors(IN_JSON), target_model="echo.tar.gz", json=json)
-    assert ("data" in answer.infer_result.get_output("FP32")) is json
+@pytest.mark.parametrize("binary", [True, False], ids=["binary", "json"])
+def test_all_outputs_come_in_the_format_of_the_request(client: TritonClient, binary: bool) -> None:
+    answer = client.infer(tensors(IN_JSON), target_model="echo.tar.gz", binary=binary)
+    assert ("data" in answer.infer_result.get_output("FP32")) is not binary
 
 
 def test_the_servers_own_words_reach_the_caller(client: TritonClient) -> None:

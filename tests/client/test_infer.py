@@ -24,14 +24,14 @@ def client(endpoint: Any) -> TritonClient:
     return TritonClient("texts", endpoint.runtime())
 
 
-@pytest.mark.parametrize("json", [False, True], ids=["binary", "json"])
+@pytest.mark.parametrize("binary", [True, False], ids=["binary", "json"])
 def test_every_shared_data_type_survives_the_way_there_and_back(
-    client: TritonClient, arrays: dict[str, Any], json: bool
+    client: TritonClient, arrays: dict[str, Any], binary: bool
 ) -> None:
-    if json:
+    if not binary:
         del arrays["float16"]
 
-    answer = client.infer(arrays, json=json)
+    answer = client.infer(arrays, binary=binary)
 
     assert list(answer) == list(arrays)
     for name, array in arrays.items():
@@ -46,7 +46,7 @@ def test_bfloat16_travels_as_binary(client: TritonClient) -> None:
     np.testing.assert_array_equal(answer["x"], array)
 
 
-@pytest.mark.parametrize("json", [False, True], ids=["binary", "json"])
+@pytest.mark.parametrize("binary", [True, False], ids=["binary", "json"])
 @pytest.mark.parametrize(
     "texts",
     [
@@ -60,9 +60,9 @@ def test_bfloat16_travels_as_binary(client: TritonClient) -> None:
     ids=["str objects", "unicode array", "bytes objects", "bytes array", "no rows", "nested lists"],
 )
 def test_text_comes_back_as_bytes_whatever_it_was_and_however_it_travelled(
-    client: TritonClient, texts: Any, json: bool
+    client: TritonClient, texts: Any, binary: bool
 ) -> None:
-    answer = client.infer({"INPUT0": texts}, json=json)["INPUT0"]
+    answer = client.infer({"INPUT0": texts}, binary=binary)["INPUT0"]
 
     assert answer.shape == np.shape(texts)
     expected = [text.encode() if isinstance(text, str) else text for text in np.asarray(texts, dtype=object).flat]
@@ -74,7 +74,7 @@ def test_bytes_that_are_no_text_travel_as_binary_and_are_refused_as_json(client:
 
     assert client.infer({"image": jpeg})["image"][0] == b"\xff\xd8\xff\x00\x00"
     with pytest.raises(ConfigurationError, match="UTF-8"):
-        client.infer({"image": jpeg}, json=True)
+        client.infer({"image": jpeg}, binary=False)
 
 
 @pytest.mark.parametrize(
@@ -100,7 +100,7 @@ def test_binary_is_the_default_and_the_header_size_is_in_the_content_type(client
 
 
 def test_json_is_readable_both_ways(client: TritonClient, endpoint: Any) -> None:
-    answer = client.infer({"x": np.ones((1, 2), np.float32)}, json=True)
+    answer = client.infer({"x": np.ones((1, 2), np.float32)}, binary=False)
 
     _, headers, request = endpoint.requests[-1]
     assert headers["content-type"] == "application/json"
@@ -108,12 +108,12 @@ def test_json_is_readable_both_ways(client: TritonClient, endpoint: Any) -> None
     assert answer.infer_result.get_output("x")["data"] == [1.0, 1.0]
 
 
-@pytest.mark.parametrize("json", [False, True], ids=["binary", "json"])
-def test_only_the_wanted_outputs_are_asked_for(client: TritonClient, json: bool) -> None:
+@pytest.mark.parametrize("binary", [True, False], ids=["binary", "json"])
+def test_only_the_wanted_outputs_are_asked_for(client: TritonClient, binary: bool) -> None:
     inputs = {"a": np.zeros(1, np.int32), "b": np.ones(1, np.int32)}
 
-    assert list(client.infer(inputs, outputs=["b"], json=json)) == ["b"]
-    assert list(client.infer(inputs, outputs=[InferRequestedOutput("a")], json=False)) == ["a"]
+    assert list(client.infer(inputs, outputs=["b"], binary=binary)) == ["b"]
+    assert list(client.infer(inputs, outputs=[InferRequestedOutput("a")], binary=True)) == ["a"]
 
 
 def test_target_model_variant_and_request_id_reach_the_endpoint(client: TritonClient, endpoint: Any) -> None:
@@ -157,26 +157,26 @@ def test_a_missing_output_is_named_together_with_those_that_came(client: TritonC
 
 
 @pytest.mark.parametrize(
-    ("inputs", "json", "message"),
+    ("inputs", "binary", "message"),
     [
-        ({"x": 1.0}, False, r"input 'x' is a float: convert it with numpy\.asarray"),
-        ({"x": [[1.0]]}, False, "input 'x' holds a float, and a tensor of objects or a list takes str and bytes only"),
-        ({"x": [["a"], ["b", "c"]]}, False, "input 'x' holds a list, and a tensor of objects or a list takes str and"),
-        ({"x": [np.zeros((2, 3)), np.zeros((2, 4))]}, False, "input 'x' is no tensor, for its rows differ in shape"),
-        ({"x": np.array([1j])}, False, "input 'x' has the data type complex128, which Triton does not know"),
-        ({"x": np.array(["2026-01-01"], dtype="datetime64[D]")}, False, "which Triton does not know"),
+        ({"x": 1.0}, True, r"input 'x' is a float: convert it with numpy\.asarray"),
+        ({"x": [[1.0]]}, True, "input 'x' holds a float, and a tensor of objects or a list takes str and bytes only"),
+        ({"x": [["a"], ["b", "c"]]}, True, "input 'x' holds a list, and a tensor of objects or a list takes str and"),
+        ({"x": [np.zeros((2, 3)), np.zeros((2, 4))]}, True, "input 'x' is no tensor, for its rows differ in shape"),
+        ({"x": np.array([1j])}, True, "input 'x' has the data type complex128, which Triton does not know"),
+        ({"x": np.array(["2026-01-01"], dtype="datetime64[D]")}, True, "which Triton does not know"),
         (
             {"x": np.array(["a", None], dtype=object)},
-            False,
+            True,
             "holds a NoneType, and",
         ),
-        ({"x": np.zeros(1, np.float16)}, True, "input 'x' is FP16, which Triton accepts only as binary data"),
-        ({"x": InferInput("y", [1], "INT8")}, False, "input 'x' is an InferInput for the tensor 'y'"),
-        ([np.zeros(1)], False, "inputs without names must be tritonclient InferInputs, and one is a ndarray"),
+        ({"x": np.zeros(1, np.float16)}, False, "input 'x' is FP16, which Triton accepts only as binary data"),
+        ({"x": InferInput("y", [1], "INT8")}, True, "input 'x' is an InferInput for the tensor 'y'"),
+        ([np.zeros(1)], True, "inputs without names must be tritonclient InferInputs, and one is a ndarray"),
         (
             [InferInput("y", [1], "INT8").set_data_from_numpy(np.zeros(1, np.int8))],
-            True,
-            "json=True cannot send an InferInput that holds binary data",
+            False,
+            "binary=False cannot send an InferInput that holds binary data",
         ),
     ],
     ids=[
@@ -194,16 +194,16 @@ def test_a_missing_output_is_named_together_with_those_that_came(client: TritonC
     ],
 )
 def test_what_cannot_be_sent_is_refused_before_anything_is_sent(
-    client: TritonClient, endpoint: Any, inputs: Any, json: bool, message: str
+    client: TritonClient, endpoint: Any, inputs: Any, binary: bool, message: str
 ) -> None:
     with pytest.raises(ConfigurationError, match=message):
-        client.infer(inputs, json=json)
+        client.infer(inputs, binary=binary)
     assert endpoint.requests == []
 
 
 def test_a_reserved_parameter_is_refused() -> None:
     with pytest.raises(ConfigurationError, match='"priority" is a reserved parameter'):
-        encode({"x": np.zeros(1, np.int8)}, None, json=False, parameters={"priority": 1})
+        encode({"x": np.zeros(1, np.int8)}, None, binary=True, parameters={"priority": 1})
 
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=60, deadline=None)
@@ -224,13 +224,13 @@ def test_any_numeric_array_survives_encoding(array: Any) -> None:
 def test_any_text_and_any_bytes_survive_encoding(texts: list[str | bytes]) -> None:
     array = np.empty(len(texts), dtype=object)
     array[:] = texts
-    body, content_type = encode({"x": array}, None, json=False)
+    body, content_type = encode({"x": array}, None, binary=True)
     answer = decode(*_answered(body, content_type))
     assert list(answer["x"]) == [text.encode() if isinstance(text, str) else text for text in texts]
 
 
 def _round_trip(array: Any) -> None:
-    answer = decode(*_answered(*encode({"x": array}, None, json=False)))
+    answer = decode(*_answered(*encode({"x": array}, None, binary=True)))
     assert answer["x"].shape == array.shape
     np.testing.assert_array_equal(answer["x"], array)
 

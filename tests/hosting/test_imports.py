@@ -36,8 +36,8 @@ OF_OTHERS = {
     "cdk_triton.hosting.monitoring.metrics_config",
     "cdk_triton.hosting.scaling.instance_count",
 }
-OF_CHECKS = {"google.protobuf", "sqlite3", "cdk_triton.checks.registry"}
-"""Of what parses configurations, checks them and hashes files."""
+OF_CHECKS = {"google.protobuf", "cdk_triton.checks.registry"}
+"""Modules that parse configurations and check them."""
 
 
 def imported(world: World, repository: Path) -> set[str]:

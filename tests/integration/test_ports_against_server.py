@@ -15,6 +15,7 @@ from cdk_triton.errors import ConfigurationError
 from cdk_triton.local.triton.loopback import listening_addresses, loopback_library
 from cdk_triton.local.triton.server import ServerSettings, TritonServer, free_port
 from cdk_triton.triton import ContainerEnvironment, serve_arguments
+from cdk_triton.triton.environment import container_variables
 
 if TYPE_CHECKING:
     from cdk_triton.local.triton.server_files import ServerFiles
@@ -30,7 +31,7 @@ def test_metrics_have_a_port_of_their_own_and_sagemakers_has_none(server_files: 
         return given[-1]
 
     (tmp_path / "repository").mkdir()
-    variables = ContainerEnvironment(allow_metrics=True).variables(multi_model=True) | MULTI_MODEL
+    variables = container_variables(ContainerEnvironment(allow_metrics=True), multi_model=True) | MULTI_MODEL
     settings = ServerSettings(files=server_files, preload=loopback_library(), ports=port)
     server = TritonServer(settings, variables, tmp_path / "repository", tmp_path / "log")
     try:

@@ -88,7 +88,7 @@ def test_a_region_without_the_image_is_refused_with_the_regions_that_have_it(
         image_uri(release, region)
     message = str(error.value)
     assert message.startswith(beginning)
-    assert message.endswith("us-west-1 or us-west-2, or give the platform an image of your own by digest")
+    assert message.endswith("us-west-1 or us-west-2, or give the serving platform an image of your own by digest")
     assert all(region in message for region in accounts(release))
 
 

@@ -19,12 +19,12 @@ Make = Callable[["World", cdk.Stack, str], Any]
 
 
 def model(world: World, stack: cdk.Stack, value: str) -> Any:
-    environment = ContainerEnvironment(extra={"HINT": value})
+    environment = ContainerEnvironment(variables={"HINT": value})
     return TritonModel(stack, "Model", repository=world.repository(), platform=world.platform, environment=environment)
 
 
 def fleet(world: World, stack: cdk.Stack, value: str) -> Any:
-    ensembles, environment = {"text": world.repository()}, ContainerEnvironment(extra={"HINT": value})
+    ensembles, environment = {"text": world.repository()}, ContainerEnvironment(variables={"HINT": value})
     return TritonMultiModel(stack, "Model", ensembles=ensembles, platform=world.platform, environment=environment)
 
 
@@ -64,7 +64,7 @@ def test_a_secret_behind_a_token_is_refused(
 def test_the_arn_of_a_secret_and_a_parameter_that_may_be_seen_are_accepted(world: World, stack: cdk.Stack) -> None:
     secret, parameter = secretsmanager.Secret(stack, "Secret"), cdk.CfnParameter(stack, "Shown")
     environment = ContainerEnvironment(
-        extra={"HUB_TOKEN": secret.secret_arn, "STAGE": parameter.value_as_string, "REGION": cdk.Aws.REGION}
+        variables={"HUB_TOKEN": secret.secret_arn, "STAGE": parameter.value_as_string, "REGION": cdk.Aws.REGION}
     )
     TritonModel(stack, "Model", repository=world.repository(), platform=world.platform, environment=environment)
 

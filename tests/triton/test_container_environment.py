@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from cdk_triton.errors import ConfigurationError
 from cdk_triton.triton import ContainerEnvironment, serve_arguments, server_environment
+from cdk_triton.triton.environment import container_variables
 
 if TYPE_CHECKING:
     from golden_messages import Messages
@@ -19,7 +20,7 @@ WORDS = st.text(st.characters(codec="ascii", categories=["L", "N"]), min_size=1,
 
 
 def test_defaults_of_a_single_model_container() -> None:
-    assert ContainerEnvironment().variables(multi_model=False, default_model="ensemble") == {
+    assert container_variables(ContainerEnvironment(), multi_model=False, default_model="ensemble") == {
         "SAGEMAKER_TRITON_DEFAULT_MODEL_NAME": "ensemble",
         "SAGEMAKER_TRITON_LOG_VERBOSE": "false",
         "SAGEMAKER_TRITON_PING_MODE": "ready",
@@ -27,7 +28,7 @@ def test_defaults_of_a_single_model_container() -> None:
 
 
 def test_defaults_of_a_multi_model_container() -> None:
-    assert ContainerEnvironment().variables(multi_model=True, default_model="ensemble") == {
+    assert container_variables(ContainerEnvironment(), multi_model=True, default_model="ensemble") == {
         "SAGEMAKER_TRITON_LOG_VERBOSE": "false",
         "SAGEMAKER_TRITON_PING_MODE": "live",
     }
@@ -57,9 +58,9 @@ def test_everything() -> None:
         port=8081,
         safe_port_range=(9000, 9010),
         additional_args=("--exit-timeout-secs=5",),
-        extra={"HF_HOME": "/tmp/hf"},
+        variables={"HF_HOME": "/tmp/hf"},
     )
-    assert environment.variables(multi_model=False, default_model="ensemble") == {
+    assert container_variables(environment, multi_model=False, default_model="ensemble") == {
         "HF_HOME": "/tmp/hf",
         "SAGEMAKER_BIND_TO_PORT": "8081",
         "SAGEMAKER_SAFE_PORT_RANGE": "9000-9010",
@@ -91,7 +92,7 @@ class TestThroughTheStartScript:
 
     @pytest.mark.parametrize("namespacing", [True, False])
     def test_namespacing_means_what_it_says(self, namespacing: bool) -> None:
-        variables = ContainerEnvironment(model_namespacing=namespacing).variables(multi_model=True)
+        variables = container_variables(ContainerEnvironment(model_namespacing=namespacing), multi_model=True)
         arguments = serve_arguments({**variables, "SAGEMAKER_MULTI_MODEL": "true"}, [])
         assert f"--model-namespacing={str(namespacing).lower()}" in arguments
 
@@ -101,14 +102,14 @@ class TestThroughTheStartScript:
     )
     def test_ping_mode_reaches_the_server(self, chosen: str | None, multi_model: bool, seen: str) -> None:
         environment = ContainerEnvironment(ping_mode=chosen)  # type: ignore[arg-type]
-        variables = environment.variables(multi_model=multi_model, default_model="m")
+        variables = container_variables(environment, multi_model=multi_model, default_model="m")
         mode = {"SAGEMAKER_MULTI_MODEL": "true"} if multi_model else {}
         assert server_environment({**variables, **mode}, ["m"])["SAGEMAKER_TRITON_PING_MODE"] == seen
 
     @given(st.lists(WORDS.map("--{}=1".format), max_size=3), st.lists(WORDS, max_size=3))
     def test_arguments_arrive_whole(self, arguments: list[str], models: list[str]) -> None:
         environment = ContainerEnvironment(additional_args=tuple(arguments), additional_models=tuple(models))
-        variables = environment.variables(multi_model=False, default_model="entry")
+        variables = container_variables(environment, multi_model=False, default_model="entry")
         expected = [*arguments, *(f"--load-model={model}" for model in models), "--load-model=entry"]
         assert serve_arguments(variables, ["entry", *models])[-len(expected) :] == expected
 
@@ -143,13 +144,13 @@ class TestThroughTheStartScript:
         pytest.param({"model_load_gpu_limit": 90}, id="per cent"),
         pytest.param({"model_load_gpu_limit": 0}, id="no memory"),
         pytest.param({"safe_port_range": (9010, 9000)}, id="a range"),
-        pytest.param({"extra": {"SAGEMAKER_TRITON_LOG_INFO": "true"}}, id="a variable with a field"),
-        pytest.param({"extra": {"1X": ""}}, id="no name"),
-        pytest.param({"extra": ["X=1"]}, id="a list"),
+        pytest.param({"variables": {"SAGEMAKER_TRITON_LOG_INFO": "true"}}, id="a variable with a field"),
+        pytest.param({"variables": {"1X": ""}}, id="no name"),
+        pytest.param({"variables": ["X=1"]}, id="a list"),
         pytest.param({"safe_port_range": 9000}, id="one port"),
         pytest.param({"default_model_name": 1}, id="no name"),
         pytest.param({"additional_models": {"a": 1}}, id="a dict"),
-        pytest.param({"extra": {"X": 1}}, id="no text"),
+        pytest.param({"variables": {"X": 1}}, id="no text"),
     ],
 )
 def test_a_value_that_cannot_work_is_refused(messages: Messages, arguments: dict[str, object]) -> None:
@@ -164,44 +165,45 @@ def test_a_value_that_cannot_work_is_refused(messages: Messages, arguments: dict
 def test_a_multi_model_container_refuses_what_it_would_ignore(messages: Messages, arguments: dict[str, object]) -> None:
     environment = ContainerEnvironment(**arguments)  # type: ignore[arg-type]
     with messages.raises(ConfigurationError):
-        environment.variables(multi_model=True)
+        container_variables(environment, multi_model=True)
 
 
 class TestLimits:
     def test_number_of_variables(self, messages: Messages) -> None:
-        extra = {f"V{i}": "" for i in range(98)}
-        assert len(ContainerEnvironment(extra=extra).variables(multi_model=True)) == 100
+        many = {f"V{i}": "" for i in range(98)}
+        assert len(container_variables(ContainerEnvironment(variables=many), multi_model=True)) == 100
         with messages.raises(ConfigurationError):
-            ContainerEnvironment(extra=extra | {"W": ""}).variables(multi_model=True)
+            container_variables(ContainerEnvironment(variables=many | {"W": ""}), multi_model=True)
 
     @pytest.mark.parametrize(
         ("name", "value"), [pytest.param("V", "x" * 1025, id="value"), pytest.param("V" * 1025, "x", id="name")]
     )
     def test_length(self, messages: Messages, name: str, value: str) -> None:
-        ContainerEnvironment(extra={name[:1024]: value[:1024]}).variables(multi_model=True)
+        container_variables(ContainerEnvironment(variables={name[:1024]: value[:1024]}), multi_model=True)
         with messages.raises(ConfigurationError):
-            ContainerEnvironment(extra={name: value}).variables(multi_model=True)
+            container_variables(ContainerEnvironment(variables={name: value}), multi_model=True)
 
     def test_length_is_counted_in_bytes(self, messages: Messages) -> None:
         with messages.raises(ConfigurationError):
-            ContainerEnvironment(extra={"V": "é" * 513}).variables(multi_model=True)
+            container_variables(ContainerEnvironment(variables={"V": "é" * 513}), multi_model=True)
 
     def test_length_of_all_together(self, messages: Messages) -> None:
-        extra = {f"V{i:02}": "x" * 1000 for i in range(32)}
+        many = {f"V{i:02}": "x" * 1000 for i in range(32)}
         rest = 32 * 1024 - sum(
-            len(k) + len(v) for k, v in ContainerEnvironment(extra=extra).variables(multi_model=True).items()
+            len(k) + len(v)
+            for k, v in container_variables(ContainerEnvironment(variables=many), multi_model=True).items()
         )
-        ContainerEnvironment(extra=extra | {"W": "x" * (rest - 1)}).variables(multi_model=True)
+        container_variables(ContainerEnvironment(variables=many | {"W": "x" * (rest - 1)}), multi_model=True)
         with messages.raises(ConfigurationError):
-            ContainerEnvironment(extra=extra | {"W": "x" * rest}).variables(multi_model=True)
+            container_variables(ContainerEnvironment(variables=many | {"W": "x" * rest}), multi_model=True)
 
 
 def test_it_is_a_value() -> None:
-    first, second = ContainerEnvironment(extra={"A": "1"}), ContainerEnvironment(extra={"A": "1"})
+    first, second = ContainerEnvironment(variables={"A": "1"}), ContainerEnvironment(variables={"A": "1"})
     assert first == second
     assert hash(first) == hash(second)
     with pytest.raises(TypeError):
-        first.extra["A"] = "2"  # type: ignore[index]
+        first.variables["A"] = "2"  # type: ignore[index]
 
 
 def test_a_port_that_is_not_opened_collides_with_none() -> None:

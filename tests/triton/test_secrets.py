@@ -8,6 +8,7 @@ import pytest
 
 from cdk_triton import ContainerEnvironment
 from cdk_triton.errors import ConfigurationError
+from cdk_triton.triton.environment import container_variables
 
 if TYPE_CHECKING:
     from golden_messages import Messages
@@ -36,14 +37,14 @@ REFUSED = {
 @pytest.mark.parametrize(("name", "value"), REFUSED.values(), ids=REFUSED)
 def test_a_secret_is_refused_and_never_repeated(messages: Messages, name: str, value: str) -> None:
     with messages.raises(ConfigurationError) as caught:
-        ContainerEnvironment(extra={name: value})
+        ContainerEnvironment(variables={name: value})
 
     assert value not in str(caught.value)
 
 
 def test_a_number_is_not_repeated_either(messages: Messages) -> None:
     with messages.raises(ConfigurationError) as caught:
-        ContainerEnvironment(extra={"DB_PASSWORD": 48151623})  # type: ignore[dict-item] # what a user may write
+        ContainerEnvironment(variables={"DB_PASSWORD": 48151623})  # type: ignore[dict-item] # what a user may write
 
     assert "48151623" not in str(caught.value)
 
@@ -68,4 +69,4 @@ def test_a_number_is_not_repeated_either(messages: Messages) -> None:
     ],
 )
 def test_what_only_sounds_like_one_is_accepted(name: str, value: str) -> None:
-    assert ContainerEnvironment(extra={name: value}).variables(multi_model=True)[name] == value
+    assert container_variables(ContainerEnvironment(variables={name: value}), multi_model=True)[name] == value

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING
 from cdk_triton._lazy import lazy_names
 
 if TYPE_CHECKING:
+    from cdk_triton._file_cache import cache_directory
     from cdk_triton.artifacts.archive import Archive, write_archive
     from cdk_triton.artifacts.build_plan import build_inputs, ensemble_document, estimated_minutes, platform_document
-    from cdk_triton.artifacts.cache import cache_directory
     from cdk_triton.artifacts.contents import PLACEHOLDER
     from cdk_triton.artifacts.keys import BUILDER_VERSION, artifact_key, source_key, sources_key
     from cdk_triton.artifacts.recipes import (

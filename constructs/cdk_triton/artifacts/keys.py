@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Final
 from cdk_triton._tokens import refuse_token
 from cdk_triton.artifacts.canonical import canonical_json, sha256_of_json
 from cdk_triton.artifacts.contents import archive_files
+from cdk_triton.artifacts.digests import file_digests
 from cdk_triton.artifacts.program import PROGRAM_VERSION
 from cdk_triton.artifacts.reading import Progress
 from cdk_triton.artifacts.recipes.recipe import recipes_of
@@ -73,8 +74,6 @@ def file_keys(repository: ModelRepository, *, progress: Progress | None = None) 
     files = archive_files(repository)
     for file in files:
         refuse_token(file.path, "the path")
-    from cdk_triton.artifacts.digests import file_digests  # keys that are remembered need no database
-
     digests = file_digests([file.source for file in files if file.source is not None], progress=progress)
     return {file.path: _EMPTY_SHA256 if file.source is None else digests[file.source] for file in files}
 

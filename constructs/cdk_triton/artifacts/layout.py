@@ -12,13 +12,13 @@
     staging/locks/<artifact key>.json                         who builds an archive at the moment
 
 An archive lies below the name of its repository's directory and not below an ensemble's, because it is the repository
-that is packed: a fleet may serve one archive as several ensembles, under names of its own. Repositories whose
-directories have the same name share the prefix. Their keys keep them apart, but each execution role may read them all,
-so that distinct names are better.
+that is packed: a multi-model endpoint may serve one archive as several ensembles, under names of its own. Repositories
+whose directories have the same name share the prefix. Their keys keep them apart, but each execution role may read them
+all, so that distinct names are better.
 
-The platform is in the prefix of a fleet and not in the names: a change of release or GPU is a new ModelDataUrl, and the
-`TargetModel` of callers survives it. Names are flat below the prefix, because images from 26.03 on refuse a `/` in a
-model's name (triton-inference-server/core 66f09f8).
+The platform is in the prefix of a multi-model endpoint and not in the names: a change of release or GPU is a new
+ModelDataUrl, and the `TargetModel` of callers survives it. Names are flat below the prefix, because images from 26.03
+on reject a `/` in a model's name (triton-inference-server/core 66f09f8).
 
 The handlers in `lambda/` cannot import this module. They get most object keys from the plan, and repeat only those
 below `staging/`.
@@ -85,7 +85,7 @@ LOCKS_PREFIX = f"{STAGING_PREFIX}locks/"
 """Below it lie the locks of builds."""
 
 ARCHIVE, FILES, MANIFEST, INDEX = "model.tar.gz", "files/", "manifest.json", "index.json"
-"""The names below an artifact's prefix, and that of the index below a fleet's prefix."""
+"""The names below an artifact's prefix, and that of the index below a multi-model endpoint's prefix."""
 
 SOURCE_DIGITS = 10
 """Digits of the source key in a target model's name: two versions of one ensemble meet with a chance of 1 in 10^12."""
@@ -115,10 +115,10 @@ class ArtifactObject(NamedTuple):
 
 
 class FleetObject(NamedTuple):
-    """An object of a fleet.
+    """An object that belongs to a `TritonMultiModel`.
 
     Attributes:
-        fleet: the fleet's name.
+        fleet: the name of the `TritonMultiModel`.
         platform: the platform's label.
         file: a target model, or `INDEX`.
     """
@@ -128,7 +128,7 @@ class FleetObject(NamedTuple):
     file: str
 
 
-def check_name(name: str, what: str) -> str:
+def check_name(name: str, label: str) -> str:
     """The name, if it may be part of an object key and of a `TargetModel`.
 
     Raises:
@@ -136,7 +136,7 @@ def check_name(name: str, what: str) -> str:
     """
     if not _NAME.fullmatch(name) or len(name) > _MAX_NAME_LENGTH:
         raise ConfigurationError(
-            f"{what} {name!r} cannot name an object of the artifact store: use up to {_MAX_NAME_LENGTH} letters, "
+            f"{label} {name!r} cannot name an object of the artifact store: use up to {_MAX_NAME_LENGTH} letters, "
             "digits, '.', '_' and '-', with a letter or digit first"
         )
     return name
@@ -174,17 +174,17 @@ def parse_artifact_object(object_key: str) -> ArtifactObject | None:
 
 
 def fleet_prefix(fleet: str, platform: str = "") -> str:
-    """What a multi-model endpoint serves from; without a platform, what a fleet has served from at any time."""
+    """The prefix that a multi-model endpoint serves from; without a platform, the prefix for all platforms."""
     return f"{FLEETS_PREFIX}{fleet}/{platform}/" if platform else f"{FLEETS_PREFIX}{fleet}/"
 
 
 def index_key(fleet: str, platform: str) -> str:
-    """The object key of a fleet's index."""
+    """The object key of the index of a `TritonMultiModel`."""
     return f"{fleet_prefix(fleet, platform)}{INDEX}"
 
 
 def parse_fleet_object(object_key: str) -> FleetObject | None:
-    """Which object of a fleet a key names; None if it names none."""
+    """The object of a `TritonMultiModel` that a key names; None for any other key."""
     found = _FLEET.fullmatch(object_key)
     return found and FleetObject(**found.groupdict())
 
@@ -233,4 +233,4 @@ def parse_lock_key(object_key: str) -> str | None:
     return found and found["key"]
 
 
-assert _MAX_NAME_LENGTH + SOURCE_DIGITS + len("-.tar.gz") <= MAX_TARGET_MODEL_LENGTH  # noqa: S101
+assert _MAX_NAME_LENGTH + SOURCE_DIGITS + len("-.tar.gz") <= MAX_TARGET_MODEL_LENGTH

@@ -8,9 +8,10 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Final
 
+from cdk_triton._file_cache import fingerprint
 from cdk_triton.errors import ArchiveError
 
-__all__ = ["BLOCK_BYTES", "Progress", "file_state", "fingerprint", "read_blocks"]
+__all__ = ["BLOCK_BYTES", "Progress", "file_state", "read_blocks"]
 
 Progress = Callable[[int, int], object]
 """Is called with the bytes done and the bytes in all, after every block."""
@@ -34,11 +35,6 @@ def file_state(file: Path) -> os.stat_result:
     if not stat.S_ISREG(state.st_mode):  # opening a named pipe would wait for ever
         raise ArchiveError(f"{file} is not a regular file, and nothing else can be packed: remove it")
     return state
-
-
-def fingerprint(state: os.stat_result) -> str:
-    """What changes when a file does; with the change time, because a modification time can be set back."""
-    return f"{state.st_size} {state.st_mtime_ns} {state.st_ctime_ns} {state.st_dev} {state.st_ino}"
 
 
 def read_blocks(file: Path, state: os.stat_result) -> Iterator[memoryview]:

@@ -1,10 +1,7 @@
-"""Answers to questions about repositories, kept between runs of the app.
+"""Answers to questions about repositories, kept between runs of the app in the cache of file states.
 
-`cdk ls`, `diff` and `destroy` run the app, and the app looks into models of many gigabytes. So each answer is kept in
-the user's cache directory. It is used again while nothing that decides it has changed: the files of the repositories,
-the files of this library's rules and recipes, and the rest of the question. Files are compared by size, times and
-inode, as for digests. For the same reason a file is trusted only if nobody wrote to it in the last 2 s before its
-repository was read. CDK_TRITON_NO_CACHE disables this cache too.
+An answer is used again while nothing that decides it has changed: the files of the repositories, the files of this
+library's rules and recipes, and the rest of the question.
 """
 
 from __future__ import annotations
@@ -20,19 +17,17 @@ from dataclasses import is_dataclass
 from functools import cache
 from importlib.metadata import version
 from pathlib import Path
-from tempfile import NamedTemporaryFile
 from typing import Any
 
-from cdk_triton.artifacts.cache import NO_CACHE, cache_directory
-from cdk_triton.artifacts.reading import file_state, fingerprint
+from cdk_triton._file_cache import FileCache, fingerprint, is_settled
+from cdk_triton.artifacts.reading import file_state
 from cdk_triton.checks.own_rules import own_rule_files
 from cdk_triton.errors import ArchiveError
 from cdk_triton.triton import ModelRepository
 
 __all__ = ["cached_answer"]
 
-_SETTLED_NS = 2 * 10**9
-_FORGOTTEN_SECONDS = 180 * 24 * 3600
+_KIND = "answer"
 _PACKAGES = ("artifacts", "checks", "sagemaker", "triton")  # whose code and tables decide an answer
 _DECIDING = (".py", ".json")
 _COMPILED = (".pyc",)  # written by an import
@@ -49,26 +44,37 @@ def cached_answer(
         question: the question, and everything else that decides the answer; values whose `repr` is complete.
         answer: finds the answer, as JSON values.
     """
-    memory = _memory(repositories, question)
-    if memory is None:
+    state = _state(repositories)
+    if state is None:
         return answer()
-    with suppress(OSError, ValueError):  # nothing is remembered, or it is damaged
-        return json.loads(memory.read_bytes())
+    name = _name(repositories, question)
+    with FileCache() as cache:
+        recalled = cache.recall(_KIND, name, state)
+    if recalled is not None:
+        with suppress(ValueError):  # it is damaged
+            return json.loads(recalled)
     found = answer()
-    _remember(memory, found)
+    with FileCache() as cache:
+        cache.keep(_KIND, name, state, json.dumps(found))
     return found
 
 
-def _memory(repositories: Sequence[ModelRepository], question: Sequence[object]) -> Path | None:
-    """Where the answer is kept; None where that cannot be said for certain."""
-    if os.environ.get(NO_CACHE) or not all(_is_known(recipe) for each in repositories for recipe in each.recipes):
+def _state(repositories: Sequence[ModelRepository]) -> str | None:
+    """The state of every file that decides an answer; None if one of them is not settled."""
+    if not all(_is_known(recipe) for each in repositories for recipe in each.recipes):
         return None
-    looks = [_looks((file.source for file in each.files), unchanged_since_ns=each.read_ns) for each in repositories]
+    states = [_states((file.source for file in each.files), read_ns=each.read_ns) for each in repositories]
     library = _library()
-    if None in looks or library is None:
+    if None in states or library is None:
         return None
+    return hashlib.sha256(repr([states, library]).encode()).hexdigest()
+
+
+def _name(repositories: Sequence[ModelRepository], question: Sequence[object]) -> bytes:
+    """The digest of a question and of the repositories that it is about."""
     about = [
         [
+            str(repository.root),
             sorted(repository.acknowledgements.items()),
             [[str(model.directory), *model.subdirectories] for model in repository.models],
             [str(file.path) for file in repository.files],  # a link may get another name, and lead where it led
@@ -76,8 +82,7 @@ def _memory(repositories: Sequence[ModelRepository], question: Sequence[object])
         ]
         for repository in repositories
     ]
-    key = repr([about, question, looks, library])
-    return cache_directory() / f"checks-5/{hashlib.sha256(key.encode()).hexdigest()}.json"
+    return hashlib.sha256(repr([about, question]).encode()).digest()
 
 
 def _is_known(recipe: object) -> bool:
@@ -85,18 +90,18 @@ def _is_known(recipe: object) -> bool:
     return is_dataclass(recipe) and type(recipe).__module__.startswith("cdk_triton.")
 
 
-def _looks(files: Iterable[Path], *, unchanged_since_ns: int) -> list[tuple[str, str]] | None:
-    """How each file looks; None where one may have been written to or replaced since then."""
-    looks = []
+def _states(files: Iterable[Path], *, read_ns: int) -> list[tuple[str, str]] | None:
+    """The state of each file; None if one of them is not settled."""
+    states = []
     for file in files:
         try:
             state = file_state(file)
         except ArchiveError:
             return None
-        if state.st_mtime_ns > unchanged_since_ns - _SETTLED_NS or state.st_ctime_ns > unchanged_since_ns:
+        if not is_settled(state, read_ns):
             return None
-        looks.append((str(file), fingerprint(state)))
-    return looks
+        states.append((str(file), fingerprint(state)))
+    return states
 
 
 @cache  # a process runs one version of it, and a thousand ensembles ask
@@ -106,24 +111,6 @@ def _library() -> str | None:
     walks = (walk for each in _PACKAGES for walk in os.walk(package / each))
     files = [Path(directory, name) for directory, _, names in walks for name in names if name.endswith(_DECIDING)]
     own = [file for file in own_rule_files() if file.suffix not in _COMPILED]
-    looks = _looks(sorted([*files, *own], key=str), unchanged_since_ns=time.time_ns())
+    states = _states(sorted([*files, *own], key=str), read_ns=time.time_ns())
     versions = [("python", sys.version), *((name, version(name)) for name in _READERS)]
-    return None if looks is None else hashlib.sha256(json.dumps([looks, versions]).encode()).hexdigest()
-
-
-def _remember(memory: Path, answer: Any) -> None:
-    """Keep the answer. It is a convenience: failing is fine."""
-    with suppress(OSError):
-        memory.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        with NamedTemporaryFile("w", dir=memory.parent, delete=False, encoding="utf-8") as file:
-            json.dump(answer, file)
-        Path(file.name).replace(memory)
-        _forget(memory.parents[1])
-
-
-@cache  # there may be many, and a thousand ensembles are remembered at a time
-def _forget(directory: Path) -> None:
-    """Forget what has been kept for half a year, also what earlier versions kept elsewhere."""
-    for old in directory.glob("checks-*/*"):
-        if time.time() - old.stat().st_mtime > _FORGOTTEN_SECONDS:
-            old.unlink()
+    return None if states is None else hashlib.sha256(json.dumps([states, versions]).encode()).hexdigest()

@@ -95,7 +95,7 @@ class Rule:
         elif self.modes == ("multi",):
             kind = "For multi-model endpoints (`--mode multi`)"
         if self.applies is not None:
-            kind += ", where the platform is said (`--platform`)"
+            kind += ", if a serving platform is given (`--platform`)"
         if self.asks_parser:
             kind += ", where TensorRT's parser is asked (`--preflight`)"
         return f"{kind}."

@@ -31,7 +31,7 @@ class Mode(StrEnum):
     MULTI = "multi"
 
 
-class Format(StrEnum):
+class FindingsFormat(StrEnum):
     """How findings are printed."""
 
     TEXT = "text"
@@ -70,10 +70,10 @@ def _known_prefixes(prefixes: list[str] | None) -> list[str]:
 Directory = Annotated[Path, typer.Argument(metavar="DIR", help="The model repository.", show_default=False)]
 PlatformOption = Annotated[
     str | None,
-    typer.Option(metavar="RELEASE/INSTANCE", help="Check also against this platform, e.g. 25.09/ml.g5.xlarge."),
+    typer.Option(metavar="RELEASE/INSTANCE", help="Check also against this serving platform, e.g. 25.09/ml.g5.xlarge."),
 ]
 ModeOption = Annotated[Mode, typer.Option(help="The kind of endpoint that will serve it.")]
-FormatOption = Annotated[Format, typer.Option("--format", help="How to print the findings.")]
+FormatOption = Annotated[FindingsFormat, typer.Option("--format", help="How to print the findings.")]
 DefaultModel = Annotated[
     str | None, typer.Option(metavar="NAME", help="The model that a single-model container loads, if several could be.")
 ]
@@ -104,7 +104,7 @@ def validate(
     directory: Directory,
     platform: PlatformOption = None,
     mode: ModeOption = Mode.SINGLE,
-    output: FormatOption = Format.TEXT,
+    output: FormatOption = FindingsFormat.TEXT,
     default_model: DefaultModel = None,
     additional_models: AdditionalModels = None,
     preflight: Preflight = False,
@@ -161,10 +161,10 @@ def _without_collector() -> Iterator[None]:
         gc.enable()
 
 
-def _print(output: Format, repository: ModelRepository, report: Report, hidden: Sequence[Finding]) -> None:
-    if output is Format.JSON:
+def _print(output: FindingsFormat, repository: ModelRepository, report: Report, hidden: Sequence[Finding]) -> None:
+    if output is FindingsFormat.JSON:
         typer.echo(_as_json(report.findings))
-    elif output is Format.SARIF:
+    elif output is FindingsFormat.SARIF:
         from cdk_triton.cli.sarif import sarif_log
 
         typer.echo(json.dumps(sarif_log(repository, report), indent=2, ensure_ascii=False))

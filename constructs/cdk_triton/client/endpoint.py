@@ -57,7 +57,7 @@ class TritonClient:
         outputs: Iterable[str | InferRequestedOutput] | None = None,
         target_model: str | None = None,
         target_variant: str | None = None,
-        json: bool = False,
+        binary: bool = True,
         request_id: str = "",
         parameters: Mapping[str, str | int | bool] | None = None,
     ) -> payload.InferenceResult:
@@ -70,8 +70,8 @@ class TritonClient:
             outputs: the names of the wanted outputs (or tritonclient's `InferRequestedOutput`s); all by default.
             target_model: the archive to ask on a multi-model endpoint: what `TritonMultiModel.target_model(…)` says.
             target_variant: the production variant to ask; by default SageMaker chooses by the variants' weights.
-            json: send and ask for JSON instead of binary tensors. It is readable, several times larger and slower,
-                and cannot carry FP16, BF16 or bytes that are not UTF-8.
+            binary: send and ask for binary tensors. With False both directions are JSON, which is readable, several
+                times larger and slower, and cannot carry FP16, BF16 or bytes that are not UTF-8.
             request_id: returned as `InferenceResult.request_id`, and written into Triton's trace and verbose log.
             parameters: custom parameters of the request, for models that read them.
 
@@ -83,12 +83,14 @@ class TritonClient:
             InvocationTimeoutError: no connection or no answer in time.
             InvocationError: anything else that SageMaker, the network or the answer's format did wrong.
         """
-        body, content_type = payload.encode(inputs, outputs, json=json, request_id=request_id, parameters=parameters)
+        body, content_type = payload.encode(
+            inputs, outputs, binary=binary, request_id=request_id, parameters=parameters
+        )
         where = f"endpoint '{self._endpoint_name}'" + (f", target model '{target_model}'" if target_model else "")
         if len(body) > MAX_INVOCATION_BYTES:
             raise PayloadTooLargeError(
                 f"the request to {where} has {len(body):,} bytes, and SageMaker accepts {MAX_INVOCATION_BYTES:,}: "
-                + ("leave json=False, or " if json else "")
+                + ("" if binary else "leave binary=True, or ")
                 + "send fewer rows or smaller tensors per request",
                 size=len(body),
                 limit=MAX_INVOCATION_BYTES,

@@ -6,7 +6,7 @@ Triton's own header `Inference-Header-Content-Length`), and what tritonclient le
 
 from __future__ import annotations
 
-import json as json_format
+import json
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -74,7 +74,7 @@ def encode(
     inputs: Mapping[str, Tensor | InferInput] | Iterable[InferInput],
     outputs: Iterable[str | InferRequestedOutput] | None,
     *,
-    json: bool,
+    binary: bool,
     request_id: str = "",
     parameters: Mapping[str, str | int | bool] | None = None,
 ) -> tuple[bytes, str]:
@@ -87,9 +87,9 @@ def encode(
     from tritonclient.utils import InferenceServerException
 
     try:
-        tensors = _tensors(inputs, json=json)
+        tensors = _tensors(inputs, binary=binary)
         wanted = [
-            InferRequestedOutput(output, binary_data=not json) if isinstance(output, str) else output
+            InferRequestedOutput(output, binary_data=binary) if isinstance(output, str) else output
             for output in ([outputs] if isinstance(outputs, str) else outputs or [])
         ]
         body, header_size = InferenceServerClient.generate_request_body(
@@ -97,13 +97,13 @@ def encode(
         )
     except InferenceServerException as error:
         raise ConfigurationError(f"the request cannot be written: {error.message()}") from error
-    if not json:
+    if binary:
         # Without any binary tensor (all inputs were prepared as JSON) the whole body is the header.
         return body, _JSON if header_size is None else f"{_BINARY}{header_size}"
     if header_size is not None:
         raise ConfigurationError(
-            "json=True cannot send an InferInput that holds binary data: "
-            "fill it with set_data_from_numpy(array, binary_data=False), or leave json=False"
+            "binary=False cannot send an InferInput that holds binary data: "
+            "fill it with set_data_from_numpy(array, binary_data=False), or leave binary=True"
         )
     return body if wanted else _asking_for_json(body), _JSON
 
@@ -133,17 +133,17 @@ def decode(
     return InferenceResult(arrays, result, variant)
 
 
-def _tensors(inputs: Mapping[str, Tensor | InferInput] | Iterable[InferInput], *, json: bool) -> list[InferInput]:
+def _tensors(inputs: Mapping[str, Tensor | InferInput] | Iterable[InferInput], *, binary: bool) -> list[InferInput]:
     if isinstance(inputs, Mapping):
-        return [infer_input(name, value, json=json) for name, value in inputs.items()]
-    return [infer_input(None, value, json=json) for value in inputs]
+        return [infer_input(name, value, binary=binary) for name, value in inputs.items()]
+    return [infer_input(None, value, binary=binary) for value in inputs]
 
 
 def _asking_for_json(body: bytes) -> bytes:
     # Where no output is named, tritonclient asks for binary ones and offers no way to say otherwise.
-    request = json_format.loads(body)
+    request = json.loads(body)
     request["parameters"]["binary_data_output"] = False
-    return json_format.dumps(request, separators=(",", ":")).encode()
+    return json.dumps(request, separators=(",", ":")).encode()
 
 
 def _header_size(content_type: str) -> int | None:

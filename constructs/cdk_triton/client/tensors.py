@@ -23,7 +23,7 @@ __all__ = ["infer_input"]
 _BINARY_ONLY = ("FP16", "BF16")
 
 
-def infer_input(name: str | None, value: Tensor | InferInput, *, json: bool) -> InferInput:
+def infer_input(name: str | None, value: Tensor | InferInput, *, binary: bool) -> InferInput:
     """Return the input tensor for an array, or the tensor itself where the caller has made one.
 
     The data type follows from the array: bool → BOOL, (u)int8 to (u)int64 → (U)INT8 to (U)INT64, float16 to float64 →
@@ -63,11 +63,11 @@ def infer_input(name: str | None, value: Tensor | InferInput, *, json: bool) -> 
             f"input '{name}' has the data type {array.dtype}, which Triton does not know: "
             "use bool, an integer or floating-point type of up to 64 bits, str or bytes"
         )
-    if json and datatype in _BINARY_ONLY:
+    if not binary and datatype in _BINARY_ONLY:
         raise ConfigurationError(
-            f"input '{name}' is {datatype}, which Triton accepts only as binary data: leave json=False"
+            f"input '{name}' is {datatype}, which Triton accepts only as binary data: leave binary=True"
         )
-    return InferInput(name, list(array.shape), datatype).set_data_from_numpy(array, binary_data=not json)
+    return InferInput(name, list(array.shape), datatype).set_data_from_numpy(array, binary_data=binary)
 
 
 def _from_lists(name: str, value: Sequence[Any]) -> npt.NDArray[np.object_]:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-__all__ = ["HOST_AMIS", "HostAmi", "doubt_about_host_ami", "host_ami_for_cuda"]
+__all__ = ["HOST_AMIS", "HostAmi", "host_ami_for_cuda", "warning_about_host_ami"]
 
 
 @dataclass(frozen=True)
@@ -54,7 +54,7 @@ def host_ami_for_cuda(version: str) -> str | None:
     return next((ami.name for ami in reversed(HOST_AMIS) if ami.cuda[0] == major), HOST_AMIS[-1].name)
 
 
-def doubt_about_host_ami(name: str | None, version: str) -> str | None:
+def warning_about_host_ami(name: str | None, version: str) -> str | None:
     """What speaks against a host AMI for an image with this CUDA version; None where nothing is known to.
 
     Args:

@@ -96,7 +96,7 @@ def image_uri(release: str, region: str) -> str:
     if region not in offered:
         raise ConfigurationError(
             f"SageMaker has no image of Triton {release} in the region {region!r}{_hint(release, region)}: use one of "
-            f"{in_words(offered)}, or give the platform an image of your own by digest"
+            f"{in_words(offered)}, or give the serving platform an image of your own by digest"
         )
     return f"{offered[region]}.dkr.ecr.{region}.{url_suffix(region)}/{image_name(release)}"
 

@@ -11,7 +11,7 @@ from cdk_triton._tokens import has_token, refuse_token
 from cdk_triton._wording import did_you_mean, in_words
 from cdk_triton.errors import ConfigurationError
 from cdk_triton.sagemaker import images
-from cdk_triton.sagemaker.host_amis import HOST_AMIS, doubt_about_host_ami, host_ami_for_cuda
+from cdk_triton.sagemaker.host_amis import HOST_AMIS, host_ami_for_cuda, warning_about_host_ami
 from cdk_triton.sagemaker.instances import GpuInstance, gpu_instance, gpu_instances
 from cdk_triton.sagemaker.limits import MAX_IMAGE_LENGTH
 from cdk_triton.triton.releases import Release
@@ -110,20 +110,20 @@ class ServingPlatform:
         return count
 
     @property
-    def host_ami_doubt(self) -> str | None:
+    def host_ami_warning(self) -> str | None:
         """What speaks against the host AMI for the CUDA version of the release; None where nothing is known to.
 
         A derived one fits as far as is known. One that was given, or kept by `dataclasses.replace`, may not.
         """
         cuda = self.versions.cuda if self.versions is not None else None
-        return None if cuda is None else doubt_about_host_ami(self.inference_ami_version, cuda)
+        return None if cuda is None else warning_about_host_ami(self.inference_ami_version, cuda)
 
     @property
     def image_identity(self) -> str:
         """What the image is, wherever it is stored: "sagemaker-tritonserver:25.09-py3" or "sha256:…"."""
         if self.image is not None:
             return _digest(self.image)
-        assert self.release is not None  # noqa: S101  (__post_init__ asked for one of the two)
+        assert self.release is not None  # __post_init__ asked for one of the two
         return images.image_name(self.release)
 
     @property
@@ -149,7 +149,7 @@ class ServingPlatform:
         check("region", region, TEXT)
         if self.image is not None:
             return self.image
-        assert self.release is not None  # noqa: S101  (__post_init__ asked for one of the two)
+        assert self.release is not None  # __post_init__ asked for one of the two
         refuse_token(region, "the region")
         return images.image_uri(self.release, region)
 

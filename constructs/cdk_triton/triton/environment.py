@@ -18,7 +18,7 @@ from cdk_triton._tokens import refuse_token
 from cdk_triton.errors import ConfigurationError
 from cdk_triton.triton.secrets import looks_secret, secret_refusal
 
-__all__ = ["ENVIRONMENT", "MAX_BYTES", "MAX_TEXT_BYTES", "MAX_VARIABLES", "ContainerEnvironment"]
+__all__ = ["ENVIRONMENT", "MAX_BYTES", "MAX_TEXT_BYTES", "MAX_VARIABLES", "ContainerEnvironment", "container_variables"]
 
 # SageMaker's CreateModel, botocore 1.44.5: ContainerDefinition.Environment and its documentation.
 MAX_VARIABLES: Final = 100
@@ -95,7 +95,8 @@ class ContainerEnvironment:
         port: the port of SageMaker's protocol; default 8080. SageMaker sets it where it runs several containers.
         safe_port_range: first and last port that the server may use.
         additional_args: further arguments of tritonserver, one per item, without blanks and quotes. From 23.07.
-        extra: other variables, for the models' own use. No secrets: whoever may describe the model reads them.
+        variables: other variables, for the models' own use. Do not put secrets here: everybody who may describe the
+            model can read them.
     """
 
     default_model_name: str | None = None
@@ -120,7 +121,7 @@ class ContainerEnvironment:
     port: int | None = None
     safe_port_range: tuple[int, int] | None = None
     additional_args: tuple[str, ...] = ()
-    extra: Mapping[str, str] = field(default_factory=dict, hash=False)
+    variables: Mapping[str, str] = field(default_factory=dict, hash=False)
 
     def __post_init__(self) -> None:
         """Refuse a value that the script or the server would refuse, or would take for something else.
@@ -146,69 +147,10 @@ class ContainerEnvironment:
         self._check_port_range()
         self._check_ports()
         self._check_words()
-        self._check_extra()
+        self._check_variables()
         object.__setattr__(self, "additional_args", tuple(self.additional_args))
         object.__setattr__(self, "additional_models", tuple(self.additional_models))
-        object.__setattr__(self, "extra", MappingProxyType(dict(self.extra)))
-
-    def variables(self, *, multi_model: bool, default_model: str | None = None) -> dict[str, str]:
-        """The variables to put into the container definition, sorted by name.
-
-        SageMaker adds SAGEMAKER_MULTI_MODEL itself.
-
-        Args:
-            multi_model: whether the container serves a multi-model endpoint.
-            default_model: the repository's entry model, for a single-model endpoint; `default_model_name` wins.
-
-        Raises:
-            ConfigurationError: a field means nothing to such a container, or the variables are more than SageMaker
-                takes.
-        """
-        if multi_model:
-            self._refuse_single_model_fields()
-        name = None if multi_model else (self.default_model_name or default_model)
-        if name is not None:
-            self._check_word("default_model_name", name)
-        ping_mode = self.ping_mode or ("live" if multi_model else "ready")
-        arguments = (*self.additional_args, *(f"--load-model={model}" for model in self.additional_models))
-        ports = self.safe_port_range
-        values: dict[str, bool | int | float | str | None] = {
-            "SAGEMAKER_TRITON_DEFAULT_MODEL_NAME": name,
-            # Inverted by the script, which passes the value on as --model-namespacing=<value>.
-            "SAGEMAKER_TRITON_DISABLE_MODEL_NAMESPACING": None if self.model_namespacing else False,
-            # Not exported by the script: only a variable that exists already reaches the server.
-            "SAGEMAKER_TRITON_PING_MODE": ping_mode,
-            # The script replaces PING_MODE by this one, or by its own default.
-            "SAGEMAKER_TRITON_OVERRIDE_PING_MODE": self.ping_mode,
-            "SAGEMAKER_TRITON_INFERENCE_TYPE": self.inference_type,
-            "SAGEMAKER_TRITON_LOG_VERBOSE": self.log_verbose,
-            "SAGEMAKER_TRITON_LOG_INFO": self.log_info,
-            "SAGEMAKER_TRITON_LOG_WARNING": self.log_warning,
-            "SAGEMAKER_TRITON_LOG_ERROR": self.log_error,
-            "SAGEMAKER_TRITON_ALLOW_METRICS": self.allow_metrics or None,
-            "SAGEMAKER_TRITON_METRICS_PORT": self.metrics_port,
-            "SAGEMAKER_TRITON_ALLOW_GRPC": self.allow_grpc or None,
-            "SAGEMAKER_TRITON_GRPC_PORT": self.grpc_port,
-            "SAGEMAKER_TRITON_THREAD_COUNT": self.thread_count,
-            "SAGEMAKER_TRITON_BUFFER_MANAGER_THREAD_COUNT": self.buffer_manager_thread_count,
-            "SAGEMAKER_TRITON_SHM_DEFAULT_BYTE_SIZE": self.shm_default_byte_size,
-            "SAGEMAKER_TRITON_SHM_GROWTH_BYTE_SIZE": self.shm_growth_byte_size,
-            "SAGEMAKER_TRITON_MODEL_LOAD_GPU_LIMIT": self.model_load_gpu_limit,
-            "SAGEMAKER_TRITON_TENSORFLOW_VERSION": self.tensorflow_version,
-            "SAGEMAKER_BIND_TO_PORT": self.port,
-            "SAGEMAKER_SAFE_PORT_RANGE": None if ports is None else f"{ports[0]}-{ports[1]}",
-            "SAGEMAKER_TRITON_ADDITIONAL_ARGS": " ".join(arguments) or None,
-        }
-        variables = {key: _text(value) for key, value in values.items() if value is not None}
-        return _within_limits(variables | dict(self.extra))
-
-    def _refuse_single_model_fields(self) -> None:
-        for name in ("default_model_name", "additional_models", "inference_type"):
-            if value := getattr(self, name):
-                raise ConfigurationError(
-                    f"{name}={value!r} means nothing to a multi-model endpoint, whose archives say what is loaded and "
-                    "which always infers; leave it out"
-                )
+        object.__setattr__(self, "variables", MappingProxyType(dict(self.variables)))
 
     def _check_flag(self, name: str, *, optional: bool = False) -> None:
         value = getattr(self, name)
@@ -275,10 +217,10 @@ class ContainerEnvironment:
             words = getattr(self, name)
             check(name, words, kind)
             for word in words:
-                self._check_word(name, word)
+                _check_word(name, word)
         if self.default_model_name is not None:
             check("default_model_name", self.default_model_name, _WORD)
-            self._check_word("default_model_name", self.default_model_name)
+            _check_word("default_model_name", self.default_model_name)
         for argument in self.additional_args:
             if not argument.startswith("-"):
                 raise ConfigurationError(
@@ -288,38 +230,102 @@ class ContainerEnvironment:
         if "--load-model=*" in self.additional_args or "*" in self.additional_models:
             raise ConfigurationError("every model cannot be loaded: the wildcard has to be the only startup model")
 
-    @staticmethod
-    def _check_word(name: str, word: str) -> None:
-        refuse_token(word, name)
-        if match := _UNSAFE.search(word):
-            raise ConfigurationError(
-                f"{name} holds {word!r}, and the container's start script expands it unquoted: {match.group()!r} would "
-                "split or change it; write it without blanks, quotes, backslashes and * ? [ ]"
-            )
-
-    def _check_extra(self) -> None:
+    def _check_variables(self) -> None:
         reserved = ("SAGEMAKER_TRITON_", "SAGEMAKER_MULTI_MODEL", "SAGEMAKER_BIND_TO_PORT", "SAGEMAKER_SAFE_PORT_RANGE")
-        check("extra", self.extra, _VARIABLES)
-        for name, value in self.extra.items():
+        check("variables", self.variables, _VARIABLES)
+        for name, value in self.variables.items():
             if not isinstance(name, str) or not _NAME.fullmatch(name):
                 raise ConfigurationError(
-                    f"extra holds the variable {name!r}; a name is letters, digits and '_', and starts with no digit"
+                    f"variables holds the name {name!r}; a name is letters, digits and '_', and starts with no digit"
                 )
             if name.startswith(reserved):
                 raise ConfigurationError(
-                    f"extra holds {name!r}, which the container's start script reads; use the field of "
+                    f"variables holds {name!r}, which the container's start script reads; use the field of "
                     "ContainerEnvironment for it"
                 )
             if why := looks_secret(name, str(value)):
                 raise ConfigurationError(secret_refusal(name, why))
-            check(f"the value of {name} in extra", value, TEXT)
+            check(f"the value of {name} in variables", value, TEXT)
 
 
 ENVIRONMENT: Final = one(
     lambda value: isinstance(value, ContainerEnvironment),
-    "use a ContainerEnvironment, such as ContainerEnvironment(extra={'NAME': 'value'})",
+    "use a ContainerEnvironment, such as ContainerEnvironment(variables={'NAME': 'value'})",
 )
 """As an argument."""
+
+
+def container_variables(
+    environment: ContainerEnvironment, *, multi_model: bool, default_model: str | None = None
+) -> dict[str, str]:
+    """Return the variables of the container definition, sorted by name.
+
+    SageMaker adds SAGEMAKER_MULTI_MODEL itenvironment.
+
+    Args:
+        environment: how the container starts its server.
+        multi_model: whether the container serves a multi-model endpoint.
+        default_model: the repository's entry model, for a single-model endpoint; `default_model_name` wins.
+
+    Raises:
+        ConfigurationError: a field means nothing to such a container, or the variables are more than SageMaker
+            takes.
+    """
+    if multi_model:
+        _refuse_single_model_fields(environment)
+    name = None if multi_model else (environment.default_model_name or default_model)
+    if name is not None:
+        _check_word("default_model_name", name)
+    ping_mode = environment.ping_mode or ("live" if multi_model else "ready")
+    arguments = (*environment.additional_args, *(f"--load-model={model}" for model in environment.additional_models))
+    ports = environment.safe_port_range
+    values: dict[str, bool | int | float | str | None] = {
+        "SAGEMAKER_TRITON_DEFAULT_MODEL_NAME": name,
+        # Inverted by the script, which passes the value on as --model-namespacing=<value>.
+        "SAGEMAKER_TRITON_DISABLE_MODEL_NAMESPACING": None if environment.model_namespacing else False,
+        # Not exported by the script: only a variable that exists already reaches the server.
+        "SAGEMAKER_TRITON_PING_MODE": ping_mode,
+        # The script replaces PING_MODE by this one, or by its own default.
+        "SAGEMAKER_TRITON_OVERRIDE_PING_MODE": environment.ping_mode,
+        "SAGEMAKER_TRITON_INFERENCE_TYPE": environment.inference_type,
+        "SAGEMAKER_TRITON_LOG_VERBOSE": environment.log_verbose,
+        "SAGEMAKER_TRITON_LOG_INFO": environment.log_info,
+        "SAGEMAKER_TRITON_LOG_WARNING": environment.log_warning,
+        "SAGEMAKER_TRITON_LOG_ERROR": environment.log_error,
+        "SAGEMAKER_TRITON_ALLOW_METRICS": environment.allow_metrics or None,
+        "SAGEMAKER_TRITON_METRICS_PORT": environment.metrics_port,
+        "SAGEMAKER_TRITON_ALLOW_GRPC": environment.allow_grpc or None,
+        "SAGEMAKER_TRITON_GRPC_PORT": environment.grpc_port,
+        "SAGEMAKER_TRITON_THREAD_COUNT": environment.thread_count,
+        "SAGEMAKER_TRITON_BUFFER_MANAGER_THREAD_COUNT": environment.buffer_manager_thread_count,
+        "SAGEMAKER_TRITON_SHM_DEFAULT_BYTE_SIZE": environment.shm_default_byte_size,
+        "SAGEMAKER_TRITON_SHM_GROWTH_BYTE_SIZE": environment.shm_growth_byte_size,
+        "SAGEMAKER_TRITON_MODEL_LOAD_GPU_LIMIT": environment.model_load_gpu_limit,
+        "SAGEMAKER_TRITON_TENSORFLOW_VERSION": environment.tensorflow_version,
+        "SAGEMAKER_BIND_TO_PORT": environment.port,
+        "SAGEMAKER_SAFE_PORT_RANGE": None if ports is None else f"{ports[0]}-{ports[1]}",
+        "SAGEMAKER_TRITON_ADDITIONAL_ARGS": " ".join(arguments) or None,
+    }
+    variables = {key: _text(value) for key, value in values.items() if value is not None}
+    return _within_limits(variables | dict(environment.variables))
+
+
+def _refuse_single_model_fields(environment: ContainerEnvironment) -> None:
+    for name in ("default_model_name", "additional_models", "inference_type"):
+        if value := getattr(environment, name):
+            raise ConfigurationError(
+                f"{name}={value!r} means nothing to a multi-model endpoint, whose archives say what is loaded and "
+                "which always infers; leave it out"
+            )
+
+
+def _check_word(name: str, word: str) -> None:
+    refuse_token(word, name)
+    if match := _UNSAFE.search(word):
+        raise ConfigurationError(
+            f"{name} holds {word!r}, and the container's start script expands it unquoted: {match.group()!r} would "
+            "split or change it; write it without blanks, quotes, backslashes and * ? [ ]"
+        )
 
 
 def _text(value: bool | int | float | str) -> str:

@@ -32,7 +32,7 @@ Profile = Mapping[str, ProfileShapes]
 
 @runtime_checkable
 class PlanRecipe(Protocol):
-    """A recipe that builds a plan from a network; a Protocol, because recipes live in a higher room."""
+    """A recipe that builds a plan from a network; a Protocol, because recipes live in a higher package."""
 
     @property
     def produces(self) -> tuple[str, ...]:

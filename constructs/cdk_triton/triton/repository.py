@@ -192,7 +192,7 @@ class Model:
 class Recipe(Protocol):
     """What the checks know of a declared build, which makes files of the repository before it is served.
 
-    A Protocol, because this room is below the one that knows how to build.
+    A Protocol, because recipes live in a package above this one.
     """
 
     @property

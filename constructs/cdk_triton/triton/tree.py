@@ -102,7 +102,7 @@ def read_tree(root: Path) -> Tree:
     )
 
 
-@lru_cache(maxsize=4096)  # the repositories of a fleet look alike
+@lru_cache(maxsize=4096)  # the repositories of a multi-model endpoint look alike
 def _path(text: str) -> PurePosixPath:
     return PurePosixPath(text)
 

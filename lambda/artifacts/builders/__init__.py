@@ -12,11 +12,11 @@ import boto3
 from botocore.config import Config
 
 from ..failure import ArtifactError
-from .builder import Builder, Job, Progress
+from .builder import Job, JobService, Progress
 from .codebuild import CodeBuildBuilder
 from .processing import ProcessingBuilder
 
-__all__ = ["Builder", "Builders", "Job", "Progress"]
+__all__ = ["Builders", "Job", "JobService", "Progress"]
 
 
 @functools.cache
@@ -45,7 +45,7 @@ class Builders:
         """The builders of this function, from its environment variables `BUILDERS` and `STORE_BUCKET`."""
         return cls(json.loads(os.environ.get("BUILDERS") or "{}"), os.environ["STORE_BUCKET"])
 
-    def __getitem__(self, kind: str) -> Builder:
+    def __getitem__(self, kind: str) -> JobService:
         """The builder of a kind.
 
         Raises:

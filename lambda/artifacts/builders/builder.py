@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-__all__ = ["LOG_LINES", "Builder", "Job", "Progress"]
+__all__ = ["LOG_LINES", "Job", "JobService", "Progress"]
 
 LOG_LINES = 8
 """How many lines of a log may stand in a reason of at most 1000 characters."""
@@ -56,14 +56,14 @@ class Progress:
     again: bool
 
 
-class Builder(Protocol):
+class JobService(Protocol):
     """A service that runs builds: it reads `staging/<build id>/in/` and writes `staging/<build id>/out/`."""
 
     def start(self, job: Job) -> str:
         """Start a job and return its id; that of the one that is there already if it was started before.
 
         Raises:
-            ArtifactError: refused, for a reason that this builder knows how to mend.
+            ArtifactError: the service rejects the request for a reason that this builder can explain.
             ClientError: refused.
         """
 

@@ -39,7 +39,7 @@ class CodeBuildBuilder:
         self._log_group = log_group
 
     def start(self, job: Job) -> str:
-        """See `Builder`. The token makes a repeated request the same build for 5 minutes (API reference)."""
+        """See `JobService`. The token makes a repeated request the same build for 5 minutes (API reference)."""
         try:
             answer = self._client.start_build(
                 projectName=self._project,
@@ -64,7 +64,7 @@ class CodeBuildBuilder:
         return str(answer["build"]["id"])
 
     def find(self, build: str, since: float) -> str | None:
-        """See `Builder`. CodeBuild does not keep the token; the source's location is the build's own."""
+        """See `JobService`. CodeBuild does not keep the token; the source's location is the build's own."""
         for ids in self._newest_first():
             builds = self._get(ids)
             for found in builds:
@@ -75,12 +75,12 @@ class CodeBuildBuilder:
         return None
 
     def describe(self, jobs: Sequence[str]) -> dict[str, Progress]:
-        """See `Builder`."""
+        """See `JobService`."""
         pages = (jobs[first : first + MAX_IDS] for first in range(0, len(jobs), MAX_IDS))
         return {found["id"]: _progress(found) for ids in pages for found in self._get(ids)}
 
     def log_tail(self, progress: Progress) -> list[str]:
-        """See `Builder`."""
+        """See `JobService`."""
         return [] if progress.log is None else last_lines(self._logs, *progress.log)
 
     def _source(self, build: str) -> str:

@@ -53,7 +53,7 @@ class ProcessingBuilder:
         self._kms_key = kms_key
 
     def start(self, job: Job) -> str:
-        """See `Builder`. Names of jobs are unique, so a repeated request is refused and means the first one."""
+        """See `JobService`. Names of jobs are unique, so a repeated request is refused and means the first one."""
         try:
             self._client.create_processing_job(**self._request(job))
         except ClientError as error:
@@ -68,16 +68,16 @@ class ProcessingBuilder:
         return job.build
 
     def find(self, build: str, since: float) -> str | None:
-        """See `Builder`."""
+        """See `JobService`."""
         return build if build in self.describe([build]) else None
 
     def describe(self, jobs: Sequence[str]) -> dict[str, Progress]:
-        """See `Builder`."""
+        """See `JobService`."""
         found = {job: self._describe(job) for job in jobs}
         return {job: progress for job, progress in found.items() if progress is not None}
 
     def log_tail(self, progress: Progress) -> list[str]:
-        """See `Builder`. The stream's name ends in the name of an instance."""
+        """See `JobService`. The stream's name ends in the name of an instance."""
         try:
             found = self._logs.describe_log_streams(
                 logGroupName=LOG_GROUP, logStreamNamePrefix=f"{progress.job}/", limit=1

@@ -11,7 +11,7 @@ import pytest
 from numpy.typing import NDArray
 
 from cdk_triton.artifacts.build_program.engine_run import exported_values
-from cdk_triton.artifacts.build_program.parity import judged
+from cdk_triton.artifacts.build_program.parity import compare_with_tolerance
 from cdk_triton.artifacts.build_program.parity_driver import answer
 from cdk_triton.artifacts.build_program.step import BuildError
 
@@ -103,11 +103,11 @@ def figures(error: float, magnitude: float, special: int = 0) -> dict[str, Any]:
 
 
 def test_a_difference_is_measured_against_the_largest_magnitude() -> None:
-    held = judged("the plan of tiny", figures(0.21, 10.0), TOLERANCE)
+    held = compare_with_tolerance("the plan of tiny", figures(0.21, 10.0), TOLERANCE)
 
     assert held["max_relative_error"] == pytest.approx(0.021)
     assert held["allowed_absolute_error"] == pytest.approx(0.21)
-    assert judged("the plan of tiny", figures(0.0, 0.0), TOLERANCE)["max_relative_error"] == 0.0
+    assert compare_with_tolerance("the plan of tiny", figures(0.0, 0.0), TOLERANCE)["max_relative_error"] == 0.0
 
 
 @pytest.mark.parametrize(
@@ -132,7 +132,7 @@ def test_a_difference_is_measured_against_the_largest_magnitude() -> None:
 )
 def test_what_does_not_hold_fails_with_the_figures(measured: dict[str, Any], reason: str) -> None:
     with pytest.raises(BuildError) as raised:
-        judged("the plan of tiny", measured, TOLERANCE)
+        compare_with_tolerance("the plan of tiny", measured, TOLERANCE)
 
     assert raised.value.reason == reason
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from cdk_triton.artifacts.build_program.gpu_names import MODELS, compare_gpu_names
-from cdk_triton.artifacts.build_program.plan import Ensemble, Plan
+from cdk_triton.artifacts.build_program.plan import BuildPlan, Ensemble
 from cdk_triton.artifacts.build_program.probe import check, probe
 from cdk_triton.artifacts.build_program.step import BuildError
 from cdk_triton.sagemaker import gpu_instances
@@ -33,9 +33,9 @@ PROBED = {
 }
 
 
-def plan(*steps: dict[str, Any]) -> Plan:
+def plan(*steps: dict[str, Any]) -> BuildPlan:
     ensemble = Ensemble("text", "0" * 64, "sources.tar.gz", {}, (), steps, ())
-    return Plan("cdk-triton-0123456789abcdef", 60, PLATFORM, (ensemble,))
+    return BuildPlan("cdk-triton-0123456789abcdef", 60, PLATFORM, (ensemble,))
 
 
 @pytest.mark.parametrize(

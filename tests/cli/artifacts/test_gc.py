@@ -51,7 +51,7 @@ def test_what_is_young_stays_by_default(run: Any, world: World, monkeypatch: pyt
     assert outcome.status == 0
     assert outcome.out.startswith(
         f"s3://{world.bucket}: deleted 0 archives (0 B) that nothing uses and that were stored more than 30 days ago; "
-        "kept: 1 artifact and 0 fleet archives\n"
+        "kept: 1 artifact and 0 multi-model archives\n"
     )
     assert len(world.stored()) == 2
     assert len(names(collected(run, world, "--older-than", "28"))) == 1
@@ -70,8 +70,9 @@ def test_the_copies_of_fleets_are_counted_by_themselves(run: Any, world: World) 
     world.index("fleet", {"text": "text-1.tar.gz"})
     outcome = run("artifacts", "gc", "--store", world.stack)
     assert "1 archive (" in outcome.out
-    assert ") that nothing uses and that was stored more than 30 days ago; kept: 1 artifact and 1 fleet archive\n" in (
-        outcome.out
+    assert (
+        ") that nothing uses and that was stored more than 30 days ago; kept: 1 artifact and 1 multi-model archive\n"
+        in (outcome.out)
     )
 
 

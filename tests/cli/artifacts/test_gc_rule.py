@@ -8,9 +8,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cdk_triton.artifacts import layout
-from cdk_triton.cli.artifacts.contents import Artifact, Contents, FleetCopy, FleetIndex, Lock, StoredFile
+from cdk_triton.cli.artifacts.contents import (
+    Contents,
+    MultiModelArchive,
+    MultiModelIndex,
+    StoredArtifact,
+    StoredFile,
+    StoredLock,
+)
 from cdk_triton.cli.artifacts.garbage import DEFAULT_GRACE, Candidate, candidates, uses
-from cdk_triton.cli.artifacts.users import Reference
+from cdk_triton.cli.artifacts.users import ModelReference
 
 NOW = datetime(2026, 11, 21, tzinfo=UTC)
 BUCKET = "the-bucket"
@@ -24,7 +31,7 @@ maybe = st.booleans()
 
 
 @st.composite
-def artifacts(draw: st.DrawFn) -> tuple[Artifact, ...]:
+def artifacts(draw: st.DrawFn) -> tuple[StoredArtifact, ...]:
     names = draw(st.lists(st.tuples(st.sampled_from(REPOSITORIES), st.sampled_from(KEYS)), unique=True))
     found = []
     for repository, key in names:
@@ -35,7 +42,7 @@ def artifacts(draw: st.DrawFn) -> tuple[Artifact, ...]:
             StoredFile(f"{prefix}m/{n}", 1, draw(ages), "etag") for n in range(draw(st.integers(0, 2)))
         )
         is_committed = (archive is None and not uncompressed) or draw(maybe)
-        found.append(Artifact(repository, key, archive, manifest if is_committed else None, uncompressed))
+        found.append(StoredArtifact(repository, key, archive, manifest if is_committed else None, uncompressed))
     return tuple(found)
 
 
@@ -43,13 +50,15 @@ def artifacts(draw: st.DrawFn) -> tuple[Artifact, ...]:
 def stores(draw: st.DrawFn) -> Contents:
     places = draw(st.lists(st.tuples(st.sampled_from(DIRECTORIES), st.sampled_from(TARGETS)), unique=True))
     copies = tuple(
-        FleetCopy(place, name, StoredFile(place + name, 1, draw(ages), "etag"), draw(st.sampled_from([None, *KEYS])))
+        MultiModelArchive(
+            place, name, StoredFile(place + name, 1, draw(ages), "etag"), draw(st.sampled_from([None, *KEYS]))
+        )
         for place, name in places
     )
     listed = st.frozensets(st.sampled_from(TARGETS))
     indexed = draw(st.lists(st.sampled_from(DIRECTORIES), unique=True))
-    indexes = tuple(FleetIndex("fleet", place, draw(listed), draw(listed)) for place in indexed)
-    locks = tuple(Lock(key, {}, None) for key in draw(st.lists(st.sampled_from(KEYS), unique=True, max_size=1)))
+    indexes = tuple(MultiModelIndex("fleet", place, draw(listed), draw(listed)) for place in indexed)
+    locks = tuple(StoredLock(key, {}, None) for key in draw(st.lists(st.sampled_from(KEYS), unique=True, max_size=1)))
     return Contents(draw(artifacts()), copies, indexes, locks)
 
 
@@ -60,18 +69,18 @@ addresses = st.one_of(
     st.sampled_from([*DIRECTORIES, *(each.rstrip("/") for each in DIRECTORIES), "artifacts/text/", "artifacts/", ""]),
 )
 references = st.lists(
-    st.builds(Reference, st.just("model"), st.sampled_from([BUCKET, BUCKET, None, "another"]), addresses, maybe),
+    st.builds(ModelReference, st.just("model"), st.sampled_from([BUCKET, BUCKET, None, "another"]), addresses, maybe),
     max_size=3,
 ).map(tuple)
 
 
-def collected(contents: Contents, who: tuple[Reference, ...], grace: timedelta) -> tuple[Candidate, ...]:
+def collected(contents: Contents, who: tuple[ModelReference, ...], grace: timedelta) -> tuple[Candidate, ...]:
     return candidates(contents, uses(contents, who, BUCKET), now=NOW, grace=grace)
 
 
 @given(stores(), references, st.integers(0, 40).map(lambda days: timedelta(days=days)))
 def test_whatever_is_referred_to_is_never_deleted(
-    contents: Contents, who: tuple[Reference, ...], grace: timedelta
+    contents: Contents, who: tuple[ModelReference, ...], grace: timedelta
 ) -> None:
     gone = collected(contents, who, grace)
 
@@ -84,7 +93,7 @@ def test_whatever_is_referred_to_is_never_deleted(
         if by_index:  # then the index says what of the prefix is used
             continue
         assert not [key for key in keys if key.startswith(reference.path)]
-    for artifact in (each.item for each in gone if isinstance(each.item, Artifact)):
+    for artifact in (each.item for each in gone if isinstance(each.item, StoredArtifact)):
         assert artifact.key not in {lock.artifact_key for lock in contents.locks}
         served = {copy.artifact_key for copy in contents.copies if copy.file.key in listed}
         assert artifact.key not in served

@@ -66,7 +66,7 @@ def test_an_artifact_is_used_by_the_fleets_that_serve_a_copy_of_it(run: Any, wor
 
     users = {each["key"]: each["in_use_by"] for each in listed(run, world)["artifacts"]}
 
-    assert users == {now: ["fleet fleet (current)"], before: ["fleet fleet (previous)"], old: []}
+    assert users == {now: ["multi-model fleet (current)"], before: ["multi-model fleet (previous)"], old: []}
 
 
 def test_a_build_that_runs_is_listed(run: Any, world: World) -> None:

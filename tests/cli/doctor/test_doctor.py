@@ -42,7 +42,7 @@ def test_without_a_platform_its_checks_are_left_out_and_that_is_said(doctor: Any
     assert outcome.status == 0
     assert outcome.out.splitlines()[-2:] == [
         "7 checks: 7 ok",
-        "    left out because nobody said the platform: image, endpoint quota, build quota; add --platform, e.g. "
+        "    skipped because no serving platform is given: image, endpoint quota, build quota; add --platform, e.g. "
         "--platform 25.09/ml.g5.xlarge",
     ]
 

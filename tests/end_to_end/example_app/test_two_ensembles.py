@@ -18,22 +18,22 @@ def jpeg(tmp_path_factory: pytest.TempPathFactory) -> Any:
     return np.frombuffer(path.read_bytes(), dtype=np.uint8)[np.newaxis]
 
 
-@pytest.mark.parametrize("as_json", [False, True], ids=["binary", "json"])
-def test_text_ensemble_reproduces_the_published_cosine(example_app: Any, as_json: bool) -> None:
+@pytest.mark.parametrize("binary", [True, False], ids=["binary", "json"])
+def test_text_ensemble_reproduces_the_published_cosine(example_app: Any, binary: bool) -> None:
     outputs = example_app.outputs("TwoEnsembles")
     first, second = example_app.ask(
-        outputs["EndpointName"], "finaloutput", {"INPUT0": SENTENCES}, target_model=outputs["TextModel"], json=as_json
+        outputs["EndpointName"], "finaloutput", {"INPUT0": SENTENCES}, target_model=outputs["TextModel"], binary=binary
     )
     assert first @ second == pytest.approx(PUBLISHED_COSINE, abs=5e-5)
 
 
-@pytest.mark.parametrize("as_json", [False, True], ids=["binary", "json"])
+@pytest.mark.parametrize("binary", [True, False], ids=["binary", "json"])
 def test_image_ensemble_answers_with_a_distribution_over_1001_classes(
-    example_app: Any, jpeg: Any, as_json: bool
+    example_app: Any, jpeg: Any, binary: bool
 ) -> None:
     outputs = example_app.outputs("TwoEnsembles")
     answer = example_app.ask(
-        outputs["EndpointName"], "OUTPUT", {"INPUT": jpeg}, target_model=outputs["ImageModel"], json=as_json
+        outputs["EndpointName"], "OUTPUT", {"INPUT": jpeg}, target_model=outputs["ImageModel"], binary=binary
     )
     assert answer.shape == (1, 1001)
     assert answer.sum() == pytest.approx(1, abs=1e-4)

@@ -94,7 +94,7 @@ SENTENCES: list[tuple[Callable[[Any], object], str]] = [
     (
         lambda g: single(g, environment={"A": "b"}),
         "environment of TritonModel 'M' is a dict: use a ContainerEnvironment, such as "
-        "ContainerEnvironment(extra={'NAME': 'value'})",
+        "ContainerEnvironment(variables={'NAME': 'value'})",
     ),
     (
         lambda g: single(g, role="arn:aws:iam::111122223333:role/x"),

@@ -106,7 +106,7 @@ class TestThePlan:
 
     def test_is_read_by_the_handler_as_it_was_meant(self, world: World, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.syspath_prepend(str(world.root / "lambda"))
-        from artifacts.plan import Plan
+        from artifacts.plan import StackPlan
 
         app = world.app()
         stack = cdk.Stack(app, "Stack")
@@ -120,7 +120,7 @@ class TestThePlan:
 
         resource = world.only(stack, DELIVERY)["Properties"]
         content = (world.directory / "cdk.out" / f"asset.{resource['PlanKey']}").read_bytes()
-        plan = Plan.parse(content, sha256=resource["PlanSha256"])
+        plan = StackPlan.parse(content, sha256=resource["PlanSha256"])
 
         first, second = plan.commits
         assert first.build is not None
@@ -409,7 +409,7 @@ class TestRecipesThatCannotBeBuilt:
 
     def test_are_refused_if_they_are_none(self, world: World, stack: cdk.Stack) -> None:
         repository = replace(world.repository(), recipes=(object(),))  # type: ignore[arg-type]
-        with pytest.raises(ConfigurationError, match="is no recipe that can be built"):
+        with pytest.raises(ConfigurationError, match="is not a recipe: use TensorRTPlan"):
             TritonModel(stack, "Model", repository=repository, platform=world.platform)
 
 

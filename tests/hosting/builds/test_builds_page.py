@@ -98,6 +98,10 @@ FILES: dict[str, str | bytes] = {
     "tokens/tokenize/config.pbtxt": PYTHON_MODEL,
     "tokens/tokenize/conda-linux-64.lock": "@EXPLICIT\n"
     f"https://conda.anaconda.org/conda-forge/linux-64/python-3.12.4-0.conda#{'0' * 64}\n",
+    "registered/bert/config.pbtxt": TENSORRT.format(length=128),
+    "registry.json": json.dumps(
+        {"bert": {"bucket": "networks", "key": "bert.onnx", "sha256": "0" * 64, "gpus": ["NVIDIA A10G"]}}
+    ),
     "exported/bert/config.pbtxt": TENSORRT.format(length=128),
     "exported/bert/export.py": "def export(path): ...\n",
     "exported/bert/requirements.txt": f"onnx==1.19.0 --hash=sha256:{'0' * 64}\n",
@@ -156,4 +160,5 @@ def test_the_examples_run_and_their_repositories_can_be_built(tmp_path: Path, mo
         "images": ["dali_pipeline"],
         "tokens": ["conda_environment"],
         "exported": ["onnx_export", "tensorrt_plan"],
+        "registered": ["tensorrt_plan"],
     }

@@ -67,7 +67,7 @@ def test_the_container_is_told_the_only_model_beside_a_directory_that_is_none(wo
 
 
 def test_the_users_environment_wins(world: World, stack: cdk.Stack) -> None:
-    environment = ContainerEnvironment(default_model_name="network", log_verbose=True, extra={"MODE": "x"})
+    environment = ContainerEnvironment(default_model_name="network", log_verbose=True, variables={"MODE": "x"})
     TritonModel(stack, "Model", repository=world.repository(), platform=world.platform, environment=environment)
 
     variables = world.only(stack, MODEL)["Properties"]["PrimaryContainer"]["Environment"]

@@ -165,7 +165,7 @@ def test_one_repository_under_two_names_is_committed_once(world: World) -> None:
 
 def test_the_handler_reads_the_plan_as_it_was_meant(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.syspath_prepend(str(world.root / "lambda"))
-    from artifacts.plan import Plan
+    from artifacts.plan import StackPlan
 
     app = world.app()
     stack = cdk.Stack(app, "Stack")
@@ -174,7 +174,7 @@ def test_the_handler_reads_the_plan_as_it_was_meant(world: World, monkeypatch: p
 
     resource = world.only(stack, DELIVERY)["Properties"]
     content = (world.directory / "cdk.out" / f"asset.{resource['PlanKey']}").read_bytes()
-    plan = Plan.parse(content, sha256=resource["PlanSha256"])
+    plan = StackPlan.parse(content, sha256=resource["PlanSha256"])
 
     assert [commit.artifact_key for commit in plan.commits] == [artifact_key(r, world.platform) for r in (text, image)]
     assert all(

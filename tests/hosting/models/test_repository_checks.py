@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 import os
+import sqlite3
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -135,8 +136,7 @@ def test_other_questions_have_other_answers(codes: Callable[..., list[str]]) -> 
 
 def test_a_damaged_memory_is_no_memory(tmp_path: Path, codes: Callable[..., list[str]]) -> None:
     assert codes() == []
-    (memory,) = (tmp_path / "cache").rglob("*.json")
-    memory.write_text('[{"code": ')
+    change_cache(tmp_path, "UPDATE kept SET value = '[{\"code\": '")
     assert codes() == []
 
 
@@ -277,16 +277,22 @@ class TestOfARepositoryWithRecipes:
         assert self.synthesised(world, TensorRTPlan("network", onnx="network.onnx"))[0] != []
 
 
-def test_what_has_been_remembered_for_half_a_year_is_forgotten(codes: Callable[..., list[str]], tmp_path: Path) -> None:
-    memories = tmp_path / "cache" / "cdk-triton" / "checks-5"
-    memories.mkdir(parents=True)
-    old, young = memories / "old.json", memories / "young.json"
-    for memory in (old, young):
-        memory.write_text("[]")
-    os.utime(old, LONG_AGO)
-    codes()
-    assert not old.exists()
-    assert young.exists()
+def test_the_library_that_checks_decides_with_the_files(
+    codes: Callable[..., list[str]], tmp_path: Path, world: World
+) -> None:
+    assert codes() == []
+    change_cache(tmp_path, "UPDATE kept SET state = 'of another version'")
+    models = world.directory / "repositories" / "text" / "network" / "1"
+    with opened(models) as again:
+        assert codes() == []
+    assert "model.onnx" in again
+
+
+def change_cache(directory: Path, statement: str) -> None:
+    """Change the one file of the cache."""
+    (file,) = (directory / "cache").rglob("*.sqlite")
+    with closing(sqlite3.connect(file)) as connection, connection:
+        assert connection.execute(statement).rowcount > 0
 
 
 @pytest.mark.parametrize(

@@ -91,13 +91,13 @@ def test_the_handler_reads_the_plan_as_it_was_meant(
     world: World, app: cdk.App, stack: cdk.Stack, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.syspath_prepend(str(world.root / "lambda"))
-    from artifacts.plan import Plan
+    from artifacts.plan import StackPlan
 
     make(world, stack)
     resource = world.only(stack, DELIVERY)["Properties"]
     content = (Path(app.outdir) / f"asset.{resource['PlanKey']}").read_bytes()
 
-    (commit,) = Plan.parse(content, sha256=resource["PlanSha256"]).commits
+    (commit,) = StackPlan.parse(content, sha256=resource["PlanSha256"]).commits
 
     assert commit.archive.endswith("/files/")
     assert commit.asset is None

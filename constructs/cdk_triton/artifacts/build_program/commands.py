@@ -82,7 +82,7 @@ def run_command(
 
 def _lines(process: subprocess.Popen[bytes], stop: Stop) -> Iterator[str]:
     """Lines until the end of the output, or until the process has ended and whoever it left behind is silent."""
-    assert process.stdout is not None  # noqa: S101 - for the type checker: it is a pipe
+    assert process.stdout is not None  # for the type checker: it is a pipe
     rest = b""
     with selectors.DefaultSelector() as selector:
         selector.register(process.stdout, selectors.EVENT_READ)

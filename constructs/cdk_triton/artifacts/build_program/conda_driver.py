@@ -21,7 +21,7 @@ _LEFT_OUT = ("*.pyc", "conda-meta/history")
 
 
 class PackError(Exception):
-    """What the user has to mend, as a sentence."""
+    """The fault that the user has to fix, as a sentence."""
 
 
 def answer(question: dict[str, str]) -> dict[str, Any]:

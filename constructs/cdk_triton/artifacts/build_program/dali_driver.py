@@ -23,7 +23,7 @@ _cdk_triton_autoserialize({name})
 
 
 class PipelineError(Exception):
-    """What the user has to mend, as a sentence."""
+    """The fault that the user has to fix, as a sentence."""
 
 
 class UserCodeError(Exception):

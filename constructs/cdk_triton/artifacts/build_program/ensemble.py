@@ -11,7 +11,7 @@ from typing import Any, Mapping, NamedTuple, Sequence
 from .files import digest_of, is_safe_path, write_json
 from .log import Log, utc_time
 from .pack import pack
-from .plan import Ensemble, Plan
+from .plan import BuildPlan, Ensemble
 from .step import BuildError
 from .steps import build_step
 from .stop import Stop, StoppedError
@@ -47,7 +47,7 @@ class Machine(NamedTuple):
     stop: Stop
 
 
-def build_ensemble(ensemble: Ensemble, plan: Plan, machine: Machine) -> bool:
+def build_ensemble(ensemble: Ensemble, plan: BuildPlan, machine: Machine) -> bool:
     """Build one ensemble into `OUT/<artifact key>`; whatever goes wrong ends up as its `failure.json`.
 
     Returns:
@@ -90,7 +90,7 @@ def _write_failure(ensemble: Ensemble, machine: Machine, failure: BuildError) ->
     _publish(aside, machine.out / ensemble.artifact_key, machine.workspace)
 
 
-def _build(ensemble: Ensemble, plan: Plan, machine: Machine, log: Log, workspace: Path) -> None:
+def _build(ensemble: Ensemble, plan: BuildPlan, machine: Machine, log: Log, workspace: Path) -> None:
     started, begin = utc_time(), time.monotonic()
     journal = Journal(list(machine.warnings), list(machine.stand_ins))
     repository = workspace / "repository"
@@ -129,7 +129,7 @@ def _step(
     step: Mapping[str, Any],
     scratch: Path,
     repository: Path,
-    plan: Plan,
+    plan: BuildPlan,
     machine: Machine,
     log: Log,
     journal: Journal,

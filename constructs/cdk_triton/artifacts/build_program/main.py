@@ -17,7 +17,7 @@ from typing import Sequence
 from .ensemble import Machine, build_ensemble
 from .files import write_json
 from .log import Log, signs_of_life
-from .plan import Plan, PlanError, read_plan
+from .plan import BuildPlan, PlanError, read_plan
 from .probe import check, probe
 from .step import BuildError
 from .stop import Stop, deadline_from
@@ -68,7 +68,7 @@ def _follow(folder: Path, out: Path, log: Log) -> int:
         shutil.rmtree(workspace, ignore_errors=True)
 
 
-def _run(plan: Plan, folder: Path, out: Path, workspace: Path, log: Log, stop: Stop) -> int:
+def _run(plan: BuildPlan, folder: Path, out: Path, workspace: Path, log: Log, stop: Stop) -> int:
     log.event("started", build=plan.build, ensembles=[ensemble.repository for ensemble in plan.ensembles])
     journal = Journal([], [])
     scratch = workspace / "probe"

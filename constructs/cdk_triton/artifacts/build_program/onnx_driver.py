@@ -17,7 +17,7 @@ _MOST_BYTES = (1 << 31) - 1  # protobuf's largest message
 
 
 class ExportError(Exception):
-    """What the user has to mend, as a sentence."""
+    """The fault that the user has to fix, as a sentence."""
 
 
 class UserCodeError(Exception):

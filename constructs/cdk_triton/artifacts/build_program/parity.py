@@ -15,7 +15,7 @@ from .stop import StoppedError
 from .tensors import Tensor
 from .trtexec import Binding
 
-__all__ = ["Reference", "judged"]
+__all__ = ["Reference", "compare_with_tolerance"]
 
 _DRIVER = "parity_driver.py"
 _SWITCH_OFF = "switch the comparison off (parity=None)"
@@ -72,7 +72,7 @@ class Reference:
             inputs=[_input(tensor) for tensor in inputs],
             outputs=_outputs(bindings, run),
         )
-        outputs = [judged(self._name, figures, tolerance) for figures in compared["outputs"]]
+        outputs = [compare_with_tolerance(self._name, figures, tolerance) for figures in compared["outputs"]]
         return {"onnxruntime": compared["onnxruntime"], "outputs": outputs}
 
     def _ask(self, action: str, what: str, **more: Any) -> dict[str, Any]:
@@ -85,10 +85,10 @@ class Reference:
         except BuildError as error:
             if error.log:
                 raise
-            raise BuildError(f"{self._name}: {error.reason}; mend the network, or {_SWITCH_OFF}") from error
+            raise BuildError(f"{self._name}: {error.reason}; fix the network, or {_SWITCH_OFF}") from error
 
 
-def judged(name: str, figures: Mapping[str, Any], tolerance: Mapping[str, float]) -> dict[str, Any]:
+def compare_with_tolerance(name: str, figures: Mapping[str, Any], tolerance: Mapping[str, float]) -> dict[str, Any]:
     """The figures of an output that holds, with what was allowed.
 
     Raises:

@@ -9,7 +9,7 @@ from typing import Any, Mapping, NamedTuple
 
 from .files import is_safe_path
 
-__all__ = ["Ensemble", "Input", "Plan", "PlanError", "read_plan"]
+__all__ = ["BuildPlan", "Ensemble", "Input", "PlanError", "read_plan"]
 
 _SCHEMA = 1
 _SHA256 = re.compile(r"[0-9a-f]{64}")
@@ -50,7 +50,7 @@ class Ensemble(NamedTuple):
     remove: tuple[str, ...]
 
 
-class Plan(NamedTuple):
+class BuildPlan(NamedTuple):
     """What to build, for which platform, until when."""
 
     build: str
@@ -59,7 +59,7 @@ class Plan(NamedTuple):
     ensembles: tuple[Ensemble, ...]
 
 
-def read_plan(file: Path) -> Plan:
+def read_plan(file: Path) -> BuildPlan:
     """Read and validate a plan.
 
     Raises:
@@ -83,7 +83,7 @@ def read_plan(file: Path) -> Plan:
         raise PlanError(f"the build plan is damaged: {type(error).__name__}: {error}") from error
 
 
-def _plan(document: Mapping[str, Any]) -> Plan:
+def _plan(document: Mapping[str, Any]) -> BuildPlan:
     platform = document["platform"]
     missing = _PLATFORM - set(platform)
     if missing:
@@ -92,7 +92,7 @@ def _plan(document: Mapping[str, Any]) -> Plan:
     keys = [ensemble.artifact_key for ensemble in ensembles]
     if not keys or len(set(keys)) != len(keys):
         raise ValueError("it builds nothing, or something twice")
-    return Plan(str(document["build"]), float(document["deadline_seconds"]), dict(platform), ensembles)
+    return BuildPlan(str(document["build"]), float(document["deadline_seconds"]), dict(platform), ensembles)
 
 
 def _ensemble(document: Mapping[str, Any]) -> Ensemble:

@@ -7,7 +7,7 @@ import sys
 from typing import Any, Iterable, Mapping, Sequence
 
 from .gpu_names import compare_gpu_names
-from .plan import Plan
+from .plan import BuildPlan
 from .step import BuildError, Work
 from .stop import StoppedError
 from .trtexec import find_trtexec, version_in
@@ -39,7 +39,7 @@ def probe(work: Work) -> dict[str, str | None]:
     return probed
 
 
-def check(plan: Plan, probed: Mapping[str, str | None], stand_ins: Sequence[str] = ()) -> list[str]:
+def check(plan: BuildPlan, probed: Mapping[str, str | None], stand_ins: Sequence[str] = ()) -> list[str]:
     """Refuse a machine that would build something else than the plan says.
 
     Args:
@@ -125,7 +125,7 @@ def _check_gpu(platform: Mapping[str, Any], probed: Mapping[str, str | None]) ->
     return []
 
 
-def _check_tensorrt(plan: Plan, version: str | None) -> None:
+def _check_tensorrt(plan: BuildPlan, version: str | None) -> None:
     for ensemble in plan.ensembles:
         for step in ensemble.steps:
             major = step.get("tensorrt_major")

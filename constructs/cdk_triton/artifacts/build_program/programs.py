@@ -11,7 +11,7 @@ from typing import Any, Mapping, Sequence
 from .step import BuildError, Work
 from .user_code import raised_error
 
-__all__ = ["isolated", "run_driver", "written"]
+__all__ = ["driver_script", "isolated", "run_driver"]
 
 # What a program needs of the image to find its libraries and the GPU. Everything else stays out: CODEBUILD_ and
 # SageMaker variables, tokens of package indices, whatever a job's definition adds.
@@ -60,7 +60,7 @@ def isolated(work: Work, *, keep: Sequence[str] = (), **variables: str) -> dict[
     return environment
 
 
-def written(name: str, work: Work) -> Path:
+def driver_script(name: str, work: Work) -> Path:
     """A file of this package, written into `scratch`: a program in a zip archive cannot be run by another Python."""
     content = pkgutil.get_data(__package__ or "", name)
     if content is None:
@@ -91,7 +91,7 @@ def run_driver(
     asked.write_text(json.dumps(question), encoding="utf-8")
     if answered.exists():
         answered.unlink()
-    command = [*python, str(written(name, work)), str(asked), str(answered)]
+    command = [*python, str(driver_script(name, work)), str(asked), str(answered)]
     lines = work.run(command, what=what, environment=isolated(work, keep=keep, **variables), directory=directory)
     if not answered.exists():
         raise BuildError(f"{what} gave no answer: the code that it runs ended the process itself", lines[-_LOG_LINES:])

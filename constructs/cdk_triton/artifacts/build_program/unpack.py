@@ -76,7 +76,7 @@ def _take(
         often = "twice" if member.name in found else "and the plan does not name it"
         raise BuildError(f"the sources hold {member.name!r} {often}")
     content = members.extractfile(member)
-    assert content is not None  # noqa: S101 - for the type checker: it is a regular file
+    assert content is not None  # for the type checker: it is a regular file
     with content:
         sha256 = _write(content, member.size, repository / member.name, stop)
     if sha256 != files[member.name]:

@@ -68,24 +68,24 @@ class CondaEnvironment:
         return f"CondaEnvironment({self.model!r})"
 
     @property
-    def source(self) -> str:
+    def _source(self) -> str:
         """The lock file, relative to the repository."""
         return path_in_model(self.model, self.lock, f"lock of {self}")
 
     @property
-    def target(self) -> str:
+    def _target(self) -> str:
         """The packed environment, relative to the repository."""
         return path_in_model(self.model, self.archive, f"archive of {self}")
 
     @property
     def produces(self) -> tuple[str, ...]:
         """See `BuildRecipe.produces`."""
-        return (self.target,)
+        return (self._target,)
 
     @property
     def consumes(self) -> tuple[str, ...]:
         """See `BuildRecipe.consumes`."""
-        return (self.source,)
+        return (self._source,)
 
     @property
     def s3_files(self) -> Mapping[str, S3File]:
@@ -94,7 +94,7 @@ class CondaEnvironment:
 
     def parameters(self) -> dict[str, object]:
         """See `BuildRecipe.parameters`."""
-        return {"recipe": "conda_environment", "lock": self.source, "archive": self.target}
+        return {"recipe": "conda_environment", "lock": self._source, "archive": self._target}
 
     def validate(self, repository: ModelRepository, platform: ServingPlatform) -> None:
         """See `BuildRecipe.validate`."""
@@ -104,30 +104,30 @@ class CondaEnvironment:
                 f"{self} makes an environment for linux-64 and {platform.instance_type} has an Arm host: use an "
                 "instance type with an x86-64 host"
             )
-        packages = self.packages(repository)
+        packages = self._packages(repository)
         self._check_python(packages, None if platform.versions is None else platform.versions.python, platform)
         self._check_is_only_copy(repository)
-        if not any(self.target in _environment_paths(each) for each in repository.models):
+        if not any(self._target in _environment_paths(each) for each in repository.models):
             raise ConfigurationError(
-                f"{self} packs {self.target}, and no Python model of the repository uses it: write parameters "
+                f"{self} packs {self._target}, and no Python model of the repository uses it: write parameters "
                 f'{{ key: "EXECUTION_ENV_PATH" value {{ string_value: "$$TRITON_MODEL_DIRECTORY/{self.archive}" }} }} '
                 f"into {model.config_path}, or leave the recipe out"
             )
 
-    def packages(self, repository: ModelRepository) -> tuple[LockedPackage, ...]:
+    def _packages(self, repository: ModelRepository) -> tuple[LockedPackage, ...]:
         """What is locked, in the order of the file.
 
         Raises:
             ConfigurationError: the lock file is missing, or is not locked; every line that is wrong is named, up to
                 five of them.
         """
-        text = required_text(repository, self.source, f"the lock file of {self}")
-        _refuse_other_forms(self.source, text)
+        text = required_text(repository, self._source, f"the lock file of {self}")
+        _refuse_other_forms(self._source, text)
         packages, problems = read_explicit_lock(text)
         if problems:
             shown = "; ".join(map(str, problems[:_SHOWN_PROBLEMS]))
             more = f"; and {len(problems) - _SHOWN_PROBLEMS} more" if len(problems) > _SHOWN_PROBLEMS else ""
-            raise ConfigurationError(f"the lock file {self.source} of {self} cannot be used: {shown}{more}")
+            raise ConfigurationError(f"the lock file {self._source} of {self} cannot be used: {shown}{more}")
         return packages
 
     def step(self, repository: ModelRepository, platform: ServingPlatform) -> dict[str, object]:
@@ -135,43 +135,43 @@ class CondaEnvironment:
         return {
             "recipe": "conda_environment",
             "name": f"the conda environment of {self.model}",
-            "target": self.target,
+            "target": self._target,
             "packages": [
                 {"url": package.url, "algorithm": package.algorithm, "digest": package.digest}
-                for package in self.packages(repository)
+                for package in self._packages(repository)
             ],
         }
 
     def estimated_minutes(self, repository: ModelRepository) -> float:
         """See `BuildRecipe.estimated_minutes`: to download, link and compress, about two seconds for a package."""
-        return 1 + len(self.packages(repository)) / 30
+        return 1 + len(self._packages(repository)) / 30
 
     def _check_python(self, packages: tuple[LockedPackage, ...], needed: str | None, platform: ServingPlatform) -> None:
         python = next((package for package in packages if package.name == "python"), None)
         if python is None:
             raise ConfigurationError(
-                f"the lock file {self.source} of {self} has no python, which the Python backend needs: "
+                f"the lock file {self._source} of {self} has no python, which the Python backend needs: "
                 f"add python={needed or '3.12'} to what is locked"
             )
         found = ".".join(python.version.split(".")[:2])
         if needed is not None and found != needed:
             raise ConfigurationError(
-                f"the lock file {self.source} of {self} has Python {found} in line {python.line} and the container of "
+                f"the lock file {self._source} of {self} has Python {found} in line {python.line} and the container of "
                 f"{platform.release} has {needed}, which would find none of its packages: lock python={needed}"
             )
 
     def _check_is_only_copy(self, repository: ModelRepository) -> None:
         """Environments weigh gigabytes, and the server unpacks each archive for itself (python_backend: pb_env.cc)."""
-        own = {(package.url, package.digest) for package in self.packages(repository)}
+        own = {(package.url, package.digest) for package in self._packages(repository)}
         for other in repository.recipes:
             if other == self:
                 return  # the first of several copies is right, the later ones are not
             if isinstance(other, CondaEnvironment):
-                theirs = {(package.url, package.digest) for package in other.packages(repository)}
+                theirs = {(package.url, package.digest) for package in other._packages(repository)}
                 if own == theirs:
                     raise ConfigurationError(
                         f"{self} and {other} lock the same packages, and one archive is enough: leave {self} out, and "
-                        f'let {self.model} name "$$TRITON_MODEL_DIRECTORY/../{other.target}" as EXECUTION_ENV_PATH'
+                        f'let {self.model} name "$$TRITON_MODEL_DIRECTORY/../{other._target}" as EXECUTION_ENV_PATH'
                     )
 
 

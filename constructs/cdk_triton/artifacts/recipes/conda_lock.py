@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Final, Literal
 from urllib.parse import urlsplit
 
-__all__ = ["EXPLICIT", "LockedPackage", "Problem", "read_explicit_lock"]
+__all__ = ["EXPLICIT", "LockFileProblem", "LockedPackage", "read_explicit_lock"]
 
 EXPLICIT: Final = "@EXPLICIT"
 
@@ -46,7 +46,7 @@ class LockedPackage:
 
 
 @dataclass(frozen=True)
-class Problem:
+class LockFileProblem:
     """What is wrong with a line.
 
     Attributes:
@@ -61,14 +61,14 @@ class Problem:
         return f"line {self.line}: {self.reason}"
 
 
-def read_explicit_lock(text: str) -> tuple[tuple[LockedPackage, ...], tuple[Problem, ...]]:
+def read_explicit_lock(text: str) -> tuple[tuple[LockedPackage, ...], tuple[LockFileProblem, ...]]:
     """The packages of a lock file, and what is wrong with its other lines.
 
     Args:
         text: the file; without `@EXPLICIT` the first line that says anything is a problem.
     """
     packages: dict[str, LockedPackage] = {}
-    problems: list[Problem] = []
+    problems: list[LockFileProblem] = []
     has_started = False
     for number, line in _lines(text):
         if line.startswith("#"):
@@ -77,13 +77,13 @@ def read_explicit_lock(text: str) -> tuple[tuple[LockedPackage, ...], tuple[Prob
             has_started = True
         elif not has_started:
             problems.append(
-                Problem(number, f"{line!r} comes before the line {EXPLICIT}: this is no explicit lock file")
+                LockFileProblem(number, f"{line!r} comes before the line {EXPLICIT}: this is no explicit lock file")
             )
             break
         else:
             found = _package(number, line)
             if isinstance(found, LockedPackage) and found.name in packages:
-                found = Problem(
+                found = LockFileProblem(
                     number, f"{found.name} is in line {packages[found.name].line} already: keep one of them"
                 )
             if isinstance(found, LockedPackage):
@@ -91,7 +91,7 @@ def read_explicit_lock(text: str) -> tuple[tuple[LockedPackage, ...], tuple[Prob
             else:
                 problems.append(found)
     if not packages and not problems:
-        problems.append(Problem(1, f"there is no package after a line {EXPLICIT}"))
+        problems.append(LockFileProblem(1, f"there is no package after a line {EXPLICIT}"))
     return tuple(packages.values()), tuple(problems)
 
 
@@ -101,49 +101,53 @@ def _lines(text: str) -> Iterator[tuple[int, str]]:
             yield number, line.strip()
 
 
-def _wrong_comment(number: int, line: str) -> Iterator[Problem]:
+def _wrong_comment(number: int, line: str) -> Iterator[LockFileProblem]:
     words = line.removeprefix("#").split()
     if words[:1] == ["platform:"] and words[1:] != ["linux-64"]:
-        yield Problem(
+        yield LockFileProblem(
             number, f"the file is for {' '.join(words[1:])!r} and the images are linux-64: lock it for linux-64"
         )
     elif words[:1] == ["pip"]:  # conda-lock's own; everybody else takes it for a comment
         what = words[1] if len(words) > 1 else "a package"
-        yield Problem(
+        yield LockFileProblem(
             number,
             f"{what} comes from pip, which nothing but conda-lock installs: take it from a conda channel, or put its "
             "files into the model's directory",
         )
     elif words[:3] == ["no", "URL", "for:"]:
-        yield Problem(number, f"{' '.join(words[3:])} has no URL: install it from a channel and lock again")
+        yield LockFileProblem(number, f"{' '.join(words[3:])} has no URL: install it from a channel and lock again")
 
 
-def _package(number: int, line: str) -> LockedPackage | Problem:
+def _package(number: int, line: str) -> LockedPackage | LockFileProblem:
     url, separator, fragment = line.partition("#")
     try:
         parts = urlsplit(url)
         host = parts.hostname
     except ValueError:
-        return Problem(number, f"{url!r} is no URL")
+        return LockFileProblem(number, f"{url!r} is no URL")
     reason = _wrong_url(url, parts.scheme, host, parts.netloc)
     if reason is not None:
-        return Problem(number, reason)
+        return LockFileProblem(number, reason)
     subdir, _, file_name = parts.path.rpartition("/")
     subdir = subdir.rpartition("/")[2]
     match = _FILE.fullmatch(file_name)
     if match is None or parts.query:
-        return Problem(number, f"{url!r} is not the URL of a conda package (….conda or ….tar.bz2)")
+        return LockFileProblem(number, f"{url!r} is not the URL of a conda package (….conda or ….tar.bz2)")
     if subdir not in _SUBDIRS:
-        return Problem(number, f"{file_name} is for {subdir!r} and the images are linux-64: lock it for linux-64")
+        return LockFileProblem(
+            number, f"{file_name} is for {subdir!r} and the images are linux-64: lock it for linux-64"
+        )
     if not separator:
-        return Problem(number, f"{file_name} has no hash: lock with conda-lock, or conda list --explicit --sha256")
+        return LockFileProblem(
+            number, f"{file_name} has no hash: lock with conda-lock, or conda list --explicit --sha256"
+        )
     name, version = match["name"].lower(), match["version"]
     if _MD5.fullmatch(fragment):
         return LockedPackage(number, url, name, version, "md5", fragment)
     sha256 = _SHA256.fullmatch(fragment)
     if sha256:
         return LockedPackage(number, url, name, version, "sha256", sha256["digest"])
-    return Problem(
+    return LockFileProblem(
         number,
         f"the hash {fragment!r} of {file_name} is neither MD5 (32 hexadecimal digits) nor SHA-256 (64): lock again",
     )

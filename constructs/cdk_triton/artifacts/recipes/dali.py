@@ -74,12 +74,12 @@ class DaliPipeline:
         return f"DaliPipeline({self.model!r})"
 
     @property
-    def source(self) -> str:
+    def _source(self) -> str:
         """The Python file, relative to the repository."""
         return path_in_model(self.model, self._pipeline, f"pipeline of {self}")
 
     @property
-    def target(self) -> str | None:
+    def _target(self) -> str | None:
         """The file that the build writes, relative to the repository; None where the source itself is served."""
         if self.serialize:
             return self._in_version(_SERIALIZED)
@@ -88,12 +88,12 @@ class DaliPipeline:
     @property
     def produces(self) -> tuple[str, ...]:
         """See `BuildRecipe.produces`."""
-        return () if self.target is None else (self.target,)
+        return () if self._target is None else (self._target,)
 
     @property
     def consumes(self) -> tuple[str, ...]:
         """See `BuildRecipe.consumes`."""
-        return () if self.target is None else (self.source,)
+        return () if self._target is None else (self._source,)
 
     @property
     def s3_files(self) -> Mapping[str, S3File]:
@@ -102,7 +102,7 @@ class DaliPipeline:
 
     def parameters(self) -> dict[str, object]:
         """See `BuildRecipe.parameters`."""
-        return {"recipe": "dali_pipeline", "source": self.source, "target": self.target, "serialize": self.serialize}
+        return {"recipe": "dali_pipeline", "source": self._source, "target": self._target, "serialize": self.serialize}
 
     def validate(self, repository: ModelRepository, platform: ServingPlatform) -> None:
         """See `BuildRecipe.validate`."""
@@ -119,7 +119,7 @@ class DaliPipeline:
                 f"from {_AUTOSERIALIZED_SINCE} on only: write serialize=True"
             )
         self._check_file(repository, model)
-        self._check_definition(required_text(repository, self.source, f"the pipeline of {self}"))
+        self._check_definition(required_text(repository, self._source, f"the pipeline of {self}"))
 
     def step(self, repository: ModelRepository, platform: ServingPlatform) -> dict[str, object]:
         """See `BuildRecipe.step`."""
@@ -127,8 +127,8 @@ class DaliPipeline:
         return {
             "recipe": "dali_pipeline",
             "name": f"the DALI pipeline of {self.model}",
-            "source": self.source,
-            "target": self.target,
+            "source": self._source,
+            "target": self._target,
             "serialize": self.serialize,
             "max_batch_size": 0 if config is None else config.max_batch_size,
         }
@@ -143,7 +143,7 @@ class DaliPipeline:
 
     @property
     def _is_served(self) -> bool:
-        return PurePosixPath(self.source).parent == PurePosixPath(self._in_version("_")).parent
+        return PurePosixPath(self._source).parent == PurePosixPath(self._in_version("_")).parent
 
     def _in_version(self, name: str) -> str:
         return PurePosixPath(self.model, str(self.version), name).as_posix()
@@ -151,7 +151,7 @@ class DaliPipeline:
     def _check_file(self, repository: ModelRepository, model: Model) -> None:
         """Whether the backend takes the file: it tries the default one, then `dali.py` (dali_backend: dali_model.h)."""
         default = (model.config.default_model_filename if model.config is not None else "") or _SERIALIZED
-        served = PurePosixPath(self.target or self.source).name
+        served = PurePosixPath(self._target or self._source).name
         if served not in (default, _FALLBACK):
             raise ConfigurationError(
                 f"{self} would be served from {served}, and the backend looks for {default} and {_FALLBACK} only: call "
@@ -168,15 +168,15 @@ class DaliPipeline:
             tree = ast.parse(text)
         except (SyntaxError, ValueError) as error:
             at = f", line {error.lineno}" if isinstance(error, SyntaxError) else ""
-            raise ConfigurationError(f"{self.source}{at}, is no Python: {error}; fix it") from None
+            raise ConfigurationError(f"{self._source}{at}, is no Python: {error}; fix it") from None
         # By its words: how a decorator comes to its name is open. What is wrong beyond that the build finds.
         words = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}
         words |= {node.attr for node in ast.walk(tree) if isinstance(node, ast.Attribute)}
         words |= {each.name for node in ast.walk(tree) if isinstance(node, ast.ImportFrom) for each in node.names}
-        needed = "autoserialize" if self.target is None else "pipeline_def"
+        needed = "autoserialize" if self._target is None else "pipeline_def"
         if needed not in words and "*" not in words:
             hint = " of nvidia.dali.plugin.triton" if needed == "autoserialize" else " of nvidia.dali"
             raise ConfigurationError(
-                f"{self.source} has no function with @{needed}: decorate the one that defines the pipeline with "
-                f"@{needed}{hint}" + (", or write serialize=True" if self.target is None else "")
+                f"{self._source} has no function with @{needed}: decorate the one that defines the pipeline with "
+                f"@{needed}{hint}" + (", or write serialize=True" if self._target is None else "")
             )

@@ -39,7 +39,7 @@ class OnnxExport:
     The function is called with the path to write to (a `str`), in a process of its own: in a Python of the container's
     version that has the packages of `requirements` and no others, with neither credentials nor tokens in its
     environment. That keeps secrets from code that does not look for them; it is no sandbox. Files of the repository it
-    finds beside itself (`Path(__file__).parent`); those that only the export reads are named in `reads`, and are left
+    finds beside itself (`Path(__file__).parent`); those that only the export reads are named in `sources`, and are left
     out of the archive like the function's file and the requirements.
 
     Afterwards the file is read with the `onnx` of `requirements`: the names of its outputs are compared, integer inputs
@@ -58,7 +58,7 @@ class OnnxExport:
         outputs: the names of all outputs; those of `config.pbtxt` unless given.
         integer_inputs: "int32" makes every INT64 input an INT32 one, which the network casts back. None changes
             nothing.
-        reads: other files that only the export reads, relative to the model's directory.
+        sources: other files that only the export reads, relative to the model's directory.
 
     Raises:
         ConfigurationError: a path leaves the model's directory, or a value is of another type.
@@ -70,7 +70,7 @@ class OnnxExport:
     requirements: str
     outputs: Sequence[str] | None = None
     integer_inputs: Literal["int32"] | None = None
-    reads: Sequence[str] = ()
+    sources: Sequence[str] = ()
 
     def __post_init__(self) -> None:
         """Refuse values that no repository could fix, and keep lists from changing."""
@@ -83,7 +83,7 @@ class OnnxExport:
             )
         if self.integer_inputs not in (None, "int32"):
             raise ConfigurationError(f"integer_inputs of {self} is {self.integer_inputs!r} and must be 'int32' or None")
-        for name in ("outputs", "reads"):
+        for name in ("outputs", "sources"):
             values = getattr(self, name)
             if name == "outputs" and values is None:
                 continue
@@ -91,37 +91,37 @@ class OnnxExport:
             object.__setattr__(self, name, tuple(values))
         if self.outputs is not None and (not self.outputs or len(set(self.outputs)) < len(self.outputs)):
             raise ConfigurationError(f"outputs of {self} is {list(self.outputs)!r} and must name each output once")
-        if self.target in self.consumes:
-            raise ConfigurationError(f"{self} would write {self.target}, which it reads: give onnx another name")
+        if self._target in self.consumes:
+            raise ConfigurationError(f"{self} would write {self._target}, which it reads: give onnx another name")
 
     def __str__(self) -> str:
         return f"OnnxExport({self.model!r})"
 
     @property
-    def function(self) -> str:
+    def _function(self) -> str:
         """The name of the function."""
         return self.entry.rpartition(":")[2]
 
     @property
-    def source(self) -> str:
+    def _source(self) -> str:
         """The file of the function, relative to the repository."""
         return path_in_model(self.model, self.entry.rpartition(":")[0], f"entry of {self}")
 
     @property
-    def target(self) -> str:
+    def _target(self) -> str:
         """The file that it writes, relative to the repository."""
         return path_in_model(self.model, self.onnx, f"onnx of {self}")
 
     @property
     def produces(self) -> tuple[str, ...]:
         """See `BuildRecipe.produces`."""
-        return (self.target,)
+        return (self._target,)
 
     @property
     def consumes(self) -> tuple[str, ...]:
         """See `BuildRecipe.consumes`."""
-        others = (path_in_model(self.model, path, f"reads of {self}") for path in self.reads)
-        return tuple(dict.fromkeys((self.source, self._requirements, *others)))
+        others = (path_in_model(self.model, path, f"sources of {self}") for path in self.sources)
+        return tuple(dict.fromkeys((self._source, self._requirements, *others)))
 
     @property
     def s3_files(self) -> Mapping[str, S3File]:
@@ -132,9 +132,9 @@ class OnnxExport:
         """See `BuildRecipe.parameters`."""
         return {
             "recipe": "onnx_export",
-            "source": self.source,
-            "function": self.function,
-            "onnx": self.target,
+            "source": self._source,
+            "function": self._function,
+            "onnx": self._target,
             "requirements": self._requirements,
             "outputs": None if self.outputs is None else list(self.outputs),
             "integer_inputs": self.integer_inputs,
@@ -144,7 +144,7 @@ class OnnxExport:
     def validate(self, repository: ModelRepository, platform: ServingPlatform) -> None:
         """See `BuildRecipe.validate`."""
         model = model_of(repository, self.model, str(self))
-        self._check_function(required_text(repository, self.source, f"the file of {self}"))
+        self._check_function(required_text(repository, self._source, f"the file of {self}"))
         self._check_requirements(required_text(repository, self._requirements, f"the requirements file of {self}"))
         self._output_names(model)
         if self.integer_inputs == "int32" and model.config is not None:
@@ -160,9 +160,9 @@ class OnnxExport:
         return {
             "recipe": "onnx_export",
             "name": f"the ONNX export of {self.model}",
-            "source": self.source,
-            "function": self.function,
-            "target": self.target,
+            "source": self._source,
+            "function": self._function,
+            "target": self._target,
             "requirements": self._requirements,
             "outputs": list(self._output_names(model_of(repository, self.model, str(self)))),
             "integer_inputs": self.integer_inputs,
@@ -192,13 +192,13 @@ class OnnxExport:
             body = ast.parse(text).body
         except (SyntaxError, ValueError) as error:
             at = f", line {error.lineno}" if isinstance(error, SyntaxError) else ""
-            raise ConfigurationError(f"{self.source}{at}, is no Python: {error}; fix it") from None
+            raise ConfigurationError(f"{self._source}{at}, is no Python: {error}; fix it") from None
         functions = [each.name for each in body if isinstance(each, ast.FunctionDef)]
         # A name can also come from an import, an assignment or a condition; the build finds out.
-        if self.function not in functions and self.function not in text:
+        if self._function not in functions and self._function not in text:
             known = f"it has {', '.join(functions)}" if functions else "it has none"
             raise ConfigurationError(
-                f"{self.source} has no function {self.function!r}, {known}: correct entry of {self}"
+                f"{self._source} has no function {self._function!r}, {known}: correct entry of {self}"
             )
 
     def _check_requirements(self, text: str) -> None:

@@ -12,7 +12,7 @@ from cdk_triton._arguments import check, one
 from cdk_triton.artifacts.recipes.values import literal, whole_number
 from cdk_triton.errors import ConfigurationError
 
-__all__ = ["TOLERANCES", "Parity", "Tolerance"]
+__all__ = ["TOLERANCES", "Parity", "Tolerance", "parity_document", "parity_parameters"]
 
 _RANGES: Final = one(
     lambda value: isinstance(value, Mapping), "use a mapping from inputs to ranges, such as {'input_ids': (0, 30521)}"
@@ -112,15 +112,18 @@ class Parity:
         ordered = {name: (self.ranges[name][0], self.ranges[name][1]) for name in sorted(self.ranges)}
         object.__setattr__(self, "ranges", ordered)
 
-    def parameters(self) -> dict[str, object]:
-        """What takes part in the artifact key; a tolerance only where one was given, so that ours may change."""
-        tolerance = None if self.tolerance is None else asdict(self.tolerance)
-        return {"tolerance": tolerance, "ranges": self._ranges(), "seed": self.seed}
 
-    def document(self, precision: str) -> dict[str, object]:
-        """What the build program is told: JSON values."""
-        tolerance = TOLERANCES[precision] if self.tolerance is None else self.tolerance
-        return {"tolerance": asdict(tolerance), "ranges": self._ranges(), "seed": self.seed}
+def parity_parameters(parity: Parity) -> dict[str, object]:
+    """The comparison as the artifact key contains it, without a default tolerance, so that the default may change."""
+    tolerance = None if parity.tolerance is None else asdict(parity.tolerance)
+    return {"tolerance": tolerance, "ranges": _ranges(parity), "seed": parity.seed}
 
-    def _ranges(self) -> dict[str, list[int]]:
-        return {name: list(bounds) for name, bounds in self.ranges.items()}
+
+def parity_document(parity: Parity, precision: str) -> dict[str, object]:
+    """The comparison as the step of a plan of that precision contains it: JSON values."""
+    tolerance = TOLERANCES[precision] if parity.tolerance is None else parity.tolerance
+    return {"tolerance": asdict(tolerance), "ranges": _ranges(parity), "seed": parity.seed}
+
+
+def _ranges(parity: Parity) -> dict[str, list[int]]:
+    return {name: list(bounds) for name, bounds in parity.ranges.items()}

@@ -109,12 +109,12 @@ def required_release(recipe: str, platform: ServingPlatform) -> str:
     """The release whose TensorRT builds.
 
     Raises:
-        ConfigurationError: the platform does not say it.
+        ConfigurationError: the serving platform has no release.
     """
     if platform.release is None:
         raise ConfigurationError(
-            f"the options of trtexec for {recipe} depend on its TensorRT, and the platform has an image of its own "
-            "without a release: say beside image which release it has, such as release='25.09'"
+            f"the options of trtexec for {recipe} depend on its TensorRT, and the serving platform has an image of "
+            "its own without a release: give the release of the image too, such as release='25.09'"
         )
     return platform.release
 

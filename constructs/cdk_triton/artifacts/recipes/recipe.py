@@ -19,19 +19,23 @@ __all__ = ["BuildRecipe", "recipes_of"]
 
 @runtime_checkable
 class BuildRecipe(Protocol):
-    """A build that adds files to a repository in the image that serves it.
+    """A declared build that adds files to a repository, in the image that serves it.
 
-    All paths are relative to the repository, with `/`. `str()` of a recipe is what sentences about it call it:
-    `TensorRTPlan('bert')`.
+    Any object with these members is a recipe. All paths are relative to the repository, with `/`. Messages call a
+    recipe by its `str()`, such as `TensorRTPlan('bert')`. Each member always gives the same value while the app runs,
+    because the artifact key and the plan of the build contain these values.
+
+    The build program runs four kinds of steps: those of `TensorRTPlan`, `DaliPipeline`, `CondaEnvironment` and
+    `OnnxExport`. A recipe of your own takes its step from one of these recipes.
     """
 
     @property
     def produces(self) -> tuple[str, ...]:
-        """The files that it writes: `bert/1/model.plan`."""
+        """The files that the build writes: `bert/1/model.plan`."""
 
     @property
     def consumes(self) -> tuple[str, ...]:
-        """The files that only builds read, from the repository or from another recipe; the archive leaves them out.
+        """The files that only builds read, of the repository or of another recipe. The archive does not contain them.
 
         The external data of an ONNX file goes with it.
         """
@@ -41,24 +45,24 @@ class BuildRecipe(Protocol):
         """Files that come from S3 instead of the repository, by the path that they get."""
 
     def parameters(self) -> dict[str, object]:
-        """What takes part in the artifact key besides the files: JSON values, the same for equal recipes.
+        """The recipe as the artifact key contains it: JSON values, the same for equal recipes.
 
-        `recipe` names the kind. A value that a later version of the library adds is left out where it has its default,
-        because an upgrade must not build everything again.
+        `recipe` names the kind. If the parameters change, everything that the recipe built is built again. So a value
+        that a later version adds appears only if it differs from its default.
         """
 
     def validate(self, repository: ModelRepository, platform: ServingPlatform) -> None:
-        """Refuse what cannot be built.
+        """Reject a repository or a platform that the recipe cannot build for, at synth.
 
         Raises:
-            ConfigurationError: it does not fit the repository or the platform.
+            ConfigurationError: the recipe does not fit the repository or the platform.
         """
 
     def step(self, repository: ModelRepository, platform: ServingPlatform) -> dict[str, object]:
-        """What the build program is told: `recipe`, `name` and what the program's module of that recipe needs."""
+        """The step of the build: `recipe`, `name` and the values that the build program needs for that kind."""
 
     def estimated_minutes(self, repository: ModelRepository) -> float:
-        """A rough estimate of the build's duration."""
+        """A rough estimate of the build's duration. Synth warns if a deployment would not wait that long."""
 
 
 def recipes_of(repository: ModelRepository) -> tuple[BuildRecipe, ...]:
@@ -67,8 +71,8 @@ def recipes_of(repository: ModelRepository) -> tuple[BuildRecipe, ...]:
     A repository without any is packed as it is.
 
     Raises:
-        ConfigurationError: one is no recipe that this library can run; or `cdk-triton.toml` promises a file that is not
-            there and that no recipe makes.
+        ConfigurationError: one does not have the members of `BuildRecipe`; or `cdk-triton.toml` promises a file that is
+            not there and that no recipe makes.
     """
     recipes = []
     for recipe in repository.recipes:
@@ -79,8 +83,8 @@ def recipes_of(repository: ModelRepository) -> tuple[BuildRecipe, ...]:
             )
         if not isinstance(recipe, BuildRecipe):
             raise ConfigurationError(
-                f"{recipe!r} is no recipe that can be built: use TensorRTPlan, DaliPipeline, CondaEnvironment or "
-                "OnnxExport"
+                f"{recipe!r} is not a recipe: use TensorRTPlan, DaliPipeline, CondaEnvironment or OnnxExport, or write "
+                "a class with every member of BuildRecipe"
             )
         recipes.append(recipe)
     return tuple(sorted(recipes, key=lambda recipe: canonical_json(recipe.parameters())))

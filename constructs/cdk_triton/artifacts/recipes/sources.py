@@ -13,13 +13,13 @@ if TYPE_CHECKING:
 __all__ = ["required_text"]
 
 
-def required_text(repository: ModelRepository, path: str, what: str) -> str:
+def required_text(repository: ModelRepository, path: str, label: str) -> str:
     """The text of a file of the repository.
 
     Args:
         repository: the repository.
         path: relative to it, with `/`.
-        what: what the file is, to begin a sentence with: "the lock file of CondaEnvironment('preprocess')".
+        label: what the file is, to begin a sentence with: "the lock file of CondaEnvironment('preprocess')".
 
     Raises:
         ConfigurationError: it is not there, cannot be read, or is no UTF-8.
@@ -27,13 +27,13 @@ def required_text(repository: ModelRepository, path: str, what: str) -> str:
     files = {file.path.as_posix(): file.source for file in repository.files}
     if path not in files:
         raise ConfigurationError(
-            f"{what} is missing: there is no {path}{did_you_mean(path, files)} in {repository.root}; put the file "
+            f"{label} is missing: there is no {path}{did_you_mean(path, files)} in {repository.root}; put the file "
             "there, or name another one"
         )
     source = files[path]
     try:
         return source.read_text(encoding="utf-8")
     except OSError as error:
-        raise ConfigurationError(f"{what} cannot be read: {source}: {error.strerror}; make it readable") from error
+        raise ConfigurationError(f"{label} cannot be read: {source}: {error.strerror}; make it readable") from error
     except UnicodeDecodeError:
-        raise ConfigurationError(f"{what}, {path}, is no UTF-8 text: save it as UTF-8") from None
+        raise ConfigurationError(f"{label}, {path}, is no UTF-8 text: save it as UTF-8") from None

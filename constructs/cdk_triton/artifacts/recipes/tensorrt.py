@@ -32,7 +32,7 @@ from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Final, Literal, get_args
 
 from cdk_triton._arguments import check, one
-from cdk_triton.artifacts.recipes.parity import Parity
+from cdk_triton.artifacts.recipes.parity import Parity, parity_document, parity_parameters
 from cdk_triton.artifacts.recipes.plan_checks import (
     PLAN_NAME,
     check_gpu,
@@ -174,7 +174,7 @@ class TensorRTPlan:
             "workspace_mib": self.workspace_mib,
             "optimization_level": self.optimization_level,
             "hardware_compatibility": self.hardware_compatibility,
-            "parity": None if self.parity is None else self.parity.parameters(),
+            "parity": None if self.parity is None else parity_parameters(self.parity),
         }
 
     @property
@@ -239,7 +239,7 @@ class TensorRTPlan:
             "profiles": profile_documents(profiles),
             "inputs": [_tensor(tensor, config.max_batch_size) for tensor in config.input],
             "outputs": [_tensor(tensor, config.max_batch_size) for tensor in config.output],
-            "parity": None if self.parity is None else self.parity.document(self.precision),
+            "parity": None if self.parity is None else parity_document(self.parity, self.precision),
         }
 
     def _options(self, release: str, profiles: Sequence[Profile]) -> tuple[str, ...]:

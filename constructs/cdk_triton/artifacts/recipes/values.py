@@ -17,34 +17,34 @@ if TYPE_CHECKING:
 __all__ = ["literal", "model_of", "one_of", "path_in_model", "whole_number"]
 
 
-def literal(value: object, what: str) -> str:
+def literal(value: object, label: str) -> str:
     """A text that is known while the app runs.
 
     Args:
         value: what the user wrote.
-        what: what it is, to begin a sentence with: "the bucket of an S3File".
+        label: what it is, to begin a sentence with: "the bucket of an S3File".
 
     Raises:
         ConfigurationError: it is no text, or contains a CDK token.
     """
-    check(what, value, TEXT)
+    check(label, value, TEXT)
     text = str(value)
-    refuse_token(text, what)
+    refuse_token(text, label)
     return text
 
 
-def whole_number(value: object, what: str, lowest: int, highest: int) -> int:
+def whole_number(value: object, label: str, lowest: int, highest: int) -> int:
     """A whole number within bounds, both included.
 
     Raises:
         ConfigurationError: it is another one, or none.
     """
     if isinstance(value, bool) or not isinstance(value, int) or not lowest <= value <= highest:
-        raise ConfigurationError(f"{what} is {value!r} and must be a whole number from {lowest} to {highest}")
+        raise ConfigurationError(f"{label} is {value!r} and must be a whole number from {lowest} to {highest}")
     return value
 
 
-def one_of(value: object, what: str, allowed: Iterable[str]) -> str:
+def one_of(value: object, label: str, allowed: Iterable[str]) -> str:
     """One of a few words.
 
     Raises:
@@ -52,17 +52,17 @@ def one_of(value: object, what: str, allowed: Iterable[str]) -> str:
     """
     words = tuple(allowed)
     if not isinstance(value, str) or value not in words:
-        raise ConfigurationError(f"{what} is {value!r} and must be one of {', '.join(map(repr, words))}")
+        raise ConfigurationError(f"{label} is {value!r} and must be one of {', '.join(map(repr, words))}")
     return value
 
 
-def path_in_model(model: str, path: str, what: str) -> str:
+def path_in_model(model: str, path: str, label: str) -> str:
     """A path in a model's directory, relative to the repository, with `/`.
 
     Args:
         model: the directory of the model in the repository; "." where the repository is the model.
         path: as the user wrote it, relative to that directory.
-        what: what it is, to begin a sentence with: "onnx of TensorRTPlan('bert')".
+        label: what it is, to begin a sentence with: "onnx of TensorRTPlan('bert')".
 
     Raises:
         ConfigurationError: it is no text, contains a CDK token, or leads out of the model's directory.
@@ -73,11 +73,11 @@ def path_in_model(model: str, path: str, what: str) -> str:
             f"the model of a recipe is {model!r} and must be the name of a model's directory in the repository, such "
             "as 'bert'"
         )
-    literal(path, what)
+    literal(path, label)
     parts = PurePosixPath(path).parts
     if not parts or path.startswith("/") or ".." in parts or "\\" in path or path.endswith("/"):
         raise ConfigurationError(
-            f"{what} is {path!r} and must be the path of a file in the directory of the model {model!r}, relative to "
+            f"{label} is {path!r} and must be the path of a file in the directory of the model {model!r}, relative to "
             "that directory and with /"
         )
     return PurePosixPath(model, path).as_posix()

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from cdk_triton.checks.context import CheckContext
 from cdk_triton.checks.derived.completion import Side, completes_tensors, known_backend
 from cdk_triton.checks.derived.configured import completed_pair, configured
-from cdk_triton.checks.derived.tensors import Tensor, enum_name, named_tensors
+from cdk_triton.checks.derived.tensors import ConfiguredTensor, enum_name, named_tensors
 from cdk_triton.checks.registry import Problem, rule
 from cdk_triton.checks.sources import backend, core
 from cdk_triton.triton.findings import Severity
@@ -272,6 +272,6 @@ def no_tensors(context: CheckContext) -> Iterator[Problem]:
             )
 
 
-def _is_plan(context: CheckContext, tensor: Tensor) -> bool:
+def _is_plan(context: CheckContext, tensor: ConfiguredTensor) -> bool:
     """Whether the model is a TensorRT plan for the server."""
     return completed_pair(tensor.model, tensor.config, context.platform)[0] == "tensorrt_plan"

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 
 from cdk_triton.checks.context import CheckContext, per_check
 from cdk_triton.checks.derived.completion import completes_tensors, known_backend
-from cdk_triton.checks.files.onnx_models import OnnxModel, onnx_models
+from cdk_triton.checks.files.onnx_models import OnnxModelFile, onnx_models
 from cdk_triton.triton.contents.onnx_file import OnnxFile, OnnxTensor
 from cdk_triton.triton.repository import Model
 from cdk_triton.triton.schema import DataType, ModelConfig
@@ -32,13 +32,13 @@ def completed(context: CheckContext, model: Model) -> ModelConfig | None:
 
 @per_check
 def _completed(context: CheckContext) -> Mapping[str, ModelConfig]:
-    by_model: dict[str, list[OnnxModel]] = {}
+    by_model: dict[str, list[OnnxModelFile]] = {}
     for each in onnx_models(context):
         by_model.setdefault(each.name, []).append(each)
     return {name: config for name, versions in by_model.items() if (config := _complete(context, versions)) is not None}
 
 
-def _complete(context: CheckContext, versions: list[OnnxModel]) -> ModelConfig | None:
+def _complete(context: CheckContext, versions: list[OnnxModelFile]) -> ModelConfig | None:
     """The completed configuration; None where nothing is completed, or what is cannot be known."""
     model, config, onnx = versions[0].backend_file.model, versions[0].config, versions[0].onnx
     if any(model.config_path in file.path.parents for file in model.files):

@@ -13,11 +13,11 @@ from cdk_triton.checks.derived.configured import configured
 from cdk_triton.triton.repository import Model
 from cdk_triton.triton.schema import ModelConfig, ModelInput, ModelOutput
 
-__all__ = ["Tensor", "enum_name", "named_tensors", "tensors"]
+__all__ = ["ConfiguredTensor", "enum_name", "named_tensors", "tensors"]
 
 
 @dataclass(frozen=True)
-class Tensor:
+class ConfiguredTensor:
     """An input or output as a configuration writes it.
 
     Attributes:
@@ -48,7 +48,7 @@ class Tensor:
 
 
 @per_check
-def tensors(context: CheckContext) -> Iterator[Tensor]:
+def tensors(context: CheckContext) -> Iterator[ConfiguredTensor]:
     """The inputs and outputs of every loaded model, ensembles included."""
     for model, config in configured(context):
         sides: tuple[Side, ...] = ("input", "output")
@@ -56,12 +56,12 @@ def tensors(context: CheckContext) -> Iterator[Tensor]:
             listed: Sequence[ModelInput | ModelOutput] = config.input if side == "input" else config.output
             for index, tensor in enumerate(listed):
                 reshape = tuple(tensor.reshape.shape) if tensor.HasField("reshape") else None
-                yield Tensor(
+                yield ConfiguredTensor(
                     model, config, side, index, tensor.name, tensor.data_type, tuple(tensor.dims), reshape, tensor
                 )
 
 
-def named_tensors(context: CheckContext) -> Iterator[Tensor]:
+def named_tensors(context: CheckContext) -> Iterator[ConfiguredTensor]:
     """Those that have a name; the others are reported by CT201 alone."""
     return (tensor for tensor in tensors(context) if tensor.name)
 

@@ -20,11 +20,11 @@ from cdk_triton.triton.findings import Severity
 from cdk_triton.triton.repository import RepositoryFile
 from cdk_triton.triton.schema import DataType, ModelConfig, ModelInput, ModelOutput
 
-__all__ = ["OnnxModel", "onnx_models", "pairs"]
+__all__ = ["OnnxModelFile", "onnx_models", "pairs"]
 
 
 @dataclass(frozen=True)
-class OnnxModel:
+class OnnxModelFile:
     """An ONNX file that can be read, and the configuration that it has to agree with.
 
     Attributes:
@@ -49,13 +49,13 @@ class OnnxModel:
 
 
 @per_check
-def onnx_models(context: CheckContext) -> Iterator[OnnxModel]:
+def onnx_models(context: CheckContext) -> Iterator[OnnxModelFile]:
     """The ONNX files that the server would load, without those that CT130 reports or that are no ONNX files."""
     for each in backend_files(context):
         if each.backend == "onnxruntime" and each.file is not None and not _is_ort(each.file):
             read = context.contents(onnx_file, each.file)
             if not isinstance(read, Unreadable):
-                yield OnnxModel(each, each.file, read)
+                yield OnnxModelFile(each, each.file, read)
 
 
 def _is_ort(file: RepositoryFile) -> bool:
@@ -205,7 +205,7 @@ def other_number_of_inputs(context: CheckContext) -> Iterator[Problem]:
         )
 
 
-def _input_counts(each: OnnxModel) -> tuple[int, int] | None:
+def _input_counts(each: OnnxModelFile) -> tuple[int, int] | None:
     """How many inputs the configuration has and how many the file, where they differ."""
     config = each.config
     if not config.input and not config.batch_input:
@@ -217,7 +217,7 @@ def _input_counts(each: OnnxModel) -> tuple[int, int] | None:
     return (written, len(each.onnx.inputs)) if written != len(each.onnx.inputs) else None
 
 
-def _lacks_control(each: OnnxModel) -> bool:
+def _lacks_control(each: OnnxModelFile) -> bool:
     """Whether a control of its sequences, or a state, is no input of the file, which CT147 and CT149 report."""
     given = {tensor.name for tensor in (*each.onnx.inputs, *each.onnx.defaults)}
     batching = each.config.sequence_batching
@@ -229,7 +229,7 @@ def _list(names: list[str]) -> str:
     return ", ".join(map(repr, names)) or "none"
 
 
-def pairs(each: OnnxModel) -> Iterator[tuple[str, int, ModelInput | ModelOutput, OnnxTensor]]:
+def pairs(each: OnnxModelFile) -> Iterator[tuple[str, int, ModelInput | ModelOutput, OnnxTensor]]:
     """The tensors that configuration and file have in common: side, index in the configuration, and both."""
     sides: tuple[tuple[str, Sequence[ModelInput | ModelOutput], tuple[OnnxTensor, ...]], ...] = (
         ("input", each.config.input, (*each.onnx.inputs, *each.onnx.defaults)),

@@ -9,7 +9,7 @@ from posixpath import normpath
 from cdk_triton.checks.context import CheckContext
 from cdk_triton.checks.derived.backend_files import repository_files
 from cdk_triton.checks.derived.releases import is_at_least, known_release
-from cdk_triton.checks.files.onnx_models import OnnxModel, onnx_models
+from cdk_triton.checks.files.onnx_models import OnnxModelFile, onnx_models
 from cdk_triton.checks.registry import Problem, rule
 from cdk_triton.checks.sources import backend
 from cdk_triton.sagemaker import ServingPlatform
@@ -28,7 +28,7 @@ def _is_strict(platform: ServingPlatform) -> bool:
     return is_at_least(platform, _STRICT_SINCE)
 
 
-def _located(each: OnnxModel) -> Iterator[tuple[ExternalData, PurePosixPath, bool]]:
+def _located(each: OnnxModelFile) -> Iterator[tuple[ExternalData, PurePosixPath, bool]]:
     """The files with weights, once each: the entry that needs most of it, its path, and whether it is outside."""
     furthest: dict[str, ExternalData] = {}
     for external in each.onnx.external_data:

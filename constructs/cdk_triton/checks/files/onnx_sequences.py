@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from cdk_triton.checks.context import CheckContext
-from cdk_triton.checks.files.onnx_models import OnnxModel, onnx_models
+from cdk_triton.checks.files.onnx_models import OnnxModelFile, onnx_models
 from cdk_triton.checks.registry import Problem, rule
 from cdk_triton.checks.sources import backend
 from cdk_triton.triton.contents.onnx_file import OnnxTensor
@@ -57,7 +57,7 @@ def control_not_in_file(context: CheckContext) -> Iterator[Problem]:
                 )
 
 
-def _control_fault(each: OnnxModel, name: str, found: OnnxTensor | None) -> str:
+def _control_fault(each: OnnxModelFile, name: str, found: OnnxTensor | None) -> str:
     if found is None:
         return f"configuration specified sequence control '{name}', but model does not provide that input"
     if found.shape is None:

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from cdk_triton.checks.context import CheckContext
-from cdk_triton.checks.files.onnx_models import OnnxModel, onnx_models, pairs
+from cdk_triton.checks.files.onnx_models import OnnxModelFile, onnx_models, pairs
 from cdk_triton.checks.registry import Problem, rule
 from cdk_triton.checks.sources import backend
 from cdk_triton.triton.contents.onnx_file import OnnxTensor
@@ -73,7 +73,7 @@ def _fits(written: Sequence[int], shape: Shape) -> bool:
     return all(said == own for said, own in zip(written, shape, strict=True) if isinstance(own, int))
 
 
-def _pairs(each: OnnxModel) -> Iterator[_Pair]:
+def _pairs(each: OnnxModelFile) -> Iterator[_Pair]:
     batches = _batches(each)
     computed = {name for output in each.config.batch_output for name in output.target_name}
     for side, index, tensor, found in pairs(each):
@@ -86,7 +86,7 @@ def _pairs(each: OnnxModel) -> Iterator[_Pair]:
         yield _Pair(side, tensor, field, written, found.shape, batches)
 
 
-def _batches(each: OnnxModel) -> bool | None:
+def _batches(each: OnnxModelFile) -> bool | None:
     """Whether the first dimension is the batch; None where the configuration is refused, or completed from the file."""
     config = each.config
     if config.max_batch_size != 0:
@@ -137,7 +137,7 @@ def other_shape(context: CheckContext) -> Iterator[Problem]:
                 yield _shape_problem(each, [pair], f"write {pair.wanted}, or export the model with another shape")
 
 
-def _shape_problem(each: OnnxModel, found: Sequence[_Pair], fix: str) -> Problem:
+def _shape_problem(each: OnnxModelFile, found: Sequence[_Pair], fix: str) -> Problem:
     """What is wrong with some tensors for one reason."""
     first, others = found[0], [repr(pair.tensor.name) for pair in found[1:]]
     own = "reshape" if first.tensor.HasField("reshape") else "dims"
@@ -153,7 +153,7 @@ def _shape_problem(each: OnnxModel, found: Sequence[_Pair], fix: str) -> Problem
     )
 
 
-def _fix_of_batch(each: OnnxModel, found: Sequence[_Pair]) -> str:
+def _fix_of_batch(each: OnnxModelFile, found: Sequence[_Pair]) -> str:
     if found[0].batches:
         return "take the first dimension out, for max_batch_size stands for it"
     tensors = (*each.onnx.inputs, *each.onnx.outputs)
@@ -255,11 +255,11 @@ def _written(tensor: ModelInput | ModelOutput) -> tuple[int, ...] | None:
     return tuple(tensor.reshape.shape if tensor.HasField("reshape") else tensor.dims)
 
 
-def _lacks_batch(each: OnnxModel, found: OnnxTensor) -> bool:
+def _lacks_batch(each: OnnxModelFile, found: OnnxTensor) -> bool:
     return each.config.max_batch_size > 0 and bool(found.shape) and isinstance((found.shape or (None,))[0], int)
 
 
-def _said(each: OnnxModel, pair: _Pair) -> str:
+def _said(each: OnnxModelFile, pair: _Pair) -> str:
     """What the server says of shapes that differ."""
     if not pair.shape:
         return (

@@ -31,7 +31,7 @@ _UNPACK = backend("python_backend", "src/pb_env.cc", 109, 200)
 
 
 @dataclass(frozen=True)
-class Environment:
+class ModelEnvironment:
     """Where a Python model's environment is.
 
     Attributes:
@@ -57,13 +57,13 @@ class Environment:
         return self.path is not None and self.files.has_directory(self.path)
 
 
-def environments(context: CheckContext) -> Iterator[Environment]:
+def environments(context: CheckContext) -> Iterator[ModelEnvironment]:
     """The environments that the models which the server would load name."""
     for model in context.loaded_models:
         written = written_environment(model)
         if written:
             path = environment_path(model, "/opt/ml/model" if context.mode == "single" else None)
-            yield Environment(model, written, path, repository_files(context))
+            yield ModelEnvironment(model, written, path, repository_files(context))
 
 
 @rule("CT153", Severity.ERROR, "the environment of a Python model is missing", source=_UNPACK)
@@ -280,7 +280,7 @@ def _missed_imports(context: CheckContext) -> dict[str, tuple[PurePosixPath, str
     return missed
 
 
-def _other_pythons(context: CheckContext) -> Iterator[tuple[Environment, str, Release]]:
+def _other_pythons(context: CheckContext) -> Iterator[tuple[ModelEnvironment, str, Release]]:
     """The environments with another Python than the container, and which one they have."""
     release = known_release(context.platform)
     for each in environments(context) if release is not None else ():

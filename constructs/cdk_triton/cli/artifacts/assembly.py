@@ -42,10 +42,10 @@ class Asset:
 
 @dataclass(frozen=True)
 class Planned:
-    """What one `Custom::TritonArtifacts` resource asks for, without its fleet.
+    """The request of one `Custom::TritonArtifacts` resource, without its multi-model archives.
 
-    The fleet's index says what is deployed, and nothing is deployed here: the copies for its endpoint are left to the
-    deployment. A plan without a fleet is sent as it is; the same plan goes on at once with a build that it has begun.
+    The index of a multi-model endpoint lists what is deployed, and nothing is deployed here: the deployment makes the
+    copies. A plan without such copies is sent as it is; the same plan goes on at once with a build that it has begun.
 
     Attributes:
         name: the resource's logical id.

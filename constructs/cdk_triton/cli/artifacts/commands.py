@@ -32,7 +32,7 @@ _MOST_DAYS = 36_500
 app = typer.Typer(help="What an artifact store holds; builds before a deployment.", no_args_is_help=True)
 
 
-class Format(StrEnum):
+class AnswerFormat(StrEnum):
     """How an answer is printed."""
 
     TEXT = "text"
@@ -43,11 +43,11 @@ StoreOption = Annotated[
     str,
     typer.Option("--store", metavar="STACK", help="The CloudFormation stack that holds the store.", show_default=False),
 ]
-FormatOption = Annotated[Format, typer.Option("--format", help="How to print the answer.")]
+FormatOption = Annotated[AnswerFormat, typer.Option("--format", help="How to print the answer.")]
 
 
 @app.command("list")
-def list_(store: StoreOption, output: FormatOption = Format.TEXT) -> None:
+def list_(store: StoreOption, output: FormatOption = AnswerFormat.TEXT) -> None:
     """List the committed artifacts, who uses them, and the builds that run."""
     with _opened(store) as found:
         from cdk_triton.cli.artifacts import listing
@@ -62,7 +62,7 @@ def show(
         str, typer.Argument(metavar="KEY", help="The artifact key, or as much of its beginning as is unique.")
     ],
     store: StoreOption,
-    output: FormatOption = Format.TEXT,
+    output: FormatOption = AnswerFormat.TEXT,
 ) -> None:
     """Show what is known of one artifact: what it was built from, with what, how long it took, what was compared."""
     with _opened(store) as found:
@@ -111,9 +111,9 @@ def gc(
         int, typer.Option(metavar="DAYS", callback=_days, help="Keep what was stored within that many days.")
     ] = 30,
     yes: Annotated[bool, typer.Option("--yes", help="Delete; otherwise only say what would be deleted.")] = False,
-    output: FormatOption = Format.TEXT,
+    output: FormatOption = AnswerFormat.TEXT,
 ) -> None:
-    """Find the archives that no model, endpoint configuration or fleet uses, and delete them if told so."""
+    """Find the archives that no model or endpoint configuration uses, and delete them with --yes."""
     with _opened(store) as found:
         from cdk_triton.cli.artifacts import listing, sweep
 
@@ -155,8 +155,8 @@ def _say(line: str) -> None:
     typer.echo(line, err=True)
 
 
-def _print(output: Format, document: object, lines: Iterator[str]) -> None:
-    if output is Format.JSON:
+def _print(output: AnswerFormat, document: object, lines: Iterator[str]) -> None:
+    if output is AnswerFormat.JSON:
         typer.echo(json.dumps(document, indent=2, ensure_ascii=False))
     else:
         for line in lines:

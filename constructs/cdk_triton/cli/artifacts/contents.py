@@ -16,12 +16,12 @@ from cdk_triton.cli.artifacts.store import Store
 from cdk_triton.errors import StoreError
 
 __all__ = [
-    "Artifact",
     "Contents",
-    "FleetCopy",
-    "FleetIndex",
-    "Lock",
+    "MultiModelArchive",
+    "MultiModelIndex",
+    "StoredArtifact",
     "StoredFile",
+    "StoredLock",
     "find",
     "read_artifacts",
     "read_contents",
@@ -41,7 +41,7 @@ class StoredFile:
 
 
 @dataclass(frozen=True)
-class Artifact:
+class StoredArtifact:
     """The archive of a repository, or its files, and the manifest that commits them; a crash may have left only a part.
 
     Attributes:
@@ -70,11 +70,11 @@ class Artifact:
 
 
 @dataclass(frozen=True)
-class FleetCopy:
+class MultiModelArchive:
     """An archive below the prefix that a multi-model endpoint serves from.
 
     Attributes:
-        directory: the prefix, as in `fleets/<fleet>/<platform>/`.
+        directory: the prefix, as in `fleets/<name>/<platform>/`.
         target_model: its name below the prefix.
         file: the object.
         artifact_key: the artifact that it was copied from; None where the object does not say.
@@ -87,17 +87,17 @@ class FleetCopy:
 
 
 @dataclass(frozen=True)
-class FleetIndex:
-    """The list of current and previous target models of a fleet on a platform."""
+class MultiModelIndex:
+    """The list of current and previous target models of a `TritonMultiModel` on a platform."""
 
-    fleet: str
+    name: str
     directory: str
     current: frozenset[str]
     previous: frozenset[str]
 
 
 @dataclass(frozen=True)
-class Lock:
+class StoredLock:
     """The lock of an artifact key; it outlives its build, and expires after 7 days.
 
     Attributes:
@@ -123,14 +123,14 @@ class Lock:
 class Contents:
     """Everything of the bucket that these commands know about; other objects are nobody's business here."""
 
-    artifacts: tuple[Artifact, ...]
-    copies: tuple[FleetCopy, ...]
-    indexes: tuple[FleetIndex, ...]
-    locks: tuple[Lock, ...]
+    artifacts: tuple[StoredArtifact, ...]
+    copies: tuple[MultiModelArchive, ...]
+    indexes: tuple[MultiModelIndex, ...]
+    locks: tuple[StoredLock, ...]
 
     @property
     def keys(self) -> tuple[str, ...]:
-        """The object keys of archives, manifests and fleet copies."""
+        """The object keys of archives, manifests and multi-model archives."""
         files = [file.key for artifact in self.artifacts for file in artifact.files]
         return (*files, *(copy.file.key for copy in self.copies))
 
@@ -149,7 +149,7 @@ def read_contents(store: Store) -> Contents:
     return Contents(
         artifacts=read_artifacts(store),
         copies=tuple(
-            FleetCopy(layout.fleet_prefix(found.fleet, found.platform), found.file, file, key)
+            MultiModelArchive(layout.fleet_prefix(found.fleet, found.platform), found.file, file, key)
             for (file, found), key in zip(copies, keys, strict=True)
         ),
         indexes=tuple(_index(store, file, found) for file, found in fleets if found.file == layout.INDEX),
@@ -157,12 +157,12 @@ def read_contents(store: Store) -> Contents:
     )
 
 
-def read_artifacts(store: Store) -> tuple[Artifact, ...]:
+def read_artifacts(store: Store) -> tuple[StoredArtifact, ...]:
     """What is below `artifacts/`, by repository and key."""
     return tuple(_artifacts(_files(store, layout.ARTIFACTS_PREFIX)))
 
 
-def read_locks(store: Store) -> tuple[Lock, ...]:
+def read_locks(store: Store) -> tuple[StoredLock, ...]:
     """The locks of builds.
 
     Raises:
@@ -182,7 +182,7 @@ def find(store: Store, key: str) -> StoredFile | None:
     return StoredFile(key, head["ContentLength"], head["LastModified"], head["ETag"])
 
 
-def read_manifest(store: Store, artifact: Artifact) -> dict[str, Any]:
+def read_manifest(store: Store, artifact: StoredArtifact) -> dict[str, Any]:
     """An artifact's manifest.
 
     Raises:
@@ -201,14 +201,14 @@ def _files(store: Store, prefix: str) -> Iterator[StoredFile]:
         yield StoredFile(each["Key"], each["Size"], each["LastModified"], each["ETag"])
 
 
-def _artifacts(files: Iterator[StoredFile]) -> Iterator[Artifact]:
+def _artifacts(files: Iterator[StoredFile]) -> Iterator[StoredArtifact]:
     found: dict[tuple[str, str], dict[str, StoredFile]] = {}
     for file in files:
         if part := layout.parse_artifact_object(file.key):
             found.setdefault((part.repository, part.key), {})[part.file] = file
     for (repository, key), parts in sorted(found.items()):
         uncompressed = tuple(file for name, file in sorted(parts.items()) if name.startswith(layout.FILES))
-        yield Artifact(repository, key, parts.get(layout.ARCHIVE), parts.get(layout.MANIFEST), uncompressed)
+        yield StoredArtifact(repository, key, parts.get(layout.ARCHIVE), parts.get(layout.MANIFEST), uncompressed)
 
 
 def _artifact_key(store: Store, file: StoredFile) -> str | None:
@@ -222,7 +222,7 @@ def _artifact_key(store: Store, file: StoredFile) -> str | None:
     return None if key is None else str(key)
 
 
-def _index(store: Store, file: StoredFile, found: layout.FleetObject) -> FleetIndex:
+def _index(store: Store, file: StoredFile, found: layout.FleetObject) -> MultiModelIndex:
     document = _json(store, file.key) or {}  # None is no index either
     try:
         names = [document[part] for part in ("current", "previous")]
@@ -230,17 +230,17 @@ def _index(store: Store, file: StoredFile, found: layout.FleetObject) -> FleetIn
     except (LookupError, TypeError, AttributeError) as error:
         raise StoreError(
             f"s3://{store.bucket}/{file.key} is not an index of this version of cdk-triton ({error!r}), so that what "
-            "the fleet serves is not known; deploy the fleet again, or delete the index if the fleet is gone"
+            "the multi-model endpoint serves is not known; deploy its stack again, or delete the index if it is gone"
         ) from error
-    return FleetIndex(found.fleet, layout.fleet_prefix(found.fleet, found.platform), current, previous)
+    return MultiModelIndex(found.fleet, layout.fleet_prefix(found.fleet, found.platform), current, previous)
 
 
-def _lock(store: Store, file: StoredFile) -> Lock | None:
+def _lock(store: Store, file: StoredFile) -> StoredLock | None:
     artifact_key = layout.parse_lock_key(file.key)
     document = None if artifact_key is None else _json(store, file.key)
     if artifact_key is None or document is None:  # not a lock, or gone meanwhile
         return None
-    return Lock(artifact_key, document, _json(store, layout.build_state_key(str(document.get("build")))))
+    return StoredLock(artifact_key, document, _json(store, layout.build_state_key(str(document.get("build")))))
 
 
 def _json(store: Store, key: str) -> dict[str, Any] | None:

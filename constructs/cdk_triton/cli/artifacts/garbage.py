@@ -3,9 +3,9 @@
 Kept is whatever one of these holds:
 
 * a model refers to it: by its very key, or by a prefix of it;
-* a fleet's index lists it as current or previous. Where a multi-model endpoint's prefix has an index, the index decides
-  what of the prefix is used; a prefix without one is used as a whole;
-* it is the artifact that a kept fleet copy was made from: a fleet that is deployed again would have to build it anew;
+* the index of a `TritonMultiModel` lists it as current or previous. Where a multi-model endpoint's prefix has an index,
+  the index decides what of the prefix is used; a prefix without one is used as a whole;
+* it is the artifact that a kept multi-model archive was copied from: another deployment would have to build it again;
 * it has the lock of a build that has not ended;
 * a part of it is younger than the grace period.
 """
@@ -17,8 +17,8 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from cdk_triton.artifacts.layout import artifact_prefix
-from cdk_triton.cli.artifacts.contents import Artifact, Contents, FleetCopy, StoredFile
-from cdk_triton.cli.artifacts.users import Reference
+from cdk_triton.cli.artifacts.contents import Contents, MultiModelArchive, StoredArtifact, StoredFile
+from cdk_triton.cli.artifacts.users import ModelReference
 
 __all__ = ["DEFAULT_GRACE", "Candidate", "candidates", "uses"]
 
@@ -29,26 +29,26 @@ commit of an app needs, has no user yet or any more, and is not worth a second b
 
 @dataclass(frozen=True)
 class Candidate:
-    """What goes together: an artifact with its manifest, or one fleet copy."""
+    """Objects that are deleted together: an artifact with its manifest, or one multi-model archive."""
 
-    item: Artifact | FleetCopy
+    item: StoredArtifact | MultiModelArchive
 
     @property
     def name(self) -> str:
         """Its name, for a person."""
-        if isinstance(self.item, Artifact):
+        if isinstance(self.item, StoredArtifact):
             return artifact_prefix(self.item.repository, self.item.key).removesuffix("/")
         return self.item.file.key
 
     @property
     def manifest(self) -> StoredFile | None:
         """What goes first, by itself."""
-        return self.item.manifest if isinstance(self.item, Artifact) else None
+        return self.item.manifest if isinstance(self.item, StoredArtifact) else None
 
     @property
     def data(self) -> tuple[StoredFile, ...]:
         """What goes next."""
-        return self.item.data if isinstance(self.item, Artifact) else (self.item.file,)
+        return self.item.data if isinstance(self.item, StoredArtifact) else (self.item.file,)
 
     @property
     def files(self) -> tuple[StoredFile, ...]:
@@ -61,7 +61,7 @@ class Candidate:
         return sum(file.size for file in self.files)
 
 
-def uses(contents: Contents, references: tuple[Reference, ...], bucket: str) -> Mapping[str, tuple[str, ...]]:
+def uses(contents: Contents, references: tuple[ModelReference, ...], bucket: str) -> Mapping[str, tuple[str, ...]]:
     """Who uses each object of the store: by object key, the users in words; unused ones are left out.
 
     The users of an artifact stand at all its objects.
@@ -79,7 +79,7 @@ def uses(contents: Contents, references: tuple[Reference, ...], bucket: str) -> 
         users = [each.user for each in whole if each.covers(bucket, copy.file.key)]
         if (index := indexes.get(copy.directory)) is not None:
             parts = (("current", index.current), ("previous", index.previous))
-            users += [f"fleet {index.fleet} ({part})" for part, names in parts if copy.target_model in names]
+            users += [f"multi-model {index.name} ({part})" for part, names in parts if copy.target_model in names]
         found[copy.file.key] = users
     sources = _sources(contents.copies, found)
     locked = {lock.artifact_key for lock in contents.locks if lock.is_live}
@@ -118,7 +118,7 @@ def _with_slash(path: str) -> str:
     return path if path.endswith("/") else f"{path}/"
 
 
-def _sources(copies: tuple[FleetCopy, ...], found: Mapping[str, list[str]]) -> dict[str, list[str]]:
+def _sources(copies: tuple[MultiModelArchive, ...], found: Mapping[str, list[str]]) -> dict[str, list[str]]:
     """Artifact key to the users of the copies that were made from it."""
     sources: dict[str, list[str]] = {}
     for copy in copies:

@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from cdk_triton.cli.artifacts.aws import in_parallel
-from cdk_triton.cli.artifacts.contents import Artifact, Lock, read_artifacts, read_contents, read_manifest
+from cdk_triton.cli.artifacts.contents import StoredArtifact, StoredLock, read_artifacts, read_contents, read_manifest
 from cdk_triton.cli.artifacts.garbage import Candidate, uses
 from cdk_triton.cli.artifacts.store import Store
 from cdk_triton.cli.artifacts.sweep import Survey
@@ -43,8 +43,8 @@ class Listing:
     """
 
     bucket: str
-    rows: tuple[tuple[Artifact, Mapping[str, Any], tuple[str, ...]], ...]
-    locks: tuple[Lock, ...]
+    rows: tuple[tuple[StoredArtifact, Mapping[str, Any], tuple[str, ...]], ...]
+    locks: tuple[StoredLock, ...]
     unknown: tuple[str, ...]
 
 
@@ -147,7 +147,7 @@ def as_text(listing: Listing) -> Iterator[str]:
     yield from listing.unknown
 
 
-def _since(lock: Lock) -> datetime | None:
+def _since(lock: StoredLock) -> datetime | None:
     created = (lock.state or {}).get("created_at")
     return datetime.fromtimestamp(created, UTC) if isinstance(created, int | float) else None
 
@@ -201,8 +201,8 @@ def collection_as_text(answer: Collection) -> Iterator[str]:
     size = size_of(sum(each.size for each in chosen))
     stored = f"{'was' if len(chosen) == 1 else 'were'} stored more than {counted(answer.days, 'day')} ago"
     what = f"{counted(len(chosen), 'archive')} ({size}) that nothing uses and that {stored}"
-    artifacts, fleets = _kept(answer)
-    kept = f"kept: {counted(artifacts, 'artifact')} and {counted(fleets, 'fleet archive')}"
+    artifacts, copies = _kept(answer)
+    kept = f"kept: {counted(artifacts, 'artifact')} and {counted(copies, 'multi-model archive')}"
     if answer.deleted is None:
         yield f"s3://{answer.bucket}: {what}; {kept}"
         yield from (f"nothing could be deleted now: {reason}" for reason in answer.seen.obstacles)
@@ -218,8 +218,8 @@ def collection_as_text(answer: Collection) -> Iterator[str]:
 
 
 def _kept(answer: Collection) -> tuple[int, int]:
-    """How many artifacts are kept, and how many of the copies that fleets serve."""
+    """The numbers of artifacts and of multi-model archives that are kept."""
     chosen = answer.seen.free if answer.deleted is None else answer.deleted
-    artifacts = sum(isinstance(each.item, Artifact) for each in chosen)
+    artifacts = sum(isinstance(each.item, StoredArtifact) for each in chosen)
     contents = answer.seen.contents
     return len(contents.artifacts) - artifacts, len(contents.copies) - (len(chosen) - artifacts)

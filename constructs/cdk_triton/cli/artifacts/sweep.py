@@ -10,7 +10,7 @@ Reading and deleting are many calls, and a deployment may come between any two o
    The other order would leave a manifest without its archive, which is an error to every later deployment.
 3. *Then everything is read again.* A deployment that had verified manifest and archive before they went had begun
    before, so that its stack is seen in progress now, or it has ended, and its model or index is seen. If anything of
-   the kind is seen, the manifests come back. Only then archives and fleet copies go.
+   the kind is seen, the manifests come back. Only then archives and multi-model archives go.
 4. *Then everything is read once more.* A deployment that found an archive between the reading and its deletion is
    seen in progress, or by its use, and everything comes back.
 5. Each object goes only if it is still the one that was judged (its ETag).
@@ -29,7 +29,14 @@ from datetime import UTC, datetime, timedelta
 from typing import TypeVar
 
 from cdk_triton.cli.artifacts.aws import Aws, in_parallel
-from cdk_triton.cli.artifacts.contents import Artifact, Contents, FleetCopy, StoredFile, find, read_contents
+from cdk_triton.cli.artifacts.contents import (
+    Contents,
+    MultiModelArchive,
+    StoredArtifact,
+    StoredFile,
+    find,
+    read_contents,
+)
 from cdk_triton.cli.artifacts.garbage import Candidate, candidates, uses
 from cdk_triton.cli.artifacts.store import Store
 from cdk_triton.cli.artifacts.users import read_users
@@ -210,9 +217,11 @@ def _require_versions(store: Store) -> None:
 def _with(contents: Contents, going: Sequence[Candidate]) -> Contents:
     """The contents as they were before the deletion."""
     items = {(each.repository, each.key): each for each in contents.artifacts}
-    items |= {(each.item.repository, each.item.key): each.item for each in going if isinstance(each.item, Artifact)}
+    items |= {
+        (each.item.repository, each.item.key): each.item for each in going if isinstance(each.item, StoredArtifact)
+    }
     copies = {each.file.key: each for each in contents.copies}
-    copies |= {each.item.file.key: each.item for each in going if isinstance(each.item, FleetCopy)}
+    copies |= {each.item.file.key: each.item for each in going if isinstance(each.item, MultiModelArchive)}
     return replace(contents, artifacts=tuple(items.values()), copies=tuple(copies.values()))
 
 

@@ -12,13 +12,13 @@ from botocore.exceptions import ClientError
 from cdk_triton.artifacts.layout import SERVED_PREFIXES
 from cdk_triton.cli.artifacts.aws import Aws, in_parallel
 
-__all__ = ["Reference", "Users", "read_users"]
+__all__ = ["ModelReference", "Users", "read_users"]
 
 _PLAIN_S3 = re.compile(r"s3://(?P<bucket>[a-z0-9][a-z0-9.-]+)(?:/(?P<path>.*))?")
 
 
 @dataclass(frozen=True)
-class Reference:
+class ModelReference:
     """What a model reads: everything that begins with `path`, as S3 prefixes do.
 
     Attributes:
@@ -48,7 +48,7 @@ class Users:
             they refer to.
     """
 
-    references: tuple[Reference, ...]
+    references: tuple[ModelReference, ...]
     unknown: tuple[str, ...]
 
 
@@ -66,7 +66,7 @@ def read_users(aws: Aws) -> Users:
     return Users(tuple(sorted(references, key=lambda each: each.user)), tuple(_unknown(aws, frozenset(models))))
 
 
-def _references(aws: Aws, model: Mapping[str, Any]) -> Iterator[Reference]:
+def _references(aws: Aws, model: Mapping[str, Any]) -> Iterator[ModelReference]:
     containers = [model[name] for name in ("PrimaryContainer",) if model.get(name)] + list(model.get("Containers", []))
     for container in containers:
         packaged = [] if "ModelPackageName" not in container else _package(aws, container["ModelPackageName"])
@@ -91,17 +91,17 @@ def _urls(container: Mapping[str, Any]) -> Iterator[str]:
         yield from (place[name] for name in ("S3Uri", "ManifestS3Uri") if place.get(name))
 
 
-def addressed(user: str, url: str, *, multi_model: bool = False) -> Iterator[Reference]:
+def addressed(user: str, url: str, *, multi_model: bool = False) -> Iterator[ModelReference]:
     """What an address refers to; one that does not name a bucket plainly is taken for every store's."""
     plain = _PLAIN_S3.fullmatch(url)
     if plain is not None and not plain["bucket"].endswith("-s3alias"):
-        yield Reference(user, plain["bucket"], plain["path"] or "", multi_model)
+        yield ModelReference(user, plain["bucket"], plain["path"] or "", multi_model)
         return
     tails = [url[match.start() :] for top in SERVED_PREFIXES for match in re.finditer(re.escape(top), url)]
     # Nothing of a store's layout in it: then it names a whole bucket or something else altogether, and only a bucket
     # without any path can hold what is ours.
     for tail in tails or ([""] if url.rstrip("/").count("/") <= len("//") else []):
-        yield Reference(user, None, tail)
+        yield ModelReference(user, None, tail)
 
 
 def _unknown(aws: Aws, models: frozenset[str]) -> Iterator[str]:

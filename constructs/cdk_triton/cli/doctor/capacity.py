@@ -63,7 +63,7 @@ def image(account: Account, platform: ServingPlatform) -> Answer:
             subject="image",
             state=State.ERROR,
             found=f"{uri} does not exist",
-            fix="use another release or region, or build an image of your own and give the platform its digest",
+            fix="use another release or region, or build an image of your own and give the serving platform its digest",
         )
     return Answer(subject="image", state=State.OK, found=uri)
 

@@ -88,7 +88,7 @@ def _counted(count: int, state: State) -> str:
 def _left_out(subjects: set[str], platform: ServingPlatform | None) -> Iterator[str]:
     if platform is None:
         yield (
-            f"left out because nobody said the platform: {', '.join(_OF_PLATFORM)}; add --platform, e.g. --platform "
+            f"skipped because no serving platform is given: {', '.join(_OF_PLATFORM)}; add --platform, e.g. --platform "
             "25.09/ml.g5.xlarge"
         )
     missing = [

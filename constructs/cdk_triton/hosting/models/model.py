@@ -29,6 +29,7 @@ from cdk_triton.hosting.network import connections, model_network
 from cdk_triton.hosting.store.store import ITritonArtifactStore, store_of
 from cdk_triton.sagemaker import ServingPlatform
 from cdk_triton.triton import ContainerEnvironment, ModelRepository
+from cdk_triton.triton.environment import container_variables
 
 __all__ = ["ITritonModel", "TritonModel"]
 
@@ -143,7 +144,7 @@ class TritonModel(Resource):
         sound = report(self, checked.findings, what=str(repository.root))
         recipes = check_recipes(self, repository, platform, what=str(repository.root))
         warn_about_host(self, platform)
-        variables = settings.variables(multi_model=False, default_model=checked.entry_model)
+        variables = container_variables(settings, multi_model=False, default_model=checked.entry_model)
         refuse_secrets(self, variables)
 
         pack = sound and recipes.sound

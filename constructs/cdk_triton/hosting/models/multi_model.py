@@ -29,6 +29,7 @@ from cdk_triton.hosting.network import connections, model_network
 from cdk_triton.hosting.store.store import ITritonArtifactStore, store_of
 from cdk_triton.sagemaker import ServingPlatform
 from cdk_triton.triton import ContainerEnvironment, ModelRepository
+from cdk_triton.triton.environment import container_variables
 
 __all__ = ["TritonMultiModel"]
 
@@ -106,7 +107,7 @@ class TritonMultiModel(Resource):
         self._network = model_network(self, vpc, vpc_subnets, security_groups)
         self.name_in_store = Names.unique_resource_name(self, separator="-", max_length=63).lower()
         settings = ContainerEnvironment() if environment is None else environment
-        variables = settings.variables(multi_model=True)
+        variables = container_variables(settings, multi_model=True)
         refuse_secrets(self, variables)
         image = container_image(self, platform)
         assembly = CloudAssembly(self)

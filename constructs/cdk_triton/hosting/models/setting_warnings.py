@@ -24,11 +24,11 @@ DALI_MEMORY_WARNING = "cdk-triton:DaliMemory"
 
 def warn_about_host(construct: IConstruct, platform: ServingPlatform) -> None:
     """Warn where the host's driver is not known to suit the image's CUDA version."""
-    if (doubt := platform.host_ami_doubt) is not None and platform.versions is not None:
+    if (warning := platform.host_ami_warning) is not None and platform.versions is not None:
         host = platform.inference_ami_version or "no inference_ami_version"
         Annotations.of(construct).add_warning_v2(
             HOST_WARNING,
-            f"the platform has {host}, and Triton {platform.release} has CUDA {platform.versions.cuda}: {doubt}, so"
+            f"the platform has {host}, and Triton {platform.release} has CUDA {platform.versions.cuda}: {warning}, so"
             " that the container may not find a GPU. Leave inference_ami_version out to have it derived from the"
             " release, or try it in your account, then acknowledge this",
         )

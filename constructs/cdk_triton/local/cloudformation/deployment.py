@@ -168,7 +168,7 @@ class Deployment:
         if not changed:
             return
         step = touched[name] = _UpdateRecord(existing)
-        assert existing.physical is not None  # noqa: S101  a deployed resource exists
+        assert existing.physical is not None  # a deployed resource exists
         if resource_type.replacing(changed):
             # "CloudFormation usually creates the replacement resource first" (Behaviours): the new one is made under
             # the same name.
@@ -257,14 +257,14 @@ class Deployment:
     def _restore(self, after: StackResource, step: _UpdateRecord, superseded: dict[str, PhysicalResource]) -> bool:
         """Make a resource what it was; a physical resource that is too many goes into `superseded`."""
         name, old = step.before.definition.logical_id, step.before
-        assert old.physical is not None  # noqa: S101  it was deployed
+        assert old.physical is not None  # it was deployed
         if not step.attempted:
             # The old physical resource was never touched: only its record changes.
             if after.physical is not None and after.physical is not old.physical:
                 superseded[name] = after.physical
             self._event(old, "UPDATE_COMPLETE")
             return True
-        assert after.physical is not None  # noqa: S101  an update in place has one
+        assert after.physical is not None  # an update in place has one
         self._event(old, "UPDATE_IN_PROGRESS")
         try:
             physical = find(old.definition.type).update(

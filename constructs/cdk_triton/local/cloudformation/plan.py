@@ -254,7 +254,7 @@ def _beside(resource: Resource) -> tuple[Any, ...]:
 def _modification(
     resource_type: ResourceType, existing: StackResource, changed: list[str], after: Mapping[str, Any]
 ) -> Change:
-    assert existing.physical is not None  # noqa: S101  the caller has looked
+    assert existing.physical is not None  # the caller has looked
     replacing = resource_type.replacing(changed)
     properties = tuple(
         PropertyChange(

@@ -66,7 +66,7 @@ class ResourceSchema:
         if unknown := sorted(set(properties) - self.properties):
             raise TemplateError(f"{self.type_name} has no property {unknown[0]!r}")
         coerced = self._coerce(dict(properties), self._schema, "")
-        assert isinstance(coerced, dict)  # noqa: S101  an object schema gives an object
+        assert isinstance(coerced, dict)  # an object schema gives an object
         return coerced
 
     def _coerce(self, value: Any, schema: Mapping[str, Any], path: str) -> Any:

@@ -261,7 +261,7 @@ class _Handler(MotoRequestHandler):
     @property
     def _routes(self) -> Routes:
         routes = self.server.app
-        assert isinstance(routes, Routes)  # noqa: S101  Server puts it there
+        assert isinstance(routes, Routes)  # Server puts it there
         return routes
 
     def parse_request(self) -> bool:

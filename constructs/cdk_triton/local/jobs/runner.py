@@ -57,7 +57,7 @@ class Runner:
             child = self._child = start(
                 command, environment=environment, directory=directory, output=subprocess.PIPE, errors=subprocess.STDOUT
             )
-        assert child.stdout is not None  # noqa: S101  a pipe was asked for
+        assert child.stdout is not None  # a pipe was asked for
         try:
             with child.stdout as pipe:
                 while data := os.read(pipe.fileno(), 65536):

@@ -90,7 +90,7 @@ class Pipeline:
 
     def serialize(self, *, filename: str) -> None:
         """Write a file that only the local backend can serve."""
-        assert self.definition is not None  # noqa: S101  (_pipeline_def gives it)
+        assert self.definition is not None  # _pipeline_def gives it
         write_stand_in(self.definition, Path(filename))
 
     @staticmethod

@@ -1,4 +1,4 @@
-"""The room `cdk_triton.triton` as a whole."""
+"""The package `cdk_triton.triton` as a whole."""
 
 from __future__ import annotations
 

@@ -1,0 +1,144 @@
+"""Values that were computed from files, kept between runs for as long as the files stay as they are.
+
+`cdk ls`, `diff` and `destroy` run the app, and the app needs digests and checks of files of many gigabytes. Such a
+value is kept in the user's cache directory, beside the state of its files: size, times and inode. A file is read again
+only when its state has changed.
+
+Times have a grain (up to 2 s on some file systems), so a file that is written again right after it was read can have
+the same state. As git does for its index, a state is trusted only if nobody wrote to the file in the 2 s before it was
+read.
+
+On some systems times and inodes are not reliable: a network file system may assign new ones, a tool may set them back.
+With the environment variable CDK_TRITON_NO_CACHE, whatever its value, every file is read again and the cache refreshed.
+It is a variable and not an option, because the values are computed within an app that `cdk` starts.
+"""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import time
+from pathlib import Path
+from typing import Final
+
+__all__ = ["NO_CACHE", "FileCache", "cache_directory", "fingerprint", "is_settled"]
+
+NO_CACHE: Final = "CDK_TRITON_NO_CACHE"
+"""If this environment variable is set, every file is read again."""
+
+_TABLES = (
+    "CREATE TABLE IF NOT EXISTS kept (kind TEXT, name BLOB, state TEXT, kept_ns INTEGER, value TEXT,"
+    " PRIMARY KEY (kind, name))",
+    "CREATE INDEX IF NOT EXISTS by_age ON kept (kept_ns)",
+)
+_LOCK_SECONDS = 1.0
+_SETTLED_NS = 2 * 10**9
+_EVICTED_NS = 180 * 24 * 3600 * 10**9
+
+
+def cache_directory() -> Path:
+    """Return the directory for files that may get lost: `cdk-triton` in the user's cache directory (XDG_CACHE_HOME)."""
+    configured = Path(os.environ.get("XDG_CACHE_HOME", ""), "cdk-triton")
+    # The XDG specification: a path that is not absolute counts as unset.
+    return configured if configured.is_absolute() else Path("~/.cache/cdk-triton").expanduser()
+
+
+def fingerprint(state: os.stat_result) -> str:
+    """Return everything that changes when a file does; the change time too, as tools set the modification time back."""
+    return f"{state.st_size} {state.st_mtime_ns} {state.st_ctime_ns} {state.st_dev} {state.st_ino}"
+
+
+def is_settled(state: os.stat_result, read_ns: int) -> bool:
+    """Whether the content that was read at a time belongs to this state of the file for certain.
+
+    Args:
+        state: the file's state.
+        read_ns: when the reading of its content began, in nanoseconds since 1970.
+    """
+    return state.st_mtime_ns <= read_ns - _SETTLED_NS and state.st_ctime_ns <= read_ns
+
+
+class FileCache:
+    """The values of earlier runs in one SQLite file, which several processes may use at once.
+
+    Use it as a context manager. The cache only saves time: without a usable file everything is computed again. A
+    damaged file is replaced. A file that is locked, or that cannot be opened, is not used.
+    """
+
+    def __init__(self) -> None:
+        self._path = cache_directory() / "files-1.sqlite"
+        self._new: list[tuple[str, bytes, str, int, str]] = []
+        self._database = self._open()
+
+    def __enter__(self) -> FileCache:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.save()
+        if self._database is not None:
+            self._database.close()
+
+    def recall(self, kind: str, name: bytes, state: str) -> str | None:
+        """Return a value if it was kept for the same state.
+
+        Args:
+            kind: who keeps the value, such as "digest".
+            name: the name of the value among those of its kind.
+            state: the state of the files that the value was computed from.
+        """
+        if self._database is None or os.environ.get(NO_CACHE):
+            return None
+        try:
+            query = "SELECT value FROM kept WHERE kind = ? AND name = ? AND state = ?"
+            row = self._database.execute(query, (kind, name, state)).fetchone()
+        except sqlite3.Error as error:
+            self._recover(error)
+            return None
+        return None if row is None else str(row[0])
+
+    def keep(self, kind: str, name: bytes, state: str, value: str) -> None:
+        """Keep a value, in place of the one of another state; `save` writes it."""
+        self._new.append((kind, name, state, time.time_ns(), value))
+
+    def save(self) -> None:
+        """Write the new values now, so that an interruption does not lose them, and evict the old ones."""
+        rows, self._new = self._new, []
+        if self._database is None or not rows:
+            return
+        try:
+            with self._database:  # one transaction
+                self._database.executemany("REPLACE INTO kept VALUES (?, ?, ?, ?, ?)", rows)
+                self._database.execute("DELETE FROM kept WHERE kept_ns < ?", (time.time_ns() - _EVICTED_NS,))
+        except sqlite3.Error as error:
+            self._recover(error)
+
+    def _open(self, *, replace_damaged: bool = True) -> sqlite3.Connection | None:
+        try:
+            self._path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            database = sqlite3.connect(self._path, timeout=_LOCK_SECONDS)
+        except (OSError, sqlite3.Error):
+            return None
+        try:
+            database.execute("PRAGMA synchronous = OFF")  # a power cut may damage the file, which is then replaced
+            for statement in _TABLES:
+                database.execute(statement)
+        except sqlite3.Error as error:
+            database.close()
+            return self._open(replace_damaged=False) if replace_damaged and self._removed(error) else None
+        return database
+
+    def _recover(self, error: sqlite3.Error) -> None:
+        if self._database is not None:
+            self._database.close()
+        self._database = self._open() if self._removed(error) else None
+
+    def _removed(self, error: sqlite3.Error) -> bool:
+        """Whether the file was damaged and is removed now. A lock or a missing permission does not mean damage."""
+        if not isinstance(error, sqlite3.DatabaseError) or isinstance(error, sqlite3.OperationalError):
+            return False
+        try:
+            self._path.with_name(f"{self._path.name}-journal").unlink(missing_ok=True)
+            self._path.unlink(missing_ok=True)
+        except OSError:
+            return False
+        return True
