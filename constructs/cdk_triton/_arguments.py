@@ -22,11 +22,11 @@ __all__ = [
     "TEXTS",
     "Kind",
     "by_name",
-    "check",
     "described",
     "has_attribute",
     "listed",
     "one",
+    "require_type",
     "several",
 ]
 
@@ -46,16 +46,16 @@ class Kind(NamedTuple):
     fix: str
 
 
-def check(what: str, value: object, kind: Kind) -> None:
-    """Refuse a value of another kind.
+def require_type(what: str, value: object, kind: Kind) -> None:
+    """Reject a value of another kind.
 
     Args:
-        what: what it is, to begin a sentence with: "vpc of TritonModel 'Search'".
-        value: what the user gave.
-        kind: what it has to be.
+        what: the argument, as a sentence begins: "vpc of TritonModel 'Search'".
+        value: the value that the user gave.
+        kind: the kind that the argument takes.
 
     Raises:
-        ConfigurationError: it is something else.
+        ConfigurationError: the value is of another kind.
     """
     fault = kind.fault(value)
     if fault is not None:
@@ -85,7 +85,7 @@ def listed(what: str, values: object, kind: Kind) -> tuple[Any, ...]:
         ConfigurationError: it is not.
     """
     read = tuple(values) if isinstance(values, Iterator) else values
-    check(what, read, kind)
+    require_type(what, read, kind)
     return tuple(cast("Iterable[Any]", read))
 
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from cdk_triton._arguments import by_name, check
+from cdk_triton._arguments import by_name, require_type
 from cdk_triton.checks.catalogue import rule_of
 from cdk_triton.errors import ConfigurationError, RepositoryError
 from cdk_triton.triton.findings import Severity
@@ -33,7 +33,7 @@ def acknowledgements_of(settings: RepositorySettings, given: Mapping[str, str]) 
     Raises:
         RepositoryError: one of either names no rule, an error, or no reason.
     """
-    check("acknowledge", given, _REASONS)
+    require_type("acknowledge", given, _REASONS)
     written = settings.acknowledge
     for where, entries in ((str(settings.file), written), ("acknowledge=", given)):
         for code, reason in entries.items():

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
-from cdk_triton._arguments import FLAG, TEXT, TEXTS, check, listed
+from cdk_triton._arguments import FLAG, TEXT, TEXTS, listed, require_type
 from cdk_triton.checks.catalogue import rules
 from cdk_triton.checks.context import CheckContext
 from cdk_triton.checks.derived.releases import is_newer_than_schema
@@ -60,8 +60,8 @@ def check_repository(
         ("environment", environment, ENVIRONMENT),
     ):
         if value is not None:
-            check(what, value, kind)
-    check("preflight", preflight, FLAG)
+            require_type(what, value, kind)
+    require_type("preflight", preflight, FLAG)
     others = listed("additional_models", additional_models, TEXTS)
     if preflight:
         from cdk_triton.triton.contents.tensorrt import require_parser

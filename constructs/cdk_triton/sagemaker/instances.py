@@ -14,7 +14,7 @@ from importlib.resources import files
 from types import MappingProxyType
 from typing import TypedDict
 
-from cdk_triton._arguments import TEXT, check
+from cdk_triton._arguments import TEXT, require_type
 from cdk_triton._wording import did_you_mean, in_words
 from cdk_triton.errors import ConfigurationError
 
@@ -111,7 +111,7 @@ def gpu_instance(name: str) -> GpuInstance:
     Raises:
         ConfigurationError: no instance type with an NVIDIA GPU is called so.
     """
-    check("instance_type", name, TEXT)
+    require_type("instance_type", name, TEXT)
     known = gpu_instances()
     if name not in known:
         if _OTHER_TYPE.fullmatch(name):

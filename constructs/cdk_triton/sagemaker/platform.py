@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass
 from typing import Final
 
-from cdk_triton._arguments import TEXT, check, one
+from cdk_triton._arguments import TEXT, one, require_type
 from cdk_triton._tokens import has_token, refuse_token
 from cdk_triton._wording import did_you_mean, in_words
 from cdk_triton.errors import ConfigurationError
@@ -146,7 +146,7 @@ class ServingPlatform:
         Raises:
             ConfigurationError: the region is a token, or SageMaker has no such image there.
         """
-        check("region", region, TEXT)
+        require_type("region", region, TEXT)
         if self.image is not None:
             return self.image
         assert self.release is not None  # __post_init__ asked for one of the two
@@ -166,7 +166,7 @@ def _refuse_non_text(platform: ServingPlatform) -> None:
     for name in ("instance_type", "release", "image", "inference_ami_version"):
         value: object = getattr(platform, name)
         if value is not None or name == "instance_type":
-            check(name, value, TEXT)
+            require_type(name, value, TEXT)
     refuse_token(platform.instance_type, "instance_type")
     refuse_token(platform.release or "", "release")
 

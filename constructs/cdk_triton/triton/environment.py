@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Final, Literal
 
-from cdk_triton._arguments import FLAG, TEXT, check, one, several
+from cdk_triton._arguments import FLAG, TEXT, one, require_type, several
 from cdk_triton._tokens import refuse_token
 from cdk_triton.errors import ConfigurationError
 from cdk_triton.triton.secrets import looks_secret, secret_refusal
@@ -155,7 +155,7 @@ class ContainerEnvironment:
     def _check_flag(self, name: str, *, optional: bool = False) -> None:
         value = getattr(self, name)
         if not (optional and value is None):
-            check(name, value, FLAG)
+            require_type(name, value, FLAG)
 
     def _check_choice(self, name: str, allowed: tuple[object, ...]) -> None:
         value = getattr(self, name)
@@ -215,11 +215,11 @@ class ContainerEnvironment:
     def _check_words(self) -> None:
         for name, kind in _LISTS.items():
             words = getattr(self, name)
-            check(name, words, kind)
+            require_type(name, words, kind)
             for word in words:
                 _check_word(name, word)
         if self.default_model_name is not None:
-            check("default_model_name", self.default_model_name, _WORD)
+            require_type("default_model_name", self.default_model_name, _WORD)
             _check_word("default_model_name", self.default_model_name)
         for argument in self.additional_args:
             if not argument.startswith("-"):
@@ -232,7 +232,7 @@ class ContainerEnvironment:
 
     def _check_variables(self) -> None:
         reserved = ("SAGEMAKER_TRITON_", "SAGEMAKER_MULTI_MODEL", "SAGEMAKER_BIND_TO_PORT", "SAGEMAKER_SAFE_PORT_RANGE")
-        check("variables", self.variables, _VARIABLES)
+        require_type("variables", self.variables, _VARIABLES)
         for name, value in self.variables.items():
             if not isinstance(name, str) or not _NAME.fullmatch(name):
                 raise ConfigurationError(
@@ -245,7 +245,7 @@ class ContainerEnvironment:
                 )
             if why := looks_secret(name, str(value)):
                 raise ConfigurationError(secret_refusal(name, why))
-            check(f"the value of {name} in variables", value, TEXT)
+            require_type(f"the value of {name} in variables", value, TEXT)
 
 
 ENVIRONMENT: Final = one(

@@ -21,7 +21,7 @@ from functools import cached_property
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Final, Literal, Protocol
 
-from cdk_triton._arguments import check, has_attribute, listed, one, several
+from cdk_triton._arguments import has_attribute, listed, one, require_type, several
 from cdk_triton.errors import ModelConfigError, RepositoryError
 from cdk_triton.triton.environment import ContainerEnvironment
 from cdk_triton.triton.findings import Finding
@@ -265,7 +265,7 @@ class ModelRepository:
                 acknowledgement names no rule, an error, or no reason.
             ConfigurationError: `recipes` is no list of recipes.
         """
-        check("path", path, _PATH)
+        require_type("path", path, _PATH)
         root, read_ns = Path(path), time.time_ns()
         tree = read_tree(root)
         settings = read_settings(root)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Final
 
-from cdk_triton._arguments import FLAG, check
+from cdk_triton._arguments import FLAG, require_type
 from cdk_triton.artifacts.recipes.sources import required_text
 from cdk_triton.artifacts.recipes.values import model_of, path_in_model, whole_number
 from cdk_triton.errors import ConfigurationError
@@ -63,7 +63,7 @@ class DaliPipeline:
     def __post_init__(self) -> None:
         """Refuse values that no repository could fix."""
         whole_number(self.version, f"version of {self}", 1, LARGEST_VERSION)
-        check(f"serialize of {self}", self.serialize, FLAG)
+        require_type(f"serialize of {self}", self.serialize, FLAG)
         path = path_in_model(self.model, self._pipeline, f"pipeline of {self}")
         if PurePosixPath(path).suffix != ".py":
             raise ConfigurationError(

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Final, Literal
 
-from cdk_triton._arguments import check, several
+from cdk_triton._arguments import require_type, several
 from cdk_triton.artifacts.recipes.requirements_lock import read_requirements
 from cdk_triton.artifacts.recipes.sources import required_text
 from cdk_triton.artifacts.recipes.values import literal, model_of, path_in_model
@@ -87,7 +87,7 @@ class OnnxExport:
             values = getattr(self, name)
             if name == "outputs" and values is None:
                 continue
-            check(f"{name} of {self}", values, _TEXTS)
+            require_type(f"{name} of {self}", values, _TEXTS)
             object.__setattr__(self, name, tuple(values))
         if self.outputs is not None and (not self.outputs or len(set(self.outputs)) < len(self.outputs)):
             raise ConfigurationError(f"outputs of {self} is {list(self.outputs)!r} and must name each output once")

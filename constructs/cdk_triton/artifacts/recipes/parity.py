@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass, field
 from types import MappingProxyType
 from typing import Final
 
-from cdk_triton._arguments import check, one
+from cdk_triton._arguments import one, require_type
 from cdk_triton.artifacts.recipes.values import literal, whole_number
 from cdk_triton.errors import ConfigurationError
 
@@ -95,8 +95,8 @@ class Parity:
         """Check the values."""
         whole_number(self.seed, "the seed of a Parity", 0, _INT32_MAX)
         if self.tolerance is not None:
-            check("the tolerance of a Parity", self.tolerance, _TOLERANCE)
-        check("the ranges of a Parity", self.ranges, _RANGES)
+            require_type("the tolerance of a Parity", self.tolerance, _TOLERANCE)
+        require_type("the ranges of a Parity", self.ranges, _RANGES)
         for name, bounds in self.ranges.items():
             literal(name, "the name of an input of a Parity")
             if (

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from cdk_triton._arguments import check, several
+from cdk_triton._arguments import require_type, several
 from cdk_triton.artifacts.recipes.values import literal
 from cdk_triton.errors import ConfigurationError
 from cdk_triton.triton.plans import Profile, ProfileShapes, dims_in_plan
@@ -31,7 +31,7 @@ def declared_profiles(profiles: Sequence[Mapping[str, Shapes]], recipe: str) -> 
     Raises:
         ConfigurationError: one is no profile.
     """
-    check(f"profiles of {recipe}", profiles, _PROFILES)
+    require_type(f"profiles of {recipe}", profiles, _PROFILES)
     if not profiles:
         raise ConfigurationError(f"profiles of {recipe} is empty: {_PROFILES.fix}")
     return tuple({name: _shapes(profile[name], name, recipe) for name in sorted(profile)} for profile in profiles)

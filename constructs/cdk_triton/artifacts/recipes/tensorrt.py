@@ -31,7 +31,7 @@ from dataclasses import dataclass, field
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Final, Literal, get_args
 
-from cdk_triton._arguments import check, one
+from cdk_triton._arguments import one, require_type
 from cdk_triton.artifacts.recipes.parity import Parity, parity_document, parity_parameters
 from cdk_triton.artifacts.recipes.plan_checks import (
     PLAN_NAME,
@@ -137,7 +137,7 @@ class TensorRTPlan:
             words = get_args(HardwareCompatibility)
             one_of(self.hardware_compatibility, f"hardware_compatibility of {self}", words)
         if self.parity is not None:
-            check(f"parity of {self}", self.parity, _PARITY)
+            require_type(f"parity of {self}", self.parity, _PARITY)
 
     def __str__(self) -> str:
         return f"TensorRTPlan({self.model!r})"

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING
 
-from cdk_triton._arguments import TEXT, check
+from cdk_triton._arguments import TEXT, require_type
 from cdk_triton._tokens import refuse_token
 from cdk_triton._wording import did_you_mean
 from cdk_triton.errors import ConfigurationError
@@ -27,7 +27,7 @@ def literal(value: object, label: str) -> str:
     Raises:
         ConfigurationError: it is no text, or contains a CDK token.
     """
-    check(label, value, TEXT)
+    require_type(label, value, TEXT)
     text = str(value)
     refuse_token(text, label)
     return text

@@ -15,7 +15,7 @@ from collections.abc import Callable, Mapping
 from functools import cache, wraps
 from typing import Any, Final, NamedTuple, TypeVar, cast
 
-from cdk_triton._arguments import Kind, by_name, check, has_attribute, one, several
+from cdk_triton._arguments import Kind, by_name, has_attribute, one, require_type, several
 from cdk_triton.sagemaker.platform import PLATFORM
 from cdk_triton.triton.environment import ENVIRONMENT
 
@@ -50,7 +50,7 @@ def _check(function: Callable[..., object], positional: tuple[object, ...], name
     for name, kind in kinds.items():
         is_optional = str(signature.parameters[name].annotation).endswith(" | None")
         if name in given and not (given[name] is None and is_optional):
-            check(f"{name} of {_called(function, given)}", given[name], kind)
+            require_type(f"{name} of {_called(function, given)}", given[name], kind)
 
 
 def _called(function: Callable[..., object], given: Mapping[str, object]) -> str:
