@@ -54,7 +54,7 @@ MADE_HERE = {
 }
 """Abstract, or made by methods only."""
 
-INTERFACES = {"ITritonArtifactStore", "ITritonModel", "Recipe", "Severity"}
+INTERFACES = {"BuildRecipe", "ITritonArtifactStore", "ITritonModel", "Recipe", "Severity"}
 
 OF_RECIPES = {
     "model": "network",
