@@ -21,6 +21,7 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from queue import SimpleQueue
 from typing import IO, Any
 
 from cdk_triton.errors import LocalError
@@ -102,7 +103,8 @@ class Daemon:
                 the directory cannot be written.
         """
         options = options or DaemonOptions()
-        asked = threading.Event()
+        # Not an Event: a signal that interrupts the beginning of its wait() would wait for its lock for ever.
+        asked: SimpleQueue[int] = SimpleQueue()
         with self._telling_why(), self._held(), self.log_file.open("a", encoding="utf-8") as file:
             log_line = _line_logger(file, log)
             aws = LocalAws(
@@ -119,9 +121,9 @@ class Daemon:
                     status = DaemonStatus(os.getpid(), _start_time(os.getpid()) or 0, aws.url, aws.environment())
                     self._write(status)
                     for number in previous:
-                        signal.signal(number, lambda *_: asked.set())
+                        signal.signal(number, lambda number, _: asked.put(number))
                     ready(status)
-                    asked.wait()
+                    asked.get()
                     log_line("stopping")
                 log_line("stopped")
             finally:
