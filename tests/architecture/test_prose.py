@@ -15,7 +15,7 @@ def test_no_new_sentence_breaks_the_prose_rule() -> None:
             allowed[fault] -= 1
         else:
             new.append(f"{path}: {fault.kind}: {fault.sentence}")
-    assert not new, "\n".join(["write these in plain English (CONTRIBUTING.md, Prose):", *new])
+    assert not new, "\n".join(["write these in plain English (CONTRIBUTING.md, Style of prose):", *new])
 
 
 @pytest.mark.parametrize(

@@ -276,6 +276,7 @@ def test_others_may_read_the_archive(repository: Path, tmp_path: Path) -> None:
     assert stat.S_IMODE(archive.path.stat().st_mode) == 0o644
 
 
+@pytest.mark.slow
 def test_memory_does_not_grow_with_the_repository(repository: Path, tmp_path: Path) -> None:
     os.truncate(repository / "network/1/model.onnx", 1 << 28)  # a hole, so that only the writer is at work
     pack = "import sys\nfrom cdk_triton.artifacts import write_archive\nwrite_archive(sys.argv[1], sys.argv[2])\n"

@@ -115,12 +115,14 @@ def test_the_server_reads_and_writes_every_data_type(client: TritonClient, binar
     assert (answer.request_id, answer.model_name, answer.variant) == ("r-1", "echo.tar.gz", "AllTraffic")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("binary", [True, False], ids=["binary", "json"])
 def test_all_outputs_come_in_the_format_of_the_request(client: TritonClient, binary: bool) -> None:
     answer = client.infer(tensors(IN_JSON), target_model="echo.tar.gz", binary=binary)
     assert ("data" in answer.infer_result.get_output("FP32")) is not binary
 
 
+@pytest.mark.slow
 def test_the_servers_own_words_reach_the_caller(client: TritonClient) -> None:
     with pytest.raises(ModelError, match="unexpected inference input 'nonsense'") as caught:
         client.infer({"nonsense": np.zeros((1, 1), np.float32)}, target_model="echo.tar.gz")

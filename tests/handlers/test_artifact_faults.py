@@ -108,6 +108,7 @@ def test_a_passing_fault_is_taken_up_by_the_next_poll(world: World, fault: Calla
     world.assert_served(text)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "fault",
     [
@@ -155,6 +156,7 @@ def test_a_lasting_fault_fails_with_its_reason(
     assert "s3://" in str(failed.value)  # it names the object
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("number", "fault"),
     [(0, refusal("AccessDenied", 403, "GetObject")), (3, refusal("403", 403, "HeadObject"))],
@@ -171,6 +173,7 @@ def test_what_may_not_be_read_may_also_be_missing(world: World, number: int, fau
         artifacts.is_complete({**event, "PhysicalResourceId": "p"}, world.context())
 
 
+@pytest.mark.slow
 def test_a_manifest_that_went_while_it_was_written_is_written_by_the_next_poll(world: World) -> None:
     text = world.ensemble("text")
     event = world.publish(text)
@@ -201,6 +204,7 @@ def test_a_missing_archive_fails_with_its_name(world: World) -> None:
         world.poll(event)
 
 
+@pytest.mark.slow
 def test_an_empty_archive_is_refused(world: World) -> None:
     text = world.ensemble("text")
     event = world.publish(text)
@@ -210,6 +214,7 @@ def test_an_empty_archive_is_refused(world: World) -> None:
         world.poll(event)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("what", ["archive", "manifest", "target", "index"])
 def test_a_foreign_object_in_the_way_is_named_and_kept(world: World, what: str) -> None:
     text = world.ensemble("text")
@@ -239,6 +244,7 @@ def test_an_archive_that_was_replaced_after_its_commit_is_refused(world: World) 
         world.poll(event)
 
 
+@pytest.mark.slow
 def test_a_deleted_archive_of_a_commit_is_refused(world: World) -> None:
     text = world.ensemble("text")
     event = world.publish(text)
@@ -263,6 +269,7 @@ class TestSlices:
 
         monkeypatch.setattr(storage.Storage, "oldest_upload", dated)
 
+    @pytest.mark.slow
     def test_each_poll_goes_on_where_the_last_one_stopped(self, world: World) -> None:
         large = world.ensemble("large", size=12 * 2**20)
         event = world.publish(large)
@@ -275,6 +282,7 @@ class TestSlices:
         assert calls == ["CreateMultipartUpload", "UploadPartCopy", "UploadPartCopy", "UploadPartCopy"]
         assert world.versions(large.archive) == [large.content()]
 
+    @pytest.mark.slow
     def test_no_time_at_all_begins_nothing(self, world: World) -> None:
         event = world.publish(world.ensemble("text"))
 
@@ -283,6 +291,7 @@ class TestSlices:
 
         assert begun == []
 
+    @pytest.mark.slow
     def test_an_upload_that_vanished_is_begun_anew(self, world: World) -> None:
         large = world.ensemble("large", size=12 * 2**20)
         event = world.publish(large)
@@ -299,6 +308,7 @@ class TestSlices:
         assert world.versions(large.archive) == [large.content()]
 
 
+@pytest.mark.slow
 def test_an_upload_older_than_its_source_is_not_resumed(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(copying, "PART_BYTES", 5 * 2**20)
     large = world.ensemble("large", size=12 * 2**20)

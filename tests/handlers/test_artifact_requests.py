@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from tests.handlers.conftest import World
 
 
+@pytest.mark.slow
 def test_the_physical_id_is_the_plans_hash(world: World) -> None:
     event = world.publish(world.ensemble("text"))
 
@@ -69,6 +70,7 @@ def test_a_malformed_request_is_refused_at_once(world: World, change: dict[str, 
     assert str(refused.value) == reason
 
 
+@pytest.mark.slow
 def test_a_changed_plan_is_refused(world: World) -> None:
     event = world.publish(world.ensemble("text"))
     key = event["ResourceProperties"]["PlanKey"]
@@ -80,6 +82,7 @@ def test_a_changed_plan_is_refused(world: World) -> None:
     assert world.stored_keys() == set()
 
 
+@pytest.mark.slow
 def test_a_plan_of_a_newer_library_says_which_stack_to_update(world: World) -> None:
     event = world.publish_plan({"schema": 5, "commits": [], "fleet": None})
 
@@ -89,6 +92,7 @@ def test_a_plan_of_a_newer_library_says_which_stack_to_update(world: World) -> N
         world.poll(event)
 
 
+@pytest.mark.slow
 def test_nothing_secret_is_logged(world: World, caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level(logging.INFO, logger="artifacts"):
         world.poll(world.publish(world.ensemble("text"), fleet=True))
@@ -98,6 +102,7 @@ def test_nothing_secret_is_logged(world: World, caplog: pytest.LogCaptureFixture
     assert "ResponseURL" not in caplog.text
 
 
+@pytest.mark.slow
 def test_a_failure_names_the_log_group(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("AWS_LAMBDA_LOG_GROUP_NAME", "Store-Logs-123")
     event = world.publish_plan({"schema": 4})

@@ -99,6 +99,7 @@ def test_what_is_refused(s3: Any, name: str) -> None:
     assert refused.value.response["Error"]["Code"].startswith(code)
 
 
+@pytest.mark.slow
 def test_what_is_read_is_what_was_written(s3: Any) -> None:
     etag = put(s3, "a", b"0123456789")
 
@@ -110,6 +111,7 @@ def test_what_is_read_is_what_was_written(s3: Any) -> None:
     assert put(s3, "b", b"0123456789", IfNoneMatch="*") == etag
 
 
+@pytest.mark.slow
 def test_a_copy_in_parts(s3: Any) -> None:
     etag = put(s3, "a", b"content")
     upload = begin(s3, "copy")

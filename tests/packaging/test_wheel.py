@@ -81,6 +81,7 @@ def test_the_wheel_holds_the_library_and_nothing_else(distributions: Any, root: 
     assert {name for name in own if files[name] > MAX_FILE_BYTES} == set()
 
 
+@pytest.mark.slow
 def test_the_sdist_holds_what_a_build_needs_and_nothing_else(distributions: Any) -> None:
     with tarfile.open(distributions.sdist) as sdist:
         names = {member.name.partition("/")[2] for member in sdist.getmembers() if member.isfile()}
@@ -119,6 +120,7 @@ for name in (module.name for module in pkgutil.walk_packages(cdk_triton.__path__
     assert expected <= set(done.stdout.split())
 
 
+@pytest.mark.slow
 def test_the_installed_command_checks_a_repository(environment: Any, tmp_path: Path, repository: Path) -> None:
     done = environment.run("cdk-triton", "validate", str(repository), "--format", "json", cwd=tmp_path)
     assert (done.returncode, json.loads(done.stdout)) == (0, {"findings": []}), done.stderr

@@ -18,6 +18,7 @@ FAST = sorted(name for name, generator in GENERATORS.items() if not generator.te
 TESTS = sorted(test for generator in GENERATORS.values() for test in generator.tests if "::" in test)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", FAST)
 def test_what_no_other_test_compares_is_up_to_date(name: str, capfd: pytest.CaptureFixture[str]) -> None:
     assert run({name: GENERATORS[name]}, ROOT, check=True) == 0, capfd.readouterr()

@@ -43,11 +43,12 @@ class Generator:
 
 
 def generators() -> dict[str, Generator]:
-    """Every generator, by the name of its module."""
+    """Every generator, by the name of its module; those that run tests come last, for tests read generated files."""
     names = [module.name for module in pkgutil.iter_modules([str(Path(__file__).parent)])]
-    return {
+    found = {
         name: importlib.import_module(f"tools.generate.{name}").GENERATOR for name in names if not name.startswith("_")
     }
+    return dict(sorted(found.items(), key=lambda item: bool(item[1].tests)))
 
 
 def recorded_by(*tests: str, obsolete: str = "") -> Generator:

@@ -18,6 +18,7 @@ def outputs(build: Any) -> list[str]:
     return sorted(path.relative_to(build.out).as_posix() for path in build.out.rglob("*"))
 
 
+@pytest.mark.slow
 def test_an_ensemble_is_built_and_what_only_the_build_reads_is_left_out(build: Any, network: Any) -> None:
     key = build.add("text")
 
@@ -103,6 +104,7 @@ def test_inputs_that_config_pbtxt_has_otherwise_fail_the_build(build: Any, tenso
     assert "the output y is fp32 in the plan and TYPE_FP16 in config.pbtxt" in build.failure(out_type)["reason"]
 
 
+@pytest.mark.slow
 def test_a_plan_that_computes_something_else_fails_the_build_with_the_figures(build: Any, write_tool: Any) -> None:
     key = build.add("text")
     # A double for a trtexec whose plan is wrong: the real stand-in, then zeros in place of the answer.
@@ -119,6 +121,7 @@ def test_a_plan_that_computes_something_else_fails_the_build_with_the_figures(bu
     assert "(absolute 0.01, relative 0.02 of the largest magnitude" in reason
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("tensorrt", "flags", "option"),
     [

@@ -142,6 +142,7 @@ def test_every_circle_is_reported_once(write: Write) -> None:
     ]
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(60)  # it takes a second or two, most of it for the files
 def test_a_thousand_ensembles_that_run_each_other(write: Write) -> None:
     names = [f"e{n:04}" for n in range(1000)]

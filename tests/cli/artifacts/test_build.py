@@ -54,6 +54,7 @@ def test_what_the_stack_needs_is_in_the_store_afterwards(run: Any, world: World,
     assert all(f"uploading triton-{key}.gz" in outcome.err for key in keys)
 
 
+@pytest.mark.slow
 def test_a_second_time_uploads_and_writes_nothing(run: Any, world: World, synthesise: Synthesise) -> None:
     app = synthesise(b"one archive")
     run("artifacts", "build", "Models", "--store", world.stack, "--app", app)
@@ -353,6 +354,7 @@ class Refusing:
         raise ClientError({"Error": {"Code": "AccessDenied"}}, "AssumeRole")
 
 
+@pytest.mark.slow
 def test_without_the_role_of_the_bootstrap_the_callers_own_rights_serve(
     world: World, synthesise: Synthesise, tmp_path: Path
 ) -> None:

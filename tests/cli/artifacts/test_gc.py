@@ -44,6 +44,7 @@ def test_nothing_is_deleted_without_yes(run: Any, world: World) -> None:
     assert outcome.out.splitlines()[-1] == "nothing was deleted; to delete, say --yes"
 
 
+@pytest.mark.slow
 def test_what_is_young_stays_by_default(run: Any, world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(world, "age", timedelta(days=29))
     world.commit("text", "1")

@@ -57,6 +57,7 @@ def test_each_artifact_is_listed_with_its_users(run: Any, world: World) -> None:
     assert (rows["text"]["built"], rows["text"]["in_use_by"]) == (True, ["model the-model"])
 
 
+@pytest.mark.slow
 def test_an_artifact_is_used_by_the_fleets_that_serve_a_copy_of_it(run: Any, world: World) -> None:
     now, before, old = (world.commit("text", name) for name in ("3", "2", "1"))
     for name, key in (("3", now), ("2", before), ("1", old)):
@@ -146,6 +147,7 @@ def test_a_key_that_means_nothing_is_a_usage_error(messages: Messages, run: Any,
     messages.record("cdk-triton artifacts", outcome.said.replace(world.bucket, "BUCKET"))
 
 
+@pytest.mark.slow
 def test_a_key_that_means_several_is_a_usage_error_with_their_names(run: Any, world: World) -> None:
     for number in range(17):  # there are 16 digits
         world.commit("text", str(number))

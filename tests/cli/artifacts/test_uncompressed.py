@@ -55,6 +55,7 @@ def test_gc_takes_files_and_manifest_together_and_nothing_of_what_is_used(run: A
     assert before - world.stored() == gone
 
 
+@pytest.mark.slow
 def test_gc_takes_files_that_were_never_committed(run: Any, world: World) -> None:
     prefix = commit(world, "unfinished")
     world.s3.delete_object(Bucket=world.bucket, Key=f"{prefix}manifest.json")

@@ -23,6 +23,7 @@ def test_the_region_is_the_one_that_the_cdk_command_takes(
     assert "cdk bootstrap aws://123456789012/eu-west-1" in outcome.said("bootstrap")
 
 
+@pytest.mark.slow
 def test_without_a_region_aws_is_not_asked(doctor: Any, aws: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("AWS_REGION")
     monkeypatch.delenv("AWS_DEFAULT_REGION")

@@ -15,6 +15,7 @@ PROCESSING = "ml.g5.2xlarge for processing job usage"
 CODEBUILD = "Concurrently running builds for Linux GPU Small environment"
 
 
+@pytest.mark.slow
 def test_an_image_that_is_not_in_the_registry(doctor: Any, aws: Any) -> None:
     failure = {"imageId": {"imageTag": "25.09-py3"}, "failureCode": "ImageNotFound", "failureReason": "no"}
     aws.answers("BatchGetImage", {"images": [], "failures": [failure]})

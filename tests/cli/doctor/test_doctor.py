@@ -37,6 +37,7 @@ def test_an_account_that_is_fit_is_0(doctor: Any, aws: Any, here: Path) -> None:
     assert (outcome.status, outcome.err) == (0, "")
 
 
+@pytest.mark.slow
 def test_without_a_platform_its_checks_are_left_out_and_that_is_said(doctor: Any, aws: Any) -> None:
     outcome = doctor()
     assert outcome.status == 0

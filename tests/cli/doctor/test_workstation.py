@@ -10,6 +10,7 @@ import pytest
 from cdk_triton.cli.doctor.workstation import least_cli_version
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("version", "grade", "status"),
     [
