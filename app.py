@@ -113,7 +113,7 @@ class TwoEnsembles(cdk.Stack):
         text: ModelRepository,
     ) -> None:
         super().__init__(scope, id)
-        fleet = TritonMultiModel(
+        multi_model = TritonMultiModel(
             self,
             "Fleet",
             store=store,
@@ -125,15 +125,15 @@ class TwoEnsembles(cdk.Stack):
             # Otherwise DALI keeps its memory when SageMaker unloads the image ensemble to make room for others.
             environment=ContainerEnvironment(additional_args=("--backend-config=dali,release_after_unload=true",)),
         )
-        endpoint = TritonEndpoint(self, "Endpoint", model=fleet)
+        endpoint = TritonEndpoint(self, "Endpoint", model=multi_model)
         count = endpoint.auto_scale_instance_count(min_capacity=1, max_capacity=4)
         count.scale_on_invocations("Requests", max_requests_per_second=40)
         count.scale_on_gpu_utilization("Gpu", target_utilization_percent=60)
         key = kms.Key(self, "AlarmsKey", description="Alarms of the two ensembles", enable_key_rotation=True)
         endpoint.monitor(topic=sns.Topic(self, "Alarms", master_key=key, enforce_ssl=True))
         cdk.CfnOutput(self, "EndpointName", value=endpoint.endpoint_name)
-        cdk.CfnOutput(self, "TextModel", value=fleet.target_model("text"))
-        cdk.CfnOutput(self, "ImageModel", value=fleet.target_model("image"))
+        cdk.CfnOutput(self, "TextModel", value=multi_model.target_model("text"))
+        cdk.CfnOutput(self, "ImageModel", value=multi_model.target_model("image"))
 
 
 class ImageClassification(cdk.Stack):

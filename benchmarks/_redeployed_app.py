@@ -1,4 +1,4 @@
-"""The app that `redeployment.py` synthesises: a fleet of repositories with a recipe each, on an endpoint.
+"""The app that `redeployment.py` synthesises: a multi-model endpoint whose repositories have a recipe each.
 
 usage: python _redeployed_app.py CDK_OUT REPOSITORIES INSTANCES CHANGED
 
@@ -39,8 +39,8 @@ def main(outdir: str, repositories: str, instances: int, changed: str) -> None:
         for directory in sorted(Path(repositories).iterdir())
     }
     platform = ServingPlatform(release="25.09", instance_type="ml.g5.2xlarge")
-    fleet = TritonMultiModel(stack, "Fleet", store=store, platform=platform, ensembles=ensembles)
-    variant = TritonVariant(model=fleet, initial_instance_count=instances)
+    multi_model = TritonMultiModel(stack, "Fleet", store=store, platform=platform, ensembles=ensembles)
+    variant = TritonVariant(model=multi_model, initial_instance_count=instances)
     TritonEndpoint(stack, "Endpoint", variants=[variant])
     app.synth()
 

@@ -2,7 +2,7 @@
 
 usage: python _synth_app.py CDK_OUT REPOSITORIES COUNT
 
-COUNT repositories make a fleet; 0 takes the first as a single model. Not a benchmark by itself.
+COUNT repositories make a multi-model endpoint; 0 takes the first as a single model. Not a benchmark by itself.
 """
 
 from __future__ import annotations

@@ -1,8 +1,9 @@
 """How much longer `cdk synth` takes with this library, and with a thousand ensembles instead of one.
 
 An app with one endpoint is compared with an app of the same template, written with L1 constructs as by hand, and with
-assets of the same contents, without which neither could be deployed; the templates are compared first. A fleet of a
-thousand ensembles, whose files are what they were when it was synthesised before, is compared with a fleet of one.
+assets of the same contents, without which neither could be deployed; the templates are compared first. A multi-model
+endpoint with a thousand ensembles is compared with one that has a single ensemble; the files are unchanged since it was
+last synthesised.
 
 The figures are processor time of the app and of the Node that jsii starts, which mostly wait for each other: by the
 clock, both apps took 6 to 8 % less. The apps take turns, because it changes with what others do on the machine. CDK's
@@ -95,13 +96,13 @@ def measure_endpoint(work: Path, repositories: Path) -> None:
 def measure_fleet(work: Path, repositories: Path) -> None:
     """A thousand ensembles, against one."""
     many, one = work / "many", work / "one"
-    fleet, single = ([str(APP), str(out), str(repositories), str(n)] for out, n in ((many, ENSEMBLES), (one, 1)))
+    multi_model, single = ([str(APP), str(out), str(repositories), str(n)] for out, n in ((many, ENSEMBLES), (one, 1)))
     progress(f"synth: {ENSEMBLES} ensembles for the first time ...")
-    run(*fleet)
+    run(*multi_model)
     run(*single)
     resources = len(template(many)["Resources"]) - len(template(one)["Resources"])
     report("synth.resources", resources / (ENSEMBLES - 1), "resources for each other ensemble", at_most=0)
-    with_many, with_one = turns(fleet, single)
+    with_many, with_one = turns(multi_model, single)
     report("synth.thousand_ensembles", with_many - with_one, "s more than one ensemble", at_most=2)
 
 

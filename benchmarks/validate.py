@@ -2,10 +2,10 @@
 
 A thousand ensembles of four models each in one directory are checked by the command in a process of its own, start of
 the interpreter included, and cold: with the repository out of the page cache as far as the system lets it go. Byte code
-is there, as an installation writes it. One ensemble is checked within a process that has imported the library, as the
-constructs do at synth. The server learns the same by loading that ensemble: a real tritonserver with its Python backend
-and this machine's stand-ins, started and waited for as the local AWS does. Server, command and check take turns, so
-that a busy moment meets all of them.
+is there, as an installation writes it. One ensemble is checked within a process that has imported the library and its
+rules, as the constructs do at synth. The server learns the same by loading that ensemble: a real tritonserver with its
+Python backend and this machine's stand-ins, started and waited for as the local AWS does. Server, command and check
+take turns, so that a busy moment meets all of them.
 
 The figure against the server is that of the check, which is what synth pays and what differs from one tool to the
 other. A person who calls the command pays for an interpreter and its imports as well; how that compares is printed, and
@@ -75,8 +75,9 @@ ensemble_scheduling {{{steps}
 
 ONE = """
 import sys, time
-import cdk_triton.checks
+from cdk_triton.checks import rules
 from cdk_triton.triton import ModelRepository
+rules()  # which imports their modules
 start = time.perf_counter()
 findings = ModelRepository.from_directory(sys.argv[1]).check()
 print(time.perf_counter() - start)

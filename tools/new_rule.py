@@ -1,12 +1,13 @@
 """Writes the skeleton of a rule and of its test: `python tools/new_rule.py CT199 files model_files "the title"`.
 
-The rule is appended to the module, which is made if it is missing. The next page to read is
-docs/contributing/add-a-rule.md.
+The rule follows the last rule of the module, above the helpers. A module that is missing is created. The next page to
+read is docs/contributing/add-a-rule.md.
 """
 
 from __future__ import annotations
 
 import argparse
+import ast
 import re
 from pathlib import Path
 
@@ -40,7 +41,7 @@ RULE = '''
 
 @rule(
     "{code}",
-    Severity.ERROR,
+    Severity.{severity},
     "{title}",
     source=core("src/model_config_utils.cc", 1, 2),  # the code or page that enforces it
 )
@@ -76,15 +77,16 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from golden_messages import Messages
     from sample_repositories import Write
 '''
 
 TEST = """
 
-def test_{function}(write: Write) -> None:
-    repository = write({{"model/config.pbtxt": 'backend: "python" max_batch_size: -1', "model/1/model.py": ""}})
-    found = [(finding.code, finding.path, finding.field) for finding in repository.check(default_model="model")]
-    assert ("{code}", "model/config.pbtxt", "max_batch_size") in found
+def test_{function}(messages: Messages, write: Write) -> None:
+    config = 'backend: "python" max_batch_size: -1'
+    repository = write({{"model/config.pbtxt": config, "model/1/model.py": ""}}, base={{}})
+    assert messages.of(repository.check()) == [("{code}", "model/config.pbtxt", "max_batch_size")]
 """
 
 
@@ -95,19 +97,27 @@ def main() -> None:
     parser.add_argument("area", choices=sorted(AREAS), help="the package below cdk_triton/checks")
     parser.add_argument("module", help="the module in it, such as model_files")
     parser.add_argument("title", help="the fault in one line, such as 'a model has two files'")
+    parser.add_argument("--warning", action="store_true", help="the rule gives a warning; without this, an error")
     given = parser.parse_args()
     if fault := _fault(given.code, given.area, given.module, given.title):
         parser.error(fault)
     function = re.sub(r"\W+", "_", given.title.lower()).strip("_")
-    names = {"code": given.code, "title": given.title, "function": function, "area": given.area, "module": given.module}
+    names = {
+        "code": given.code,
+        "severity": "WARNING" if given.warning else "ERROR",
+        "title": given.title,
+        "function": function,
+        "area": given.area,
+        "module": given.module,
+    }
     module = CHECKS / given.area / f"{given.module}.py"
     test = TESTS / given.area / f"test_{given.module}.py"
     about = f"Rules about {given.module.replace('_', ' ')}"
-    _append(module, MODULE.format(about=about), RULE.format(**names))
-    _append(test, TEST_MODULE.format(**names), TEST.format(**names))
+    _add(module, MODULE.format(about=about), RULE.format(**names))
+    _add(test, TEST_MODULE.format(**names), TEST.format(**names))
     print(f"{module.relative_to(ROOT)}: the rule {given.code}, to be filled in")
     print(f"{test.relative_to(ROOT)}: its test")
-    print("next: make generate; pytest -q", test.relative_to(ROOT))
+    print(f"next: fill in both, then run `pytest --rewrite-messages tests/checks -k {given.code}`")
 
 
 def _fault(code: str, area: str, module: str, title: str) -> str:
@@ -127,10 +137,19 @@ def _fault(code: str, area: str, module: str, title: str) -> str:
     return ""
 
 
-def _append(path: Path, head: str, text: str) -> None:
+def _add(path: Path, head: str, text: str) -> None:
+    """Add a function after the last rule of the module, or at the end if it has no rules."""
     before = path.read_text(encoding="utf-8") if path.exists() else head
+    lines = before.splitlines(keepends=True)
+    ends = [each.end_lineno for each in ast.parse(before).body if isinstance(each, ast.FunctionDef) and _is_rule(each)]
+    end = ends[-1] if ends else len(lines)
     path.parent.mkdir(exist_ok=True)
-    path.write_text(before + text, encoding="utf-8")
+    path.write_text("".join(lines[:end]) + text + "".join(lines[end:]), encoding="utf-8")
+
+
+def _is_rule(function: ast.FunctionDef) -> bool:
+    calls = [each.func for each in function.decorator_list if isinstance(each, ast.Call)]
+    return any(isinstance(each, ast.Name) and each.id == "rule" for each in calls)
 
 
 if __name__ == "__main__":

@@ -88,7 +88,9 @@ class TestRun:
         times = (tmp_path / "docs/b.md").stat().st_mtime_ns
         capsys.readouterr()
         assert run(generators, tmp_path) == run(generators, tmp_path) == 0
-        assert capsys.readouterr().out == "write docs/a.md\nfiles up to date: 2\nfiles up to date: 2\n"
+        assert capsys.readouterr().out == (
+            "write docs/a.md\nfiles compared: 2, changed: 1\nfiles compared: 2, changed: 0\n"
+        )
         assert (tmp_path / "docs/b.md").stat().st_mtime_ns == times
         assert run(generators, tmp_path, check=True) == 0
 
@@ -150,7 +152,7 @@ class TestCommand:
     def test_the_program_checks_what_it_is_given(self) -> None:
         command = [sys.executable, "-m", "tools.generate", "--check", "rules_list"]
         done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
-        assert (done.returncode, done.stdout, done.stderr) == (0, "files up to date: 1\n", "")
+        assert (done.returncode, done.stdout, done.stderr) == (0, "files compared: 1\n", "")
 
     @pytest.mark.parametrize(
         ("arguments", "message"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 import subprocess
 import sys
@@ -34,17 +35,27 @@ def test_it_writes_a_module_with_the_rule_and_its_test(checkout: Path) -> None:
     test = (checkout / "tests/checks/files/test_owners.py").read_text()
     assert '"CT199"' in rule
     assert "def a_model_has_two_owners(context: CheckContext)" in rule
-    assert "def test_a_model_has_two_owners(write: Write)" in test
+    assert "def test_a_model_has_two_owners(messages: Messages, write: Write)" in test
     for path, text in (("owners.py", rule), ("test_owners.py", test)):
         compile(text, path, "exec")
 
 
-def test_it_appends_to_a_module_that_exists(checkout: Path) -> None:
+def test_a_second_rule_follows_the_first_above_the_helpers(checkout: Path) -> None:
+    module = checkout / "constructs/cdk_triton/checks/files/owners.py"
     new_rule(checkout, "CT198", "files", "owners", TITLE)
+    module.write_text(module.read_text() + "\n\ndef _owners() -> None: ...\n")
     new_rule(checkout, "CT199", "files", "owners", "a model has three owners")
-    rule = (checkout / "constructs/cdk_triton/checks/files/owners.py").read_text()
+    rule = module.read_text()
+    compile(rule, "owners.py", "exec")
     assert rule.count("from __future__") == 1
-    assert rule.index('"CT198"') < rule.index('"CT199"')
+    assert rule.index('"CT198"') < rule.index('"CT199"') < rule.index("def _owners")
+
+
+def test_a_rule_gives_an_error_or_a_warning(checkout: Path) -> None:
+    new_rule(checkout, "CT198", "files", "owners", TITLE)
+    new_rule(checkout, "CT199", "files", "owners", "a model has three owners", "--warning")
+    rule = (checkout / "constructs/cdk_triton/checks/files/owners.py").read_text()
+    assert re.findall(r"Severity\.(\w+)", rule) == ["ERROR", "WARNING"]
 
 
 @pytest.mark.parametrize(

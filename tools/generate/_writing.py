@@ -26,7 +26,7 @@ def run(generators: Mapping[str, Generator], root: Path, *, sources: Path | None
     Returns:
         The exit status: 1 if a generator failed, or if a file differs and `check` was given.
     """
-    failed, count = False, 0
+    failed, count, written = False, 0, 0
     for name, generator in generators.items():
         try:
             files = _files(generator, sources)
@@ -43,8 +43,9 @@ def run(generators: Mapping[str, Generator], root: Path, *, sources: Path | None
             else:
                 print(f"{'remove' if content is None else 'write'} {path}")
                 replace(root / path, content)
+                written += 1
     if not failed:
-        print(f"files up to date: {count}")
+        print(f"files compared: {count}" if check else f"files compared: {count}, changed: {written}")
     return 1 if failed else 0
 
 

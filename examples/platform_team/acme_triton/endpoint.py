@@ -42,9 +42,9 @@ class AcmeEndpoint(Construct):
     ) -> None:
         super().__init__(scope, id)
         store, vpc = artifact_store(self, team), private_network(self)
-        fleet = TritonMultiModel(self, "Fleet", store=store, platform=PLATFORM, ensembles=ensembles, vpc=vpc)
-        variant = TritonVariant(model=fleet, initial_instance_count=2)  # in two availability zones
-        self.target_models = fleet.target_models
+        multi_model = TritonMultiModel(self, "Fleet", store=store, platform=PLATFORM, ensembles=ensembles, vpc=vpc)
+        variant = TritonVariant(model=multi_model, initial_instance_count=2)  # in two availability zones
+        self.target_models = multi_model.target_models
         self.endpoint = TritonEndpoint(self, "Endpoint", variants=[variant])
         count = self.endpoint.auto_scale_instance_count(min_capacity=2, max_capacity=max_instances)
         count.scale_on_concurrent_requests("Requests", target_concurrent_requests=8)

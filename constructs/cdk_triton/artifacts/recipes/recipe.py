@@ -25,8 +25,8 @@ class BuildRecipe(Protocol):
     recipe by its `str()`, such as `TensorRTPlan('bert')`. Each member always gives the same value while the app runs,
     because the artifact key and the plan of the build contain these values.
 
-    The build program runs four kinds of steps: those of `TensorRTPlan`, `DaliPipeline`, `CondaEnvironment` and
-    `OnnxExport`. A recipe of your own takes its step from one of these recipes.
+    The build program runs the steps of this library's recipes, and no others. A recipe of your own takes its step from
+    one of them.
     """
 
     @property
