@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import aws_cdk as cdk
@@ -62,7 +63,9 @@ def test_the_rule_knows_the_new_configuration_before_the_update_begins(
     assert rule in world.only(stack, "AWS::SageMaker::Endpoint")["DependsOn"]
 
 
-def test_the_message_says_what_is_and_what_was_wanted(world: World, stack: cdk.Stack, endpoint: TritonEndpoint) -> None:
+def test_the_message_says_what_is_and_what_was_wanted(
+    messages: Messages, world: World, stack: cdk.Stack, endpoint: TritonEndpoint, flattened: Callable[[Any], str]
+) -> None:
     endpoint.add_rollback_notification()
 
     (target,) = world.only(stack, RULE)["Properties"]["Targets"]
@@ -72,7 +75,10 @@ def test_the_message_says_what_is_and_what_was_wanted(world: World, stack: cdk.S
         "$.detail.EndpointStatus",
         "$.detail.EndpointConfigName",
     }
-    assert "rolled back or has failed" in str(transformer["InputTemplate"])
+    said = flattened(transformer["InputTemplate"])
+    messages.record("notice of a rollback", said)
+    (config,) = world.resources(stack, "AWS::SageMaker::EndpointConfig")
+    assert f"<{config}.EndpointConfigName>" in said
 
 
 def test_the_topic_of_its_own_is_encrypted_and_eventbridge_may_publish(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -42,15 +43,19 @@ def warnings(stack: cdk.Stack, name: str) -> list[str]:
     return [str(each.entry.data) for each in found]
 
 
+def numbers(text: str) -> set[str]:
+    return set(re.findall(r"\d+", text))
+
+
 class TestSteps:
     @pytest.mark.parametrize(
         ("count", "policy", "needed"),
         [
-            pytest.param(1, QUARTER, ["at least 2"], id="1 in quarters"),
-            pytest.param(3, TWO_AT_A_TIME, ["at least 4", "at most 20"], id="3 in twos"),
-            pytest.param(21, TWO_AT_A_TIME, ["at least 4", "at most 20"], id="21 in twos"),
-            pytest.param(1, BATCHES, ["at least 2", "at most 20"], id="1 in batches of 1"),
-            pytest.param(21, BATCHES, ["at least 2", "at most 20"], id="21 in batches of 1"),
+            pytest.param(1, QUARTER, {"2"}, id="1 in quarters"),
+            pytest.param(3, TWO_AT_A_TIME, {"4", "20"}, id="3 in twos"),
+            pytest.param(21, TWO_AT_A_TIME, {"4", "20"}, id="21 in twos"),
+            pytest.param(1, BATCHES, {"2", "20"}, id="1 in batches of 1"),
+            pytest.param(21, BATCHES, {"2", "20"}, id="21 in batches of 1"),
             pytest.param(2, Canary(size=Capacity(50), wait=MINUTE), None, id="2 in halves"),
             pytest.param(20, TWO_AT_A_TIME, None, id="20 in twos"),
             pytest.param(1, AllAtOnce(), None, id="1 at once"),
@@ -63,7 +68,7 @@ class TestSteps:
         model: TritonModel,
         count: int,
         policy: DeploymentPolicy,
-        needed: list[str] | None,
+        needed: set[str] | None,
     ) -> None:
         TritonEndpoint(stack, "Endpoint", variants=[on(model, count)], deployment_policy=policy)
 
@@ -71,7 +76,7 @@ class TestSteps:
         assert len(found) == (needed is not None)
         for warning in found:
             messages.record("cdk-triton:UpdateStep", warning)
-            assert all(limit in warning for limit in needed or ())
+            assert numbers(warning) >= (needed or set())
 
     @pytest.mark.parametrize(
         ("count", "limits", "policy", "reached"),
@@ -100,7 +105,7 @@ class TestSteps:
         assert len(found) == (reached is not None)
         for warning in found:
             messages.record("cdk-triton:UpdateStep", warning)
-            assert f" {reached} instance" in warning
+            assert str(reached) in numbers(warning)
 
     def test_so_does_a_schedule(self, messages: Messages, stack: cdk.Stack, model: TritonModel) -> None:
         endpoint = TritonEndpoint(stack, "Endpoint", variants=[on(model)], deployment_policy=QUARTER)
@@ -109,7 +114,7 @@ class TestSteps:
 
         (warning,) = warnings(stack, "UpdateStep")
         messages.record("cdk-triton:UpdateStep", warning)
-        assert " 1 instance" in warning
+        assert "1" in numbers(warning)
 
     def test_a_schedule_of_the_users_without_limits_changes_none(
         self, messages: Messages, stack: cdk.Stack, model: TritonModel
@@ -124,7 +129,7 @@ class TestSteps:
 
         (warning,) = warnings(stack, "UpdateStep")
         messages.record("cdk-triton:UpdateStep", warning)
-        assert " 1 instance" in warning
+        assert "1" in numbers(warning)
 
     def test_what_only_the_deployment_knows_is_not_judged(self, stack: cdk.Stack, model: TritonModel) -> None:
         number: Any = cdk.CfnParameter(stack, "Number", type="Number").value_as_number
@@ -208,7 +213,7 @@ class TestAlarms:
 
         (warning,) = warnings(stack, "RollbackAlarmTooSlow")
         messages.record("cdk-triton:RollbackAlarmTooSlow", warning)
-        assert "2 times 2 minutes" in warning
+        assert "2 minutes" in warning
 
     def test_several_slow_alarms_are_one_warning(
         self, messages: Messages, stack: cdk.Stack, model: TritonModel
