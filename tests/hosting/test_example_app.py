@@ -26,6 +26,8 @@ from tests.snapshots.compare import assert_as_looked_at
 if TYPE_CHECKING:
     from tests.hosting.conftest import World
 
+    from golden_messages import Messages
+
 STACKS = ["TritonArtifacts", "TwoEnsembles", "ImageClassification"]
 
 BERT = """
@@ -133,17 +135,16 @@ def run(directory: Path, *options: str) -> subprocess.CompletedProcess[str]:
     )
 
 
-def test_missing_weights_are_named_with_the_command_that_prepares_them(checkout: Path) -> None:
+def test_missing_weights_are_named_with_the_command_that_prepares_them(messages: Messages, checkout: Path) -> None:
     weights = checkout / "model_assets" / "image_classification" / "inception" / "1" / "model.onnx"
     weights.unlink()
 
     done = run(checkout)
 
     assert done.returncode == 1
-    assert done.stderr == (
-        f"app.py: the weights of the reference ensembles are not prepared ({weights} is missing): run "
-        "`python model_assets/prepare.py`\n"
-    )
+    messages.record("app.py", done.stderr)
+    assert str(weights) in done.stderr
+    assert "`python model_assets/prepare.py`" in done.stderr
 
 
 def test_a_missing_constructs_distribution_is_not_mistaken_for_the_directory(checkout: Path) -> None:
@@ -155,7 +156,7 @@ def test_a_missing_constructs_distribution_is_not_mistaken_for_the_directory(che
 
     assert done.returncode == 1
     assert "unknown location" in done.stderr
-    assert "run `make setup` and put .venv/bin on PATH" in done.stderr
+    assert "`make setup`" in done.stderr
     assert "Traceback" not in done.stderr
 
 

@@ -79,7 +79,9 @@ class TestARepositoryInTheModelsOwnStack:
         image = flattened(world.only(stack, MODEL)["Properties"]["PrimaryContainer"]["Image"])
         assert image.endswith(f"/<{mirror}>@{DIGEST}")
         assert "Mappings" not in world.template(stack)
-        assert not Annotations.from_stack(stack).find_warning("*", Match.string_like_regexp("to pull it"))
+        assert not Annotations.from_stack(stack).find_warning(
+            "*", Match.string_like_regexp("cdk-triton:ImagePullNotGranted")
+        )
 
 
 def test_a_repository_of_no_stack_is_the_stores_to_pull_from(

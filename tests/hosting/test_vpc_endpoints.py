@@ -25,6 +25,8 @@ from cdk_triton.errors import ConfigurationError
 if TYPE_CHECKING:
     from tests.hosting.conftest import World
 
+    from golden_messages import Messages
+
 MODEL, GROUP, ENDPOINT = "AWS::SageMaker::Model", "AWS::EC2::SecurityGroup", "AWS::EC2::VPCEndpoint"
 ISOLATED, EGRESS = ec2.SubnetType.PRIVATE_ISOLATED, ec2.SubnetType.PRIVATE_WITH_EGRESS
 IN_ISOLATED = ec2.SubnetSelection(subnet_type=ISOLATED)
@@ -94,20 +96,17 @@ def exported(stack: cdk.Stack, id: str) -> ec2.IVpc:
 
 def said(stack: cdk.Stack, path: str = "*") -> list[str]:
     """The warnings about the way out."""
-    pattern = Match.string_like_regexp("no route to the internet")
+    pattern = Match.string_like_regexp(r"\[ack: cdk-triton:NoWayOut\]")
     return [str(each.entry.data) for each in Annotations.from_stack(stack).find_warning(path, pattern)]
 
 
 class TestThatThereIsNoWayOutIsSaid:
-    def test_of_a_vpc_of_the_app(self, make: Make, stack: cdk.Stack, isolated: ec2.Vpc) -> None:
+    def test_of_a_vpc_of_the_app(self, messages: Messages, make: Make, stack: cdk.Stack, isolated: ec2.Vpc) -> None:
         make(isolated)
 
         (sentence,) = said(stack, "/Stack/Model")
-        assert sentence == (
-            "vpc_subnets of Stack/Own have no route to the internet, and this app adds no VPC endpoint for s3 to the "
-            "VPC, without which instances would wait in vain. Call add_vpc_endpoints(vpc), select subnets with a NAT "
-            "gateway, or acknowledge this if the VPC has another way there already [ack: cdk-triton:NoWayOut]"
-        )
+        messages.record("cdk-triton:NoWayOut", sentence)
+        assert "add_vpc_endpoints(vpc)" in sentence
 
     def test_of_a_vpc_whose_egress_nobody_made(self, make: Make, stack: cdk.Stack) -> None:
         private = ec2.SubnetConfiguration(name="Private", subnet_type=EGRESS)
@@ -134,13 +133,14 @@ class TestThatThereIsNoWayOutIsSaid:
 
         assert said(stack, "/Stack/Model")
 
-    def test_with_what_lacks(self, stack: cdk.Stack, isolated: ec2.Vpc) -> None:
+    def test_with_what_lacks(self, messages: Messages, stack: cdk.Stack, isolated: ec2.Vpc) -> None:
         TritonArtifactStore(stack, "Store", builders=[SageMakerProcessingBuilder(vpc=isolated)])
         isolated.add_gateway_endpoint("S3", service=S3)
 
         (sentence,) = said(stack)
-        assert "no VPC endpoint for ecr.api, ecr.dkr to the VPC" in sentence
-        assert "Call add_vpc_endpoints(vpc, exclude=['s3'])," in sentence
+        messages.record("cdk-triton:NoWayOut", sentence)
+        assert "ecr.api, ecr.dkr" in sentence
+        assert "add_vpc_endpoints(vpc, exclude=['s3'])" in sentence
 
     def test_although_a_namesake_in_another_stack_has_them(
         self, model: Callable[[ec2.IVpc], TritonModel], app: cdk.App, stack: cdk.Stack, isolated: ec2.Vpc
@@ -175,13 +175,14 @@ class TestThatThereIsNoWayOutIsSaid:
 
         assert not said(stack)
 
-    def test_of_builds(self, stack: cdk.Stack, isolated: ec2.Vpc) -> None:
+    def test_of_builds(self, messages: Messages, stack: cdk.Stack, isolated: ec2.Vpc) -> None:
         builders = [CodeBuildGpuBuilder(vpc=isolated), SageMakerProcessingBuilder(vpc=isolated)]
         TritonArtifactStore(stack, "Store", builders=builders)
 
         for path in ("/Stack/Store/CodeBuild", "/Stack/Store/Processing"):
             (sentence,) = said(stack, path)
-            assert "no VPC endpoint for s3, ecr.api, ecr.dkr to the VPC, without which builds would wait" in sentence
+            messages.record("cdk-triton:NoWayOut", sentence)
+            assert "s3, ecr.api, ecr.dkr" in sentence
 
 
 class TestNothingIsSaid:
@@ -391,8 +392,8 @@ class TestVpcEndpoints:
             "sagemaker.runtime",
         }
 
-    def test_a_text_instead_of_a_list_is_rejected(self, vpc: ec2.IVpc) -> None:
-        with pytest.raises(ConfigurationError, match=r"^exclude of add_vpc_endpoints\(\) is 's3', a str: use a list"):
+    def test_a_text_instead_of_a_list_is_rejected(self, messages: Messages, vpc: ec2.IVpc) -> None:
+        with messages.raises(ConfigurationError):
             add_vpc_endpoints(vpc, exclude="s3")
 
     def test_may_be_the_gateway_alone(self, world: World, stack: cdk.Stack, vpc: ec2.IVpc) -> None:
@@ -402,10 +403,10 @@ class TestVpcEndpoints:
         assert not world.resources(stack, GROUP)
 
     @pytest.mark.parametrize("unknown", ["vpc_cidr_block", "private_subnet_route_table_ids"])
-    def test_need_to_know_the_vpc(self, stack: cdk.Stack, unknown: str) -> None:
+    def test_need_to_know_the_vpc(self, messages: Messages, stack: cdk.Stack, unknown: str) -> None:
         known: Any = {name: value for name, value in VPC.items() if name != unknown}
         vpc = ec2.Vpc.from_vpc_attributes(stack, "Unknown", **known)
-        with pytest.raises(ConfigurationError, match="Stack/Unknown was imported without its route tables or its CIDR"):
+        with messages.raises(ConfigurationError):
             add_vpc_endpoints(vpc)
 
     def test_cannot_be_added_twice(self, vpc: ec2.IVpc) -> None:
@@ -413,8 +414,8 @@ class TestVpcEndpoints:
         with pytest.raises(RuntimeError, match="already a Construct with name"):
             add_vpc_endpoints(vpc)
 
-    def test_are_not_left_out_by_a_name_that_is_none(self, vpc: ec2.IVpc) -> None:
-        with pytest.raises(ConfigurationError, match="exclude='S3' is not a service that gets a VPC endpoint"):
+    def test_are_not_left_out_by_a_name_that_is_none(self, messages: Messages, vpc: ec2.IVpc) -> None:
+        with messages.raises(ConfigurationError):
             add_vpc_endpoints(vpc, exclude=["S3"])
 
     def test_go_to_the_subnets_that_were_given(self, world: World, stack: cdk.Stack) -> None:

@@ -36,6 +36,7 @@ def _given(shared_world: World) -> Any:
     policy = Canary(size=Capacity(25), wait=cdk.Duration.minutes(10))
     endpoint = TritonEndpoint(stack, "Endpoint", model=model, endpoint_name="search", deployment_policy=policy)
     watched = TritonEndpoint(stack, "Watched", model=model)
+    vpc = ec2.Vpc(stack, "Vpc")
     return SimpleNamespace(
         scope=stack,
         repository=repository,
@@ -49,6 +50,7 @@ def _given(shared_world: World) -> Any:
         count=watched.auto_scale_instance_count(min_capacity=1, max_capacity=4),
         imported=TritonEndpoint.from_endpoint_name(stack, "Imported", "other"),
         bucket=s3.Bucket(stack, "Bucket"),
-        vpc=ec2.Vpc(stack, "Vpc"),
+        vpc=vpc,
+        group=ec2.SecurityGroup(stack, "Group", vpc=vpc),
         role=iam.Role.from_role_name(stack, "Role", "somebody"),
     )

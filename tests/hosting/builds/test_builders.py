@@ -21,6 +21,8 @@ from cdk_triton.errors import ConfigurationError
 if TYPE_CHECKING:
     from tests.hosting.conftest import World
 
+    from golden_messages import Messages
+
 PROJECT = "AWS::CodeBuild::Project"
 
 
@@ -97,8 +99,8 @@ def test_no_job_starts_before_its_role_may_do_what_it_needs(
     assert {name[:-8] for name in starts["DependsOn"]} >= {f"Store{role}", f"Store{role}Permissions"}
 
 
-def test_two_builders_of_one_kind_are_refused(stack: cdk.Stack) -> None:
-    with pytest.raises(ConfigurationError, match="Stack/Store has two builders of the kind SageMakerProcessingBuilder"):
+def test_two_builders_of_one_kind_are_refused(messages: Messages, stack: cdk.Stack) -> None:
+    with messages.raises(ConfigurationError):
         TritonArtifactStore(stack, "Store", builders=[SageMakerProcessingBuilder(), SageMakerProcessingBuilder()])
 
 

@@ -28,6 +28,8 @@ from cdk_triton.errors import ConfigurationError
 if TYPE_CHECKING:
     from tests.hosting.conftest import World
 
+    from golden_messages import Messages
+
 CONFIG, ENDPOINT = "AWS::SageMaker::EndpointConfig", "AWS::SageMaker::Endpoint"
 
 
@@ -152,46 +154,43 @@ def test_every_role_behind_the_endpoint_may_write(
     assert {ours, inline} <= set(world.only(stack, ENDPOINT)["DependsOn"])
 
 
-def test_a_fleet_is_warned_of(world: World, stack: cdk.Stack, bucket: s3.IBucket) -> None:
+def test_a_fleet_is_warned_of(messages: Messages, world: World, stack: cdk.Stack, bucket: s3.IBucket) -> None:
     fleet = TritonMultiModel(stack, "Fleet", ensembles={"text": world.repository()}, platform=world.platform)
     TritonEndpoint(stack, "Endpoint", model=fleet, data_capture=DataCapture(bucket=bucket, sampling_percentage=5))
 
     found = Annotations.from_stack(stack).find_warning("*", Match.string_like_regexp(r"CaptureOfFleet\]"))
     (warning,) = (str(each.entry.data) for each in found)
-    assert "variant AllTraffic is a multi-model one" in warning
+    messages.record("cdk-triton:CaptureOfFleet", warning)
 
 
 @pytest.mark.parametrize(
-    ("arguments", "message"),
+    "arguments",
     [
-        ({"sampling_percentage": 0}, "sampling_percentage of a DataCapture is 0: use a whole number, 1 to 100"),
-        ({"sampling_percentage": 101}, "sampling_percentage of a DataCapture is 101"),
-        ({"sampling_percentage": 0.5}, "sampling_percentage of a DataCapture is 0.5"),
-        ({"sampling_percentage": True}, "sampling_percentage of a DataCapture is True"),
-        ({"sampling_percentage": float("inf")}, "sampling_percentage of a DataCapture is inf"),
-        ({"prefix": ""}, "prefix of a DataCapture is '': use up to 400"),
-        ({"prefix": "/search"}, "prefix of a DataCapture is '/search'"),
-        ({"prefix": "search/"}, "prefix of a DataCapture is 'search/'"),
-        ({"prefix": "a" * 401}, "use up to 400 letters, digits"),
-        (
-            {"capture_requests": False, "capture_responses": False},
-            "neither requests nor responses: set capture_requests or capture_responses to True",
-        ),
+        pytest.param({"sampling_percentage": 0}, id="no percent"),
+        pytest.param({"sampling_percentage": 101}, id="101 percent"),
+        pytest.param({"sampling_percentage": 0.5}, id="half a percent"),
+        pytest.param({"sampling_percentage": True}, id="a truth value"),
+        pytest.param({"sampling_percentage": float("inf")}, id="infinite"),
+        pytest.param({"prefix": ""}, id="no prefix"),
+        pytest.param({"prefix": "/search"}, id="slash before"),
+        pytest.param({"prefix": "search/"}, id="slash behind"),
+        pytest.param({"prefix": "a" * 401}, id="a long prefix"),
+        pytest.param({"capture_requests": False, "capture_responses": False}, id="neither"),
     ],
-    ids=str,
 )
 def test_what_sagemaker_would_refuse_or_what_keeps_nothing_is_refused(
-    bucket: s3.IBucket, arguments: dict[str, Any], message: str
+    messages: Messages, bucket: s3.IBucket, arguments: dict[str, Any]
 ) -> None:
-    with pytest.raises(ConfigurationError, match=message):
+    with messages.raises(ConfigurationError) as caught:
         DataCapture(**{"bucket": bucket, "sampling_percentage": 5, **arguments})
+    assert all(name in str(caught.value) for name in arguments)
 
 
-def test_no_model_writes_where_archives_are(stack: cdk.Stack) -> None:
+def test_no_model_writes_where_archives_are(messages: Messages, stack: cdk.Stack) -> None:
     store = TritonArtifactStore(stack, "Store")
     DataCapture(bucket=store.bucket, sampling_percentage=5)
     for prefix in ("artifacts", "fleets/text", "staging/x"):
-        with pytest.raises(ConfigurationError, match="in the bucket of the artifact store Stack/Store, so that models"):
+        with messages.raises(ConfigurationError):
             DataCapture(bucket=store.bucket, sampling_percentage=5, prefix=prefix)
 
 

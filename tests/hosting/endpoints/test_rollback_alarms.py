@@ -18,6 +18,8 @@ from cdk_triton.hosting import AllAtOnce, Canary, Capacity
 if TYPE_CHECKING:
     from tests.hosting.conftest import World
 
+    from golden_messages import Messages
+
 ENDPOINT = "AWS::SageMaker::Endpoint"
 MINUTE = cdk.Duration.minutes(1)
 
@@ -55,11 +57,13 @@ class TestAlarms:
         dimensions = world.only(stack, "AWS::CloudWatch::Alarm")["Properties"]["Dimensions"]
         assert {"Name": "EndpointName", "Value": "search"} in dimensions
 
-    def test_a_generated_name_would_make_a_cycle(self, world: World, stack: cdk.Stack, model: TritonModel) -> None:
+    def test_a_generated_name_would_make_a_cycle(
+        self, messages: Messages, world: World, stack: cdk.Stack, model: TritonModel
+    ) -> None:
         endpoint = TritonEndpoint(stack, "Endpoint", model=model, deployment_policy=self.policy)
         alarm = endpoint.metric_invocations().create_alarm(endpoint, "Busy", threshold=1, evaluation_periods=1)
 
-        with pytest.raises(ConfigurationError, match=r"no literal endpoint_name: .* circular dependency .* give"):
+        with messages.raises(ConfigurationError):
             endpoint.add_rollback_alarms(alarm)
 
         l1 = endpoint.node.default_child
@@ -77,20 +81,22 @@ class TestAlarms:
         rollback = properties(world, stack)["DeploymentConfig"]["AutoRollbackConfiguration"]
         assert rollback == {"Alarms": [{"AlarmName": "Outside"}]}
 
-    def test_a_composite_alarm_and_none_are_refused(self, stack: cdk.Stack, model: TritonModel) -> None:
+    def test_a_composite_alarm_and_none_are_refused(
+        self, messages: Messages, stack: cdk.Stack, model: TritonModel
+    ) -> None:
         endpoint = TritonEndpoint(stack, "Endpoint", model=model, endpoint_name="search", deployment_policy=self.policy)
         rule = cloudwatch.AlarmRule.from_alarm(outside_alarm(stack), cloudwatch.AlarmState.ALARM)
         composite = cloudwatch.CompositeAlarm(stack, "Composite", alarm_rule=rule)
 
-        with pytest.raises(ConfigurationError, match="the alarm Stack/Composite is a composite one"):
+        with messages.raises(ConfigurationError):
             endpoint.add_rollback_alarms(composite)
-        with pytest.raises(ConfigurationError, match="Stack/Endpoint is given no rollback alarm"):
+        with messages.raises(ConfigurationError):
             endpoint.add_rollback_alarms()
 
     @pytest.mark.parametrize("nested", [False, True], ids=["same stack", "nested stack"])
     @pytest.mark.parametrize("expression", [False, True], ids=["metric", "expression"])
     def test_an_alarm_that_comes_after_the_endpoint_is_refused(
-        self, stack: cdk.Stack, model: TritonModel, expression: bool, nested: bool
+        self, messages: Messages, stack: cdk.Stack, model: TritonModel, expression: bool, nested: bool
     ) -> None:
         endpoint = TritonEndpoint(stack, "Endpoint", model=model, endpoint_name="search", deployment_policy=self.policy)
         dimensions = {"EndpointName": endpoint.endpoint_name, "VariantName": "AllTraffic"}
@@ -99,11 +105,11 @@ class TestAlarms:
         scope = cdk.NestedStack(stack, "Nested") if nested else stack
         alarm = cloudwatch.Alarm(scope, "Busy", metric=watched, threshold=1, evaluation_periods=1)
 
-        with pytest.raises(ConfigurationError, match=f"the alarm {alarm.node.path} names the endpoint by an attribut"):
+        with messages.raises(ConfigurationError):
             endpoint.add_rollback_alarms(alarm)
 
     def test_an_alarm_that_names_the_endpoint_by_its_logical_id_is_refused(
-        self, stack: cdk.Stack, model: TritonModel
+        self, messages: Messages, stack: cdk.Stack, model: TritonModel
     ) -> None:
         endpoint = TritonEndpoint(stack, "Endpoint", model=model, endpoint_name="search", deployment_policy=self.policy)
         l1 = endpoint.node.default_child
@@ -112,7 +118,7 @@ class TestAlarms:
         metric = cloudwatch.Metric(namespace="Own", metric_name="Busy", dimensions_map={"EndpointName": name})
         alarm = cloudwatch.Alarm(stack, "Busy", metric=metric, threshold=1, evaluation_periods=1)
 
-        with pytest.raises(ConfigurationError, match=r"the alarm Stack/Busy names the endpoint by an attribut"):
+        with messages.raises(ConfigurationError):
             endpoint.add_rollback_alarms(alarm)
 
     def test_an_alarm_may_name_another_endpoint_by_an_attribute(
@@ -126,19 +132,13 @@ class TestAlarms:
         assert world.resources(stack, "AWS::CloudWatch::Alarm")  # and no cycle
 
     @pytest.mark.parametrize(
-        ("region", "account", "message"),
-        [
-            (
-                "us-east-1",
-                "111122223333",
-                "Busy is in the region us-east-1 and Stack/Endpoint in eu-west-1, where Sage",
-            ),
-            ("eu-west-1", "444455556666", "Busy is in the account 444455556666 and Stack/Endpoint in 111122223333, wh"),
-        ],
+        ("region", "account"),
+        [("us-east-1", "111122223333"), ("eu-west-1", "444455556666")],
+        ids=["region", "account"],
     )
     @pytest.mark.parametrize("imported", [False, True], ids=["made", "imported"])
     def test_an_alarm_of_another_environment_is_refused(
-        self, world: World, region: str, account: str, message: str, imported: bool
+        self, messages: Messages, world: World, region: str, account: str, imported: bool
     ) -> None:
         app = world.app()
         stack = cdk.Stack(app, "Stack", env=cdk.Environment(account="111122223333", region="eu-west-1"))
@@ -148,7 +148,7 @@ class TestAlarms:
         made = endpoint.metric_invocations().create_alarm(other, "Busy", threshold=1, evaluation_periods=1)
         arn = f"arn:aws:cloudwatch:{region}:{account}:alarm:Busy"
 
-        with pytest.raises(ConfigurationError, match=message):
+        with messages.raises(ConfigurationError):
             endpoint.add_rollback_alarms(cloudwatch.Alarm.from_alarm_arn(stack, "Busy", arn) if imported else made)
 
     def test_an_imported_alarm_is_where_its_arn_says(self, world: World) -> None:
@@ -174,11 +174,13 @@ class TestAlarms:
         found = world.only(stack, "AWS::CloudWatch::Alarm")["Properties"]["Dimensions"]
         assert {"Name": "EndpointConfigName", "Value": {"Fn::GetAtt": [config, "EndpointConfigName"]}} in found
 
-    def test_a_name_from_a_parameter_is_not_known_here(self, stack: cdk.Stack, model: TritonModel) -> None:
+    def test_a_name_from_a_parameter_is_not_known_here(
+        self, messages: Messages, stack: cdk.Stack, model: TritonModel
+    ) -> None:
         name = cdk.CfnParameter(stack, "Name").value_as_string
         policy = AllAtOnce(termination_wait=MINUTE, alarms=[outside_alarm(stack)])
 
-        with pytest.raises(ConfigurationError, match="Stack/Endpoint has rollback alarms and no literal endpoint_name"):
+        with messages.raises(ConfigurationError):
             TritonEndpoint(stack, "Endpoint", model=model, endpoint_name=name, deployment_policy=policy)
 
     def test_the_execution_role_may_look_at_the_alarms(
@@ -202,23 +204,25 @@ class TestAlarms:
         assert watched == [{"AlarmName": "First"}, {"AlarmName": "Second"}]
         assert name in world.only(stack, ENDPOINT)["DependsOn"]
 
-    def test_alarms_without_a_policy_that_waits_are_refused(self, stack: cdk.Stack, model: TritonModel) -> None:
+    def test_alarms_without_a_policy_that_waits_are_refused(
+        self, messages: Messages, stack: cdk.Stack, model: TritonModel
+    ) -> None:
         alarm = outside_alarm(stack)
-        with pytest.raises(ConfigurationError, match="AllAtOnce has alarms and no waiting time"):
+        with messages.raises(ConfigurationError):
             AllAtOnce(alarms=[alarm])
-        with pytest.raises(ConfigurationError, match="Canary has alarms and no waiting time"):
+        with messages.raises(ConfigurationError):
             Canary(size=Capacity(10), wait=cdk.Duration.seconds(0), alarms=[alarm])
         endpoint = TritonEndpoint(stack, "Endpoint", model=model, endpoint_name="search")
-        with pytest.raises(ConfigurationError, match="Stack/Endpoint has rollback alarms and no deployment policy"):
+        with messages.raises(ConfigurationError):
             endpoint.add_rollback_alarms(alarm)
 
-    def test_ten_alarms_are_watched_and_no_more(self, stack: cdk.Stack, model: TritonModel) -> None:
+    def test_ten_alarms_are_watched_and_no_more(self, messages: Messages, stack: cdk.Stack, model: TritonModel) -> None:
         alarms = [outside_alarm(stack, f"Alarm{number}") for number in range(11)]
-        with pytest.raises(ConfigurationError, match="AllAtOnce has 11 alarms, and SageMaker watches at most 10"):
+        with messages.raises(ConfigurationError):
             AllAtOnce(termination_wait=MINUTE, alarms=alarms)
         policy = AllAtOnce(termination_wait=MINUTE, alarms=alarms[:10])
         endpoint = TritonEndpoint(stack, "Endpoint", model=model, endpoint_name="search", deployment_policy=policy)
-        with pytest.raises(ConfigurationError, match="AllAtOnce has 11 alarms"):
+        with messages.raises(ConfigurationError):
             endpoint.add_rollback_alarms(alarms[10])
 
     def test_a_role_that_nobody_changes_stays_as_it_is(self, world: World, stack: cdk.Stack) -> None:

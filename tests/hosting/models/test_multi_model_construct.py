@@ -18,6 +18,8 @@ from cdk_triton.errors import ConfigurationError
 if TYPE_CHECKING:
     from tests.hosting.conftest import World
 
+    from golden_messages import Messages
+
 MODEL, DELIVERY = "AWS::SageMaker::Model", "Custom::TritonArtifacts"
 
 
@@ -77,14 +79,15 @@ def test_the_model_names_a_prefix_with_the_platform(
     assert container["Environment"] == {"SAGEMAKER_TRITON_LOG_VERBOSE": "false", "SAGEMAKER_TRITON_PING_MODE": "live"}
 
 
-def test_target_models_are_flat_and_named_by_their_source(world: World, fleets: Fleets) -> None:
+def test_target_models_are_flat_and_named_by_their_source(messages: Messages, world: World, fleets: Fleets) -> None:
     repository = world.repository()
     fleet, _ = fleets.synthesised({"text": repository})
 
     assert fleet.target_model("text") == f"text-{source_key(repository)[:10]}.tar.gz"
     assert fleet.target_models == {"text": fleet.target_model("text")}
-    with pytest.raises(ConfigurationError, match="Stack/Fleet has no ensemble 'txt': use one of text"):
+    with messages.raises(ConfigurationError) as caught:
         fleet.target_model("txt")
+    assert str(caught.value).endswith(" text")
 
 
 def test_another_ensemble_changes_the_plan_and_nothing_else(world: World, fleets: Fleets) -> None:
@@ -187,23 +190,31 @@ def test_the_handler_reads_the_plan_as_it_was_meant(world: World, monkeypatch: p
     sys.modules.pop("artifacts", None)
 
 
-@pytest.mark.parametrize("name", ["", "a/b", "with space", "-first", "é", "x" * 201])
-def test_a_name_that_cannot_be_a_target_model_is_refused(world: World, stack: cdk.Stack, name: str) -> None:
-    with pytest.raises(ConfigurationError, match=r"the ensemble .* cannot name an object of the artifact store"):
+@pytest.mark.parametrize(
+    "name",
+    ["", "a/b", "with space", "-first", "é", "x" * 201],
+    ids=["none", "slash", "space", "dash", "accent", "long"],
+)
+def test_a_name_that_cannot_be_a_target_model_is_refused(
+    messages: Messages, world: World, stack: cdk.Stack, name: str
+) -> None:
+    with messages.raises(ConfigurationError):
         TritonMultiModel(stack, "Fleet", ensembles={name: world.repository()}, platform=world.platform)
 
 
-def test_a_fleet_of_nothing_is_refused(world: World, stack: cdk.Stack) -> None:
-    with pytest.raises(ConfigurationError, match="Stack/Fleet has no ensemble"):
+def test_a_fleet_of_nothing_is_refused(messages: Messages, world: World, stack: cdk.Stack) -> None:
+    with messages.raises(ConfigurationError):
         TritonMultiModel(stack, "Fleet", ensembles={}, platform=world.platform)
 
 
-def test_an_instance_type_that_aws_does_not_list_is_warned_about(world: World, stack: cdk.Stack) -> None:
+def test_an_instance_type_that_aws_does_not_list_is_warned_about(
+    messages: Messages, world: World, stack: cdk.Stack
+) -> None:
     platform = ServingPlatform(release="25.09", instance_type="ml.g6.xlarge")
     TritonMultiModel(stack, "Fleet", ensembles={"text": world.repository()}, platform=platform)
 
     (warning,) = Annotations.from_stack(stack).find_warning("/Stack/Fleet", Match.any_value())
-    assert "does not name ml.g6.xlarge" in str(warning.entry.data)
+    messages.record("CT620", str(warning.entry.data))
     assert "[ack: CT620]" in str(warning.entry.data)
 
 

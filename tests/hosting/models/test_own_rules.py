@@ -56,7 +56,7 @@ def test_an_own_rule_is_active_at_synth_and_its_change_too(world: World) -> None
     write(site / "acme_triton-1.0.dist-info" / "METADATA", "Metadata-Version: 2.1\nName: acme-triton\nVersion: 1.0\n")
     write(site / "acme_triton-1.0.dist-info" / "entry_points.txt", "[cdk_triton.rules]\nacme = acme_rules\n")
     write(site / "acme_rules.py", RULES.format(message="it has no owner"))
-    assert "it has no owner; add the parameter owner" in warnings()
+    assert "it has no owner" in warnings()
 
     write(site / "acme_rules.py", RULES.format(message="its owner is missing"))
-    assert "its owner is missing; add the parameter owner" in warnings()
+    assert "its owner is missing" in warnings()

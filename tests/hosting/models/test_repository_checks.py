@@ -8,7 +8,7 @@ import sqlite3
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import aws_cdk as cdk
 import pytest
@@ -21,6 +21,9 @@ from cdk_triton.artifacts.repository_cache import cached_answer
 from cdk_triton.errors import ConfigurationError
 from cdk_triton.hosting.models.repository_checks import check_cached
 from cdk_triton.triton import ContainerEnvironment
+
+if TYPE_CHECKING:
+    from golden_messages import Messages
 
 LONG_AGO = (1_000_000_000, 1_000_000_000)
 World = Any
@@ -298,15 +301,15 @@ def change_cache(directory: Path, statement: str) -> None:
 @pytest.mark.parametrize(
     ("name", "region", "role", "uncompressed", "refused"),
     [
-        ("Bad Name!", "eu-west-1", None, False, "directory 'Bad Name!' cannot name an object"),
+        ("Bad Name!", "eu-west-1", None, False, "'Bad Name!'"),
         ("text", "xx-nowhere-1", None, False, "xx-nowhere-1"),
-        ("text", "eu-west-1", "arn:aws:iam::444455556666:role/theirs", False, "no role can be passed"),
-        ("text", "eu-west-1", None, True, "has recipes, and uncompressed=True"),
+        ("text", "eu-west-1", "arn:aws:iam::444455556666:role/theirs", False, "444455556666"),
+        ("text", "eu-west-1", None, True, "uncompressed=True"),
     ],
     ids=["name", "region", "role", "uncompressed"],
 )
 def test_no_weights_are_read_for_what_is_refused_anyway(
-    name: str, region: str, role: str | None, uncompressed: bool, refused: str, world: World
+    messages: Messages, name: str, region: str, role: str | None, uncompressed: bool, refused: str, world: World
 ) -> None:
     root = world.repository(name).root
     recipes = [TensorRTPlan("network", onnx="network.onnx")] if uncompressed else []
@@ -314,8 +317,9 @@ def test_no_weights_are_read_for_what_is_refused_anyway(
     stack = cdk.Stack(world.app(), "Stack", env=cdk.Environment(account="111122223333", region=region))
     theirs = None if role is None else iam.Role.from_role_arn(stack, "Role", role)
 
-    with opened(root / "network" / "1") as files, pytest.raises(ConfigurationError, match=refused):
+    with opened(root / "network" / "1") as files, messages.raises(ConfigurationError) as caught:
         TritonModel(
             stack, "Model", repository=repository, platform=world.platform, role=theirs, uncompressed=uncompressed
         )
+    assert refused in str(caught.value)
     assert files == []

@@ -13,6 +13,8 @@ from cdk_triton import ContainerEnvironment, ModelRepository, ServingPlatform, T
 if TYPE_CHECKING:
     from tests.hosting.conftest import World
 
+    from golden_messages import Messages
+
 RELEASE_AFTER_UNLOAD = "--backend-config=dali,release_after_unload=true"
 
 
@@ -33,65 +35,42 @@ def dali(world: World) -> ModelRepository:
 
 
 @pytest.mark.parametrize(
-    ("release", "host_ami", "doubt"),
+    ("release", "host_ami", "cuda"),
     [
-        pytest.param(
-            "25.09",
-            None,
-            "no inference_ami_version, and Triton 25.09 has CUDA 13.0.1.012: SageMaker's default host was seen with"
-            " driver 470, which is older",
-            id="the default host",
-        ),
-        pytest.param(
-            "25.09",
-            "al2-ami-sagemaker-inference-gpu-3-1",
-            "al2-ami-sagemaker-inference-gpu-3-1, and Triton 25.09 has CUDA 13.0.1.012: its driver 550 is of CUDA 12.4",
-            id="an older driver",
-        ),
-        pytest.param(
-            "25.04",
-            "al2023-ami-sagemaker-inference-gpu-4-1",
-            "al2023-ami-sagemaker-inference-gpu-4-1, and Triton 25.04 has CUDA 12.9.0.036: an image with CUDA 12.9"
-            " failed on the host of CUDA 13",
-            id="the next major version",
-        ),
+        pytest.param("25.09", None, "13.0.1.012", id="the default host"),
+        pytest.param("25.09", "al2-ami-sagemaker-inference-gpu-3-1", "12.4", id="an older driver"),
+        pytest.param("25.04", "al2023-ami-sagemaker-inference-gpu-4-1", "12.9", id="the next major version"),
     ],
 )
 def test_a_host_that_does_not_suit_the_release(
-    world: World, stack: cdk.Stack, release: str, host_ami: str | None, doubt: str
+    messages: Messages, world: World, stack: cdk.Stack, release: str, host_ami: str | None, cuda: str
 ) -> None:
     platform = ServingPlatform(release=release, instance_type="ml.g5.2xlarge", inference_ami_version=host_ami)
     TritonModel(stack, "Model", repository=world.repository(), platform=platform)
     (warning,) = warnings(stack, "Model")
-    assert warning == (
-        f"the platform has {doubt}, so that the container may not find a GPU. Leave inference_ami_version out to have"
-        " it derived from the release, or try it in your account, then acknowledge this [ack: cdk-triton:HostDriver]"
-    )
+    messages.record("cdk-triton:HostDriver", warning)
+    assert cuda in warning
+    assert "[ack: cdk-triton:HostDriver]" in warning
 
 
-def test_a_limit_that_keeps_sagemaker_from_making_room(world: World, stack: cdk.Stack) -> None:
+def test_a_limit_that_keeps_sagemaker_from_making_room(messages: Messages, world: World, stack: cdk.Stack) -> None:
     settings = ContainerEnvironment(model_load_gpu_limit=0.9)
     ensembles = {"text": world.repository()}
     TritonMultiModel(stack, "Fleet", ensembles=ensembles, platform=world.platform, environment=settings)
     (warning,) = warnings(stack, "Fleet")
-    assert warning == (
-        "model_load_gpu_limit is 0.9, and a load beyond it is answered with 400: SageMaker unloads other models at 507"
-        " only, so that the invocation fails and no room is made. Leave it out, or acknowledge this"
-        " [ack: cdk-triton:ModelLoadGpuLimit]"
-    )
+    messages.record("cdk-triton:ModelLoadGpuLimit", warning)
+    assert "[ack: cdk-triton:ModelLoadGpuLimit]" in warning
 
 
-def test_dali_keeps_its_memory_unless_it_is_told(world: World, stack: cdk.Stack) -> None:
+def test_dali_keeps_its_memory_unless_it_is_told(messages: Messages, world: World, stack: cdk.Stack) -> None:
     ensembles = {"text": world.repository(), "image": dali(world)}
     TritonMultiModel(stack, "Fleet", ensembles=ensembles, platform=world.platform)
     settings = ContainerEnvironment(additional_args=(RELEASE_AFTER_UNLOAD,))
     TritonMultiModel(stack, "Told", ensembles=ensembles, platform=world.platform, environment=settings)
     (warning,) = warnings(stack, "Fleet")
-    assert warning == (
-        "DALI keeps its GPU memory when SageMaker unloads image, so that no room is made for other archives. Add"
-        f" '{RELEASE_AFTER_UNLOAD}' to additional_args of the environment, or acknowledge this"
-        " [ack: cdk-triton:DaliMemory]"
-    )
+    messages.record("cdk-triton:DaliMemory", warning)
+    assert f"'{RELEASE_AFTER_UNLOAD}'" in warning
+    assert "[ack: cdk-triton:DaliMemory]" in warning
     assert warnings(stack, "Told") == []
 
 

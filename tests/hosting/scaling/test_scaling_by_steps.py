@@ -16,6 +16,8 @@ from cdk_triton.hosting import ScalableInstanceCount
 if TYPE_CHECKING:
     from tests.hosting.conftest import World
 
+    from golden_messages import Messages
+
 TARGET, POLICY = "AWS::ApplicationAutoScaling::ScalableTarget", "AWS::ApplicationAutoScaling::ScalingPolicy"
 
 
@@ -47,39 +49,32 @@ def test_a_schedule_sets_limits_in_its_time_zone(world: World, stack: cdk.Stack,
 
 
 @pytest.mark.parametrize(
-    ("arguments", "message"),
+    "arguments",
     [
-        ({}, "schedule 'X' of variant AllTraffic of .* changes nothing: give min_capacity, max_capacity or both"),
-        (
-            {"min_capacity": 0},
-            "min_capacity of schedule 'X' of variant AllTraffic of Stack/Endpoint is 0: .* at least 1",
-        ),
-        ({"max_capacity": 0}, "max_capacity of schedule 'X' of variant AllTraffic of Stack/Endpoint is 0"),
-        ({"min_capacity": 4, "max_capacity": 3}, "would scale between min_capacity 4 and max_capacity 3"),
-        ({"min_capacity": 9}, "would scale between min_capacity 9 and max_capacity 8: raise max_capacity"),
-        (
-            {
-                "min_capacity": 2,
-                "schedule": autoscaling.Schedule.rate(cdk.Duration.hours(1)),
-                "time_zone": cdk.TimeZone.ASIA_TOKYO,
-            },
-            r"has the time zone Asia/Tokyo and is rate\(1 hour\), which has no time of day",
-        ),
+        {},
+        {"min_capacity": 0},
+        {"max_capacity": 0},
+        {"min_capacity": 4, "max_capacity": 3},
+        {"min_capacity": 9},
+        {
+            "min_capacity": 2,
+            "schedule": autoscaling.Schedule.rate(cdk.Duration.hours(1)),
+            "time_zone": cdk.TimeZone.ASIA_TOKYO,
+        },
     ],
+    ids=["no limit", "least 0", "most 0", "4 to 3", "least above most", "a time zone without a time"],
 )
 def test_a_schedule_that_cannot_be_meant_is_refused(
-    count: ScalableInstanceCount, arguments: dict[str, Any], message: str
+    messages: Messages, count: ScalableInstanceCount, arguments: dict[str, Any]
 ) -> None:
-    with pytest.raises(ConfigurationError, match=message):
+    with messages.raises(ConfigurationError):
         count.scale_on_schedule("X", **{"schedule": autoscaling.Schedule.cron(hour="7", minute="0"), **arguments})
 
 
-def test_two_schedules_have_two_names(count: ScalableInstanceCount) -> None:
+def test_two_schedules_have_two_names(messages: Messages, count: ScalableInstanceCount) -> None:
     schedule = autoscaling.Schedule.cron(hour="7", minute="0")
     count.scale_on_schedule("Morning", schedule=schedule, min_capacity=2)
-    with pytest.raises(
-        ConfigurationError, match="variant AllTraffic of Stack/Endpoint has two schedules called 'Morning'"
-    ):
+    with messages.raises(ConfigurationError):
         count.scale_on_schedule("Morning", schedule=schedule, min_capacity=3)
 
 
@@ -142,20 +137,20 @@ def test_steps_follow_mathematical_expressions(world: World, stack: cdk.Stack, e
 
 
 @pytest.mark.parametrize(
-    ("scaling_steps", "message"),
+    "scaling_steps",
     [
-        ([], "policy 'X' of variant AllTraffic of Stack/Endpoint has 0 scaling_steps: it takes 2 to 40"),
-        ([interval(1, lower=50)], "has 1 scaling_steps: it takes 2 to 40"),
-        ([interval(1, lower=number) for number in range(41)], "has 41 scaling_steps"),
-        ([interval(0, upper=10), interval(0, lower=50)], "no step of policy 'X' .* changes the number of instances"),
+        [],
+        [interval(1, lower=50)],
+        [interval(1, lower=number) for number in range(41)],
+        [interval(0, upper=10), interval(0, lower=50)],
     ],
     ids=["none", "one", "too many", "without change"],
 )
 def test_steps_that_cannot_scale_are_refused(
-    count: ScalableInstanceCount, scaling_steps: list[autoscaling.ScalingInterval], message: str
+    messages: Messages, count: ScalableInstanceCount, scaling_steps: list[autoscaling.ScalingInterval]
 ) -> None:
     metric = cloudwatch.Metric(namespace="Own", metric_name="Load")
-    with pytest.raises(ConfigurationError, match=message):
+    with messages.raises(ConfigurationError):
         count.scale_on_metric("X", metric=metric, scaling_steps=scaling_steps)
 
 

@@ -18,6 +18,8 @@ from cdk_triton.errors import ConfigurationError
 if TYPE_CHECKING:
     from tests.hosting.conftest import World
 
+    from golden_messages import Messages
+
 
 @pytest.fixture(name="store")
 def _store(stack: cdk.Stack) -> TritonArtifactStore:
@@ -191,29 +193,33 @@ def test_a_prefix_of_the_bootstrap_is_respected(prefix: str, world: World) -> No
     assert f'"/{prefix}triton-*"' in json.dumps(world.template(stack))
 
 
-def test_a_stack_with_other_assets_is_refused(world: World) -> None:
+def test_a_stack_with_other_assets_is_refused(messages: Messages, world: World) -> None:
     app = world.app()
     store = TritonArtifactStore(cdk.Stack(app, "Artifacts"), "Store")
     other = cdk.Stack(app, "Other", synthesizer=cdk.DefaultStackSynthesizer(qualifier="team"))
 
-    with pytest.raises(
-        ConfigurationError, match=r"Other publishes its assets to .*cdk-team-assets.* with one bootstrap"
-    ):
+    with messages.raises(ConfigurationError) as caught:
         TritonModel(other, "Model", repository=world.repository(), platform=world.platform, store=store)
+    assert "cdk-team-assets" in str(caught.value)
 
 
-def test_without_a_store_a_stack_gets_one_and_is_told_why_not(world: World, stack: cdk.Stack) -> None:
+OWN_STORE = Match.string_like_regexp(r"\[ack: cdk-triton:ArtifactStoreInStack\]")
+
+
+def test_without_a_store_a_stack_gets_one_and_is_told_why_not(
+    messages: Messages, world: World, stack: cdk.Stack
+) -> None:
     TritonModel(stack, "Model", repository=world.repository(), platform=world.platform)
     TritonMultiModel(stack, "Fleet", ensembles={"text": world.repository()}, platform=world.platform)
 
     assert len(world.resources(stack, "AWS::S3::Bucket")) == 1
-    (warning,) = Annotations.from_stack(stack).find_warning("*", Match.string_like_regexp("artifact store of its own"))
+    (warning,) = Annotations.from_stack(stack).find_warning("*", OWN_STORE)
     assert warning.id == "/Stack/TritonArtifacts"
-    assert "[ack: cdk-triton:ArtifactStoreInStack]" in str(warning.entry.data)
+    messages.record("cdk-triton:ArtifactStoreInStack", str(warning.entry.data))
 
 
 def test_the_warning_about_the_store_can_be_acknowledged(world: World, stack: cdk.Stack) -> None:
     cdk.Annotations.of(stack).acknowledge_warning("cdk-triton:ArtifactStoreInStack", "a first try")
     TritonModel(stack, "Model", repository=world.repository(), platform=world.platform)
 
-    assert not Annotations.from_stack(stack).find_warning("*", Match.string_like_regexp("artifact store of its own"))
+    assert not Annotations.from_stack(stack).find_warning("*", OWN_STORE)
