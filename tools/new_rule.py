@@ -138,18 +138,36 @@ def _fault(code: str, area: str, module: str, title: str) -> str:
 
 
 def _add(path: Path, head: str, text: str) -> None:
-    """Add a function after the last rule of the module, or at the end if it has no rules."""
-    before = path.read_text(encoding="utf-8") if path.exists() else head
-    lines = before.splitlines(keepends=True)
-    ends = [each.end_lineno for each in ast.parse(before).body if isinstance(each, ast.FunctionDef) and _is_rule(each)]
-    end = ends[-1] if ends else len(lines)
+    """Add a function after the last rule of the module, or at the end if it has no rules, and imports that it lacks."""
+    source = path.read_text(encoding="utf-8") if path.exists() else head
+    lines = source.splitlines(keepends=True)
+    rules_end = [each.end_lineno for each in ast.parse(source).body if _is_rule(each)]
+    end = rules_end[-1] if rules_end else len(lines)
+    lines[end:end] = [text]
+    for statement in reversed(_imports(head)):
+        names = [each for each in statement.names if each.name not in _names(_imports(source))]
+        if names:
+            # Below the last import of the same block: the module's own, or that under `if TYPE_CHECKING:`.
+            same = [each for each in _imports(source) if bool(each.col_offset) == bool(statement.col_offset)]
+            at = (same or _imports(source))[-1]
+            line = ast.unparse(ast.ImportFrom(statement.module, names, 0))
+            lines[at.end_lineno : at.end_lineno] = [f"{' ' * at.col_offset}{line}\n"]
     path.parent.mkdir(exist_ok=True)
-    path.write_text("".join(lines[:end]) + text + "".join(lines[end:]), encoding="utf-8")
+    path.write_text("".join(lines), encoding="utf-8")
 
 
-def _is_rule(function: ast.FunctionDef) -> bool:
-    calls = [each.func for each in function.decorator_list if isinstance(each, ast.Call)]
-    return any(isinstance(each, ast.Name) and each.id == "rule" for each in calls)
+def _imports(source: str) -> list[ast.ImportFrom]:
+    """The imports of names, in their order."""
+    found = [node for node in ast.walk(ast.parse(source)) if isinstance(node, ast.ImportFrom)]
+    return sorted(found, key=lambda node: node.lineno)
+
+
+def _names(imports: list[ast.ImportFrom]) -> set[str]:
+    return {each.name for statement in imports for each in statement.names}
+
+
+def _is_rule(statement: ast.stmt) -> bool:
+    return isinstance(statement, ast.FunctionDef) and any("rule(" in ast.unparse(d) for d in statement.decorator_list)
 
 
 if __name__ == "__main__":

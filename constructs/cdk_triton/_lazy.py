@@ -3,7 +3,8 @@
 What an app does not use then costs it nothing: the CDK's modules and the recipes take longer to import than to use.
 
 A package writes its names as imports under `if TYPE_CHECKING:`, where type checkers and editors find them. The same
-imports, read from the package's source, lead to the modules when the program runs.
+imports, read from the package's source, lead to the modules when the program runs. So an installation needs the sources
+and not only their byte code.
 """
 
 from __future__ import annotations
@@ -28,7 +29,8 @@ def lazy_names(package: str) -> tuple[Callable[[str], object], Callable[[], list
     def get(name: str) -> object:
         if name.startswith("__") or name not in module_of():
             raise AttributeError(f"module {package!r} has no attribute {name!r}")
-        return getattr(import_module(module_of()[name]), name)
+        module = module_of()[name]
+        return import_module(f"{package}.{name}") if module == package else getattr(import_module(module), name)
 
     def names() -> list[str]:
         return sorted(sys.modules[package].__all__)

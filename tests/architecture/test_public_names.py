@@ -12,7 +12,9 @@ import pytest
 import cdk_triton
 import cdk_triton.artifacts
 import cdk_triton.artifacts.recipes
+import cdk_triton.checks
 import cdk_triton.hosting
+import cdk_triton.local
 import cdk_triton.triton
 
 PACKAGES = [
@@ -24,7 +26,15 @@ PACKAGES = [
     ),
 ]
 
-LAZY = [cdk_triton, cdk_triton.artifacts, cdk_triton.artifacts.recipes, cdk_triton.hosting, cdk_triton.triton]
+LAZY = [
+    cdk_triton,
+    cdk_triton.artifacts,
+    cdk_triton.artifacts.recipes,
+    cdk_triton.checks,
+    cdk_triton.hosting,
+    cdk_triton.local,
+    cdk_triton.triton,
+]
 
 
 @pytest.fixture(params=PACKAGES)

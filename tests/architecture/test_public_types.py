@@ -13,15 +13,12 @@ import pytest
 
 import cdk_triton
 
-OF_RECIPES = {"LockedPackage", "ProfileShapes"}
-"""The library's own recipes return these to its checks."""
-
 
 @pytest.mark.parametrize("name", cdk_triton.__all__)
 def test_what_is_returned_can_be_imported(name: str) -> None:
     for label, function in functions(name):
         for kind in returned(function):
-            if kind.__module__ != "cdk_triton.errors" and kind.__name__ not in OF_RECIPES:
+            if kind.__module__ != "cdk_triton.errors":
                 assert kind.__name__ in cdk_triton.__all__, f"{label} returns {kind.__name__}"
                 assert getattr(cdk_triton, kind.__name__) is kind
 

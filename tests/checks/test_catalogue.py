@@ -47,14 +47,13 @@ class Machine:
         (info / "entry_points.txt").write_text("[cdk_triton.rules]\nacme = acme_triton.rules\n")
 
     def run(self, *arguments: str, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
-        """Run `python -m cdk_triton.cli`, which has the current directory on its path."""
+        """Run the command with the current directory on its path, as `python -m cdk_triton.cli` does."""
+        return self.python("from cdk_triton.cli import main; main()", *arguments, cwd=cwd)
+
+    def python(self, program: str, *arguments: str, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
+        """Run a program; `python -c` puts the current directory on the path."""
         return subprocess.run(
-            [
-                sys.executable,
-                "-c",
-                "import sys; sys.path.insert(0, ''); from cdk_triton.cli import main; main()",
-                *arguments,
-            ],
+            [sys.executable, "-c", program, *arguments],
             cwd=cwd or self.site.parent,
             env={**os.environ, "PYTHONPATH": str(self.site), "NO_COLOR": "1"},
             capture_output=True,
@@ -107,6 +106,34 @@ def test_nothing_in_the_repository_under_check_is_loaded(machine: Machine) -> No
     machine.install(site=machine.repository, source=f"open({str(marker)!r}, 'w')\n")
     machine.codes(cwd=machine.repository)
     assert not marker.exists()
+
+
+@pytest.mark.slow
+def test_a_module_in_the_current_directory_does_not_take_the_place_of_an_installed_one(machine: Machine) -> None:
+    marker = machine.site.parent / "loaded"
+    machine.install()
+    (machine.repository / "acme_triton").mkdir()
+    for module in ("__init__.py", "rules.py"):
+        (machine.repository / "acme_triton" / module).write_text(f"open({str(marker)!r}, 'w')\n")
+    assert "XACME01" in machine.codes(cwd=machine.repository)
+    assert not marker.exists()
+
+
+@pytest.mark.slow
+def test_the_reason_is_the_same_when_the_rules_are_asked_for_again(machine: Machine) -> None:
+    machine.install(source=f"{RULES}\nimport acme_utilities\n")
+    program = """
+from cdk_triton.checks import rules
+for _ in range(2):
+    try:
+        rules()
+    except Exception as error:
+        print(error)
+"""
+    done = machine.python(program)
+    first, second = done.stdout.splitlines()
+    assert first == second
+    assert "No module named 'acme_utilities'" in first
 
 
 @pytest.mark.parametrize(

@@ -58,6 +58,28 @@ def test_a_rule_gives_an_error_or_a_warning(checkout: Path) -> None:
     assert re.findall(r"Severity\.(\w+)", rule) == ["ERROR", "WARNING"]
 
 
+MODULES = [
+    module
+    for module in sorted((TOOL.parents[1] / "constructs/cdk_triton/checks").glob("*/*.py"))
+    if module.parent.name != "derived" and module.name != "__init__.py"
+]
+
+
+@pytest.mark.slow
+def test_every_module_of_rules_takes_one_more(checkout: Path) -> None:
+    hundreds = {"files": 199, "configuration": 299, "ensembles": 399, "endpoint": 599, "serving": 799}
+    for copied in ("constructs/cdk_triton/checks", "tests/checks"):
+        shutil.copytree(TOOL.parents[1] / copied, checkout / copied, dirs_exist_ok=True)
+    for module in MODULES:
+        area = module.parent.name
+        done = new_rule(checkout, f"CT{hundreds[area]}", area, module.stem, TITLE)
+        assert done.returncode == 0, done.stderr
+    for folder in ("constructs", "tests"):
+        ruff = [sys.executable, "-m", "ruff", "check", "--isolated", "--select", "F821", "--quiet", folder]
+        done = subprocess.run(ruff, cwd=checkout, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stdout
+
+
 @pytest.mark.parametrize(
     ("code", "area", "title", "fault"),
     [

@@ -28,7 +28,8 @@ from cdk_triton.triton import ModelRepository
 __all__ = ["cached_answer"]
 
 _KIND = "answer"
-_PACKAGES = ("artifacts", "checks", "sagemaker", "triton")  # whose code and tables decide an answer
+# Whose code and tables decide an answer. The modules beside them decide, too.
+_PACKAGES = ("artifacts", "checks", "sagemaker", "triton")
 _DECIDING = (".py", ".json")
 _COMPILED = (".pyc",)  # written by an import
 _READERS = ("onnx", "protobuf", "tritonclient")  # whose versions decide what can be read
@@ -110,6 +111,7 @@ def _library() -> str | None:
     package = Path(__file__).parents[1]
     walks = (walk for each in _PACKAGES for walk in os.walk(package / each))
     files = [Path(directory, name) for directory, _, names in walks for name in names if name.endswith(_DECIDING)]
+    files += package.glob("*.py")
     own = [file for file in own_rule_files() if file.suffix not in _COMPILED]
     states = _states(sorted([*files, *own], key=str), read_ns=time.time_ns())
     versions = [("python", sys.version), *((name, version(name)) for name in _READERS)]

@@ -11,7 +11,7 @@ from importlib import import_module
 
 from cdk_triton import checks
 from cdk_triton._wording import did_you_mean
-from cdk_triton.checks.own_rules import ENTRY_POINTS, rule_entry_points
+from cdk_triton.checks.own_rules import import_own_rules
 from cdk_triton.checks.registry import CRASH, Rule, registered_rules
 from cdk_triton.errors import ConfigurationError, RuleError
 
@@ -24,7 +24,8 @@ def rules() -> tuple[Rule, ...]:
     Raises:
         RuleError: a module of another distribution cannot be imported, or declares a rule wrongly.
     """
-    _import_all()
+    if (error := _import_all()) is not None:
+        raise error
     return registered_rules()
 
 
@@ -52,14 +53,12 @@ def rule_of(code: str) -> Rule:
 
 
 @cache
-def _import_all() -> None:
+def _import_all() -> RuleError | None:
+    """Import all rules once. A module that failed halfway has registered rules, so the first error is the only one."""
     for module in pkgutil.walk_packages(checks.__path__, f"{checks.__name__}."):
         import_module(module.name)
-    for entry in rule_entry_points():
-        try:
-            entry.load()
-        except Exception as error:  # whatever the module of somebody else raises
-            raise RuleError(
-                f"the rules of the entry point {entry.name} = {entry.value!r} in {ENTRY_POINTS} cannot be loaded: "
-                f"{type(error).__name__}: {error}; fix the distribution that brings it, or uninstall it"
-            ) from error
+    try:
+        import_own_rules()
+    except RuleError as error:
+        return error
+    return None

@@ -55,7 +55,7 @@ class Rule:
             the hundreds). The codes of other distributions are `X`, capital letters if wanted, and digits: `XACME01`.
         severity: of all its findings.
         title: the fault, in one line.
-        source: where the rule comes from, as a link to the code or page that enforces it; "" for the engine's own.
+        source: where the rule comes from, as a link to the code or page that enforces it; "" for `CRASH`.
         modes: the modes that it is about.
         applies: whether it is about a serving platform; without a platform such a rule is skipped.
         asks_parser: whether it needs TensorRT's own parser; without `preflight` such a rule is skipped.
@@ -134,7 +134,7 @@ CRASH = Rule(
     False,
     _crash,
 )
-"""Stands for the engine itself: what is reported when a rule crashes. It never runs."""
+"""What is reported when a rule crashes. It never runs."""
 
 _RULES: dict[str, Rule] = {}
 

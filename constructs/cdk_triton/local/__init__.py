@@ -38,8 +38,9 @@ The names below are imported when they are first used: the stand-ins start many 
 
 from __future__ import annotations
 
-import importlib
 from typing import TYPE_CHECKING
+
+from cdk_triton._lazy import lazy_names
 
 if TYPE_CHECKING:
     from cdk_triton.local import process
@@ -57,20 +58,4 @@ __all__ = [
     "process",
 ]
 
-_MODULE_OF = {
-    "Daemon": "daemon",
-    "DaemonOptions": "daemon",
-    "DaemonStatus": "daemon",
-    "LocalAws": "aws",
-    "conflicting_variables": "process",
-    "no_proxy": "process",
-}
-
-
-def __getattr__(name: str) -> object:
-    """Import a public name when it is first used (PEP 562)."""
-    if name not in __all__:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    if name not in _MODULE_OF:
-        return importlib.import_module(f"{__name__}.{name}")
-    return getattr(importlib.import_module(f"{__name__}.{_MODULE_OF[name]}"), name)
+__getattr__, __dir__ = lazy_names(__name__)

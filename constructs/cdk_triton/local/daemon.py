@@ -255,7 +255,7 @@ class Daemon:
         where = f" ({error.filename})" if error.filename else ""
         return LocalError(
             f"the local AWS cannot work in {self.directory}: {error.strerror or error}{where}; choose another "
-            "directory with --directory, or mend this one"
+            "directory with --directory, or repair this one"
         )
 
     @contextlib.contextmanager

@@ -42,7 +42,7 @@ class PlanRecipe(Protocol):
     def network(self) -> str:
         """The ONNX file, relative to the repository, with `/`: `bert/bert.onnx`. It may come from somewhere else."""
 
-    def shape_profiles(self, config: ModelConfig) -> Sequence[Profile]:
+    def _shape_profiles(self, config: ModelConfig) -> Sequence[Profile]:
         """The optimisation profiles for a model's configuration; none where neither of the two says them."""
 
 

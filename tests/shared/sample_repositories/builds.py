@@ -45,7 +45,7 @@ class PlanOfExample:
     network: str
     profiles: tuple[Profile, ...]
 
-    def shape_profiles(self, config: ModelConfig) -> tuple[Profile, ...]:
+    def _shape_profiles(self, config: ModelConfig) -> tuple[Profile, ...]:
         return self.profiles
 
 

@@ -181,7 +181,7 @@ class TensorRTPlan:
     def _declared(self) -> tuple[Profile, ...]:
         return () if self.profiles is None else declared_profiles(self.profiles, str(self))
 
-    def shape_profiles(self, config: ModelConfig) -> tuple[Profile, ...]:
+    def _shape_profiles(self, config: ModelConfig) -> tuple[Profile, ...]:
         """The declared profiles, or the one that follows from a configuration; none where that leaves a shape open."""
         if self.profiles is not None:
             return self._declared
@@ -220,7 +220,7 @@ class TensorRTPlan:
         self.validate(repository, platform)
         model = model_of(repository, self.model, str(self))
         config = model.config or ModelConfig()
-        profiles = self.shape_profiles(config)
+        profiles = self._shape_profiles(config)
         release = required_release(str(self), platform)
         plain, shaped = self._options(release, ()), self._options(release, profiles)
         network = read_network(str(self), repository, self.network)

@@ -66,7 +66,7 @@ def plan_sources(context: CheckContext) -> Iterator[PlanSource]:
                 continue
             read = context.contents(onnx_file, network)
             onnx = read if isinstance(read, OnnxFile) else None
-            profiles = _configured(model.config) if recipe is None else tuple(recipe.shape_profiles(model.config))
+            profiles = _configured(model.config) if recipe is None else tuple(recipe._shape_profiles(model.config))
             yield PlanSource(model, model.config, network, onnx, profiles, recipe is not None)
 
 

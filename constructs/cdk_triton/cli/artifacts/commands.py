@@ -113,7 +113,7 @@ def gc(
     yes: Annotated[bool, typer.Option("--yes", help="Delete; otherwise only say what would be deleted.")] = False,
     output: FormatOption = AnswerFormat.TEXT,
 ) -> None:
-    """Find the archives that no model or endpoint configuration uses, and delete them with --yes."""
+    """Find the archives that nothing uses any more, and delete them with --yes."""
     with _opened(store) as found:
         from cdk_triton.cli.artifacts import listing, sweep
 

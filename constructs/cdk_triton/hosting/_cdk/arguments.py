@@ -84,8 +84,11 @@ def _kind(parameter: inspect.Parameter) -> Kind | None:
         return _KINDS[name]
     if name not in _TYPES:
         return None
-    noun, example, attribute = _TYPES[name]
-    fits = has_attribute(attribute) if attribute else _is_named(name)
+    noun, example, attribute, package, besides = _TYPES[name]
+    has, is_of = has_attribute(attribute), _is_of(package, besides or name)
+    fits = is_of
+    if attribute:
+        fits = has if not besides else lambda value: has(value) or is_of(value)
     if parameter.kind is parameter.VAR_POSITIONAL:
         return several(fits, f"pass each as an argument of its own, such as {example}")
     if container == "Mapping":
@@ -95,9 +98,11 @@ def _kind(parameter: inspect.Parameter) -> Kind | None:
     return one(fits, f"use {noun}, such as {example}" if example else f"use {noun}")
 
 
-def _is_named(name: str) -> Callable[[object], bool]:
-    """Whether a value is an instance of a class with this name, or of one below it."""
-    return lambda value: any(each.__name__ == name for each in type(value).__mro__)
+def _is_of(package: str, name: str) -> Callable[[object], bool]:
+    """Whether a value is an instance of a package's class with this name, or of one below it."""
+    return lambda value: any(
+        each.__name__ == name and f"{each.__module__}.".startswith(f"{package}.") for each in type(value).__mro__
+    )
 
 
 class _Type(NamedTuple):
@@ -107,11 +112,15 @@ class _Type(NamedTuple):
         noun: how a message calls a value of it.
         example: how to write one.
         attribute: for an interface, an attribute that no other type has.
+        package: for a class, the package that has it; the CDK has several classes called `Schedule`.
+        besides: for an interface, a class that the function itself rejects, with a better reason.
     """
 
     noun: str
     example: str
     attribute: str = ""
+    package: str = "cdk_triton"
+    besides: str = ""
 
 
 _KINDS: Final[Mapping[str, Kind]] = {"ContainerEnvironment": ENVIRONMENT, "ServingPlatform": PLATFORM}
@@ -125,7 +134,7 @@ _TYPES: Final[Mapping[str, _Type]] = {
     "DeploymentPolicy": _Type(
         "AllAtOnce, Canary, Linear or Rolling", "Canary(size=Capacity(25), wait=Duration.minutes(10))"
     ),
-    "Duration": _Type("a Duration of the CDK's", "Duration.minutes(10)"),
+    "Duration": _Type("a Duration of the CDK's", "Duration.minutes(10)", package="aws_cdk"),
     "IAlarm": _Type("an alarm", "cloudwatch.Alarm.from_alarm_name(self, 'Alarm', 'name')", "alarm_arn"),
     "IBucket": _Type("a bucket", "s3.Bucket.from_bucket_name(self, 'Bucket', 'name')", "bucket_arn"),
     "IFleet": _Type("a fleet", "codebuild.Fleet.from_fleet_arn(self, 'Fleet', 'arn:aws:codebuild:…')", "fleet_arn"),
@@ -139,22 +148,34 @@ _TYPES: Final[Mapping[str, _Type]] = {
         "a security group", "ec2.SecurityGroup.from_security_group_id(self, 'Group', 'sg-…')", "security_group_id"
     ),
     "ITopic": _Type("a topic", "sns.Topic.from_topic_arn(self, 'Topic', 'arn:aws:sns:…')", "topic_arn"),
-    # An imported store has a bucket too. `store_of` rejects it, with the reason why no model is served from one.
-    "ITritonArtifactStore": _Type("a TritonArtifactStore", "TritonArtifactStore(stack, 'Artifacts')", "bucket"),
+    "ITritonArtifactStore": _Type(
+        "a TritonArtifactStore",
+        "TritonArtifactStore(stack, 'Artifacts')",
+        "promotes_from",
+        besides="ImportedArtifactStore",
+    ),
     "ITritonModel": _Type("a TritonModel or a TritonMultiModel", "TritonModel(self, 'Model', …)", "is_multi_model"),
     "IVpc": _Type("a VPC", "ec2.Vpc.from_lookup(self, 'Vpc', vpc_id='vpc-…')", "select_subnets"),
     "ImportedArtifactStore": _Type("an imported store", "TritonArtifactStore.from_bucket(bucket)"),
     "MetricsConfig": _Type("a MetricsConfig", "MetricsConfig(enhanced_metrics=True)"),
     "ModelRepository": _Type("a ModelRepository", "ModelRepository.from_directory('models')"),
-    "RetentionDays": _Type("one of the periods that CloudWatch Logs offers", "logs.RetentionDays.THREE_MONTHS"),
-    "ScalingInterval": _Type(
-        "a ScalingInterval", "ScalingInterval(lower=50, change=1), ScalingInterval(upper=10, change=-1)"
+    "RetentionDays": _Type(
+        "one of the periods that CloudWatch Logs offers", "logs.RetentionDays.THREE_MONTHS", package="aws_cdk.aws_logs"
     ),
-    "Schedule": _Type("a Schedule of aws_applicationautoscaling", "Schedule.cron(hour='6', minute='0')"),
-    "Size": _Type("a Size of the CDK's", "Size.gibibytes(100)"),
-    "SubnetSelection": _Type("an ec2.SubnetSelection", "ec2.SubnetSelection(subnets=[…])"),
-    "TimeZone": _Type("a TimeZone of the CDK's", "TimeZone.EUROPE_BERLIN"),
+    "ScalingInterval": _Type(
+        "a ScalingInterval of aws_applicationautoscaling",
+        "ScalingInterval(lower=50, change=1), ScalingInterval(upper=10, change=-1)",
+        package="aws_cdk.aws_applicationautoscaling",
+    ),
+    "Schedule": _Type(
+        "a Schedule of aws_applicationautoscaling",
+        "Schedule.cron(hour='6', minute='0')",
+        package="aws_cdk.aws_applicationautoscaling",
+    ),
+    "Size": _Type("a Size of the CDK's", "Size.gibibytes(100)", package="aws_cdk"),
+    "SubnetSelection": _Type("an ec2.SubnetSelection", "ec2.SubnetSelection(subnets=[…])", package="aws_cdk.aws_ec2"),
+    "TimeZone": _Type("a TimeZone of the CDK's", "TimeZone.EUROPE_BERLIN", package="aws_cdk"),
     "TritonVariant": _Type("a TritonVariant", "TritonVariant(model=model)"),
-    "bool": _Type("True or False", ""),
-    "str": _Type("text in quotes", "'name'"),
+    "bool": _Type("True or False", "", package="builtins"),
+    "str": _Type("text in quotes", "'name'", package="builtins"),
 }

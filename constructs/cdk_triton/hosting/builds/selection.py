@@ -73,14 +73,14 @@ class BuilderChoice:
             key=lambda builder: builder._kind in kinds,
         )
         if possible:
-            mend = f"give the store the builder {type(possible[0]).__name__}()"
+            fix = f"give the store the builder {type(possible[0]).__name__}()"
         else:
-            mend = (
+            fix = (
                 "no builder of this library has that GPU. Build on a machine that has one, in the same image, put what "
                 "the recipes produce into the repository and leave the recipes out, or serve on another GPU"
             )
         return (
             f"{scope.node.path} has recipes to build for {platform.instance_type} with its {platform.gpu}, and the "
             f"artifact store {self._store.node.path} has no builder for it ({'; '.join(refusals) or 'it has none'}): "
-            f"{mend}"
+            f"{fix}"
         )

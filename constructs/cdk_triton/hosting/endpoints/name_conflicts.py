@@ -34,11 +34,11 @@ class UniqueNames:
         self._names: dict[str, tuple[str, str]] = {}
         if endpoint_name is not None and not has_token(endpoint_name):
             what = f"the endpoint_name {endpoint_name!r}"
-            mend = "SageMaker has a name once in an account and region, whatever its case: give each endpoint its own"
-            self._names[f"endpoint {endpoint_name.lower()}"] = what, mend
+            fix = "SageMaker has a name once in an account and region, whatever its case: give each endpoint its own"
+            self._names[f"endpoint {endpoint_name.lower()}"] = what, fix
         for name in parameters:
-            mend = "the Parameter Store has a name once in an account and region: give each endpoint a path of its own"
-            self._names[f"parameter {name}"] = f"the parameter {name!r}", mend
+            fix = "the Parameter Store has a name once in an account and region: give each endpoint a path of its own"
+            self._names[f"parameter {name}"] = f"the parameter {name!r}", fix
 
     def check(self, scope: Construct, path: str) -> None:
         """Refuse the names of another endpoint, before the endpoint is there.
@@ -53,10 +53,10 @@ class UniqueNames:
         if not self._names:
             return
         here, taken = stack_of(scope), _taken(scope.node.root)
-        for key, (what, mend) in self._names.items():
+        for key, (what, fix) in self._names.items():
             for other in taken.get(key, ()):
                 if share_an_environment(here, stack_of(other)) and _is_in_its_tree(other):
-                    raise ConfigurationError(f"{path} and {other.node.path} both have {what}, and {mend}")
+                    raise ConfigurationError(f"{path} and {other.node.path} both have {what}, and {fix}")
 
     def take(self, endpoint: IConstruct) -> None:
         """Note that an endpoint has the names."""

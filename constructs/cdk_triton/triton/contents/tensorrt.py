@@ -89,7 +89,7 @@ class Network:
 
 @dataclass(frozen=True)
 class TensorRTParser:
-    """A reader for `Check.contents`: parses a network and tries the profiles, in a process of its own.
+    """A reader for `CheckContext.contents`: parses a network and tries the profiles, in a process of its own.
 
     Attributes:
         profiles: the optimisation profiles, as `for_profiles` writes them.
