@@ -103,11 +103,12 @@ def test_a_picture_that_is_none_is_the_callers_error(fleet: Any) -> None:
 
 def test_a_real_plan_is_refused_when_it_is_loaded(fleet: Any) -> None:
     error = json.loads(fleet.invoke("fleet", 1.0, 2.0, model="real").body)
-    assert "model.plan is not a stand-in plan, and a real TensorRT plan needs the GPU" in error["OriginalMessage"]
+    assert "model.plan" in error["OriginalMessage"]
+    assert error["OriginalStatusCode"] == 400
 
 
 def test_an_unknown_operator_is_refused_when_the_model_is_loaded(fleet: Any) -> None:
     error = json.loads(fleet.send("fleet", b"{}", model="rotate").body)
     if "stand-in for DALI" in error["OriginalMessage"]:  # without DALI
-        assert "does not know nvidia.dali.fn.rotate; install DALI" in error["OriginalMessage"]
+        assert "nvidia.dali.fn.rotate" in error["OriginalMessage"]
     assert error["OriginalStatusCode"] == 400
