@@ -7,6 +7,7 @@ One stack goes through everything, in one test per command; they build on each o
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import subprocess
 import sysconfig
@@ -149,7 +150,8 @@ def test_bootstrap(cli: Cli) -> None:
 
 
 def test_the_doctor_finds_the_bootstrap(cli: Cli) -> None:
-    assert "ok       bootstrap: version" in cli.consult("doctor", "--platform", "25.09/ml.g5.xlarge")
+    lines = cli.consult("doctor", "--platform", "25.09/ml.g5.xlarge").splitlines()
+    assert any(re.match(r"ok +bootstrap\b", line) for line in lines)
 
 
 def test_list(cli: Cli) -> None:
@@ -202,7 +204,9 @@ def test_an_update_after_a_rollback_works_also_without_a_change_set(cli: Cli, ho
 
 
 def test_what_is_not_modelled_is_refused_with_a_sentence(cli: Cli) -> None:
-    assert "DetectStackDrift is not modelled by the local CloudFormation" in cli.run("drift", ok=False)
+    output = cli.run("drift", ok=False)
+    assert "DetectStackDrift" in output
+    assert "docs/local_aws.md" in output
 
 
 def test_destroy_leaves_only_what_is_retained(cli: Cli, host: EndpointDouble) -> None:

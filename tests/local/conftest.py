@@ -4,15 +4,23 @@ from __future__ import annotations
 
 import json
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
+from botocore.exceptions import ClientError
 
 from cdk_triton.errors import LocalError
 from cdk_triton.local.aws import LocalAws
 from cdk_triton.local.endpoints import Endpoint, Invocation, Response
+
+if TYPE_CHECKING:
+    from golden_messages import Messages
+
+Refused = Callable[[str], AbstractContextManager[pytest.ExceptionInfo[ClientError]]]
+"""What the fixture `refused` gives."""
 
 
 class EndpointDouble:
@@ -107,3 +115,21 @@ def local_aws(tmp_path_factory: pytest.TempPathFactory, endpoint_double: Endpoin
 @pytest.fixture(scope="module")
 def deployer(local_aws: LocalAws) -> Deployer:
     return Deployer(local_aws)
+
+
+@pytest.fixture
+def refused(messages: Messages) -> Refused:
+    """Expects that the local AWS refuses a request with a code, and records its sentence.
+
+    Where the local AWS says what AWS says, tests compare the sentence itself: they use `pytest.raises`.
+    """
+
+    @contextmanager
+    def expect(code: str) -> Iterator[pytest.ExceptionInfo[ClientError]]:
+        with pytest.raises(ClientError) as caught:
+            yield caught
+        error = caught.value.response["Error"]
+        assert error["Code"] == code
+        messages.record(code, error["Message"])
+
+    return expect

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import json
+import re
 import textwrap
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 if TYPE_CHECKING:
-    from tests.local.conftest import Deployer
+    from tests.local.conftest import Deployer, Refused
+
+    from golden_messages import Messages
 
 ROLE = "arn:aws:iam::123456789012:role/handlers"
 
@@ -215,20 +218,31 @@ def test_polling_ends_with_the_waiters_total_timeout(deployer: Deployer) -> None
     assert "Message returned: Operation timed out" in failure(deployer, name)
 
 
-@pytest.mark.parametrize(
-    ("answer", "reason"),
-    [
-        ('{"Data": {"x": "y" * 4096}}', "Response object is too long."),
-        ('{"PhysicalResourceId": "x" * 1025}', "PhysicalResourceId is longer than 1024 bytes"),
-        ("[1]", "onEvent must return an object, not [1]"),
-        ('{"Data": [1]}', "Data is not an object"),
-    ],
-)
-def test_an_answer_that_breaks_the_protocol_fails_the_resource(deployer: Deployer, answer: str, reason: str) -> None:
+def failure_of_answer(deployer: Deployer, answer: str) -> str:
+    """The reason of a resource whose handler gives this answer."""
     name = deployer.new_name()
     code = f"def on_event(event, context):\n    return {answer} if event['RequestType'] == 'Create' else {{}}\n"
     deployer.deploy(provider(code, {}, poll=False), name)
-    assert reason in failure(deployer, name)
+    return failure(deployer, name)
+
+
+def test_an_answer_that_is_too_long_fails_the_resource_in_cloudformations_words(deployer: Deployer) -> None:
+    assert "Response object is too long." in failure_of_answer(deployer, '{"Data": {"x": "y" * 4096}}')
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        pytest.param('{"PhysicalResourceId": "x" * 1025}', id="long physical id"),
+        pytest.param("[1]", id="a list"),
+        pytest.param('{"Data": [1]}', id="data in a list"),
+    ],
+)
+def test_an_answer_that_breaks_the_protocol_fails_the_resource(
+    messages: Messages, deployer: Deployer, answer: str
+) -> None:
+    reason = failure_of_answer(deployer, answer)
+    messages.record("CREATE_FAILED", re.sub(r"RequestId: [-0-9a-f]+", "RequestId: ID", reason))
 
 
 def test_data_before_completion_is_refused_as_the_framework_refuses_it(deployer: Deployer) -> None:
@@ -329,10 +343,10 @@ def test_a_function_that_never_answers_fails_after_the_service_timeout(deployer:
     assert "CloudFormation did not receive a response from your Custom Resource" in failure(deployer, name)
 
 
-def test_a_function_that_cannot_run_here_is_refused_before_anything_is_created(deployer: Deployer) -> None:
-    from botocore.exceptions import ClientError
-
+def test_a_function_that_cannot_run_here_is_refused_before_anything_is_created(
+    deployer: Deployer, refused: Refused
+) -> None:
     template = plain(PLAIN)
     template["Resources"]["Handler"]["Properties"].update({"Runtime": "nodejs22.x"})
-    with pytest.raises(ClientError, match=r"'Handler' has the runtime 'nodejs22\.x'"):
+    with refused("ValidationError"):
         deployer.deploy(template, deployer.new_name())

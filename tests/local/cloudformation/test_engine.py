@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from unittest.mock import Mock
 
 import pytest
@@ -13,6 +13,9 @@ from cdk_triton.local.cloudformation.engine import StackStateError, TemplateEngi
 from cdk_triton.local.cloudformation.resource_types import Context, PhysicalResource, find
 from cdk_triton.local.cloudformation.stacks import Stack
 from cdk_triton.local.cloudformation.template import parse_template
+
+if TYPE_CHECKING:
+    from golden_messages import Messages
 
 
 class Crashing(Mapping[str, Any]):
@@ -69,14 +72,14 @@ def deploy(engine: TemplateEngine, stack: Stack, template: Mapping[str, Any]) ->
 
 
 def test_a_crash_in_a_creation_is_its_failure(
-    engine: TemplateEngine, attributes: dict[str, Mapping[str, Any]], log: list[str]
+    messages: Messages, engine: TemplateEngine, attributes: dict[str, Mapping[str, Any]], log: list[str]
 ) -> None:
     attributes["next"] = Crashing()
     stack = engine.open("s")
     engine.add(stack)
     deploy(engine, stack, TEMPLATE)
-    reason = "the local CloudFormation itself failed with RuntimeError: no TopicName; its log has more"
-    assert (stack.status, stack.reason) == ("CREATE_FAILED", reason)
+    assert stack.status == "CREATE_FAILED"
+    messages.record("CREATE_FAILED", stack.reason)
     assert stack.events[-1].status == "CREATE_FAILED"
     assert any("Traceback" in line and "no TopicName" in line for line in log)
     with pytest.raises(StackStateError, match="is in CREATE_FAILED state and can not be updated"):

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import http.client
+from typing import TYPE_CHECKING
 
 import pytest
 
 from cdk_triton.local.aws import LocalAws
+
+if TYPE_CHECKING:
+    from golden_messages import Messages
 
 PATHS = {
     "endpoint": ("POST", "/endpoints/e/invocations"),
@@ -42,21 +46,23 @@ def port_of(aws: LocalAws) -> int:
     ],
     ids=["a page", "a page without a name", "a page of this machine", "an image", "an image of this machine"],
 )
-def test_a_web_page_is_refused(local_aws: LocalAws, path: tuple[str, str], headers: dict[str, str]) -> None:
+def test_a_web_page_is_refused(
+    messages: Messages, local_aws: LocalAws, path: tuple[str, str], headers: dict[str, str]
+) -> None:
     status, answered, sentence = send(local_aws, *path, headers)
-    assert (status, sentence) == (
-        403,
-        "the local AWS answers no request of a web page; use an AWS SDK, the AWS CLI or the cdk CLI\n",
-    )
+    assert status == 403
+    messages.record("HTTP 403", sentence)
     assert not any(name.startswith("access-control-") for name in answered)
 
 
 @pytest.mark.parametrize("path", PATHS.values(), ids=PATHS)
 @pytest.mark.parametrize("host", ["rebound.example", "rebound.example:{port}", "127.0.0.1", "localhost:1", ""])
-def test_another_host_is_refused(local_aws: LocalAws, path: tuple[str, str], host: str) -> None:
+def test_another_host_is_refused(messages: Messages, local_aws: LocalAws, path: tuple[str, str], host: str) -> None:
     status, _, sentence = send(local_aws, *path, {"Host": host.format(port=port_of(local_aws))})
     assert status == 403
-    assert sentence.startswith(f"the local AWS answers requests for the host 127.0.0.1:{port_of(local_aws)} only")
+    here = f"127.0.0.1:{port_of(local_aws)}"
+    assert here in sentence
+    messages.record("HTTP 403", sentence.replace(here, "HERE"))
 
 
 def test_a_refused_reset_resets_nothing(local_aws: LocalAws) -> None:

@@ -1,5 +1,7 @@
 """Children die with their parent, however it dies, and take their own children along."""
 
+from __future__ import annotations
+
 import os
 import signal
 import subprocess
@@ -9,12 +11,16 @@ import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import psutil
 import pytest
 
 from cdk_triton.errors import LocalError
 from cdk_triton.local import process
+
+if TYPE_CHECKING:
+    from golden_messages import Messages
 
 # A child that starts a grandchild in a session of its own, and says both process ids.
 FAMILY = ["sh", "-c", "setsid sleep 300 & echo $$ $!; wait"]
@@ -83,10 +89,11 @@ def test_stop_kills_what_does_not_listen_and_says_so() -> None:
     child.stdout.close()
 
 
-def test_waiting_for_too_long_is_an_error() -> None:
+def test_waiting_for_too_long_is_an_error(messages: Messages) -> None:
     child = start("sleep", "300")
-    with pytest.raises(TimeoutError, match=r"still runs after 0\.05 s"):
+    with pytest.raises(TimeoutError) as caught:
         child.wait(0.05)
+    messages.record("TimeoutError", str(caught.value).replace(str(child.pid), "PID"))
     assert child.kill() == 137
 
 
@@ -145,11 +152,13 @@ def test_a_child_sees_only_what_it_may(monkeypatch: pytest.MonkeyPatch) -> None:
     assert "secret" not in seen.values()
 
 
-def test_a_program_that_does_not_exist_is_named() -> None:
-    with pytest.raises(LocalError, match=r"^'no-such-program' cannot be started, because there is no such program"):
+def test_a_program_that_does_not_exist_is_named(messages: Messages) -> None:
+    with messages.raises(LocalError) as caught:
         start("no-such-program")
+    assert "'no-such-program'" in str(caught.value)
 
 
-def test_a_directory_that_does_not_exist_is_named(tmp_path: Path) -> None:
-    with pytest.raises(LocalError, match="nowhere"):
+def test_a_directory_that_does_not_exist_is_named(messages: Messages, tmp_path: Path) -> None:
+    with messages.raises(LocalError) as caught:
         start("true", directory=tmp_path / "nowhere")
+    assert str(tmp_path / "nowhere") in str(caught.value)

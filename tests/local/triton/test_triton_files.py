@@ -1,13 +1,17 @@
 """What the host needs of the machine, and what it says where that is missing."""
 
+from __future__ import annotations
+
 import importlib.util
 import ipaddress
 import os
+import re
 import shutil
 import socket
 import subprocess
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
@@ -15,6 +19,9 @@ from cdk_triton.errors import LocalError
 from cdk_triton.local.triton import TritonHost, server_files
 from cdk_triton.local.triton.loopback import exposed_sockets, listening_addresses, loopback_library
 from cdk_triton.local.triton.paths import shell_safe
+
+if TYPE_CHECKING:
+    from golden_messages import Messages
 
 BIND = """
 import socket, sys
@@ -49,17 +56,21 @@ def test_the_library_is_compiled_once(cache: Path, monkeypatch: pytest.MonkeyPat
     assert loopback_library() == library
 
 
-def test_without_gcc_the_host_refuses_with_the_mend(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_gcc_the_host_refuses_with_the_mend(
+    messages: Messages, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("PATH", "/nowhere")
-    with pytest.raises(LocalError, match=r"^there is no gcc.*apt-get install gcc libc6-dev$"):
+    with messages.raises(LocalError):
         TritonHost(None, tmp_path / "host")  # type: ignore[arg-type]  # never gets so far
     TritonHost(None, tmp_path / "host", listen_on_all_interfaces=True).close()  # type: ignore[arg-type]
 
 
-def test_a_cache_that_cannot_be_written_is_named(cache: Path) -> None:
+def test_a_cache_that_cannot_be_written_is_named(messages: Messages, cache: Path) -> None:
     cache.write_text("a file")
-    with pytest.raises(LocalError, match=r"loopback-\w+\.so cannot be written"):
+    with pytest.raises(LocalError) as caught:
         loopback_library()
+    assert f"{cache}/" in str(caught.value)
+    messages.record("LocalError", re.sub(r"loopback-\w+", "loopback-KEY", str(caught.value)))
 
 
 def test_listening_sockets_are_read_from_the_kernel() -> None:
@@ -94,22 +105,32 @@ input()
         process.communicate("\n")
 
 
-def test_without_nvidia_pytriton_the_extra_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_nvidia_pytriton_the_extra_is_named(
+    messages: Messages, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
-    with pytest.raises(LocalError, match=r"pip install 'cdk-triton\[local\]'$"):
+    with messages.raises(LocalError):
         server_files.arrange_server_files(tmp_path)
 
 
-def test_another_python_is_told_which_ones_work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_another_python_is_told_which_ones_work(
+    messages: Messages, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(server_files, "PYTHON_VERSION", "3.99")
-    with pytest.raises(LocalError, match=r"3\.11, 3\.12.* and none for 3\.99; use Python 3\.11 or 3\.12$"):
+    with messages.raises(LocalError) as caught:
         server_files.arrange_server_files(tmp_path)
+    assert "3.11, 3.12" in str(caught.value)
+    assert "3.99" in str(caught.value)
 
 
-def test_a_missing_python_library_is_named_with_its_package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_python_library_is_named_with_its_package(
+    messages: Messages, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(shutil, "copy2", lambda source, target: broken_loader(target))
-    with pytest.raises(LocalError, match=r"install it with: apt-get install libpython3\.\d+$"):
+    with pytest.raises(LocalError) as caught:
         server_files.arrange_server_files(tmp_path)
+    assert f"libpython{server_files.PYTHON_VERSION}" in str(caught.value)
+    messages.record("LocalError", str(caught.value).replace(server_files.PYTHON_VERSION, "VERSION"))
 
 
 def broken_loader(target: str) -> str:
@@ -129,7 +150,9 @@ def test_a_name_that_a_shell_would_split_gets_another_one(tmp_path: Path, cache:
     assert shell_safe(blank) == other
 
 
-def test_where_no_name_is_safe_the_mend_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_where_no_name_is_safe_the_mend_is_named(
+    messages: Messages, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "my cache"))
-    with pytest.raises(LocalError, match=r"choose another directory, or set XDG_CACHE_HOME to one without$"):
+    with messages.raises(LocalError):
         shell_safe(tmp_path / "my directory")

@@ -1,7 +1,10 @@
 """Endpoints on real tritonserver processes: single models, updates, crashes."""
 
+from __future__ import annotations
+
 import json
 import os
+import re
 import signal
 import socket
 import subprocess
@@ -10,7 +13,7 @@ import textwrap
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import psutil
 import pytest
@@ -18,6 +21,9 @@ import pytest
 from cdk_triton.errors import LocalError
 from cdk_triton.local.triton.loopback import listening_addresses
 from cdk_triton.local.triton.server import free_port
+
+if TYPE_CHECKING:
+    from golden_messages import Messages
 
 CONFIG = """
 backend: "python"
@@ -117,11 +123,13 @@ def test_what_the_serve_script_refuses_is_refused_in_its_words(new_bench: Any, a
 def test_a_model_that_does_not_load_fails_the_deployment_with_the_servers_words(new_bench: Any, packed: Any) -> None:
     bench = new_bench()
     broken = {"model/config.pbtxt": 'backend: "python" max_batch_size: -1', "model/1/model.py": ""}
-    with pytest.raises(LocalError, match=r"(?s)tritonserver did not start.*max_batch_size"):
+    with pytest.raises(LocalError, match="max_batch_size"):
         bench.single("one", packed(broken))
 
 
-def test_a_model_that_listens_beyond_loopback_fails_the_deployment(new_bench: Any, packed: Any) -> None:
+def test_a_model_that_listens_beyond_loopback_fails_the_deployment(
+    messages: Messages, new_bench: Any, packed: Any
+) -> None:
     """Its program runs without the library that keeps the server at home."""
     listen = "import socket; s = socket.create_server(('0.0.0.0', 0)); print('up', flush=True); input()"
     model = f"""
@@ -135,10 +143,9 @@ class TritonPythonModel:
 """
     bench = new_bench()
     archive = packed({"model/config.pbtxt": CONFIG, "model/1/model.py": model})
-    with pytest.raises(
-        LocalError, match=r"one of its models listens at 0\.0\.0\.0:\d+, which other machines can reach"
-    ):
+    with pytest.raises(LocalError, match=r"0\.0\.0\.0:\d+") as caught:
         bench.single("one", archive)
+    messages.record("LocalError", re.sub(r"0\.0\.0\.0:\d+", "0.0.0.0:PORT", str(caught.value)))
     assert servers(bench) == []
 
 
@@ -162,7 +169,9 @@ def test_a_fleet_may_be_a_whole_bucket(new_bench: Any, adder: Any) -> None:
     assert bench.answer("fleet", 1.0, model="a") == [2.0]
 
 
-def test_a_server_that_dies_with_a_request_in_flight_is_replaced(new_bench: Any, adder: Any) -> None:
+def test_a_server_that_dies_with_a_request_in_flight_is_replaced(
+    messages: Messages, new_bench: Any, adder: Any
+) -> None:
     bench = new_bench()
     bench.fleet("fleet", a=adder(1))
     assert bench.answer("fleet", 1.0, model="a") == [2.0]
@@ -173,7 +182,7 @@ def test_a_server_that_dies_with_a_request_in_flight_is_replaced(new_bench: Any,
     assert error["OriginalStatusCode"] == 0
     assert "could not get a response from the fleet endpoint" in error["OriginalMessage"]
     assert bench.answer("fleet", 1.0, model="a") == [2.0], "reloaded on demand"
-    assert any("died" in line for line in bench.lines)
+    messages.record("log", next(line for line in bench.lines if re.search(r"\b137\b", line)))
 
 
 def test_a_server_that_is_killed_while_idle_is_replaced(new_bench: Any, adder: Any) -> None:
@@ -191,7 +200,7 @@ def test_a_server_that_is_killed_while_idle_is_replaced(new_bench: Any, adder: A
     assert not any(path.exists() for path in memory)
 
 
-def test_a_port_in_use_is_left_alone(new_bench: Any, adder: Any) -> None:
+def test_a_port_in_use_is_left_alone(messages: Messages, new_bench: Any, adder: Any) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
         offered = iter([port, free_port()])
@@ -199,8 +208,9 @@ def test_a_port_in_use_is_left_alone(new_bench: Any, adder: Any) -> None:
         bench.single("one", adder(1))
         assert bench.answer("one", 1.0) == [2.0]
         bench = new_bench(ports=lambda: port)
-        with pytest.raises(LocalError, match=f"port {port} is in use by another program"):
+        with pytest.raises(LocalError, match=f"port {port} ") as caught:
             bench.single("one", adder(1))
+    messages.record("LocalError", str(caught.value).replace(str(port), "PORT"))
 
 
 def test_two_hosts_share_nothing(new_bench: Any, adder: Any) -> None:

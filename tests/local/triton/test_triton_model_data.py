@@ -1,11 +1,14 @@
 """Archives from anybody become directories, or one sentence and nothing on disk."""
 
+from __future__ import annotations
+
 import errno
 import io
+import re
 import shutil
 import tarfile
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from botocore.exceptions import ClientError
@@ -15,6 +18,9 @@ from hypothesis import strategies as st
 from cdk_triton.errors import LocalError
 from cdk_triton.local.triton.model_data import ModelDataNotFoundError, S3Location, fetch_archive, use_cpu_instances
 from cdk_triton.triton import parse_model_config
+
+if TYPE_CHECKING:
+    from golden_messages import Messages
 
 LOCATION = S3Location("bucket", "a/model.tar.gz")
 
@@ -52,21 +58,23 @@ def test_files_and_directories_arrive(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("member", "reason"),
+    "member",
     [
-        (entry("../escape"), "'../escape', a path that leads out of the archive"),
-        (entry("m/../../escape"), "a path that leads out of the archive"),
-        (entry("/etc/escape"), "'/etc/escape', a path that leads out of the archive"),
-        (entry("m/link", tarfile.SYMTYPE, "/etc/passwd"), "'m/link', which is a link or a device"),
-        (entry("m/link", tarfile.LNKTYPE, "ok"), "'m/link', which is a link or a device"),
-        (entry("m/pipe", tarfile.FIFOTYPE), "'m/pipe', which is a link or a device"),
-        (entry("m/disk", tarfile.BLKTYPE), "'m/disk', which is a link or a device"),
+        pytest.param(entry("../escape"), id="a parent"),
+        pytest.param(entry("m/../../escape"), id="a parent inside"),
+        pytest.param(entry("/etc/escape"), id="an absolute path"),
+        pytest.param(entry("m/link", tarfile.SYMTYPE, "/etc/passwd"), id="a symbolic link"),
+        pytest.param(entry("m/link", tarfile.LNKTYPE, "ok"), id="a hard link"),
+        pytest.param(entry("m/pipe", tarfile.FIFOTYPE), id="a pipe"),
+        pytest.param(entry("m/disk", tarfile.BLKTYPE), id="a device"),
     ],
 )
-def test_what_could_do_harm_is_refused_and_leaves_nothing(tmp_path: Path, member: tarfile.TarInfo, reason: str) -> None:
-    with pytest.raises(LocalError) as refused:
+def test_what_could_do_harm_is_refused_and_leaves_nothing(
+    messages: Messages, tmp_path: Path, member: tarfile.TarInfo
+) -> None:
+    with messages.raises(LocalError) as refused:
         fetch_archive(OneObject(archive_with(entry("ok"), member)), LOCATION, tmp_path / "repository")
-    assert reason in str(refused.value)
+    assert repr(member.name) in str(refused.value)
     assert "s3://bucket/a/model.tar.gz" in str(refused.value)
     assert list(tmp_path.iterdir()) == []
 
@@ -79,9 +87,12 @@ WHOLE = archive_with(*(entry(f"model/{i}") for i in range(50)))
     [b"", b"no archive at all", WHOLE[:-40], WHOLE[:60], WHOLE[:80] + b"\0" * 9 + WHOLE[89:]],
     ids=["nothing", "text", "without its end", "the beginning", "damaged"],
 )
-def test_an_incomplete_or_damaged_archive_is_one_sentence(tmp_path: Path, broken: bytes) -> None:
-    with pytest.raises(LocalError, match=r"^the model data s3://bucket/a/model\.tar\.gz is not a complete \.tar\.gz"):
+def test_an_incomplete_or_damaged_archive_is_one_sentence(messages: Messages, tmp_path: Path, broken: bytes) -> None:
+    with pytest.raises(LocalError) as refused:
         fetch_archive(OneObject(broken), LOCATION, tmp_path / "repository")
+    assert "s3://bucket/a/model.tar.gz" in str(refused.value)
+    # In parentheses is what the library says that unpacks it.
+    messages.record("LocalError", re.sub(r"\(.*\)", "(CAUSE)", str(refused.value)))
     assert list(tmp_path.iterdir()) == []
 
 
@@ -97,36 +108,37 @@ def test_no_damage_escapes_as_another_exception(tmp_path_factory: pytest.TempPat
         assert sorted(path.read_bytes() for path in (target / "model").iterdir()) == [b"xxx"] * 50
 
 
-def test_a_full_disk_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_full_disk_is_named(messages: Messages, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def full(*_: object) -> None:
         raise OSError(errno.ENOSPC, "No space left on device")
 
     monkeypatch.setattr(shutil, "copyfileobj", full)
-    with pytest.raises(LocalError, match=r"^the disk is full: .* free some space$"):
+    with messages.raises(LocalError):
         fetch_archive(OneObject(WHOLE), LOCATION, tmp_path / "repository")
     assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.parametrize("code", ["NoSuchKey", "NoSuchBucket", "AccessDenied"])
-def test_an_object_that_is_not_there_is_its_own_error(tmp_path: Path, code: str) -> None:
+def test_an_object_that_is_not_there_is_its_own_error(messages: Messages, tmp_path: Path, code: str) -> None:
     class Nothing:
         def get_object(self, *, Bucket: str, Key: str) -> Any:  # noqa: N803 boto3's names
             raise ClientError({"Error": {"Code": code}}, "GetObject")
 
-    with pytest.raises(ModelDataNotFoundError, match=code):
+    with messages.raises(ModelDataNotFoundError) as refused:
         fetch_archive(Nothing(), LOCATION, tmp_path / "repository")
+    assert code in str(refused.value)
     assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.parametrize("url", ["", "bucket/key", "https://bucket/key", "s3://", "s3://bucket", "s3:///key"])
-def test_a_url_that_is_not_s3_is_refused(url: str) -> None:
-    with pytest.raises(LocalError, match=r"is not of the form s3://bucket/key; correct ModelDataUrl$"):
+def test_a_url_that_is_not_s3_is_refused(messages: Messages, url: str) -> None:
+    with messages.raises(LocalError):
         S3Location.from_url(url)
 
 
 @pytest.mark.parametrize("url", ["s3://bucket", "s3:///", "bucket/"])
-def test_a_prefix_that_is_not_s3_is_refused(url: str) -> None:
-    with pytest.raises(LocalError, match=r"is not of the form s3://bucket/prefix/ or s3://bucket/; correct"):
+def test_a_prefix_that_is_not_s3_is_refused(messages: Messages, url: str) -> None:
+    with messages.raises(LocalError):
         S3Location.from_url(url, is_prefix=True)
 
 

@@ -1,9 +1,12 @@
 """The stand-in backends below a real tritonserver: unchanged configurations, one log line each, errors at load."""
 
+from __future__ import annotations
+
 import io
 import json
+import re
 from collections.abc import Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
@@ -11,6 +14,9 @@ from onnx import TensorProto, helper
 from PIL import Image
 
 from cdk_triton.local.triton.backends.plan import stand_in_plan
+
+if TYPE_CHECKING:
+    from golden_messages import Messages
 
 TENSORS = """
 max_batch_size: 4
@@ -70,16 +76,17 @@ def fleet(tmp_path_factory: pytest.TempPathFactory, bench_in: Any, packed: Any) 
     bench.host.close()
 
 
-def log_lines(bench: Any) -> list[str]:
+def introductions(bench: Any, backend: str) -> list[str]:
+    """What the log has of lines in which the stand-in for a backend says what it is."""
     text: str = (bench.directory / "logs" / "fleet" / "AllTraffic.log").read_text()
-    return text.splitlines()
+    return re.findall(rf"\bstand-in\b[^\n]*\b{backend}: [^\n\"]*", text)
 
 
 @pytest.mark.parametrize(("model", "backend"), [("onnx", "onnxruntime"), ("plan", "tensorrt")])
-def test_a_graph_answers_under_its_own_backends_name(fleet: Any, model: str, backend: str) -> None:
+def test_a_graph_answers_under_its_own_backends_name(messages: Messages, fleet: Any, model: str, backend: str) -> None:
     assert fleet.answer("fleet", 1.0, 2.0, model=model) == [2.0, 3.0]
-    said = [line for line in log_lines(fleet) if f"stand-in for the backend {backend}" in line]
-    assert len(said) == 1, "one line, not one per request"
+    (line,) = introductions(fleet, backend)  # not one per request
+    messages.record("log", line)
 
 
 def test_a_dali_pipeline_answers(fleet: Any) -> None:
@@ -91,7 +98,7 @@ def test_a_dali_pipeline_answers(fleet: Any) -> None:
     assert response.status == 200, response.body
     pixels = np.array(json.loads(response.body)["outputs"][0]["data"]).reshape(3, 6, 5)
     assert np.allclose(pixels[:, 0, 0], [1.0, -1.0, -0.5 / 127.5], atol=1e-6)
-    assert len([line for line in log_lines(fleet) if "stand-in for the backend dali" in line]) == 1
+    assert len(introductions(fleet, "dali")) == 1
 
 
 def test_a_picture_that_is_none_is_the_callers_error(fleet: Any) -> None:
@@ -103,11 +110,12 @@ def test_a_picture_that_is_none_is_the_callers_error(fleet: Any) -> None:
 
 def test_a_real_plan_is_refused_when_it_is_loaded(fleet: Any) -> None:
     error = json.loads(fleet.invoke("fleet", 1.0, 2.0, model="real").body)
-    assert "model.plan is not a stand-in plan, and a real TensorRT plan needs the GPU" in error["OriginalMessage"]
+    assert "model.plan" in error["OriginalMessage"]
+    assert error["OriginalStatusCode"] == 400
 
 
 def test_an_unknown_operator_is_refused_when_the_model_is_loaded(fleet: Any) -> None:
     error = json.loads(fleet.send("fleet", b"{}", model="rotate").body)
     if "stand-in for DALI" in error["OriginalMessage"]:  # without DALI
-        assert "does not know nvidia.dali.fn.rotate; install DALI" in error["OriginalMessage"]
+        assert "nvidia.dali.fn.rotate" in error["OriginalMessage"]
     assert error["OriginalStatusCode"] == 400

@@ -14,6 +14,7 @@ from cdk_triton.local.jobs.codebuild import CodeBuild
 from cdk_triton.local.jobs.context import LocalContext
 
 if TYPE_CHECKING:
+    from tests.local.conftest import Refused
     from tests.local.jobs.codebuild.conftest import Builds
 
 NO_ARTIFACTS = {"type": "NO_ARTIFACTS"}
@@ -56,7 +57,9 @@ def test_a_token_holds_for_five_minutes(builds: Builds, tmp_path: Path) -> None:
 
 
 @pytest.fixture
-def refused(builds: Builds) -> Callable[..., str]:
+def refusal(builds: Builds) -> Callable[..., str]:
+    """Code and sentence of a request that is refused in CodeBuild's words."""
+
     def call(operation: str, **members: Any) -> str:
         with pytest.raises(ClientError) as caught:
             getattr(builds.client, operation)(**members)
@@ -66,12 +69,17 @@ def refused(builds: Builds) -> Callable[..., str]:
     return call
 
 
-def test_what_there_is_not_has_the_services_code(refused: Callable[..., str]) -> None:
+def test_what_there_is_not_has_the_services_code(refusal: Callable[..., str]) -> None:
     there_is_none = "Project cannot be found: arn:aws:codebuild:us-east-1:123456789012:project/none"
-    assert refused("start_build", projectName="none") == f"ResourceNotFoundException: {there_is_none}"
-    assert refused("list_builds_for_project", projectName="none") == f"ResourceNotFoundException: {there_is_none}"
-    assert refused("stop_build", id="p:none") == "ResourceNotFoundException: Build p:none cannot be found"
-    assert refused("list_reports").startswith("InvalidInputException: codebuild's ListReports is not modelled")
+    assert refusal("start_build", projectName="none") == f"ResourceNotFoundException: {there_is_none}"
+    assert refusal("list_builds_for_project", projectName="none") == f"ResourceNotFoundException: {there_is_none}"
+    assert refusal("stop_build", id="p:none") == "ResourceNotFoundException: Build p:none cannot be found"
+
+
+def test_an_operation_that_is_not_modelled_is_refused_by_name(builds: Builds, refused: Refused) -> None:
+    with refused("InvalidInputException") as caught:
+        builds.client.list_reports()
+    assert "ListReports" in caught.value.response["Error"]["Message"]
 
 
 @pytest.mark.parametrize(
@@ -83,28 +91,49 @@ def test_what_there_is_not_has_the_services_code(refused: Callable[..., str]) ->
             "Member must have value less than or equal to 2160",
         ),
         ({"sourceTypeOverride": "FLOPPY"}, "Member must satisfy enum value set: [CODECOMMIT, "),
-        ({"hostKernelOverride": "LINUX_KERNEL_6"}, "hostKernelOverride of StartBuild is not modelled"),
-        ({"sourceTypeOverride": "S3", "sourceLocationOverride": "bucket/key.zip"}, "is an archive"),
         ({"sourceTypeOverride": "S3", "sourceLocationOverride": "bucket"}, "location must be a valid S3 source"),
-        ({"sourceTypeOverride": "GITHUB"}, "sources of type GITHUB are not modelled"),
-        ({"artifactsOverride": {"type": "S3", "location": "b", "packaging": "ZIP"}}, "artifacts S3 ZIP are not"),
         ({"artifactsOverride": {"type": "S3"}}, "location is required for artifacts of type S3"),
-        (
-            {"environmentTypeOverride": "LINUX_GPU_CONTAINER", "computeTypeOverride": "BUILD_GENERAL1_LARGE"},
-            "environment LINUX_GPU_CONTAINER BUILD_GENERAL1_LARGE is not modelled",
+    ],
+    ids=["range", "enumeration", "source", "artifacts"],
+)
+def test_a_build_that_codebuild_refuses_is_refused_in_its_words(
+    builds: Builds, refusal: Callable[..., str], overrides: dict[str, Any], reason: str
+) -> None:
+    answer = refusal("start_build", projectName=builds.project(build=["true"]), **overrides)
+    assert answer.startswith("InvalidInputException: ")
+    assert reason in answer
+
+
+@pytest.mark.parametrize(
+    ("overrides", "named"),
+    [
+        pytest.param({"hostKernelOverride": "LINUX_KERNEL_6"}, "hostKernelOverride", id="member"),
+        pytest.param(
+            {"sourceTypeOverride": "S3", "sourceLocationOverride": "bucket/key.zip"}, "bucket/key.zip", id="archive"
         ),
-        (
+        pytest.param({"sourceTypeOverride": "GITHUB"}, "GITHUB", id="source"),
+        pytest.param(
+            {"artifactsOverride": {"type": "S3", "location": "b", "packaging": "ZIP"}}, "S3 ZIP", id="artifacts"
+        ),
+        pytest.param(
+            {"environmentTypeOverride": "LINUX_GPU_CONTAINER", "computeTypeOverride": "BUILD_GENERAL1_LARGE"},
+            "LINUX_GPU_CONTAINER BUILD_GENERAL1_LARGE",
+            id="machine",
+        ),
+        pytest.param(
             {"environmentVariablesOverride": [{"name": "S", "value": "s", "type": "SECRETS_MANAGER"}]},
-            "the environment variable S is of type SECRETS_MANAGER, and only PLAINTEXT is modelled",
+            "SECRETS_MANAGER",
+            id="variable",
         ),
     ],
 )
 def test_a_build_that_cannot_be_as_on_aws_is_refused(
-    builds: Builds, refused: Callable[..., str], overrides: dict[str, Any], reason: str
+    builds: Builds, refused: Refused, overrides: dict[str, Any], named: str
 ) -> None:
-    answer = refused("start_build", projectName=builds.project(build=["true"]), **overrides)
-    assert answer.startswith("InvalidInputException: ")
-    assert reason in answer
+    project = builds.project(build=["true"])
+    with refused("InvalidInputException") as caught:
+        builds.start(project, **overrides)
+    assert named in caught.value.response["Error"]["Message"]
 
 
 def test_what_is_unknown_is_told_apart(builds: Builds) -> None:
@@ -161,7 +190,7 @@ def test_a_stack_makes_changes_and_deletes_a_project(deployer: Any, builds: Buil
     assert made["name"] not in builds.client.list_projects()["projects"]
 
 
-def test_a_property_that_is_not_modelled_fails_loudly(deployer: Any) -> None:
+def test_a_property_that_is_not_modelled_fails_loudly(deployer: Any, refused: Refused) -> None:
     template = {"Resources": {"P": {"Type": "AWS::CodeBuild::Project", "Properties": {"ConcurrentBuildLimit": 1}}}}
-    with pytest.raises(ClientError, match=r"(ConcurrentBuildLimit is not modelled|lacks the required property)"):
+    with refused("ValidationError"):
         deployer.deploy(template, deployer.new_name())

@@ -1,8 +1,10 @@
 """The stand-ins for TensorRT and ONNX Runtime: graphs that agree with their configuration, and those that do not."""
 
+from __future__ import annotations
+
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
@@ -10,6 +12,9 @@ from onnx import TensorProto, helper
 
 from cdk_triton.local.triton.backends.onnx_model import OnnxModel
 from cdk_triton.local.triton.backends.plan import onnx_in_plan, stand_in_plan
+
+if TYPE_CHECKING:
+    from golden_messages import Messages
 
 
 def graph(kind: int = TensorProto.FLOAT, operator: str = "Add", **attributes: Any) -> bytes:
@@ -47,25 +52,32 @@ def test_a_graph_runs_from_a_file_and_from_memory(tmp_path: Path) -> None:
     [
         (AB | {"C": "TYPE_FP32"}, OUT, "unexpected inference input 'C', allowed inputs are: A, B"),
         (AB, {"NO": "TYPE_FP32"}, "unexpected inference output 'NO', allowed outputs are: OUT"),
-        (
-            AB | {"B": "TYPE_INT32"},
-            OUT,
-            "inference input 'B' is TYPE_INT32 in config.pbtxt and tensor(float) in the graph",
-        ),
-        ({"A": "TYPE_FP32"}, OUT, "config.pbtxt does not name the graph's input B"),
-        ({}, OUT, "config.pbtxt names no input, and the stand-in does not complete it; write every input down"),
-        (AB, {}, "config.pbtxt names no output"),
+    ],
+    ids=["input", "output"],
+)
+def test_a_tensor_that_the_graph_has_not_is_refused_in_tritons_words(inputs: Any, outputs: Any, said: str) -> None:
+    with pytest.raises(ValueError, match=f"^{said}$"):
+        OnnxModel(graph(), config(inputs, outputs))
+
+
+@pytest.mark.parametrize(
+    ("inputs", "outputs"),
+    [
+        pytest.param(AB | {"B": "TYPE_INT32"}, OUT, id="another type"),
+        pytest.param({"A": "TYPE_FP32"}, OUT, id="missing input"),
+        pytest.param({}, OUT, id="no input"),
+        pytest.param(AB, {}, id="no output"),
     ],
 )
-def test_a_configuration_that_disagrees_is_refused(inputs: Any, outputs: Any, said: str) -> None:
-    with pytest.raises(ValueError) as refused:  # noqa: PT011 the text is compared below
+def test_a_configuration_that_disagrees_is_refused(messages: Messages, inputs: Any, outputs: Any) -> None:
+    with messages.raises(ValueError):
         OnnxModel(graph(), config(inputs, outputs))
-    assert said in str(refused.value)
 
 
-def test_what_is_no_graph_is_refused() -> None:
-    with pytest.raises(ValueError, match=r"^ONNX Runtime cannot load the graph"):
+def test_what_is_no_graph_is_refused(messages: Messages) -> None:
+    with pytest.raises(ValueError, match="INVALID_PROTOBUF") as refused:
         OnnxModel(b"no graph", config(AB, OUT))
+    messages.record("ValueError", str(refused.value).partition(": ")[0])
 
 
 @pytest.mark.parametrize(
@@ -97,9 +109,7 @@ def test_a_plan_holds_its_graph() -> None:
     assert onnx_in_plan(stand_in_plan(graph()), name="model.plan") == graph()
 
 
-@pytest.mark.parametrize("content", [b"", b"ftrt\x00\x00\x01\x02", graph()])
-def test_another_plan_is_refused_with_the_mend(content: bytes) -> None:
-    with pytest.raises(
-        ValueError, match=r"^model\.plan is not a stand-in plan, and a real TensorRT plan needs the GPU"
-    ):
+@pytest.mark.parametrize("content", [b"", b"ftrt\x00\x00\x01\x02", graph()], ids=["empty", "plan", "graph"])
+def test_another_plan_is_refused_with_the_mend(messages: Messages, content: bytes) -> None:
+    with messages.raises(ValueError):
         onnx_in_plan(content, name="model.plan")
