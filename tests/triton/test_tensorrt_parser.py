@@ -7,7 +7,7 @@ from typing import Protocol
 
 import pytest
 
-from cdk_triton.triton.contents.tensorrt import Network, NetworkTensor, ParserFault, TensorRTParser
+from cdk_triton.triton.contents.tensorrt import NetworkTensor, ParsedNetwork, ParserFault, TensorRTParser
 from cdk_triton.triton.plans import ProfileShapes
 
 GOOD = ProfileShapes((1, 128), (8, 128), (16, 128))
@@ -16,12 +16,12 @@ GOOD = ProfileShapes((1, 128), (8, 128), (16, 128))
 class Ask(Protocol):
     """Asks a program in the parser's place."""
 
-    def __call__(self, program: str, seconds: float = ...) -> Network: ...
+    def __call__(self, program: str, seconds: float = ...) -> ParsedNetwork: ...
 
 
 @pytest.fixture
 def ask(tmp_path: Path) -> Ask:
-    def ask_program(program: str, seconds: float = 60) -> Network:
+    def ask_program(program: str, seconds: float = 60) -> ParsedNetwork:
         (tmp_path / "program.py").write_text(program)
         profile = {"ids": GOOD}
         reader = TensorRTParser(TensorRTParser.for_profiles([profile]).profiles, tmp_path / "program.py", seconds)
@@ -59,7 +59,7 @@ assert request == {{"onnx": {str(tmp_path / "model.onnx")!r}, "profiles": [{{"id
 json.dump({{"version": "1", "faults": [["Det", "n", "false"]], "inputs": [["x", "INT64", [-1, 4]]],
            "outputs": [["y", "FP4", []]], "refusals": ["no"]}}, sys.stdout)
 """
-    assert ask(program) == Network(
+    assert ask(program) == ParsedNetwork(
         version="1",
         faults=(ParserFault("Det", "n", "false"),),
         inputs=(NetworkTensor("x", "TYPE_INT64", (-1, 4)),),

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from golden_messages import Messages, Place
 
 from cdk_triton.errors import ConfigurationError
-from cdk_triton.triton.contents.tensorrt import Network, ParserFault, TensorRTParser
+from cdk_triton.triton.contents.tensorrt import ParsedNetwork, ParserFault, TensorRTParser
 from sample_repositories.plans import GOOD, OPEN, checked, needs_parser, network
 
 
@@ -68,31 +68,31 @@ def test_a_network_without_a_dynamic_batch_does_not_take_the_configured_ones(tmp
     ("answer", "built", "place"),
     [
         pytest.param(
-            Network("1.7.1.116", faults=(ParserFault("Det", "node", "no importer"),)),
+            ParsedNetwork("1.7.1.116", faults=(ParserFault("Det", "node", "no importer"),)),
             False,
             ("CT701", "bert/1/model.onnx", ""),
             id="CT701 an operator",
         ),
         pytest.param(
-            Network("1.7.1.116", faults=(ParserFault("", "", "Failed to parse"),)),
+            ParsedNetwork("1.7.1.116", faults=(ParserFault("", "", "Failed to parse"),)),
             False,
             ("CT701", "bert/1/model.onnx", ""),
             id="CT701 the file",
         ),
         pytest.param(
-            Network("1.7.1.116", failure="was ended by SIGSEGV"),
+            ParsedNetwork("1.7.1.116", failure="was ended by SIGSEGV"),
             False,
             ("CT701", "bert/1/model.onnx", ""),
             id="CT701 a parser that fails",
         ),
         pytest.param(
-            Network("1.7.1.116", refusals=("too long",)),
+            ParsedNetwork("1.7.1.116", refusals=("too long",)),
             False,
             ("CT704", "bert/1/model.onnx", ""),
             id="CT704 the configured shapes",
         ),
         pytest.param(
-            Network("1.7.1.116", refusals=("too long",)),
+            ParsedNetwork("1.7.1.116", refusals=("too long",)),
             True,
             ("CT704", "bert/bert.onnx", ""),
             id="CT704 a recipe's profile",
@@ -100,7 +100,12 @@ def test_a_network_without_a_dynamic_batch_does_not_take_the_configured_ones(tmp
     ],
 )
 def test_each_answer_of_the_parser_is_a_warning(
-    messages: Messages, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, answer: Network, built: bool, place: Place
+    messages: Messages,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    answer: ParsedNetwork,
+    built: bool,
+    place: Place,
 ) -> None:
     monkeypatch.setattr("cdk_triton.triton.contents.tensorrt.is_installed", lambda: True)
     monkeypatch.setattr(TensorRTParser, "__call__", lambda reader, file: answer)

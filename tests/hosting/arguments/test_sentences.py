@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import aws_cdk as cdk
 import pytest
+from aws_cdk import aws_autoscaling, aws_events
 from aws_cdk import aws_cloudwatch as cloudwatch
 from aws_cdk import aws_ec2 as ec2
 
@@ -66,6 +67,9 @@ REFUSED: dict[str, Callable[[Any], object]] = {
     "repository of TritonModel: None": lambda g: single(g, repository=None),
     "platform of TritonModel: a str": lambda g: single(g, platform="25.09/ml.g5.xlarge"),
     "store of TritonModel: a str": lambda g: single(g, store="arn:aws:s3:::store"),
+    "store of TritonModel: a DataCapture": lambda g: single(
+        g, store=DataCapture(bucket=g.bucket, sampling_percentage=1)
+    ),
     "environment of TritonModel: a dict": lambda g: single(g, environment={"A": "b"}),
     "role of TritonModel: a str": lambda g: single(g, role="arn:aws:iam::111122223333:role/x"),
     "vpc of TritonModel: a str": lambda g: single(g, vpc="vpc-1"),
@@ -128,6 +132,14 @@ REFUSED: dict[str, Callable[[Any], object]] = {
     ),
     "schedule of scale_on_schedule: a str": lambda g: g.count.scale_on_schedule(
         "P", schedule="cron(0 6 * * ? *)", min_capacity=2
+    ),
+    "schedule of scale_on_schedule: a Schedule of aws_events": lambda g: g.count.scale_on_schedule(
+        "P", schedule=wrong(aws_events.Schedule.expression("rate(1 day)"))
+    ),
+    "scaling_steps of scale_on_metric: with an interval of aws_autoscaling": lambda g: g.count.scale_on_metric(
+        "P",
+        metric=g.endpoint.metric_invocations(),
+        scaling_steps=wrong([aws_autoscaling.ScalingInterval(lower=1, change=1)]),
     ),
     "scaling_steps of scale_on_metric: with a dict": lambda g: g.count.scale_on_metric(
         "P", metric=g.endpoint.metric_invocations(), scaling_steps=[{"change": 1}]

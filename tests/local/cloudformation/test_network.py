@@ -103,7 +103,5 @@ def test_rules_change_and_everything_goes_away(
     assert ports() == [6380]
     assert deployer.delete(deployed["stack"]) == "DELETE_COMPLETE"
     assert deployed["VpcId"] not in [vpc["VpcId"] for vpc in client.describe_vpcs()["Vpcs"]]
-    assert (
-        not [each for each in client.describe_nat_gateways()["NatGateways"] if each["VpcId"] == deployed["VpcId"]]
-        or True
-    )
+    gateways = [each for each in client.describe_nat_gateways()["NatGateways"] if each["VpcId"] == deployed["VpcId"]]
+    assert {each["State"] for each in gateways} <= {"deleted"}

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from cdk_triton.checks.context import CheckContext
 from cdk_triton.checks.derived.plan_sources import PlanSource, plan_sources, profile_fault
 from cdk_triton.checks.registry import Problem, rule
-from cdk_triton.triton.contents.tensorrt import Network, TensorRTParser
+from cdk_triton.triton.contents.tensorrt import ParsedNetwork, TensorRTParser
 from cdk_triton.triton.findings import Severity
 from cdk_triton.triton.plans import Profile
 from cdk_triton.triton.releases import release
@@ -131,12 +131,12 @@ def _is_reported(source: PlanSource, profile: Profile) -> bool:
     return not profile.keys() <= {tensor.name for tensor in source.onnx.inputs}
 
 
-def _networks(context: CheckContext) -> Iterator[tuple[PlanSource, Network]]:
+def _networks(context: CheckContext) -> Iterator[tuple[PlanSource, ParsedNetwork]]:
     for source in plan_sources(context):
         yield source, context.contents(TensorRTParser.for_profiles(source.profiles), source.network)
 
 
-def _versions(context: CheckContext, network: Network) -> str:
+def _versions(context: CheckContext, network: ParsedNetwork) -> str:
     own = f"TensorRT-RTX {network.version}"
     if context.platform is None or context.platform.release is None:
         return f"{own} (no release was named to compare it with)"

@@ -19,7 +19,7 @@ from cdk_triton.errors import LocalError, TemplateError
 from cdk_triton.local.cloudformation.exports import Exports, check_exports, resolve_outputs
 from cdk_triton.local.cloudformation.graph import creation_order
 from cdk_triton.local.cloudformation.intrinsics import Resolver
-from cdk_triton.local.cloudformation.plan import StackPlan, changed_properties, resolver_for
+from cdk_triton.local.cloudformation.plan import ChangePlan, changed_properties, resolver_for
 from cdk_triton.local.cloudformation.resource_types import Context, PhysicalResource, Services, find, is_custom
 from cdk_triton.local.cloudformation.resource_types.base import NotAttemptedError, ResourceFailedError
 from cdk_triton.local.cloudformation.stacks import Output, Stack, StackResource, Target, now
@@ -83,7 +83,7 @@ class Deployment:
 
     # ------------------------------------------------------------------------------------------------ create
 
-    def create(self, target: Target, plan: StackPlan) -> None:
+    def create(self, target: Target, plan: ChangePlan) -> None:
         """Create everything; on failure delete what was created and end in ROLLBACK_COMPLETE (Failure options)."""
         stack = self._stack
         stack.attempted = target
@@ -123,7 +123,7 @@ class Deployment:
 
     # ------------------------------------------------------------------------------------------------ update
 
-    def update(self, target: Target, plan: StackPlan) -> None:
+    def update(self, target: Target, plan: ChangePlan) -> None:
         """Change, add and replace, then clean up; on failure go back to the previous deployment (Behaviours)."""
         stack = self._stack
         stack.updated = now()
@@ -151,7 +151,7 @@ class Deployment:
             self._clean_up(plan, before, touched)
 
     def _update(
-        self, target: Target, plan: StackPlan, name: str, existing: StackResource, touched: dict[str, _UpdateRecord]
+        self, target: Target, plan: ChangePlan, name: str, existing: StackResource, touched: dict[str, _UpdateRecord]
     ) -> None:
         definition = target.template.resources[name]
         wanted = StackResource(definition, existing.properties, plan.dependencies[name], existing.physical)
@@ -198,7 +198,7 @@ class Deployment:
         self._event(wanted, "UPDATE_COMPLETE")
 
     def _clean_up(
-        self, plan: StackPlan, before: Mapping[str, StackResource], touched: Mapping[str, _UpdateRecord]
+        self, plan: ChangePlan, before: Mapping[str, StackResource], touched: Mapping[str, _UpdateRecord]
     ) -> None:
         """Delete what was replaced or has left the template, dependents first (Monitor, "Important")."""
         self._stack_event("UPDATE_COMPLETE_CLEANUP_IN_PROGRESS")
@@ -317,7 +317,7 @@ class Deployment:
 
     # ------------------------------------------------------------------------------------------------ one resource
 
-    def _create(self, target: Target, plan: StackPlan, name: str) -> None:
+    def _create(self, target: Target, plan: ChangePlan, name: str) -> None:
         definition = target.template.resources[name]
         resource = StackResource(definition, {}, plan.dependencies[name])
         self._stack.resources[name] = resource

@@ -15,7 +15,7 @@ from cdk_triton.local.cloudformation.deployment import Deployment
 from cdk_triton.local.cloudformation.exports import Exports
 from cdk_triton.local.cloudformation.intrinsics import Environment
 from cdk_triton.local.cloudformation.parameters import check_rules, resolve_parameters
-from cdk_triton.local.cloudformation.plan import StackPlan, make_plan, resolver_for
+from cdk_triton.local.cloudformation.plan import ChangePlan, make_plan, resolver_for
 from cdk_triton.local.cloudformation.resource_types import Services
 from cdk_triton.local.cloudformation.stacks import Output, Settings, Stack, Target, now
 from cdk_triton.local.cloudformation.template import Template
@@ -42,7 +42,7 @@ class ChangeSet:
     stack: Stack
     kind: Literal["CREATE", "UPDATE"]
     target: Target
-    plan: StackPlan | None
+    plan: ChangePlan | None
     description: str = ""
     reason: str = ""
     execution_status: str = "AVAILABLE"
@@ -133,7 +133,7 @@ class TemplateEngine:
         identifier = f"arn:aws:cloudformation:{self.region}:{self.account}:stack/{name}/{uuid.uuid4()}"
         return Stack(self._environment(name, identifier))
 
-    def plan(self, stack: Stack, target: Target) -> StackPlan:
+    def plan(self, stack: Stack, target: Target) -> ChangePlan:
         """What deploying `target` would change.
 
         Raises:
@@ -163,7 +163,7 @@ class TemplateEngine:
 
     # ------------------------------------------------------------------------------------------------ run
 
-    def deploy(self, stack: Stack, target: Target, plan: StackPlan, token: str = "") -> None:
+    def deploy(self, stack: Stack, target: Target, plan: ChangePlan, token: str = "") -> None:
         """Start the creation or update of a stack, in a thread; its status tells the end."""
         deployment = self._deployment(stack, token)
         if stack.current is None:

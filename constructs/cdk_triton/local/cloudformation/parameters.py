@@ -137,6 +137,7 @@ def _check(key: str, declaration: Mapping[str, Any], item: str) -> None:
     if declaration.get("Type") == "Number":
         measures["Value"] = float(item)
     for measure, size in measures.items():
-        low, high = declaration.get(f"Min{measure}", "-inf"), declaration.get(f"Max{measure}", "inf")
-        if not float(low) <= size <= float(high):
-            raise TemplateError(f"Parameter {key!r} is {item!r}; its {measure.lower()} must be from {low} to {high}")
+        low, high = declaration.get(f"Min{measure}"), declaration.get(f"Max{measure}")
+        if (low is not None and size < float(low)) or (high is not None and size > float(high)):
+            bounds = [f"at least {low}"] * (low is not None) + [f"at most {high}"] * (high is not None)
+            raise TemplateError(f"Parameter {key!r} is {item!r}; its {measure.lower()} must be {' and '.join(bounds)}")

@@ -18,7 +18,7 @@ from cdk_triton.local.cloudformation.resource_types import DOCS, ResourceType, f
 from cdk_triton.local.cloudformation.stacks import Stack, StackResource, Target
 from cdk_triton.local.cloudformation.template import Resource
 
-__all__ = ["Change", "PropertyChange", "StackPlan", "changed_properties", "make_plan", "resolver_for"]
+__all__ = ["Change", "ChangePlan", "PropertyChange", "changed_properties", "make_plan", "resolver_for"]
 
 Replacement = Literal["True", "False", "Conditional"]
 
@@ -47,7 +47,7 @@ class Change:
 
 
 @dataclass(frozen=True)
-class StackPlan:
+class ChangePlan:
     """The changes of a deployment.
 
     Attributes:
@@ -79,7 +79,7 @@ def changed_properties(before: Mapping[str, Any], after: Mapping[str, Any]) -> l
     return sorted(name for name in {*before, *after} if before.get(name) != after.get(name))
 
 
-def make_plan(stack: Stack, target: Target, exports: Mapping[str, str]) -> StackPlan:
+def make_plan(stack: Stack, target: Target, exports: Mapping[str, str]) -> ChangePlan:
     """Compare `target` with what `stack` has.
 
     Raises:
@@ -102,7 +102,7 @@ class _Planner:
         }
         self._changes: dict[str, Change] = {}
 
-    def plan(self) -> StackPlan:
+    def plan(self) -> ChangePlan:
         faults = list(self._faults())
         if faults:
             raise TemplateError(faults[0] if len(faults) == 1 else "\n".join([f"{len(faults)} faults:", *faults]))
@@ -115,7 +115,7 @@ class _Planner:
         removed = {name: each for name, each in self._stack.resources.items() if name not in self._active}
         for name in reversed(creation_order({name: each.dependencies for name, each in removed.items()})):
             self._changes[name] = _removal(removed[name])
-        return StackPlan(order, dependencies, tuple(self._changes.values()), bool(self._changes) or self._differs())
+        return ChangePlan(order, dependencies, tuple(self._changes.values()), bool(self._changes) or self._differs())
 
     def _faults(self) -> Iterator[str]:
         """Faults of single resources, each named; resolved values are looked at later, in the order of dependencies."""

@@ -99,7 +99,7 @@ class ResourceSchema:
 
     def _object(self, value: dict[str, Any], schema: Mapping[str, Any], kinds: list[str], path: str) -> Any:
         if "object" not in kinds:
-            raise self._fault(path, f"must be a {' or '.join(kinds)}, not an object")
+            raise self._fault(path, f"must be {_of(kinds)}, not an object")
         known = schema.get("properties", {})
         if missing := [name for name in schema.get("required", []) if name not in value]:
             raise self._fault(path, f"lacks the required property {missing[0]!r}")
@@ -110,7 +110,7 @@ class ResourceSchema:
 
     def _array(self, value: list[Any], schema: Mapping[str, Any], kinds: list[str], path: str) -> Any:
         if "array" not in kinds:
-            raise self._fault(path, f"must be a {' or '.join(kinds)}, not a list")
+            raise self._fault(path, f"must be {_of(kinds)}, not a list")
         items = schema.get("items", {})
         return [self._coerce(item, items, f"{path}[{index}]") for index, item in enumerate(value)]
 
@@ -120,10 +120,14 @@ class ResourceSchema:
                 return _CONVERTERS[kind](value)
             except (ValueError, KeyError):
                 continue
-        raise self._fault(path, f"must be a {' or '.join(kinds)}, not {value!r}")
+        raise self._fault(path, f"must be {_of(kinds)}, not {value!r}")
 
     def _fault(self, path: str, what: str) -> TemplateError:
         return TemplateError(f"{self.type_name}{path} {what}")
+
+
+def _of(kinds: list[str]) -> str:
+    return f"{'an' if kinds[0][0] in 'aeiou' else 'a'} {' or '.join(kinds)}"
 
 
 def _integer(value: Any) -> int:

@@ -22,7 +22,7 @@ from cdk_triton.local.jobs.buildspec import PHASES, Buildspec, BuildspecError, P
 from cdk_triton.local.jobs.context import LocalContext
 from cdk_triton.local.jobs.folders import download_folder, join_key, upload_files
 from cdk_triton.local.jobs.log import JobLog
-from cdk_triton.local.jobs.machine import Machine
+from cdk_triton.local.jobs.machine import JobMachine
 from cdk_triton.local.jobs.runner import JobEndedError, JobStoppedError, Runner
 
 __all__ = ["Build", "BuildRecord", "BuildRequest"]
@@ -41,7 +41,7 @@ class BuildRequest:
 
     members: Mapping[str, Any]
     artifacts: Mapping[str, Any]
-    machine: Machine
+    machine: JobMachine
     seconds: float
     variables: Mapping[str, str]
     log_group: str

@@ -15,14 +15,14 @@ from cdk_triton.local.process import child_environment
 from cdk_triton.sagemaker import codebuild_gpu, gpu_instances
 from cdk_triton.triton import Release, releases
 
-__all__ = ["CODEBUILD_MACHINES", "Machine", "processing_machine"]
+__all__ = ["CODEBUILD_MACHINES", "JobMachine", "processing_machine"]
 
 _INSTALLED = "24.10"
 """The Triton release that runs endpoints here (`cdk_triton.local.triton.server_files`)."""
 
 
 @dataclass(frozen=True)
-class Machine:
+class JobMachine:
     """A machine of AWS.
 
     Attributes:
@@ -84,16 +84,16 @@ def _python(directory: Path) -> str:
     return str(directory)
 
 
-def _with_gpu(gpu: str) -> Machine:
+def _with_gpu(gpu: str) -> JobMachine:
     capability = next(each.compute_capability for each in gpu_instances().values() if each.gpu == gpu)
-    return Machine(gpu, capability)
+    return JobMachine(gpu, capability)
 
 
-CODEBUILD_MACHINES: Mapping[tuple[str, str], Machine] = {
+CODEBUILD_MACHINES: Mapping[tuple[str, str], JobMachine] = {
     ("LINUX_GPU_CONTAINER", "BUILD_GENERAL1_SMALL"): _with_gpu(codebuild_gpu()),
-    ("LINUX_CONTAINER", "BUILD_GENERAL1_SMALL"): Machine(),
-    ("LINUX_CONTAINER", "BUILD_GENERAL1_MEDIUM"): Machine(),
-    ("LINUX_CONTAINER", "BUILD_GENERAL1_LARGE"): Machine(),
+    ("LINUX_CONTAINER", "BUILD_GENERAL1_SMALL"): JobMachine(),
+    ("LINUX_CONTAINER", "BUILD_GENERAL1_MEDIUM"): JobMachine(),
+    ("LINUX_CONTAINER", "BUILD_GENERAL1_LARGE"): JobMachine(),
 }
 """The machines of CodeBuild that are played, by environment type and compute type.
 
@@ -101,7 +101,7 @@ Its large machine with GPUs is not: TensorRT has left its V100 behind ("Build en
 """
 
 
-def processing_machine(instance_type: str) -> Machine:
+def processing_machine(instance_type: str) -> JobMachine:
     """The machine behind an instance type of SageMaker."""
     instance = gpu_instances().get(instance_type)
-    return Machine() if instance is None else Machine(instance.gpu, instance.compute_capability)
+    return JobMachine() if instance is None else JobMachine(instance.gpu, instance.compute_capability)

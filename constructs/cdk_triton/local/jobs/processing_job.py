@@ -20,7 +20,7 @@ from cdk_triton.errors import LocalError
 from cdk_triton.local.jobs.context import LocalContext
 from cdk_triton.local.jobs.folders import download_folder, join_key, upload_files
 from cdk_triton.local.jobs.log import JobLog
-from cdk_triton.local.jobs.machine import Machine, processing_machine
+from cdk_triton.local.jobs.machine import JobMachine, processing_machine
 from cdk_triton.local.jobs.runner import JobEndedError, Runner
 
 __all__ = ["ROOT", "JobRecord", "ProcessingJob"]
@@ -159,7 +159,7 @@ class ProcessingJob:
         except LocalError as error:
             raise _JobFailedError(f"AlgorithmError: {error}") from error
 
-    def _machine(self) -> Machine:
+    def _machine(self) -> JobMachine:
         return processing_machine(self._request["ProcessingResources"]["ClusterConfig"]["InstanceType"])
 
     def _introduce(self) -> None:

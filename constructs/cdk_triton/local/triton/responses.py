@@ -126,7 +126,7 @@ class ErrorResponses:
 
     def model_data_unusable(self, reason: str) -> RejectedInvocationError:
         """The target model's archive cannot be unpacked; the text is ours, SageMaker's is not public."""
-        return self._model(400, f"Failed to unpack the model data: {reason}", reason)
+        return self._model(400, f"Failed to unpack the model data: {reason}.", reason)
 
     def internal(self, reason: str) -> RejectedInvocationError:
         """A fault of the local AWS itself."""

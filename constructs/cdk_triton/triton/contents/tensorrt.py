@@ -20,8 +20,8 @@ from cdk_triton.triton.plans import Profile
 
 __all__ = [
     "DISTRIBUTION",
-    "Network",
     "NetworkTensor",
+    "ParsedNetwork",
     "ParserFault",
     "TensorRTParser",
     "is_installed",
@@ -67,7 +67,7 @@ class NetworkTensor:
 
 
 @dataclass(frozen=True)
-class Network:
+class ParsedNetwork:
     """What the parser says of a network.
 
     Attributes:
@@ -111,7 +111,7 @@ class TensorRTParser:
             )
         )
 
-    def __call__(self, file: Path) -> Network:
+    def __call__(self, file: Path) -> ParsedNetwork:
         """Ask the parser."""
         import subprocess  # here, because every check would wait for its import and hardly any needs it
 
@@ -122,13 +122,13 @@ class TensorRTParser:
                 command, input=json.dumps(request).encode(), capture_output=True, timeout=self.seconds, check=False
             )
         except subprocess.TimeoutExpired:
-            return Network(_version(), failure=f"gave no answer within {self.seconds:g} s")
+            return ParsedNetwork(_version(), failure=f"gave no answer within {self.seconds:g} s")
         if done.returncode != 0:
-            return Network(_version(), failure=_ending(done.returncode, done.stderr))
+            return ParsedNetwork(_version(), failure=_ending(done.returncode, done.stderr))
         try:
             return _network(json.loads(done.stdout))
         except ValueError:
-            return Network(_version(), failure=f"gave no answer: {_last_words(done.stdout)}")
+            return ParsedNetwork(_version(), failure=f"gave no answer: {_last_words(done.stdout)}")
 
 
 def is_installed() -> bool:
@@ -157,8 +157,8 @@ def _version() -> str:
         return ""
 
 
-def _network(answer: Any) -> Network:
-    return Network(
+def _network(answer: Any) -> ParsedNetwork:
+    return ParsedNetwork(
         answer["version"],
         faults=tuple(ParserFault(*fault) for fault in answer["faults"]),
         inputs=_tensors(answer["inputs"]),

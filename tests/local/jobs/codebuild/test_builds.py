@@ -14,7 +14,7 @@ from botocore.validate import ParamValidator
 
 from cdk_triton.local.jobs.build import Build, BuildRecord, BuildRequest
 from cdk_triton.local.jobs.context import LocalContext
-from cdk_triton.local.jobs.machine import Machine
+from cdk_triton.local.jobs.machine import JobMachine
 
 if TYPE_CHECKING:
     from tests.local.jobs.codebuild.conftest import Builds
@@ -213,7 +213,7 @@ def test_a_build_whose_time_is_up_is_timed_out(builds: Builds, tmp_path: Path) -
     request = BuildRequest(
         members=members,
         artifacts={"type": "S3", "location": builds.bucket, "path": "late", "name": "out"},
-        machine=Machine(),
+        machine=JobMachine(),
         seconds=1,
         variables={},
         log_group="late",

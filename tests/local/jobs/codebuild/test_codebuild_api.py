@@ -191,6 +191,13 @@ def test_a_stack_makes_changes_and_deletes_a_project(deployer: Any, builds: Buil
 
 
 def test_a_property_that_is_not_modelled_fails_loudly(deployer: Any, refused: Refused) -> None:
-    template = {"Resources": {"P": {"Type": "AWS::CodeBuild::Project", "Properties": {"ConcurrentBuildLimit": 1}}}}
+    properties = {
+        "Artifacts": {"Type": "NO_ARTIFACTS"},
+        "ConcurrentBuildLimit": 1,
+        "Environment": {"ComputeType": "BUILD_GENERAL1_SMALL", "Image": "image", "Type": "LINUX_CONTAINER"},
+        "ServiceRole": "arn:aws:iam::111122223333:role/role",
+        "Source": {"Type": "NO_SOURCE"},
+    }
+    template = {"Resources": {"P": {"Type": "AWS::CodeBuild::Project", "Properties": properties}}}
     with refused("ValidationError"):
         deployer.deploy(template, deployer.new_name())

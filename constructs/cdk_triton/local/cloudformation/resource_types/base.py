@@ -262,7 +262,6 @@ def find(type_name: str) -> ResourceType:
     resource_type = _registry.get("AWS::CloudFormation::CustomResource" if is_custom(type_name) else type_name)
     if resource_type is None:
         raise TemplateError(
-            f"the resource type {type_name!r} is not modelled by the local CloudFormation; {DOCS} lists the "
-            f"{len(_registry)} types that are"
+            f"the resource type {type_name!r} is not modelled by the local CloudFormation; {DOCS} lists those that are"
         )
     return resource_type
