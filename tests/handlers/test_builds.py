@@ -64,7 +64,9 @@ def plans_written(cloud: Cloud) -> list[bytes]:
 
 @pytest.mark.parametrize("status", ["SUCCEEDED", "FAILED", "STOPPED", "TIMED_OUT"])
 @BOTH
-def test_any_end_without_archives_fails_the_deployment_at_once(cloud: Cloud, plan: int, status: str) -> None:
+def test_any_end_without_archives_fails_the_deployment_at_once(
+    messages: Messages, cloud: Cloud, plan: int, status: str
+) -> None:
     stack = deploy(cloud, plan)
     poll(stack)
     cloud.end(job(cloud), status, {"text": "missing", "image": "missing"})
@@ -72,8 +74,7 @@ def test_any_end_without_archives_fails_the_deployment_at_once(cloud: Cloud, pla
     failure = poll(stack).failure
 
     assert failure is not None
-    assert failure.startswith("2 ensembles could not be built: text: the job ")
-    assert "ended with status" in failure
+    messages.record("ArtifactError", failure)
 
 
 def test_a_job_with_a_status_is_waited_for_until_its_output_is_there(cloud: Cloud) -> None:
@@ -99,7 +100,7 @@ def test_a_fault_of_the_service_is_tried_once_more(cloud: Cloud, plan: int) -> N
 
 
 @BOTH
-def test_a_job_that_vanished_is_started_once_more(cloud: Cloud, plan: int) -> None:
+def test_a_job_that_vanished_is_started_once_more(messages: Messages, cloud: Cloud, plan: int) -> None:
     stack = deploy(cloud, plan)
     for _ in range(2):
         poll(stack)
@@ -110,7 +111,7 @@ def test_a_job_that_vanished_is_started_once_more(cloud: Cloud, plan: int) -> No
     failure = poll(stack).failure
 
     assert failure is not None
-    assert "does not exist any more" in failure
+    messages.record("ArtifactError", failure)
 
 
 @pytest.mark.parametrize("status", ["FAILED", "FAULT", "STOPPED", "TIMED_OUT"])
