@@ -163,7 +163,7 @@ def test_a_file_that_cannot_be_written_whole_is_not_there_at_all(messages: Messa
 
 
 @pytest.mark.skipif(not Path("/dev/shm").is_dir() or os.geteuid() != 0, reason="mounting needs root")
-def test_a_full_disk_is_one_sentence(checkout: Path, wheels: Path, tmp_path: Path) -> None:
+def test_a_full_disk_is_one_sentence(messages: Messages, checkout: Path, wheels: Path, tmp_path: Path) -> None:
     small = tmp_path / "small"
     small.mkdir()
     mount = f"mount -t tmpfs -o size=40m none {small} && cp -r {checkout}/. {small} && exec {' '.join(command(small))}"
@@ -173,8 +173,7 @@ def test_a_full_disk_is_one_sentence(checkout: Path, wheels: Path, tmp_path: Pat
     if "unshare" in done.stderr or "mount:" in done.stderr:
         pytest.skip("this machine does not let a test mount anything")
     assert done.returncode == 1
-    assert done.stderr.startswith("prepare.py: no space is left for ")
-    assert done.stderr.endswith("; free 300 MB and run it again, nothing half-written is left\n")
+    messages.record("prepare.py", done.stderr.rstrip("\n").replace(str(wheels), "WHEELS"))
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL])
