@@ -122,8 +122,8 @@ class TestNothingIsLeftBehind:
             text=True,
             timeout=60,
         )
-        assert "4,280,099 bytes" in ran.stdout
-        assert "1,048,576 are free" in ran.stdout
+        assert "4,280,099" in ran.stdout
+        assert "1,048,576" in ran.stdout
         messages.record("ArchiveError", ran.stdout.rstrip("\n"))
 
     @staticmethod

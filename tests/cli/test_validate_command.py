@@ -150,8 +150,8 @@ def test_a_preflight_without_the_extra_says_what_to_install(
 
 def test_a_preflight_leaves_no_rule_out_for_it(run: Any, repository: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("cdk_triton.triton.contents.tensorrt.is_installed", lambda: True)
-    assert "add --preflight" not in run("validate", repository).out  # there is no model of TensorRT
+    assert "--preflight" not in run("validate", repository).out  # there is no model of TensorRT
     (repository / "plan").mkdir()
     (repository / "plan" / "config.pbtxt").write_text('backend: "tensorrt"')
-    assert "add --preflight" in run("validate", repository).out
-    assert "add --preflight" not in run("validate", repository, "--preflight").out
+    assert "--preflight" in run("validate", repository).out
+    assert "--preflight" not in run("validate", repository, "--preflight").out
