@@ -15,6 +15,7 @@ import zlib
 from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import given, settings
@@ -23,6 +24,9 @@ from hypothesis import strategies as st
 from cdk_triton.artifacts import BUILDER_VERSION, Archive, write_archive
 from cdk_triton.errors import ArchiveError, RepositoryError
 from cdk_triton.triton import ModelRepository
+
+if TYPE_CHECKING:
+    from golden_messages import Messages
 
 
 def contents(archive: Path) -> dict[str, bytes | None]:
@@ -237,24 +241,23 @@ def test_links_inside_the_repository_are_packed_as_files(repository: Path, tmp_p
         assert not [entry.name for entry in tar if entry.issym() or entry.islnk()]
 
 
-def test_a_link_out_of_the_repository_is_refused(repository: Path, tmp_path: Path) -> None:
+def test_a_link_out_of_the_repository_is_refused(messages: Messages, repository: Path, tmp_path: Path) -> None:
     (tmp_path / "secret").write_text("of somebody else")
     (repository / "network/1/secret").symlink_to(tmp_path / "secret")
-    with pytest.raises(RepositoryError, match="secret"):
+    with messages.raises(RepositoryError):
         write_archive(repository, tmp_path / "model.tar.gz")
 
 
-def test_a_link_out_of_the_repository_is_refused_also_when_it_came_later(repository: Path, tmp_path: Path) -> None:
+def test_a_link_out_of_the_repository_is_refused_also_when_it_came_later(
+    messages: Messages, repository: Path, tmp_path: Path
+) -> None:
     read = ModelRepository.from_directory(repository)
     model = repository / "network/1/model.onnx"
     (tmp_path / "secret").write_bytes(model.read_bytes())
     model.unlink()
     model.symlink_to(tmp_path / "secret")
-    with pytest.raises(ArchiveError) as error:
+    with messages.raises(ArchiveError):
         write_archive(read, tmp_path / "model.tar.gz")
-    assert str(error.value) == (
-        f"{model} is a link that leaves the repository, to {tmp_path / 'secret'}: put the file itself into {repository}"
-    )
     assert left_in(tmp_path) == ["repository", "secret"]
 
 

@@ -7,12 +7,16 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
 from cdk_triton.artifacts import write_archive
 from cdk_triton.errors import ArchiveError
 from cdk_triton.triton import ModelRepository
+
+if TYPE_CHECKING:
+    from golden_messages import Messages
 
 
 def left_in(directory: Path) -> list[str]:
@@ -43,19 +47,19 @@ class TestNothingIsLeftBehind:
         with pytest.raises(KeyboardInterrupt):
             write_archive(repository, target, progress=interrupt)
 
-    def test_a_file_grew_since_the_repository_was_read(self, repository: Path, target: Path) -> None:
+    def test_a_file_grew_since_the_repository_was_read(
+        self, messages: Messages, repository: Path, target: Path
+    ) -> None:
         read = ModelRepository.from_directory(repository)
         words = repository / "preprocess/1/vocabulary/words.txt"
         words.write_text("one\ntwo\nthree\n")
-        with pytest.raises(ArchiveError) as error:
+        with messages.raises(ArchiveError):
             write_archive(read, target)
-        assert str(error.value) == (
-            f"{words} had 8 bytes when its repository was read and has 14 now: run this again when nothing writes to "
-            "it any more"
-        )
 
     @pytest.mark.parametrize("size", [0, 1, 2_000_000, 9_000_000])
-    def test_a_file_changes_its_size_while_it_is_read(self, repository: Path, target: Path, size: int) -> None:
+    def test_a_file_changes_its_size_while_it_is_read(
+        self, messages: Messages, repository: Path, target: Path, size: int
+    ) -> None:
         weights = repository / "network/1/weights.bin"
         weights.write_bytes(bytes(5_000_000))
 
@@ -63,49 +67,39 @@ class TestNothingIsLeftBehind:
             if done > 3_000_000:
                 os.truncate(weights, size)
 
-        with pytest.raises(ArchiveError) as error:
+        with messages.raises(ArchiveError):
             write_archive(repository, target, progress=resize)
-        assert str(error.value) == (
-            f"{weights} changed while it was read: run this again when nothing writes to it any more"
-        )
 
-    def test_a_file_is_rewritten_while_it_is_read(self, repository: Path, target: Path) -> None:
+    def test_a_file_is_rewritten_while_it_is_read(self, messages: Messages, repository: Path, target: Path) -> None:
         weights = repository / "network/1/weights.bin"
         weights.write_bytes(bytes(5_000_000))
 
         def rewrite(done: int, total: int) -> None:
             weights.write_bytes(b"x" * 5_000_000)
 
-        with pytest.raises(ArchiveError, match="changed while it was read"):
+        with messages.raises(ArchiveError):
             write_archive(repository, target, progress=rewrite)
 
-    def test_a_file_vanished(self, repository: Path, target: Path) -> None:
+    def test_a_file_vanished(self, messages: Messages, repository: Path, target: Path) -> None:
         read = ModelRepository.from_directory(repository)
         (repository / "network/1/model.onnx").unlink()
-        with pytest.raises(ArchiveError) as error:
+        with messages.raises(ArchiveError):
             write_archive(read, target)
-        assert str(error.value) == (
-            f"{repository / 'network/1/model.onnx'} cannot be read: No such file or directory; it was there when its "
-            "repository was read, so run this again when nothing changes the repository any more"
-        )
 
-    def test_a_file_became_a_pipe(self, repository: Path, target: Path) -> None:
+    def test_a_file_became_a_pipe(self, messages: Messages, repository: Path, target: Path) -> None:
         read = ModelRepository.from_directory(repository)
         words = repository / "preprocess/1/vocabulary/words.txt"
         words.unlink()
         os.mkfifo(words)
-        with pytest.raises(ArchiveError) as error:
+        with messages.raises(ArchiveError):
             write_archive(read, target)
-        assert str(error.value) == f"{words} is not a regular file, and nothing else can be packed: remove it"
 
-    def test_a_file_system_limit(self, repository: Path, target: Path) -> None:
+    def test_a_file_system_limit(self, messages: Messages, repository: Path, target: Path) -> None:
         """The limit on the size of files is a failure to write that needs no rights and no full disk."""
-        message = self.message_of_child(repository, target, "resource.setrlimit(resource.RLIMIT_FSIZE, (1000, 1000))")
-        assert message == (
-            f"the archive {target} cannot be written: File too large; write it somewhere else or remove the cause"
-        )
+        limit = "resource.setrlimit(resource.RLIMIT_FSIZE, (1000, 1000))"
+        messages.record("ArchiveError", self.message_of_child(repository, target, limit))
 
-    def test_no_space(self, repository: Path, target: Path, tmp_path: Path) -> None:
+    def test_no_space(self, messages: Messages, repository: Path, target: Path, tmp_path: Path) -> None:
         (repository / "network/1/weights.bin").write_bytes(os.urandom(3_000_000))
         disk = tmp_path / "disk"
         disk.mkdir()
@@ -128,10 +122,9 @@ class TestNothingIsLeftBehind:
             text=True,
             timeout=60,
         )
-        assert ran.stdout == (
-            f"the archive {disk / 'm.tar.gz'} cannot be written: there is no space left, up to 4,280,099 bytes are "
-            f"needed and 1,048,576 are free; make room in {disk} or write it somewhere else\n"
-        )
+        assert "4,280,099" in ran.stdout
+        assert "1,048,576" in ran.stdout
+        messages.record("ArchiveError", ran.stdout.rstrip("\n"))
 
     @staticmethod
     def message_of_child(repository: Path, target: Path, preparation: str) -> str:
@@ -156,27 +149,20 @@ except ArchiveError as error:
 """
 
 
-def test_the_archive_cannot_be_a_part_of_its_repository(repository: Path) -> None:
-    with pytest.raises(ArchiveError) as error:
+def test_the_archive_cannot_be_a_part_of_its_repository(messages: Messages, repository: Path) -> None:
+    with messages.raises(ArchiveError):
         write_archive(repository, repository / "model.tar.gz")
-    assert str(error.value) == (
-        f"the archive {repository / 'model.tar.gz'} would be a part of the repository {repository} that it contains: "
-        "write it somewhere else"
-    )
 
 
-def test_the_directory_of_the_archive_must_exist(repository: Path, tmp_path: Path) -> None:
+def test_the_directory_of_the_archive_must_exist(messages: Messages, repository: Path, tmp_path: Path) -> None:
     target = tmp_path / "missing" / "model.tar.gz"
-    with pytest.raises(ArchiveError) as error:
+    with messages.raises(ArchiveError):
         write_archive(repository, target)
-    assert str(error.value) == (
-        f"the archive {target} cannot be written: there is no directory {tmp_path / 'missing'}; make it first"
-    )
 
 
-def test_the_archive_cannot_replace_a_directory(repository: Path, tmp_path: Path) -> None:
+def test_the_archive_cannot_replace_a_directory(messages: Messages, repository: Path, tmp_path: Path) -> None:
     target = tmp_path / "model.tar.gz"
     target.mkdir()
-    with pytest.raises(ArchiveError, match="cannot be written: Is a directory; write it somewhere else"):
+    with messages.raises(ArchiveError):
         write_archive(repository, target)
     assert left_in(tmp_path) == ["model.tar.gz", "repository"]

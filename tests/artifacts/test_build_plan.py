@@ -8,12 +8,11 @@ import tarfile
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import onnx
 import onnx.numpy_helper
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.artifacts.plans import A10G, CONFIG, NETWORK, bert, onnx_bytes, written
@@ -32,6 +31,10 @@ from cdk_triton.artifacts.build_plan import in_order
 from cdk_triton.artifacts.build_program.plan import read_plan
 from cdk_triton.errors import ConfigurationError
 from cdk_triton.triton import ModelRepository
+
+if TYPE_CHECKING:
+    from golden_messages import Messages
+
 
 SHA256 = "0123456789abcdef" * 4
 ON_S3 = S3File("models", "bert/model.onnx", SHA256)
@@ -67,10 +70,9 @@ def document(repository: ModelRepository) -> dict[str, Any]:
     return ensemble_document(repository, A10G)
 
 
-def refusal(root: Path, *recipes: Makes | TensorRTPlan) -> str:
-    with pytest.raises(ConfigurationError) as error:
+def refused(messages: Messages, root: Path, *recipes: Makes | TensorRTPlan) -> None:
+    with messages.raises(ConfigurationError):
         document(bert(root / "repository", *recipes))
-    return str(error.value).replace(str(root), "…")
 
 
 def test_an_ensemble_is_described_by_its_files_and_steps(tmp_path: Path) -> None:
@@ -130,7 +132,7 @@ def test_one_file_in_s3_for_two_plans_is_copied_once(tmp_path: Path) -> None:
     assert len(document(repository)["inputs"]) == 1
 
 
-def test_external_data_is_left_out_with_its_network(tmp_path: Path) -> None:
+def test_external_data_is_left_out_with_its_network(messages: Messages, tmp_path: Path) -> None:
     model = onnx.load_model_from_string(onnx_bytes(NETWORK))
     model.graph.initializer[0].CopyFrom(onnx.numpy_helper.from_array(np.ones(300, np.float32), "w"))
     path = tmp_path / "r" / "bert" / "model.onnx"
@@ -140,9 +142,7 @@ def test_external_data_is_left_out_with_its_network(tmp_path: Path) -> None:
     assert document(repository)["remove"] == ["bert/model.onnx", "bert/model.onnx.data"]
     path.with_name("model.onnx.data").unlink()
     repository = ModelRepository.from_directory(tmp_path / "r", recipes=[TensorRTPlan("bert")])
-    with pytest.raises(
-        ConfigurationError, match=r"has weights in bert/model\.onnx\.data, which is not in the repository"
-    ):
+    with messages.raises(ConfigurationError):
         document(repository)
 
 
@@ -176,69 +176,49 @@ def test_the_order_of_the_recipes_is_in_nothing(tmp_path: Path) -> None:
     assert json.dumps(document(one)) == json.dumps(document(other))
 
 
-def test_recipes_that_wait_for_each_other_are_refused(tmp_path: Path) -> None:
-    assert refusal(tmp_path, Makes("a", ("bert/a",), ("bert/b",)), Makes("b", ("bert/b",), ("bert/a",))) == (
-        "no order of the recipes lets each have what it reads, because they wait for each other: Makes('a') reads "
-        "bert/b and Makes('b') reads bert/a; let one of them read another file"
-    )
+def test_recipes_that_wait_for_each_other_are_refused(messages: Messages, tmp_path: Path) -> None:
+    refused(messages, tmp_path, Makes("a", ("bert/a",), ("bert/b",)), Makes("b", ("bert/b",), ("bert/a",)))
 
 
-def test_a_file_is_written_once(tmp_path: Path) -> None:
-    assert refusal(tmp_path, Makes("a", ("bert/x",)), Makes("b", ("bert/x",))) == (
-        "bert/x is written by Makes('a') and Makes('b'): leave one of them out"
-    )
+def test_a_file_is_written_once(messages: Messages, tmp_path: Path) -> None:
+    refused(messages, tmp_path, Makes("a", ("bert/x",)), Makes("b", ("bert/x",)))
 
 
-def test_a_file_that_is_there_is_not_written(tmp_path: Path) -> None:
-    assert refusal(tmp_path, Makes("a", ("bert/config.pbtxt",))) == (
-        "Makes('a') writes bert/config.pbtxt, which the repository has already: remove that file"
-    )
+def test_a_file_that_is_there_is_not_written(messages: Messages, tmp_path: Path) -> None:
+    refused(messages, tmp_path, Makes("a", ("bert/config.pbtxt",)))
 
 
-def test_a_file_from_s3_takes_nobodys_place(tmp_path: Path) -> None:
-    assert refusal(tmp_path, Makes("a", s3_files={"bert/model.onnx": ON_S3})) == (
-        "Makes('a') puts a file from S3 at bert/model.onnx, where the repository has one: remove either of them"
-    )
+def test_a_file_from_s3_takes_nobodys_place(messages: Messages, tmp_path: Path) -> None:
+    refused(messages, tmp_path, Makes("a", s3_files={"bert/model.onnx": ON_S3}))
     other = S3File("models", "other.onnx", SHA256[::-1])
-    assert refusal(tmp_path, Makes("a", s3_files={"bert/x": ON_S3}), Makes("b", s3_files={"bert/x": other})) == (
-        "Makes('b') puts other.onnx at bert/x, where another recipe puts bert/model.onnx: give both the same file"
-    )
+    refused(messages, tmp_path, Makes("a", s3_files={"bert/x": ON_S3}), Makes("b", s3_files={"bert/x": other}))
 
 
-def test_a_file_that_nobody_has_is_not_read(tmp_path: Path) -> None:
-    assert refusal(tmp_path, TensorRTPlan("bert", onnx="bert.onnx")) == (
-        "TensorRTPlan('bert') reads bert/bert.onnx, which …/repository does not have and no recipe makes: put the file "
-        "there, or name another one"
-    )
+def test_a_file_that_nobody_has_is_not_read(messages: Messages, tmp_path: Path) -> None:
+    refused(messages, tmp_path, TensorRTPlan("bert", onnx="bert.onnx"))
 
 
-def test_a_recipe_has_the_last_word_on_its_model(tmp_path: Path) -> None:
-    assert refusal(tmp_path, Makes("refused")) == "it does not fit"
-    assert refusal(tmp_path, TensorRTPlan("bart")).startswith(
-        "TensorRTPlan('bart') is for the model 'bart' (did you mean 'bert'?), and the "
-    )
+def test_a_recipe_has_the_last_word_on_its_model(messages: Messages, tmp_path: Path) -> None:
+    refused(messages, tmp_path, Makes("refused"))
+    refused(messages, tmp_path, TensorRTPlan("bart"))
 
 
-def test_what_cannot_be_built_is_no_recipe(tmp_path: Path) -> None:
+def test_what_cannot_be_built_is_no_recipe(messages: Messages, tmp_path: Path) -> None:
     @dataclass(frozen=True)
     class Promise:
         produces: tuple[str, ...] = ("bert/1/model.plan",)
 
     repository = written(tmp_path, {"bert/config.pbtxt": b""})
     repository = ModelRepository.from_directory(tmp_path, recipes=[Promise()])
-    with pytest.raises(ConfigurationError, match="is not a recipe: use TensorRTPlan, DaliPipeline, "):
+    with messages.raises(ConfigurationError):
         artifact_key(repository, A10G)
 
 
-def test_a_promise_that_nobody_keeps_is_refused(tmp_path: Path) -> None:
+def test_a_promise_that_nobody_keeps_is_refused(messages: Messages, tmp_path: Path) -> None:
     promise = {"cdk-triton.toml": b'produced = ["bert/1/model.plan"]\n'}
     repository = written(tmp_path, {"bert/config.pbtxt": CONFIG.encode(), **promise})
-    with pytest.raises(ConfigurationError) as error:
+    with messages.raises(ConfigurationError):
         artifact_key(repository, A10G)
-    assert str(error.value) == (
-        f"the cdk-triton.toml of {tmp_path} promises bert/1/model.plan, which is not there, and no recipe makes it: "
-        "add the recipe, or put the file there"
-    )
     assert document(bert(tmp_path, TensorRTPlan("bert")))["steps"]
     kept = written(tmp_path / "kept", {"bert/config.pbtxt": CONFIG.encode(), "bert/1/model.plan": b"plan", **promise})
     alone = written(tmp_path / "alone", {"bert/config.pbtxt": CONFIG.encode(), "bert/1/model.plan": b"plan"})

@@ -5,12 +5,17 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
 from cdk_triton import CondaEnvironment, ModelRepository, ServingPlatform
 from cdk_triton.artifacts import ensemble_document, estimated_minutes
 from cdk_triton.errors import ConfigurationError
+
+if TYPE_CHECKING:
+    from golden_messages import Messages
+
 
 WriteFiles = Callable[[Path, Mapping[str, bytes]], Path]
 Read = Callable[..., ModelRepository]
@@ -102,70 +107,50 @@ def test_another_model_may_be_the_one_that_uses_it(read: Read, path: str) -> Non
     RECIPE.validate(read(files=files), PLATFORM)
 
 
-def test_an_environment_that_nobody_uses_is_refused(read: Read) -> None:
-    said = (
-        "CondaEnvironment('preprocess') packs preprocess/env.tar.gz, and no Python model of the repository uses it: "
-        'write parameters { key: "EXECUTION_ENV_PATH" value { string_value: "$$TRITON_MODEL_DIRECTORY/env.tar.gz" } } '
-        "into preprocess/config.pbtxt, or leave the recipe out"
-    )
-    with pytest.raises(ConfigurationError, match=re.escape(said)):
+def test_an_environment_that_nobody_uses_is_refused(messages: Messages, read: Read) -> None:
+    with messages.raises(ConfigurationError):
         RECIPE.validate(
             read(files={"preprocess/config.pbtxt": config("$$TRITON_MODEL_DIRECTORY/other.tar.gz")}), PLATFORM
         )
 
 
-def test_every_wrong_line_is_named(read: Read) -> None:
+def test_every_wrong_line_is_named(messages: Messages, read: Read) -> None:
     lock = LOCK + "numpy\n" + PYTHON.replace("https", "http") + NUMPY.partition("#")[0].replace("numpy", "scipy")
-    with pytest.raises(ConfigurationError) as caught:
+    with messages.raises(ConfigurationError) as caught:
         RECIPE.validate(read(lock), PLATFORM)
-    said = str(caught.value)
-    assert said.startswith(
-        "the lock file preprocess/environment.lock of CondaEnvironment('preprocess') cannot be used: "
-    )
-    assert re.findall(r"line \d+", said) == ["line 4", "line 5", "line 6"]
+    assert re.findall(r"line \d+", str(caught.value)) == ["line 4", "line 5", "line 6"]
 
 
-def test_many_wrong_lines_are_counted(read: Read) -> None:
-    with pytest.raises(ConfigurationError, match=r"line 8: .*; and 3 more$"):
+def test_many_wrong_lines_are_counted(messages: Messages, read: Read) -> None:
+    with messages.raises(ConfigurationError):
         RECIPE.validate(read(LOCK + "numpy\n" * 8), PLATFORM)
 
 
 @pytest.mark.parametrize(
-    ("name", "text", "said"),
+    ("name", "text"),
     [
-        (
-            "environment.yml",
-            "name: x\ndependencies:\n  - python=3.12\n",
-            "preprocess/environment.yml is not locked, and would give another environment tomorrow: lock it with "
-            "`conda-lock --kind explicit --platform linux-64 --file environment.yml`, which writes conda-linux-64.lock",
-        ),
-        (
-            "conda-lock.yml",
-            "version: 1\nmetadata: {}\npackage:\n- name: python\n",
-            "is a lock file of conda-lock's own form: write the explicit one with `conda-lock render --kind explicit "
-            "--platform linux-64 conda-lock.yml`",
-        ),
+        pytest.param("environment.yml", "name: x\ndependencies:\n  - python=3.12\n", id="environment.yml"),
+        pytest.param("conda-lock.yml", "version: 1\nmetadata: {}\npackage:\n- name: python\n", id="conda-lock.yml"),
     ],
 )
 def test_what_is_not_locked_is_refused_with_the_command_that_locks_it(
-    read: Read, name: str, text: str, said: str
+    messages: Messages, read: Read, name: str, text: str
 ) -> None:
     recipe = CondaEnvironment("preprocess", lock=name)
-    with pytest.raises(ConfigurationError, match=re.escape(said)):
+    with messages.raises(ConfigurationError):
         recipe.validate(read(recipes=[recipe], files={f"preprocess/{name}": text.encode()}), PLATFORM)
 
 
-def test_the_environment_has_the_python_of_the_container(read: Read) -> None:
-    said = r"has Python 3\.12 in line 2 and the container of 24\.09 has 3\.10, .*: lock python=3\.10"
-    with pytest.raises(ConfigurationError, match=said):
+def test_the_environment_has_the_python_of_the_container(messages: Messages, read: Read) -> None:
+    with messages.raises(ConfigurationError):
         RECIPE.validate(read(), OLD)
     RECIPE.validate(read(LOCK.replace("3.12.4", "3.10.14")), OLD)
     RECIPE.validate(read(LOCK.replace("3.12.4", "3.9.1")), UNKNOWN)  # the build asks the image
-    with pytest.raises(ConfigurationError, match=r"has no python, which the Python backend needs: add python=3\.12"):
+    with messages.raises(ConfigurationError):
         RECIPE.validate(read(f"@EXPLICIT\n{NUMPY}"), PLATFORM)
 
 
-def test_one_copy_is_enough(read: Read) -> None:
+def test_one_copy_is_enough(messages: Messages, read: Read) -> None:
     second = CondaEnvironment("other", lock="other.lock")
     files = {
         "other/config.pbtxt": config(),
@@ -174,15 +159,14 @@ def test_one_copy_is_enough(read: Read) -> None:
     }
     repository = read(recipes=[RECIPE, second], files=files)
     RECIPE.validate(repository, PLATFORM)
-    said = 'let other name "$$TRITON_MODEL_DIRECTORY/../preprocess/env.tar.gz" as EXECUTION_ENV_PATH'
-    with pytest.raises(ConfigurationError, match=re.escape(said)):
+    with messages.raises(ConfigurationError):
         second.validate(repository, PLATFORM)
     different = read(recipes=[RECIPE, second], files={**files, "other/other.lock": f"@EXPLICIT\n{PYTHON}".encode()})
     second.validate(different, PLATFORM)
 
 
-def test_values_that_no_repository_could_fix() -> None:
-    with pytest.raises(ConfigurationError, match=r"archive of .* is 'env\.zip' and must end with \.tar\.gz"):
+def test_values_that_no_repository_could_fix(messages: Messages) -> None:
+    with messages.raises(ConfigurationError):
         CondaEnvironment("preprocess", lock="environment.lock", archive="env.zip")
-    with pytest.raises(ConfigurationError, match=r"lock of CondaEnvironment.'preprocess'. is '/etc/lock' and must be"):
+    with messages.raises(ConfigurationError):
         CondaEnvironment("preprocess", lock="/etc/lock")

@@ -10,12 +10,17 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 from inotify_simple import INotify, flags
 
 from cdk_triton.artifacts.digests import file_digests
 from cdk_triton.errors import ArchiveError
+
+if TYPE_CHECKING:
+    from golden_messages import Messages
+
 
 Settle = Callable[..., None]
 
@@ -246,19 +251,16 @@ def test_values_of_half_a_year_ago_are_evicted(tmp_path: Path, weights: Path, ca
         assert connection.execute("SELECT name FROM kept").fetchall() == [(os.fsencode(other),)]
 
 
-def test_a_file_that_is_written_to_meanwhile_has_no_digest(weights: Path) -> None:
-    with pytest.raises(ArchiveError) as error:
+def test_a_file_that_is_written_to_meanwhile_has_no_digest(messages: Messages, weights: Path) -> None:
+    with messages.raises(ArchiveError):
         file_digests([weights], progress=lambda done, total: weights.write_bytes(b"other"))
-    assert str(error.value) == f"{weights} changed while it was read: run this again when nothing writes to it any more"
 
 
-def test_a_missing_file_and_a_pipe_are_refused(tmp_path: Path) -> None:
-    with pytest.raises(
-        ArchiveError, match=r"missing\.bin cannot be read: No such file or directory; it was there when"
-    ):
+def test_a_missing_file_and_a_pipe_are_refused(messages: Messages, tmp_path: Path) -> None:
+    with messages.raises(ArchiveError):
         digest(tmp_path / "missing.bin")
     os.mkfifo(tmp_path / "pipe")
-    with pytest.raises(ArchiveError, match="pipe is not a regular file, and nothing else can be packed: remove it"):
+    with messages.raises(ArchiveError):
         digest(tmp_path / "pipe")
 
 

@@ -7,6 +7,7 @@ import re
 import tempfile
 from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import given, settings
@@ -16,6 +17,10 @@ from cdk_triton.artifacts import artifact_key, source_key, write_archive
 from cdk_triton.errors import ConfigurationError
 from cdk_triton.sagemaker import ServingPlatform
 from cdk_triton.triton import ModelRepository
+
+if TYPE_CHECKING:
+    from golden_messages import Messages
+
 
 WriteFiles = Callable[[Path, Mapping[str, bytes]], Path]
 
@@ -166,14 +171,10 @@ def test_keys_are_sha256_in_hexadecimal(repository: Path) -> None:
 
 
 @pytest.mark.parametrize("token", ["${Token[TOKEN.42]}", "#{Token[AWS.Region.4]}"])
-def test_a_token_in_an_input_is_refused(repository: Path, token: str) -> None:
+def test_a_token_in_an_input_is_refused(messages: Messages, repository: Path, token: str) -> None:
     (repository / "network/1" / f"{token}.bin").touch()
-    with pytest.raises(ConfigurationError) as error:
+    with messages.raises(ConfigurationError):
         key_of(repository)
-    assert str(error.value) == (
-        f"the path 'network/1/{token}.bin' contains a CDK token, whose value only the deployment knows, but it is "
-        "needed while the app runs: write it out"
-    )
 
 
 def test_progress_tells_what_had_to_be_read(repository: Path, settle: Callable[..., None]) -> None:

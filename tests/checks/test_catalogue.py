@@ -8,10 +8,15 @@ import subprocess
 import sys
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
 from cdk_triton.checks import rules
+
+if TYPE_CHECKING:
+    from golden_messages import Messages
+
 
 RULES = '''
 from collections.abc import Iterator
@@ -90,8 +95,8 @@ def test_a_rule_of_an_installed_distribution_is_one_of_the_rules(machine: Machin
     assert listed[-1] == "XACME01  warning  a model has no owner"
     assert len(listed) == len(rules()) + 2  # the code of a rule that crashes, and this one
     told = machine.run("explain", "xacme01").stdout
-    assert "Defined in: acme_triton/rules.py:7" in told
-    assert "Source: https://wiki.acme.example/triton" in told
+    assert "acme_triton/rules.py:7" in told
+    assert "https://wiki.acme.example/triton" in told
 
 
 @pytest.mark.slow
@@ -137,28 +142,27 @@ for _ in range(2):
 
 
 @pytest.mark.parametrize(
-    ("code", "source", "reason"),
+    ("code", "source"),
     [
-        ("CT999", RULES, "ValueError: the rule code 'CT999' of acme_triton.rules does not match X[A-Z]*\\d{2,}"),
-        ("X1", RULES, "ValueError: the rule code 'X1' of acme_triton.rules does not match X[A-Z]*\\d{2,}"),
-        ("XACME01", "import acme_utilities\n", "ModuleNotFoundError: No module named 'acme_utilities'"),
+        pytest.param("CT999", RULES, id="a code of the library"),
+        pytest.param("X1", RULES, id="too few digits"),
+        pytest.param("XACME01", "import acme_utilities\n", id="a missing module"),
     ],
 )
 def test_a_distribution_whose_rules_cannot_be_loaded_is_one_sentence(
-    machine: Machine, code: str, source: str, reason: str
+    messages: Messages, machine: Machine, code: str, source: str
 ) -> None:
     machine.install(code, source=source)
     done = machine.run("validate", str(machine.repository))
     assert (done.returncode, done.stdout) == (2, "")
-    assert done.stderr == (
-        "error: the rules of the entry point acme = 'acme_triton.rules' in cdk_triton.rules cannot be loaded: "
-        f"{reason}; fix the distribution that brings it, or uninstall it\n"
-    )
+    assert done.stderr.count("\n") == 1
+    messages.record("cdk-triton validate", done.stderr.rstrip("\n"))
 
 
 @pytest.mark.slow
-def test_a_crash_of_such_a_rule_is_reported_to_its_maintainers(machine: Machine) -> None:
+def test_a_crash_of_such_a_rule_is_reported_to_its_maintainers(messages: Messages, machine: Machine) -> None:
     machine.install(source=RULES.replace("for model in", "1 / 0\n    for model in"))
     done = machine.run("validate", str(machine.repository))
-    assert "the rule XACME01 (a model has no owner) failed with ZeroDivisionError: division by zero" in done.stdout
-    assert "report it to acme_triton with the repository's config.pbtxt files" in done.stdout
+    lines = [line for line in done.stdout.splitlines() if "XACME01" in line or "acme_triton" in line]
+    assert "ZeroDivisionError: division by zero" in lines[0]
+    messages.record("cdk-triton validate", "\n".join(lines))

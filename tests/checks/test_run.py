@@ -68,7 +68,7 @@ def test_findings_are_sorted_and_each_is_reported_once(write: Write) -> None:
     assert found == [("X902", "a", "y"), ("X902", "a", "z"), ("X902", "b", "x"), ("X901", "a", "warning")]
 
 
-def test_a_rule_that_crashes_is_a_finding_and_the_others_run(write: Write) -> None:
+def test_a_rule_that_crashes_is_a_finding_and_the_others_run(messages: Messages, write: Write) -> None:
     @rule("X903", Severity.WARNING, "a broken rule", source="")
     def broken(context: CheckContext) -> Iterator[Problem]:
         yield Problem("a", "before", "")
@@ -78,12 +78,7 @@ def test_a_rule_that_crashes_is_a_finding_and_the_others_run(write: Write) -> No
     def sound(context: CheckContext) -> Iterator[Problem]:
         yield Problem("b", "after", "")
 
-    assert [str(finding) for finding in write().check()] == [
-        ".: error CT001: the rule X903 (a broken rule) failed with ZeroDivisionError: by nothing; report it to "
-        "tests with the repository's config.pbtxt files",
-        "a: warning X903: before; ",
-        "b: warning X904: after; ",
-    ]
+    assert messages.of(write().check()) == [("CT001", ".", ""), ("X903", "a", ""), ("X904", "b", "")]
 
 
 def test_a_rule_runs_for_its_modes_and_platforms_only(write: Write) -> None:
@@ -235,28 +230,27 @@ class TestAllRules:
         impure = imported_by(each.function) - {"pathlib.PurePosixPath"}
         assert not {name.partition(".")[0] for name in impure} & forbidden
 
-    def test_a_rule_is_found_by_its_code(self) -> None:
+    def test_a_rule_is_found_by_its_code(self, messages: Messages) -> None:
         assert [rule_of(each.code) for each in documented_rules()] == [CRASH, *rules()]
-        with pytest.raises(
-            ConfigurationError, match=r"no rule 'ct1100' \(did you mean 'CT1.*\?\); `cdk-triton explain` lists"
-        ):
+        with pytest.raises(ConfigurationError, match="'CT1"):  # the suggestions change with the rules
             rule_of("ct1100")
-        with pytest.raises(ConfigurationError, match="there is no rule 'none'; `cdk-triton explain` lists all of them"):
+        with messages.raises(ConfigurationError):
             rule_of("none")
 
 
-def test_a_rule_says_when_it_runs() -> None:
+def test_a_rule_says_when_it_runs(messages: Messages) -> None:
     def nothing(context: CheckContext) -> Iterator[Problem]:
         return iter(())
 
     rule("X908", Severity.ERROR, "", source="")(nothing)
     rule("X909", Severity.ERROR, "", source="", modes=("multi",), applies=lambda _: True)(nothing)
     rule("X910", Severity.ERROR, "", source="", asks_parser=True)(nothing)
-    assert [each.condition for each in rules()] == [
-        "For single-model and multi-model endpoints.",
-        "For multi-model endpoints (`--mode multi`), if a serving platform is given (`--platform`).",
-        "For single-model and multi-model endpoints, where TensorRT's parser is asked (`--preflight`).",
-    ]
+    conditions = [each.condition for each in rules()]
+    assert ["--mode multi" in each for each in conditions] == [False, True, False]
+    assert ["--platform" in each for each in conditions] == [False, True, False]
+    assert ["--preflight" in each for each in conditions] == [False, False, True]
+    for each in conditions:
+        messages.record("cdk-triton explain", each)
 
 
 def test_a_report_contains_the_skipped_rules(write: Write, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -10,13 +10,17 @@ import struct
 import subprocess
 import termios
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from tests.cli.conftest import PROGRAM
 
 from cdk_triton.checks import Report
 from cdk_triton.triton import Finding, ModelRepository, Severity
+
+if TYPE_CHECKING:
+    from golden_messages import Messages
+
 
 CONFIG = """\
 backend: "python"
@@ -63,7 +67,7 @@ def said(run: Any, monkeypatch: pytest.MonkeyPatch, repository: Path, *findings:
 
 
 def test_findings_stand_below_their_model_with_the_line_of_the_file(
-    run: Any, monkeypatch: pytest.MonkeyPatch, odd: Path
+    messages: Messages, run: Any, monkeypatch: pytest.MonkeyPatch, odd: Path
 ) -> None:
     field = "ensemble_scheduling.step[0].model_name"
     lines = said(
@@ -75,7 +79,7 @@ def test_findings_stand_below_their_model_with_the_line_of_the_file(
         Finding("CT903", Severity.WARNING, ".", "", "it is odd", "make it even"),
         Finding("CT904", Severity.WARNING, "pipeline/1", "", "it is empty", "fill it"),
     )
-    assert lines == [
+    assert lines[:-2] == [
         "the repository",
         f"{odd}: warning CT903: it is odd",
         "    make it even",
@@ -94,9 +98,9 @@ def test_findings_stand_below_their_model_with_the_line_of_the_file(
         f"{odd}/pipeline/1: warning CT904: it is empty",
         "    fill it",
         "",
-        f"{odd}: 3 models, 2 errors, 2 warnings",
-        "    more about a rule: cdk-triton explain CT901",
     ]
+    assert lines[-1].endswith("cdk-triton explain CT901")
+    messages.record("cdk-triton validate", "\n".join(lines[-2:]))
 
 
 def test_a_file_that_cannot_be_read_is_shown_where_the_parser_stopped(run: Any, repository: Path) -> None:
@@ -106,16 +110,17 @@ def test_a_file_that_cannot_be_read_is_shown_where_the_parser_stopped(run: Any, 
     assert lines[2:4] == ["    2 | max_batch_siz: 8", "      | ^^^^^^^^^^^^^"]
 
 
-def test_the_summary_tells_what_is_acknowledged_and_what_was_not_looked_at(run: Any, odd: Path) -> None:
+def test_the_summary_tells_what_is_acknowledged_and_what_was_not_looked_at(
+    messages: Messages, run: Any, odd: Path
+) -> None:
     lines = run("validate", odd, "--default-model", "echo").out.splitlines()
-    summary = lines.index(f"{odd}: 3 models, 2 warnings, 1 acknowledged")  # the warnings: two models are not loaded
-    assert lines[summary + 1] == "    CT112 is acknowledged: kept for the record"
-    assert re.fullmatch(
-        r"    \d+ rules skipped, no serving platform given: add --platform, e.g. --platform 25.09/ml.g5.xlarge",
-        lines[summary + 2],
-    )
+    start = next(number for number, line in enumerate(lines) if line.startswith(f"{odd}: 3 models"))
+    summary = lines[start : start + 3]  # the warnings: two models are not loaded
+    assert summary[1].endswith("kept for the record")
+    assert summary[2].endswith("--platform 25.09/ml.g5.xlarge")
+    messages.record("cdk-triton validate", re.sub(r"\d+ rules", "N rules", "\n".join(summary)))
     with_platform = run("validate", odd, "--default-model", "echo", "--platform", "25.09/ml.g5.xlarge").out
-    assert "no serving platform given" not in with_platform
+    assert "--platform" not in with_platform
 
 
 def test_a_long_line_is_cut_around_the_place(run: Any, monkeypatch: pytest.MonkeyPatch, odd: Path) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import botocore.exceptions
 import numpy as np
@@ -23,11 +23,15 @@ from cdk_triton.errors import (
     PayloadTooLargeError,
 )
 
+if TYPE_CHECKING:
+    from golden_messages import Messages
+
+
 INPUTS = {"x": np.zeros((1, 4), np.float32)}
 LIMIT = 6_291_456
 
 
-def test_a_body_over_the_limit_is_not_sent(endpoint: Any) -> None:
+def test_a_body_over_the_limit_is_not_sent(messages: Messages, endpoint: Any) -> None:
     client = TritonClient("images", endpoint.runtime())
 
     with pytest.raises(PayloadTooLargeError) as caught:
@@ -36,10 +40,7 @@ def test_a_body_over_the_limit_is_not_sent(endpoint: Any) -> None:
     assert endpoint.requests == []
     assert caught.value.limit == LIMIT
     assert caught.value.size > LIMIT
-    assert str(caught.value) == (
-        f"the request to endpoint 'images', target model 'image.tar.gz' has {caught.value.size:,} bytes, and SageMaker "
-        "accepts 6,291,456: send fewer rows or smaller tensors per request"
-    )
+    messages.record("PayloadTooLargeError", str(caught.value).replace(f"{caught.value.size:,}", "SIZE"))
 
 
 def test_a_body_of_exactly_the_limit_is_sent(endpoint: Any) -> None:
@@ -54,13 +55,14 @@ def test_a_body_of_exactly_the_limit_is_sent(endpoint: Any) -> None:
 
 
 @pytest.mark.slow
-def test_too_much_json_is_told_about_the_binary_format(endpoint: Any) -> None:
+def test_too_much_json_is_told_about_the_binary_format(messages: Messages, endpoint: Any) -> None:
     client = TritonClient("images", endpoint.runtime())
-    with pytest.raises(PayloadTooLargeError, match="leave binary=True, or send fewer rows"):
+    with pytest.raises(PayloadTooLargeError) as caught:
         client.infer({"x": np.zeros(LIMIT // 2, np.uint8)}, binary=False)
+    messages.record("PayloadTooLargeError", str(caught.value).replace(f"{caught.value.size:,}", "SIZE"))
 
 
-def test_a_model_error_carries_tritons_own_words_and_status(endpoint: Any) -> None:
+def test_a_model_error_carries_tritons_own_words_and_status(messages: Messages, endpoint: Any) -> None:
     runtime = endpoint.runtime()
     words = "[request id: <id_unknown>] expected 1 inputs but got 2 inputs for model 'ensemble'"
     with Stubber(runtime) as stub:
@@ -75,37 +77,33 @@ def test_a_model_error_carries_tritons_own_words_and_status(endpoint: Any) -> No
                 "LogStreamArn": "arn:aws:logs:eu-west-1:1:log-group:/aws/sagemaker/Endpoints/texts",
             },
         )
-        with pytest.raises(ModelError) as caught:
+        with messages.raises(ModelError) as caught:
             TritonClient("texts", runtime).infer(INPUTS, target_model="text.tar.gz")
 
     assert caught.value.status == 400
     assert caught.value.original_message == words
-    assert str(caught.value) == (
-        f"endpoint 'texts', target model 'text.tar.gz': the model container answered 400: {words}; the log of the "
-        "endpoint says more (arn:aws:logs:eu-west-1:1:log-group:/aws/sagemaker/Endpoints/texts)"
-    )
     assert isinstance(caught.value.__cause__, botocore.exceptions.ClientError)
 
 
-def test_a_model_error_on_the_wire_is_understood(endpoint: Any, answer: Any) -> None:
+def test_a_model_error_on_the_wire_is_understood(messages: Messages, endpoint: Any, answer: Any) -> None:
     endpoint.answer = lambda: answer(
         json.dumps({"Message": "m", "OriginalStatusCode": 507, "OriginalMessage": "CUDA out of memory"}).encode(),
         "application/json",
         424,
         {"x-amzn-ErrorType": "ModelError"},
     )
-    with pytest.raises(ModelError, match="answered 507: CUDA out of memory") as caught:
+    with messages.raises(ModelError) as caught:
         TritonClient("texts", endpoint.runtime()).infer(INPUTS)
     assert (caught.value.status, caught.value.original_message) == (507, "CUDA out of memory")
 
 
-def test_a_container_that_did_not_answer_is_said_to(endpoint: Any, answer: Any) -> None:
+def test_a_container_that_did_not_answer_is_said_to(messages: Messages, endpoint: Any, answer: Any) -> None:
     words = "Your invocation timed out while waiting for a response from container primary."
     members = {"Message": "m", "OriginalStatusCode": 0, "OriginalMessage": words}
     endpoint.answer = lambda: answer(
         json.dumps(members).encode(), "application/json", 424, {"x-amzn-ErrorType": "ModelError"}
     )
-    with pytest.raises(ModelError, match="the model container did not answer: Your invocation timed out") as caught:
+    with messages.raises(ModelError) as caught:
         TritonClient("texts", endpoint.runtime()).infer(INPUTS)
     assert caught.value.status == 0
 
@@ -129,17 +127,17 @@ def test_every_error_of_the_service_model_has_a_class_and_a_mend(code: str) -> N
     assert caught.value.__cause__ is error
 
 
-def test_a_model_that_is_still_loading_has_its_own_class() -> None:
+def test_a_model_that_is_still_loading_has_its_own_class(messages: Messages) -> None:
     error = botocore.exceptions.ClientError(
         {"Error": {"Code": "ModelNotReadyException", "Message": "Model is loading."}}, "InvokeEndpoint"
     )
-    with pytest.raises(ModelNotReadyError, match="Model is loading; wait"), foreign_errors_translated("endpoint"):
+    with messages.raises(ModelNotReadyError), foreign_errors_translated("endpoint"):
         raise error
 
 
-def test_an_unknown_code_keeps_its_name_and_message() -> None:
+def test_an_unknown_code_keeps_its_name_and_message(messages: Messages) -> None:
     error = botocore.exceptions.ClientError({"Error": {"Code": "NewOne", "Message": "Why."}}, "InvokeEndpoint")
-    with pytest.raises(InvocationError, match="SageMaker answered NewOne: Why;"), foreign_errors_translated("endpoint"):
+    with messages.raises(InvocationError), foreign_errors_translated("endpoint"):
         raise error
 
 
@@ -168,20 +166,23 @@ def test_no_error_of_botocore_escapes(kind: type[botocore.exceptions.BotoCoreErr
     assert str(caught.value).startswith("endpoint 'e': ")
 
 
-def test_a_slow_container_is_a_timeout_and_is_asked_once(endpoint: Any, never: Any) -> None:
+def test_a_slow_container_is_a_timeout_and_is_asked_once(messages: Messages, endpoint: Any, never: Any) -> None:
     endpoint.answer = never
     client = TritonClient("slow", endpoint.runtime(read_timeout=0.2))
 
-    with pytest.raises(InvocationTimeoutError, match=r"endpoint 'slow': no answer in time: .*the model may have run"):
+    with pytest.raises(InvocationTimeoutError) as caught:
         client.infer(INPUTS)
 
     assert len(endpoint.requests) == 1
+    messages.record("InvocationTimeoutError", str(caught.value).replace(str(endpoint.port), "PORT"))
 
 
-def test_a_closed_port_is_named(endpoint: Any, closed_port: int) -> None:
+def test_a_closed_port_is_named(messages: Messages, endpoint: Any, closed_port: int) -> None:
     endpoint.port = closed_port
-    with pytest.raises(InvocationError, match=rf"no connection: .*127\.0\.0\.1:{closed_port}.*AWS_ENDPOINT_URL"):
+    with pytest.raises(InvocationError) as caught:
         TritonClient("texts", endpoint.runtime()).infer(INPUTS)
+    assert f"127.0.0.1:{closed_port}" in str(caught.value)
+    messages.record("InvocationError", str(caught.value).replace(str(closed_port), "PORT"))
 
 
 def test_a_connection_that_breaks_is_an_invocation_error(endpoint: Any) -> None:
@@ -204,10 +205,10 @@ def test_a_connection_that_breaks_is_an_invocation_error(endpoint: Any) -> None:
     ids=["html", "not text", "no outputs", "no data", "too little data", "header too long", "size is a word"],
 )
 def test_an_answer_that_is_not_tritons_is_an_invocation_error(
-    endpoint: Any, answer: Any, body: bytes, content_type: str
+    messages: Messages, endpoint: Any, answer: Any, body: bytes, content_type: str
 ) -> None:
     endpoint.answer = lambda: answer(body, content_type)
-    with pytest.raises(InvocationError, match=r"endpoint 'texts' answered with .* no inference response of Triton"):
+    with messages.raises(InvocationError):
         TritonClient("texts", endpoint.runtime()).infer(INPUTS)
 
 
@@ -216,16 +217,18 @@ def test_an_answer_that_is_not_tritons_is_an_invocation_error(
     ["", "my_endpoint", "arn:aws:sagemaker:eu-west-1:1:endpoint/texts", "${Token[TOKEN.7]}", "e" * 64],
     ids=["empty", "underscore", "ARN", "token", "too long"],
 )
-def test_what_cannot_be_an_endpoint_name_is_refused(name: str) -> None:
-    with pytest.raises(ConfigurationError, match="is not the name of an endpoint: give the name"):
+def test_what_cannot_be_an_endpoint_name_is_refused(messages: Messages, name: str) -> None:
+    with messages.raises(ConfigurationError):
         TritonClient(name)
 
 
-def test_without_a_region_the_sentence_says_which_variable_to_set(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_a_region_the_sentence_says_which_variable_to_set(
+    messages: Messages, monkeypatch: pytest.MonkeyPatch
+) -> None:
     for variable in ("AWS_REGION", "AWS_DEFAULT_REGION", "AWS_PROFILE"):
         monkeypatch.delenv(variable, raising=False)
     monkeypatch.setenv("AWS_CONFIG_FILE", "/nonexistent")
-    with pytest.raises(ConfigurationError, match="You must specify a region; set AWS_DEFAULT_REGION"):
+    with messages.raises(ConfigurationError):
         TritonClient("texts")
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import ml_dtypes
 import numpy as np
@@ -15,6 +15,10 @@ from tritonclient.http import InferInput, InferRequestedOutput
 from cdk_triton.client import TritonClient
 from cdk_triton.client.payload import decode, encode
 from cdk_triton.errors import ConfigurationError
+
+if TYPE_CHECKING:
+    from golden_messages import Messages
+
 
 TEXTS = np.array([["A man is eating food.", "ümläut 🦊"], ["", "naïve"]], dtype=object)
 
@@ -69,11 +73,13 @@ def test_text_comes_back_as_bytes_whatever_it_was_and_however_it_travelled(
     assert list(answer.flat) == expected
 
 
-def test_bytes_that_are_no_text_travel_as_binary_and_are_refused_as_json(client: TritonClient) -> None:
+def test_bytes_that_are_no_text_travel_as_binary_and_are_refused_as_json(
+    messages: Messages, client: TritonClient
+) -> None:
     jpeg = np.array([b"\xff\xd8\xff\x00\x00"], dtype=object)
 
     assert client.infer({"image": jpeg})["image"][0] == b"\xff\xd8\xff\x00\x00"
-    with pytest.raises(ConfigurationError, match="UTF-8"):
+    with messages.raises(ConfigurationError):
         client.infer({"image": jpeg}, binary=False)
 
 
@@ -148,36 +154,28 @@ def test_an_input_prepared_as_json_needs_no_binary_content_type(client: TritonCl
     assert endpoint.requests[-1][1]["content-type"] == "application/json"
 
 
-def test_a_missing_output_is_named_together_with_those_that_came(client: TritonClient) -> None:
+def test_a_missing_output_is_named_together_with_those_that_came(messages: Messages, client: TritonClient) -> None:
     answer = client.infer({"x": np.zeros(1, np.int8)})
 
     assert "y" not in answer
-    with pytest.raises(KeyError, match="no output 'y'; the model answered with 'x'"):
+    with messages.raises(KeyError):
         answer["y"]
 
 
 @pytest.mark.parametrize(
-    ("inputs", "binary", "message"),
+    ("inputs", "binary"),
     [
-        ({"x": 1.0}, True, r"input 'x' is a float: convert it with numpy\.asarray"),
-        ({"x": [[1.0]]}, True, "input 'x' holds a float, and a tensor of objects or a list takes str and bytes only"),
-        ({"x": [["a"], ["b", "c"]]}, True, "input 'x' holds a list, and a tensor of objects or a list takes str and"),
-        ({"x": [np.zeros((2, 3)), np.zeros((2, 4))]}, True, "input 'x' is no tensor, for its rows differ in shape"),
-        ({"x": np.array([1j])}, True, "input 'x' has the data type complex128, which Triton does not know"),
-        ({"x": np.array(["2026-01-01"], dtype="datetime64[D]")}, True, "which Triton does not know"),
-        (
-            {"x": np.array(["a", None], dtype=object)},
-            True,
-            "holds a NoneType, and",
-        ),
-        ({"x": np.zeros(1, np.float16)}, False, "input 'x' is FP16, which Triton accepts only as binary data"),
-        ({"x": InferInput("y", [1], "INT8")}, True, "input 'x' is an InferInput for the tensor 'y'"),
-        ([np.zeros(1)], True, "inputs without names must be tritonclient InferInputs, and one is a ndarray"),
-        (
-            [InferInput("y", [1], "INT8").set_data_from_numpy(np.zeros(1, np.int8))],
-            False,
-            "binary=False cannot send an InferInput that holds binary data",
-        ),
+        ({"x": 1.0}, True),
+        ({"x": [[1.0]]}, True),
+        ({"x": [["a"], ["b", "c"]]}, True),
+        ({"x": [np.zeros((2, 3)), np.zeros((2, 4))]}, True),
+        ({"x": np.array([1j])}, True),
+        ({"x": np.array(["2026-01-01"], dtype="datetime64[D]")}, True),
+        ({"x": np.array(["a", None], dtype=object)}, True),
+        ({"x": np.zeros(1, np.float16)}, False),
+        ({"x": InferInput("y", [1], "INT8")}, True),
+        ([np.zeros(1)], True),
+        ([InferInput("y", [1], "INT8").set_data_from_numpy(np.zeros(1, np.int8))], False),
     ],
     ids=[
         "scalar",
@@ -194,9 +192,9 @@ def test_a_missing_output_is_named_together_with_those_that_came(client: TritonC
     ],
 )
 def test_what_cannot_be_sent_is_refused_before_anything_is_sent(
-    client: TritonClient, endpoint: Any, inputs: Any, binary: bool, message: str
+    messages: Messages, client: TritonClient, endpoint: Any, inputs: Any, binary: bool
 ) -> None:
-    with pytest.raises(ConfigurationError, match=message):
+    with messages.raises(ConfigurationError):
         client.infer(inputs, binary=binary)
     assert endpoint.requests == []
 

@@ -31,6 +31,8 @@ from artifacts.failure import ArtifactError
 if TYPE_CHECKING:
     from tests.handlers.conftest import World
 
+    from golden_messages import Messages
+
 SIDES: list[Literal["before-call", "after-call"]] = ["before-call", "after-call"]
 
 
@@ -136,23 +138,24 @@ def test_a_broken_connection_is_taken_up_by_the_next_poll(world: World, fault: E
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("waited", "fault", "reason"),
+    ("waited", "fault", "code"),
     [
         (failure.PROPAGATION_SECONDS + 1, refusal("AccessDenied", 403), "AccessDenied"),
-        (failure.PATIENCE_SECONDS + 1, refusal("SlowDown", 503), "not finished after 50 minutes"),
+        (failure.PATIENCE_SECONDS + 1, refusal("SlowDown", 503), "SlowDown"),
         (0, refusal("NoSuchBucket", 404), "NoSuchBucket"),
         (0, refusal("InvalidRequest", 400), "InvalidRequest"),
     ],
     ids=["refused-for-good", "throttled-for-good", "no-bucket", "our-mistake"],
 )
 def test_a_lasting_fault_fails_with_its_reason(
-    world: World, waited: float, fault: Callable[[], None], reason: str
+    messages: Messages, world: World, waited: float, fault: Callable[[], None], code: str
 ) -> None:
     event = {**world.publish(world.ensemble("text")), "StartedAt": time.time() - waited}
 
-    with world.disturbed("before-call", 2, fault), pytest.raises(ArtifactError, match=reason) as failed:
+    with world.disturbed("before-call", 2, fault), messages.raises(ArtifactError) as failed:
         artifacts.is_complete({**event, "PhysicalResourceId": "p"}, world.context())
 
+    assert code in str(failed.value)
     assert "s3://" in str(failed.value)  # it names the object
 
 
@@ -162,13 +165,15 @@ def test_a_lasting_fault_fails_with_its_reason(
     [(0, refusal("AccessDenied", 403, "GetObject")), (3, refusal("403", 403, "HeadObject"))],
     ids=["plan", "archive"],
 )
-def test_what_may_not_be_read_may_also_be_missing(world: World, number: int, fault: Callable[[], None]) -> None:
+def test_what_may_not_be_read_may_also_be_missing(
+    messages: Messages, world: World, number: int, fault: Callable[[], None]
+) -> None:
     """The handler may not list the bucket of the assets, nor that of a user's file, and S3 tells only who may."""
     event = {**world.publish(world.ensemble("text")), "StartedAt": time.time() - failure.PROPAGATION_SECONDS - 1}
 
     with (
         world.disturbed("before-call", number, fault),
-        pytest.raises(ArtifactError, match=r"\(a missing object looks the same .*\) \(s3://the-assets/triton-"),
+        messages.raises(ArtifactError),
     ):
         artifacts.is_complete({**event, "PhysicalResourceId": "p"}, world.context())
 
@@ -195,28 +200,28 @@ def test_a_manifest_that_went_while_it_was_written_is_written_by_the_next_poll(w
 
 
 @pytest.mark.slow
-def test_a_missing_archive_fails_with_its_name(world: World) -> None:
+def test_a_missing_archive_fails_with_its_name(messages: Messages, world: World) -> None:
     text = world.ensemble("text")
     event = world.publish(text)
     world.s3.delete_object(Bucket="the-assets", Key=text.asset)
 
-    with pytest.raises(ArtifactError, match=rf"the archive s3://the-assets/{text.asset} is missing; deploy again"):
+    with messages.raises(ArtifactError):
         world.poll(event)
 
 
 @pytest.mark.slow
-def test_an_empty_archive_is_refused(world: World) -> None:
+def test_an_empty_archive_is_refused(messages: Messages, world: World) -> None:
     text = world.ensemble("text")
     event = world.publish(text)
     world.s3.put_object(Bucket="the-assets", Key=text.asset, Body=b"")
 
-    with pytest.raises(ArtifactError, match="is empty"):
+    with messages.raises(ArtifactError):
         world.poll(event)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("what", ["archive", "manifest", "target", "index"])
-def test_a_foreign_object_in_the_way_is_named_and_kept(world: World, what: str) -> None:
+def test_a_foreign_object_in_the_way_is_named_and_kept(messages: Messages, world: World, what: str) -> None:
     text = world.ensemble("text")
     key = {
         "archive": text.archive,
@@ -227,31 +232,32 @@ def test_a_foreign_object_in_the_way_is_named_and_kept(world: World, what: str) 
     event = world.publish(text, fleet=True)
     world.s3.put_object(Bucket="the-store", Key=key, Body=b"[]")
 
-    with pytest.raises(ArtifactError, match=key):
+    with messages.raises(ArtifactError) as failed:
         world.poll(event)
 
+    assert key in str(failed.value)
     assert world.versions(key) == [b"[]"]
 
 
 @pytest.mark.slow
-def test_an_archive_that_was_replaced_after_its_commit_is_refused(world: World) -> None:
+def test_an_archive_that_was_replaced_after_its_commit_is_refused(messages: Messages, world: World) -> None:
     text = world.ensemble("text")
     event = world.publish(text, fleet=True)
     world.poll(event)
     world.s3.put_object(Bucket="the-store", Key=text.archive, Body=b"x", Metadata={"artifact-key": text.key})
 
-    with pytest.raises(ArtifactError, match=r"is not the archive that .*manifest.json commits; restore the version"):
+    with messages.raises(ArtifactError):
         world.poll(event)
 
 
 @pytest.mark.slow
-def test_a_deleted_archive_of_a_commit_is_refused(world: World) -> None:
+def test_a_deleted_archive_of_a_commit_is_refused(messages: Messages, world: World) -> None:
     text = world.ensemble("text")
     event = world.publish(text)
     world.poll(event)
     world.s3.delete_object(Bucket="the-store", Key=text.archive)
 
-    with pytest.raises(ArtifactError, match=r"manifest.json is there, .*model.tar.gz is not"):
+    with messages.raises(ArtifactError):
         world.poll(event)
 
 

@@ -13,6 +13,8 @@ from artifacts.failure import ArtifactError
 if TYPE_CHECKING:
     from tests.handlers.conftest import World
 
+    from golden_messages import Messages
+
 KEY = hashlib.sha256(b"uncompressed").hexdigest()
 PREFIX = f"artifacts/text/{KEY}/files/"
 MANIFEST = f"artifacts/text/{KEY}/manifest.json"
@@ -83,53 +85,56 @@ def test_an_interrupted_deployment_goes_on_where_it_was(world: World) -> None:
 
 
 @pytest.mark.slow
-def test_a_missing_asset_is_an_error_before_anything_is_committed(world: World) -> None:
+def test_a_missing_asset_is_an_error_before_anything_is_committed(messages: Messages, world: World) -> None:
     event = publish(world)
     asset = f"triton-file-{hashlib.sha256(FILES['network/1/model.bin']).hexdigest()}.bin"
     world.s3.delete_object(Bucket="the-assets", Key=asset)
 
-    with pytest.raises(ArtifactError, match=f"the file s3://the-assets/{asset} is missing; deploy again"):
+    with messages.raises(ArtifactError) as failed:
         world.poll(event)
 
+    assert f"s3://the-assets/{asset}" in str(failed.value)
     assert MANIFEST not in world.stored_keys()
 
 
 @pytest.mark.slow
-def test_a_file_of_somebody_else_is_not_taken_for_ours(world: World) -> None:
+def test_a_file_of_somebody_else_is_not_taken_for_ours(messages: Messages, world: World) -> None:
     world.s3.put_object(Bucket="the-store", Key=f"{PREFIX}network/config.pbtxt", Body=b"configuration")
 
-    with pytest.raises(ArtifactError, match="belongs to artifact None"):
+    with messages.raises(ArtifactError):
         world.poll(publish(world))
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("path", FILES)
-def test_a_file_that_was_replaced_or_deleted_after_its_commit_is_an_error(world: World, path: str) -> None:
+def test_a_file_that_was_replaced_or_deleted_after_its_commit_is_an_error(
+    messages: Messages, world: World, path: str
+) -> None:
     event = publish(world)
     world.poll(event)
 
     world.s3.put_object(Bucket="the-store", Key=PREFIX + path, Body=b"another")
-    with pytest.raises(ArtifactError, match=r"is not the file that artifacts/.* commits; restore the version"):
+    with messages.raises(ArtifactError):
         world.poll(event)
 
     world.s3.delete_object(Bucket="the-store", Key=PREFIX + path)
-    with pytest.raises(ArtifactError, match=f"manifest.json is there, {PREFIX}{path} is not; restore the version"):
+    with messages.raises(ArtifactError):
         world.poll(event)
 
 
 @pytest.mark.slow
-def test_a_manifest_of_an_archive_is_none_of_files(world: World) -> None:
+def test_a_manifest_of_an_archive_is_none_of_files(messages: Messages, world: World) -> None:
     world.s3.put_object(Bucket="the-store", Key=MANIFEST, Body=json.dumps({"archive": {}}))
 
-    with pytest.raises(ArtifactError, match="is not a manifest of cdk-triton's files"):
+    with messages.raises(ArtifactError):
         world.poll(publish(world))
 
 
 @pytest.mark.slow
-def test_a_manifest_of_other_files_is_an_error(world: World) -> None:
+def test_a_manifest_of_other_files_is_an_error(messages: Messages, world: World) -> None:
     world.poll(publish(world))
 
-    with pytest.raises(ArtifactError, match="commits other files than those of this plan"):
+    with messages.raises(ArtifactError):
         world.poll(publish(world, {"network/config.pbtxt": b"configuration"}))
 
 

@@ -15,6 +15,8 @@ from artifacts.failure import ArtifactError, printable
 if TYPE_CHECKING:
     from tests.handlers.conftest import World
 
+    from golden_messages import Messages
+
 
 @pytest.mark.slow
 def test_the_physical_id_is_the_plans_hash(world: World) -> None:
@@ -46,49 +48,39 @@ def test_a_delete_succeeds_whatever_it_carries_and_touches_nothing(
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("change", "reason"),
+    "change",
     [
-        ({"PlanSha256": "abc"}, "the property PlanSha256 is 'abc', not 64 hexadecimal digits"),
-        (
-            {"PlanKey": ""},
-            "the property PlanKey is '', not a text; deploy with the cdk-triton that made this store",
-        ),
-        (
-            {"PlanBucket": None},
-            "the property PlanBucket is None, not a text; deploy with the cdk-triton that made this store",
-        ),
+        {"PlanSha256": "abc"},
+        {"PlanKey": ""},
+        {"PlanBucket": None},
     ],
     ids=["hash", "key", "bucket"],
 )
-def test_a_malformed_request_is_refused_at_once(world: World, change: dict[str, Any], reason: str) -> None:
+def test_a_malformed_request_is_refused_at_once(messages: Messages, world: World, change: dict[str, Any]) -> None:
     event = world.publish(world.ensemble("text"))
     event["ResourceProperties"].update(change)
 
-    with pytest.raises(ArtifactError) as refused:
+    with messages.raises(ArtifactError):
         artifacts.on_event(event, None)
-
-    assert str(refused.value) == reason
 
 
 @pytest.mark.slow
-def test_a_changed_plan_is_refused(world: World) -> None:
+def test_a_changed_plan_is_refused(messages: Messages, world: World) -> None:
     event = world.publish(world.ensemble("text"))
     key = event["ResourceProperties"]["PlanKey"]
     world.s3.put_object(Bucket="the-assets", Key=key, Body=b"{}")
 
-    with pytest.raises(ArtifactError, match="the asset was changed after the synthesis"):
+    with messages.raises(ArtifactError):
         world.poll(event)
 
     assert world.stored_keys() == set()
 
 
 @pytest.mark.slow
-def test_a_plan_of_a_newer_library_says_which_stack_to_update(world: World) -> None:
+def test_a_plan_of_a_newer_library_says_which_stack_to_update(messages: Messages, world: World) -> None:
     event = world.publish_plan({"schema": 5, "commits": [], "fleet": None})
 
-    with pytest.raises(
-        ArtifactError, match="schema 5 and this store reads 1 to 4; deploy the stack of the artifact store"
-    ):
+    with messages.raises(ArtifactError):
         world.poll(event)
 
 
@@ -97,17 +89,17 @@ def test_nothing_secret_is_logged(world: World, caplog: pytest.LogCaptureFixture
     with caplog.at_level(logging.INFO, logger="artifacts"):
         world.poll(world.publish(world.ensemble("text"), fleet=True))
 
-    assert "committed s3://the-store/artifacts/text/" in caplog.text
+    assert "s3://the-store/artifacts/text/" in caplog.text
     assert "s3cr3t" not in caplog.text
     assert "ResponseURL" not in caplog.text
 
 
 @pytest.mark.slow
-def test_a_failure_names_the_log_group(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_failure_names_the_log_group(messages: Messages, world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("AWS_LAMBDA_LOG_GROUP_NAME", "Store-Logs-123")
     event = world.publish_plan({"schema": 4})
 
-    with pytest.raises(ArtifactError, match=r"\[log group Store-Logs-123\]$"):
+    with messages.raises(ArtifactError):
         world.poll(event)
 
 

@@ -6,7 +6,7 @@ import hashlib
 import json
 import random
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from botocore.exceptions import ReadTimeoutError
@@ -18,6 +18,9 @@ from build_model.plans import ASSETS, OTHER
 from build_model.steps import ONE, PROCESSING, TWO, WITH_AN_ASSET, deploy, job, poll
 from cdk_triton.artifacts import layout
 from memory_aws import refusal
+
+if TYPE_CHECKING:
+    from golden_messages import Messages
 
 
 class TestTakingOver:
@@ -147,16 +150,19 @@ class TestStarting:
     @pytest.mark.parametrize(
         ("plan", "quota"),
         [
-            (TWO, "(L-F1FE1B52), which is 0 in many accounts; have it raised in Service Quotas"),
-            (PROCESSING, "The quota is 'ml.g5.2xlarge for processing job usage' of Amazon SageMaker"),
+            (TWO, "L-F1FE1B52"),
+            (PROCESSING, "'ml.g5.2xlarge for processing job usage'"),
         ],
         ids=["codebuild", "processing"],
     )
-    def test_a_quota_is_named_and_the_next_deployment_starts(self, cloud: Cloud, plan: int, quota: str) -> None:
+    def test_a_quota_is_named_and_the_next_deployment_starts(
+        self, messages: Messages, cloud: Cloud, plan: int, quota: str
+    ) -> None:
         cloud.codebuild.room = cloud.processing.room = 0
         failure = poll(deploy(cloud, plan)).failure
         assert failure is not None
         assert quota in failure
+        messages.record("ArtifactError", failure)
 
         cloud.codebuild.room = cloud.processing.room = 1
         assert poll(deploy(cloud, plan)) == Poll()
@@ -171,7 +177,7 @@ class TestStarting:
         ids=["call", "role"],
     )
     def test_a_policy_that_is_not_there_yet_is_waited_for_but_not_for_ever(
-        self, cloud: Cloud, error: Exception
+        self, messages: Messages, cloud: Cloud, error: Exception
     ) -> None:
         cloud.codebuild.refusals = [error] * 100
         stack = deploy(cloud, ONE)
@@ -181,9 +187,9 @@ class TestStarting:
         failure = poll(stack).failure
 
         assert failure is not None
-        assert "the build could not be started: ClientError" in failure
+        messages.record("ArtifactError", failure)
 
-    def test_throttling_ends_with_the_patience(self, cloud: Cloud) -> None:
+    def test_throttling_ends_with_the_patience(self, messages: Messages, cloud: Cloud) -> None:
         cloud.codebuild.refusals = [refusal("ThrottlingException", "Rate exceeded")] * 200
         stack = deploy(cloud, ONE)
         results = [poll(stack) for _ in range(PATIENCE_SECONDS // 30 + 2)]
@@ -191,8 +197,8 @@ class TestStarting:
         assert results[:-1] == [Poll()] * (len(results) - 1)
         failure = results[-1].failure
         assert failure is not None
-        assert "not finished after 50 minutes (ClientError: " in failure
         assert "Rate exceeded" in failure
+        messages.record("ArtifactError", failure)
 
     def test_a_lost_answer_finds_the_job_and_starts_no_other(self, cloud: Cloud) -> None:
         stack = deploy(cloud, ONE)
@@ -206,31 +212,34 @@ class TestStarting:
         cloud.end(job(cloud), "SUCCEEDED", {})
         assert poll(stack).done
 
-    def test_a_project_that_is_gone_says_which_stack_to_update(self, cloud: Cloud) -> None:
+    def test_a_project_that_is_gone_says_which_stack_to_update(self, messages: Messages, cloud: Cloud) -> None:
         cloud.codebuild.refusals = [refusal("ResourceNotFoundException", "Project cannot be found")]
 
         failure = poll(deploy(cloud, ONE)).failure
 
         assert failure is not None
-        assert "cannot find the project the-project" in failure
-        assert "update the stack of the artifact store" in failure
+        messages.record("ArtifactError", failure)
 
 
 class TestInputs:
-    def test_a_missing_input_is_named(self, cloud: Cloud) -> None:
+    def test_a_missing_input_is_named(self, messages: Messages, cloud: Cloud) -> None:
         cloud.s3.expire(OTHER, "bert.onnx")
 
-        assert poll(deploy(cloud, ONE)).failure == (
-            f"the input s3://{OTHER}/bert.onnx of the build is missing; restore it, and deploy again"
-        )
+        failure = poll(deploy(cloud, ONE)).failure
 
-    def test_another_content_than_the_recipe_says_is_refused_and_mended_by_restoring_it(self, cloud: Cloud) -> None:
+        assert failure is not None
+        assert f"s3://{OTHER}/bert.onnx" in failure
+        messages.record("ArtifactError", failure)
+
+    def test_another_content_than_the_recipe_says_is_refused_and_mended_by_restoring_it(
+        self, messages: Messages, cloud: Cloud
+    ) -> None:
         onnx = cloud.s3.get(OTHER, "bert.onnx")
         assert onnx is not None
         cloud.s3.put(OTHER, "bert.onnx", b"another one")
         failure = poll(deploy(cloud, ONE)).failure
         assert failure is not None
-        assert "as the recipe says: correct the recipe's S3File or restore the object, and deploy again" in failure
+        messages.record("ArtifactError", failure)
         assert cloud.live_jobs() == {}
 
         cloud.s3.put(OTHER, "bert.onnx", onnx)
@@ -271,7 +280,7 @@ def published(cloud: Cloud, document: Any) -> Published:
     )
 
 
-def test_a_plan_without_an_image_says_so(cloud: Cloud) -> None:
+def test_a_plan_without_an_image_says_so(messages: Messages, cloud: Cloud) -> None:
     stack = deploy(cloud, ONE)
     assert stack.operation is not None
     del stack.operation.event["ResourceProperties"]["BuildImage"]
@@ -279,13 +288,15 @@ def test_a_plan_without_an_image_says_so(cloud: Cloud) -> None:
     failure = poll(stack).failure
 
     assert failure is not None
-    assert "the property BuildImage is missing" in failure
+    messages.record("ArtifactError", failure)
 
 
-def test_a_store_without_the_builder_says_which_stack_to_deploy(cloud: Cloud, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_store_without_the_builder_says_which_stack_to_deploy(
+    messages: Messages, cloud: Cloud, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("build_model.cloud.SETTINGS", {"codebuild": None, "processing": None})
 
-    assert poll(deploy(cloud, ONE)).failure == (
-        "this artifact store has no builder 'codebuild'; deploy the stack of the artifact store first, with the "
-        "builder that the model's stack names"
-    )
+    failure = poll(deploy(cloud, ONE)).failure
+
+    assert failure is not None
+    messages.record("ArtifactError", failure)

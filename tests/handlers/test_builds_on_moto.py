@@ -21,6 +21,8 @@ from memory_aws import Client, Clock, CodeBuild, Logs, Processing, ProgramDouble
 if TYPE_CHECKING:
     from tests.handlers.conftest import World
 
+    from golden_messages import Messages
+
 
 class MotoFolder:
     """The store's bucket as a job sees it."""
@@ -86,7 +88,9 @@ def test_a_plan_is_built_committed_and_served(world: World, kind: str) -> None:
     assert set(calls) == {"GetObject", "HeadObject"}
 
 
-def test_the_builders_of_a_function_are_those_of_its_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_builders_of_a_function_are_those_of_its_environment(
+    messages: Messages, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("AWS_DEFAULT_REGION", "eu-west-1")
     monkeypatch.setenv("STORE_BUCKET", "the-store")
     monkeypatch.setenv("BUILDERS", json.dumps(SETTINGS))
@@ -94,7 +98,7 @@ def test_the_builders_of_a_function_are_those_of_its_environment(monkeypatch: py
     for kind in ("codebuild", "processing"):
         assert builders[kind] is not None
     monkeypatch.setenv("BUILDERS", "")
-    with pytest.raises(artifacts.failure.ArtifactError, match="no builder 'codebuild'"):
+    with messages.raises(artifacts.failure.ArtifactError):
         Builders.of_environment()["codebuild"]
 
 

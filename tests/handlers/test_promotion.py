@@ -13,6 +13,8 @@ from artifacts.failure import ArtifactError
 if TYPE_CHECKING:
     from tests.handlers.conftest import Ensemble, Event, World
 
+    from golden_messages import Messages
+
 TESTED = "the-tested-store"
 
 
@@ -100,25 +102,22 @@ def test_what_is_promoted_once_needs_the_other_store_no_more(world: World, promo
 
 
 @pytest.mark.slow
-def test_what_nobody_has_tested_is_refused(world: World, promotion: Promotion) -> None:
+def test_what_nobody_has_tested_is_refused(messages: Messages, world: World, promotion: Promotion) -> None:
     promotion.commit_there(world.ensemble("text", "1"))
     promotion.production()
     newer = world.ensemble("text", "2")
 
-    with pytest.raises(ArtifactError) as refused:
+    with messages.raises(ArtifactError) as refused:
         world.poll(promotion.plan(newer))
 
-    assert str(refused.value) == (
-        f"the store s3://{TESTED} has not committed text as this stack wants it (25.09-a10g, key {newer.key}): first "
-        "deploy a stack there with the same files, recipes, release and GPU"
-    )
+    assert f"25.09-a10g, key {newer.key}" in str(refused.value)
     assert world.stored_keys() == set()
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("manifest", [None, b"{}", b"not JSON"], ids=["another archive", "another form", "no JSON"])
 def test_an_archive_that_was_changed_after_its_commit_is_refused(
-    world: World, promotion: Promotion, manifest: bytes | None
+    messages: Messages, world: World, promotion: Promotion, manifest: bytes | None
 ) -> None:
     text = world.ensemble("text")
     promotion.commit_there(text)
@@ -128,15 +127,17 @@ def test_an_archive_that_was_changed_after_its_commit_is_refused(
         world.s3.put_object(Bucket=TESTED, Key=text.manifest, Body=manifest)
     promotion.production()
 
-    with pytest.raises(ArtifactError, match=f"s3://{TESTED}/{text.archive} is not the archive that its manifest"):
+    with messages.raises(ArtifactError):
         world.poll(promotion.plan(text))
 
     assert world.stored_keys() == set()
 
 
 @pytest.mark.slow
-def test_a_store_that_promotes_from_none_says_which_stack_to_deploy(world: World, promotion: Promotion) -> None:
-    with pytest.raises(ArtifactError, match="this one promotes from none; deploy the stack of the artifact store"):
+def test_a_store_that_promotes_from_none_says_which_stack_to_deploy(
+    messages: Messages, world: World, promotion: Promotion
+) -> None:
+    with messages.raises(ArtifactError):
         world.poll(promotion.plan(world.ensemble("text")))
 
 
@@ -187,7 +188,7 @@ def test_a_large_archive_is_promoted_in_parts_over_several_polls(
 
 
 @pytest.mark.slow
-def test_an_object_of_somebody_else_is_not_promoted(world: World, promotion: Promotion) -> None:
+def test_an_object_of_somebody_else_is_not_promoted(messages: Messages, world: World, promotion: Promotion) -> None:
     text = world.ensemble("text")
     promotion.commit_there(text)
     etag = world.s3.put_object(Bucket=TESTED, Key=text.archive, Body=b"of somebody else")["ETag"]
@@ -195,7 +196,7 @@ def test_an_object_of_somebody_else_is_not_promoted(world: World, promotion: Pro
     world.s3.put_object(Bucket=TESTED, Key=text.manifest, Body=manifest)
     promotion.production()
 
-    with pytest.raises(ArtifactError, match="cdk-triton did not write it"):
+    with messages.raises(ArtifactError):
         world.poll(promotion.plan(text))
 
     assert world.stored_keys() == set()

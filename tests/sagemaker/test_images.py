@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import pytest
 
 from cdk_triton.errors import ConfigurationError
 from cdk_triton.sagemaker import accounts, image_name, image_releases, image_uri
 from cdk_triton.triton import releases
+
+if TYPE_CHECKING:
+    from golden_messages import Messages
 
 
 @pytest.mark.parametrize(
@@ -53,53 +58,29 @@ def test_images_without_a_published_list_of_regions_are_where_their_neighbours_a
 
 
 @pytest.mark.parametrize(
-    ("release", "region", "beginning"),
+    ("release", "region"),
     [
-        (
-            "25.09",
-            "us-esat-1",
-            "SageMaker has no image of Triton 25.09 in the region 'us-esat-1' (did you mean 'us-west-1' or "
-            "'us-east-1'?): use one of af-south-1, ap-east-1, ",
-        ),
-        (
-            "25.09",
-            "cn-north-1",
-            "SageMaker has no image of Triton 25.09 in the region 'cn-north-1', where the newest is 25.04: use one "
-            "of af-",
-        ),
-        (
-            "24.09",
-            "ap-southeast-6",
-            "SageMaker has no image of Triton 24.09 in the region 'ap-southeast-6', where the oldest is 25.09: use "
-            "one of ",
-        ),
-        (
-            "25.09",
-            "us-gov-west-1",
-            "SageMaker has no image of Triton 25.09 in the region 'us-gov-west-1', none of this library's sources "
-            "names an account there: use one of af-south-1, ",
-        ),
+        pytest.param("25.09", "us-esat-1", id="misspelt"),
+        pytest.param("25.09", "cn-north-1", id="too new for the region"),
+        pytest.param("24.09", "ap-southeast-6", id="too old for the region"),
+        pytest.param("25.09", "us-gov-west-1", id="unknown region"),
     ],
 )
 def test_a_region_without_the_image_is_refused_with_the_regions_that_have_it(
-    release: str, region: str, beginning: str
+    messages: Messages, release: str, region: str
 ) -> None:
-    with pytest.raises(ConfigurationError) as error:
+    with messages.raises(ConfigurationError) as error:
         image_uri(release, region)
-    message = str(error.value)
-    assert message.startswith(beginning)
-    assert message.endswith("us-west-1 or us-west-2, or give the serving platform an image of your own by digest")
-    assert all(region in message for region in accounts(release))
+    assert all(region in str(error.value) for region in accounts(release))
 
 
 @pytest.mark.parametrize(
     ("release", "nearest"),
     [("26.06", "26.05"), ("25.05", "25.04 or 25.09"), ("20.01", "22.07"), ("24.02", "24.01 or 24.03")],
 )
-def test_a_release_without_an_image_is_refused_with_the_nearest_that_have_one(release: str, nearest: str) -> None:
-    with pytest.raises(ConfigurationError) as error:
+def test_a_release_without_an_image_is_refused_with_the_nearest_that_have_one(
+    messages: Messages, release: str, nearest: str
+) -> None:
+    with messages.raises(ConfigurationError) as error:
         image_name(release)
-    assert str(error.value) == (
-        f"SageMaker has no image of Triton {release!r}: use {nearest}, or build an image of your own and give it by "
-        "digest"
-    )
+    assert f" {nearest}, " in str(error.value)

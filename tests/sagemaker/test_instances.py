@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import boto3
 import pytest
 
 from cdk_triton.errors import ConfigurationError
 from cdk_triton.sagemaker import GpuInstance, gpu_instance, gpu_instances
+
+if TYPE_CHECKING:
+    from golden_messages import Messages
 
 
 def test_an_instance_type_is_found_by_name() -> None:
@@ -64,41 +69,22 @@ def test_only_types_with_one_gpu_are_listed_for_multi_model_endpoints() -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "message"),
+    "name",
     [
-        (
-            "g5.2xlarge",
-            "'g5.2xlarge' is no SageMaker instance type with an NVIDIA GPU (did you mean 'ml.g5.2xlarge' or "
-            "'ml.g5.24xlarge'?): use a size of ml.p2, ml.p3, ml.g4dn, ml.g5, ml.g6, ml.g6e, ml.g7, ml.g7e, ml.p4d, "
-            "ml.p4de, ml.p5, ml.p5e, ml.p5en, ml.p6-b200 or ml.p6-b300",
-        ),
-        (
-            "ml.g4dn.3xlarge",
-            "'ml.g4dn.3xlarge' is no SageMaker instance type with an NVIDIA GPU (did you mean 'ml.g4dn.xlarge' or "
-            "'ml.g4dn.8xlarge'?): use ml.g4dn.xlarge, ml.g4dn.2xlarge, ml.g4dn.4xlarge, ml.g4dn.8xlarge, "
-            "ml.g4dn.12xlarge or ml.g4dn.16xlarge",
-        ),
-        (
-            "",
-            "'' is no SageMaker instance type with an NVIDIA GPU: use a size of ml.p2, ml.p3, ml.g4dn, ml.g5, ml.g6, "
-            "ml.g6e, ml.g7, ml.g7e, ml.p4d, ml.p4de, ml.p5, ml.p5e, ml.p5en, ml.p6-b200 or ml.p6-b300",
-        ),
+        pytest.param("g5.2xlarge", id="without ml"),
+        pytest.param("ml.g4dn.3xlarge", id="another size"),
+        pytest.param("", id="empty"),
     ],
 )
-def test_an_unknown_type_is_refused_with_those_that_exist(name: str, message: str) -> None:
-    with pytest.raises(ConfigurationError) as error:
+def test_an_unknown_type_is_refused_with_those_that_exist(messages: Messages, name: str) -> None:
+    with messages.raises(ConfigurationError):
         gpu_instance(name)
-    assert str(error.value) == message
 
 
 @pytest.mark.parametrize("name", ["ml.m5.large", "ml.c6i.xlarge", "ml.inf2.xlarge", "ml.trn1.32xlarge", "m7i.2xlarge"])
-def test_a_type_without_a_gpu_is_told_from_a_misspelt_one(name: str) -> None:
-    with pytest.raises(ConfigurationError) as error:
+def test_a_type_without_a_gpu_is_told_from_a_misspelt_one(messages: Messages, name: str) -> None:
+    with messages.raises(ConfigurationError):
         gpu_instance(name)
-    assert str(error.value) == (
-        f"{name!r} is an instance type without an NVIDIA GPU: use one that has some, to begin with ml.g4dn.xlarge, "
-        "ml.g5.xlarge or ml.g6.xlarge"
-    )
 
 
 def test_what_to_begin_with_has_one_gpu_and_serves() -> None:

@@ -7,8 +7,13 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
+
+if TYPE_CHECKING:
+    from golden_messages import Messages
+
 
 TOOL = Path(__file__).parents[2] / "tools" / "new_rule.py"
 TITLE = "a model has two owners"
@@ -81,16 +86,19 @@ def test_every_module_of_rules_takes_one_more(checkout: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("code", "area", "title", "fault"),
+    ("code", "area", "title"),
     [
-        ("CT101", "files", TITLE, "CT101 is 'config.pbtxt is not a model configuration', in cdk_triton/checks/files/"),
-        ("CT299", "files", TITLE, "CT299 belongs to the area configuration"),
-        ("CT1", "files", TITLE, "'CT1' is not a code of this library: write CT and three digits"),
-        ("CT199", "files", "short", "the title 'short' must have 20 to 90 letters"),
+        pytest.param("CT101", "files", TITLE, id="taken"),
+        pytest.param("CT299", "files", TITLE, id="another area"),
+        pytest.param("CT1", "files", TITLE, id="no code"),
+        pytest.param("CT199", "files", "short", id="a short title"),
     ],
 )
-def test_what_cannot_be_a_rule_is_a_sentence(checkout: Path, code: str, area: str, title: str, fault: str) -> None:
+def test_what_cannot_be_a_rule_is_a_sentence(
+    messages: Messages, checkout: Path, code: str, area: str, title: str
+) -> None:
     done = new_rule(checkout, code, area, "owners", title)
     assert done.returncode == 2
-    assert fault in done.stderr
+    fault = re.sub(r"\.py:\d+", ".py:LINE", done.stderr.splitlines()[-1])
+    messages.record("tools/new_rule.py", re.sub(r"CT\d+$", "CT000", fault))  # the next free code is another one soon
     assert not list((checkout / "constructs").rglob("*.py"))

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from tools.generate import ROOT, GenerateError, _tables, generators
 from tools.generate._tables import BY_HAND, canonical, checked_files, content_sha256, header_faults, table_paths
+
+if TYPE_CHECKING:
+    from golden_messages import Messages
+
 
 SHA = "0" * 64
 HEADER: dict[str, Any] = {
@@ -34,26 +38,27 @@ def test_every_table_is_returned_by_the_generator_that_its_header_names() -> Non
 
 
 @pytest.mark.parametrize(
-    ("change", "fault"),
+    "change",
     [
-        ({"about": "A table."}, "`about` does not describe the table"),
-        ({"retrieved": "2999-01-01"}, "`retrieved` is '2999-01-01'"),
-        ({"retrieved": "2026-02-30"}, "`retrieved` is '2026-02-30'"),
-        ({"retrieved": "20261120"}, "`retrieved` is '20261120'"),
-        ({"sources": []}, "`sources` has to be"),
-        ({"sources": ["short"]}, "`sources` has to be"),
-        ({"generator": "tools/none.py"}, "its first keys are"),
-        ({"generator": "tools/none.py", "input_sha256": SHA, "content_sha256": SHA}, "neither a file nor 'by hand'"),
-        (
-            {"generator": "tools/generate/tables.py", "input_sha256": "", "content_sha256": SHA},
-            "`input_sha256` is not a SHA-256",
+        pytest.param({"about": "A table."}, id="about"),
+        pytest.param({"retrieved": "2999-01-01"}, id="a date to come"),
+        pytest.param({"retrieved": "2026-02-30"}, id="a day that no month has"),
+        pytest.param({"retrieved": "20261120"}, id="another form of a date"),
+        pytest.param({"sources": []}, id="no sources"),
+        pytest.param({"sources": ["short"]}, id="a short source"),
+        pytest.param({"generator": "tools/none.py"}, id="no hashes"),
+        pytest.param(
+            {"generator": "tools/none.py", "input_sha256": SHA, "content_sha256": SHA}, id="no such generator"
+        ),
+        pytest.param(
+            {"generator": "tools/generate/tables.py", "input_sha256": "", "content_sha256": SHA}, id="no hash"
         ),
     ],
 )
-def test_a_fault_of_a_header_has_a_sentence(change: dict[str, Any], fault: str) -> None:
+def test_a_fault_of_a_header_has_a_sentence(messages: Messages, change: dict[str, Any]) -> None:
     assert list(header_faults({**HEADER, "data": []})) == []
     (found,) = header_faults({**HEADER, **change, "data": []})
-    assert fault in found
+    messages.record("header_faults", found)
 
 
 def test_a_header_in_another_order_is_a_fault() -> None:
@@ -61,7 +66,9 @@ def test_a_header_in_another_order_is_a_fault() -> None:
     assert list(header_faults({"data": [], **HEADER}))
 
 
-def test_a_generated_table_that_was_changed_by_hand_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_generated_table_that_was_changed_by_hand_is_found(
+    messages: Messages, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(_tables, "ROOT", tmp_path)
     (tmp_path / "made_up.py").touch()
     data = {"flags": {"--fp16": ["8.4.1"]}}
@@ -71,9 +78,9 @@ def test_a_generated_table_that_was_changed_by_hand_is_found(tmp_path: Path, mon
     assert checked_files("table.json") == {"table.json": canonical(table)}
 
     (tmp_path / "table.json").write_bytes(canonical({**table, "flags": {"--fp16": ["8.4.2"]}}))
-    with pytest.raises(GenerateError, match=r"table\.json was changed by hand: .* `make generate SOURCES=<folder>`"):
+    with messages.raises(GenerateError):
         checked_files("table.json")
 
     (tmp_path / "table.json").write_text("{")
-    with pytest.raises(GenerateError, match=r"table\.json is not JSON: "):
+    with messages.raises(GenerateError):
         checked_files("table.json")

@@ -5,12 +5,16 @@ from __future__ import annotations
 import datetime
 import subprocess
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from tools.generate import GenerateError
 from tools.generate._tables import content_sha256, header_faults
 from tools.generate.trtexec_flags import SOURCE, table_of
+
+if TYPE_CHECKING:
+    from golden_messages import Messages
+
 
 RELEASES = {
     "21.03": '"--container"',
@@ -75,9 +79,9 @@ def test_the_date_stays_until_the_input_changes(clone: Path) -> None:
     assert later["input_sha256"] != first["input_sha256"]
 
 
-def test_a_folder_that_is_not_such_a_clone(tmp_path: Path) -> None:
-    with pytest.raises(GenerateError, match="cannot be read: fatal: not a git repository"):
+def test_a_folder_that_is_not_such_a_clone(messages: Messages, tmp_path: Path) -> None:
+    with pytest.raises(GenerateError, match="fatal: not a git repository"):
         table_of(tmp_path, UNKNOWN)
     git(tmp_path, "init", "--quiet")
-    with pytest.raises(GenerateError, match="has no tags of TensorRT's releases"):
+    with messages.raises(GenerateError):
         table_of(tmp_path, UNKNOWN)

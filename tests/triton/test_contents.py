@@ -12,6 +12,7 @@ import sys
 import tarfile
 from collections.abc import Callable
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import onnx
 import onnx.helper
@@ -26,7 +27,17 @@ from cdk_triton.triton.contents.packed_environment import PackedEnvironment, pac
 from cdk_triton.triton.contents.python_source import python_source
 from cdk_triton.triton.contents.tensorrt_plan import PlanFile, tensorrt_plan
 
+if TYPE_CHECKING:
+    from golden_messages import Messages
+
+
 MIB = 2**20
+
+
+def assert_unreadable(messages: Messages, read: object) -> None:
+    """Record why a file is not readable."""
+    assert isinstance(read, Unreadable)
+    messages.record("Unreadable", read.reason)
 
 
 class TestOnnx:
@@ -125,24 +136,22 @@ class TestOnnx:
         assert isinstance(onnx_file(file), OnnxFile)
 
     @pytest.mark.parametrize(
-        ("content", "reason"),
+        "content",
         [
-            (b"", "is empty"),
-            (b"hello world", "is no ONNX file: Protobuf parsing failed"),
-            (b"\x08\x08", "is no ONNX file: No graph was found in the protobuf"),
-            (b"\x3a\xff\xff\xff\xff\x0f", "is no ONNX file: Protobuf parsing failed"),
+            pytest.param(b"", id="empty"),
+            pytest.param(b"hello world", id="no protobuf"),
+            pytest.param(b"\x08\x08", id="no graph"),
+            pytest.param(b"\x3a\xff\xff\xff\xff\x0f", id="cut off"),
         ],
     )
-    def test_says_why_it_is_not_readable(self, tmp_path: Path, content: bytes, reason: str) -> None:
+    def test_says_why_it_is_not_readable(self, messages: Messages, tmp_path: Path, content: bytes) -> None:
         (tmp_path / "model.onnx").write_bytes(content)
-        assert onnx_file(tmp_path / "model.onnx") == Unreadable(reason)
+        assert_unreadable(messages, onnx_file(tmp_path / "model.onnx"))
 
-    def test_a_file_above_the_limit_of_protobuf(self, tmp_path: Path) -> None:
+    def test_a_file_above_the_limit_of_protobuf(self, messages: Messages, tmp_path: Path) -> None:
         with (tmp_path / "model.onnx").open("wb") as target:
             target.truncate(2**31)
-        read = onnx_file(tmp_path / "model.onnx")
-        assert isinstance(read, Unreadable)
-        assert read.reason.startswith("is larger than 2 GiB")
+        assert_unreadable(messages, onnx_file(tmp_path / "model.onnx"))
 
     @given(st.binary(max_size=200))
     def test_any_bytes_are_readable_or_not(self, tmp_path_factory: pytest.TempPathFactory, content: bytes) -> None:
@@ -188,23 +197,25 @@ class TestPackedEnvironment:
         assert packed_environment(archive) == PackedEnvironment(python=None, has_activate=False, top="env")
 
     @pytest.mark.parametrize("compress", [bz2.compress, lzma.compress])
-    def test_other_compressions_are_none(self, tmp_path: Path, compress: Callable[[bytes], bytes]) -> None:
+    def test_other_compressions_are_none(
+        self, messages: Messages, tmp_path: Path, compress: Callable[[bytes], bytes]
+    ) -> None:
         archive = self.pack(tmp_path / "env.tar.gz", {"bin/activate": b""}, compress)
-        assert packed_environment(archive) == Unreadable("is no tar archive, or a damaged one")
+        assert_unreadable(messages, packed_environment(archive))
 
     def test_an_archive_without_compression_is_one(self, tmp_path: Path) -> None:
         archive = self.pack(tmp_path / "env.tar.gz", {"bin/activate": b"", "lib/python3.12/os.py": b""}, bytes)
         assert packed_environment(archive) == PackedEnvironment(python="3.12", has_activate=True, top="")
 
-    def test_a_truncated_archive(self, tmp_path: Path) -> None:
+    def test_a_truncated_archive(self, messages: Messages, tmp_path: Path) -> None:
         archive = self.pack(tmp_path / "env.tar.gz", {"lib/big": random.Random(1).randbytes(MIB), "bin/activate": b""})
         archive.write_bytes(archive.read_bytes()[: MIB // 2])
-        assert packed_environment(archive) == Unreadable("is no tar archive, or a damaged one")
+        assert_unreadable(messages, packed_environment(archive))
 
 
-def test_a_missing_file_is_unreadable(tmp_path: Path) -> None:
+def test_a_missing_file_is_unreadable(messages: Messages, tmp_path: Path) -> None:
     for read in (onnx_file, packed_environment, tensorrt_plan, python_source((3, 12))):
-        assert read(tmp_path / "none") == Unreadable("cannot be read: No such file or directory")
+        assert_unreadable(messages, read(tmp_path / "none"))
 
 
 def test_a_plan_is_looked_at_from_the_front(tmp_path: Path) -> None:
@@ -221,6 +232,6 @@ def test_any_source_is_judged_without_a_crash(tmp_path_factory: pytest.TempPathF
         python_source(version)(file)
 
 
-def test_deep_source_is_unreadable_or_a_fault(tmp_path: Path) -> None:
+def test_deep_source_is_unreadable_or_a_fault(messages: Messages, tmp_path: Path) -> None:
     (tmp_path / "model.py").write_text("-" * 100_000 + "1")
-    assert python_source((3, 12))(tmp_path / "model.py") == Unreadable("is nested too deeply")
+    assert_unreadable(messages, python_source((3, 12))(tmp_path / "model.py"))

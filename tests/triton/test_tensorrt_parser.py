@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 import pytest
 
 from cdk_triton.triton.contents.tensorrt import NetworkTensor, ParsedNetwork, ParserFault, TensorRTParser
 from cdk_triton.triton.plans import ProfileShapes
+
+if TYPE_CHECKING:
+    from golden_messages import Messages
+
 
 GOOD = ProfileShapes((1, 128), (8, 128), (16, 128))
 
@@ -31,24 +35,29 @@ def ask(tmp_path: Path) -> Ask:
 
 
 @pytest.mark.parametrize(
-    ("program", "failure"),
+    ("program", "told"),
     [
-        pytest.param("import os; os.kill(os.getpid(), 11)", "was ended by SIGSEGV", id="a crash"),
+        pytest.param("import os; os.kill(os.getpid(), 11)", "SIGSEGV", id="a crash"),
         pytest.param(
             "import os, sys; print('[TRT] out of memory', file=sys.stderr, flush=True); os.abort()",
-            "was ended by SIGABRT: [TRT] out of memory",
+            "[TRT] out of memory",
             id="an abort with words",
         ),
-        pytest.param("raise SystemExit('no module')", "ended with status 1: no module", id="an error"),
-        pytest.param("print('[TRT] hello')", "gave no answer: [TRT] hello", id="no answer"),
+        pytest.param("raise SystemExit('no module')", "no module", id="an error"),
+        pytest.param("print('[TRT] hello')", "[TRT] hello", id="no answer"),
     ],
 )
-def test_a_parser_that_does_not_answer_is_a_value(ask: Ask, program: str, failure: str) -> None:
-    assert ask(program).failure == failure
+def test_a_parser_that_does_not_answer_is_a_value(messages: Messages, ask: Ask, program: str, told: str) -> None:
+    failure = ask(program).failure
+    assert failure is not None
+    assert told in failure
+    messages.record("Network.failure", failure)
 
 
-def test_a_parser_has_a_time_limit(ask: Ask) -> None:
-    assert ask("import time; time.sleep(60)", seconds=0.2).failure == "gave no answer within 0.2 s"
+def test_a_parser_has_a_time_limit(messages: Messages, ask: Ask) -> None:
+    failure = ask("import time; time.sleep(60)", seconds=0.2).failure
+    assert failure is not None
+    messages.record("Network.failure", failure)
 
 
 def test_the_parser_is_asked_about_the_file_and_its_profiles(ask: Ask, tmp_path: Path) -> None:

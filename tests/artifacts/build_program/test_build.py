@@ -5,12 +5,15 @@ from __future__ import annotations
 import hashlib
 import json
 import tarfile
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from inotify_simple import INotify, flags
 
 from cdk_triton.local.triton.backends.plan import onnx_in_plan
+
+if TYPE_CHECKING:
+    from golden_messages import Messages
 
 
 def outputs(build: Any) -> list[str]:
@@ -54,7 +57,7 @@ def test_an_ensemble_is_built_and_what_only_the_build_reads_is_left_out(build: A
 
 
 @pytest.mark.slow
-def test_the_same_plan_gives_the_same_archive_again(build: Any, tensorrt_step: Any) -> None:
+def test_the_same_plan_gives_the_same_archive_again(messages: Messages, build: Any, tensorrt_step: Any) -> None:
     key = build.add("text", steps=[tensorrt_step(parity=None)])
 
     archives = []
@@ -65,13 +68,12 @@ def test_the_same_plan_gives_the_same_archive_again(build: Any, tensorrt_step: A
         assert outputs(build) == [key, f"{key}/build.json", f"{key}/model.tar.gz"]
 
     assert archives[0] == archives[1]
-    assert build.report(key)["steps"][0]["parity"] == {
-        "checked": False,
-        "reason": "switched off in the recipe (parity=None)",
-    }
+    parity = build.report(key)["steps"][0]["parity"]
+    assert parity["checked"] is False
+    messages.record("build.json", parity["reason"])
 
 
-def test_a_broken_network_fails_its_ensemble_and_no_other(build: Any) -> None:
+def test_a_broken_network_fails_its_ensemble_and_no_other(messages: Messages, build: Any) -> None:
     sources = {"tiny/config.pbtxt": b"", "tiny/tiny.onnx": b"\x08\x08no network"}
     broken, good = build.add("broken", sources), build.add("good", {"tiny/config.pbtxt": b""}, steps=[], remove=[])
 
@@ -79,17 +81,15 @@ def test_a_broken_network_fails_its_ensemble_and_no_other(build: Any) -> None:
 
     assert code == 1
     assert build.failure(broken)["repository"] == "broken"
-    assert build.failure(broken)["reason"].startswith(
-        "the TensorRT plan of tiny: building the plan failed: `trtexec --onnx=tiny/tiny.onnx "
-        "--saveEngine=tiny/1/model.plan "
-    ), build.failure(broken)
-    assert "ended with exit code 1" in build.failure(broken)["reason"]
+    messages.record("failure.json", build.failure(broken)["reason"])
     assert any("Failed to parse onnx file" in line for line in build.failure(broken)["log"])
     assert build.report(good)["archive"]["size"] > 0
 
 
 @pytest.mark.slow
-def test_inputs_that_config_pbtxt_has_otherwise_fail_the_build(build: Any, tensorrt_step: Any) -> None:
+def test_inputs_that_config_pbtxt_has_otherwise_fail_the_build(
+    messages: Messages, build: Any, tensorrt_step: Any
+) -> None:
     wide = {"name": "ids", "data_type": "TYPE_INT64", "dims": [-1, 1]}
     half = {"name": "y", "data_type": "TYPE_FP16", "dims": [-1, 4]}
     inputs = tensorrt_step()["inputs"]
@@ -100,12 +100,14 @@ def test_inputs_that_config_pbtxt_has_otherwise_fail_the_build(build: Any, tenso
 
     assert code == 1
     # (trtexec takes a file of twice the size.)
-    assert "the input ids is int32 in the plan and TYPE_INT64 in config.pbtxt" in build.failure(in_type)["reason"]
-    assert "the output y is fp32 in the plan and TYPE_FP16 in config.pbtxt" in build.failure(out_type)["reason"]
+    for key in (in_type, out_type):
+        messages.record("failure.json", build.failure(key)["reason"])
 
 
 @pytest.mark.slow
-def test_a_plan_that_computes_something_else_fails_the_build_with_the_figures(build: Any, write_tool: Any) -> None:
+def test_a_plan_that_computes_something_else_fails_the_build_with_the_figures(
+    messages: Messages, build: Any, write_tool: Any
+) -> None:
     key = build.add("text")
     # A double for a trtexec whose plan is wrong: the real stand-in, then zeros in place of the answer.
     real = build.environment["PATH"].split(":")[0]
@@ -114,11 +116,7 @@ def test_a_plan_that_computes_something_else_fails_the_build_with_the_figures(bu
     code, _ = build.run()
 
     assert code == 1
-    reason = build.failure(key)["reason"]
-    assert reason.startswith(
-        "the TensorRT plan of tiny: the output y of the plan differs from ONNX Runtime's by up to "
-    )
-    assert "(absolute 0.01, relative 0.02 of the largest magnitude" in reason
+    messages.record("failure.json", build.failure(key)["reason"])
 
 
 @pytest.mark.slow
@@ -181,19 +179,15 @@ def test_a_network_that_turns_out_to_be_static_is_built_without_shapes(
 
 
 @pytest.mark.parametrize(
-    ("variable", "value", "reason"),
+    ("variable", "value"),
     [
-        (
-            "CDK_TRITON_STAND_IN_GPU",
-            "NVIDIA L4",
-            "the artifacts are for NVIDIA A10G (compute capability 8.6) and this machine has NVIDIA L4",
-        ),
-        ("CDK_TRITON_STAND_IN_COMPUTE_CAPABILITY", "8.9", "this machine has NVIDIA A10G (compute capability 8.9)"),
-        ("CDK_TRITON_STAND_IN_TENSORRT", "8.6.1.6", "has flags for TensorRT 10 and this image has 8.6.1"),
+        pytest.param("CDK_TRITON_STAND_IN_GPU", "NVIDIA L4", id="GPU"),
+        pytest.param("CDK_TRITON_STAND_IN_COMPUTE_CAPABILITY", "8.9", id="compute capability"),
+        pytest.param("CDK_TRITON_STAND_IN_TENSORRT", "8.6.1.6", id="TensorRT"),
     ],
 )
 def test_another_machine_than_the_plan_was_made_for_is_refused_before_any_work(
-    build: Any, variable: str, value: str, reason: str
+    messages: Messages, build: Any, variable: str, value: str
 ) -> None:
     build.add("text")
     build.environment[variable] = value
@@ -201,12 +195,12 @@ def test_another_machine_than_the_plan_was_made_for_is_refused_before_any_work(
     code, log = build.run()
 
     assert code == 2
-    assert reason in build.failure()["reason"]
+    messages.record("failure.json", build.failure()["reason"])
     assert outputs(build) == ["failure.json"]
     assert not any(line["event"] == "ensemble started" for line in log)
 
 
-def test_files_from_s3_are_put_into_the_repository(build: Any) -> None:
+def test_files_from_s3_are_put_into_the_repository(messages: Messages, build: Any) -> None:
     content = b"weights"
     digest = hashlib.sha256(content).hexdigest()
     (build.folder / "inputs").mkdir()
@@ -221,10 +215,10 @@ def test_files_from_s3_are_put_into_the_repository(build: Any) -> None:
     assert code == 1
     with tarfile.open(build.out / good / "model.tar.gz") as archive:
         assert "tiny/1/weights.bin" in archive.getnames()
-    assert f"tiny/1/weights.bin has the SHA-256 {digest} and its S3File says 000" in build.failure(bad)["reason"]
+    messages.record("failure.json", build.failure(bad)["reason"])
 
 
-def test_a_directory_appears_in_the_output_with_all_that_is_in_it(build: Any) -> None:
+def test_a_directory_appears_in_the_output_with_all_that_is_in_it(messages: Messages, build: Any) -> None:
     done = build.add("done", {"tiny/config.pbtxt": b""}, steps=[], remove=[])
     failed = build.add("failed", {"tiny/config.pbtxt": b""}, steps=[], remove=["missing"])
     build.out.mkdir()
@@ -236,24 +230,24 @@ def test_a_directory_appears_in_the_output_with_all_that_is_in_it(build: Any) ->
         appeared = [(event.name, event.mask & flags.MOVED_TO) for event in inotify.read(timeout=0)]
     assert {name for name, _ in appeared} >= {done, failed}
     assert all(moved for _, moved in appeared)
-    assert "the plan removes missing, which is neither" in build.failure(failed)["reason"]
+    messages.record("failure.json", build.failure(failed)["reason"])
 
 
-def test_a_recipe_that_the_program_does_not_know_is_named(build: Any) -> None:
+def test_a_recipe_that_the_program_does_not_know_is_named(messages: Messages, build: Any) -> None:
     key = build.add("text", steps=[{"recipe": "quantum", "name": "the thing of tiny"}])
 
     code, _ = build.run()
 
     assert code == 1
-    assert build.failure(key)["reason"].startswith("the thing of tiny: the build program does not know the recipe 'qua")
+    messages.record("failure.json", build.failure(key)["reason"])
 
 
-def test_a_surprise_before_any_work_is_told_too(build: Any) -> None:
+def test_a_surprise_before_any_work_is_told_too(messages: Messages, build: Any) -> None:
     build.add("text")
     build.plan["platform"]["tensorrt"] = 10  # no text, which nobody checks
 
     code, _ = build.run()
 
     assert code == 2
-    assert build.failure()["reason"].startswith("the build program failed in a way nobody foresaw: AttributeError")
+    messages.record("failure.json", build.failure()["reason"])
     assert outputs(build) == ["failure.json"]

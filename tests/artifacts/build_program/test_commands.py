@@ -9,6 +9,7 @@ import sys
 import time
 from contextlib import suppress
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import psutil
 import pytest
@@ -18,6 +19,9 @@ from cdk_triton.artifacts.build_program.log import Log, signs_of_life
 from cdk_triton.artifacts.build_program.step import BuildError
 from cdk_triton.artifacts.build_program.stop import Stop
 from cdk_triton.artifacts.build_program.work import BuildWork, Journal
+
+if TYPE_CHECKING:
+    from golden_messages import Messages
 
 
 def shell(script: str) -> list[str]:
@@ -52,21 +56,17 @@ def test_both_streams_come_as_lines_and_are_logged(work: BuildWork, stream: io.S
     assert work.commands == [["sh", "-c", "echo one; echo two >&2; printf 'three\\rfour\\r\\n\\377 five'"]]
 
 
-def test_a_failure_names_step_command_exit_code_and_the_telling_line(work: BuildWork) -> None:
-    with pytest.raises(BuildError) as raised:
+def test_a_failure_names_step_command_exit_code_and_the_telling_line(messages: Messages, work: BuildWork) -> None:
+    with messages.raises(BuildError) as raised:
         work.run(shell("echo 'ValueError: no'; echo bye; exit 3"), what="building the plan")
 
-    assert raised.value.reason == (
-        "the plan of tiny: building the plan failed: `sh -c 'echo '\"'\"'ValueError: no'\"'\"'; echo bye; exit 3'` "
-        "ended with exit code 3: ValueError: no"
-    )
     assert raised.value.log == ("ValueError: no", "bye")
 
 
-def test_pip_is_quoted_with_its_last_error(work: BuildWork) -> None:
+def test_pip_is_quoted_with_its_last_error(messages: Messages, work: BuildWork) -> None:
     said = "echo 'WARNING: after NewConnectionError'; echo 'ERROR: No matching distribution found'; echo; exit 1"
 
-    with pytest.raises(BuildError, match=r"ended with exit code 1: ERROR: No matching distribution found$"):
+    with messages.raises(BuildError):
         work.run(shell(said), what="installing ONNX Runtime")
 
 
@@ -85,7 +85,9 @@ op_type: "Unheard"
 """
 
 
-def test_trtexec_is_quoted_with_what_it_said_first_and_short_paths(work: BuildWork, tmp_path: Path) -> None:
+def test_trtexec_is_quoted_with_what_it_said_first_and_short_paths(
+    messages: Messages, work: BuildWork, tmp_path: Path
+) -> None:
     (tmp_path / "said").write_text(UNREADABLE.replace("{here}", str(tmp_path)))
     trtexec = tmp_path / "bin" / "trtexec"
     trtexec.parent.mkdir()
@@ -93,30 +95,25 @@ def test_trtexec_is_quoted_with_what_it_said_first_and_short_paths(work: BuildWo
     trtexec.chmod(0o755)
     command = [str(trtexec), f"--onnx={tmp_path}/tiny/tiny.onnx", f"--saveEngine={tmp_path}/tiny/1/model.plan"]
 
-    with pytest.raises(BuildError) as raised:
+    with messages.raises(BuildError) as raised:
         work.run([*command, "--fp16", f"--optShapes={'x' * 300}"], what="building the plan")
 
-    assert raised.value.reason.startswith(
-        "the plan of tiny: building the plan failed: `trtexec --onnx=tiny/tiny.onnx --saveEngine=tiny/1/model.plan "
-        "--fp16 --optShapes=x"
-    )
-    assert (
-        'x ...` ended with exit code 1: [TRT] ModelImporter.cpp:948: While parsing node number 0 [Unheard -> "y"]:; '
+    quoted = (
+        '[TRT] ModelImporter.cpp:948: While parsing node number 0 [Unheard -> "y"]:; '
         "[TRT] ModelImporter.cpp:954: ERROR: tiny/tiny.onnx: No importer for Unheard; Failed to parse onnx file"
-    ) in raised.value.reason
+    )
+    assert quoted in raised.value.reason
     assert len(raised.value.reason) < 750
     assert work.commands[0][:2] == ["trtexec", "--onnx=tiny/tiny.onnx"]
 
 
-def test_a_killed_command_says_what_killed_it(work: BuildWork) -> None:
-    with pytest.raises(BuildError, match=r"was killed \(SIGKILL\), often because memory ran out"):
+def test_a_killed_command_says_what_killed_it(messages: Messages, work: BuildWork) -> None:
+    with messages.raises(BuildError):
         work.run(shell("kill -9 $$"), what="building the plan")
 
 
-def test_a_command_that_is_not_there_says_so(work: BuildWork) -> None:
-    with pytest.raises(
-        BuildError, match="the plan of tiny: building the plan failed: nowhere cannot be started: No such"
-    ):
+def test_a_command_that_is_not_there_says_so(messages: Messages, work: BuildWork) -> None:
+    with messages.raises(BuildError):
         work.run(["nowhere"], what="building the plan")
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -12,6 +12,9 @@ from cdk_triton.artifacts.build_program.step import BuildError
 from cdk_triton.artifacts.build_program.tensors import Tensor
 from cdk_triton.artifacts.build_program.trtexec import Binding
 from cdk_triton.artifacts.recipes.trtexec import trtexec_has_option, trtexec_versions
+
+if TYPE_CHECKING:
+    from golden_messages import Messages
 
 
 class Recorded:
@@ -70,7 +73,7 @@ def test_every_option_is_one_that_this_trtexec_has(tmp_path: Path, version: tupl
     assert ("--includeDataTransfers" in options) == (version >= (11,))
 
 
-def test_a_size_that_does_not_fit_is_told_in_the_words_of_the_configuration(tmp_path: Path) -> None:
+def test_a_size_that_does_not_fit_is_told_in_the_words_of_the_configuration(messages: Messages, tmp_path: Path) -> None:
     # samples/common/sampleUtils.cpp, loadFromFile
     said = (
         "[11/21/2026-16:00:00] [E] Uncaught exception detected: Unexpected file size for input file: input0.raw. Note: "
@@ -78,13 +81,9 @@ def test_a_size_that_does_not_fit_is_told_in_the_words_of_the_configuration(tmp_
         "provided data."
     )
 
-    with pytest.raises(BuildError) as raised:
+    with messages.raises(BuildError) as raised:
         run(Recorded(said), tmp_path, (10, 13, 3))
 
-    assert raised.value.reason == (
-        "the plan of tiny: the input x:0 has 128 bytes in the plan and 64 as TYPE_INT64 of [2, 4]: config.pbtxt has "
-        "another data type than the ONNX file, correct one of them"
-    )
     assert raised.value.log == (said,)
 
 
@@ -107,36 +106,15 @@ def test_what_the_server_would_take_is_taken(expected: list[dict[str, Any]], fou
 
 
 @pytest.mark.parametrize(
-    ("found", "reason"),
+    "found",
     [
-        (
-            [FOUND._replace(name="z")],
-            "config.pbtxt has the input y and the plan has it not (z): correct config.pbtxt or the names in the ONNX "
-            "file",
-        ),
-        (
-            [FOUND._replace(data_type="fp16")],
-            "the input y is fp16 in the plan and TYPE_FP32 in config.pbtxt: correct one of them, the server compares "
-            "them when it loads the model",
-        ),
-        (
-            [FOUND._replace(dims=(2, 5))],
-            "the input y has the dimensions [2, 5] in the plan and [-1, 4] in config.pbtxt (batch included, -1: any): "
-            "correct one of them",
-        ),
-        (
-            [FOUND._replace(dims=(2, 4, 1))],
-            "the input y has the dimensions [2, 4, 1] in the plan and [-1, 4] in config.pbtxt (batch included, -1: "
-            "any): correct one of them",
-        ),
-        (
-            [FOUND, FOUND._replace(name="z")],
-            "the plan has the input z and config.pbtxt has it not: write it down there",
-        ),
+        pytest.param([FOUND._replace(name="z")], id="another name"),
+        pytest.param([FOUND._replace(data_type="fp16")], id="another data type"),
+        pytest.param([FOUND._replace(dims=(2, 5))], id="another size"),
+        pytest.param([FOUND._replace(dims=(2, 4, 1))], id="another number of dimensions"),
+        pytest.param([FOUND, FOUND._replace(name="z")], id="one more"),
     ],
 )
-def test_what_the_server_would_refuse_fails_the_build(found: list[Binding], reason: str) -> None:
-    with pytest.raises(BuildError) as raised:
+def test_what_the_server_would_refuse_fails_the_build(messages: Messages, found: list[Binding]) -> None:
+    with messages.raises(BuildError):
         check_tensors("the plan of tiny", EXPECTED, found, side="input", complete=True)
-
-    assert raised.value.reason == f"the plan of tiny: {reason}"

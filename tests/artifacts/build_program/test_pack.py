@@ -7,6 +7,7 @@ import hashlib
 import os
 import time
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
@@ -14,6 +15,10 @@ from cdk_triton.artifacts import write_archive
 from cdk_triton.artifacts.build_program.pack import pack
 from cdk_triton.artifacts.build_program.step import BuildError
 from cdk_triton.artifacts.build_program.stop import Stop
+
+if TYPE_CHECKING:
+    from golden_messages import Messages
+
 
 FILES = {
     "ensemble/config.pbtxt": b'platform: "ensemble"\n',
@@ -80,8 +85,8 @@ def test_it_is_stored_because_plans_hardly_compress(repository: Path, tmp_path: 
     assert report["size"] > sum(map(len, FILES.values()))
 
 
-def test_a_file_that_is_missing_or_a_link_is_an_error(repository: Path, tmp_path: Path) -> None:
+def test_a_file_that_is_missing_or_a_link_is_an_error(messages: Messages, repository: Path, tmp_path: Path) -> None:
     (repository / "link").symlink_to("network/config.pbtxt")
     for path in ("missing", "link"):
-        with pytest.raises(BuildError, match=f"{path} is missing in the built repository, or no regular file"):
+        with messages.raises(BuildError):
             pack(repository, [path], tmp_path / "a.tar.gz", stop())

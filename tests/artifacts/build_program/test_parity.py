@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
@@ -14,6 +14,10 @@ from cdk_triton.artifacts.build_program.engine_run import exported_values
 from cdk_triton.artifacts.build_program.parity import compare_with_tolerance
 from cdk_triton.artifacts.build_program.parity_driver import answer
 from cdk_triton.artifacts.build_program.step import BuildError
+
+if TYPE_CHECKING:
+    from golden_messages import Messages
+
 
 X = np.array([[1, -2, 3, 4], [5, 6, 7, 8]], np.float32)
 IDS = np.array([[10], [20]], np.int32)
@@ -73,12 +77,12 @@ def test_another_shape_is_no_comparison(ask: Callable[..., dict[str, Any]]) -> N
     assert ask(Y, dims=[4, 2]) == {"name": "y", "shape": [4, 2], "reference_shape": [2, 4]}
 
 
-def test_a_network_that_onnx_runtime_cannot_run_is_an_error(tmp_path: Path) -> None:
+def test_a_network_that_onnx_runtime_cannot_run_is_an_error(messages: Messages, tmp_path: Path) -> None:
     (tmp_path / "bad.onnx").write_bytes(b"\x08\x08no")
 
     answered = answer({"action": "describe", "onnx": str(tmp_path / "bad.onnx")})
 
-    assert answered["error"].startswith("ONNX Runtime cannot run bad.onnx: ")
+    messages.record("error of ONNX Runtime", answered["error"].partition(":")[0])  # the rest is ONNX Runtime's
 
 
 def test_the_inputs_of_a_network_are_described(tmp_path: Path, network: Callable[..., bytes]) -> None:
@@ -111,30 +115,16 @@ def test_a_difference_is_measured_against_the_largest_magnitude() -> None:
 
 
 @pytest.mark.parametrize(
-    ("measured", "reason"),
+    "measured",
     [
-        (
-            figures(0.22, 10.0),
-            "the plan of tiny: the output y of the plan differs from ONNX Runtime's by up to 0.22, and 0.21 is allowed "
-            "(absolute 0.01, relative 0.02 of the largest magnitude 10): choose a higher precision, declare the range "
-            "of integer inputs, or a wider tolerance (Parity)",
-        ),
-        (
-            figures(0.0, 10.0, special=3),
-            "the plan of tiny: the output y of the plan has a NaN or an infinity where ONNX Runtime's has none, or the "
-            "reverse, in 3 of 8 places: the precision is too low for the network, choose a higher one",
-        ),
-        (
-            {"name": "y", "shape": [4, 2], "reference_shape": [2, 4]},
-            "the plan of tiny: the output y of the plan has the shape [4, 2] and ONNX Runtime's has [2, 4]",
-        ),
+        pytest.param(figures(0.22, 10.0), id="difference"),
+        pytest.param(figures(0.0, 10.0, special=3), id="special values"),
+        pytest.param({"name": "y", "shape": [4, 2], "reference_shape": [2, 4]}, id="another shape"),
     ],
 )
-def test_what_does_not_hold_fails_with_the_figures(measured: dict[str, Any], reason: str) -> None:
-    with pytest.raises(BuildError) as raised:
+def test_what_does_not_hold_fails_with_the_figures(messages: Messages, measured: dict[str, Any]) -> None:
+    with messages.raises(BuildError):
         compare_with_tolerance("the plan of tiny", measured, TOLERANCE)
-
-    assert raised.value.reason == reason
 
 
 def test_exported_outputs_are_read_as_cpp_prints_them(tmp_path: Path) -> None:

@@ -5,11 +5,15 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from cdk_triton.artifacts.build_program.plan import PlanError, read_plan
+
+if TYPE_CHECKING:
+    from golden_messages import Messages
+
 
 KEY = "0123456789abcdef" * 4
 DOCUMENT: dict[str, Any] = {
@@ -68,45 +72,25 @@ def changed(change: Callable[[dict[str, Any]], object]) -> str:
 
 
 @pytest.mark.parametrize(
-    ("text", "reason"),
+    "text",
     [
-        ("{", "the build plan plan.json is no JSON: "),
-        ("[]", "the build plan has schema 'list' and this build program reads schema 1: plan and program are of "),
-        (
-            '{"schema": 2}',
-            "the build plan has schema 2 and this build program reads schema 1: plan and program are of ",
-        ),
-        (changed(lambda plan: plan.pop("ensembles")), "the build plan is damaged: KeyError: 'ensembles'"),
-        (
-            changed(lambda plan: plan["platform"].pop("gpu")),
-            "the build plan is damaged: ValueError: its platform does ",
-        ),
-        (changed(lambda plan: plan["ensembles"].clear()), "the build plan is damaged: ValueError: it builds nothing"),
-        (
-            changed(lambda plan: plan["ensembles"].append(plan["ensembles"][0])),
-            "the build plan is damaged: ValueError: it builds nothing, or something twice",
-        ),
-        (
-            changed(lambda plan: plan["ensembles"][0].update(sources="../a.tar.gz")),
-            "the build plan is damaged: ValueError: '../a.tar.gz' is no relative path below the folder",
-        ),
-        (
-            changed(lambda plan: plan["ensembles"][0].update(artifact_key="..")),
-            "the build plan is damaged: ValueError: '..' is no SHA-256",
-        ),
-        (
-            changed(lambda plan: plan["ensembles"][0]["steps"][0].pop("name")),
-            "the build plan is damaged: KeyError: 'name'",
-        ),
+        pytest.param("{", id="no JSON"),
+        pytest.param("[]", id="a list"),
+        pytest.param('{"schema": 2}', id="another schema"),
+        pytest.param(changed(lambda plan: plan.pop("ensembles")), id="no ensembles"),
+        pytest.param(changed(lambda plan: plan["platform"].pop("gpu")), id="no GPU"),
+        pytest.param(changed(lambda plan: plan["ensembles"].clear()), id="builds nothing"),
+        pytest.param(changed(lambda plan: plan["ensembles"].append(plan["ensembles"][0])), id="an ensemble twice"),
+        pytest.param(changed(lambda plan: plan["ensembles"][0].update(sources="../a.tar.gz")), id="a path outside"),
+        pytest.param(changed(lambda plan: plan["ensembles"][0].update(artifact_key="..")), id="no key"),
+        pytest.param(changed(lambda plan: plan["ensembles"][0]["steps"][0].pop("name")), id="a step without a name"),
     ],
 )
-def test_a_damaged_plan_is_refused(write: Callable[[str], Path], text: str, reason: str) -> None:
-    with pytest.raises(PlanError) as raised:
+def test_a_damaged_plan_is_refused(messages: Messages, write: Callable[[str], Path], text: str) -> None:
+    with messages.raises(PlanError):
         read_plan(write(text))
 
-    assert str(raised.value).startswith(reason)
 
-
-def test_a_missing_plan_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(PlanError, match=r"the build plan plan\.json cannot be read: No such file"):
+def test_a_missing_plan_is_refused(messages: Messages, tmp_path: Path) -> None:
+    with messages.raises(PlanError):
         read_plan(tmp_path / "plan.json")

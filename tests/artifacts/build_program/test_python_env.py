@@ -6,7 +6,7 @@ import re
 import sys
 from importlib import metadata
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -14,6 +14,10 @@ import cdk_triton.artifacts.build_program as build_program
 from cdk_triton.artifacts.build_program.parity import Reference
 from cdk_triton.artifacts.build_program.python_env import pinned_python
 from cdk_triton.artifacts.build_program.step import BuildError
+
+if TYPE_CHECKING:
+    from golden_messages import Messages
+
 
 REQUIREMENTS = Path(build_program.__file__).parent / "requirements"
 HASH = f"--hash=sha256:{'0' * 64}"
@@ -44,12 +48,10 @@ def test_an_interpreter_that_has_the_pinned_version_is_used_as_it_is(tmp_path: P
     assert work.commands == []
 
 
-def test_another_one_gets_exactly_what_is_pinned(tmp_path: Path) -> None:
+def test_another_one_gets_exactly_what_is_pinned(messages: Messages, tmp_path: Path) -> None:
     work: Any = Recorded(tmp_path, fails="installing")
 
-    with pytest.raises(
-        BuildError, match="the step: installing ONNX Runtime failed; the build needs a Python package"
-    ) as raised:
+    with messages.raises(BuildError) as raised:
         pinned_python(work, f"numpy==0.1 \\\n    {HASH}\n", name="ONNX Runtime", own="numpy")
 
     assert raised.value.log == ("last line",)
@@ -60,18 +62,13 @@ def test_another_one_gets_exactly_what_is_pinned(tmp_path: Path) -> None:
 
 
 def test_a_comparison_that_cannot_be_installed_can_be_switched_off(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    messages: Messages, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(metadata, "version", lambda name: "0.1")
     work: Any = Recorded(tmp_path, fails="installing")
 
-    with pytest.raises(BuildError) as raised:
+    with messages.raises(BuildError):
         Reference(work, "the plan of tiny", tmp_path / "tiny.onnx")
-
-    assert raised.value.reason == (
-        "the step: installing ONNX Runtime failed; the build needs a Python package index for this, give it network "
-        "access, or switch the comparison off (parity=None)"
-    )
 
 
 def test_an_environment_is_made_once_in_a_job(tmp_path: Path) -> None:

@@ -8,10 +8,14 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import psutil
 import pytest
+
+if TYPE_CHECKING:
+    from golden_messages import Messages
+
 
 # A double for a trtexec that never comes to an end, and leaves a child of its own.
 ENDLESS = """
@@ -53,7 +57,7 @@ def add_three(build: Any) -> tuple[str, str, str]:
 
 
 @pytest.mark.slow
-def test_a_stopped_job_keeps_what_is_finished(build: Any, endless: Path) -> None:
+def test_a_stopped_job_keeps_what_is_finished(messages: Messages, build: Any, endless: Path) -> None:
     done, stopped, after = add_three(build)
     process = build.start()
     assert process.stdout is not None
@@ -65,14 +69,14 @@ def test_a_stopped_job_keeps_what_is_finished(build: Any, endless: Path) -> None
     assert process.returncode == 1
     assert build.report(done)["archive"]["size"] > 0
     for key in (stopped, after):
-        assert build.failure(key)["reason"] == "the job was stopped by SIGTERM before the build was finished"
+        messages.record("failure.json", build.failure(key)["reason"])
     assert sorted(path.name for path in build.out.iterdir()) == sorted([done, stopped, after])
     assert [path.name for path in build.out.parent.iterdir() if path.name.startswith(".build-")] == []
     assert is_gone(endless)
 
 
 @pytest.mark.slow
-def test_the_deadline_ends_what_runs_and_what_would_come(build: Any, endless: Path) -> None:
+def test_the_deadline_ends_what_runs_and_what_would_come(messages: Messages, build: Any, endless: Path) -> None:
     done, stopped, after = add_three(build)
     build.plan["deadline_seconds"] = 3
 
@@ -81,11 +85,11 @@ def test_the_deadline_ends_what_runs_and_what_would_come(build: Any, endless: Pa
     assert code == 1
     assert build.report(done)["archive"]["size"] > 0
     for key in (stopped, after):
-        assert build.failure(key)["reason"].startswith("the build ran out of time: raise the builder's timeout")
+        messages.record("failure.json", build.failure(key)["reason"])
     assert is_gone(endless)
 
 
-def test_the_deadline_counts_from_the_start_of_the_codebuild_build(build: Any) -> None:
+def test_the_deadline_counts_from_the_start_of_the_codebuild_build(messages: Messages, build: Any) -> None:
     key = build.add("late", {"tiny/config.pbtxt": b""}, steps=[], remove=[])
     build.plan["deadline_seconds"] = 3600
     build.environment["CODEBUILD_START_TIME"] = str(round((time.time() - 3601) * 1000))
@@ -94,5 +98,5 @@ def test_the_deadline_counts_from_the_start_of_the_codebuild_build(build: Any) -
 
     # The probe is the first that asks.
     assert code == 2
-    assert build.failure()["reason"].startswith("the build ran out of time")
+    messages.record("failure.json", build.failure()["reason"])
     assert not (build.out / key).exists()

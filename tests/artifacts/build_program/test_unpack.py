@@ -10,7 +10,7 @@ import tempfile
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from hypothesis import given, settings
@@ -20,6 +20,10 @@ from cdk_triton.artifacts.build_program.plan import Ensemble
 from cdk_triton.artifacts.build_program.step import BuildError
 from cdk_triton.artifacts.build_program.stop import Stop
 from cdk_triton.artifacts.build_program.unpack import unpack
+
+if TYPE_CHECKING:
+    from golden_messages import Messages
+
 
 KINDS = [tarfile.REGTYPE, tarfile.DIRTYPE, tarfile.SYMTYPE, tarfile.LNKTYPE, tarfile.FIFOTYPE, tarfile.GNUTYPE_SPARSE]
 NAMES = [
@@ -113,48 +117,33 @@ def test_a_damaged_archive_is_noticed(position: int, value: int, cut: bool) -> N
 
 
 @pytest.mark.parametrize(
-    ("entries", "files", "reason"),
+    ("entries", "files"),
     [
-        (
-            [("../a", tarfile.REGTYPE, b"")],
-            {},
-            "the sources hold the path '../a', which leaves the repository",
-        ),
-        (
-            [("a", tarfile.SYMTYPE, b"/etc/passwd")],
-            {"a": sha256(b"")},
-            "the sources hold 'a', which is a link or another special file",
-        ),
-        (
+        pytest.param([("../a", tarfile.REGTYPE, b"")], {}, id="outside"),
+        pytest.param([("a", tarfile.SYMTYPE, b"/etc/passwd")], {"a": sha256(b"")}, id="a symbolic link"),
+        pytest.param(
             [("b", tarfile.REGTYPE, b""), ("a", tarfile.LNKTYPE, b"b")],
             {"a": sha256(b""), "b": sha256(b"")},
-            "the sources hold 'a', which is a link or another special file",
+            id="a hard link",
         ),
-        ([("a", tarfile.REGTYPE, b"")], {}, "the sources hold 'a' and the plan does not name it"),
-        (
-            [("a", tarfile.REGTYPE, b""), ("a", tarfile.REGTYPE, b"")],
-            {"a": sha256(b"")},
-            "the sources hold 'a' twice",
-        ),
-        ([], {"a": "0" * 64}, "the sources sources.tar.gz do not hold a, which the plan names"),
-        (
-            [("a", tarfile.REGTYPE, b"x")],
-            {"a": "0" * 64},
-            f"a has the SHA-256 {sha256(b'x')} in the sources and {'0' * 64} in the plan: it was changed on its way, "
-            "deploy again",
-        ),
+        pytest.param([("a", tarfile.REGTYPE, b"")], {}, id="a file that the plan does not name"),
+        pytest.param([("a", tarfile.REGTYPE, b""), ("a", tarfile.REGTYPE, b"")], {"a": sha256(b"")}, id="twice"),
+        pytest.param([], {"a": "0" * 64}, id="missing"),
+        pytest.param([("a", tarfile.REGTYPE, b"x")], {"a": "0" * 64}, id="changed"),
     ],
 )
-def test_the_reason_names_the_file(tmp_path: Path, entries: list[Entry], files: dict[str, str], reason: str) -> None:
-    with pytest.raises(BuildError) as raised:
+def test_the_reason_names_the_file(
+    messages: Messages, tmp_path: Path, entries: list[Entry], files: dict[str, str]
+) -> None:
+    with messages.raises(BuildError):
         unpacked(archive(entries), files, tmp_path)
 
-    assert raised.value.reason == reason
 
-
-def test_a_disk_that_is_too_small_is_noticed_before_it_is_full(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_disk_that_is_too_small_is_noticed_before_it_is_full(
+    messages: Messages, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     usage: Any = type("Usage", (), {"free": 5})
     monkeypatch.setattr("shutil.disk_usage", lambda _path: usage)
 
-    with pytest.raises(BuildError, match="a needs 6 bytes and 5 are free on the build's disk"):
+    with messages.raises(BuildError):
         unpacked(archive([("a", tarfile.REGTYPE, b"123456")]), {"a": sha256(b"123456")}, tmp_path)

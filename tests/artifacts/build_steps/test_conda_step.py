@@ -13,7 +13,7 @@ import sys
 import tarfile
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -22,6 +22,10 @@ from cdk_triton.artifacts.build_program.conda_driver import PackError, normalise
 from cdk_triton.artifacts.build_program.step import BuildError
 from cdk_triton.artifacts.build_program.work import BuildWork, Journal
 from cdk_triton.triton.contents.packed_environment import PackedEnvironment, packed_environment
+
+if TYPE_CHECKING:
+    from golden_messages import Messages
+
 
 Make = Callable[..., BuildWork]
 
@@ -148,25 +152,30 @@ def test_two_builds_give_the_same_bytes(channel: Channel, repository: Path, make
 
 def test_micromamba_gets_a_hash_that_it_looks_at(channel: Channel, repository: Path, make_work: Make) -> None:
     damaged = {**channel.python(), "digest": "0" * 64}
-    with pytest.raises(BuildError, match=r"creating the environment failed: .* sum doesn't match expectation 0000"):
+    with pytest.raises(BuildError, match="sum doesn't match expectation 0000"):  # micromamba's words
         conda.build(step(damaged), make_work(repository))
 
 
 def test_hashes_are_compared_even_if_micromamba_did_not(
-    channel: Channel, repository: Path, make_work: Make, monkeypatch: pytest.MonkeyPatch
+    messages: Messages, channel: Channel, repository: Path, make_work: Make, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     program = channel.directory.parent / "micromamba"
     program.write_text(program.read_text().replace("    check(packages / name, digest)\n", ""))
     damaged = {**channel.python(), "algorithm": "md5", "digest": "0" * 32}
-    with pytest.raises(BuildError, match=r"python-.*\.tar\.bz2 has the md5 .* the lock file says 0{32}: the ch"):
+    with pytest.raises(BuildError) as raised:
         conda.build(step(damaged), make_work(repository))
+    content = (channel.directory / damaged["url"].rpartition("/")[2]).read_bytes()
+    said = raised.value.reason.replace(hashlib.md5(content, usedforsecurity=False).hexdigest(), "ANOTHER_MD5")
+    messages.record("BuildError", said.replace(PYTHON, "3.X"))
 
 
-def test_the_environment_needs_the_python_of_the_image(channel: Channel, repository: Path, make_work: Make) -> None:
-    with pytest.raises(BuildError, match=r"has Python 3\.7 and this image has Python .*: lock python="):
-        conda.build(step(channel.python("3.7.1")), make_work(repository))
-    with pytest.raises(BuildError, match="the environment has no bin/python: lock python with it"):
-        conda.build(step(channel.add("words", "2.0", {"share/words.txt": "a\n"})), make_work(repository))
+def test_the_environment_needs_the_python_of_the_image(
+    messages: Messages, channel: Channel, repository: Path, make_work: Make
+) -> None:
+    for package in (channel.python("3.7.1"), channel.add("words", "2.0", {"share/words.txt": "a\n"})):
+        with pytest.raises(BuildError) as raised:
+            conda.build(step(package), make_work(repository))
+        messages.record("BuildError", raised.value.reason.replace(PYTHON, "3.X"))
 
 
 def test_creating_sees_no_credentials(
@@ -183,7 +192,12 @@ def test_creating_sees_no_credentials(
 
 
 def test_another_micromamba_on_the_path_is_not_used(
-    channel: Channel, repository: Path, make_work: Make, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    messages: Messages,
+    channel: Channel,
+    repository: Path,
+    make_work: Make,
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
 ) -> None:
     program = channel.directory.parent / "micromamba"
     double = program.read_text()
@@ -192,12 +206,14 @@ def test_another_micromamba_on_the_path_is_not_used(
         archive.add(program, "bin/micromamba")
     program.write_text(double.replace('VERSION = "2.8.1"', 'VERSION = "1.5.8"'))
     monkeypatch.setattr(conda, "MICROMAMBA_URL", package.as_uri())
-    with pytest.raises(BuildError, match=r"micromamba from file:.* has the SHA-256 .* another file, and is not used"):
+    digest = hashlib.sha256(package.read_bytes()).hexdigest()
+    with pytest.raises(BuildError) as raised:
         conda.build(step(channel.python()), make_work(repository))
-    monkeypatch.setattr(conda, "MICROMAMBA_SHA256", hashlib.sha256(package.read_bytes()).hexdigest())
+    messages.record("BuildError", raised.value.reason.replace(digest, "ANOTHER_SHA256"))
+    monkeypatch.setattr(conda, "MICROMAMBA_SHA256", digest)
     python = channel.python()
     # The downloaded one works in the scratch directory, where it finds no channel.
-    with pytest.raises(BuildError, match=r"creating the environment failed.*Download error \(404\)"):
+    with pytest.raises(BuildError, match=r"Download error \(404\)"):  # micromamba's words
         conda.build(step(python), make_work(repository))
 
 
@@ -215,23 +231,23 @@ def test_conda_pack_is_the_one_that_is_tested_here() -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "kind", "link", "said"),
+    ("name", "kind", "link"),
     [
-        ("../outside", tarfile.REGTYPE, "", r"member '\.\./outside' leads out of the environment"),
-        ("/etc/passwd", tarfile.REGTYPE, "", "member '/etc/passwd' leads out of the environment"),
-        ("bin/sh", tarfile.SYMTYPE, "/bin/sh", "the link 'bin/sh' to '/bin/sh' in the packed environment leads out"),
-        ("bin/up", tarfile.SYMTYPE, "../../up", r"the link 'bin/up' to '\.\./\.\./up' in the packed environment leads"),
-        ("dev/null", tarfile.CHRTYPE, "", "member 'dev/null' is neither file, directory nor link"),
+        pytest.param("../outside", tarfile.REGTYPE, "", id="a path upwards"),
+        pytest.param("/etc/passwd", tarfile.REGTYPE, "", id="an absolute path"),
+        pytest.param("bin/sh", tarfile.SYMTYPE, "/bin/sh", id="a link to a path"),
+        pytest.param("bin/up", tarfile.SYMTYPE, "../../up", id="a link upwards"),
+        pytest.param("dev/null", tarfile.CHRTYPE, "", id="a device"),
     ],
 )
 def test_nothing_leads_out_of_a_packed_environment(
-    tmp_path: Path, name: str, kind: bytes, link: str, said: str
+    messages: Messages, tmp_path: Path, name: str, kind: bytes, link: str
 ) -> None:
     with tarfile.open(tmp_path / "environment.tar", "w") as archive:
         member = tarfile.TarInfo(name)
         member.type, member.linkname = kind, link
         archive.addfile(member)
-    with pytest.raises(PackError, match=said):
+    with messages.raises(PackError):
         normalise(tmp_path / "environment.tar", tmp_path / "env.tar.gz")
 
 

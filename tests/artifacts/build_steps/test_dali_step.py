@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
@@ -11,6 +12,10 @@ from cdk_triton.artifacts.build_program.dali import build
 from cdk_triton.artifacts.build_program.step import BuildError
 from cdk_triton.artifacts.build_program.work import BuildWork, Journal
 from cdk_triton.local.triton.backends.dali_definition import definition_file, numpy_pipeline
+
+if TYPE_CHECKING:
+    from golden_messages import Messages
+
 
 HEAD = """from __future__ import annotations
 import nvidia.dali as dali
@@ -95,62 +100,52 @@ def test_another_place_on_disk_gives_the_same_bytes(make_work: Make, tmp_path: P
     assert str(tmp_path).encode() not in written[0]
 
 
-def test_bytes_that_differ_are_a_warning(make_work: Make, tmp_path: Path, journal: Journal) -> None:
+def test_bytes_that_differ_are_a_warning(messages: Messages, make_work: Make, tmp_path: Path, journal: Journal) -> None:
     # The stand-in keeps the source, so a definition that changes its own file is one whose bytes differ.
     changing = DEFINITION + "\nopen(__file__, 'a').write('# once more\\n')\n"
     work = make_work(pipeline(tmp_path, changing, "preprocess/pipeline.py"))
     build(step(source="preprocess/pipeline.py", target="preprocess/1/model.dali", serialize=True), work)
-    assert len(journal.warnings) == 1
-    assert "preprocess/pipeline.py is serialised to other bytes each time" in journal.warnings[0]
+    (warning,) = journal.warnings
+    messages.record("build.json", warning)
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    "text",
     [
-        ("x = 1\n", "has 0 functions with @pipeline_def and none with @autoserialize"),
-        (
-            DEFINITION + DEFINITION.replace("def pre", "def other"),
-            r"2 functions with @pipeline_def \(otherprocess, pre",
-        ),
-        (
-            (DEFINITION + DEFINITION.replace("def pre", "def other")).replace("@dali", "@autoserialize\n@dali"),
-            r"has 2 functions with @autoserialize \(otherprocess, preprocess\)",
-        ),
-        (DEFINITION.replace("fn.decoders.image", "fn.decoders.audio"), "does not know nvidia.dali.fn.decoders.audio"),
+        "x = 1\n",
+        DEFINITION + DEFINITION.replace("def pre", "def other"),
+        (DEFINITION + DEFINITION.replace("def pre", "def other")).replace("@dali", "@autoserialize\n@dali"),
+        DEFINITION.replace("fn.decoders.image", "fn.decoders.audio"),
     ],
     ids=["none", "two", "two marked", "unknown operator"],
 )
 def test_a_file_without_exactly_one_good_pipeline_is_refused(
-    make_work: Make, tmp_path: Path, text: str, said: str
+    messages: Messages, make_work: Make, tmp_path: Path, text: str
 ) -> None:
     work = make_work(pipeline(tmp_path, text))
-    with pytest.raises(BuildError, match=said):
+    with messages.raises(BuildError):
         build(step(target="preprocess/1/model.dali", serialize=True), work)
     assert not (tmp_path / "preprocess/1/model.dali").exists()
 
 
 @pytest.mark.parametrize(
-    ("text", "said", "line"),
+    ("text", "line"),
     [
-        ("raise ValueError('labels.txt is empty')\n", "pipeline.py raised ValueError: labels.txt is empty", 0),
-        (
-            DEFINITION.replace("    return", "    raise ValueError('no labels')\n    return"),
-            "pipeline.py:preprocess raised ValueError: no labels",
-            3,
-        ),
+        ("raise ValueError('labels.txt is empty')\n", 0),
+        (DEFINITION.replace("    return", "    raise ValueError('no labels')\n    return"), 3),
     ],
     ids=["while imported", "while defined"],
 )
 @pytest.mark.parametrize("serialize", [True, False])
 def test_what_the_users_code_raises_is_said_with_its_line(
-    make_work: Make, tmp_path: Path, text: str, said: str, line: int, *, serialize: bool
+    messages: Messages, make_work: Make, tmp_path: Path, text: str, line: int, *, serialize: bool
 ) -> None:
     work = make_work(pipeline(tmp_path, text, "preprocess/pipeline.py"))
     target = "preprocess/1/model.dali" if serialize else "preprocess/1/dali.py"
-    with pytest.raises(BuildError) as raised:
+    with messages.raises(BuildError) as raised:
         build(step(source="preprocess/pipeline.py", target=target, serialize=serialize), work)
     number = line + len(HEAD.splitlines()) + 1
-    assert raised.value.reason == f"the DALI pipeline of preprocess: {said} (pipeline.py, line {number})"
+    assert f"pipeline.py, line {number}" in raised.value.reason
     assert not any("driver" in each for each in raised.value.log)
 
 

@@ -8,12 +8,17 @@ import time
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
 from cdk_triton.artifacts.build_program.download import download
 from cdk_triton.artifacts.build_program.step import BuildError
 from cdk_triton.artifacts.build_program.stop import Stop
+
+if TYPE_CHECKING:
+    from golden_messages import Messages
+
 
 CONTENT = b"a program\n"
 SHA256 = hashlib.sha256(CONTENT).hexdigest()
@@ -38,10 +43,8 @@ def test_a_file_with_its_hash_arrives(source: Path, tmp_path: Path) -> None:
     assert (tmp_path / "target").read_bytes() == CONTENT
 
 
-def test_another_file_is_not_kept(source: Path, tmp_path: Path) -> None:
-    with pytest.raises(
-        BuildError, match=f"the program from file:.*/source has the SHA-256 {SHA256} and not 0{{64}}: it is"
-    ):
+def test_another_file_is_not_kept(messages: Messages, source: Path, tmp_path: Path) -> None:
+    with messages.raises(BuildError):
         download(
             source.as_uri(),
             tmp_path / "target",
@@ -54,19 +57,17 @@ def test_another_file_is_not_kept(source: Path, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "most_bytes", "said"),
-    [("nowhere", 100, "No such file or directory"), ("source", 5, "it has more than 5 bytes")],
+    ("name", "most_bytes"),
+    [pytest.param("nowhere", 100, id="no file"), pytest.param("source", 5, id="too large")],
 )
 @pytest.mark.usefixtures("source")
 def test_what_cannot_be_fetched_is_tried_again_and_then_named(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, most_bytes: int, said: str
+    messages: Messages, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, most_bytes: int
 ) -> None:
     waits: list[float] = []
     monkeypatch.setattr("cdk_triton.artifacts.build_program.download.time.sleep", waits.append)
     url = (tmp_path / name).as_uri()
-    with pytest.raises(
-        BuildError, match=rf"the program cannot be fetched from {url}: .*{said}.*; give the build access"
-    ):
+    with messages.raises(BuildError):
         download(
             url,
             tmp_path / "target",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import onnx
@@ -15,6 +15,10 @@ import pytest
 from cdk_triton.artifacts.build_program.onnx_export import build
 from cdk_triton.artifacts.build_program.step import BuildError
 from cdk_triton.artifacts.build_program.work import BuildWork
+
+if TYPE_CHECKING:
+    from golden_messages import Messages
+
 
 Make = Callable[..., BuildWork]
 
@@ -102,25 +106,16 @@ def test_weights_beside_the_network_become_part_of_it(make_work: Make, tmp_path:
 
 
 @pytest.mark.parametrize(
-    ("code", "outputs", "said"),
+    ("code", "outputs"),
     [
-        (
-            EXPORT,
-            ("rows", "pooled"),
-            r"the outputs that bert/export\.py exported are 'rows', 'wide', and lack 'pooled' and have 'wide' besides",
-        ),
+        (EXPORT, ("rows", "pooled")),
         (
             EXPORT.replace("onnx.save(model, path)", "model.graph.output[1].name = ''; onnx.save(model, path)"),
             ("rows", "wide"),
-            "exported are 'rows', '', and lack 'wide' and have '' besides",
         ),
-        (
-            "def export(path): pass",
-            ("rows",),
-            r"export of bert/export\.py wrote no file to the path that it was called",
-        ),
-        ("export = 3", ("rows",), r"bert/export\.py has no function 'export': correct entry of the recipe"),
-        ("def export(path): open(path, 'w').write('no')", ("rows",), r"bert/export\.py wrote no ONNX file"),
+        ("def export(path): pass", ("rows",)),
+        ("export = 3", ("rows",)),
+        ("def export(path): open(path, 'w').write('no')", ("rows",)),
         (
             EXPORT.replace(
                 "onnx.save(model, path)",
@@ -128,30 +123,29 @@ def test_weights_beside_the_network_become_part_of_it(make_work: Make, tmp_path:
                 "t.external_data.add(key='location', value='../../../../etc/passwd'); onnx.save(model, path)",
             ),
             ("rows", "wide"),
-            r"the weights 'table' are in '\.\./\.\./\.\./\.\./etc/passwd', no file beside the network",
         ),
     ],
     ids=["names", "empty name", "no file", "no function", "no ONNX", "weights elsewhere"],
 )
 def test_what_is_not_declared_is_refused(
-    make_work: Make, tmp_path: Path, code: str, outputs: tuple[str, ...], said: str
+    messages: Messages, make_work: Make, tmp_path: Path, code: str, outputs: tuple[str, ...]
 ) -> None:
-    with pytest.raises(BuildError, match=said):
+    with messages.raises(BuildError):
         build(step(outputs=outputs), make_work(repository(tmp_path, code)))
     assert not (tmp_path / "bert" / "bert.onnx").exists()
 
 
 @pytest.mark.parametrize(
-    ("code", "said", "end"),
+    ("code", "place", "end"),
     [
         (
             "def export(path):\n    raise ValueError('checkpoint.pt is corrupt')\n",
-            "export.py:export raised ValueError: checkpoint.pt is corrupt (export.py, line 2)",
+            "export.py, line 2",
             ["    raise ValueError('checkpoint.pt is corrupt')", "ValueError: checkpoint.pt is corrupt"],
         ),
         (
             "import beside\n\ndef export(path):\n    beside.load()\n",
-            "export.py:export raised FileNotFoundError: [Errno 2] No such file or directory: 'no' (beside.py, line 4)",
+            "beside.py, line 4",
             [
                 "    open(Path(__file__).with_name('no'))",
                 "FileNotFoundError: [Errno 2] No such file or directory: 'no'",
@@ -159,47 +153,47 @@ def test_what_is_not_declared_is_refused(
         ),
         (
             "import json\nassert json.loads('')\n",
-            "export.py raised JSONDecodeError: Expecting value: line 1 column 1 (char 0) (export.py, line 2)",
+            "export.py, line 2",
             ["    assert json.loads('')", "JSONDecodeError: Expecting value: line 1 column 1 (char 0)"],
         ),
         (
             "def export(path):\n    raise SystemExit\n",
-            "export.py:export raised SystemExit (export.py, line 2)",
+            "export.py, line 2",
             ["    raise SystemExit", "SystemExit"],
         ),
         (
             "def export(path)\n",
-            "export.py raised SyntaxError: expected ':' (export.py, line 1)",
+            "export.py, line 1",
             ["SyntaxError: expected ':' (export.py, line 1)"],
         ),
     ],
     ids=["ValueError", "beside", "while imported", "exit", "syntax"],
 )
 def test_what_the_users_code_raises_is_said_with_its_line(
-    make_work: Make, tmp_path: Path, code: str, said: str, end: list[str]
+    messages: Messages, make_work: Make, tmp_path: Path, code: str, place: str, end: list[str]
 ) -> None:
     root = repository(tmp_path, code)
     beside = "from pathlib import Path\n\ndef load():\n    open(Path(__file__).with_name('no'))\n"
     (root / "bert" / "beside.py").write_text(beside)
-    with pytest.raises(BuildError) as raised:
+    with messages.raises(BuildError) as raised:
         build(step(), make_work(root))
-    assert raised.value.reason == f"the ONNX export of bert: {said}"
+    assert place in raised.value.reason
     assert list(raised.value.log[-len(end) :]) == end
     assert not any("driver" in line or "/" in line for line in raised.value.log)
 
 
-def test_code_that_ends_its_process_is_said(make_work: Make, tmp_path: Path) -> None:
+def test_code_that_ends_its_process_is_said(messages: Messages, make_work: Make, tmp_path: Path) -> None:
     """What it leaves is no exception, and no exit code that would tell of a fault."""
     work = make_work(repository(tmp_path, "import os\n\n\ndef export(path):\n    os._exit(0)\n"))
-    with pytest.raises(BuildError) as caught:
+    with messages.raises(BuildError):
         build(step(), work)
-    assert caught.value.reason == "running the export gave no answer: the code that it runs ended the process itself"
 
 
-def test_a_long_text_leaves_room_for_the_line(make_work: Make, tmp_path: Path) -> None:
+def test_a_long_text_leaves_room_for_the_line(messages: Messages, make_work: Make, tmp_path: Path) -> None:
     code = "def export(path):\n    raise RuntimeError('weights ' * 500)\n"
-    with pytest.raises(BuildError, match=r"weights we \.\.\. \(export\.py, line 2\)$") as raised:
+    with messages.raises(BuildError) as raised:
         build(step(), make_work(repository(tmp_path, code)))
+    assert "export.py, line 2" in raised.value.reason
     assert len(raised.value.reason) < 600
 
 
@@ -231,6 +225,6 @@ def test_what_is_not_installed_is_installed_by_hash(
     monkeypatch.setenv("PIP_NO_INDEX", "1")
     requirements = f"onnx==0.0.1 --hash=sha256:{'0' * 64}\n"
     work = make_work(repository(tmp_path, requirements=requirements))
-    with pytest.raises(BuildError, match=r"installing the export failed.*give it network access"):
+    with pytest.raises(BuildError, match=r"No matching distribution found for onnx==0\.0\.1"):  # pip's words
         build(step(), work)
     assert {"--require-hashes", "--no-deps", ":all:"} <= set(work.commands[-1])

@@ -8,7 +8,7 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -17,6 +17,10 @@ from cdk_triton.artifacts import artifact_key, ensemble_document
 from cdk_triton.artifacts.build_program.step import BuildError
 from cdk_triton.artifacts.build_program.steps import STEPS, build_step
 from cdk_triton.artifacts.build_program.work import BuildWork
+
+if TYPE_CHECKING:
+    from golden_messages import Messages
+
 
 PAGE = Path(__file__).parents[3] / "docs" / "contributing" / "add-a-recipe.md"
 PLATFORM = ServingPlatform(release="25.09", instance_type="ml.g5.xlarge")
@@ -65,11 +69,11 @@ def test_the_step_follows_what_the_recipe_writes_down(gunzipped: Any, make_work:
 
 @pytest.mark.parametrize("content", [b"not packed", gzip.compress(b"a network")[:-9]], ids=["not gzip", "cut off"])
 def test_a_file_that_cannot_be_unpacked_ends_the_build(
-    gunzipped: Any, make_work: Make, tmp_path: Path, content: bytes
+    messages: Messages, gunzipped: Any, make_work: Make, tmp_path: Path, content: bytes
 ) -> None:
     recipe = gunzipped("bert", file="model.onnx.gz")
     repository = ModelRepository.from_directory(model(tmp_path, content), recipes=[recipe])
-    with pytest.raises(BuildError, match=r"bert/model\.onnx\.gz cannot be unpacked"):
+    with messages.raises(BuildError):
         build_step(recipe.step(repository, PLATFORM), make_work(tmp_path))
 
 

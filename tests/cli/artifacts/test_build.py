@@ -43,15 +43,18 @@ def assets(world: World) -> set[str]:
 
 
 @pytest.mark.slow
-def test_what_the_stack_needs_is_in_the_store_afterwards(run: Any, world: World, synthesise: Synthesise) -> None:
+def test_what_the_stack_needs_is_in_the_store_afterwards(
+    messages: Messages, run: Any, world: World, synthesise: Synthesise
+) -> None:
     app = synthesise(b"one archive", b"another archive")
 
     outcome = run("artifacts", "build", "Models", "--store", world.stack, "--app", app)
 
-    assert (outcome.status, outcome.out) == (0, "Models: all artifacts are in the store (2)\n")
+    assert outcome.status == 0
+    messages.record("cdk-triton artifacts", outcome.out.rstrip("\n"))
     keys = [hashlib.sha256(content).hexdigest() for content in (b"one archive", b"another archive")]
     assert world.stored() == {f"artifacts/text/{k}/{f}" for k in keys for f in ("manifest.json", "model.tar.gz")}
-    assert all(f"uploading triton-{key}.gz" in outcome.err for key in keys)
+    assert all(f"triton-{key}.gz" in outcome.err for key in keys)
 
 
 @pytest.mark.slow
@@ -128,25 +131,28 @@ def test_a_large_file_is_uploaded_in_parts(
     assert world.s3.get_object(Bucket=ASSETS, Key=key)["Body"].read() == content
 
 
-def test_what_the_handler_says_is_the_sentence(run: Any, world: World, synthesise: Synthesise) -> None:
+def test_what_the_handler_says_is_the_sentence(
+    messages: Messages, run: Any, world: World, synthesise: Synthesise
+) -> None:
     outcome = run("artifacts", "build", "Models", "--store", world.stack, "--app", synthesise(b""))
     assert (outcome.status, outcome.out) == (1, "")
     last = outcome.err.splitlines()[-1]
     assert last.startswith("error: ")
-    assert "is empty; delete it and deploy again to publish it anew" in last
+    messages.record("cdk-triton artifacts", last)
 
 
 @pytest.mark.parametrize("stack", ["Nothing", "models"])
 def test_an_unknown_stack_is_a_usage_error(run: Any, world: World, synthesise: Synthesise, stack: str) -> None:
     outcome = run("artifacts", "build", stack, "--store", world.stack, "--app", synthesise(b"one"))
     assert (outcome.status, outcome.out) == (2, "")
-    assert f"has no stack called {stack!r}; it has Models" in outcome.said  # the assembly's path varies
+    assert repr(stack) in outcome.said  # the path of the assembly is folded
+    assert "Models" in outcome.said
 
 
 def test_a_directory_that_is_no_cloud_assembly_is_a_usage_error(run: Any, world: World, tmp_path: Path) -> None:
     outcome = run("artifacts", "build", "Models", "--store", world.stack, "--app", tmp_path)
     assert outcome.status == 2
-    assert "run `cdk synth` first" in outcome.said  # the path is folded
+    assert "`cdk synth`" in outcome.said  # the path is folded
 
 
 @pytest.mark.slow
@@ -159,16 +165,18 @@ def test_a_stack_for_another_account_is_a_usage_error(
     messages.record("cdk-triton artifacts", outcome.said)
 
 
-def test_a_file_that_the_assembly_lost_is_a_sentence(run: Any, world: World, synthesise: Synthesise) -> None:
+def test_a_file_that_the_assembly_lost_is_a_sentence(
+    messages: Messages, run: Any, world: World, synthesise: Synthesise
+) -> None:
     app = synthesise(b"one")
     next(app.glob("asset.*.gz")).unlink()
     outcome = run("artifacts", "build", "Models", "--store", world.stack, "--app", app)
     assert (outcome.status, outcome.out) == (1, "")
-    assert outcome.err.splitlines()[-1].endswith("run `cdk synth` again")
+    messages.record("cdk-triton artifacts", outcome.err.splitlines()[-1].replace(str(app), "APP"))
 
 
 def test_ctrl_c_says_that_the_build_goes_on(
-    run: Any, world: World, synthesise: Synthesise, monkeypatch: pytest.MonkeyPatch
+    messages: Messages, run: Any, world: World, synthesise: Synthesise, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def interrupt(*_: object) -> None:
         signal.raise_signal(signal.SIGINT)
@@ -178,7 +186,7 @@ def test_ctrl_c_says_that_the_build_goes_on(
     outcome = run("artifacts", "build", "Models", "--store", world.stack, "--app", synthesise(b"one"))
 
     assert (outcome.status, outcome.out) == (130, "")
-    assert "run this command again or deploy Models" in outcome.err
+    messages.record("cdk-triton artifacts", outcome.err.splitlines()[-1])
 
 
 def test_the_handler_never_loses_patience_and_hears_of_refusals() -> None:
@@ -205,7 +213,7 @@ class Body:
 
 
 def test_it_asks_until_it_is_done_as_the_provider_framework_does(
-    world: World, synthesise: Synthesise, monkeypatch: pytest.MonkeyPatch
+    messages: Messages, world: World, synthesise: Synthesise, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     store = open_store(world.stack)
     handler = SlowHandler(3)
@@ -232,10 +240,9 @@ def test_it_asks_until_it_is_done_as_the_provider_framework_does(
     assert event["PhysicalResourceId"] == properties["PlanSha256"]
     plan = world.s3.get_object(Bucket=ASSETS, Key=properties["PlanKey"])["Body"].read()
     assert hashlib.sha256(plan).hexdigest() == properties["PlanSha256"]
-    assert lines[-2:] == [
-        "Artifacts: 0 of 1 artifacts are committed, 0 are being built, after 0 min",
-        "Artifacts: 0 of 1 artifacts are committed, 1 are being built, after 33 min",
-    ]
+    assert ("0 min" in lines[-2], "33 min" in lines[-1]) == (True, True)
+    for line in lines[-2:]:
+        messages.record("cdk-triton artifacts", line)
 
 
 def test_a_plan_that_builds_needs_its_sources_and_the_program(synthesise: Synthesise) -> None:
@@ -356,7 +363,7 @@ class Refusing:
 
 @pytest.mark.slow
 def test_without_the_role_of_the_bootstrap_the_callers_own_rights_serve(
-    world: World, synthesise: Synthesise, tmp_path: Path
+    messages: Messages, world: World, synthesise: Synthesise, tmp_path: Path
 ) -> None:
     (planned,) = read_stack(synthesise(b"one"), "Models", PSEUDO).planned
     asset = Asset(planned.asset.path, ASSETS, "triton-x.json", "arn:aws:iam::1:role/publishing", None)
@@ -364,5 +371,6 @@ def test_without_the_role_of_the_bootstrap_the_callers_own_rights_serve(
 
     publishing.Publisher(Refusing(world), "123456789012", lines.append).publish(asset)  # type: ignore[arg-type]
 
-    assert lines[0] == "going on without the role arn:aws:iam::1:role/publishing (AccessDenied)"
+    assert "AccessDenied" in lines[0]
+    messages.record("cdk-triton artifacts", lines[0])
     assert "triton-x.json" in assets(world)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
@@ -32,7 +33,7 @@ def names(document: dict[str, Any]) -> list[str]:
 
 
 @pytest.mark.slow
-def test_nothing_is_deleted_without_yes(run: Any, world: World) -> None:
+def test_nothing_is_deleted_without_yes(messages: Messages, run: Any, world: World) -> None:
     key = world.commit("text", "1")
     before = world.stored()
 
@@ -41,19 +42,18 @@ def test_nothing_is_deleted_without_yes(run: Any, world: World) -> None:
     assert (names(found), found["deleted"], found["kept"]) == ([f"artifacts/text/{key}"], False, 0)
     assert world.stored() == before
     outcome = run("artifacts", "gc", "--store", world.stack)
-    assert outcome.out.splitlines()[-1] == "nothing was deleted; to delete, say --yes"
+    messages.record("cdk-triton artifacts", outcome.out.splitlines()[-1])
 
 
 @pytest.mark.slow
-def test_what_is_young_stays_by_default(run: Any, world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_is_young_stays_by_default(
+    messages: Messages, run: Any, world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(world, "age", timedelta(days=29))
     world.commit("text", "1")
     outcome = run("artifacts", "gc", "--store", world.stack, "--yes")
     assert outcome.status == 0
-    assert outcome.out.startswith(
-        f"s3://{world.bucket}: deleted 0 archives (0 B) that nothing uses and that were stored more than 30 days ago; "
-        "kept: 1 artifact and 0 multi-model archives\n"
-    )
+    messages.record("cdk-triton artifacts", outcome.out.splitlines()[0].replace(world.bucket, "BUCKET"))
     assert len(world.stored()) == 2
     assert len(names(collected(run, world, "--older-than", "28"))) == 1
 
@@ -65,16 +65,13 @@ def test_an_age_that_means_nothing_is_a_usage_error(messages: Messages, run: Any
     messages.record("cdk-triton artifacts", outcome.said)
 
 
-def test_the_copies_of_fleets_are_counted_by_themselves(run: Any, world: World) -> None:
+def test_the_copies_of_fleets_are_counted_by_themselves(messages: Messages, run: Any, world: World) -> None:
     served, _ = world.commit("text", "served"), world.commit("text", "unused")
     world.serve("fleet", "text-1.tar.gz", served)
     world.index("fleet", {"text": "text-1.tar.gz"})
     outcome = run("artifacts", "gc", "--store", world.stack)
-    assert "1 archive (" in outcome.out
-    assert (
-        ") that nothing uses and that was stored more than 30 days ago; kept: 1 artifact and 1 multi-model archive\n"
-        in (outcome.out)
-    )
+    (summary,) = [line for line in outcome.out.splitlines() if line.startswith(f"s3://{world.bucket}")]
+    messages.record("cdk-triton artifacts", re.sub(r"\(\d+ B\)", "(SIZE)", summary.replace(world.bucket, "BUCKET")))
 
 
 def test_with_yes_only_what_nothing_uses_is_deleted(run: Any, world: World) -> None:

@@ -157,16 +157,19 @@ def test_a_key_that_means_several_is_a_usage_error_with_their_names(run: Any, wo
     outcome = run("artifacts", "show", shared, "--store", world.stack)
 
     assert outcome.status == 2
-    assert f"artifacts have a key that begins with {shared}: text/{shared}" in outcome.said
+    assert f"text/{shared}" in outcome.said
 
 
-def test_one_content_under_two_names_is_shown_by_the_name_that_was_said(run: Any, world: World) -> None:
+def test_one_content_under_two_names_is_shown_by_the_name_that_was_said(
+    messages: Messages, run: Any, world: World
+) -> None:
     """Their keys are the same to the last digit, so that more of it says nothing."""
     key = world.commit("text", "1")
     assert world.commit("copy", "1") == key
     outcome = run("artifacts", "show", key, "--store", world.stack)
     assert outcome.status == 2
-    assert f"copy/{key}, text/{key}; say more of it, or its repository too" in outcome.said
+    assert f"copy/{key}, text/{key}" in outcome.said
+    messages.record("cdk-triton artifacts", outcome.said.replace(world.bucket, "BUCKET"))
 
     shown = run("artifacts", "show", f"copy/{key}", "--store", world.stack, "--format", "json")
 
@@ -204,7 +207,7 @@ def test_a_refusal_of_aws_is_a_sentence(messages: Messages, run: Any, world: Wor
     messages.record("cdk-triton artifacts", outcome.said.replace(world.bucket, "BUCKET"))
 
 
-def test_an_endpoint_on_a_deleted_model_or_configuration_is_said(run: Any, world: World) -> None:
+def test_an_endpoint_on_a_deleted_model_or_configuration_is_said(messages: Messages, run: Any, world: World) -> None:
     world.model("gone", ModelDataUrl=world.archive("text", "ab" * 32))
     variant = {
         "VariantName": "v",
@@ -218,8 +221,8 @@ def test_an_endpoint_on_a_deleted_model_or_configuration_is_said(run: Any, world
     world.sagemaker.delete_model(ModelName="gone")
 
     (unknown,) = listed(run, world)["unknown"]
-    assert unknown.startswith("the endpoint endpoint runs on the deleted model gone")
+    messages.record("cdk-triton artifacts", unknown)
 
     world.sagemaker.delete_endpoint_config(EndpointConfigName="configuration")
     (unknown,) = listed(run, world)["unknown"]
-    assert unknown.startswith("the endpoint endpoint runs on the deleted configuration configuration")
+    messages.record("cdk-triton artifacts", unknown)

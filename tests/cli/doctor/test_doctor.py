@@ -17,35 +17,22 @@ ROLE = "AWSServiceRoleForApplicationAutoScaling_SageMakerEndpoint"
 
 
 @pytest.mark.slow
-def test_an_account_that_is_fit_is_0(doctor: Any, aws: Any, here: Path) -> None:
+def test_an_account_that_is_fit_is_0(messages: Messages, doctor: Any, aws: Any, here: Path) -> None:
     outcome = doctor(*PLATFORM)
-    programs = here.parent / "bin"
-    assert outcome.out.splitlines() == [
-        f"ok       Node: v24.19.0 ({programs}/node)",
-        f"ok       CDK command: 2.1148.1 (build fcf5e34) ({programs}/cdk)",
-        f"ok       disk: 50.0 GB free in {here}",
-        "ok       region: us-east-1",
-        "ok       credentials: arn:aws:sts::123456789012:user/moto, of the local AWS",
-        "ok       bootstrap: version 29 in aws://123456789012/us-east-1",
-        f"ok       service-linked role: {ROLE}",
-        "ok       image: 763104351884.dkr.ecr.us-east-1.amazonaws.com/sagemaker-tritonserver:25.09-py3",
-        "ok       endpoint quota: 100 instances of ml.g5.2xlarge for all endpoints of the region; an update needs "
-        "those of its endpoint once more",
-        f"ok       build quota: 100 at a time: {CODEBUILD}",
-        "10 checks: 10 ok",
-    ]
+    assert [line.split()[0] for line in outcome.out.splitlines()] == ["ok"] * 10 + ["10"]
+    assert ROLE in outcome.said("service-linked role")
+    assert CODEBUILD in outcome.said("build quota")
+    messages.record("cdk-triton doctor", outcome.out.replace(str(here.parent), "TMP").rstrip("\n"))
     assert (outcome.status, outcome.err) == (0, "")
 
 
 @pytest.mark.slow
-def test_without_a_platform_its_checks_are_left_out_and_that_is_said(doctor: Any, aws: Any) -> None:
+def test_without_a_platform_its_checks_are_left_out_and_that_is_said(messages: Messages, doctor: Any, aws: Any) -> None:
     outcome = doctor()
     assert outcome.status == 0
-    assert outcome.out.splitlines()[-2:] == [
-        "7 checks: 7 ok",
-        "    skipped because no serving platform is given: image, endpoint quota, build quota; add --platform, e.g. "
-        "--platform 25.09/ml.g5.xlarge",
-    ]
+    summary = outcome.out.splitlines()[-2:]
+    assert "image, endpoint quota, build quota" in summary[-1]
+    messages.record("cdk-triton doctor", "\n".join(summary))
 
 
 @pytest.mark.parametrize(
