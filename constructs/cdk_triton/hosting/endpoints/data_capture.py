@@ -37,7 +37,7 @@ __all__ = ["DataCapture", "allow_capture", "capture_property", "check_capture", 
 JSON_CONTENT_TYPES = ("application/json",)
 """What Triton reads and writes as JSON: captured as text."""
 
-MULTI_MODEL_WARNING = "cdk-triton:CaptureOfFleet"
+MULTI_MODEL_WARNING = "cdk-triton:CaptureOfMultiModel"
 
 _OF_THE_STORE = (*SERVED_PREFIXES, STAGING_PREFIX)
 
