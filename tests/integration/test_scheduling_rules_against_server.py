@@ -33,6 +33,16 @@ CACHE_OF_DECOUPLED = (
 )
 
 REFUSED: Mapping[str, tuple[str, Files, str]] = {
+    "kind of an instance group": (
+        "CT242",
+        group('name: "own" kind: 4'),
+        "instance group own of model model has unexpected kind KIND_AUTO",
+    ),
+    "kind of a batch output": (
+        "CT242",
+        model('batch_output { kind: 1 target_name: "OUT" source_input: "IN" }'),
+        "unknown batch output kind '' for model",
+    ),
     "max_batch_size >= 0": (
         "CT230",
         model("max_batch_size: -1"),
@@ -218,6 +228,7 @@ def test_the_server_refuses_it_in_the_words_quoted(
 
 
 LOADED: Mapping[str, Files] = {
+    "a control of unknown kind": model('sequence_batching { control_input { name: "S" control { kind: 9 } } }'),
     "a sound model": model(""),
     "name, version policy and instance group are completed": model(""),
     "a dynamic batcher without batching": model("dynamic_batching { }"),

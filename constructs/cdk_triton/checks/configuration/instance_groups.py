@@ -45,7 +45,7 @@ def gpus_without_gpu_kind(context: CheckContext) -> Iterator[Problem]:
     """
     for model, index, group in _groups(context):
         undecided = group.kind == group.KIND_AUTO and any(gpu < 0 for gpu in group.gpus)
-        if not group.gpus or (group.kind in (group.KIND_AUTO, group.KIND_GPU) and not undecided):
+        if not group.gpus or not (group.kind in (group.KIND_CPU, group.KIND_MODEL) or undecided):
             continue
         kind = "KIND_MODEL" if group.kind == group.KIND_MODEL else "KIND_CPU"
         yield Problem(

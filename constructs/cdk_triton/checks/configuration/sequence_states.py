@@ -12,7 +12,7 @@ from cdk_triton.checks.registry import Problem, rule
 from cdk_triton.checks.sources import backend, core
 from cdk_triton.triton.findings import Severity
 from cdk_triton.triton.repository import Model
-from cdk_triton.triton.schema import DataType
+from cdk_triton.triton.schema import enum_name
 
 if TYPE_CHECKING:
     from cdk_triton.triton.schema import ModelSequenceBatching
@@ -95,7 +95,7 @@ def initial_state_does_not_fit(context: CheckContext) -> Iterator[Problem]:
     """
     for model, field, state, initial in _initial_states(context):
         if initial.data_type != state.data_type:
-            given, right = DataType.Name(initial.data_type), DataType.Name(state.data_type)
+            given, right = enum_name(initial, "data_type"), enum_name(state, "data_type")
             yield Problem(
                 model.config_path,
                 f"the initial state's type is {given} and the state's {right}, and the server would not load "
@@ -277,7 +277,7 @@ def initial_state_file(context: CheckContext) -> Iterator[Problem]:
             continue
         path = model.directory / _FOLDER / initial.data_file.lstrip("/")
         size = next((file.size for file in model.files if file.path == path), None)
-        wanted = math.prod(initial.dims) * _BYTES.get(DataType.Name(initial.data_type), 0)  # 0: strings have any size
+        wanted = math.prod(initial.dims) * _BYTES.get(enum_name(initial, "data_type"), 0)  # 0: strings have any size
         if size is None and ".." not in path.parts:
             yield Problem(
                 model.config_path,

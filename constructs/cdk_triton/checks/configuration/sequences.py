@@ -12,7 +12,7 @@ from cdk_triton.checks.registry import Problem, rule
 from cdk_triton.checks.sources import core
 from cdk_triton.triton.findings import Severity
 from cdk_triton.triton.repository import Model
-from cdk_triton.triton.schema import DataType
+from cdk_triton.triton.schema import enum_name
 
 if TYPE_CHECKING:
     from cdk_triton.triton.schema import ModelSequenceBatching
@@ -20,8 +20,9 @@ if TYPE_CHECKING:
 _UTILS = "src/model_config_utils.cc"
 _SCHEDULER = "src/sequence_batch_scheduler/sequence_batch_scheduler.cc"
 
-_KINDS = ("CONTROL_SEQUENCE_START", "CONTROL_SEQUENCE_READY", "CONTROL_SEQUENCE_END", "CONTROL_SEQUENCE_CORRID")
 _CORRELATION = "CONTROL_SEQUENCE_CORRID"
+# In the order in which the server writes them, the last first.
+_KINDS = (_CORRELATION, "CONTROL_SEQUENCE_READY", "CONTROL_SEQUENCE_END", "CONTROL_SEQUENCE_START")
 _CORRELATION_TYPES = ("TYPE_UINT64", "TYPE_INT64", "TYPE_UINT32", "TYPE_INT32", "TYPE_STRING")
 
 
@@ -120,9 +121,9 @@ def several_signals(context: CheckContext) -> Iterator[Problem]:
         }
     """
     for model, index, control_input in _control_inputs(context):
-        kinds = {_KINDS[control.kind] for control in control_input.control}
+        kinds = {enum_name(control, "kind") for control in control_input.control}.intersection(_KINDS)
         if len(kinds) > 1:
-            last = next(kind for kind in (_CORRELATION, _KINDS[1], _KINDS[2], _KINDS[0]) if kind in kinds)
+            last = next(kind for kind in _KINDS if kind in kinds)
             yield Problem(
                 model.config_path,
                 f"the control input {control_input.name!r} carries {' and '.join(sorted(kinds))}, and {model.name!r} "
@@ -153,7 +154,7 @@ def signal_declared_twice(context: CheckContext) -> Iterator[Problem]:
     """
     seen: Counter[tuple[str, str]] = Counter()
     for model, field, control in _controls(context):
-        kind = _KINDS[control.kind]
+        kind = enum_name(control, "kind")
         seen[model.name, kind] += 1
         if seen[model.name, kind] == 2:
             yield Problem(
@@ -184,7 +185,7 @@ def signal_without_values(context: CheckContext) -> Iterator[Problem]:
         }
     """
     for model, field, control in _controls(context):
-        kind, given = _KINDS[control.kind], len(_values(control))
+        kind, given = enum_name(control, "kind"), len(_values(control))
         if kind == _CORRELATION or given == 1:
             continue
         words = "sequence batching specifies more than one from 'int32_false_true', 'fp32_false_true' and "
@@ -218,7 +219,7 @@ def signal_values_not_two(context: CheckContext) -> Iterator[Problem]:
         }
     """
     for model, field, control in _controls(context):
-        kind, values = _KINDS[control.kind], _values(control)
+        kind, values = enum_name(control, "kind"), _values(control)
         if kind == _CORRELATION or len(values) != 1:
             continue
         name, count = next(iter(values.items()))
@@ -254,7 +255,7 @@ def correlation_with_values(context: CheckContext) -> Iterator[Problem]:
         }
     """
     for model, field, control in _controls(context):
-        if _KINDS[control.kind] == _CORRELATION and (values := _values(control)):
+        if enum_name(control, "kind") == _CORRELATION and (values := _values(control)):
             yield Problem(
                 model.config_path,
                 f"{_CORRELATION} has {' and '.join(values)}, and the server would not load {model.name!r}: sequence "
@@ -284,7 +285,7 @@ def correlation_of_wrong_type(context: CheckContext) -> Iterator[Problem]:
         }
     """
     for model, field, control in _controls(context):
-        kind, given = _KINDS[control.kind], DataType.Name(control.data_type)
+        kind, given = enum_name(control, "kind"), enum_name(control, "data_type")
         if kind != _CORRELATION or given in _CORRELATION_TYPES or _values(control):
             continue  # the last is reported by CT256, and the server sees it first
         found = f"has the type {given}" if control.data_type else "has no data_type"
@@ -404,10 +405,11 @@ def _control_inputs(context: CheckContext) -> Iterator[tuple[Model, int, ModelSe
 
 
 def _controls(context: CheckContext) -> Iterator[tuple[Model, str, ModelSequenceBatching.Control]]:
-    """Every signal with its model and field."""
+    """Every signal with its model and field; the server ignores one whose kind is a number that it does not know."""
     for model, index, control_input in _control_inputs(context):
         for position, control in enumerate(control_input.control):
-            yield model, f"sequence_batching.control_input[{index}].control[{position}]", control
+            if enum_name(control, "kind") in _KINDS:
+                yield model, f"sequence_batching.control_input[{index}].control[{position}]", control
 
 
 def _values(control: ModelSequenceBatching.Control) -> dict[str, int]:

@@ -7,15 +7,17 @@ from collections.abc import Iterator, Mapping
 from cdk_triton.checks.context import CheckContext
 from cdk_triton.checks.derived.completion import Side, completes_tensors, known_backend
 from cdk_triton.checks.derived.configured import completed_pair, configured
-from cdk_triton.checks.derived.tensors import ConfiguredTensor, enum_name, named_tensors
+from cdk_triton.checks.derived.tensors import ConfiguredTensor, named_tensors
 from cdk_triton.checks.registry import Problem, rule
 from cdk_triton.checks.sources import backend, core
 from cdk_triton.triton.findings import Severity
-from cdk_triton.triton.schema import DataType, ModelInput
+from cdk_triton.triton.schema import ModelInput, enum_name
 
 _UTILS = "src/model_config_utils.cc"
 
 _NUMBERS = frozenset({"BOOL", "UINT8", "INT8", "INT32", "INT64", "FP16", "FP32"})
+
+_IMAGE_FORMATS = ("FORMAT_NHWC", "FORMAT_NCHW")
 
 # What each backend translates into a type of its framework; the others take them all, or are not known.
 _TYPES_OF: Mapping[str, frozenset[str]] = {
@@ -49,7 +51,7 @@ def format_without_three_dims(context: CheckContext) -> Iterator[Problem]:
     """
     for tensor in named_tensors(context):
         message = tensor.message
-        if not isinstance(message, ModelInput) or message.format == ModelInput.FORMAT_NONE:
+        if not isinstance(message, ModelInput) or enum_name(message, "format") not in _IMAGE_FORMATS:
             continue
         if tensor.dims and len(tensor.dims) != 3:
             yield Problem(
@@ -204,7 +206,7 @@ def unsupported_data_type(context: CheckContext) -> Iterator[Problem]:
         TensorRT before version 10 (images before 24.05) has no INT64 either.
     """
     for tensor in named_tensors(context):
-        data_type = DataType.Name(tensor.data_type)
+        data_type = enum_name(tensor.message, "data_type")
         if data_type == "TYPE_INVALID" or data_type.removeprefix("TYPE_") in _NUMBERS:
             continue  # the former is reported by CT202, or completed
         name = known_backend(context, tensor.model, tensor.config)
