@@ -60,7 +60,7 @@ def parse_model_config(
     try:
         for offset, reason in refused_characters(text):
             raise Refused(offset, reason)
-        readable = as_python_reads_values(as_python_reads_it(text), ModelConfig.DESCRIPTOR)
+        readable = as_python_reads_values(as_python_reads_it(text))
     except Refused as fault:
         line, column = text.count("\n", 0, fault.offset) + 1, fault.offset - text.rfind("\n", 0, fault.offset)
         raise _error(_shortened(fault.reason), path, line, column) from None

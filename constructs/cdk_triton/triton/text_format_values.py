@@ -13,9 +13,11 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from dataclasses import field as attribute
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, cast
 
 from google.protobuf.descriptor import FieldDescriptor
+
+from cdk_triton.triton.schema import ModelConfig
 
 if TYPE_CHECKING:
     from google.protobuf.descriptor import Descriptor
@@ -77,12 +79,11 @@ class _Block:
     is_list: bool = False
 
 
-def as_python_reads_values(text: str, message: Descriptor) -> str:
+def as_python_reads_values(text: str) -> str:
     """The same configuration, line by line and column by column, so that Python's parser reads its numbers.
 
     Args:
         text: what `as_python_reads_it` gave.
-        message: the schema.
 
     Raises:
         Refused: the text contains a value that Python's parser takes and the server's does not.
@@ -90,7 +91,7 @@ def as_python_reads_values(text: str, message: Descriptor) -> str:
     if not _SUSPECT.search(text):
         return text
     pieces, end = [], 0
-    for value in _values(text, message):
+    for value in _values(text):
         _check(value)
         if value.field.cpp_type in _ENUM_OR_BOOL and _OCTAL_OR_HEX.fullmatch(value.text):
             pieces += [text[end : value.start], f"{_number(value.text):>{len(value.text)}}"]
@@ -120,9 +121,9 @@ def _number(text: str) -> int:
     return -size if text[0] == "-" else size
 
 
-def _values(text: str, message: Descriptor) -> Iterator[_Value]:
+def _values(text: str) -> Iterator[_Value]:
     """The numbers and words that are values, up to where the text makes no sense any more."""
-    blocks = [_Block(message)]
+    blocks = [_Block(cast("Descriptor", ModelConfig.DESCRIPTOR))]
     for match in _TOKEN.finditer(text):
         kind, block = match.lastgroup, blocks[-1]
         if kind == "skipped":

@@ -57,7 +57,8 @@ def place(field: str) -> Place:
             id="an initial state",
         ),
         pytest.param(
-            'model_warmup { name: "w" batch_size: 1 inputs { key: "IN" value { data_type: 55 dims: 4 zero_data: true } } }',
+            'model_warmup { name: "w" batch_size: 1 '
+            'inputs { key: "IN" value { data_type: 55 dims: 4 zero_data: true } } }',
             [("CT222", "model/config.pbtxt", 'model_warmup[0].inputs["IN"].data_type')],
             id="a warm-up",
         ),

@@ -54,7 +54,8 @@ def _kinds(model: Model, config: ModelConfig) -> Iterator[tuple[str, int, str]]:
             name = group.name or f"{model.name}_{index}"
             words = f"instance group {name} of model {model.name} has unexpected kind KIND_AUTO"
             yield f"instance_group[{index}].kind", group.kind, words
-    for side, listed in (("input", config.batch_input), ("output", config.batch_output)):
-        for index, item in enumerate(listed):
-            if not enum_name(item, "kind").startswith("BATCH_"):
-                yield f"batch_{side}[{index}].kind", item.kind, f"unknown batch {side} kind '' for {model.name}"
+    found = [("input", index, item.kind, enum_name(item, "kind")) for index, item in enumerate(config.batch_input)]
+    found += [("output", index, item.kind, enum_name(item, "kind")) for index, item in enumerate(config.batch_output)]
+    for side, index, number, kind in found:
+        if not kind.startswith("BATCH_"):
+            yield f"batch_{side}[{index}].kind", number, f"unknown batch {side} kind '' for {model.name}"
