@@ -33,6 +33,16 @@ CACHE_OF_DECOUPLED = (
 )
 
 REFUSED: Mapping[str, tuple[str, Files, str]] = {
+    "no configuration": (
+        "CT243",
+        {"model.identity/1/weights": ""},
+        "model configuration is not provided for model 'model.identity'",
+    ),
+    "no configuration of a graph definition": (
+        "CT243",
+        {"model/1/model.graphdef": ""},
+        "model configuration is not provided for model 'model'",
+    ),
     "kind of an instance group": (
         "CT242",
         group('name: "own" kind: 4'),

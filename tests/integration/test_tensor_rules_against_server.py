@@ -88,6 +88,16 @@ REFUSED: Mapping[str, tuple[str, Files, str]] = {
         model('input { name: "IN" dims: 4 }' + OUT),
         "model input 'IN' must specify 'data_type'",
     ),
+    "data_type with a backend that completes nothing": (
+        "CT202",
+        {"model/config.pbtxt": 'backend: "identity" input { name: "INPUT0" dims: 4 }' + OUT, "model/1/data": ""},
+        "model input 'INPUT0' must specify 'data_type'",
+    ),
+    "dims with a backend that completes nothing": (
+        "CT203",
+        {"model/config.pbtxt": 'backend: "repeat" input { name: "IN" data_type: TYPE_INT32 }', "model/1/data": ""},
+        "model input 'IN' must specify 'dims'",
+    ),
     "data_type TYPE_INVALID": (
         "CT202",
         model(IN + 'output { name: "OUT" data_type: TYPE_INVALID dims: 4 }'),

@@ -1,17 +1,18 @@
-"""CT207 to CT209 and CT216 to CT218: inputs and outputs that the model's kind or backend does not support."""
+"""CT207 to CT209, CT216 to CT218 and CT243: inputs and outputs that the model's kind or backend does not support."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
 from cdk_triton.checks.context import CheckContext
-from cdk_triton.checks.derived.completion import Side, completes_tensors, known_backend
-from cdk_triton.checks.derived.configured import completed_pair, configured
+from cdk_triton.checks.derived.completion import Side, completes_nothing, completes_tensors, known_backend
+from cdk_triton.checks.derived.configured import completed_pair, configured, has_argument
 from cdk_triton.checks.derived.tensors import ConfiguredTensor, named_tensors
 from cdk_triton.checks.registry import Problem, rule
 from cdk_triton.checks.sources import backend, core
 from cdk_triton.triton.findings import Severity
-from cdk_triton.triton.schema import ModelInput, enum_name
+from cdk_triton.triton.repository import CONFIG_NAME
+from cdk_triton.triton.schema import ModelConfig, ModelInput, enum_name
 
 _UTILS = "src/model_config_utils.cc"
 
@@ -271,6 +272,42 @@ def no_tensors(context: CheckContext) -> Iterator[Problem]:
                 f"the configuration names no {side}, and the backend 'pytorch' would not load {model.name!r}: {words}",
                 f"write every {side} of the model's forward function, in its order",
                 side,
+            )
+
+
+@rule(
+    "CT243",
+    Severity.ERROR,
+    "a model has no configuration, and its backend makes none",
+    source=core("src/model.cc", 91, 98),
+)
+def no_configuration(context: CheckContext) -> Iterator[Problem]:
+    """A model has no `config.pbtxt`, and its backend does not read inputs and outputs in the model's files.
+
+    These backends never make a configuration: fil, identity, repeat, square, and TensorFlow's for graph definitions.
+
+    Example:
+        # model.fil/1/xgboost.model
+
+    Instead:
+        # model.fil/config.pbtxt
+        backend: "fil"
+        max_batch_size: 8
+        input { name: "input__0" data_type: TYPE_FP32 dims: 4 }
+        output { name: "output__0" data_type: TYPE_FP32 dims: 1 }
+    """
+    nothing = ModelConfig()
+    for model in context.loaded_models:
+        is_elsewhere = model.config_path in model.produced or has_argument(context, "--model-config-name")
+        if model.config_text is not None or CONFIG_NAME in model.subdirectories or is_elsewhere:
+            continue
+        if completes_nothing(context, model, nothing):
+            name = known_backend(context, model, nothing)
+            yield Problem(
+                model.config_path,
+                f"the file is missing, the backend {name!r} makes no configuration, and the server would not load "
+                f"{model.name!r}: model configuration is not provided for model '{model.name}'",
+                "add it, with the inputs and outputs of the model",
             )
 
 
