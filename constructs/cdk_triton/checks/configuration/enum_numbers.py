@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from cdk_triton.checks.context import CheckContext
-from cdk_triton.checks.derived.configured import configured
+from cdk_triton.checks.derived.configured import configured, said_name
+from cdk_triton.checks.derived.instance_groups import group_name
 from cdk_triton.checks.registry import Problem, rule
 from cdk_triton.checks.sources import core
 from cdk_triton.triton.findings import Severity
@@ -51,11 +52,11 @@ def _kinds(model: Model, config: ModelConfig) -> Iterator[tuple[str, int, str]]:
     has_instances = not model.is_ensemble and not config.HasField("ensemble_scheduling")
     for index, group in enumerate(config.instance_group if has_instances else ()):
         if not enum_name(group, "kind").startswith("KIND_"):
-            name = group.name or f"{model.name}_{index}"
-            words = f"instance group {name} of model {model.name} has unexpected kind KIND_AUTO"
+            name = group_name(model, index, group)
+            words = f"instance group {name} of model {said_name(model)} has unexpected kind KIND_AUTO"
             yield f"instance_group[{index}].kind", group.kind, words
     found = [("input", index, item.kind, enum_name(item, "kind")) for index, item in enumerate(config.batch_input)]
     found += [("output", index, item.kind, enum_name(item, "kind")) for index, item in enumerate(config.batch_output)]
     for side, index, number, kind in found:
         if not kind.startswith("BATCH_"):
-            yield f"batch_{side}[{index}].kind", number, f"unknown batch {side} kind '' for {model.name}"
+            yield f"batch_{side}[{index}].kind", number, f"unknown batch {side} kind '' for {said_name(model)}"

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from cdk_triton.checks.context import CheckContext
-from cdk_triton.checks.derived.configured import configured
+from cdk_triton.checks.derived.configured import configured, said_name
 from cdk_triton.checks.registry import Problem, rule
 from cdk_triton.checks.sources import core
 from cdk_triton.triton.findings import Severity
@@ -49,7 +49,7 @@ def control_without_name(context: CheckContext) -> Iterator[Problem]:
             yield Problem(
                 model.config_path,
                 f"the control input {index} has no name, and the server would not load {model.name!r}: sequence "
-                f"batching control tensor must have a name for {model.name}",
+                f"batching control tensor must have a name for {said_name(model)}",
                 "write the name of the model's input that receives the signal",
                 f"sequence_batching.control_input[{index}].name",
             )
@@ -82,7 +82,7 @@ def control_declared_twice(context: CheckContext) -> Iterator[Problem]:
             yield Problem(
                 model.config_path,
                 f"the control input {name!r} is declared again, and the server would not load {model.name!r}: sequence "
-                f"batching control tensor '{name}' is specified for multiple control kinds for {model.name}",
+                f"batching control tensor '{name}' is specified for multiple control kinds for {said_name(model)}",
                 "give each signal an input of its own",
                 f"sequence_batching.control_input[{index}].name",
             )
@@ -160,7 +160,7 @@ def signal_declared_twice(context: CheckContext) -> Iterator[Problem]:
             yield Problem(
                 model.config_path,
                 f"{kind} is declared again, and the server would not load {model.name!r}: sequence batching specifies "
-                f"multiple {kind} tensors for {model.name}",
+                f"multiple {kind} tensors for {said_name(model)}",
                 "keep one of them",
                 field,
             )
@@ -194,7 +194,7 @@ def signal_without_values(context: CheckContext) -> Iterator[Problem]:
         yield Problem(
             model.config_path,
             f"{kind} has {f'{given} pairs' if given else 'no pair'} of values, and the server would not load "
-            f"{model.name!r}: {words}'bool_false_true' for {kind} for {model.name}",
+            f"{model.name!r}: {words}'bool_false_true' for {kind} for {said_name(model)}",
             "write one of them, for example int32_false_true: [ 0, 1 ]",
             field,
         )
@@ -227,7 +227,7 @@ def signal_values_not_two(context: CheckContext) -> Iterator[Problem]:
             yield Problem(
                 model.config_path,
                 f"{name} has {count} value{'s' * (count > 1)}, and the server would not load {model.name!r}: sequence "
-                f"batching control '{name}' must have exactly 2 entries for {kind} for {model.name}",
+                f"batching control '{name}' must have exactly 2 entries for {kind} for {said_name(model)}",
                 "write the value for false and the value for true",
                 f"{field}.{name}",
             )
@@ -260,7 +260,7 @@ def correlation_with_values(context: CheckContext) -> Iterator[Problem]:
                 model.config_path,
                 f"{_CORRELATION} has {' and '.join(values)}, and the server would not load {model.name!r}: sequence "
                 "batching must not specify either 'int32_false_true', 'fp32_false_true' or 'bool_false_true' for "
-                f"{_CORRELATION} for {model.name}",
+                f"{_CORRELATION} for {said_name(model)}",
                 "leave the values out",
                 f"{field}.{next(iter(values))}",
             )
@@ -292,7 +292,7 @@ def correlation_of_wrong_type(context: CheckContext) -> Iterator[Problem]:
         yield Problem(
             model.config_path,
             f"{kind} {found}, and the server would not load {model.name!r}: unexpected data type for control {kind} "
-            f"for {model.name}. Allowed data types are TYPE_UINT64, TYPE_INT64, TYPE_UINT32, TYPE_INT32 and "
+            f"for {said_name(model)}. Allowed data types are TYPE_UINT64, TYPE_INT64, TYPE_UINT32, TYPE_INT32 and "
             "TYPE_STRING",
             "write data_type: TYPE_UINT64, or TYPE_STRING if clients name their sequences",
             f"{field}.data_type",
@@ -323,7 +323,8 @@ def preferred_size_of_oldest(context: CheckContext) -> Iterator[Problem]:
             yield Problem(
                 model.config_path,
                 f"the preferred batch size is {size} and max_batch_size is {config.max_batch_size}, and the server "
-                f"would not load {model.name!r}: sequence batching preferred batch size must {words} for {model.name}",
+                f"would not load {model.name!r}: sequence batching preferred batch size must {words} for "
+                f"{said_name(model)}",
                 "leave it out, or write a size from 1 to max_batch_size",
                 f"sequence_batching.oldest.preferred_batch_size[{index}]",
             )
@@ -351,7 +352,7 @@ def slot_utilization_out_of_range(context: CheckContext) -> Iterator[Problem]:
             yield Problem(
                 model.config_path,
                 f"minimum_slot_utilization is {utilization:g}, and the server would not load {model.name!r}: sequence "
-                f"batching minimum slot utilization must be in range (0.0, 1.0] for {model.name}",
+                f"batching minimum slot utilization must be in range (0.0, 1.0] for {said_name(model)}",
                 "write a fraction, for example 0.5",
                 "sequence_batching.direct.minimum_slot_utilization",
             )

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 
 from cdk_triton.checks.context import CheckContext
 from cdk_triton.checks.derived.completion import Side, completes_nothing, completes_tensors, known_backend
-from cdk_triton.checks.derived.configured import completed_pair, configured, has_argument
+from cdk_triton.checks.derived.configured import completed_pair, configured, has_argument, said_name
 from cdk_triton.checks.derived.tensors import ConfiguredTensor, named_tensors
 from cdk_triton.checks.registry import Problem, rule
 from cdk_triton.checks.sources import backend, core
@@ -58,7 +58,8 @@ def format_without_three_dims(context: CheckContext) -> Iterator[Problem]:
             yield Problem(
                 tensor.model.config_path,
                 f"input {tensor.name!r} has the format {enum_name(message, 'format')} and {len(tensor.dims)} "
-                f"dims, and the server would not load {tensor.model.name!r}: model input NHWC/NCHW require 3 dims",
+                f"dims, and the server would not load {tensor.model.name!r}: model input NHWC/NCHW require 3 dims "
+                f"for {said_name(tensor.model)}",
                 "write three dims without the one of the batch, or leave the format out",
                 tensor.field("format"),
             )
@@ -85,7 +86,8 @@ def shape_tensor_elsewhere(context: CheckContext) -> Iterator[Problem]:
             yield Problem(
                 tensor.model.config_path,
                 f"{tensor.side} {tensor.name!r} is marked as a shape tensor, and the server would not load "
-                f"{tensor.model.name!r}: shape tensors are only supported for TensorRT platform",
+                f"{tensor.model.name!r}: shape tensors are only supported for TensorRT platform for "
+                f"{said_name(tensor.model)}",
                 "leave is_shape_tensor out",
                 tensor.field("is_shape_tensor"),
             )
@@ -121,7 +123,7 @@ def non_linear_format(context: CheckContext) -> Iterator[Problem]:
         yield Problem(
             tensor.model.config_path,
             f"{tensor.side} {tensor.name!r} is marked as non-linear and has {len(tensor.dims)} dims, and the server "
-            f"would not load {tensor.model.name!r}: {words}",
+            f"would not load {tensor.model.name!r}: {words} for {said_name(tensor.model)}",
             fix,
             tensor.field("is_non_linear_format_io"),
         )

@@ -79,7 +79,8 @@ def mixed_responses(context: CheckContext) -> Iterator[Problem]:
         yield Problem(
             ensemble.config_path,
             f"{who} {other!r} and {tensor!r}, which do not come from the same decoupled model; the server would not "
-            f"load {ensemble.name!r}: in ensemble {ensemble.name}, a step receives inputs originated from different "
+            f"load {ensemble.name!r}: in ensemble {ensemble.name}, step of model "
+            f"'{ensemble.name if step is None else step.model_name}' receives inputs originated from different "
             "decoupled models",
             "let the decoupled model pass on what is needed beside its own outputs, or let it answer once",
             field,
