@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from cdk_triton.checks.context import CheckContext
 from cdk_triton.checks.derived.configured import completed_pair, configured
+from cdk_triton.checks.derived.named_files import named_file
 from cdk_triton.checks.registry import Problem, rule
 from cdk_triton.checks.sources import backend, core
 from cdk_triton.triton.findings import Severity
@@ -275,23 +276,29 @@ def initial_state_file(context: CheckContext) -> Iterator[Problem]:
             or _misfit(state, initial)
         ):
             continue
-        path = model.directory / _FOLDER / initial.data_file.lstrip("/")
-        size = next((file.size for file in model.files if file.path == path), None)
+        file = named_file(context, model.directory / _FOLDER, initial.data_file)
         wanted = math.prod(initial.dims) * _BYTES.get(enum_name(initial, "data_type"), 0)  # 0: strings have any size
-        if size is None and ".." not in path.parts:
+        if file.error:
             yield Problem(
                 model.config_path,
-                f"there is no file {path}, and the server would not load {model.name!r}: failed to open text file for "
-                "read",
-                f"add {path}",
+                f"there is no file {file.spelled}, and the server would not load {model.name!r}: failed to open text "
+                f"file for read {file.spelled}: {file.error}",
+                f"add {file.spelled}",
                 f"{field}.data_file",
             )
-        elif size is not None and size < wanted:
+        elif file.is_directory:
             yield Problem(
-                path,
-                f"the file has {size} bytes and the initial state {wanted}, and the server would not load "
+                model.config_path,
+                f"{file.spelled} is a directory, and the server would crash: std::length_error",
+                "name a file in it",
+                f"{field}.data_file",
+            )
+        elif file.path is not None and file.size is not None and file.size < wanted:
+            yield Problem(
+                file.path,
+                f"the file has {file.size} bytes and the initial state {wanted}, and the server would not load "
                 f"{model.name!r}: initial_state setting expects {wanted} bytes, but the data provided from "
-                f"{initial.data_file}only has {size} bytes",
+                f"{initial.data_file}only has {file.size} bytes",
                 f"write {wanted} bytes, without a header, into it",
             )
 

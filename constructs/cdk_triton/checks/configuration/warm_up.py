@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from cdk_triton.checks.context import CheckContext
 from cdk_triton.checks.derived.completion import completes_batch_size, completes_tensors, known_backend
 from cdk_triton.checks.derived.configured import configured
+from cdk_triton.checks.derived.named_files import named_file
 from cdk_triton.checks.registry import Problem, rule
 from cdk_triton.checks.sources import backend, core
 from cdk_triton.checks.spelling import Suggestions
@@ -135,23 +136,25 @@ def data_file(context: CheckContext) -> Iterator[Problem]:
         for name, given in sorted(sample.warmup.inputs.items()):
             if given.WhichOneof("input_data_type") != "input_data_file" or -1 in given.dims:
                 continue
-            path = sample.model.directory / "warmup" / given.input_data_file.lstrip("/")
-            if ".." in path.parts or path in sample.model.produced:
-                continue  # out of sight, or made by a build
-            size = next((file.size for file in sample.model.files if file.path == path), None)
+            file = named_file(context, sample.model.directory / "warmup", given.input_data_file)
             needed = math.prod(given.dims) * _BYTES_OF.get(_type(given), 0) if given.dims else 0
-            if size is None:
+            consequence = f"and the server would not load {sample.model.name!r}"
+            if file.error:
                 found = "which is not there"
-                words = "failed to open text file for read"
-            elif size < needed:
-                found = f"which has {size} bytes"
-                words = f"warmup setting expects {needed} bytes"
+                words = f"failed to open text file for read {file.spelled}: {file.error}"
+            elif file.is_directory:
+                found, consequence, words = "which is a directory", "and the server would crash", "std::length_error"
+            elif file.size is not None and file.size < needed:
+                found = f"which has {file.size} bytes"
+                words = (
+                    f"warmup setting expects {needed} bytes, but the data provided from {given.input_data_file}only "
+                    f"has {file.size} bytes"
+                )
             else:
                 continue
             yield Problem(
                 sample.model.config_path,
-                f"{sample.text} reads the input {name!r} from {str(path)!r}, {found}, and the server would not load "
-                f"{sample.model.name!r}: {words}",
+                f"{sample.text} reads the input {name!r} from {file.spelled!r}, {found}, {consequence}: {words}",
                 f"put the {needed} bytes of the tensor there" if needed else "put the tensor's bytes there",
                 f'{sample.field}.inputs["{name}"].input_data_file',
             )
