@@ -48,6 +48,20 @@ REFUSED: Mapping[str, tuple[str, Files, str]] = {
         group('name: "own" kind: 4'),
         "instance group own of model model has unexpected kind KIND_AUTO",
     ),
+    "a negative warm-up": (
+        "CT248",
+        {
+            "model/config.pbtxt": 'backend: "null" input { name: "IN" data_type: TYPE_FP32 dims: -1 } model_warmup { '
+            'name: "w" batch_size: 1 inputs { key: "IN" value { data_type: TYPE_FP32 dims: -2 zero_data: true } } }',
+            "model/1/weights": "",
+        },
+        "input byte size mismatch for input 'IN' for model 'model'. Expected -8, got 18446744073709551608",
+    ),
+    "an agent without a name": (
+        "CT246",
+        model("model_repository_agents { agents { } }"),
+        "unable to find 'libtritonrepoagent_.so' for repo agent ''",
+    ),
     "kind of a batch output": (
         "CT242",
         model('batch_output { kind: 1 target_name: "OUT" source_input: "IN" }'),

@@ -278,19 +278,13 @@ def initial_state_file(context: CheckContext) -> Iterator[Problem]:
             continue
         file = named_file(context, model.directory / _FOLDER, initial.data_file)
         wanted = math.prod(initial.dims) * _BYTES.get(enum_name(initial, "data_type"), 0)  # 0: strings have any size
-        if file.error:
+        if file.error or file.is_directory:
+            said = f"not load {model.name!r}: failed to open text file for read {file.spelled}: {file.error}"
             yield Problem(
                 model.config_path,
-                f"there is no file {file.spelled}, and the server would not load {model.name!r}: failed to open text "
-                f"file for read {file.spelled}: {file.error}",
-                f"add {file.spelled}",
-                f"{field}.data_file",
-            )
-        elif file.is_directory:
-            yield Problem(
-                model.config_path,
-                f"{file.spelled} is a directory, and the server would crash: std::length_error",
-                "name a file in it",
+                f"there is no file {file.spelled}, and the server would "
+                f"{said if file.error else 'crash on the directory: std::length_error'}",
+                f"add the file {file.spelled}",
                 f"{field}.data_file",
             )
         elif file.path is not None and file.size is not None and file.size < wanted:
