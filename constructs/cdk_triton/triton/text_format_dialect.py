@@ -3,7 +3,7 @@
 The server parses with protobuf's C++ library. It takes ASCII only outside quotes, knows fewer escapes, and writes
 numbers as C does: `refused_characters`. A no-break space from a web page is the fault that people really make. In
 quotes and comments it takes any byte, UTF-8 or not, in quotes any byte as an escape, and a space between a minus and
-its number: `as_python_reads_it`. Where the field decides, `cdk_triton.triton.text_format_values` does.
+its number: `as_python_reads_it`. `cdk_triton.triton.text_format_values` reads what depends on the field.
 
 A byte that is not UTF-8 stands in a text as one of U+DC80 to U+DCFF (`decoded`), as in Python's file names.
 """

@@ -1,6 +1,6 @@
 """Values of `config.pbtxt` that the server's parser and Python's read differently, depending on their field.
 
-Protobuf's C++ library reads every number as C does, also the number of an enum or a bool: `013` is 11. It refuses what
+Protobuf's C++ library reads every number as C does, also the number of an enum or a bool: `013` is 11. It rejects what
 Python's takes: a minus before an unsigned number (even `-0`), `inff` and `1ff`, an entry of a map with two keys, and
 the number of an enum beyond 32 bits. Numbers that an enum does not name are fine for both.
 
@@ -55,7 +55,7 @@ _DIGITS = 20  # of any number of 64 bits
 
 
 class Refused(Exception):  # noqa: N818  # caught where it becomes a ModelConfigError
-    """What the server's parser refuses: where in the text, and why."""
+    """A fault for the server's parser: its place in the text, and the reason."""
 
     def __init__(self, offset: int, reason: str) -> None:
         self.offset = offset

@@ -1,4 +1,4 @@
-"""CT242: numbers in the place of names that the server looks at and does not know."""
+"""CT242: kinds that are numbers without a name."""
 
 from __future__ import annotations
 

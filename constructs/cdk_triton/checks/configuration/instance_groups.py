@@ -112,7 +112,7 @@ def gpu_beyond_any_instance(context: CheckContext) -> Iterator[Problem]:
                     model.config_path,
                     f"no instance type has more than {count} GPUs, numbered from 0, and the server would not load "
                     f"{model.name!r}: {no_such_gpu(model, index, group, gpu)}",
-                    "leave gpus out for one instance on each GPU, or list GPUs of the instance",
+                    "remove gpus for one instance on each GPU, or list GPUs of the instance",
                     f"instance_group[{index}].gpus[{position}]",
                 )
 

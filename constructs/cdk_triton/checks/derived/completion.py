@@ -36,7 +36,7 @@ _SIDES: tuple[Side, ...] = ("input", "output")
 
 @dataclass(frozen=True)
 class _Completion:
-    """What a backend fills in.
+    """The parts of a configuration that a backend fills in.
 
     Attributes:
         named: type and shape of a tensor that the configuration names.
@@ -62,7 +62,7 @@ SOURCES: Mapping[str, str] = {
     "tensorflow": backend("tensorflow_backend", "src/tensorflow.cc", 1722, 1776),  # nothing for graph definitions
     "tensorrt": backend("tensorrt_backend", "src/model_state.cc", 450, 560),
 }
-"""Where each backend completes a configuration, or would have to: TRITONBACKEND_ModelSetConfig is the only way."""
+"""The code of each backend that completes a configuration, or would have to: it calls TRITONBACKEND_ModelSetConfig."""
 
 _ALL = _Completion(named=True, side="always", batch_size=True)
 _NOTHING = _Completion(named=False, side="never", batch_size=False)
@@ -95,7 +95,7 @@ def known_backend(context: CheckContext, model: Model, config: ModelConfig) -> s
 
 
 def completes_nothing(context: CheckContext, model: Model, config: ModelConfig) -> bool:
-    """Whether it is known that the backend makes no configuration, not even where there is none."""
+    """Whether the backend is known to make nothing of a missing configuration."""
     sets_it_unchanged = known_backend(context, model, config) in ("python", "pytorch")
     return not sets_it_unchanged and _completion(context, model, config).side == "never"
 
@@ -123,7 +123,7 @@ def completes_batch_size(context: CheckContext, model: Model, config: ModelConfi
 
 
 def _completion(context: CheckContext, model: Model, config: ModelConfig) -> _Completion:
-    """What the model's backend may fill in; all of it where nobody here knows the backend."""
+    """The parts that the model's backend may fill in; every part where the backend is not known."""
     name = known_backend(context, model, config)
     if name == "python":  # python_be.cc sets what auto_complete_config returns
         return _ALL if _may_complete_itself(context, model, config) else _NOTHING

@@ -29,7 +29,7 @@ def completed_pair(model: Model, config: ModelConfig, platform: ServingPlatform 
 
 
 def said_name(model: Model) -> str:
-    """What the server calls a model in its sentences about a configuration: the `name` there, or the directory's.
+    """The name in the server's sentences about a configuration: its `name`, or else the directory's.
 
     They should be the same (CT104), and the server compares them last.
     """

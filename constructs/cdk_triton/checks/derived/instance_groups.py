@@ -1,4 +1,4 @@
-"""What the server calls an instance group, and what it says of a GPU that is not there."""
+"""The server's words about an instance group: its name, and a GPU that is not there."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Where the server finds a file that a configuration names: as the file system walks, not as a path is simplified.
+"""Files that a configuration names, found as the file system finds them.
 
-`absent/../labels.txt` is not `labels.txt`, because the file system enters each directory on the way, and `labels.txt/`
-is no file. An absolute name is below the directory as well: core's JoinPath.
+`absent/../labels.txt` is not `labels.txt`, because the file system enters each directory on the way. `labels.txt/` is
+not a file. An absolute name is below the directory as well: core's JoinPath.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _MISSING, _NOT_A_DIRECTORY = "No such file or directory", "Not a directory"
 
 @dataclass(frozen=True)
 class NamedFile:
-    """What is at a place that a configuration names.
+    """The thing at a place that a configuration names.
 
     Attributes:
         spelled: the path as the server opens it, below the repository.
@@ -55,7 +55,7 @@ def _tree(context: CheckContext) -> _Tree:
 
 
 def named_file(context: CheckContext, directory: PurePosixPath, name: str) -> NamedFile:
-    """What the server opens for a name below a directory of the repository."""
+    """Find what the server opens for a name below a directory of the repository."""
     tree = _tree(context)
     spelled = f"{directory}/{name.lstrip('/')}"
     here = PurePosixPath()
