@@ -32,6 +32,12 @@ CACHE_OF_DECOUPLED = (
     "response cache"
 )
 
+TEXTS = {
+    "model/config.pbtxt": 'backend: "null" input { name: "IN" data_type: TYPE_STRING dims: 2 } model_warmup { '
+    'name: "w" batch_size: 1 inputs { key: "IN" value { data_type: TYPE_STRING dims: 2 input_data_file: "f" } } }',
+    "model/1/weights": "",
+}
+
 REFUSED: Mapping[str, tuple[str, Files, str]] = {
     "no configuration": (
         "CT243",
@@ -47,6 +53,16 @@ REFUSED: Mapping[str, tuple[str, Files, str]] = {
         "CT242",
         group('name: "own" kind: 4'),
         "instance group own of model model has unexpected kind KIND_AUTO",
+    ),
+    "texts of a warm-up": (
+        "CT249",
+        {**TEXTS, "model/warmup/f": "\x01\0\0\0a"},
+        "expected 2 string elements for inference input 'IN' for model 'model', got 1",
+    ),
+    "too many texts of a warm-up": (
+        "CT249",
+        {**TEXTS, "model/warmup/f": "\0" * 12},
+        "unexpected number of string elements 3 for inference input 'IN' for model 'model', expecting 2",
     ),
     "a negative warm-up": (
         "CT248",
@@ -254,6 +270,7 @@ def test_the_server_refuses_it_in_the_words_quoted(
 LOADED: Mapping[str, Files] = {
     "a control of unknown kind": model('sequence_batching { control_input { name: "S" control { kind: 9 } } }'),
     "a sound model": model(""),
+    "as many texts of a warm-up": {**TEXTS, "model/warmup/f": "\0" * 8},
     "name, version policy and instance group are completed": model(""),
     "a dynamic batcher without batching": model("dynamic_batching { }"),
     "a batching library of an ensemble": ensemble(LIBRARY),
