@@ -31,7 +31,7 @@ _SUSPECT = re.compile(
     | [0-9]{10}                                   # or may have more than 32 bits
     | -\s*0
     | [fF]{2}\b | \b(?:[iI][nN][fF]|[nN][aA][nN]) # numbers that end in f
-    | \b(?:key|value)\s*:?\s*(?:""|''|[0-9{<])   # an entry whose key or value may be given again
+    | \b(?:key|value)\s*:?\s*(?:""|''|0)   # an entry whose key or value may be given again
     """,
     re.VERBOSE,
 )
