@@ -14,6 +14,7 @@ import pytest
 
 from cdk_triton.checks import (
     CRASH,
+    UNREADABLE,
     CheckContext,
     Problem,
     Report,
@@ -231,7 +232,7 @@ class TestAllRules:
         assert not {name.partition(".")[0] for name in impure} & forbidden
 
     def test_a_rule_is_found_by_its_code(self, messages: Messages) -> None:
-        assert [rule_of(each.code) for each in documented_rules()] == [CRASH, *rules()]
+        assert [rule_of(each.code) for each in documented_rules()] == [CRASH, UNREADABLE, *rules()]
         with pytest.raises(ConfigurationError, match="'CT1"):  # the suggestions change with the rules
             rule_of("ct1100")
         with messages.raises(ConfigurationError):

@@ -14,17 +14,21 @@ import io
 import json
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import Any
 from unittest import mock
 
 import pytest
+from google.protobuf.descriptor import FieldDescriptor
+from google.protobuf.message import Message
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from cdk_triton.checks import rules
 from cdk_triton.cli import main
-from cdk_triton.triton import Mode, ModelRepository
+from cdk_triton.errors import ModelConfigError
+from cdk_triton.triton import Mode, ModelConfig, ModelRepository, format_model_config, parse_model_config
 
 LIMIT = 3.0
 """Seconds of processor time. All of these take well under one on a quiet machine; what is quadratic takes minutes."""
@@ -40,6 +44,11 @@ CONFIGS = [
     for name, text in rule.documentation.repository().files.items()
     if name.endswith("config.pbtxt")
 ]
+
+PARSED = []
+for text in CONFIGS:
+    with contextlib.suppress(ModelConfigError):
+        PARSED.append(parse_model_config(text))
 
 WORDS = [
     *(b"{ } < > [ ] ( ) : ; , . - + # \" ' \\ / @ ~".split()),
@@ -89,7 +98,74 @@ def long_words(draw: st.DrawFn) -> bytes:
     return content[:at] + around[0] + character * (MEGABYTE // len(character)) + around[1] + content[at:]
 
 
-contents = st.one_of(any_bytes, any_words, spliced(), spliced(), repeated(), long_words())
+Place = tuple[Any, FieldDescriptor, int | None]
+
+EXTREMES: Mapping[int, st.SearchStrategy[object]] = {
+    FieldDescriptor.CPPTYPE_ENUM: st.integers(-3, 20) | st.sampled_from([-(2**31), 2**31 - 1]),
+    FieldDescriptor.CPPTYPE_INT32: st.integers(-3, 3) | st.sampled_from([-(2**31), 2**31 - 1]),
+    FieldDescriptor.CPPTYPE_INT64: st.integers(-3, 3) | st.sampled_from([-(2**63), 2**62, 2**63 - 1]),
+    FieldDescriptor.CPPTYPE_UINT32: st.sampled_from([0, 1, 2**31, 2**32 - 1]),
+    FieldDescriptor.CPPTYPE_UINT64: st.sampled_from([0, 1, 2**63, 2**64 - 1]),
+    FieldDescriptor.CPPTYPE_FLOAT: st.floats(width=32),
+    FieldDescriptor.CPPTYPE_DOUBLE: st.floats(),
+    FieldDescriptor.CPPTYPE_BOOL: st.booleans(),
+    FieldDescriptor.CPPTYPE_STRING: st.sampled_from(
+        [
+            "",
+            "IN",
+            "subject",
+            "other",
+            "..",
+            "../x",
+            "/",
+            "a/../../b",
+            "a" * 300,
+            "é",
+            "\x00",
+            "\x7f",
+            "1",
+            "-1",
+            "%s",
+            "{0}",
+        ]
+    ),
+}
+
+
+def places(message: Any) -> Iterator[Place]:
+    """Every value that is written in a message, and every field that is not."""
+    for field in message.DESCRIPTOR.fields:
+        value = getattr(message, field.name)
+        if field.message_type is not None and field.message_type.GetOptions().map_entry:
+            inner = [each for each in value.values() if isinstance(each, Message)]
+        elif field.message_type is not None:
+            inner = list(value) if field.is_repeated else [value] * message.HasField(field.name)
+        else:
+            inner = []
+            yield from ((message, field, index) for index in (range(len(value) + 1) if field.is_repeated else (None,)))
+        for each in inner:
+            yield from places(each)
+
+
+@st.composite
+def other_values(draw: st.DrawFn) -> bytes:
+    """A configuration with other values in some fields: numbers that enums do not name, extremes, odd texts."""
+    config = draw(st.sampled_from(PARSED))
+    changed = ModelConfig()
+    changed.CopyFrom(config)
+    for _ in range(draw(st.integers(1, 4))):
+        message, field, index = draw(st.sampled_from(list(places(changed))))
+        value = draw(EXTREMES[field.cpp_type])
+        if index is None:
+            setattr(message, field.name, value)
+        elif index < len(getattr(message, field.name)):
+            getattr(message, field.name)[index] = value
+        else:
+            getattr(message, field.name).append(value)
+    return format_model_config(changed).encode()
+
+
+contents = st.one_of(any_bytes, any_words, spliced(), spliced(), repeated(), long_words(), other_values())
 
 
 @pytest.fixture(scope="module")
@@ -168,6 +244,17 @@ def fuzz(request: pytest.FixtureRequest, usual: int) -> settings:
 def test_the_checks_take_any_bytes(request: pytest.FixtureRequest, root: Path) -> None:
     @fuzz(request, 300)
     @given(contents)
+    def run(content: bytes) -> None:
+        check(root, content)
+
+    run()
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(7200)
+def test_the_checks_take_any_values(request: pytest.FixtureRequest, root: Path) -> None:
+    @fuzz(request, 300)
+    @given(other_values())
     def run(content: bytes) -> None:
         check(root, content)
 

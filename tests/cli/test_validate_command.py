@@ -94,8 +94,6 @@ def test_mode_platform_and_models_reach_the_checks(run: Any, repository: Path, m
     "arguments",
     [
         pytest.param(["{missing}"], id="missing directory"),
-        pytest.param(["{missing}", "--format", "json"], id="missing directory for a program"),
-        pytest.param(["{missing}", "--format", "sarif"], id="missing directory for CI"),
         pytest.param(["{empty}"], id="empty directory"),
         pytest.param(["{good}/echo/config.pbtxt"], id="a file"),
         pytest.param(["{untabled}"], id="settings that are no TOML"),
@@ -130,6 +128,40 @@ def test_bad_input_is_one_sentence_on_stderr(
     if not outcome.err.startswith("Usage: "):
         assert len(outcome.err.splitlines()) == 1
     messages.record("cdk-triton validate", outcome.said)
+
+
+UNREADABLE = ["absent", "empty", "dangling", "outside", "litter", "settings"]
+
+
+@pytest.fixture
+def unreadable(tmp_path: Path) -> Path:
+    """A directory with repositories that cannot be read."""
+    for name in UNREADABLE[1:]:
+        (tmp_path / name / "model" / "1").mkdir(parents=True)
+    (tmp_path / "dangling" / "model" / "config.pbtxt").symlink_to("nowhere")
+    (tmp_path / "outside" / "model" / "config.pbtxt").symlink_to("/etc/hostname")
+    (tmp_path / "litter" / ".DS_Store").touch()
+    (tmp_path / "settings" / "model" / "config.pbtxt").touch()
+    (tmp_path / "settings" / "cdk-triton.toml").write_text("acknowledge {")
+    return tmp_path
+
+
+@pytest.mark.parametrize("name", UNREADABLE)
+def test_json_is_printed_for_a_repository_that_cannot_be_read(run: Any, unreadable: Path, name: str) -> None:
+    outcome = run("validate", str(unreadable / name), "--format", "json")
+    (finding,) = json.loads(outcome.out)["findings"]
+    assert (outcome.status, finding["code"], finding["severity"], finding["path"]) == (2, "CT002", "error", ".")
+    assert finding["message"] in outcome.err
+    assert finding["fix"] in outcome.err
+
+
+@pytest.mark.parametrize("name", UNREADABLE)
+def test_sarif_says_that_the_run_failed(run: Any, unreadable: Path, name: str) -> None:
+    outcome = run("validate", str(unreadable / name), "--format", "sarif")
+    (sarif_run,) = json.loads(outcome.out)["runs"]
+    (invocation,) = sarif_run["invocations"]
+    assert (outcome.status, invocation["executionSuccessful"], sarif_run["results"]) == (2, False, [])
+    assert invocation["toolExecutionNotifications"][0]["message"]["text"] in outcome.err
 
 
 @pytest.mark.slow

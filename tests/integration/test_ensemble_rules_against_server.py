@@ -181,6 +181,7 @@ REFUSED: Mapping[str, tuple[str, Files, str]] = {
 
 LOADED: Mapping[str, tuple[set[str], Files]] = {
     "one step": (set(), {**ensemble(), **python()}),
+    "a step that spells a path": (set(), {**ensemble(steps=RUN.replace('"model"', '"./model"')), **python()}),
     "one tensor per model input: the last of two entries counts": (
         set(),
         {**ensemble(steps=RUN.replace(" input_map", ' input_map { key: "IN" value: "INN" } input_map')), **python()},

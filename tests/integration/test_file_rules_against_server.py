@@ -236,6 +236,20 @@ def test_the_python_backend_loads_what_is_no_error(
         ("/labels.txt", {"model/labels.txt": "cat"}, None),
         ("1/labels.txt", {"model/1/labels.txt": "cat"}, None),
         ("../model/labels.txt", {"model/labels.txt": "cat"}, None),
+        ("1/../labels.txt", {"model/labels.txt": "cat"}, None),
+        ("../labels.txt", {"labels.txt": "cat"}, None),
+        ("../labels.txt", {}, "failed to open text file for read model/../labels.txt: No such file or directory"),
+        (
+            "absent/../labels.txt",
+            {"model/labels.txt": "cat"},
+            "failed to open text file for read model/absent/../labels.txt: No such file or directory",
+        ),
+        (
+            "labels.txt/",
+            {"model/labels.txt": "cat"},
+            "failed to open text file for read model/labels.txt/: Not a directory",
+        ),
+        ("..", {"model/labels.txt": "cat"}, "std::length_error"),
     ],
 )
 def test_the_core_reads_labels(tmp_path: Path, judge: Judge, file: str, files: Files, words: str | None) -> None:

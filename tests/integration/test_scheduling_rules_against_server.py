@@ -32,7 +32,57 @@ CACHE_OF_DECOUPLED = (
     "response cache"
 )
 
+TEXTS = {
+    "model/config.pbtxt": 'backend: "null" input { name: "IN" data_type: TYPE_STRING dims: 2 } model_warmup { '
+    'name: "w" batch_size: 1 inputs { key: "IN" value { data_type: TYPE_STRING dims: 2 input_data_file: "f" } } }',
+    "model/1/weights": "",
+}
+
 REFUSED: Mapping[str, tuple[str, Files, str]] = {
+    "no configuration": (
+        "CT243",
+        {"model.identity/1/weights": ""},
+        "model configuration is not provided for model 'model.identity'",
+    ),
+    "no configuration of a graph definition": (
+        "CT243",
+        {"model/1/model.graphdef": ""},
+        "model configuration is not provided for model 'model'",
+    ),
+    "kind of an instance group": (
+        "CT242",
+        group('name: "own" kind: 4'),
+        "instance group own of model model has unexpected kind KIND_AUTO",
+    ),
+    "texts of a warm-up": (
+        "CT249",
+        {**TEXTS, "model/warmup/f": "\x01\0\0\0a"},
+        "expected 2 string elements for inference input 'IN' for model 'model', got 1",
+    ),
+    "too many texts of a warm-up": (
+        "CT249",
+        {**TEXTS, "model/warmup/f": "\0" * 12},
+        "unexpected number of string elements 3 for inference input 'IN' for model 'model', expecting 2",
+    ),
+    "a negative warm-up": (
+        "CT248",
+        {
+            "model/config.pbtxt": 'backend: "null" input { name: "IN" data_type: TYPE_FP32 dims: -1 } model_warmup { '
+            'name: "w" batch_size: 1 inputs { key: "IN" value { data_type: TYPE_FP32 dims: -2 zero_data: true } } }',
+            "model/1/weights": "",
+        },
+        "input byte size mismatch for input 'IN' for model 'model'. Expected -8, got 18446744073709551608",
+    ),
+    "an agent without a name": (
+        "CT246",
+        model("model_repository_agents { agents { } }"),
+        "unable to find 'libtritonrepoagent_.so' for repo agent ''",
+    ),
+    "kind of a batch output": (
+        "CT242",
+        model('batch_output { kind: 1 target_name: "OUT" source_input: "IN" }'),
+        "unknown batch output kind '' for model",
+    ),
     "max_batch_size >= 0": (
         "CT230",
         model("max_batch_size: -1"),
@@ -218,7 +268,9 @@ def test_the_server_refuses_it_in_the_words_quoted(
 
 
 LOADED: Mapping[str, Files] = {
+    "a control of unknown kind": model('sequence_batching { control_input { name: "S" control { kind: 9 } } }'),
     "a sound model": model(""),
+    "as many texts of a warm-up": {**TEXTS, "model/warmup/f": "\0" * 8},
     "name, version policy and instance group are completed": model(""),
     "a dynamic batcher without batching": model("dynamic_batching { }"),
     "a batching library of an ensemble": ensemble(LIBRARY),

@@ -88,6 +88,16 @@ REFUSED: Mapping[str, tuple[str, Files, str]] = {
         model('input { name: "IN" dims: 4 }' + OUT),
         "model input 'IN' must specify 'data_type'",
     ),
+    "data_type with a backend that completes nothing": (
+        "CT202",
+        {"model/config.pbtxt": 'backend: "identity" input { name: "INPUT0" dims: 4 }' + OUT, "model/1/data": ""},
+        "model input 'INPUT0' must specify 'data_type'",
+    ),
+    "dims with a backend that completes nothing": (
+        "CT203",
+        {"model/config.pbtxt": 'backend: "repeat" input { name: "IN" data_type: TYPE_INT32 }', "model/1/data": ""},
+        "model input 'IN' must specify 'dims'",
+    ),
     "data_type TYPE_INVALID": (
         "CT202",
         model(IN + 'output { name: "OUT" data_type: TYPE_INVALID dims: 4 }'),
@@ -253,11 +263,21 @@ REFUSED: Mapping[str, tuple[str, Files, str]] = {
         warm_up(given("data_type: TYPE_FP32 dims: 4")),
         "warmup setting expects input 'IN' to have input_data_type set",
     ),
+    "warm-up file beside a directory that is absent": (
+        "CT221",
+        {**warm_up(given(FILE.replace("'data'", "'../data'"))), "model/data": "0123456789abcdef"},
+        "failed to open text file for read model/warmup/../data: No such file or directory",
+    ),
+    "warm-up file that is a directory": (
+        "CT221",
+        {**warm_up(given(FILE)), "model/warmup/data/part": "0123456789abcdef"},
+        "std::length_error",
+    ),
     "warm-up file missing": ("CT221", warm_up(given(FILE)), "failed to open text file for read"),
     "warm-up file too short": (
         "CT221",
         {**warm_up(given(FILE)), "model/warmup/data": "0123456789abcde"},
-        "warmup setting expects 16 bytes",
+        "warmup setting expects 16 bytes, but the data provided from dataonly has 15 bytes",
     ),
     "warm-up data type": (
         "CT222",

@@ -54,7 +54,22 @@ def test_reads_every_kind_of_field() -> None:
         pytest.param('{"backend": "python"}', 1, 1, id="JSON"),
         pytest.param("max_batch_size:\u00a01", 1, 16, id="no-break space"),
         pytest.param('name: "a\\qb"', 1, 9, id="unknown escape"),
-        pytest.param('name: "\\400"', 1, 7, id="escape of no character"),
+        pytest.param('name: "a\\X41"', 1, 9, id="an escape of Python's parser"),
+        pytest.param('name: "\\U00200000"', 1, 8, id="escape of no character"),
+        pytest.param("input { data_type: 2147483648 }", 1, 20, id="more than 32 bits in an enum"),
+        pytest.param("input {\n  data_type: -2147483649 }", 2, 14, id="less than 32 bits in an enum"),
+        pytest.param(f"input {{ data_type: {'9' * 5000} }}", 1, 20, id="thousands of digits in an enum"),
+        pytest.param("dynamic_batching { priority_levels: -0 }", 1, 37, id="a minus before an unsigned zero"),
+        pytest.param(
+            "dynamic_batching { priority_levels: - 0 }", 1, 38, id="a minus by itself before an unsigned zero"
+        ),
+        pytest.param("sequence_batching { direct { minimum_slot_utilization: 1ff } }", 1, 56, id="two f"),
+        pytest.param(
+            "model_metrics { metric_control { histogram_options { buckets: [ 1, inff ] } } }", 1, 68, id="inff"
+        ),
+        pytest.param('metric_tags { key: "" key: "b" }', 1, 23, id="a key twice"),
+        pytest.param('metric_tags { value: "" value: "" }', 1, 25, id="a value twice"),
+        pytest.param("input { optional: 02 }", 1, 20, id="a bool beyond one"),
         pytest.param("max_batch_size: +1", 1, 17, id="plus"),
         pytest.param("max_batch_size: 1_000", 1, 17, id="underscore in a number"),
         pytest.param('name: "\0"', 1, 8, id="zero"),
@@ -91,11 +106,27 @@ def test_writes_what_a_multi_model_endpoint_recognises() -> None:
         pytest.param(b'name: "caf\xe9" # caf\xe9', 'name: "caf\u00e9"', id="not UTF-8 in quotes and comments"),
         pytest.param("input { dims: [ - 1, -\n2 ] }", "input { dims: [ -1, -2 ] }", id="a minus by itself"),
         pytest.param("name: 'a - 1' # - 1", "name: 'a - 1'", id="a minus in quotes"),
+        pytest.param("input { data_type: 013 }", "input { data_type: TYPE_FP32 }", id="an octal enum"),
+        pytest.param("input { data_type: - 0x1 }", "input { data_type: -1 }", id="a negative enum in hex"),
+        pytest.param("input [ { optional: 01 }, <optional: 0x0> ]", "input [ { optional: true }, {} ]", id="C's bools"),
+        pytest.param("optimization { cuda { graphs: 00001 } }", "optimization { cuda { graphs: true } }", id="zeros"),
+        pytest.param('name: "\\ud83d\\ude00"', 'name: "\U0001f600"', id="a pair of surrogates"),
+        pytest.param('name: "\\303\\251"', 'name: "é"', id="UTF-8 in octal"),
+        pytest.param('name: "\\400\\777\\?"', 'name: "\\000\u00ff?"', id="octal beyond a byte"),
+        pytest.param('name: "\\x22\\x0a\\x5c"', 'name: "\\"\\n\\\\"', id="escapes of what has to be escaped"),
+        pytest.param('name: "\\\\ud83d\\x41"', 'name: "\\\\ud83dA"', id="an escaped backslash"),
+        pytest.param('metric_tags { key: "" value: "" }', 'metric_tags { key: "" }', id="empty, and once"),
         pytest.param('name: "\'" input { dims: - 1 }', 'name: "\'" input { dims: -1 }', id="after a quote in quotes"),
     ],
 )
 def test_reads_what_the_server_reads_and_protobuf_in_python_does_not(text: str | bytes, same: str) -> None:
     assert parse_model_config(text) == parse_model_config(same)
+
+
+@pytest.mark.parametrize("escape", [r"\ud83d", r"\U0000dc00", r"\377", r"\xff\xfe", r"\U00110000", r"\ude00\ud83d"])
+def test_reads_escapes_of_what_is_not_text(escape: str) -> None:
+    config = parse_model_config(f'name: "a{escape}b" backend: "c"')
+    assert (config.name[0], config.name[-1], config.backend) == ("a", "b", "c")
 
 
 @given(st.binary(max_size=200) | st.text(max_size=200).map(lambda text: text.encode(errors="surrogatepass")))
@@ -140,7 +171,7 @@ def values(field: FieldDescriptor, depth: int) -> st.SearchStrategy[object]:
     if field.message_type is not None:
         return message(field.message_type, depth - 1)
     if field.enum_type is not None:
-        return st.sampled_from([value.number for value in field.enum_type.values])
+        return st.sampled_from([value.number for value in field.enum_type.values]) | st.integers(-(2**31), 2**31 - 1)
     return SCALARS[field.cpp_type]
 
 

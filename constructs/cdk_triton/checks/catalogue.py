@@ -12,7 +12,7 @@ from importlib import import_module
 from cdk_triton import checks
 from cdk_triton._wording import did_you_mean
 from cdk_triton.checks.own_rules import import_own_rules
-from cdk_triton.checks.registry import CRASH, Rule, registered_rules
+from cdk_triton.checks.registry import CRASH, UNREADABLE, Rule, registered_rules
 from cdk_triton.errors import ConfigurationError, RuleError
 
 __all__ = ["documented_rules", "rule_of", "rules"]
@@ -30,12 +30,12 @@ def rules() -> tuple[Rule, ...]:
 
 
 def documented_rules() -> tuple[Rule, ...]:
-    """Every rule, and the code of a rule that crashes: all codes that a finding can have.
+    """Every rule, and the codes of a rule that crashes and of what cannot be read: all codes that a finding can have.
 
     Raises:
         RuleError: as `rules`.
     """
-    return (CRASH, *rules())
+    return (CRASH, UNREADABLE, *rules())
 
 
 def rule_of(code: str) -> Rule:

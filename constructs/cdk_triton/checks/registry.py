@@ -136,6 +136,28 @@ CRASH = Rule(
 )
 """The code of a crash of another rule. It never runs."""
 
+
+def _unreadable(context: CheckContext) -> Iterator[Problem]:
+    """The directory is missing, empty or unreadable, or a link in it leads out of it or nowhere.
+
+    Nothing was checked. `cdk-triton validate` ends with status 2 and prints the reason to stderr. With `--format json`
+    it also prints this finding.
+    """
+    return iter(())
+
+
+UNREADABLE = Rule(
+    "CT002",
+    Severity.ERROR,
+    "the repository cannot be read",
+    "",
+    ("single", "multi"),
+    None,
+    False,
+    _unreadable,
+)
+"""Stands for the reader of repositories, as `CRASH` does for the engine. It never runs."""
+
 _RULES: dict[str, Rule] = {}
 
 
@@ -159,7 +181,7 @@ def rule(
         codes = _OUR_CODES if function.__module__.startswith("cdk_triton.") else _OTHER_CODES
         if codes.fullmatch(code) is None:
             raise ValueError(f"the rule code {code!r} of {function.__module__} does not match {codes.pattern}")
-        if code in _RULES or code == CRASH.code:
+        if code in _RULES or code in (CRASH.code, UNREADABLE.code):
             raise ValueError(f"two rules have the code {code}")
         _RULES[code] = Rule(code, severity, title, source, modes, applies, asks_parser, function)
         return function

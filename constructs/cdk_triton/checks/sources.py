@@ -11,10 +11,13 @@ _BACKENDS = {
     "backend": "3f57fb90bee16b86232ee79c45eb4ce69c9ad489",  # 2026-02-09, what backends have in common
     "dali_backend": "01783f8f28b2a29cb64b06201d9d7cc20db27f5d",  # 2026-06-30
     "fil_backend": "d71f8ef1648027c6e0514d45f1969751684528b5",  # 2026-06-12
+    "identity_backend": "30ff4255d09a4ec7547e7949a75d0cefb7e3bb28",  # 2025-11-04
     "onnxruntime_backend": "00fd3e87a0918193d7921871f2e872efdb8d9c9a",  # 2026-06-29
     "openvino_backend": "db19304291d4b8e52965801cb86b10e536b90450",  # 2026-08-21
     "python_backend": "f9088ff60944cc5a2e97ff16baba55f1666852bc",  # 2026-07-17
     "pytorch_backend": "266fd386ef7567cecb4b4772fb0fdc83ea5884d4",  # 2026-05-13
+    "repeat_backend": "1ee78c47ba8c10d1f69b53ab339e789b46d01378",  # 2025-07-15
+    "square_backend": "7c724f293bb4468e4a9534d6be99e4a6da06ae29",  # 2025-11-04
     "tensorflow_backend": "c13c2d120d457698282686b74b92c230f456846a",  # 2025-02-03, the last
     "tensorrt_backend": "e2ef6d790ba82283450e8993f04ebbf213e49c5b",  # 2026-07-17
 }

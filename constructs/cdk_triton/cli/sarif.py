@@ -16,10 +16,11 @@ from urllib.parse import quote
 
 from cdk_triton.checks import Report, Rule, rule_of
 from cdk_triton.triton import Finding, ModelRepository
+from cdk_triton.triton.findings import printable
 from cdk_triton.triton.locations import Locations
 from cdk_triton.triton.repository import CONFIG_NAME
 
-__all__ = ["sarif_log"]
+__all__ = ["failed_log", "sarif_log"]
 
 _SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
 # What addresses are relative to: the checkout, or the model repository where that is in none.
@@ -35,13 +36,7 @@ def sarif_log(repository: ModelRepository, report: Report) -> dict[str, Any]:
     codes = sorted({finding.code for finding in report.findings})
     places = _Places(repository)
     run: dict[str, Any] = {
-        "tool": {
-            "driver": {
-                "name": "cdk-triton",
-                "semanticVersion": version("cdk-triton"),
-                "rules": [_rule(rule_of(code)) for code in codes],
-            }
-        },
+        "tool": _tool([_rule(rule_of(code)) for code in codes]),
         "automationDetails": {"id": f"cdk-triton/{places.name}/"},
         "columnKind": "unicodeCodePoints",
         "invocations": [
@@ -54,6 +49,20 @@ def sarif_log(repository: ModelRepository, report: Report) -> dict[str, Any]:
         "results": list(_results(report.findings, codes, places)),
     }
     return {"$schema": _SCHEMA, "version": "2.1.0", "runs": [run]}
+
+
+def failed_log(reason: str) -> dict[str, Any]:
+    """A SARIF log of a run that could not check anything, with the reason."""
+    invocation = {
+        "executionSuccessful": False,
+        "toolExecutionNotifications": [{"level": "error", "message": {"text": printable(reason)}}],
+    }
+    run: dict[str, Any] = {"tool": _tool([]), "invocations": [invocation], "results": []}
+    return {"$schema": _SCHEMA, "version": "2.1.0", "runs": [run]}
+
+
+def _tool(rules: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    return {"driver": {"name": "cdk-triton", "semanticVersion": version("cdk-triton"), "rules": list(rules)}}
 
 
 def _rule(rule: Rule) -> dict[str, Any]:

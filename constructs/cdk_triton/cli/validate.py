@@ -15,7 +15,7 @@ import typer
 
 from cdk_triton._wording import did_you_mean
 from cdk_triton.cli.platform_option import platform_of
-from cdk_triton.errors import ConfigurationError
+from cdk_triton.errors import ConfigurationError, RepositoryError, RuleError
 
 if TYPE_CHECKING:
     from cdk_triton.checks import Report
@@ -116,7 +116,7 @@ def validate(
     target = None if platform is None else platform_of(platform)
     from cdk_triton.triton import ModelRepository, Severity
 
-    with _without_collector():
+    with _without_collector(), _failure_printed(output):
         repository = ModelRepository.from_directory(directory)
         report = repository.report(
             mode.value,
@@ -159,6 +159,27 @@ def _without_collector() -> Iterator[None]:
         yield
     finally:
         gc.enable()
+
+
+@contextmanager
+def _failure_printed(output: FindingsFormat) -> Iterator[None]:
+    """Print for other programs why there is no report; the program says it to people on stderr, and ends with 2."""
+    try:
+        yield
+    except (RepositoryError, RuleError) as error:
+        if output is FindingsFormat.JSON:
+            from cdk_triton.checks import CRASH, UNREADABLE
+            from cdk_triton.triton import Finding
+            from cdk_triton.triton.findings import printable
+
+            rule = UNREADABLE if isinstance(error, RepositoryError) else CRASH
+            message, _, fix = printable(str(error)).rpartition("; ")
+            typer.echo(_as_json([Finding(rule.code, rule.severity, ".", "", message or fix, fix)]))
+        elif output is FindingsFormat.SARIF:
+            from cdk_triton.cli.sarif import failed_log
+
+            typer.echo(json.dumps(failed_log(str(error)), indent=2, ensure_ascii=False))
+        raise
 
 
 def _print(output: FindingsFormat, repository: ModelRepository, report: Report, hidden: Sequence[Finding]) -> None:

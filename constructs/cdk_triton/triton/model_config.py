@@ -14,6 +14,7 @@ from cdk_triton._wording import did_you_mean
 from cdk_triton.errors import ModelConfigError
 from cdk_triton.triton.schema import ModelConfig
 from cdk_triton.triton.text_format_dialect import as_python_reads_it, decoded, refused_characters
+from cdk_triton.triton.text_format_values import Refused, as_python_reads_values
 
 __all__ = ["format_model_config", "parse_model_config"]
 
@@ -56,10 +57,16 @@ def parse_model_config(
     """
     if isinstance(text, bytes):
         text = decoded(text)
-    _check_characters(text, path)
+    try:
+        for offset, reason in refused_characters(text):
+            raise Refused(offset, reason)
+        readable = as_python_reads_values(as_python_reads_it(text))
+    except Refused as fault:
+        line, column = text.count("\n", 0, fault.offset) + 1, fault.offset - text.rfind("\n", 0, fault.offset)
+        raise _error(_shortened(fault.reason), path, line, column) from None
     config = ModelConfig()
     try:
-        text_format.Parse(as_python_reads_it(text), config, allow_unknown_field=allow_unknown_fields)
+        text_format.Parse(readable, config, allow_unknown_field=allow_unknown_fields)
     except text_format.ParseError as error:
         reason = _shortened(_explain(_PREFIX.sub("", str(error), count=1)))
         raise _error(reason, path, error.GetLine(), error.GetColumn()) from None
@@ -75,14 +82,6 @@ def format_model_config(config: ModelConfig) -> str:
     literal text `platform: "ensemble"`, which this function writes and other spellings are not.
     """
     return str(text_format.MessageToString(config, as_utf8=True))
-
-
-def _check_characters(text: str, path: str) -> None:
-    """Refuse what Python's parser reads and the server's, which is C++, does not."""
-    if fault := next(refused_characters(text), None):
-        offset, reason = fault
-        line, column = text.count("\n", 0, offset) + 1, offset - text.rfind("\n", 0, offset)
-        raise _error(reason, path, line, column)
 
 
 def fault_of(error: ModelConfigError) -> str:
@@ -105,8 +104,6 @@ def _explain(reason: str) -> str:
         return "a block without a name; where this is JSON, write protobuf text instead: max_batch_size: 8"
     if reason in ('Expected "}".', 'Expected ">".'):
         return f"{reason.rstrip('.')}: a block that starts before this point is not closed"
-    if " codec can't " in reason:
-        return "the escapes of this text are not UTF-8; write the characters themselves"
     return reason.rstrip(".")
 
 

@@ -13,8 +13,12 @@ from __future__ import annotations
 from importlib.util import find_spec, module_from_spec, spec_from_file_location
 from pathlib import Path
 from types import ModuleType
+from typing import TYPE_CHECKING
 
 from cdk_triton.errors import ConfigurationError
+
+if TYPE_CHECKING:
+    from google.protobuf.message import Message
 
 __all__ = [
     "SCHEMA_RELEASE",
@@ -24,6 +28,7 @@ __all__ = [
     "ModelInput",
     "ModelInstanceGroup",
     "ModelOutput",
+    "enum_name",
 ]
 
 SCHEMA_RELEASE = "26.09"
@@ -58,3 +63,14 @@ ModelEnsembling = _messages.ModelEnsembling
 ModelInput = _messages.ModelInput
 ModelInstanceGroup = _messages.ModelInstanceGroup
 ModelOutput = _messages.ModelOutput
+
+
+def enum_name(message: Message, field: str) -> str:
+    """The value of an enum field as a file spells it: its name, or the number where the schema has no name for it.
+
+    The server takes such numbers, because an enum of proto3 is open; only some of its checks look at the value.
+    """
+    number: int = getattr(message, field)
+    kind = message.DESCRIPTOR.fields_by_name[field].enum_type
+    named = None if kind is None else kind.values_by_number.get(number)
+    return str(number) if named is None else named.name

@@ -14,6 +14,8 @@ SCHEMA_RELEASE: str
 
 DataType: EnumTypeWrapper
 
+def enum_name(message: Message, field: str) -> str: ...
+
 class ModelRateLimiter(Message):
     class Resource(Message):
         name: str

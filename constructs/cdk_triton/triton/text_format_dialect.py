@@ -2,7 +2,8 @@
 
 The server parses with protobuf's C++ library. It takes ASCII only outside quotes, knows fewer escapes, and writes
 numbers as C does: `refused_characters`. A no-break space from a web page is the fault that people really make. In
-quotes and comments it takes any byte, UTF-8 or not, and a space between a minus and its number: `as_python_reads_it`.
+quotes and comments it takes any byte, UTF-8 or not, in quotes any byte as an escape, and a space between a minus and
+its number: `as_python_reads_it`. `cdk_triton.triton.text_format_values` reads what depends on the field.
 
 A byte that is not UTF-8 stands in a text as one of U+DC80 to U+DCFF (`decoded`), as in Python's file names.
 """
@@ -30,15 +31,32 @@ _TOKEN = re.compile(
 # What no fault below can do without; nearly every text is done with these. One search for both would be slower.
 _ODD_CHARACTER = re.compile(r"[^\n\t\v\f\r -*,-\[\]-~]")
 _ODD_NUMBER = re.compile(r"\b(?:0[bBoO]|[0-9][\w.]*_)")
-_ESCAPE = re.compile(r"""\\(?:[abfnrtv\\?'"0-7xXuU]|(?P<unknown>.))""")
+_ESCAPE = re.compile(r"""\\(?:[abfnrtv\\?'"0-7]|x[0-9a-fA-F]|u[0-9a-fA-F]{4}|U00[01][0-9a-fA-F]{5}|(?P<unknown>.))""")
 _NOT_C = re.compile(r"0[bBoO]|.*_")
 _NOT_TEXT = re.compile("[\0\ud800-\udc7f\udd00-\udfff]")
 _FIRST_BYTE, _LAST_BYTE = 0xDC80, 0xDCFF  # of those that are not UTF-8
 _AS_LATIN_1 = {_FIRST_BYTE + number: 0x80 + number for number in range(_LAST_BYTE - _FIRST_BYTE + 1)}
+# What Python's parser may read otherwise than the server does, and every escape with its parts.
+_AS_BYTES = re.compile(r"\\(?:[2-7][0-7]{2}|[xuU?])")
+_ESCAPED = re.compile(
+    r"""
+      \\(?:
+        (?P<octal>[0-7]{1,3})
+      | x(?P<hex>[0-9a-fA-F]{1,2})
+      | (?: u(?P<short>[0-9a-fA-F]{4}) | U(?P<long>[0-9a-fA-F]{8}) )
+        (?: (?: (?<=u[dD][89abAB]..) | (?<=U0000[dD][89abAB]..) )\\u(?P<second>[dD][c-fC-F][0-9a-fA-F]{2}) )?
+      | (?P<other>.)
+      )
+    """,
+    re.VERBOSE,
+)
+_SIMPLE_ESCAPES = {"a": "\a", "b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t", "v": "\v"}
+_CLOSED = re.compile(r"""(["'])(?:\\.|[^\\])*\1""")
+_LAST_CODE_POINT = 0x10FFFF
 _LOOSE_MINUS = re.compile(
     r"""
       (?P<other>\#[^\n]* | "(?:\\.|[^"\\\n])*"? | '(?:\\.|[^'\\\n])*'?)
-    | -(?P<space>\s+)(?=[0-9.a-zA-Z])
+    | -(?P<space>(?:\s|\#[^\n]*\n)+)(?=[0-9.a-zA-Z])
     """,
     re.VERBOSE,
 )
@@ -56,9 +74,42 @@ def as_python_reads_it(text: str) -> str:
     """
     if not text.isascii():
         text = text.translate(_AS_LATIN_1)
-    if re.search(r"-\s", text):
+    if _AS_BYTES.search(text):
+        text = _TOKEN.sub(lambda match: _unescaped(match.group()) if match["string"] else match.group(), text)
+    if re.search(r"-[\s#]", text):
         text = _LOOSE_MINUS.sub(lambda match: match["other"] or f"{match['space']}-", text)
     return text
+
+
+def _unescaped(string: str) -> str:
+    r"""A text in quotes as Python's parser has to see it: no longer than before, and filled up with blanks.
+
+    The server's escapes are bytes: `\400` is `\000`, two halves of a surrogate pair are one character, and one half
+    is three bytes.
+    """
+    quote, body = string[0], string[1:-1]
+    if not _AS_BYTES.search(string) or not _CLOSED.fullmatch(string):
+        return string
+    content = _ESCAPED.sub(lambda match: _meant(match).decode("utf-8", errors="surrogateescape"), body)
+    read = content.encode("utf-8", errors="surrogateescape").decode("utf-8", errors="surrogateescape")
+    written = re.sub(rf"[\\{quote}]", r"\\\g<0>", read.translate(_AS_LATIN_1)).replace("\n", r"\n")
+    written = re.sub("\0(?=[0-7])", r"\\000", written).replace("\0", r"\0")
+    return f"{quote}{written}{quote}".ljust(len(string))
+
+
+def _meant(escape: re.Match[str]) -> bytes:
+    """The bytes that the server makes of an escape."""
+    if octal := escape["octal"]:
+        return bytes([int(octal, 8) & 0xFF])
+    if hexadecimal := escape["hex"]:
+        return bytes([int(hexadecimal, 16)])
+    if number := escape["long"] or escape["short"]:
+        point = int(number, 16)
+        if escape["second"]:
+            point = 0x10000 + (point - 0xD800) * 0x400 + int(escape["second"], 16) - 0xDC00
+        character = chr(point) if point <= _LAST_CODE_POINT else "\N{REPLACEMENT CHARACTER}"
+        return character.encode("utf-8", errors="surrogatepass")
+    return _SIMPLE_ESCAPES.get(escape["other"], escape["other"]).encode()
 
 
 def refused_characters(text: str) -> Iterator[tuple[int, str]]:

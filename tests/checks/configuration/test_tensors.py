@@ -30,6 +30,10 @@ FINDINGS: Mapping[str, tuple[str, list[Place]]] = {
         'backend: "python" input { data_type: TYPE_FP32 dims: 0 }',
         [("CT201", "model/config.pbtxt", "input[0].name")],
     ),
+    "CT201 in an ensemble without steps": (
+        'platform: "ensemble" input { data_type: TYPE_FP32 dims: 4 } output { data_type: TYPE_FP32 dims: 4 }',
+        [],
+    ),
     "CT202 and CT203": (
         'backend: "python" output { name: "OUT" }',
         [("CT202", "model/config.pbtxt", "output[0].data_type"), ("CT203", "model/config.pbtxt", "output[0].dims")],

@@ -26,6 +26,19 @@ if TYPE_CHECKING:
             id="CT301 missing",
         ),
         pytest.param(
+            {
+                "ensemble/config.pbtxt": ('model_name: "bert"', 'model_name: "./bert/"'),
+                "bert/config.pbtxt": ('name: "bert"', ""),
+            },
+            [],
+            id="a path",
+        ),
+        pytest.param(
+            {"ensemble/config.pbtxt": ('model_name: "bert"', 'model_name: "absent/../bert"')},
+            [("CT301", "ensemble/config.pbtxt", "ensemble_scheduling.step[1].model_name")],
+            id="CT301 a path to nothing",
+        ),
+        pytest.param(
             {"ensemble/config.pbtxt": ("model_version: -1", "")},
             [
                 ("CT303", "ensemble/config.pbtxt", "ensemble_scheduling.step[0].model_version"),

@@ -54,8 +54,8 @@ STRICTER_THAN_US: Final[Mapping[str, str]] = {
 """What the judge says where it refuses what production may well serve, with the reason."""
 
 COMPLETE_A_SIDE = ("onnxruntime", "openvino")  # all inputs or all outputs, where the configuration has none
-COMPLETE_NO_TENSOR = ("python", "pytorch", *COMPLETE_A_SIDE, None)  # our Python models do not; None: an ensemble
-COMPLETE_NO_BATCH = ("python", "pytorch", None)
+NEVER_COMPLETE = ("fil", "identity", "python", "pytorch", None)  # our Python models do not; None: an ensemble
+COMPLETE_NO_TENSOR = (*NEVER_COMPLETE, *COMPLETE_A_SIDE)
 
 _MISSING_TENSOR = re.compile(r"(?:to|from) non-existing (input|output) .* in model (\S+)")
 _OPEN_TENSOR = re.compile(r"model (?:input|output) .*must specify '(?:data_type|dims)' for (\S+)")
@@ -134,7 +134,7 @@ class Comparison:
         config, backend = self.draft.configs[model], self._backend(model)
         if backend == "onnxruntime":  # together with inputs or outputs
             return config.max_batch_size == 0 and not (config.input and config.output)
-        return config.max_batch_size == 0 and backend not in COMPLETE_NO_BATCH
+        return config.max_batch_size == 0 and backend not in NEVER_COMPLETE
 
     @property
     def disagreement(self) -> str | None:

@@ -32,6 +32,8 @@ BACKENDS: Final = (
     "openvino",
     "python",
     "pytorch",
+    "repeat",
+    "square",
     "tensorflow",
     "tensorrt",
     "vllm",

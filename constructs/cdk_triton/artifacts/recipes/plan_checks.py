@@ -13,7 +13,7 @@ from cdk_triton.triton.contents import Unreadable
 from cdk_triton.triton.contents.onnx_file import OnnxFile, onnx_file
 from cdk_triton.triton.plans import dims_in_plan, open_shape
 from cdk_triton.triton.releases import release as release_facts
-from cdk_triton.triton.schema import DataType, ModelConfig
+from cdk_triton.triton.schema import ModelConfig, enum_name
 
 if TYPE_CHECKING:
     from cdk_triton.sagemaker import ServingPlatform
@@ -95,7 +95,7 @@ def check_ranges(recipe: str, model: Model, config: ModelConfig, names: Iterable
     Raises:
         ConfigurationError: a name is of none.
     """
-    types = {tensor.name: DataType.Name(tensor.data_type) for tensor in config.input}
+    types = {tensor.name: enum_name(tensor, "data_type") for tensor in config.input}
     for name in names:
         if types and "INT" not in types.get(name, ""):
             listed = ", ".join(f"{each} {kind}" for each, kind in types.items())

@@ -59,7 +59,7 @@ from cdk_triton.artifacts.recipes.values import model_of, one_of, path_in_model,
 from cdk_triton.triton.contents.onnx_file import OnnxFile
 from cdk_triton.triton.contents.onnx_types import NetworkTypes, network_types
 from cdk_triton.triton.plans import Profile, configured_profile, open_shape
-from cdk_triton.triton.schema import DataType, ModelConfig, ModelInput, ModelOutput
+from cdk_triton.triton.schema import ModelConfig, ModelInput, ModelOutput, enum_name
 from cdk_triton.triton.versions import LARGEST_VERSION
 
 if TYPE_CHECKING:
@@ -280,4 +280,4 @@ def _is_static(network: OnnxFile, config: ModelConfig) -> bool:
 def _tensor(tensor: ModelInput | ModelOutput, max_batch_size: int) -> dict[str, object]:
     dims = list(tensor.reshape.shape if tensor.HasField("reshape") else tensor.dims)
     batch = [-1] if max_batch_size > 0 and not tensor.is_shape_tensor else []
-    return {"name": tensor.name, "data_type": DataType.Name(tensor.data_type), "dims": batch + dims}
+    return {"name": tensor.name, "data_type": enum_name(tensor, "data_type"), "dims": batch + dims}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from cdk_triton.checks.context import CheckContext
-from cdk_triton.checks.derived.configured import completed_pair, configured
+from cdk_triton.checks.derived.configured import completed_pair, configured, said_name
 from cdk_triton.checks.derived.releases import knows_aoti
 from cdk_triton.checks.registry import Problem, rule
 from cdk_triton.checks.sources import core
@@ -53,7 +53,7 @@ def unknown_platform(context: CheckContext) -> Iterator[Problem]:
         yield Problem(
             model.config_path,
             f"{found}, and the server would not load {model.name!r}: unexpected platform type '{platform}' for "
-            f"{model.name}",
+            f"{said_name(model)}",
             fix if meant is None else f'did you mean platform: "{meant}"?',
             "platform" if platform else "backend",
         )
@@ -138,7 +138,7 @@ def ensemble_with_backend(context: CheckContext) -> Iterator[Problem]:
             yield Problem(
                 model.config_path,
                 f"the ensemble has the backend {backend!r}, and the server would not load it: Ensemble model "
-                f"'{model.name}' must have platform type 'ensemble' and empty backend type",
+                f"'{said_name(model)}' must have platform type 'ensemble' and empty backend type",
                 "leave out backend" if config.backend else "leave out default_model_filename",
                 "backend" if config.backend else "default_model_filename",
             )

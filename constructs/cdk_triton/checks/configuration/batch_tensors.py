@@ -8,12 +8,11 @@ from typing import TYPE_CHECKING
 
 from cdk_triton.checks.context import CheckContext
 from cdk_triton.checks.derived.completion import completes_tensors
-from cdk_triton.checks.derived.configured import configured
-from cdk_triton.checks.derived.tensors import enum_name
+from cdk_triton.checks.derived.configured import configured, said_name
 from cdk_triton.checks.registry import Problem, rule
 from cdk_triton.checks.sources import backend, core
 from cdk_triton.triton.findings import Severity
-from cdk_triton.triton.schema import DataType
+from cdk_triton.triton.schema import enum_name
 
 if TYPE_CHECKING:  # the schema's module has the types of more messages than it offers
     from cdk_triton.triton.schema import BatchInput, BatchOutput
@@ -52,11 +51,12 @@ def not_one_source(context: CheckContext) -> Iterator[Problem]:
         found += [("batch_output", index, item) for index, item in enumerate(config.batch_output)]
         for field, index, item in found:
             count, kind = len(item.source_input), enum_name(item, "kind")
-            if count != 1:
+            if count != 1 and kind.startswith("BATCH_"):  # of other kinds is CT242
                 yield Problem(
                     model.config_path,
                     f"{field.replace('_', ' ')} {index} has {count} source inputs, and the server would not load "
-                    f"{model.name!r}: {field.replace('_', ' ')} kind '{kind}' expects 1 source input, got {count}",
+                    f"{model.name!r}: {field.replace('_', ' ')} kind '{kind}' expects 1 source input, got {count} "
+                    f"for {said_name(model)}",
                     "write the one input that it is computed from",
                     f"{field}[{index}].source_input",
                 )
@@ -84,11 +84,11 @@ def type_of_batch_input(context: CheckContext) -> Iterator[Problem]:
     """
     for model, config in configured(context):
         for index, item in enumerate(config.batch_input):
-            if DataType.Name(item.data_type) not in ("TYPE_INT32", "TYPE_FP32"):
+            if enum_name(item, "data_type") not in ("TYPE_INT32", "TYPE_FP32"):
                 yield Problem(
                     model.config_path,
-                    f"batch input {index} is {DataType.Name(item.data_type)}, and the server would not load "
-                    f"{model.name!r}: batch input data type must be TYPE_INT32 or TYPE_FP32",
+                    f"batch input {index} is {enum_name(item, 'data_type')}, and the server would not load "
+                    f"{model.name!r}: batch input data type must be TYPE_INT32 or TYPE_FP32 for {said_name(model)}",
                     "write data_type: TYPE_INT32 or TYPE_FP32, whichever the model's tensor has",
                     f"batch_input[{index}].data_type",
                 )
@@ -138,7 +138,7 @@ def unknown_tensor(context: CheckContext) -> Iterator[Problem]:
             yield Problem(
                 model.config_path,
                 f"{field.replace('_', ' ')} {index} names {name!r}, and the server would not load {model.name!r}: "
-                f"unknown {role} name '{name}'",
+                f"unknown {role} name '{name}' for {said_name(model)}",
                 f"name an {role.split()[1]} of this configuration",
                 f"{field}[{index}].{'source_input' if role == 'source input' else 'target_name'}",
             )
@@ -177,7 +177,7 @@ def targets_of_batch_output(context: CheckContext) -> Iterator[Problem]:
             if twice:
                 reason = (
                     f"names {twice[0]!r} twice, and the server would not load {model.name!r}: target output name "
-                    f"'{twice[0]}' can only be specified once"
+                    f"'{twice[0]}' can only be specified once for {said_name(model)}"
                 )
             elif not item.target_name and config.output and not model.is_ensemble:
                 reason = "names no target, and the server would end with a segmentation fault (signal 11)"

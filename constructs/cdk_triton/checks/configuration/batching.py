@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from cdk_triton.checks.context import CheckContext
 from cdk_triton.checks.derived.completion import completes_batch_size
-from cdk_triton.checks.derived.configured import configured
+from cdk_triton.checks.derived.configured import configured, said_name
 from cdk_triton.checks.registry import Problem, rule
 from cdk_triton.checks.sources import core
 from cdk_triton.triton.findings import Severity
@@ -42,7 +42,7 @@ def negative_batch_size(context: CheckContext) -> Iterator[Problem]:
             yield Problem(
                 model.config_path,
                 f"max_batch_size is {config.max_batch_size}, and the server would not load {model.name!r}: "
-                f"'max_batch_size' must be non-negative value for {model.name}",
+                f"'max_batch_size' must be non-negative value for {said_name(model)}",
                 "write 0 if the model does not batch, and the largest batch if it does",
                 "max_batch_size",
             )
@@ -72,7 +72,7 @@ def preferred_size_not_positive(context: CheckContext) -> Iterator[Problem]:
                 yield Problem(
                     model.config_path,
                     f"the preferred batch size {size} is no size of a batch, and the server would not load "
-                    f"{model.name!r}: dynamic batching preferred size must be positive for {model.name}",
+                    f"{model.name!r}: dynamic batching preferred size must be positive for {said_name(model)}",
                     "leave it out, or write a size from 1 to max_batch_size",
                     f"dynamic_batching.preferred_batch_size[{index}]",
                 )
@@ -103,7 +103,7 @@ def preferred_size_too_large(context: CheckContext) -> Iterator[Problem]:
                     model.config_path,
                     f"the preferred batch size is {size} and max_batch_size is {config.max_batch_size}, and the server "
                     f"would not load {model.name!r}: dynamic batching preferred size must be <= max batch size for "
-                    f"{model.name}",
+                    f"{said_name(model)}",
                     f"set max_batch_size to {size} or more, or leave the preferred size out",
                     f"dynamic_batching.preferred_batch_size[{index}]",
                 )
@@ -135,7 +135,7 @@ def default_priority_out_of_range(context: CheckContext) -> Iterator[Problem]:
             yield Problem(
                 model.config_path,
                 f"default_priority_level {given} and priority_levels is {levels}, and the server would not load "
-                f"{model.name!r}: default priority level must be in range [1, {levels}] for {model.name}",
+                f"{model.name!r}: default priority level must be in range [1, {levels}] for {said_name(model)}",
                 f"write a default_priority_level from 1, which is served first, to {levels}",
                 "dynamic_batching.default_priority_level",
             )
@@ -178,7 +178,7 @@ def queue_policy_out_of_range(context: CheckContext) -> Iterator[Problem]:
                     model.config_path,
                     f"a queue policy is for priority level {level} and priority_levels is {levels}, and the server "
                     f"would not load {model.name!r}: priority queue policy must have priority level in range "
-                    f"[1, {levels}] for {model.name}",
+                    f"[1, {levels}] for {said_name(model)}",
                     "take one of the levels, or raise priority_levels",
                     f'dynamic_batching.priority_queue_policy["{level}"]',
                 )
@@ -240,7 +240,8 @@ def ordering_with_priorities(context: CheckContext) -> Iterator[Problem]:
             yield Problem(
                 model.config_path,
                 f"priority_levels is {levels} and preserve_ordering is true, and the server would not load "
-                f"{model.name!r}: Only one priority level is allowed when 'preserve_ordering' is true for {model.name}",
+                f"{model.name!r}: Only one priority level is allowed when 'preserve_ordering' is true for "
+                f"{said_name(model)}",
                 "leave out preserve_ordering, or the priorities",
                 "dynamic_batching.preserve_ordering",
             )
@@ -276,7 +277,7 @@ def ordering_with_delay(context: CheckContext) -> Iterator[Problem]:
                     model.config_path,
                     "the queue delays late requests and preserve_ordering is true, and the server would not load "
                     f"{model.name!r}: Queue policy can not have DELAY as timeout action when 'preserve_ordering' is "
-                    f"true for {model.name}",
+                    f"true for {said_name(model)}",
                     "reject late requests (timeout_action: REJECT), or leave out preserve_ordering",
                     f"{field}.timeout_action",
                 )

@@ -1,4 +1,4 @@
-"""CT270 to CT279: whether the server can make the instances of a model that its instance groups ask for."""
+"""CT270 to CT279 and CT244: whether the server can make the instances of a model that its instance groups ask for."""
 
 from __future__ import annotations
 
@@ -7,9 +7,11 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from cdk_triton.checks.context import CheckContext
-from cdk_triton.checks.derived.configured import completed_pair, configured, has_argument
+from cdk_triton.checks.derived.configured import completed_pair, configured, has_argument, said_name
+from cdk_triton.checks.derived.instance_groups import group_name, no_such_gpu
 from cdk_triton.checks.registry import Problem, rule
 from cdk_triton.checks.sources import backend, core, server
+from cdk_triton.sagemaker import gpu_instances
 from cdk_triton.triton.findings import Severity
 from cdk_triton.triton.repository import Model
 
@@ -45,13 +47,14 @@ def gpus_without_gpu_kind(context: CheckContext) -> Iterator[Problem]:
     """
     for model, index, group in _groups(context):
         undecided = group.kind == group.KIND_AUTO and any(gpu < 0 for gpu in group.gpus)
-        if not group.gpus or (group.kind in (group.KIND_AUTO, group.KIND_GPU) and not undecided):
+        if not group.gpus or not (group.kind in (group.KIND_CPU, group.KIND_MODEL) or undecided):
             continue
         kind = "KIND_MODEL" if group.kind == group.KIND_MODEL else "KIND_CPU"
         yield Problem(
             model.config_path,
             f"gpus is {list(group.gpus)}, and the server would not load {model.name!r}: instance group "
-            f"{_name(model, index, group)} of model {model.name} has kind {kind} but specifies one or more GPUs",
+            f"{group_name(model, index, group)} of model {said_name(model)} has kind {kind} but specifies one or more "
+            "GPUs",
             "leave gpus out, or write kind: KIND_GPU and ids from 0 on",
             f"instance_group[{index}].gpus",
         )
@@ -76,9 +79,40 @@ def negative_gpu(context: CheckContext) -> Iterator[Problem]:
             if gpu < 0:
                 yield Problem(
                     model.config_path,
-                    f"the GPU {gpu} does not exist, and the server would not load {model.name!r}: instance group "
-                    f"{_name(model, index, group)} of model {model.name} specifies invalid or unsupported gpu id {gpu}",
+                    f"the GPU {gpu} does not exist, and the server would not load {model.name!r}: "
+                    f"{no_such_gpu(model, index, group, gpu)}",
                     "write ids from 0 on, or leave gpus out for all GPUs",
+                    f"instance_group[{index}].gpus[{position}]",
+                )
+
+
+@rule("CT244", Severity.ERROR, "no instance type has a GPU of that number", source=core(_UTILS, 1757, 1778))
+def gpu_beyond_any_instance(context: CheckContext) -> Iterator[Problem]:
+    """A group lists a GPU whose number no instance type of SageMaker reaches. GPUs are numbered from 0 on.
+
+    CT610 compares the number with the instance type, where a platform is given.
+
+    Example:
+        # model/config.pbtxt
+        backend: "python"
+        instance_group { kind: KIND_GPU gpus: 42 }
+
+    Instead:
+        # model/config.pbtxt
+        backend: "python"
+        instance_group { kind: KIND_GPU gpus: 0 }
+    """
+    count = max(instance.gpu_count or 0 for instance in gpu_instances().values())
+    for model, index, group in _groups(context):
+        if context.platform is not None or group.kind not in (group.KIND_GPU, group.KIND_AUTO):
+            continue
+        for position, gpu in enumerate(group.gpus):
+            if gpu >= count and min(group.gpus) >= 0:
+                yield Problem(
+                    model.config_path,
+                    f"no instance type has more than {count} GPUs, numbered from 0, and the server would not load "
+                    f"{model.name!r}: {no_such_gpu(model, index, group, gpu)}",
+                    "remove gpus for one instance on each GPU, or list GPUs of the instance",
                     f"instance_group[{index}].gpus[{position}]",
                 )
 
@@ -130,8 +164,8 @@ def profile_without_plan(context: CheckContext) -> Iterator[Problem]:
             yield Problem(
                 model.config_path,
                 f"profile is {list(group.profile)} and the backend is {runs!r}, and the server would not load "
-                f"{model.name!r}: instance group {_name(model, index, group)} of model {model.name} and platform "
-                f"{platform}specifies profile field which is only supported for TensorRT models",
+                f"{model.name!r}: instance group {group_name(model, index, group)} of model {said_name(model)} and "
+                f"platform {platform}specifies profile field which is only supported for TensorRT models",
                 "leave profile out",
                 f"instance_group[{index}].profile",
             )
@@ -211,7 +245,7 @@ def kind_without_backend(context: CheckContext) -> Iterator[Problem]:
         yield Problem(
             model.config_path,
             f"the kind is {kind} and the backend is {runs!r}, and the server would not load {model.name!r}: unable "
-            f"to load model '{model.name}', {words}",
+            f"to load model '{said_name(model)}', {words}",
             f"write kind: {right}",
             f"instance_group[{index}].kind",
         )
@@ -343,11 +377,6 @@ def _groups(context: CheckContext) -> Iterator[tuple[Model, int, ModelInstanceGr
         if not model.is_ensemble and not config.HasField("ensemble_scheduling"):
             for index, group in enumerate(config.instance_group):
                 yield model, index, group
-
-
-def _name(model: Model, index: int, group: ModelInstanceGroup) -> str:
-    """The name that the server gives a group."""
-    return group.name or f"{model.name}_{index}"
 
 
 def _pair(context: CheckContext, model: Model) -> tuple[str, str]:

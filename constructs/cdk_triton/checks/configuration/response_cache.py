@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from cdk_triton.checks.context import CheckContext
-from cdk_triton.checks.derived.configured import configured, has_argument
+from cdk_triton.checks.derived.configured import configured, has_argument, said_name
 from cdk_triton.checks.registry import Problem, rule
 from cdk_triton.checks.sources import core, server
 from cdk_triton.triton.findings import Severity
@@ -40,8 +40,8 @@ def cache_of_decoupled(context: CheckContext) -> Iterator[Problem]:
             yield Problem(
                 model.config_path,
                 f"response_cache is on and {part.name!r} is decoupled, and the server would not load {model.name!r}: "
-                f"Response Cache does not currently support model {model.name} with 'decoupled' transaction policy. "
-                "Please disable the response cache",
+                f"Response Cache does not currently support model {said_name(model)} with 'decoupled' transaction "
+                "policy. Please disable the response cache",
                 "leave response_cache out",
                 "response_cache.enable",
             )
@@ -67,7 +67,7 @@ def cache_of_sequences(context: CheckContext) -> Iterator[Problem]:
             yield Problem(
                 model.config_path,
                 f"response_cache is on beside sequence_batching, and the server would not load {model.name!r}: "
-                f"Response Cache does not currently support model {model.name} with sequence batching scheduler. "
+                f"Response Cache does not currently support model {said_name(model)} with sequence batching scheduler. "
                 "Please disable the response cache",
                 "leave response_cache out",
                 "response_cache.enable",

@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING
 
 from cdk_triton.checks.context import CheckContext
 from cdk_triton.checks.derived.configured import completed_pair, configured
+from cdk_triton.checks.derived.named_files import named_file
 from cdk_triton.checks.registry import Problem, rule
 from cdk_triton.checks.sources import backend, core
 from cdk_triton.triton.findings import Severity
 from cdk_triton.triton.repository import Model
-from cdk_triton.triton.schema import DataType
+from cdk_triton.triton.schema import enum_name
 
 if TYPE_CHECKING:
     from cdk_triton.triton.schema import ModelSequenceBatching
@@ -95,7 +96,7 @@ def initial_state_does_not_fit(context: CheckContext) -> Iterator[Problem]:
     """
     for model, field, state, initial in _initial_states(context):
         if initial.data_type != state.data_type:
-            given, right = DataType.Name(initial.data_type), DataType.Name(state.data_type)
+            given, right = enum_name(initial, "data_type"), enum_name(state, "data_type")
             yield Problem(
                 model.config_path,
                 f"the initial state's type is {given} and the state's {right}, and the server would not load "
@@ -275,23 +276,23 @@ def initial_state_file(context: CheckContext) -> Iterator[Problem]:
             or _misfit(state, initial)
         ):
             continue
-        path = model.directory / _FOLDER / initial.data_file.lstrip("/")
-        size = next((file.size for file in model.files if file.path == path), None)
-        wanted = math.prod(initial.dims) * _BYTES.get(DataType.Name(initial.data_type), 0)  # 0: strings have any size
-        if size is None and ".." not in path.parts:
+        file = named_file(context, model.directory / _FOLDER, initial.data_file)
+        wanted = math.prod(initial.dims) * _BYTES.get(enum_name(initial, "data_type"), 0)  # 0: strings have any size
+        if file.error or file.is_directory:
+            said = f"not load {model.name!r}: failed to open text file for read {file.spelled}: {file.error}"
             yield Problem(
                 model.config_path,
-                f"there is no file {path}, and the server would not load {model.name!r}: failed to open text file for "
-                "read",
-                f"add {path}",
+                f"there is no file {file.spelled}, and the server would "
+                f"{said if file.error else 'crash on the directory: std::length_error'}",
+                f"add the file {file.spelled}",
                 f"{field}.data_file",
             )
-        elif size is not None and size < wanted:
+        elif file.path is not None and file.size is not None and file.size < wanted:
             yield Problem(
-                path,
-                f"the file has {size} bytes and the initial state {wanted}, and the server would not load "
+                file.path,
+                f"the file has {file.size} bytes and the initial state {wanted}, and the server would not load "
                 f"{model.name!r}: initial_state setting expects {wanted} bytes, but the data provided from "
-                f"{initial.data_file}only has {size} bytes",
+                f"{initial.data_file}only has {file.size} bytes",
                 f"write {wanted} bytes, without a header, into it",
             )
 

@@ -7,12 +7,12 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from cdk_triton.checks.context import CheckContext
-from cdk_triton.checks.derived.configured import configured
+from cdk_triton.checks.derived.configured import configured, said_name
 from cdk_triton.checks.registry import Problem, rule
 from cdk_triton.checks.sources import core
 from cdk_triton.triton.findings import Severity
 from cdk_triton.triton.repository import Model
-from cdk_triton.triton.schema import DataType
+from cdk_triton.triton.schema import enum_name
 
 if TYPE_CHECKING:
     from cdk_triton.triton.schema import ModelSequenceBatching
@@ -20,8 +20,9 @@ if TYPE_CHECKING:
 _UTILS = "src/model_config_utils.cc"
 _SCHEDULER = "src/sequence_batch_scheduler/sequence_batch_scheduler.cc"
 
-_KINDS = ("CONTROL_SEQUENCE_START", "CONTROL_SEQUENCE_READY", "CONTROL_SEQUENCE_END", "CONTROL_SEQUENCE_CORRID")
 _CORRELATION = "CONTROL_SEQUENCE_CORRID"
+# In the order in which the server writes them, the last first.
+_KINDS = (_CORRELATION, "CONTROL_SEQUENCE_READY", "CONTROL_SEQUENCE_END", "CONTROL_SEQUENCE_START")
 _CORRELATION_TYPES = ("TYPE_UINT64", "TYPE_INT64", "TYPE_UINT32", "TYPE_INT32", "TYPE_STRING")
 
 
@@ -48,7 +49,7 @@ def control_without_name(context: CheckContext) -> Iterator[Problem]:
             yield Problem(
                 model.config_path,
                 f"the control input {index} has no name, and the server would not load {model.name!r}: sequence "
-                f"batching control tensor must have a name for {model.name}",
+                f"batching control tensor must have a name for {said_name(model)}",
                 "write the name of the model's input that receives the signal",
                 f"sequence_batching.control_input[{index}].name",
             )
@@ -81,7 +82,7 @@ def control_declared_twice(context: CheckContext) -> Iterator[Problem]:
             yield Problem(
                 model.config_path,
                 f"the control input {name!r} is declared again, and the server would not load {model.name!r}: sequence "
-                f"batching control tensor '{name}' is specified for multiple control kinds for {model.name}",
+                f"batching control tensor '{name}' is specified for multiple control kinds for {said_name(model)}",
                 "give each signal an input of its own",
                 f"sequence_batching.control_input[{index}].name",
             )
@@ -120,9 +121,9 @@ def several_signals(context: CheckContext) -> Iterator[Problem]:
         }
     """
     for model, index, control_input in _control_inputs(context):
-        kinds = {_KINDS[control.kind] for control in control_input.control}
+        kinds = {enum_name(control, "kind") for control in control_input.control}.intersection(_KINDS)
         if len(kinds) > 1:
-            last = next(kind for kind in (_CORRELATION, _KINDS[1], _KINDS[2], _KINDS[0]) if kind in kinds)
+            last = next(kind for kind in _KINDS if kind in kinds)
             yield Problem(
                 model.config_path,
                 f"the control input {control_input.name!r} carries {' and '.join(sorted(kinds))}, and {model.name!r} "
@@ -153,13 +154,13 @@ def signal_declared_twice(context: CheckContext) -> Iterator[Problem]:
     """
     seen: Counter[tuple[str, str]] = Counter()
     for model, field, control in _controls(context):
-        kind = _KINDS[control.kind]
+        kind = enum_name(control, "kind")
         seen[model.name, kind] += 1
         if seen[model.name, kind] == 2:
             yield Problem(
                 model.config_path,
                 f"{kind} is declared again, and the server would not load {model.name!r}: sequence batching specifies "
-                f"multiple {kind} tensors for {model.name}",
+                f"multiple {kind} tensors for {said_name(model)}",
                 "keep one of them",
                 field,
             )
@@ -184,7 +185,7 @@ def signal_without_values(context: CheckContext) -> Iterator[Problem]:
         }
     """
     for model, field, control in _controls(context):
-        kind, given = _KINDS[control.kind], len(_values(control))
+        kind, given = enum_name(control, "kind"), len(_values(control))
         if kind == _CORRELATION or given == 1:
             continue
         words = "sequence batching specifies more than one from 'int32_false_true', 'fp32_false_true' and "
@@ -193,7 +194,7 @@ def signal_without_values(context: CheckContext) -> Iterator[Problem]:
         yield Problem(
             model.config_path,
             f"{kind} has {f'{given} pairs' if given else 'no pair'} of values, and the server would not load "
-            f"{model.name!r}: {words}'bool_false_true' for {kind} for {model.name}",
+            f"{model.name!r}: {words}'bool_false_true' for {kind} for {said_name(model)}",
             "write one of them, for example int32_false_true: [ 0, 1 ]",
             field,
         )
@@ -218,7 +219,7 @@ def signal_values_not_two(context: CheckContext) -> Iterator[Problem]:
         }
     """
     for model, field, control in _controls(context):
-        kind, values = _KINDS[control.kind], _values(control)
+        kind, values = enum_name(control, "kind"), _values(control)
         if kind == _CORRELATION or len(values) != 1:
             continue
         name, count = next(iter(values.items()))
@@ -226,7 +227,7 @@ def signal_values_not_two(context: CheckContext) -> Iterator[Problem]:
             yield Problem(
                 model.config_path,
                 f"{name} has {count} value{'s' * (count > 1)}, and the server would not load {model.name!r}: sequence "
-                f"batching control '{name}' must have exactly 2 entries for {kind} for {model.name}",
+                f"batching control '{name}' must have exactly 2 entries for {kind} for {said_name(model)}",
                 "write the value for false and the value for true",
                 f"{field}.{name}",
             )
@@ -254,12 +255,12 @@ def correlation_with_values(context: CheckContext) -> Iterator[Problem]:
         }
     """
     for model, field, control in _controls(context):
-        if _KINDS[control.kind] == _CORRELATION and (values := _values(control)):
+        if enum_name(control, "kind") == _CORRELATION and (values := _values(control)):
             yield Problem(
                 model.config_path,
                 f"{_CORRELATION} has {' and '.join(values)}, and the server would not load {model.name!r}: sequence "
                 "batching must not specify either 'int32_false_true', 'fp32_false_true' or 'bool_false_true' for "
-                f"{_CORRELATION} for {model.name}",
+                f"{_CORRELATION} for {said_name(model)}",
                 "leave the values out",
                 f"{field}.{next(iter(values))}",
             )
@@ -284,14 +285,14 @@ def correlation_of_wrong_type(context: CheckContext) -> Iterator[Problem]:
         }
     """
     for model, field, control in _controls(context):
-        kind, given = _KINDS[control.kind], DataType.Name(control.data_type)
+        kind, given = enum_name(control, "kind"), enum_name(control, "data_type")
         if kind != _CORRELATION or given in _CORRELATION_TYPES or _values(control):
             continue  # the last is reported by CT256, and the server sees it first
         found = f"has the type {given}" if control.data_type else "has no data_type"
         yield Problem(
             model.config_path,
             f"{kind} {found}, and the server would not load {model.name!r}: unexpected data type for control {kind} "
-            f"for {model.name}. Allowed data types are TYPE_UINT64, TYPE_INT64, TYPE_UINT32, TYPE_INT32 and "
+            f"for {said_name(model)}. Allowed data types are TYPE_UINT64, TYPE_INT64, TYPE_UINT32, TYPE_INT32 and "
             "TYPE_STRING",
             "write data_type: TYPE_UINT64, or TYPE_STRING if clients name their sequences",
             f"{field}.data_type",
@@ -322,7 +323,8 @@ def preferred_size_of_oldest(context: CheckContext) -> Iterator[Problem]:
             yield Problem(
                 model.config_path,
                 f"the preferred batch size is {size} and max_batch_size is {config.max_batch_size}, and the server "
-                f"would not load {model.name!r}: sequence batching preferred batch size must {words} for {model.name}",
+                f"would not load {model.name!r}: sequence batching preferred batch size must {words} for "
+                f"{said_name(model)}",
                 "leave it out, or write a size from 1 to max_batch_size",
                 f"sequence_batching.oldest.preferred_batch_size[{index}]",
             )
@@ -350,7 +352,7 @@ def slot_utilization_out_of_range(context: CheckContext) -> Iterator[Problem]:
             yield Problem(
                 model.config_path,
                 f"minimum_slot_utilization is {utilization:g}, and the server would not load {model.name!r}: sequence "
-                f"batching minimum slot utilization must be in range (0.0, 1.0] for {model.name}",
+                f"batching minimum slot utilization must be in range (0.0, 1.0] for {said_name(model)}",
                 "write a fraction, for example 0.5",
                 "sequence_batching.direct.minimum_slot_utilization",
             )
@@ -404,10 +406,11 @@ def _control_inputs(context: CheckContext) -> Iterator[tuple[Model, int, ModelSe
 
 
 def _controls(context: CheckContext) -> Iterator[tuple[Model, str, ModelSequenceBatching.Control]]:
-    """Every signal with its model and field."""
+    """Every signal with its model and field; the server ignores one whose kind is a number that it does not know."""
     for model, index, control_input in _control_inputs(context):
         for position, control in enumerate(control_input.control):
-            yield model, f"sequence_batching.control_input[{index}].control[{position}]", control
+            if enum_name(control, "kind") in _KINDS:
+                yield model, f"sequence_batching.control_input[{index}].control[{position}]", control
 
 
 def _values(control: ModelSequenceBatching.Control) -> dict[str, int]:

@@ -1,21 +1,24 @@
-"""CT207 to CT209 and CT216 to CT218: inputs and outputs that the model's kind or backend does not support."""
+"""CT207 to CT209, CT216 to CT218 and CT243: inputs and outputs that the model's kind or backend does not support."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
 from cdk_triton.checks.context import CheckContext
-from cdk_triton.checks.derived.completion import Side, completes_tensors, known_backend
-from cdk_triton.checks.derived.configured import completed_pair, configured
-from cdk_triton.checks.derived.tensors import ConfiguredTensor, enum_name, named_tensors
+from cdk_triton.checks.derived.completion import Side, completes_nothing, completes_tensors, known_backend
+from cdk_triton.checks.derived.configured import completed_pair, configured, has_argument, said_name
+from cdk_triton.checks.derived.tensors import ConfiguredTensor, named_tensors
 from cdk_triton.checks.registry import Problem, rule
 from cdk_triton.checks.sources import backend, core
 from cdk_triton.triton.findings import Severity
-from cdk_triton.triton.schema import DataType, ModelInput
+from cdk_triton.triton.repository import CONFIG_NAME
+from cdk_triton.triton.schema import ModelConfig, ModelInput, enum_name
 
 _UTILS = "src/model_config_utils.cc"
 
 _NUMBERS = frozenset({"BOOL", "UINT8", "INT8", "INT32", "INT64", "FP16", "FP32"})
+
+_IMAGE_FORMATS = ("FORMAT_NHWC", "FORMAT_NCHW")
 
 # What each backend translates into a type of its framework; the others take them all, or are not known.
 _TYPES_OF: Mapping[str, frozenset[str]] = {
@@ -49,13 +52,14 @@ def format_without_three_dims(context: CheckContext) -> Iterator[Problem]:
     """
     for tensor in named_tensors(context):
         message = tensor.message
-        if not isinstance(message, ModelInput) or message.format == ModelInput.FORMAT_NONE:
+        if not isinstance(message, ModelInput) or enum_name(message, "format") not in _IMAGE_FORMATS:
             continue
         if tensor.dims and len(tensor.dims) != 3:
             yield Problem(
                 tensor.model.config_path,
                 f"input {tensor.name!r} has the format {enum_name(message, 'format')} and {len(tensor.dims)} "
-                f"dims, and the server would not load {tensor.model.name!r}: model input NHWC/NCHW require 3 dims",
+                f"dims, and the server would not load {tensor.model.name!r}: model input NHWC/NCHW require 3 dims "
+                f"for {said_name(tensor.model)}",
                 "write three dims without the one of the batch, or leave the format out",
                 tensor.field("format"),
             )
@@ -82,7 +86,8 @@ def shape_tensor_elsewhere(context: CheckContext) -> Iterator[Problem]:
             yield Problem(
                 tensor.model.config_path,
                 f"{tensor.side} {tensor.name!r} is marked as a shape tensor, and the server would not load "
-                f"{tensor.model.name!r}: shape tensors are only supported for TensorRT platform",
+                f"{tensor.model.name!r}: shape tensors are only supported for TensorRT platform for "
+                f"{said_name(tensor.model)}",
                 "leave is_shape_tensor out",
                 tensor.field("is_shape_tensor"),
             )
@@ -118,7 +123,7 @@ def non_linear_format(context: CheckContext) -> Iterator[Problem]:
         yield Problem(
             tensor.model.config_path,
             f"{tensor.side} {tensor.name!r} is marked as non-linear and has {len(tensor.dims)} dims, and the server "
-            f"would not load {tensor.model.name!r}: {words}",
+            f"would not load {tensor.model.name!r}: {words} for {said_name(tensor.model)}",
             fix,
             tensor.field("is_non_linear_format_io"),
         )
@@ -204,7 +209,7 @@ def unsupported_data_type(context: CheckContext) -> Iterator[Problem]:
         TensorRT before version 10 (images before 24.05) has no INT64 either.
     """
     for tensor in named_tensors(context):
-        data_type = DataType.Name(tensor.data_type)
+        data_type = enum_name(tensor.message, "data_type")
         if data_type == "TYPE_INVALID" or data_type.removeprefix("TYPE_") in _NUMBERS:
             continue  # the former is reported by CT202, or completed
         name = known_backend(context, tensor.model, tensor.config)
@@ -269,6 +274,42 @@ def no_tensors(context: CheckContext) -> Iterator[Problem]:
                 f"the configuration names no {side}, and the backend 'pytorch' would not load {model.name!r}: {words}",
                 f"write every {side} of the model's forward function, in its order",
                 side,
+            )
+
+
+@rule(
+    "CT243",
+    Severity.ERROR,
+    "a model has no configuration, and its backend makes none",
+    source=core("src/model.cc", 91, 98),
+)
+def no_configuration(context: CheckContext) -> Iterator[Problem]:
+    """A model has no `config.pbtxt`, and its backend does not read inputs and outputs in the model's files.
+
+    These backends never make a configuration: fil, identity, repeat, square, and TensorFlow's for graph definitions.
+
+    Example:
+        # model.fil/1/xgboost.model
+
+    Instead:
+        # model.fil/config.pbtxt
+        backend: "fil"
+        max_batch_size: 8
+        input { name: "input__0" data_type: TYPE_FP32 dims: 4 }
+        output { name: "output__0" data_type: TYPE_FP32 dims: 1 }
+    """
+    nothing = ModelConfig()
+    for model in context.loaded_models:
+        is_elsewhere = model.config_path in model.produced or has_argument(context, "--model-config-name")
+        if model.config_text is not None or CONFIG_NAME in model.subdirectories or is_elsewhere:
+            continue
+        if completes_nothing(context, model, nothing):
+            name = known_backend(context, model, nothing)
+            yield Problem(
+                model.config_path,
+                f"the file is missing, the backend {name!r} makes no configuration, and the server would not load "
+                f"{model.name!r}: model configuration is not provided for model '{model.name}'",
+                "add it, with the inputs and outputs of the model",
             )
 
 

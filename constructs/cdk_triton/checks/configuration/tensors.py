@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from cdk_triton.checks.context import CheckContext, per_check
 from cdk_triton.checks.derived.completion import completes_batch_size, completes_named_tensors
-from cdk_triton.checks.derived.configured import configured
+from cdk_triton.checks.derived.configured import configured, said_name
 from cdk_triton.checks.derived.tensors import named_tensors, tensors
 from cdk_triton.checks.registry import Problem, rule
 from cdk_triton.checks.sources import core
@@ -18,6 +18,7 @@ from cdk_triton.triton.repository import Model
 from cdk_triton.triton.schema import DataType
 
 _UTILS = "src/model_config_utils.cc"
+_MOST_ELEMENTS = 2**63 - 1
 
 
 @rule("CT201", Severity.ERROR, "an input or output has no name", source=core(_UTILS, 300, 303))
@@ -39,11 +40,13 @@ def no_name(context: CheckContext) -> Iterator[Problem]:
     for tensor in tensors(context):
         if tensor.name:
             continue
-        words = f"model {tensor.side} must specify 'name'"
+        words = f"model {tensor.side} must specify 'name' for {said_name(tensor.model)}"
         if tensor.model.is_ensemble:  # which looks for the tensor among its steps' first
-            ends = tensor.model.graph.tensors[""]
+            ends = tensor.model.graph.tensors.get("")
+            if ends is None:
+                continue  # no ensemble_scheduling is reported by CT310
             if not (ends.readers if tensor.side == "input" else ends.writers):
-                words = f"ensemble {tensor.side} '' for ensemble"
+                words = f"ensemble {tensor.side} '' for ensemble {said_name(tensor.model)}' is not used"
         yield Problem(
             tensor.model.config_path,
             f"{tensor.side} {tensor.index} has no name, and the server would not load {tensor.model.name!r}: {words}",
@@ -80,7 +83,7 @@ def no_data_type(context: CheckContext) -> Iterator[Problem]:
             continue
         if completes_named_tensors(context, tensor.model, tensor.config):
             continue
-        words = f"model {tensor.side} '{tensor.name}' must specify 'data_type'"
+        words = f"model {tensor.side} '{tensor.name}' must specify 'data_type' for {said_name(tensor.model)}"
         if tensor.model.is_ensemble:
             words = "inconsistent data type: TYPE_INVALID is inferred from model"
         yield Problem(
@@ -114,7 +117,7 @@ def no_dims(context: CheckContext) -> Iterator[Problem]:
     for tensor in named_tensors(context):
         if tensor.dims or completes_named_tensors(context, tensor.model, tensor.config):
             continue
-        words = f"model {tensor.side} '{tensor.name}' must specify 'dims'"
+        words = f"model {tensor.side} '{tensor.name}' must specify 'dims' for {said_name(tensor.model)}"
         if tensor.model.is_ensemble and not tensor.reshape:
             words = "inconsistent shape: [] is inferred from model"
         yield Problem(
@@ -150,7 +153,10 @@ def bad_dimension(context: CheckContext) -> Iterator[Problem]:
         ):
             if _is_shape(shape):
                 continue
-            words = f"model {tensor.side} '{tensor.name}' {subject} must be integer >= 1, or -1"
+            words = (
+                f"model {tensor.side} '{tensor.name}' {subject} must be integer >= 1, or -1 to indicate a "
+                f"variable-size dimension for {said_name(tensor.model)}"
+            )
             compared = tensor.dims if tensor.reshape is None else tensor.reshape
             if tensor.model.is_ensemble and shape is compared:
                 # The sizes of the steps come first; what has -1 in a step gets past them.
@@ -191,7 +197,7 @@ def scalar_without_batching(context: CheckContext) -> Iterator[Problem]:
             continue
         words = (
             f"model {tensor.side} '{tensor.name}' cannot have empty reshape for non-batching model as scalar tensors "
-            "are not supported"
+            f"are not supported for {said_name(tensor.model)}"
         )
         if tensor.model.is_ensemble:
             words = "inconsistent shape: [] is inferred from model"
@@ -230,15 +236,15 @@ def reshape_of_other_size(context: CheckContext) -> Iterator[Problem]:
         if not shape and tensor.config.max_batch_size == 0:
             continue  # reported by CT205
         fixed, reshaped = _products_between_variables(tensor.dims), _products_between_variables(shape)
-        if fixed == reshaped:
-            continue
+        if fixed == reshaped or max(*fixed, *reshaped) > _MOST_ELEMENTS:
+            continue  # the latter is reported by CT247, or counted wrongly by an older server
         variable = len(fixed) > 1 and len(reshaped) > 1 and len(fixed) != len(reshaped)
         what = "number of variable-size dimensions" if variable else "size"
         yield Problem(
             tensor.model.config_path,
             f"{tensor.side} {tensor.name!r} has the dims {list(tensor.dims)} and is reshaped to {list(shape)}, and "
             f"the server would not load {tensor.model.name!r}: model {tensor.side} '{tensor.name}' has different "
-            f"{what} for dims and reshape",
+            f"{what} for dims and reshape for {said_name(tensor.model)}",
             "write a reshape with the same number of elements, and a -1 for each -1 in dims",
             tensor.field("reshape.shape"),
         )

@@ -10,12 +10,13 @@ from typing import TYPE_CHECKING
 from cdk_triton.checks.context import CheckContext
 from cdk_triton.checks.derived.completion import completes_batch_size, completes_tensors, known_backend
 from cdk_triton.checks.derived.configured import configured
+from cdk_triton.checks.derived.named_files import named_file
 from cdk_triton.checks.registry import Problem, rule
 from cdk_triton.checks.sources import backend, core
 from cdk_triton.checks.spelling import Suggestions
 from cdk_triton.triton.findings import Severity
 from cdk_triton.triton.repository import Model
-from cdk_triton.triton.schema import DataType, ModelConfig, ModelInput
+from cdk_triton.triton.schema import ModelConfig, ModelInput, enum_name
 
 if TYPE_CHECKING:
     from cdk_triton.triton.schema import ModelWarmup
@@ -135,23 +136,25 @@ def data_file(context: CheckContext) -> Iterator[Problem]:
         for name, given in sorted(sample.warmup.inputs.items()):
             if given.WhichOneof("input_data_type") != "input_data_file" or -1 in given.dims:
                 continue
-            path = sample.model.directory / "warmup" / given.input_data_file.lstrip("/")
-            if ".." in path.parts or path in sample.model.produced:
-                continue  # out of sight, or made by a build
-            size = next((file.size for file in sample.model.files if file.path == path), None)
-            needed = math.prod(given.dims) * _BYTES_OF.get(_type(given.data_type), 0) if given.dims else 0
-            if size is None:
+            file = named_file(context, sample.model.directory / "warmup", given.input_data_file)
+            needed = math.prod(given.dims) * _BYTES_OF.get(_type(given), 0) if given.dims else 0
+            consequence = f"and the server would not load {sample.model.name!r}"
+            if file.error:
                 found = "which is not there"
-                words = "failed to open text file for read"
-            elif size < needed:
-                found = f"which has {size} bytes"
-                words = f"warmup setting expects {needed} bytes"
+                words = f"failed to open text file for read {file.spelled}: {file.error}"
+            elif file.is_directory:
+                found, consequence, words = "which is a directory", "and the server would crash", "std::length_error"
+            elif file.size is not None and file.size < needed:
+                found = f"which has {file.size} bytes"
+                words = (
+                    f"warmup setting expects {needed} bytes, but the data provided from {given.input_data_file}only "
+                    f"has {file.size} bytes"
+                )
             else:
                 continue
             yield Problem(
                 sample.model.config_path,
-                f"{sample.text} reads the input {name!r} from {str(path)!r}, {found}, and the server would not load "
-                f"{sample.model.name!r}: {words}",
+                f"{sample.text} reads the input {name!r} from {file.spelled!r}, {found}, {consequence}: {words}",
                 f"put the {needed} bytes of the tensor there" if needed else "put the tensor's bytes there",
                 f'{sample.field}.inputs["{name}"].input_data_file',
             )
@@ -193,7 +196,7 @@ def unfit_sample(context: CheckContext) -> Iterator[Problem]:
                 words, fix, field = fault
                 yield Problem(
                     sample.model.config_path,
-                    f"{sample.text} has the input {name!r} as {DataType.Name(given[name].data_type)} with the dims "
+                    f"{sample.text} has the input {name!r} as {enum_name(given[name], 'data_type')} with the dims "
                     f"{list(given[name].dims)}, and the server would not load {sample.model.name!r}: {words}",
                     fix,
                     f'{sample.field}.inputs["{name}"].{field}',
@@ -344,13 +347,13 @@ def too_large_batch(context: CheckContext) -> Iterator[Problem]:
 
 def _fault(sample: _Sample, tensor: ModelInput, given: ModelWarmup.Input) -> tuple[str, str, str] | None:
     """What the server says of an input of a warm-up, what to do, and the field; None where it fits or is reported."""
-    expected, found = _type(tensor.data_type), _type(given.data_type)
+    expected, found = _type(tensor), _type(given)
     if expected != "INVALID" and found != expected:
         words = (
             f"inference input '{tensor.name}' data-type is '{_shown(found)}', but model '{sample.model.name}' expects "
             f"'{_shown(expected)}'"
         )
-        return words, f"write data_type: TYPE_{expected}", "data_type"
+        return words, f"write data_type: {enum_name(tensor, 'data_type')}", "data_type"
     if not tensor.dims or -1 in given.dims:  # completed, or reported by CT220
         return None
     if len(given.dims) == len(tensor.dims) and all(
@@ -367,10 +370,11 @@ def _fault(sample: _Sample, tensor: ModelInput, given: ModelWarmup.Input) -> tup
     return words, f"write dims that agree with the input's {list(tensor.dims)}{batch}", "dims"
 
 
-def _type(data_type: int) -> str:
-    return DataType.Name(data_type).removeprefix("TYPE_")
+def _type(tensor: ModelInput | ModelWarmup.Input) -> str:
+    return enum_name(tensor, "data_type").removeprefix("TYPE_")
 
 
 def _shown(data_type: str) -> str:
-    """A data type as the server's protocol calls it."""
-    return {"INVALID": "<invalid>", "STRING": "BYTES"}.get(data_type, data_type)
+    """A data type as the server's protocol calls it; a number has no name there."""
+    names = {"INVALID": "<invalid>", "STRING": "BYTES"}
+    return names.get(data_type, data_type if data_type[0].isalpha() else names["INVALID"])

@@ -6,23 +6,80 @@ completes the configuration before the server judges it.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Literal
 
 from cdk_triton.checks.context import CheckContext
 from cdk_triton.checks.derived.configured import completed_pair
 from cdk_triton.checks.derived.releases import known_release
+from cdk_triton.checks.sources import backend, core
 from cdk_triton.triton.contents.python_source import PythonSource, python_source
 from cdk_triton.triton.releases import releases
 from cdk_triton.triton.repository import Model
 from cdk_triton.triton.schema import ModelConfig
 
-__all__ = ["Side", "completes_batch_size", "completes_named_tensors", "completes_tensors", "known_backend"]
+__all__ = [
+    "SOURCES",
+    "Side",
+    "completes_batch_size",
+    "completes_named_tensors",
+    "completes_nothing",
+    "completes_tensors",
+    "known_backend",
+]
 
 Side = Literal["input", "output"]
 
-_NEVER = ("ensemble", "pytorch")
 _SIDES: tuple[Side, ...] = ("input", "output")
-_WHOLE_SIDES = ("onnxruntime", "openvino")  # all inputs, or all outputs, where the configuration names none
+
+
+@dataclass(frozen=True)
+class _Completion:
+    """The parts of a configuration that a backend fills in.
+
+    Attributes:
+        named: type and shape of a tensor that the configuration names.
+        side: inputs, or outputs, that the configuration does not name: never, where it names none at all, or always.
+        batch_size: another number in the place of `max_batch_size: 0`.
+    """
+
+    named: bool
+    side: Literal["never", "if none is named", "always"]
+    batch_size: bool
+
+
+SOURCES: Mapping[str, str] = {
+    "dali": backend("dali_backend", "src/dali_model.h", 109, 119),
+    "ensemble": core("src/ensemble_scheduler/ensemble_model.cc", 38, 60),
+    "fil": backend("fil_backend", "src/api.cc", 50, 54),
+    "identity": backend("identity_backend", "src/identity.cc", 588, 665),
+    "onnxruntime": backend("onnxruntime_backend", "src/onnxruntime.cc", 958, 1215),
+    "openvino": backend("openvino_backend", "src/openvino.cc", 698, 880),
+    "pytorch": backend("pytorch_backend", "src/pt/model_state.cc", 50, 84),  # sets what it was given
+    "repeat": backend("repeat_backend", "src/repeat.cc", 629, 660),
+    "square": backend("square_backend", "src/square.cc", 719, 750),
+    "tensorflow": backend("tensorflow_backend", "src/tensorflow.cc", 1722, 1776),  # nothing for graph definitions
+    "tensorrt": backend("tensorrt_backend", "src/model_state.cc", 450, 560),
+}
+"""The code of each backend that completes a configuration, or would have to: it calls TRITONBACKEND_ModelSetConfig."""
+
+_ALL = _Completion(named=True, side="always", batch_size=True)
+_NOTHING = _Completion(named=False, side="never", batch_size=False)
+_EMPTY_SIDES = _Completion(named=False, side="if none is named", batch_size=True)
+_COMPLETIONS: Mapping[str, _Completion] = {
+    "dali": _ALL,
+    "ensemble": _NOTHING,
+    "fil": _NOTHING,
+    "identity": _NOTHING,
+    "onnxruntime": _EMPTY_SIDES,
+    "openvino": _EMPTY_SIDES,
+    "pytorch": _NOTHING,
+    "repeat": _NOTHING,
+    "square": _NOTHING,
+    "tensorflow": _ALL,
+    "tensorrt": _Completion(named=True, side="if none is named", batch_size=True),
+}
 
 
 def known_backend(context: CheckContext, model: Model, config: ModelConfig) -> str:
@@ -32,40 +89,47 @@ def known_backend(context: CheckContext, model: Model, config: ModelConfig) -> s
     """
     if model.is_ensemble:
         return "ensemble"
-    platform, backend = completed_pair(model, config, context.platform)
-    own = any(file.path.name == f"libtriton_{backend}.so" for file in model.files)
-    return "" if config.runtime or own or platform == "torch_aoti" else backend
+    platform, backend_name = completed_pair(model, config, context.platform)
+    own = any(file.path.name == f"libtriton_{backend_name}.so" for file in model.files)
+    return "" if config.runtime or own or platform == "torch_aoti" else backend_name
+
+
+def completes_nothing(context: CheckContext, model: Model, config: ModelConfig) -> bool:
+    """Whether the backend is known to make nothing of a missing configuration."""
+    sets_it_unchanged = known_backend(context, model, config) in ("python", "pytorch")
+    return not sets_it_unchanged and _completion(context, model, config).side == "never"
 
 
 def completes_named_tensors(context: CheckContext, model: Model, config: ModelConfig) -> bool:
     """Whether the backend may fill in the type and shape of a tensor that the configuration names."""
-    backend = known_backend(context, model, config)
-    if backend == "python":
-        return _may_complete_itself(context, model, config)
-    return backend not in (*_NEVER, *_WHOLE_SIDES)
+    return _completion(context, model, config).named
 
 
 def completes_tensors(context: CheckContext, model: Model, config: ModelConfig, side: Side) -> bool:
     """Whether the backend may add inputs, or outputs, that the configuration does not name."""
-    backend = known_backend(context, model, config)
-    if backend == "tensorrt":  # of a tensor that is named it completes type and shape: model_state.cc, FixIO
-        return not (config.input if side == "input" else config.output)
-    if backend in _WHOLE_SIDES:
-        named = len(config.input) + len(config.batch_input) if side == "input" else len(config.output)
-        return named == 0
-    if backend == "python":
-        return _may_complete_itself(context, model, config)
-    return backend not in _NEVER
+    completion = _completion(context, model, config)
+    if completion.side == "if none is named":
+        backend_name = known_backend(context, model, config)
+        batch_inputs = 0 if backend_name == "tensorrt" else len(config.batch_input)
+        return (len(config.input) + batch_inputs if side == "input" else len(config.output)) == 0
+    return completion.side == "always"
 
 
 def completes_batch_size(context: CheckContext, model: Model, config: ModelConfig) -> bool:
     """Whether the backend may put another number in the place of `max_batch_size: 0`."""
-    backend = known_backend(context, model, config)
-    if backend == "onnxruntime":  # together with inputs or outputs
+    if known_backend(context, model, config) == "onnxruntime":  # together with inputs or outputs
         return any(completes_tensors(context, model, config, side) for side in _SIDES)
-    if backend == "python":
-        return _may_complete_itself(context, model, config)
-    return backend not in _NEVER
+    return _completion(context, model, config).batch_size
+
+
+def _completion(context: CheckContext, model: Model, config: ModelConfig) -> _Completion:
+    """The parts that the model's backend may fill in; every part where the backend is not known."""
+    name = known_backend(context, model, config)
+    if name == "python":  # python_be.cc sets what auto_complete_config returns
+        return _ALL if _may_complete_itself(context, model, config) else _NOTHING
+    if name == "tensorflow" and completed_pair(model, config, context.platform)[0] == "tensorflow_graphdef":
+        return _NOTHING
+    return _COMPLETIONS.get(name, _ALL)
 
 
 def _may_complete_itself(context: CheckContext, model: Model, config: ModelConfig) -> bool:

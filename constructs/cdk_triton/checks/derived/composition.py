@@ -15,7 +15,7 @@ from cdk_triton.checks.derived.onnx_completion import completed
 from cdk_triton.checks.derived.swapped_maps import exchanged_steps
 from cdk_triton.triton.ensemble import EnsembleStep
 from cdk_triton.triton.repository import CONFIG_NAME, Model
-from cdk_triton.triton.schema import DataType, ModelConfig, ModelInput, ModelOutput
+from cdk_triton.triton.schema import ModelConfig, ModelInput, ModelOutput, enum_name
 
 __all__ = ["End", "RunStep", "fits", "flow_ends", "passed_on", "run_steps"]
 
@@ -210,7 +210,6 @@ def _end(
 ) -> End:
     if shape is not None and any(dim < 1 and dim != -1 for dim in shape):
         shape = None  # reported by CT204
-    known = tensor.data_type != 0 and tensor.data_type in DataType.values()  # 0 is TYPE_INVALID
-    data_type = DataType.Name(tensor.data_type) if known else ""  # otherwise reported by CT202
+    data_type = enum_name(tensor, "data_type") if tensor.data_type != 0 else ""  # TYPE_INVALID is reported by CT202
     optional = isinstance(tensor, ModelInput) and tensor.optional
     return End(model, what, tensor.name, field, data_type, shape, batches, writes, reads, optional)

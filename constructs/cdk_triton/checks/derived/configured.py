@@ -11,7 +11,7 @@ from cdk_triton.triton import backend_fields
 from cdk_triton.triton.repository import Model
 from cdk_triton.triton.schema import ModelConfig
 
-__all__ = ["completed_pair", "configured", "has_argument"]
+__all__ = ["completed_pair", "configured", "has_argument", "said_name"]
 
 
 def configured(context: CheckContext) -> Iterator[tuple[Model, ModelConfig]]:
@@ -26,6 +26,14 @@ def completed_pair(model: Model, config: ModelConfig, platform: ServingPlatform 
     return backend_fields.completed_pair(
         config, model.name, model.first_version_entries, knows_aoti=knows_aoti(platform)
     )
+
+
+def said_name(model: Model) -> str:
+    """The name in the server's sentences about a configuration: its `name`, or else the directory's.
+
+    They should be the same (CT104), and the server compares them last.
+    """
+    return (model.config.name if model.config is not None else "") or model.name
 
 
 def has_argument(context: CheckContext, beginning: str) -> bool:

@@ -5,15 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from google.protobuf.message import Message
-
 from cdk_triton.checks.context import CheckContext, per_check
 from cdk_triton.checks.derived.completion import Side
 from cdk_triton.checks.derived.configured import configured
 from cdk_triton.triton.repository import Model
 from cdk_triton.triton.schema import ModelConfig, ModelInput, ModelOutput
 
-__all__ = ["ConfiguredTensor", "enum_name", "named_tensors", "tensors"]
+__all__ = ["ConfiguredTensor", "named_tensors", "tensors"]
 
 
 @dataclass(frozen=True)
@@ -64,9 +62,3 @@ def tensors(context: CheckContext) -> Iterator[ConfiguredTensor]:
 def named_tensors(context: CheckContext) -> Iterator[ConfiguredTensor]:
     """Those that have a name; the others are reported by CT201 alone."""
     return (tensor for tensor in tensors(context) if tensor.name)
-
-
-def enum_name(message: Message, field: str) -> str:
-    """The value of an enum field as the file spells it."""
-    kind = message.DESCRIPTOR.fields_by_name[field].enum_type
-    return "" if kind is None else kind.values_by_number[getattr(message, field)].name

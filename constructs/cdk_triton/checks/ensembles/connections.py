@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from cdk_triton.checks.context import CheckContext
+from cdk_triton.checks.derived.configured import said_name
 from cdk_triton.checks.derived.unconnected_tensors import LooseEnds, Source, flows, key_of
 from cdk_triton.checks.registry import Problem, rule
 from cdk_triton.checks.sources import core
@@ -60,9 +61,9 @@ def unread_input(context: CheckContext) -> Iterator[Problem]:
             if not source.tensor:
                 continue  # reported by CT201
             if model.graph.tensors[source.tensor].writers:
-                said = f"ensemble tensor '{source.tensor}' is unused in ensemble '{model.name}'"
+                said = f"ensemble tensor '{source.tensor}' is unused in ensemble '{said_name(model)}'"
             else:
-                said = f"ensemble input '{source.tensor}' for ensemble {model.name}' is not used"
+                said = f"ensemble input '{source.tensor}' for ensemble {said_name(model)}' is not used"
             other = ""
             if meant is not None:
                 other = f", and step {meant.readers[0].index} reads {meant.name!r}, which nothing writes"
@@ -119,9 +120,9 @@ def unwritten_output(context: CheckContext) -> Iterator[Problem]:
             if not tensor.is_output or not tensor.name or (partner is not None and partner.kind == "again"):
                 continue  # without a name it is reported by CT201
             if tensor.readers:
-                said = f"output '{tensor.name}' for ensemble '{model.name}' is not written"
+                said = f"output '{tensor.name}' for ensemble '{said_name(model)}' is not written"
             else:
-                said = f"ensemble output '{tensor.name}' for ensemble {model.name}' is not used"
+                said = f"ensemble output '{tensor.name}' for ensemble {said_name(model)}' is not used"
             yield Problem(
                 model.config_path,
                 f"no step writes the output {tensor.name!r} of the ensemble {model.name!r}{_and_writes(partner)}; the "
@@ -328,7 +329,7 @@ def unread_tensor(context: CheckContext) -> Iterator[Problem]:
                 yield Problem(
                     model.config_path,
                     f"step {source.step} writes {source.tensor!r}, which nothing reads, and the server would not load "
-                    f"{model.name!r}: ensemble tensor '{source.tensor}' is unused in ensemble '{model.name}'",
+                    f"{model.name!r}: ensemble tensor '{source.tensor}' is unused in ensemble '{said_name(model)}'",
                     f"leave {source.output!r} out of the output_map, or make the tensor an output of the ensemble",
                     f'ensemble_scheduling.step[{source.step}].output_map["{source.output}"]',
                 )
@@ -344,6 +345,6 @@ def _not_written(model: Model, loose: LooseEnds, tensor: str, *, is_cause: bool 
     Where no output of the ensemble depends on them it names any of them, whichever its table has first.
     """
     if not loose.unready_outputs:
-        return f"ensemble tensor '{tensor}' is unused in ensemble '{model.name}'"
-    said = f"output '{loose.unready_outputs[0]}' for ensemble '{model.name}' is not written"
+        return f"ensemble tensor '{tensor}' is unused in ensemble '{said_name(model)}'"
+    said = f"output '{loose.unready_outputs[0]}' for ensemble '{said_name(model)}' is not written"
     return f"{said}: at least one of its depending tensors, '{tensor}', is not connected" if is_cause else said

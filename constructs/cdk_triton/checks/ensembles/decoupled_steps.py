@@ -9,6 +9,7 @@ from cdk_triton.checks.derived.decoupling import decoupled_models, mixed_tensors
 from cdk_triton.checks.derived.unconnected_tensors import key_of
 from cdk_triton.checks.registry import Problem, rule
 from cdk_triton.checks.sources import core, server
+from cdk_triton.triton.ensemble import EnsembleStep
 from cdk_triton.triton.findings import Severity
 from cdk_triton.triton.repository import Model
 
@@ -79,8 +80,8 @@ def mixed_responses(context: CheckContext) -> Iterator[Problem]:
         yield Problem(
             ensemble.config_path,
             f"{who} {other!r} and {tensor!r}, which do not come from the same decoupled model; the server would not "
-            f"load {ensemble.name!r}: in ensemble {ensemble.name}, a step receives inputs originated from different "
-            "decoupled models",
+            f"load {ensemble.name!r}: in ensemble {ensemble.name}, step of model "
+            f"'{_owner(ensemble, step)}' receives inputs originated from different decoupled models",
             "let the decoupled model pass on what is needed beside its own outputs, or let it answer once",
             field,
         )
@@ -201,3 +202,12 @@ def _decoupled_entry(context: CheckContext) -> Iterator[tuple[Model, str, str]]:
         return  # reported by CT338
     step = next(step for step in entry.graph.steps if step.model_name in decoupled)
     yield entry, decoupled[step.model_name], f"ensemble_scheduling.step[{step.index}].model_name"
+
+
+def _owner(ensemble: Model, step: EnsembleStep | None) -> str:
+    """The model that the server names for a step: the first that mentions what the step writes, or the ensemble."""
+    name = None if step is None else next(iter(step.output_map.values()), None)  # CT314 reports a step without
+    written = ensemble.graph.tensors.get(name or "")
+    if written is None or written.is_input or written.is_output:
+        return ensemble.name
+    return min((*written.readers, *written.writers), key=lambda user: user.index).model_name

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import PurePosixPath
 
 from cdk_triton.checks.context import CheckContext
 from cdk_triton.checks.derived.cycles import ensemble_cycles
+from cdk_triton.checks.derived.named_files import named_file
 from cdk_triton.checks.registry import Problem, rule
 from cdk_triton.checks.sources import core
 from cdk_triton.checks.spelling import Suggestions
@@ -64,7 +66,7 @@ def missing_step(context: CheckContext) -> Iterator[Problem]:
     suggestions = Suggestions()
     for model in context.loaded_models:
         for step in model.graph.steps if model.is_ensemble else ():
-            if not step.model_name or step.model_name in names:
+            if not step.model_name or step.model_name in names or _leads_to_model(context, step.model_name):
                 continue  # the first is reported by CT314
             close = suggestions.closest(step.model_name, names, other_than=model.name)
             yield Problem(
@@ -76,6 +78,18 @@ def missing_step(context: CheckContext) -> Iterator[Problem]:
                 else f"write {close!r} if that is meant, or add the model",
                 f"ensemble_scheduling.step[{step.index}].model_name",
             )
+
+
+def _leads_to_model(context: CheckContext, name: str) -> bool:
+    """Whether a name with slashes is a path to a model, which the server loads by that name too, or out of sight.
+
+    A model whose configuration has a name is not loaded by another.
+    """
+    if "/" not in name:
+        return False
+    found = named_file(context, PurePosixPath(), name)
+    nameless = {each.directory for each in context.repository.models if each.config is None or not each.config.name}
+    return not found.is_known or found.path in nameless
 
 
 @rule("CT302", Severity.ERROR, "ensembles run each other in a circle", source=core(_MANAGER, 2229, 2270))

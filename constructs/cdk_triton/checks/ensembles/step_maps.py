@@ -8,6 +8,7 @@ from cdk_triton._wording import listed
 from cdk_triton.checks.context import CheckContext
 from cdk_triton.checks.derived.completion import completes_tensors
 from cdk_triton.checks.derived.composition import flow_ends, passed_on, run_steps
+from cdk_triton.checks.derived.configured import said_name
 from cdk_triton.checks.derived.swapped_maps import Exchanged, exchanged_maps
 from cdk_triton.checks.derived.unconnected_tensors import unready_outputs
 from cdk_triton.checks.registry import Problem, rule
@@ -392,18 +393,18 @@ def _not_connected(found: Exchanged) -> str:
         for name in step.output_map.values():
             if name in written:
                 said = f"ensemble tensor '{name}' can appear in an output map only once for ensemble"
-                return f"{said} '{ensemble.name}' step {step.index}"
+                return f"{said} '{said_name(ensemble)}' step {step.index}"
             written.add(name)
     for side in ("input", "output"):
         for tensor in tensors:
             if (tensor.is_input if side == "input" else tensor.is_output) and not (tensor.readers or tensor.writers):
                 return f"ensemble {side} '{tensor.name}' for ensemble {ensemble.name}' is not used"
     for name in unready_outputs(ensemble.graph):
-        return f"output '{name}' for ensemble '{ensemble.name}' is not written"
+        return f"output '{name}' for ensemble '{said_name(ensemble)}' is not written"
     unwritten = next((tensor.name for tensor in tensors if tensor.is_output and not tensor.writers), None)
     if unwritten is not None:
-        return f"output '{unwritten}' for ensemble '{ensemble.name}' is not written"
-    return f"ensemble tensor '{next(iter(found.pairs.values()))}' is unused in ensemble '{ensemble.name}'"
+        return f"output '{unwritten}' for ensemble '{said_name(ensemble)}' is not written"
+    return f"ensemble tensor '{next(iter(found.pairs.values()))}' is unused in ensemble '{said_name(ensemble)}'"
 
 
 def _unmatched_inputs(step: EnsembleStep, config: ModelConfig) -> tuple[list[str], list[str]]:

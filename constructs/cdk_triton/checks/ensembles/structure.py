@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from cdk_triton.checks.context import CheckContext
-from cdk_triton.checks.derived.configured import completed_pair
+from cdk_triton.checks.derived.configured import completed_pair, said_name
 from cdk_triton.checks.derived.unconnected_tensors import flows
 from cdk_triton.checks.registry import Problem, rule
 from cdk_triton.checks.sources import core
@@ -47,7 +47,7 @@ def no_ensemble_scheduling(context: CheckContext) -> Iterator[Problem]:
             yield Problem(
                 model.config_path,
                 f"{model.name!r} is an ensemble without steps, and the server would not load it: ensemble scheduling "
-                f"must be set for ensemble {model.name} whose platform is ensemble",
+                f"must be set for ensemble {said_name(model)} whose platform is ensemble",
                 "add ensemble_scheduling with the steps, or name the backend that runs the model instead of the "
                 "platform",
                 "platform",
@@ -106,11 +106,11 @@ def scheduling_without_platform(context: CheckContext) -> Iterator[Problem]:
             continue
         _, backend = completed_pair(model, config, context.platform)
         if backend or (not config.platform and "." in model.name):  # what follows the dot is a backend too
-            said = f"ensemble scheduling cannot be set for model '{model.name}' whose platform is not ensemble"
+            said = f"ensemble scheduling cannot be set for model '{said_name(model)}' whose platform is not ensemble"
         elif config.platform or config.default_model_filename:
-            said = f"unexpected platform type '{config.platform}' for {model.name}"
+            said = f"unexpected platform type '{config.platform}' for {said_name(model)}"
         else:
-            said = f"Could not determine backend for model '{model.name}' with no backend in model configuration"
+            said = f"Could not determine backend for model '{said_name(model)}' with no backend in model configuration"
         yield Problem(
             model.config_path,
             f"{model.name!r} has the steps of an ensemble and its platform is {config.platform!r}, so that the server "
@@ -185,7 +185,7 @@ def foreign_setting(context: CheckContext) -> Iterator[Problem]:
                 yield Problem(
                     model.config_path,
                     f"{model.name!r} is an ensemble and has {field}, and the server would not load it: {said} be "
-                    f"specified for ensemble '{model.name}'",
+                    f"specified for ensemble '{said_name(model)}'",
                     f"take {field} out, and write it into the models that the steps run if they need it",
                     field,
                 )
@@ -221,7 +221,7 @@ def no_steps(context: CheckContext) -> Iterator[Problem]:
             yield Problem(
                 model.config_path,
                 f"the ensemble_scheduling of {model.name!r} is empty, and the server would not load it: must specify "
-                f"'step' for ensemble '{model.name}'",
+                f"'step' for ensemble '{said_name(model)}'",
                 "add a step for every model that the ensemble runs",
                 "ensemble_scheduling",
             )
@@ -282,7 +282,7 @@ def incomplete_step(context: CheckContext) -> Iterator[Problem]:
                     yield Problem(
                         model.config_path,
                         f"step {step.index} has no {field}, and the server would not load {model.name!r}: must specify "
-                        f"'{field}' in step {step.index} of ensemble '{model.name}'",
+                        f"'{field}' in step {step.index} of ensemble '{said_name(model)}'",
                         fix,
                         f"ensemble_scheduling.step[{step.index}].{field}",
                     )
@@ -338,7 +338,7 @@ def written_twice(context: CheckContext) -> Iterator[Problem]:
                 model.config_path,
                 f"step {source.step} writes {source.tensor!r}, which {before}, and the server would not load "
                 f"{model.name!r}: ensemble tensor '{source.tensor}' can appear in an output map only once for ensemble "
-                f"'{model.name}' step {source.step}",
+                f"'{said_name(model)}' step {source.step}",
                 f"write {meant.name!r}, which nothing writes, in one of the two places"
                 if meant is not None
                 else "give the tensor another name in one of the two places",

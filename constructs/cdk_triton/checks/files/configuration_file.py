@@ -50,9 +50,6 @@ def unreadable_configuration(context: CheckContext) -> Iterator[Problem]:
         # model/config.pbtxt
         backend: "python"
         max_batch_size: 8
-
-    Limits:
-        A text in quotes whose escapes are not UTF-8 is refused here, and the server takes it.
     """
     for model in context.loaded_models:
         if model.config_error is not None and model.config is None:

@@ -7,6 +7,7 @@ from pathlib import PurePosixPath
 
 from cdk_triton.checks.context import CheckContext
 from cdk_triton.checks.derived.backend_files import BackendFile, backend_files, below, model_files
+from cdk_triton.checks.derived.named_files import named_file
 from cdk_triton.checks.derived.releases import is_at_least
 from cdk_triton.checks.files.python_environments import environments
 from cdk_triton.checks.registry import Problem, rule
@@ -372,18 +373,17 @@ def missing_labels(context: CheckContext) -> Iterator[Problem]:
         dog
     """
     for model in context.loaded_models:
-        files = model_files(context)[model.name]
         for index, output in enumerate(model.config.output if model.config is not None else ()):
-            path = below(model.directory, output.label_filename)
-            if not output.label_filename or files.has(path) or not path.is_relative_to(model.directory):
+            labels = named_file(context, model.directory, output.label_filename)
+            if not output.label_filename or not (labels.error or labels.is_directory):
                 continue
-            said = f"failed to open text file for read {path}: No such file or directory"
-            found = f"the labels of the output {output.name!r} are to be in {path}"
-            if files.has_directory(path):
+            said = f"failed to open text file for read {labels.spelled}: {labels.error}"
+            found = f"the labels of the output {output.name!r} are to be in {labels.spelled}"
+            if labels.is_directory:
                 found, said = f"{found}, which is a directory", "std::length_error"
             yield Problem(
                 model.config_path,
                 f"{found}, and the server would not load {model.name!r}: {said}",
-                f"add the file {path}, or leave label_filename out",
+                f"add the file {labels.spelled}, or leave label_filename out",
                 f"output[{index}].label_filename",
             )

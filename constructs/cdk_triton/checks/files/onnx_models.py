@@ -18,7 +18,7 @@ from cdk_triton.triton.contents.magic import is_git_lfs_pointer, is_ort_model
 from cdk_triton.triton.contents.onnx_file import OnnxFile, OnnxTensor, onnx_file
 from cdk_triton.triton.findings import Severity
 from cdk_triton.triton.repository import RepositoryFile
-from cdk_triton.triton.schema import DataType, ModelConfig, ModelInput, ModelOutput
+from cdk_triton.triton.schema import ModelConfig, ModelInput, ModelOutput, enum_name
 
 __all__ = ["OnnxModelFile", "onnx_models", "pairs"]
 
@@ -268,7 +268,7 @@ def other_type(context: CheckContext) -> Iterator[Problem]:
     """
     for each in onnx_models(context):
         for side, index, tensor, found in pairs(each):
-            written = DataType.Name(tensor.data_type)
+            written = enum_name(tensor, "data_type")
             if found.data_type is None or written in ("TYPE_INVALID", f"TYPE_{found.data_type}"):
                 continue
             provided = found.data_type.replace("STRING", "BYTES")

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from cdk_triton._wording import listed
 from cdk_triton.checks.context import CheckContext
 from cdk_triton.checks.derived.backend_files import backend_files
+from cdk_triton.checks.derived.instance_groups import no_such_gpu
 from cdk_triton.checks.registry import Problem, rule
 from cdk_triton.checks.sources import backend, core
 from cdk_triton.triton.findings import Severity
@@ -50,21 +51,14 @@ def gpu_beyond_instance(context: CheckContext) -> Iterator[Problem]:
         for index, group in enumerate(model.config.instance_group if model.config is not None else ()):
             if group.kind not in (group.KIND_GPU, group.KIND_AUTO) or any(gpu < 0 for gpu in group.gpus):
                 continue  # CT270 and CT271
-            name = group.name or f"{model.name}_{index}"
             for position, gpu in enumerate(group.gpus):
                 if gpu < count:
                     continue
-                # Where the kind is left to the server, a GPU that is not there makes it KIND_CPU.
-                refusal = (
-                    f"specifies invalid or unsupported gpu id {gpu}"
-                    if group.kind == group.KIND_GPU
-                    else "has kind KIND_CPU but specifies one or more GPUs"
-                )
                 yield Problem(
                     model.config_path,
                     f"{platform.instance_type} has {_gpus(count)}, numbered from 0, and the server would not load "
-                    f"{model.name!r}: instance group {name} of model {model.name} {refusal}",
-                    "leave gpus out for one instance on each GPU, or list GPUs of the instance",
+                    f"{model.name!r}: {no_such_gpu(model, index, group, gpu)}",
+                    "remove gpus for one instance on each GPU, or list GPUs of the instance",
                     f"instance_group[{index}].gpus[{position}]",
                 )
 

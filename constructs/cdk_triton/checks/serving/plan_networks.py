@@ -12,7 +12,7 @@ from cdk_triton.triton.contents.onnx_file import OnnxFile, OnnxTensor
 from cdk_triton.triton.findings import Severity
 from cdk_triton.triton.plans import Profile
 from cdk_triton.triton.releases import tensorrt_bounds
-from cdk_triton.triton.schema import DataType, ModelConfig, ModelInput, ModelOutput
+from cdk_triton.triton.schema import ModelConfig, ModelInput, ModelOutput, enum_name
 
 # Of other types TensorRT has no tensors, or makes something else of them.
 _KEPT_TYPES = {"FP32", "FP16", "BF16", "INT8", "UINT8", "INT32", "BOOL"}
@@ -195,7 +195,7 @@ def _side(
                 f"{kind}[{index}].name",
             )
             continue
-        written, given = DataType.Name(tensor.data_type), _type_in_plan(context, in_network[tensor.name])
+        written, given = enum_name(tensor, "data_type"), _type_in_plan(context, in_network[tensor.name])
         if in_network[tensor.name] == "INT64" and written == "TYPE_INT64":
             continue  # in a release whose TensorRT has no INT64 this is CT604
         if given and written not in ("TYPE_INVALID", given) and not tensor.is_shape_tensor:

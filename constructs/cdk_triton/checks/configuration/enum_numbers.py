@@ -1,0 +1,62 @@
+"""CT242: kinds that are numbers without a name."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from cdk_triton.checks.context import CheckContext
+from cdk_triton.checks.derived.configured import configured, said_name
+from cdk_triton.checks.derived.instance_groups import group_name
+from cdk_triton.checks.registry import Problem, rule
+from cdk_triton.checks.sources import core
+from cdk_triton.triton.findings import Severity
+from cdk_triton.triton.repository import Model
+from cdk_triton.triton.schema import ModelConfig, enum_name
+
+_UTILS = "src/model_config_utils.cc"
+
+
+@rule("CT242", Severity.ERROR, "a kind is a number that stands for nothing", source=core(_UTILS, 1786, 1790))
+def unknown_kind(context: CheckContext) -> Iterator[Problem]:
+    """The kind of an instance group, a batch input or a batch output is a number that its enum does not have.
+
+    A file may spell a value of an enum as a number, and the server reads any number of 32 bits. It rejects an unknown
+    number where it has to act on the value.
+
+    Example:
+        # model/config.pbtxt
+        backend: "python"
+        instance_group { kind: 4 }
+
+    Instead:
+        # model/config.pbtxt
+        backend: "python"
+        instance_group { kind: KIND_CPU }
+
+    Limits:
+        The server loads a model with an unknown number as `data_type`, `format` or the kind of a control. Some backends
+        reject it.
+    """
+    for model, config in configured(context):
+        for field, number, words in _kinds(model, config):
+            yield Problem(
+                model.config_path,
+                f"the kind is {number}, which has no name, and the server would not load {model.name!r}: {words}",
+                "write the name of a kind",
+                field,
+            )
+
+
+def _kinds(model: Model, config: ModelConfig) -> Iterator[tuple[str, int, str]]:
+    """Every kind without a name: its field, the number, and what the server says."""
+    has_instances = not model.is_ensemble and not config.HasField("ensemble_scheduling")
+    for index, group in enumerate(config.instance_group if has_instances else ()):
+        if not enum_name(group, "kind").startswith("KIND_"):
+            name = group_name(model, index, group)
+            words = f"instance group {name} of model {said_name(model)} has unexpected kind KIND_AUTO"
+            yield f"instance_group[{index}].kind", group.kind, words
+    found = [("input", index, item.kind, enum_name(item, "kind")) for index, item in enumerate(config.batch_input)]
+    found += [("output", index, item.kind, enum_name(item, "kind")) for index, item in enumerate(config.batch_output)]
+    for side, index, number, kind in found:
+        if not kind.startswith("BATCH_"):
+            yield f"batch_{side}[{index}].kind", number, f"unknown batch {side} kind '' for {said_name(model)}"

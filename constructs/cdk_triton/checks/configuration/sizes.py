@@ -1,0 +1,182 @@
+"""CT247 and CT248: sizes that the server cannot count."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+
+from cdk_triton.checks.context import CheckContext
+from cdk_triton.checks.derived.configured import configured
+from cdk_triton.checks.derived.releases import is_at_least
+from cdk_triton.checks.derived.tensors import ConfiguredTensor, named_tensors
+from cdk_triton.checks.registry import Problem, rule
+from cdk_triton.checks.sources import core
+from cdk_triton.triton.findings import Severity
+from cdk_triton.triton.repository import Model
+from cdk_triton.triton.schema import ModelConfig, enum_name
+
+_COUNTS_SINCE = "26.04"  # core 83aa1ef: before, numbers wrap around
+_MOST = 2**63 - 1
+_BITS = 64
+_BYTES = {"8": 1, "16": 2, "32": 4, "64": 8, "BOOL": 1, "STRING": 4}  # of STRING at least the length of each
+
+
+@rule(
+    "CT247",
+    Severity.ERROR,
+    "a tensor is larger than the server can count",
+    source=core("src/model_config_utils.h", 323, 390),
+    applies=lambda platform: is_at_least(platform, _COUNTS_SINCE),
+)
+def too_large(context: CheckContext) -> Iterator[Problem]:
+    """The elements of an input, or the bytes of a warm-up or an initial state, are more than 2^63 - 1.
+
+    Servers from 26.04 on reject such a model; older ones compute with a wrong number. The dimensions are multiplied
+    up to the first -1. The elements of an output count only if it has a reshape.
+
+    Example:
+        $ cdk-triton validate . --platform 26.05/ml.g5.xlarge
+        # model/config.pbtxt
+        backend: "python"
+        input { name: "IN" data_type: TYPE_FP32 dims: [ -1, -1 ] }
+        output { name: "OUT" data_type: TYPE_FP32 dims: 4 }
+        model_warmup {
+          name: "zeros" batch_size: 1
+          inputs { key: "IN" value { data_type: TYPE_FP32 dims: [ 3037000500, 3037000500 ] zero_data: true } }
+        }
+
+    Instead:
+        $ cdk-triton validate . --platform 26.05/ml.g5.xlarge
+        # model/config.pbtxt
+        backend: "python"
+        input { name: "IN" data_type: TYPE_FP32 dims: [ -1, -1 ] }
+        output { name: "OUT" data_type: TYPE_FP32 dims: 4 }
+        model_warmup {
+          name: "zeros" batch_size: 1
+          inputs { key: "IN" value { data_type: TYPE_FP32 dims: [ 3037, 3037 ] zero_data: true } }
+        }
+    """
+    found = [*_tensors(context)]
+    for model, config in configured(context):
+        found += [(model, *each) for each in _data(model, config)]
+    for model, field, dims, words in found:
+        yield Problem(
+            model.config_path,
+            f"the dims are {list(dims)}, and the server would not load {model.name!r}: {words} exceeds maximum size of "
+            f"{_MOST}",
+            "write the size of each dimension, without the one of the batch",
+            field,
+        )
+
+
+_Large = tuple[str, Sequence[int], str]
+
+
+def _tensors(context: CheckContext) -> Iterator[tuple[Model, str, Sequence[int], str]]:
+    for tensor in named_tensors(context):
+        words = "element count for tensor '{}'"
+        if tensor.reshape is not None and _count(tensor.dims) > _MOST:
+            yield tensor.model, tensor.field("dims"), tensor.dims, words.format(f"{tensor.name} dims")
+        elif tensor.reshape is not None and _count(tensor.reshape) > _MOST:
+            yield tensor.model, tensor.field("reshape.shape"), tensor.reshape, words.format(f"{tensor.name} reshape")
+        elif _is_counted(tensor) and _count(tensor.dims) > _MOST:
+            yield tensor.model, tensor.field("dims"), tensor.dims, words.format(tensor.name)
+
+
+def _is_counted(tensor: ConfiguredTensor) -> bool:
+    """Whether the server counts the elements of a tensor although it has no reshape."""
+    return tensor.side == "input" and not (tensor.model.is_ensemble or tensor.message.is_shape_tensor)
+
+
+def _data(model: Model, config: ModelConfig) -> Iterator[_Large]:
+    words = "byte size for tensor '{}'"
+    for index, warmup in enumerate(config.model_warmup if not model.is_ensemble else ()):
+        for name, given in sorted(warmup.inputs.items()) if warmup.batch_size > 0 else ():
+            if _is_large(given.dims, enum_name(given, "data_type")):
+                yield f'model_warmup[{index}].inputs["{name}"].dims', given.dims, words.format(name)
+    for index, state in enumerate(config.sequence_batching.state):
+        for initial in state.initial_state[:1]:
+            if _is_large(initial.dims, enum_name(initial, "data_type")):
+                field = f"sequence_batching.state[{index}].initial_state[0].dims"
+                yield field, initial.dims, words.format(state.input_name)
+
+
+def _is_large(dims: Sequence[int], data_type: str) -> bool:
+    return -1 not in dims and _count(dims) * _width(data_type) > _MOST
+
+
+def _width(data_type: str) -> int:
+    """The bytes of an element."""
+    return next((width for ending, width in _BYTES.items() if data_type.endswith(ending)), 0)
+
+
+def _count(dims: Sequence[int]) -> int:
+    """The elements up to the first dimension of variable size; 0 where a dimension makes no sense."""
+    fixed = list(dims)[: list(dims).index(-1)] if -1 in dims else list(dims)
+    return math.prod(fixed) if all(dim > 0 for dim in fixed) else 0
+
+
+@rule(
+    "CT248",
+    Severity.ERROR,
+    "a dimension of a warm-up is negative",
+    source=core("src/backend_model_instance.cc", 374, 385),
+)
+def negative_dimension(context: CheckContext) -> Iterator[Problem]:
+    """A warm-up gives an input a dimension below -1, so that the size of its data is negative.
+
+    A dimension of -1 is the subject of CT220.
+
+    Example:
+        # model/config.pbtxt
+        backend: "python"
+        input { name: "IN" data_type: TYPE_FP32 dims: -1 }
+        output { name: "OUT" data_type: TYPE_FP32 dims: 4 }
+        model_warmup {
+          name: "zeros" batch_size: 1
+          inputs { key: "IN" value { data_type: TYPE_FP32 dims: -2 zero_data: true } }
+        }
+
+    Instead:
+        # model/config.pbtxt
+        backend: "python"
+        input { name: "IN" data_type: TYPE_FP32 dims: -1 }
+        output { name: "OUT" data_type: TYPE_FP32 dims: 4 }
+        model_warmup {
+          name: "zeros" batch_size: 1
+          inputs { key: "IN" value { data_type: TYPE_FP32 dims: 16 zero_data: true } }
+        }
+
+    Limits:
+        Servers before 26.04 load the model if the product of the dimensions is positive. Without a platform the rule
+        reports negative products only.
+    """
+    counts = context.platform is not None and is_at_least(context.platform, _COUNTS_SINCE)
+    for model, config in configured(context):
+        inputs = {tensor.name for tensor in config.input}
+        for index, warmup in enumerate(config.model_warmup if not model.is_ensemble else ()):
+            for name, given in sorted(warmup.inputs.items()) if warmup.batch_size > 0 else ():
+                if -1 in given.dims or min(given.dims, default=0) >= 0:
+                    continue
+                if counts:
+                    words = f"tensor '{name}' contains an invalid dimension [{','.join(map(str, given.dims))}]"
+                elif name in inputs and (size := _wrapped(math.prod(given.dims))) < 0:
+                    size *= _width(enum_name(given, "data_type"))
+                    words = (
+                        f"input byte size mismatch for input '{name}' for model '{model.name}'. Expected {size}, got "
+                        f"{size % 2**_BITS}"
+                    )
+                else:
+                    continue
+                yield Problem(
+                    model.config_path,
+                    f"the dims are {list(given.dims)}, and the server would not load {model.name!r}: {words}",
+                    "write the size of each dimension that callers send mostly",
+                    f'model_warmup[{index}].inputs["{name}"].dims',
+                )
+
+
+def _wrapped(number: int) -> int:
+    """A number as 64 bits hold it."""
+    half = 1 << (_BITS - 1)
+    return (number + half) % (2 * half) - half

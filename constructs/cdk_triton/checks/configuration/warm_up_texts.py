@@ -1,0 +1,93 @@
+"""CT249: files with the texts of a warm-up."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+
+from cdk_triton.checks.context import CheckContext
+from cdk_triton.checks.derived.configured import configured
+from cdk_triton.checks.derived.named_files import named_file
+from cdk_triton.checks.derived.releases import is_older
+from cdk_triton.checks.registry import Problem, rule
+from cdk_triton.checks.sources import core
+from cdk_triton.triton.contents.text_elements import TextElements, text_elements
+from cdk_triton.triton.findings import Severity
+from cdk_triton.triton.schema import enum_name
+
+_COUNTED_SINCE = "24.06"  # branches of core: from r24.06 on it counts the elements
+
+
+@rule(
+    "CT249",
+    Severity.ERROR,
+    "a warm-up file of text does not have the input's elements",
+    source=core("src/infer_request.cc", 1325, 1440),
+)
+def other_elements(context: CheckContext) -> Iterator[Problem]:
+    """The file of a `TYPE_STRING` input has more or fewer elements than its dims say.
+
+    Each element is four bytes with its length, the lowest first, and then the text. A plain text file is not that. The
+    server counts the elements since 24.06.
+
+    Example:
+        # model/config.pbtxt
+        backend: "python"
+        input { name: "IN" data_type: TYPE_STRING dims: 1 }
+        output { name: "OUT" data_type: TYPE_FP32 dims: 4 }
+        model_warmup {
+          name: "typical" batch_size: 1
+          inputs { key: "IN" value { data_type: TYPE_STRING dims: 1 input_data_file: "typical" } }
+        }
+        # model/1/model.py
+        class TritonPythonModel:
+            def execute(self, requests): ...
+        # model/warmup/typical
+
+    Instead:
+        # model/config.pbtxt
+        backend: "python"
+        input { name: "IN" data_type: TYPE_STRING dims: 1 }
+        output { name: "OUT" data_type: TYPE_FP32 dims: 4 }
+        model_warmup {
+          name: "typical" batch_size: 1
+          inputs { key: "IN" value { data_type: TYPE_STRING dims: 1 zero_data: true } }
+        }
+
+    Limits:
+        The rule does not count more than 100,000 elements.
+    """
+    if context.platform is not None and is_older(context.platform, _COUNTED_SINCE):
+        return
+    files = {file.path: file for file in context.repository.files}
+    for model, config in configured(context):
+        texts = {tensor.name for tensor in config.input if enum_name(tensor, "data_type") == "TYPE_STRING"}
+        for warmup in config.model_warmup if not model.is_ensemble else ():
+            for name, given in sorted(warmup.inputs.items()) if warmup.batch_size > 0 else ():
+                is_text = name in texts and enum_name(given, "data_type") == "TYPE_STRING"
+                if not is_text or not given.input_data_file or min(given.dims, default=0) < 1:
+                    continue
+                place = named_file(context, model.directory / "warmup", given.input_data_file)
+                file = files.get(place.path) if place.path is not None else None
+                if file is None:
+                    continue  # reported by CT221, or made by a build
+                words = _fault(context.contents(text_elements, file), math.prod(given.dims), name, model.name)
+                if words is not None:
+                    yield Problem(
+                        file.path,
+                        f"the warm-up {warmup.name!r} of {model.name!r} reads the input {name!r} from it, and the "
+                        f"server would not load the model: {words}",
+                        "write each element as four bytes with its length, the lowest first, and the text",
+                    )
+
+
+def _fault(found: TextElements, wanted: int, name: str, model: str) -> str | None:
+    """The server's words about the elements of a file; None where they are right or not counted."""
+    what = f"for inference input '{name}' for model '{model}'"
+    if found.count > wanted:
+        return f"unexpected number of string elements {wanted + 1} {what}, expecting {wanted}"
+    if not found.is_complete:
+        return None
+    if found.rest:
+        return f"incomplete string length indicator {what}, expecting 4 bytes but only {found.rest} bytes available"
+    return None if found.count == wanted else f"expected {wanted} string elements {what}, got {found.count}"
