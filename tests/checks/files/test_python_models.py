@@ -25,7 +25,7 @@ CLASS = "class TritonPythonModel:\n"
         pytest.param(CLASS + "    def execute(*args): return []", id="any number"),
         pytest.param(CLASS + "    @traced\n    def execute(self): return []", id="a decorator may do anything"),
         pytest.param(CLASS + "    execute = run", id="assigned"),
-        pytest.param("class Base: pass\nclass TritonPythonModel(Base): pass", id="inherited"),
+        pytest.param("from shared import Base\nclass TritonPythonModel(Base): pass", id="inherited"),
         pytest.param("from shared import TritonPythonModel", id="imported"),
         pytest.param("from shared import Model as TritonPythonModel", id="imported under the name"),
         pytest.param("from shared import *", id="everything imported"),
