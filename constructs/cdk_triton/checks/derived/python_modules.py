@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import PurePosixPath
 from typing import Literal
 
@@ -82,8 +82,9 @@ def python_models(context: CheckContext) -> Iterator[tuple[BackendFile, Read]]:
     for each in backend_files(context):
         if each.backend == "python" and each.file is not None:
             module = model_module(each)
-            if isinstance(module, Module) and module.path == each.path and each.path.suffix != ".so":
-                yield each, context.contents(read, each.file)
+            file = each.files.file(module.path) if isinstance(module, Module) and module.path is not None else None
+            if file is not None and file.path.suffix not in (".so", ".pyc"):
+                yield replace(each, path=file.path, alternatives=()), context.contents(read, file)
 
 
 def model_module(each: BackendFile) -> Module | str:
@@ -146,63 +147,95 @@ def _file(files: Files, directory: PurePosixPath, stem: str) -> PurePosixPath | 
 @per_check
 def imported_modules(context: CheckContext) -> Iterator[ImportedModule]:
     """What the files of Python models import from the repository whatever happens, and what these files import."""
-    read = python_source(python_version(context))
     for each, source in python_models(context):
-        module = model_module(each)
-        if not isinstance(module, Module) or not isinstance(source, PythonSource) or not source.imported:
-            continue
-        path = _path(f"{each.version}/{each.name}".rpartition("/")[0])
-        pending, seen = [(module, source)], {each.path}
-        for importer, its_source in pending:  # grows while we walk
-            for imported in its_source.imported:
-                for found in _imported(each.files, importer, imported, path, may_differ=source.changes_path):
-                    if isinstance(found, str):
-                        yield ImportedModule(each, _path_of(importer), imported.line, said=found)
-                    elif found.path is not None and found.path not in seen and found.path.suffix == ".py":
-                        seen.add(found.path)
-                        file = each.files.file(found.path)
-                        inner = None if file is None else context.contents(read, file)
-                        yield ImportedModule(each, _path_of(importer), imported.line, found.path, inner)
-                        if isinstance(inner, PythonSource):
-                            pending.append((found, inner))
+        if isinstance(source, PythonSource):
+            yield from _Imports(context, each, source).found()
+
+
+class _Imports:
+    """The imports of one model."""
+
+    def __init__(self, context: CheckContext, owner: BackendFile, source: PythonSource) -> None:
+        self._context = context
+        self._owner = owner
+        self._source = source
+        self._files = owner.files
+        self._path = _path(f"{owner.version}/{owner.name}".rpartition("/")[0])
+
+    def found(self) -> Iterator[ImportedModule]:
+        """What is imported, and what is missing, in the order in which Python meets it as far as that is one."""
+        own = model_module(self._owner)
+        if not isinstance(own, Module):
+            return
+        pending = [(own, Imported(0, 0, own.name.rpartition(".")[0]))]  # the package is imported before the module
+        pending += [(own, imported) for imported in self._source.imported]
+        seen = {self._owner.path}
+        for importer, imported in pending:  # grows while we walk
+            for found in self._imported(importer, imported):
+                if isinstance(found, str):
+                    yield ImportedModule(self._owner, _path_of(importer), imported.line, said=found)
+                elif found.path is not None and found.path not in seen and found.path.suffix == ".py":
+                    seen.add(found.path)
+                    source = self._read(found)
+                    yield ImportedModule(self._owner, _path_of(importer), imported.line, found.path, source)
+                    if isinstance(source, PythonSource):
+                        pending += [(found, inner) for inner in source.imported]
+
+    def _read(self, module: Module) -> Read | None:
+        file = None if module.path is None or module.path.suffix != ".py" else self._files.file(module.path)
+        return None if file is None else self._context.contents(python_source(python_version(self._context)), file)
+
+    def _imported(self, importer: Module, imported: Imported) -> Iterator[Module | str]:
+        """The modules that an import brings, as far as they are in the repository, and what is said of missing ones."""
+        name, is_own = imported.module, imported.level > 0 or not imported.line
+        if imported.level:
+            parts = importer.name.split(".")
+            package = parts if importer.kind == "package" else parts[:-1]
+            if not package:
+                yield "attempted relative import with no known parent package"
+                return
+            if imported.level > len(package):
+                yield "attempted relative import beyond top-level package"
+                return
+            name = ".".join([*package[: len(package) - imported.level + 1], *filter(None, [name])])
+        elif not is_own and (self._source.changes_path or self._is_elsewhere(name.partition(".")[0])):
+            return
+        found: Module | str | None = None
+        for end in range(1, name.count(".") + 2):
+            before, found = found, _find(self._files, ".".join(name.split(".")[:end]), self._path)
+            if isinstance(found, Module) or self._is_closed(before, is_own=is_own):
+                yield found
+            if isinstance(found, str):
+                return
+        if isinstance(found, Module):
+            yield from self._names(found, imported.names, is_own=is_own)
+
+    def _names(self, module: Module, names: Sequence[str], *, is_own: bool) -> Iterator[Module | str]:
+        """What `from module import names` brings: the module's names, and its own modules for the others."""
+        source = self._read(module)
+        defined = source.names if isinstance(source, PythonSource) else None
+        for name in names:
+            is_defined = defined is None or name in defined or name in self._source.attributes
+            if name == "*" or (module.kind != "directory" and is_defined):
+                continue
+            inner = _find(self._files, f"{module.name}.{name}", self._path)
+            if isinstance(inner, Module):
+                yield inner
+            elif self._is_closed(module, is_own=is_own) and not name.startswith("__"):
+                yield f"cannot import name '{name}' from '{module.name}'"
+
+    def _is_closed(self, package: Module | str | None, *, is_own: bool) -> bool:
+        """Whether what is not found in a package is missing: not where a package elsewhere may have the same name."""
+        if not isinstance(package, Module) or package.kind == "directory":
+            return is_own
+        source = self._read(package)
+        return isinstance(source, PythonSource) and not source.changes_path
+
+    def _is_elsewhere(self, name: str) -> bool:
+        """Whether a module is none of the repository's: one of the standard library, the image or an environment."""
+        return name in sys.stdlib_module_names or name in PROVIDED or _look(self._files, name, name, self._path) is None
 
 
 def _path_of(module: Module) -> PurePosixPath:
     assert module.path is not None
     return module.path
-
-
-def _imported(
-    files: Files, importer: Module, imported: Imported, path: Sequence[PurePosixPath], *, may_differ: bool
-) -> Iterator[Module | str]:
-    """The modules that an import brings, as far as they are in the repository, and what Python says of missing ones."""
-    name = imported.module
-    if imported.level:
-        parts = importer.name.split(".")
-        package = parts if importer.kind == "package" else parts[:-1]
-        if not package:
-            yield "attempted relative import with no known parent package"
-            return
-        if imported.level > len(package):
-            yield "attempted relative import beyond top-level package"
-            return
-        name = ".".join([*package[: len(package) - imported.level + 1], *filter(None, [name])])
-    elif may_differ or _is_elsewhere(files, name.partition(".")[0], path):
-        return
-    found: Module | str = ""
-    for end in range(1, name.count(".") + 2):
-        found = _find(files, ".".join(name.split(".")[:end]), path)
-        yield found
-        if isinstance(found, str):
-            return
-    if isinstance(found, Module) and found.kind == "directory" and imported.names:
-        for each in imported.names:
-            inner = _find(files, f"{name}.{each}", path)
-            if each != "*":
-                yield inner if isinstance(inner, Module) else f"cannot import name '{each}' from '{name}'"
-
-
-def _is_elsewhere(files: Files, name: str, path: Sequence[PurePosixPath]) -> bool:
-    """Whether a module comes from elsewhere, or may: from the standard library, the image or an environment."""
-    found = _look(files, name, name, path)
-    return name in sys.stdlib_module_names or name in PROVIDED or found is None or found.kind == "directory"

@@ -57,7 +57,7 @@ class ModelEnvironment:
     @property
     def is_misspelt(self) -> bool:
         """Whether it is outside because the variable stands at another place, or is written in another way."""
-        return self.path is None and VARIABLE[2:] in self.written and not self.written.startswith(VARIABLE)
+        return self.path is None and VARIABLE[2:] in self.written.upper() and not self.written.startswith(VARIABLE)
 
     @property
     def archive(self) -> RepositoryFile | None:

@@ -88,6 +88,8 @@ def certain_type(value: ast.expr) -> str | None:
     """The type of an expression, where its form shows it."""
     if isinstance(value, ast.Constant):
         return type(value.value).__name__
+    if isinstance(value, ast.UnaryOp) and isinstance(value.op, ast.Not):
+        return "bool"
     return _TYPES.get(type(value))
 
 
@@ -103,8 +105,10 @@ def own_nodes(*parts: ast.AST) -> Iterator[ast.AST]:
 
 def _returned(function: ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda, own: int) -> list[str]:
     """The types that a call returns; nothing where one of them is open, or where it may never return."""
+    parameters = function.args.posonlyargs + function.args.args
+    config = parameters[own].arg if own < len(parameters) else None
     if isinstance(function, ast.Lambda):
-        kind = certain_type(function.body)
+        kind = certain_type(function.body) or _of_config(function.body, config)
         return [] if kind is None else [kind]
     nodes = list(own_nodes(*function.body))
     yields = any(isinstance(node, ast.Yield | ast.YieldFrom) for node in nodes)
@@ -112,8 +116,6 @@ def _returned(function: ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda, own
         return ["async_generator" if yields else "coroutine"]
     if yields:
         return ["generator"]
-    parameters = function.args.posonlyargs + function.args.args
-    config = parameters[own].arg if own < len(parameters) else None
     if any(isinstance(node, ast.Name) and node.id == config and not isinstance(node.ctx, ast.Load) for node in nodes):
         config = None
     found = [] if _never_completes(function.body) else ["NoneType"]

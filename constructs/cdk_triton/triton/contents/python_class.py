@@ -19,7 +19,7 @@ CALLED = ("__new__", "__init__", "auto_complete_config", "initialize", "execute"
 """What the server calls, in its order."""
 
 # Bases that leave a class's methods as they are, and those that make a class which cannot be called without arguments.
-_PLAIN = frozenset({"object", "abc.ABC", "typing.Generic"})
+_PLAIN = frozenset({"object", "str", "int", "abc.ABC", "typing.Generic"})
 _ENUMS = frozenset(f"enum.{name}" for name in ("Enum", "IntEnum", "StrEnum", "Flag", "IntFlag"))
 _KNOWN_DECORATORS = frozenset({"dataclasses.dataclass", "typing.final"})
 _INTERFERE = frozenset({"__getattribute__", "__init_subclass__", "__class_getitem__", "__new__", "__prepare__"})
@@ -83,6 +83,8 @@ def model_class(
     for each in reversed(lineage):
         members |= reader.members(each)
     members |= dict.fromkeys(stored_attributes(nodes), _OPEN)
+    if "__new__" in members:  # what it returns may be of any class
+        members |= dict.fromkeys(("__init__", "initialize", "execute"), _OPEN)
     failure = reader.failure(own, lineage, members)
     if isinstance(members.get("__getattr__"), Method):
         members |= {each: _OPEN for each in CALLED if each not in members}
@@ -135,23 +137,37 @@ class _Reader:
 
     def lineage(self, given: ast.ClassDef) -> list[ast.ClassDef] | None:
         """A class and its bases in the module, in the order in which Python looks; None where others take part."""
-        found: list[ast.ClassDef] = []
-        while True:
-            found.append(given)
-            bases = [self._dotted(base) for base in given.bases]
-            local = [base for base in bases if base not in _PLAIN and base not in _ENUMS and base != "typing.Protocol"]
-            if any(self._dotted(each) not in _KNOWN_DECORATORS for each in given.decorator_list):
+        made: dict[type, ast.ClassDef] = {}
+        try:
+            top = self._made(given, made, is_own=True)
+        except TypeError:  # no order is consistent
+            return None
+        return None if top is None else [made[each] for each in top.__mro__ if each in made]
+
+    def _made(self, given: ast.ClassDef, made: dict[type, ast.ClassDef], *, is_own: bool = False) -> type | None:
+        """An empty class with the same bases, which has Python's order of them."""
+        if any(self._dotted(each) not in _KNOWN_DECORATORS for each in given.decorator_list):
+            return None
+        if any((each.arg, self._dotted(each.value)) != ("metaclass", "abc.ABCMeta") for each in given.keywords):
+            return None
+        if set(self.members(given)) & _INTERFERE - ({"__new__"} if is_own else set()):
+            return None
+        bases: list[type] = []
+        for name in map(self._dotted, given.bases):
+            if name in _PLAIN or name in _ENUMS or name == "typing.Protocol":
+                continue
+            definition = self._definitions.get(name or "")
+            if not isinstance(definition, ast.ClassDef) or definition.lineno >= given.lineno:
                 return None
-            if any((each.arg, self._dotted(each.value)) != ("metaclass", "abc.ABCMeta") for each in given.keywords):
+            base = next((each for each, node in made.items() if node is definition), None) or self._made(
+                definition, made
+            )
+            if base is None:
                 return None
-            if set(self.members(given)) & _INTERFERE - ({"__new__"} if len(found) == 1 else set()):
-                return None
-            if not local:
-                return found
-            definition = self._definitions.get(local[0] or "")
-            if len(local) > 1 or not isinstance(definition, ast.ClassDef) or definition.lineno >= given.lineno:
-                return None
-            given = definition
+            bases.append(base)
+        own = type(given.name, tuple(bases), {})
+        made[own] = given
+        return own
 
     def members(self, given: ast.ClassDef) -> Members:
         """What the body of a class sets; what may be set or not is open."""
@@ -210,7 +226,8 @@ class _Reader:
         """A function in a class; open where a decorator hides it."""
         names = [self._dotted(each) for each in function.decorator_list]
         if any(name not in ("staticmethod", "classmethod", "abc.abstractmethod") for name in names):
-            return _OPEN
+            is_abstract = "abc.abstractmethod" in names
+            return Method(function.name, function.lineno, 0, None, False, is_abstract=True) if is_abstract else _OPEN
         own = 0 if "staticmethod" in names else 1
         # Without decorator, `auto_complete_config` is called on the class, so that nothing is put in front.
         if function.name == "auto_complete_config" and "classmethod" not in names:
@@ -237,6 +254,14 @@ class _Reader:
     def _fields(self, given: ast.ClassDef) -> Iterator[ast.AnnAssign]:
         """The fields of a dataclass that a call has to give."""
         for statement in given.body:
-            match statement:
-                case ast.AnnAssign(annotation=annotation, value=None) if "ClassVar" not in ast.unparse(annotation):
+            if isinstance(statement, ast.AnnAssign) and not self._is_given(statement.value):
+                written = ast.unparse(statement.annotation)
+                if "ClassVar" not in written and "KW_ONLY" not in written:
                     yield statement
+
+    def _is_given(self, value: ast.expr | None) -> bool:
+        """Whether a field has a value of its own."""
+        match value:
+            case ast.Call(func=function, keywords=keywords) if self._dotted(function) == "dataclasses.field":
+                return any(each.arg in ("default", "default_factory", "init", None) for each in keywords)
+        return value is not None

@@ -86,6 +86,8 @@ class PythonSource:
         instead: the type of a value that certainly has the class's name, and cannot be called; "" where none has.
         imported: what it imports whatever happens, in its order.
         changes_path: whether it may change where modules are looked for.
+        names: the names that it may define; None where that is open.
+        attributes: the attributes that it sets on whatever object.
         tensors: the tensors that it names.
     """
 
@@ -94,6 +96,8 @@ class PythonSource:
     instead: str = ""
     imported: tuple[Imported, ...] = ()
     changes_path: bool = False
+    names: frozenset[str] | None = None
+    attributes: frozenset[str] = frozenset()
     tensors: TensorNames = field(default_factory=TensorNames)
 
     @property
@@ -177,20 +181,29 @@ def _look(module: ast.Module) -> PythonSource:
     names = imported_names(module.body)
     statements = list(certain_statements(module.body, names))
     nodes = list(ast.walk(module))
-    attributes = stored_attributes(nodes)
-    bound = _bound(statements) if _NAME not in attributes else ...
+    attributes = frozenset(stored_attributes(nodes))
+    bound = ... if _NAME in attributes else _bound(statements)
+    defined = frozenset[str]().union(*map(bound_names, module.body))
+    is_open = is_dynamic(nodes) or "__getattr__" in defined
     return PythonSource(
         model_class(bound, module, nodes, names, _NAME) if isinstance(bound, ast.ClassDef) else None,
-        bound is not None or is_dynamic(nodes) or any("__getattr__" in bound_names(each) for each in statements),
+        bound is not None or is_open,
         bound if isinstance(bound, str) else "",
         tuple(each for statement in statements for each in _imported(statement)),
-        any(isinstance(node, ast.Attribute) and node.attr in _PATHS and _is_sys(node.value) for node in nodes),
+        any(map(_is_path, nodes)),
+        None if is_open or "*" in defined else defined,
+        attributes,
         tensor_names(module),
     )
 
 
-def _is_sys(node: ast.expr) -> bool:
-    return isinstance(node, ast.Name) and node.id == "sys"
+def _is_path(node: ast.AST) -> bool:
+    match node:
+        case ast.Attribute(value=ast.Name(id="sys"), attr=name):
+            return name in _PATHS
+        case ast.Name(id="__path__"):
+            return True
+    return False
 
 
 def _imported(statement: ast.stmt) -> Iterator[Imported]:
@@ -229,7 +242,7 @@ def _binding(
             return before
         case ast.Import():
             return "module"
-        case ast.Assign(value=value) | ast.AnnAssign(value=ast.expr() as value):
+        case ast.Assign(targets=[ast.Name()], value=value) | ast.AnnAssign(value=ast.expr() as value):
             if isinstance(value, ast.Name) and value.id in classes:
                 return classes[value.id]
             if isinstance(value, ast.Call) and isinstance(value.func, ast.Name) and value.func.id in classes:
