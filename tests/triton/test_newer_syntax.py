@@ -66,6 +66,7 @@ def test_lines_keep_their_numbers() -> None:
     assert ast.parse(without_newer_syntax(source)).body[-1].lineno == 6
 
 
+@pytest.mark.slow
 def test_older_source_stays_sound() -> None:
     for path in sorted(Path(sysconfig.get_path("stdlib")).glob("[a-f]*.py")):
         ast.parse(without_newer_syntax(path.read_text(encoding="utf-8")))

@@ -56,6 +56,10 @@ class Files:
                 known.add(entry.name)
         return names
 
+    def __iter__(self) -> Iterator[PurePosixPath]:
+        """The paths, in no order."""
+        return iter(self._paths)
+
     def file(self, path: PurePosixPath) -> RepositoryFile | None:
         """The file, if it is there already."""
         return self._files.get(path)
@@ -78,10 +82,6 @@ class Files:
             if not (is_directory or (index == len(parts) - 1 and part and self.has(path))):
                 return False
         return True
-
-    def paths_below(self, directory: PurePosixPath) -> list[PurePosixPath]:
-        """The files in a directory and in those below it."""
-        return [path for path in self._paths if directory in path.parents]
 
     def names_in(self, directory: PurePosixPath) -> list[str]:
         """The names of the files and directories in a directory, sorted."""

@@ -7,7 +7,7 @@ file as `1.model` (python_backend: src/pb_stub.cc, ModelContext::StubSetup).
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import PurePosixPath
 from typing import Literal
@@ -19,7 +19,7 @@ from cdk_triton.triton.contents import Unreadable
 from cdk_triton.triton.contents.python_source import Imported, PythonSource, SyntaxFault, python_source
 from cdk_triton.triton.releases import releases
 
-__all__ = ["PROVIDED", "Module", "imported_modules", "model_module", "python_models", "python_version"]
+__all__ = ["PROVIDED", "Module", "imported_modules", "model_modules", "python_models", "python_version"]
 
 PROVIDED = frozenset({"numpy", "triton_python_backend_utils", "c_python_backend_utils"})
 """What every image brings besides Python's standard library."""
@@ -81,14 +81,22 @@ def python_models(context: CheckContext) -> Iterator[tuple[BackendFile, Read]]:
     read = python_source(python_version(context))
     for each in backend_files(context):
         if each.backend == "python" and each.file is not None:
-            module = model_module(each)
+            module = model_modules(context)[each.version]
             file = each.files.file(module.path) if isinstance(module, Module) and module.path is not None else None
             if file is not None and file.path.suffix not in (".so", ".pyc"):
-                yield replace(each, path=file.path, alternatives=()), context.contents(read, file)
+                other = each if file.path == each.path else replace(each, path=file.path, alternatives=())
+                yield other, context.contents(read, file)
 
 
-def model_module(each: BackendFile) -> Module | str:
-    """The module that the server imports for a Python model, or what it says instead."""
+@per_check
+def model_modules(context: CheckContext) -> Mapping[PurePosixPath, Module | str]:
+    """The module that the server imports for each version of a Python model, or what it says instead."""
+    return {each.version: _model_module(each) for each in backend_files(context) if each.backend == "python"}
+
+
+def _model_module(each: BackendFile) -> Module | str:
+    if each.name == f"{each.path.stem}.py" and each.path.stem.isidentifier() and _is_alone(each):
+        return Module(f"{each.version.name}.{each.path.stem}", "file", each.path)
     directory, _, name = f"{each.version}/{each.name}".rpartition("/")
     package = next((part for part in reversed(directory.split("/")) if part), "")
     if not name:
@@ -100,6 +108,13 @@ def model_module(each: BackendFile) -> Module | str:
     if package in sys.stdlib_module_names or package in PROVIDED:
         return f"No module named '{package}.{name[:-3]}'"
     return _find(each.files, f"{package}.{name[:-3]}", _path(directory))
+
+
+def _is_alone(each: BackendFile) -> bool:
+    """Whether the model has no other module that Python could find in place of the file: the usual case."""
+    deepest = len(each.path.parts)
+    others = (path for path in each.files if path != each.path)
+    return each.is_there and not any(len(other.parts) > deepest or other.suffix in _SUFFIXES for other in others)
 
 
 def _path(directory: str) -> tuple[PurePosixPath, PurePosixPath]:
@@ -138,10 +153,10 @@ def _look(files: Files, name: str, last: str, path: Sequence[PurePosixPath]) -> 
 
 
 def _file(files: Files, directory: PurePosixPath, stem: str) -> PurePosixPath | None:
-    for each in files.names_in(directory):
-        if each.startswith(f"{stem}.cpython-") and each.endswith(".so"):
-            return directory / each
-    return next((path for suffix in _SUFFIXES if files.has(path := directory / f"{stem}{suffix}")), None)
+    names = [name for name in files.names_in(directory) if name.startswith(f"{stem}.")]
+    binary = [name for name in names if name.startswith(f"{stem}.cpython-") and name.endswith(".so")]
+    expected = (*binary, *(f"{stem}{suffix}" for suffix in _SUFFIXES)) if names else ()
+    return next((directory / name for name in expected if name in names and files.has(directory / name)), None)
 
 
 @per_check
@@ -164,11 +179,14 @@ class _Imports:
 
     def found(self) -> Iterator[ImportedModule]:
         """What is imported, and what is missing, in the order in which Python meets it as far as that is one."""
-        own = model_module(self._owner)
+        own = model_modules(self._context)[self._owner.version]
         if not isinstance(own, Module):
             return
-        pending = [(own, Imported(0, 0, own.name.rpartition(".")[0]))]  # the package is imported before the module
-        pending += [(own, imported) for imported in self._source.imported]
+        pending = [
+            (own, imported) for imported in self._source.imported if imported.level or not _is_provided(imported)
+        ]
+        if _file(self._files, self._path[0], "__init__") is not None:  # the package is imported before the module
+            pending.insert(0, (own, Imported(0, 0, own.name.rpartition(".")[0])))
         seen = {self._owner.path}
         for importer, imported in pending:  # grows while we walk
             for found in self._imported(importer, imported):
@@ -198,9 +216,12 @@ class _Imports:
                 yield "attempted relative import beyond top-level package"
                 return
             name = ".".join([*package[: len(package) - imported.level + 1], *filter(None, [name])])
-        elif not is_own and (self._source.changes_path or self._is_elsewhere(name.partition(".")[0])):
+        elif not is_own and (self._source.changes_path or _is_provided(imported)):
             return
-        found: Module | str | None = None
+        found: Module | str | None = _look(self._files, name, name.partition(".")[0], self._path)
+        if found is None and not is_own:
+            return  # an environment brings it
+        found = None
         for end in range(1, name.count(".") + 2):
             before, found = found, _find(self._files, ".".join(name.split(".")[:end]), self._path)
             if isinstance(found, Module) or self._is_closed(before, is_own=is_own):
@@ -231,9 +252,10 @@ class _Imports:
         source = self._read(package)
         return isinstance(source, PythonSource) and not source.changes_path
 
-    def _is_elsewhere(self, name: str) -> bool:
-        """Whether a module is none of the repository's: one of the standard library, the image or an environment."""
-        return name in sys.stdlib_module_names or name in PROVIDED or _look(self._files, name, name, self._path) is None
+
+def _is_provided(imported: Imported) -> bool:
+    name = imported.module.partition(".")[0]
+    return name in sys.stdlib_module_names or name in PROVIDED
 
 
 def _path_of(module: Module) -> PurePosixPath:

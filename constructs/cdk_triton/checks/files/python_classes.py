@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from cdk_triton.checks.context import CheckContext
 from cdk_triton.checks.derived.backend_files import BackendFile
 from cdk_triton.checks.derived.configured import has_argument
-from cdk_triton.checks.derived.python_modules import Module, model_module, python_models
+from cdk_triton.checks.derived.python_modules import Module, model_modules, python_models
 from cdk_triton.checks.registry import Problem, rule
 from cdk_triton.checks.sources import backend
 from cdk_triton.triton.contents.python_class import ModelClass
@@ -62,7 +62,7 @@ def no_class(context: CheckContext) -> Iterator[Problem]:
                 return []
     """
     for each, source in python_models(context):
-        module = model_module(each)
+        module = model_modules(context)[each.version]
         if isinstance(source, PythonSource) and not source.may_have_model and isinstance(module, Module):
             yield Problem(
                 each.path,

@@ -9,7 +9,7 @@ from functools import cached_property
 from pathlib import PurePosixPath
 from posixpath import normpath
 
-from cdk_triton.checks.context import CheckContext
+from cdk_triton.checks.context import CheckContext, per_check
 from cdk_triton.checks.derived.backend_files import Files, repository_files
 from cdk_triton.checks.derived.python_modules import PROVIDED, python_models
 from cdk_triton.checks.derived.releases import is_at_least, known_release
@@ -70,6 +70,7 @@ class ModelEnvironment:
         return self.path is not None and self.files.has_directory(self.path)
 
 
+@per_check
 def environments(context: CheckContext) -> Iterator[ModelEnvironment]:
     """The environments that the models which the server would load name."""
     for model in context.loaded_models:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 from pathlib import PurePosixPath
 
 from cdk_triton.checks.context import CheckContext
 from cdk_triton.checks.derived.backend_files import BackendFile, backend_files
-from cdk_triton.checks.derived.python_modules import model_module
+from cdk_triton.checks.derived.python_modules import model_modules
 from cdk_triton.checks.derived.releases import is_at_least, is_older
 from cdk_triton.checks.derived.shell_words import misread
 from cdk_triton.checks.files.python_environments import environments
@@ -71,8 +72,8 @@ def unsafe_name(context: CheckContext) -> Iterator[Problem]:
         A name that the start script cannot take either is CT405's.
     """
     for model in context.loaded_models:
-        wrong = _wrong_in_name(context, model)
-        if model.backend_name == "python" and wrong is not None and not _is_other_rules(context, model):
+        wrong = _wrong_in_name(context, model) if model.backend_name == "python" else None
+        if wrong is not None and not _is_other_rules(context, model):
             yield Problem(
                 model.directory,
                 f"the name {model.name!r} has the character {wrong!r}, which a shell takes for its own; from 25.08 on "
@@ -92,9 +93,8 @@ def _wrong_in_name(context: CheckContext, model: Model) -> str | None:
 
 
 def _misread_name(context: CheckContext, model: Model) -> str | None:
-    others = [other.name for other in context.repository.models]
     # The name is a word of its own, with the number of the instance, and a part of the model's path.
-    return misread(f"{model.name}/", ()) or misread(model.name, others)
+    return misread(f"{model.name}/") or misread(model.name, lambda: [each.name for each in context.repository.models])
 
 
 def _has_shell(context: CheckContext) -> bool:
@@ -140,7 +140,7 @@ def unimportable_file(context: CheckContext) -> Iterator[Problem]:
     for each in backend_files(context):
         if each.backend != "python" or not (each.is_there or each.files.has_directory(each.path)):
             continue
-        found = model_module(each)
+        found = model_modules(context)[each.version]
         if isinstance(found, str):
             yield Problem(
                 each.model.config_path if each.field else each.path,
@@ -274,13 +274,16 @@ def _python_files(context: CheckContext) -> Iterator[BackendFile]:
 def _misread_paths(context: CheckContext) -> Iterator[tuple[Model, PurePosixPath, str, str]]:
     """The paths that a shell takes for something else: the model, the path, the character, and the field."""
     for each in _python_files(context):
-        version = each.version.name
-        others = [str(path.relative_to(each.version.parent)) for path in each.files.paths_below(each.version)]
-        wrong = misread(f"{version}/{each.name}", others)
-        if wrong is not None and not isinstance(model_module(each), str):
+        wrong = misread(f"{each.version.name}/{each.name}", partial(_beside, each))
+        if wrong is not None and not isinstance(model_modules(context)[each.version], str):
             yield each.model, each.path, wrong, each.field
     for environment in environments(context):
         if environment.is_directory and environment.path is not None:
             wrong = misread(f"/{environment.path}")
             if wrong is not None and misread(f"/{environment.model.directory}") is None:
                 yield environment.model, environment.path, wrong, FIELD
+
+
+def _beside(each: BackendFile) -> list[str]:
+    """The files of a version, relative to the model's directory."""
+    return [str(path.relative_to(each.version.parent)) for path in each.files if each.version in path.parents]
