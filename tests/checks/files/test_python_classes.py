@@ -227,7 +227,7 @@ def test_faults(messages: Messages, write: Write, source: str, code: str) -> Non
     ("argument", "codes"), [("--disable-auto-complete-config", []), ("--exit-timeout-secs=9", ["CT162"])]
 )
 def test_a_server_that_completes_nothing(write: Write, argument: str, codes: list[str]) -> None:
-    environment = ContainerEnvironment(additional_args=[argument])
+    environment = ContainerEnvironment(additional_args=(argument,))
     findings = write({"preprocess/1/model.py": CLASS + EXECUTE + COMPLETE + "        pass"}).check(
         environment=environment
     )

@@ -107,8 +107,10 @@ def test_a_shell_reads_the_path_of_the_file(
 
 def test_a_pattern_that_matches_another_file(write: Write) -> None:
     config = ('backend: "python"', 'backend: "python" default_model_filename: "a*.py"')
-    files = {"preprocess/config.pbtxt": config, "preprocess/1/a*.py": CLASS + EXECUTE}
-    assert [finding.code for finding in write({**files, "preprocess/1/ab.py": ""}).check()] == ["CT165"]
+    repository = write(
+        {"preprocess/config.pbtxt": config, "preprocess/1/a*.py": CLASS + EXECUTE, "preprocess/1/ab.py": ""}
+    )
+    assert [finding.code for finding in repository.check()] == ["CT165"]
 
 
 @pytest.mark.parametrize(

@@ -22,7 +22,7 @@ from cdk_triton.triton.releases import releases
 __all__ = ["PROVIDED", "Module", "imported_modules", "model_modules", "python_models", "python_version"]
 
 PROVIDED = frozenset({"numpy", "triton_python_backend_utils", "c_python_backend_utils"})
-"""What every image brings besides Python's standard library."""
+"""The modules of every image, beyond Python's standard library."""
 
 Read = PythonSource | SyntaxFault | Unreadable
 
@@ -49,7 +49,7 @@ class Module:
 
 @dataclass(frozen=True)
 class ImportedModule:
-    """What became of an import.
+    """An import of a model, and its result.
 
     Attributes:
         owner: the model's file.
@@ -90,7 +90,7 @@ def python_models(context: CheckContext) -> Iterator[tuple[BackendFile, Read]]:
 
 @per_check
 def model_modules(context: CheckContext) -> Mapping[PurePosixPath, Module | str]:
-    """The module that the server imports for each version of a Python model, or what it says instead."""
+    """The module that the server imports for each version of a Python model, or its error."""
     return {each.version: _model_module(each) for each in backend_files(context) if each.backend == "python"}
 
 
@@ -161,7 +161,7 @@ def _file(files: Files, directory: PurePosixPath, stem: str) -> PurePosixPath | 
 
 @per_check
 def imported_modules(context: CheckContext) -> Iterator[ImportedModule]:
-    """What the files of Python models import from the repository whatever happens, and what these files import."""
+    """The modules of the repository that Python models import whatever happens, and the imports of these modules."""
     for each, source in python_models(context):
         if isinstance(source, PythonSource):
             yield from _Imports(context, each, source).found()
@@ -178,7 +178,7 @@ class _Imports:
         self._path = _path(f"{owner.version}/{owner.name}".rpartition("/")[0])
 
     def found(self) -> Iterator[ImportedModule]:
-        """What is imported, and what is missing, in the order in which Python meets it as far as that is one."""
+        """The modules that are imported, and the missing ones."""
         own = model_modules(self._context)[self._owner.version]
         if not isinstance(own, Module):
             return
@@ -218,21 +218,21 @@ class _Imports:
             name = ".".join([*package[: len(package) - imported.level + 1], *filter(None, [name])])
         elif not is_own and (self._source.changes_path or _is_provided(imported)):
             return
-        found: Module | str | None = _look(self._files, name, name.partition(".")[0], self._path)
-        if found is None and not is_own:
+        if not is_own and _look(self._files, name, name.partition(".")[0], self._path) is None:
             return  # an environment brings it
-        found = None
+        before: Module | None = None
         for end in range(1, name.count(".") + 2):
-            before, found = found, _find(self._files, ".".join(name.split(".")[:end]), self._path)
+            found = _find(self._files, ".".join(name.split(".")[:end]), self._path)
             if isinstance(found, Module) or self._is_closed(before, is_own=is_own):
                 yield found
             if isinstance(found, str):
                 return
-        if isinstance(found, Module):
-            yield from self._names(found, imported.names, is_own=is_own)
+            before = found
+        if before is not None:
+            yield from self._names(before, imported.names, is_own=is_own)
 
     def _names(self, module: Module, names: Sequence[str], *, is_own: bool) -> Iterator[Module | str]:
-        """What `from module import names` brings: the module's names, and its own modules for the others."""
+        """The modules behind the names of `from module import names`, and the error for a missing name."""
         source = self._read(module)
         defined = source.names if isinstance(source, PythonSource) else None
         for name in names:
@@ -245,9 +245,9 @@ class _Imports:
             elif self._is_closed(module, is_own=is_own) and not name.startswith("__"):
                 yield f"cannot import name '{name}' from '{module.name}'"
 
-    def _is_closed(self, package: Module | str | None, *, is_own: bool) -> bool:
+    def _is_closed(self, package: Module | None, *, is_own: bool) -> bool:
         """Whether what is not found in a package is missing: not where a package elsewhere may have the same name."""
-        if not isinstance(package, Module) or package.kind == "directory":
+        if package is None or package.kind == "directory":
             return is_own
         source = self._read(package)
         return isinstance(source, PythonSource) and not source.changes_path

@@ -1,7 +1,7 @@
-"""What the class `TritonPythonModel` of a Python source offers to the server. The source is parsed, never executed.
+"""The methods that the class `TritonPythonModel` of a Python source offers. The source is parsed, never executed.
 
-A class is what its body, its base classes in the same file, and the well-known ones of the standard library make it.
-Where anything else may have a part in it, nothing is said of it.
+The reader knows the class's body, its base classes in the same file, and some of the standard library. A class that
+anything else may change is reported as incomplete.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from cdk_triton.triton.contents.python_names import bound_names, is_dynamic, sto
 __all__ = ["CALLED", "ModelClass", "Value", "model_class"]
 
 CALLED = ("__new__", "__init__", "auto_complete_config", "initialize", "execute")
-"""What the server calls, in its order."""
+"""The methods that the server calls, in its order."""
 
 # Bases that leave a class's methods as they are, and those that make a class which cannot be called without arguments.
 _PLAIN = frozenset({"object", "str", "int", "abc.ABC", "typing.Generic"})
@@ -170,7 +170,7 @@ class _Reader:
         return own
 
     def members(self, given: ast.ClassDef) -> Members:
-        """What the body of a class sets; what may be set or not is open."""
+        """The names that the body of a class sets; a name that is set in some cases only is open."""
         members: Members = {}
         for statement in given.body:
             bound = bound_names(statement)
@@ -195,7 +195,7 @@ class _Reader:
         return members
 
     def failure(self, own: ast.ClassDef, lineage: Sequence[ast.ClassDef], members: Members) -> str:
-        """What Python says when the class is called, in any case."""
+        """The error that a call of the class raises in any case."""
         bases = {self._dotted(base) for base in own.bases}
         everywhere = {self._dotted(base) for each in lineage for base in each.bases}
         metaclasses = {self._dotted(keyword.value) for each in lineage for keyword in each.keywords}

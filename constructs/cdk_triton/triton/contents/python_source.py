@@ -145,7 +145,7 @@ def _compiled(source: bytes | str, version: tuple[int, int] | None) -> ast.Modul
 
 
 def _judged(content: bytes, version: tuple[int, int], fault: SyntaxError) -> SyntaxFault | NotJudged:
-    """What becomes of a fault: it may be syntax that only the container's Python knows, or that only this one knows."""
+    """The verdict on a fault: it may be syntax that only the container's Python knows, or that only this one knows."""
     running = sys.version_info[:2]
     if running < version:
         newer = NotJudged(
@@ -215,7 +215,7 @@ def _imported(statement: ast.stmt) -> Iterator[Imported]:
 
 
 def _bound(statements: Iterable[ast.stmt]) -> ast.ClassDef | str | EllipsisType | None:
-    """What has the class's name in the end: a class, a value of some type, something open (`...`), or nothing."""
+    """The owner of the class's name in the end: a class, a type of value, something open (`...`), or None."""
     bound: ast.ClassDef | str | EllipsisType | None = None
     classes: dict[str, ast.ClassDef] = {}
     for statement in statements:
@@ -232,7 +232,7 @@ def _bound(statements: Iterable[ast.stmt]) -> ast.ClassDef | str | EllipsisType 
 def _binding(
     statement: ast.stmt, before: ast.ClassDef | str | EllipsisType | None, classes: Mapping[str, ast.ClassDef]
 ) -> ast.ClassDef | str | EllipsisType | None:
-    """What has the class's name after a statement that may give it to something."""
+    """The owner of the class's name after a statement that may give it away."""
     match statement:
         case ast.ClassDef(name=name) if name == _NAME:
             return statement
