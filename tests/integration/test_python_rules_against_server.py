@@ -1,7 +1,7 @@
 """The rules CT140 to CT146 and CT160 to CT165 before NVIDIA's own Python backend, that of nvidia-pytriton.
 
 It is the backend of 24.10 with Python 3.11. It has a shell, and decodes paths as ASCII whatever the locale.
-No platform is given here, so CT164 is seen as CT165. CT141 needs an older Python, and CT160 a newer one than these tests.
+No platform is given here, so CT164 is seen as CT165. CT141 and CT160 depend on the Python.
 """
 
 from __future__ import annotations

@@ -223,6 +223,12 @@ def test_faults(messages: Messages, write: Write, source: str, code: str) -> Non
     assert messages.of(findings) == [(code, "preprocess/1/model.py", "")]
 
 
+@pytest.mark.parametrize("count", [10, 900, 2000])
+def test_a_long_chain_of_conditions_is_sound(write: Write, count: int) -> None:
+    chain = "        if c == 0: return c\n" + "".join(f"        elif c == {each}: return c\n" for each in range(count))
+    assert write({"preprocess/1/model.py": f"{CLASS}{EXECUTE}{COMPLETE}{chain}        else: return c\n"}).check() == ()
+
+
 @pytest.mark.parametrize(
     ("argument", "codes"), [("--disable-auto-complete-config", []), ("--exit-timeout-secs=9", ["CT162"])]
 )

@@ -123,7 +123,7 @@ def python_source(version: tuple[int, int]) -> Callable[[Path], PythonSource | S
 @lru_cache(maxsize=64)  # a thousand ensembles have a few Python models, many times over
 def _read(content: bytes, version: tuple[int, int]) -> PythonSource | SyntaxFault | Unreadable:
     try:
-        return _look(_compiled(content, version))
+        module = _compiled(content, version)
     except SyntaxError as fault:
         return _judged(content, version, fault)
     except ValueError:  # what Python 3.11 says of a zero byte
@@ -134,13 +134,18 @@ def _read(content: bytes, version: tuple[int, int]) -> PythonSource | SyntaxFaul
             reason = str(fault) or "the parser's stack is too small for it"
             return SyntaxFault(1, reason, in_every_version=True, error=type(fault).__name__)
         return NotJudged(f"is nested too deeply for the compiler of {_name(running)} ({type(fault).__name__})")
+    try:
+        return _look(module)
+    except RecursionError:  # the compiler takes it
+        return Unreadable("is nested too deeply")
 
 
 def _compiled(source: bytes | str, version: tuple[int, int] | None) -> ast.Module:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # `"\d"` is a matter of style
         module = ast.parse(source, feature_version=version)
-        compile(module, "model.py", "exec", dont_inherit=True)  # the parser does not look where a `return` is
+        # The parser does not look where a `return` is. From the tree, the compiler would take less nesting.
+        compile(source, "model.py", "exec", dont_inherit=True)
     return module
 
 
