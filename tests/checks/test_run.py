@@ -154,7 +154,7 @@ GOLDEN = Path(__file__).with_name("rules.txt")
 # Where the rules may come from: the code that enforces them, and the words of those who run it.
 SOURCES = re.compile(
     r"https://(github\.com/(triton-inference-server|NVIDIA|aws|onnx|microsoft/onnxruntime|pytorch/pytorch|openvinotoolkit|"
-    r"dmlc|conda|git-lfs)/|docs\.aws\.amazon\.com/|docs\.nvidia\.com/|onnxruntime\.ai/docs/|onnx\.ai/|protobuf\.dev/)\S+"
+    r"dmlc|conda|git-lfs|pybind)/|docs\.python\.org/|docs\.aws\.amazon\.com/|docs\.nvidia\.com/|onnxruntime\.ai/docs/|onnx\.ai/|protobuf\.dev/)\S+"
 )
 MAX_LINES = 60
 

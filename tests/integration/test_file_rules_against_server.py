@@ -1,5 +1,7 @@
 """The rules CT120 to CT158 before real judges: the core, its Python backend, and ONNX Runtime.
 
+More about Python models is in `test_python_rules_against_server.py`.
+
 The core looks at no model file but at labels, so that the null backends load what the real ones would refuse. The
 Python backend that nvidia-pytriton brings is NVIDIA's own. What the ONNX Runtime backend, TensorRT, DALI and the others
 say follows from their sources only: nothing here runs them. ONNX Runtime itself runs, in its newest version.

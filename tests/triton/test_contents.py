@@ -24,7 +24,7 @@ from hypothesis import strategies as st
 from cdk_triton.triton.contents import Unreadable
 from cdk_triton.triton.contents.onnx_file import ExternalData, OnnxFile, OnnxTensor, onnx_file
 from cdk_triton.triton.contents.packed_environment import PackedEnvironment, packed_environment
-from cdk_triton.triton.contents.python_source import python_source
+from cdk_triton.triton.contents.python_source import NotJudged, SyntaxFault, python_source
 from cdk_triton.triton.contents.tensorrt_plan import PlanFile, tensorrt_plan
 
 if TYPE_CHECKING:
@@ -230,6 +230,11 @@ def test_any_source_is_judged_without_a_crash(tmp_path_factory: pytest.TempPathF
         python_source(version)(file)
 
 
-def test_deep_source_is_unreadable_or_a_fault(messages: Messages, tmp_path: Path) -> None:
-    (tmp_path / "model.py").write_text("-" * 100_000 + "1")
-    assert_unreadable(messages, python_source((3, 12))(tmp_path / "model.py"))
+@pytest.mark.parametrize("source", ["-" * 100_000 + "1", "x = " + "+".join("1" * 100_000), "x" + ".a" * 50_000])
+def test_source_that_exhausts_the_compiler_is_a_fault_of_that_python(tmp_path: Path, source: str) -> None:
+    (tmp_path / "model.py").write_text(source)
+    fault = python_source(sys.version_info[:2])(tmp_path / "model.py")
+    assert isinstance(fault, SyntaxFault)
+    assert fault.error in ("RecursionError", "MemoryError")
+    other = (3, 12) if sys.version_info < (3, 12) else (3, 8)
+    assert isinstance(python_source(other)(tmp_path / "model.py"), NotJudged)

@@ -40,7 +40,10 @@ def test_the_stub_declares_every_field() -> None:
     messages = ModelConfig.DESCRIPTOR.file.message_types_by_name.values()
     expected = {name for message in messages for name in attributes(message)}
     keywords = {"ModelRateLimiter.Resource.global"}  # cannot be declared
-    assert set(declared(stub.body)) - {"SCHEMA_RELEASE", "DataType", "enum_name", "is_newer_than_schema"} == expected - keywords
+    assert (
+        set(declared(stub.body)) - {"SCHEMA_RELEASE", "DataType", "enum_name", "is_newer_than_schema"}
+        == expected - keywords
+    )
 
 
 def test_the_schema_is_that_of_the_installed_client_or_older() -> None:

@@ -31,7 +31,7 @@ from dataclasses import dataclass, field
 __all__ = ["Documentation", "Example"]
 
 _SECTION = re.compile(r"^(Example|Instead|Limits):\n((?:    .*\n|\n)+)", re.MULTILINE)
-_FILE = re.compile(r"# ([\w.*\[\]-]+/[\w./-]+|[\w-]+\.\w+)(?P<removed> is removed)?")
+_FILE = re.compile(r"# ([\w.*\[\]-]+/[\w./$-]+|[\w-]+\.\w+)(?P<removed> is removed)?")
 _COMMAND = "$ cdk-triton validate . "
 
 

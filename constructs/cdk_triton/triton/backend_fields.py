@@ -9,7 +9,7 @@ from collections.abc import Mapping
 
 from cdk_triton.triton.schema import ModelConfig
 
-__all__ = ["completed_pair"]
+__all__ = ["completed_pair", "is_named_by_model"]
 
 _TENSORFLOW = {"tensorflow_savedmodel": "model.savedmodel", "tensorflow_graphdef": "model.graphdef"}
 
@@ -59,3 +59,18 @@ def completed_pair(
     if not backend and looks_into_directory:
         backend = name.partition(".")[2]
     return platform or _PLATFORM_OF.get(backend, ""), backend
+
+
+def is_named_by_model(config: ModelConfig, name: str, entries: Mapping[str, bool], backend: str) -> bool:
+    """Whether the model's name alone gives the backend: the server then asks for the file `model.<backend>`.
+
+    Args:
+        config: the configuration.
+        name: the model's name.
+        entries: what is in the first version directory: names, and whether each is a directory.
+        backend: the backend as the server completes it.
+    """
+    if config.platform or config.backend or config.default_model_filename or name.partition(".")[2] != backend:
+        return False
+    files = [file for each, _, file in _BACKENDS if each == backend]
+    return not any(file in entries and not (entries[file] and file in _FILES_ONLY) for file in files)

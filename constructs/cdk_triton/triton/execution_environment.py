@@ -12,13 +12,19 @@ from typing import TYPE_CHECKING, Final
 if TYPE_CHECKING:
     from cdk_triton.triton.repository import Model
 
-__all__ = ["PARAMETER", "VARIABLE", "environment_path", "written_environment"]
+__all__ = ["FIELD", "PARAMETER", "VARIABLE", "environment_path", "environment_text", "written_environment"]
 
 PARAMETER: Final = "EXECUTION_ENV_PATH"
 """The parameter that names it."""
 
+FIELD: Final = f'parameters["{PARAMETER}"].string_value'
+"""The field of the configuration in which it stands."""
+
 VARIABLE: Final = "$$TRITON_MODEL_DIRECTORY"
 """What stands for the model's directory at the beginning of the path (python_backend: src/pb_env.cc)."""
+
+# Stands for the directory of an archive, whose name is a hash.
+_SOMEWHERE = "/opt/ml/models/archive/model"
 
 
 def written_environment(model: Model) -> str:
@@ -29,6 +35,44 @@ def written_environment(model: Model) -> str:
     return config.parameters[PARAMETER].string_value
 
 
+def environment_text(model: Model, root: str | None) -> str | None:
+    """The path that the Python backend opens, relative to the repository; None where it is not below it.
+
+    It may still contain `.` and `..`, which the server leaves to the system.
+
+    Args:
+        model: the model.
+        root: where the server finds the repository; None where that is not known.
+    """
+    written = written_environment(model)
+    if not written.startswith(VARIABLE) and root is None:
+        return None
+    root = root or _SOMEWHERE
+    directory = f"{root}/{model.directory}"
+    text = _collapsed(directory + written.removeprefix(VARIABLE) if written.startswith(VARIABLE) else written)
+    if text.startswith(f"{directory}/"):  # the core passes on what is written
+        text = written
+    position = text.find(VARIABLE)
+    if position >= 0:  # python_backend: src/python_be.cc, which takes the position for a part of the length
+        text = text[:position] + directory + text[2 * position + len(VARIABLE) :]
+    inside = normpath(text).removeprefix("/").startswith(f"{root}/"[1:])
+    return text.lstrip("/").removeprefix(root[1:]).lstrip("/") if text.startswith("/") and inside else None
+
+
+def _collapsed(text: str) -> str:
+    """A path without `..`, as the core does it (src/model_config_utils.cc): a `.` counts as a directory."""
+    kept, skipped = "", 0
+    rest = text
+    while "/" in rest:
+        rest, _, last = rest.rpartition("/")
+        if not skipped:
+            kept = f"/{last}{kept}"
+        skipped -= skipped > 0
+        if rest.endswith("/.."):
+            skipped += 2
+    return rest + kept
+
+
 def environment_path(model: Model, root: str | None) -> PurePosixPath | None:
     """Where the environment of a Python model is in the repository; None where it names none, or one outside.
 
@@ -36,10 +80,5 @@ def environment_path(model: Model, root: str | None) -> PurePosixPath | None:
         model: the model.
         root: where the server finds the repository; None where that is not known.
     """
-    written = written_environment(model)
-    path: PurePosixPath | None = None
-    if written.startswith(VARIABLE):
-        path = PurePosixPath(normpath(f"{model.directory}/{written.removeprefix(VARIABLE)}"))
-    elif root is not None and written.startswith(f"{root}/"):
-        path = PurePosixPath(normpath(written.removeprefix(f"{root}/")))
-    return None if path is None or path.parts[:1] == ("..",) else path
+    text = environment_text(model, root)
+    return None if text is None else PurePosixPath(normpath(text))

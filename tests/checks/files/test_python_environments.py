@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
@@ -23,7 +24,8 @@ def with_environment(path: str) -> tuple[str, str]:
     return 'backend: "python"', f'backend: "python" {parameter}'
 
 
-ARCHIVE = "$$TRITON_MODEL_DIRECTORY/env.tar.gz"
+MODEL = "$$TRITON_MODEL_DIRECTORY"
+ARCHIVE = f"{MODEL}/env.tar.gz"
 CONDA_312 = "conda-meta/python-3.12.4-h5148396_1.json lib/python3.12/os.py bin/activate"
 
 
@@ -72,6 +74,34 @@ CONDA_312 = "conda-meta/python-3.12.4-h5148396_1.json lib/python3.12/os.py bin/a
         pytest.param(
             "/opt/ml/model/preprocess/env.tar.gz", {"env.tar.gz": CONDA_312}, None, [], id="SageMaker's place"
         ),
+        pytest.param(f"{MODEL}env.tar.gz", {"env.tar.gz": CONDA_312}, None, ["CT153"], id="no slash"),
+        pytest.param(
+            f"{MODEL}/9/../env.tar.gz", {"env.tar.gz": CONDA_312}, None, ["CT153"], id="no directory before .."
+        ),
+        pytest.param(f"{MODEL}/1/../env.tar.gz", {"env.tar.gz": CONDA_312}, None, [], id="a directory before .."),
+        pytest.param(
+            f"{MODEL}/config.pbtxt/../env.tar.gz", {"env.tar.gz": CONDA_312}, None, ["CT153"], id="a file before"
+        ),
+        pytest.param(
+            f"{MODEL}/9/../../preprocess/env.tar.gz", {"env.tar.gz": CONDA_312}, None, ["CT153"], id="and back"
+        ),
+        pytest.param(f"{MODEL}/env.tar.gz/", {"env.tar.gz": CONDA_312}, None, ["CT153"], id="a slash behind"),
+        pytest.param(f"{MODEL}//./env.tar.gz", {"env.tar.gz": CONDA_312}, None, [], id="slashes"),
+        pytest.param(MODEL[1:] + "/env.tar.gz", {"env.tar.gz": CONDA_312}, None, ["CT153"], id="one $"),
+        pytest.param("$${TRITON_MODEL_DIRECTORY}/env.tar.gz", {"env.tar.gz": CONDA_312}, None, ["CT153"], id="braces"),
+        pytest.param(f" {MODEL}/env.tar.gz", {"env.tar.gz": CONDA_312}, None, ["CT153"], id="a blank before"),
+        pytest.param(f"/{MODEL}/env.tar.gz", {"env.tar.gz": CONDA_312}, None, ["CT153"], id="a slash before"),
+        pytest.param(MODEL.lower() + "/env.tar.gz", {"env.tar.gz": CONDA_312}, None, ["CT153"], id="small letters"),
+        pytest.param(ARCHIVE, {"env.tar.gz": gzip.compress(bytes(10240))}, None, ["CT155"], id="an empty archive"),
+        pytest.param(ARCHIVE, {"env.tar.gz": "/bin/activate"}, None, ["CT155"], id="an absolute member"),
+        pytest.param(f"{MODEL}/env", {"env/bin/activate/x": ""}, None, ["CT155"], id="a directory for the script"),
+        pytest.param(f"{MODEL}/env", {"env/bin/activate/x": ""}, "25.09", [], id="a directory that nobody reads"),
+        pytest.param(f"{MODEL}/my env", {"my env/bin/activate": ""}, None, ["CT165"], id="a blank in a directory"),
+        pytest.param(f"{MODEL}/my env", {"my env/bin/activate": ""}, "24.09", ["CT164"], id="a blank for the shell"),
+        pytest.param(f"{MODEL}/my env", {"my env/bin/activate": ""}, "25.09", [], id="a blank without a shell"),
+        pytest.param(
+            f"{MODEL}/my env.tar.gz", {"my env.tar.gz": CONDA_312}, None, [], id="a blank in an archive's name"
+        ),
         pytest.param("/tmp/env.tar.gz", {}, None, ["CT158"], id="elsewhere"),
         pytest.param("env.tar.gz", {"env.tar.gz": CONDA_312}, None, ["CT158"], id="relative to the server"),
     ],
@@ -82,7 +112,7 @@ def test_environments(
     change: dict[str, Change] = {"preprocess/config.pbtxt": with_environment(path)}
     change |= {f"preprocess/{name}": content for name, content in files.items()}
     findings = write(change).check(platform=platform(release))
-    assert [finding.code for finding in findings if finding.code.startswith("CT15")] == codes
+    assert [finding.code for finding in findings if finding.code.startswith(("CT15", "CT16"))] == codes
 
 
 def test_an_environment_of_another_model(write: Write) -> None:
@@ -136,7 +166,7 @@ def test_what_a_model_imports(write: Write, source: str, code: str) -> None:
         "preprocess/env.tar.gz": CONDA_312,
         "preprocess/1/model.py": f"{source}\nclass TritonPythonModel:\n    def execute(self, requests): return []\n",
         "preprocess/1/shared.py": "",
-        "preprocess/helpers/text.py": "",
+        "preprocess/helpers/text.py": "def clean(text): return text",
     }
     assert [finding.code for finding in write(files).check(platform=platform("24.09"))] == [code]
 

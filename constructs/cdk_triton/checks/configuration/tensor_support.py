@@ -289,7 +289,7 @@ def no_configuration(context: CheckContext) -> Iterator[Problem]:
     These backends never make a configuration: fil, identity, repeat, square, and TensorFlow's for graph definitions.
 
     Example:
-        # model.fil/1/xgboost.model
+        # model.fil/1/model.fil
 
     Instead:
         # model.fil/config.pbtxt

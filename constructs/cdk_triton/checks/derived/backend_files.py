@@ -11,6 +11,7 @@ from posixpath import normpath
 from cdk_triton.checks.context import CheckContext, per_check
 from cdk_triton.checks.derived.configured import completed_pair
 from cdk_triton.sagemaker import ServingPlatform
+from cdk_triton.triton import backend_fields
 from cdk_triton.triton.repository import Model, ModelRepository, RepositoryFile
 from cdk_triton.triton.schema import ModelConfig
 
@@ -55,6 +56,10 @@ class Files:
                 known.add(entry.name)
         return names
 
+    def __iter__(self) -> Iterator[PurePosixPath]:
+        """The paths, in no order."""
+        return iter(self._paths)
+
     def file(self, path: PurePosixPath) -> RepositoryFile | None:
         """The file, if it is there already."""
         return self._files.get(path)
@@ -66,6 +71,17 @@ class Files:
     def has_directory(self, path: PurePosixPath) -> bool:
         """Whether it is a directory with something in it."""
         return path in self._directories
+
+    def finds(self, text: str) -> bool:
+        """Whether the system finds a path: each directory on the way is there, even one that `..` leaves again."""
+        path = PurePosixPath()
+        parts = text.split("/")
+        for index, part in enumerate(parts):
+            path = path.parent if part == ".." else path / part
+            is_directory = path == PurePosixPath() or self.has_directory(path)
+            if not (is_directory or (index == len(parts) - 1 and part and self.has(path))):
+                return False
+        return True
 
     def names_in(self, directory: PurePosixPath) -> list[str]:
         """The names of the files and directories in a directory, sorted."""
@@ -82,6 +98,7 @@ class BackendFile:
         backend: the backend that loads it.
         version: the version's directory.
         path: the file, or the directory of TensorFlow's saved models.
+        name: the file as it is named, relative to the version's directory.
         alternatives: files that the backend takes where that one is missing.
         files: all files of the model.
         field: the field that names it, or "" where it is the backend's default.
@@ -92,6 +109,7 @@ class BackendFile:
     backend: str
     version: PurePosixPath
     path: PurePosixPath
+    name: str
     alternatives: tuple[PurePosixPath, ...]
     files: Files
     field: str
@@ -141,17 +159,17 @@ def backend_files(context: CheckContext) -> Iterator[BackendFile]:
             directory = model.directory / str(version)
             if version not in model.versions or files.has(directory / f"libtriton_{backend}.so"):
                 continue
-            named = _named(context.platform, config, backend, is_aoti=platform == "torch_aoti")
+            named = _named(context.platform, model, config, backend, is_aoti=platform == "torch_aoti")
             path = directory if named is None else below(directory, named[0])
             if named is not None and path.is_relative_to(model.directory):  # elsewhere is another model's business
                 if backend == "onnxruntime" and not files.has(path) and files.has_directory(path):
                     path = path / "model.onnx"
                 others = _alternatives(config, backend, directory)
-                yield BackendFile(model, config, backend, directory, path, others, files, named[1])
+                yield BackendFile(model, config, backend, directory, path, named[0], others, files, named[1])
 
 
 def _named(
-    platform: ServingPlatform | None, config: ModelConfig, backend: str, *, is_aoti: bool
+    platform: ServingPlatform | None, model: Model, config: ModelConfig, backend: str, *, is_aoti: bool
 ) -> tuple[str, str] | None:
     """The name of the file and the field that says so; None where that is open or no file is needed."""
     default = config.default_model_filename
@@ -163,6 +181,8 @@ def _named(
             return config.cc_model_filenames[capability], f'cc_model_filenames["{capability}"]'
     if default:
         return default, "default_model_filename"
+    if backend_fields.is_named_by_model(config, model.name, model.first_version_entries, backend):
+        return f"model.{backend}", ""
     if backend == "tensorflow":
         return ("model.graphdef" if config.platform == "tensorflow_graphdef" else "model.savedmodel"), ""
     if backend == "fil":

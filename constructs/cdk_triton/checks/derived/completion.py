@@ -12,10 +12,9 @@ from typing import Literal
 
 from cdk_triton.checks.context import CheckContext
 from cdk_triton.checks.derived.configured import completed_pair
-from cdk_triton.checks.derived.releases import known_release
+from cdk_triton.checks.derived.python_modules import python_version
 from cdk_triton.checks.sources import backend, core
 from cdk_triton.triton.contents.python_source import PythonSource, python_source
-from cdk_triton.triton.releases import releases
 from cdk_triton.triton.repository import Model
 from cdk_triton.triton.schema import ModelConfig
 
@@ -134,9 +133,7 @@ def _completion(context: CheckContext, model: Model, config: ModelConfig) -> _Co
 
 def _may_complete_itself(context: CheckContext, model: Model, config: ModelConfig) -> bool:
     """Whether a Python model may define `auto_complete_config`; what is missing or cannot be read may."""
-    release = known_release(context.platform) or releases()[-1]
-    major, minor = release.python.split(".")
-    read = python_source((int(major), int(minor)))
+    read = python_source(python_version(context))
     files = {file.path: file for file in model.files}
     for version in model.served_versions or (None,):
         file = files.get(model.directory / str(version) / (config.default_model_filename or "model.py"))

@@ -55,7 +55,9 @@ def missing_file(context: CheckContext) -> Iterator[Problem]:
     """
     missing = set()
     for each in backend_files(context):
-        if not each.is_there and not _is_gone(context, each.backend):
+        # A directory in the place of a Python model's file is CT146's.
+        is_directory = each.backend == "python" and each.files.has_directory(each.path)
+        if not each.is_there and not is_directory and not _is_gone(context, each.backend):
             missing.add(each.path)
             yield Problem(each.path, f"the file is missing, and {_consequence(each)}", _fix(each))
     for model, config, path in _completing_files(context):

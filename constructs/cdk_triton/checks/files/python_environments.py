@@ -5,27 +5,25 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import PurePosixPath
+from posixpath import normpath
 
-from cdk_triton.checks.context import CheckContext
+from cdk_triton.checks.context import CheckContext, per_check
 from cdk_triton.checks.derived.backend_files import Files, repository_files
+from cdk_triton.checks.derived.python_modules import PROVIDED, python_models
 from cdk_triton.checks.derived.releases import is_at_least, known_release
-from cdk_triton.checks.files.python_models import python_models
 from cdk_triton.checks.registry import Problem, rule
 from cdk_triton.checks.sources import backend, core
 from cdk_triton.triton.contents import Unreadable
 from cdk_triton.triton.contents.magic import is_git_lfs_pointer
 from cdk_triton.triton.contents.packed_environment import PackedEnvironment, environment_python, packed_environment
 from cdk_triton.triton.contents.python_source import PythonSource
-from cdk_triton.triton.execution_environment import PARAMETER, VARIABLE, environment_path, written_environment
+from cdk_triton.triton.execution_environment import FIELD, VARIABLE, environment_text, written_environment
 from cdk_triton.triton.findings import Severity
 from cdk_triton.triton.releases import Release
 from cdk_triton.triton.repository import Model, RepositoryFile
 
-# What every image brings besides Python's standard library.
-_PROVIDED = frozenset({"numpy", "triton_python_backend_utils", "c_python_backend_utils"})
-
-_FIELD = f'parameters["{PARAMETER}"].string_value'
 _CUSTOM = "https://github.com/triton-inference-server/python_backend#using-custom-python-execution-environments"
 _UNPACK = backend("python_backend", "src/pb_env.cc", 109, 200)
 
@@ -37,14 +35,29 @@ class ModelEnvironment:
     Attributes:
         model: the model.
         written: the path as the configuration writes it.
-        path: the path in the repository, or None where it is outside.
+        opened: the path that the server opens, relative to the repository, or None where it is outside.
         files: all files of the repository.
     """
 
     model: Model
     written: str
-    path: PurePosixPath | None
+    opened: str | None
     files: Files
+
+    @cached_property
+    def path(self) -> PurePosixPath | None:
+        """The path in the repository, or None where it is outside."""
+        return None if self.opened is None else PurePosixPath(normpath(self.opened))
+
+    @cached_property
+    def is_there(self) -> bool:
+        """Whether the system finds it: every directory on the way is there, those before `..` too."""
+        return self.opened is not None and self.files.finds(self.opened)
+
+    @property
+    def is_misspelt(self) -> bool:
+        """Whether it is outside because the variable stands at another place, or is written in another way."""
+        return self.path is None and VARIABLE[2:] in self.written.upper() and not self.written.startswith(VARIABLE)
 
     @property
     def archive(self) -> RepositoryFile | None:
@@ -57,18 +70,22 @@ class ModelEnvironment:
         return self.path is not None and self.files.has_directory(self.path)
 
 
+@per_check
 def environments(context: CheckContext) -> Iterator[ModelEnvironment]:
     """The environments that the models which the server would load name."""
     for model in context.loaded_models:
         written = written_environment(model)
         if written:
-            path = environment_path(model, "/opt/ml/model" if context.mode == "single" else None)
-            yield ModelEnvironment(model, written, path, repository_files(context))
+            opened = environment_text(model, "/opt/ml/model" if context.mode == "single" else None)
+            yield ModelEnvironment(model, written, opened, repository_files(context))
 
 
 @rule("CT153", Severity.ERROR, "the environment of a Python model is missing", source=_UNPACK)
 def missing_environment(context: CheckContext) -> Iterator[Problem]:
     """`EXECUTION_ENV_PATH` names an archive or a directory that is not there.
+
+    `$$TRITON_MODEL_DIRECTORY`, with two `$` and without braces, stands for the model's directory where the path begins
+    with it. A `/` follows. A directory before `..` has to be there too.
 
     Example:
         # model/config.pbtxt
@@ -84,13 +101,21 @@ def missing_environment(context: CheckContext) -> Iterator[Problem]:
         lib/python3.12/os.py
     """
     for each in environments(context):
-        if each.path is not None and not each.files.has(each.path) and not each.is_directory:
+        if each.opened is not None and not each.is_there:
             yield Problem(
                 each.model.config_path,
-                f"the environment {each.path} is missing, and the server would not load {each.model.name!r}: Failed to "
-                f"get the canonical path for {each.path}.",
+                f"the environment {each.opened} is missing, and the server would not load {each.model.name!r}: Failed "
+                f"to get the canonical path for {each.opened}.",
                 "put the packed environment there, or leave the parameter out",
-                _FIELD,
+                FIELD,
+            )
+        elif each.is_misspelt:
+            yield Problem(
+                each.model.config_path,
+                f"the environment is {each.written!r}, in which nothing stands for the model's directory, and the "
+                f"server would not load {each.model.name!r}: Failed to get the canonical path for {each.written}.",
+                f'write "{VARIABLE}/…", with two $ and at the beginning',
+                FIELD,
             )
 
 
@@ -162,13 +187,21 @@ def no_activate(context: CheckContext) -> Iterator[Problem]:
     for each in environments(context):
         top = ""
         if each.is_directory and each.path is not None:
-            has_activate = each.files.has(each.path / "bin" / "activate")
+            script = each.path / "bin" / "activate"
+            has_activate, is_directory = each.files.has(script), each.files.has_directory(script)
         else:
             read = None if each.archive is None else context.contents(packed_environment, each.archive)
             if not isinstance(read, PackedEnvironment):
                 continue
-            has_activate, top = read.has_activate, read.top
-        if not has_activate:
+            has_activate, is_directory, top = read.has_activate, read.has_directory, read.top
+        if is_directory and (context.platform is None or not is_at_least(context.platform, "25.08")):
+            yield Problem(
+                each.path,
+                "bin/activate of the environment is a directory, which the shell that starts the process of "
+                f"{each.model.name!r} cannot read through 25.07, and the server would wait for ever",
+                "pack it with conda-pack, which writes a script",
+            )
+        elif not has_activate and not is_directory:
             below = f" (everything in it is below {top})" if top else ""
             yield Problem(
                 each.path,
@@ -275,7 +308,7 @@ def _missed_imports(context: CheckContext) -> dict[str, tuple[PurePosixPath, str
         for name in source.imports if isinstance(source, PythonSource) else ():
             beside = (each.version, each.model.directory)  # both are in the server's path
             local = any(each.files.has(top / f"{name}.py") or each.files.has_directory(top / name) for top in beside)
-            if name not in _PROVIDED and name not in sys.stdlib_module_names and not local:
+            if name not in PROVIDED and name not in sys.stdlib_module_names and not local:
                 missed.setdefault(each.model.name, (each.path, name))
     return missed
 
@@ -381,11 +414,11 @@ def environment_elsewhere(context: CheckContext) -> Iterator[Problem]:
         lib/python3.12/os.py
     """
     for each in environments(context):
-        if each.path is None:
+        if each.path is None and not each.is_misspelt:
             yield Problem(
                 each.model.config_path,
                 f"the environment is {each.written!r}, outside the repository; where it is missing, the server would "
                 f"not load {each.model.name!r}: Failed to get the canonical path for {each.written}.",
                 f'write "{VARIABLE}/…" and put it into the repository, or acknowledge CT158 with who puts it there',
-                _FIELD,
+                FIELD,
             )

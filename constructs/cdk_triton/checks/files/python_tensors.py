@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterator
 
 from cdk_triton._wording import listed
 from cdk_triton.checks.context import CheckContext
-from cdk_triton.checks.files.python_models import python_models
+from cdk_triton.checks.derived.python_modules import python_models
 from cdk_triton.checks.registry import Problem, rule
 from cdk_triton.checks.sources import backend
 from cdk_triton.checks.spelling import Suggestions

@@ -32,13 +32,15 @@ class PackedEnvironment:
 
     Attributes:
         python: the version of its Python, `3.10`; None where none is in it.
-        has_activate: whether it has `bin/activate`, which the Python backend asks for.
+        has_activate: whether it has the script `bin/activate`, which the Python backend asks for.
         top: the one directory that holds everything, or "" where there is none.
+        has_directory: whether a directory has the name of that script.
     """
 
     python: str | None
     has_activate: bool
     top: str
+    has_directory: bool = False
 
 
 def environment_python(path: str) -> str | None:
@@ -65,19 +67,18 @@ def packed_environment(path: Path) -> PackedEnvironment | Unreadable:
 
 def _read(stream: IO[bytes]) -> PackedEnvironment | Unreadable:
     python: str | None = None
-    has_activate = from_conda = False
+    has_activate = has_directory = from_conda = False
     tops: set[str] = set()
     with tarfile.open(fileobj=stream, mode="r|") as archive:
         for member in archive:
             name = member.name.removeprefix("./")
             tops.add(name.partition("/")[0])
             python = python or environment_python(name)
-            has_activate = has_activate or name == "bin/activate"
+            if name == "bin/activate":
+                has_activate, has_directory = has_activate or not member.isdir(), member.isdir()
             # conda-pack writes this script into every archive, at the end.
             from_conda = from_conda or name.startswith("conda-meta/")
             if python is not None and (has_activate or from_conda):
                 return PackedEnvironment(python, True, "")
-    if not tops - {"", "."}:
-        return Unreadable("is an empty archive")
     names = tops - {"", "."}
-    return PackedEnvironment(python, has_activate, next(iter(names)) if len(names) == 1 else "")
+    return PackedEnvironment(python, has_activate, next(iter(names)) if len(names) == 1 else "", has_directory)

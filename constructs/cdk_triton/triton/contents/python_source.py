@@ -1,29 +1,40 @@
-"""What a Python model's source defines. It is parsed, never executed."""
+"""What a Python model's source defines. It is compiled, never executed."""
 
 from __future__ import annotations
 
 import ast
+import io
 import sys
+import tokenize
 import warnings
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cache, lru_cache
 from pathlib import Path
+from types import EllipsisType
 
+from cdk_triton.triton.contents.newer_syntax import NEWEST_KNOWN, without_newer_syntax
+from cdk_triton.triton.contents.python_calls import certain_type
+from cdk_triton.triton.contents.python_class import ModelClass, model_class
+from cdk_triton.triton.contents.python_names import (
+    bound_names,
+    certain_statements,
+    imported_names,
+    is_dynamic,
+    stored_attributes,
+)
 from cdk_triton.triton.contents.python_tensors import TensorNames, tensor_names
 from cdk_triton.triton.contents.unreadable import Unreadable
 
-__all__ = ["Method", "ModelClass", "PythonSource", "SyntaxFault", "python_source"]
+__all__ = ["Imported", "NotJudged", "PythonSource", "SyntaxFault", "python_source"]
 
 _NAME = "TritonPythonModel"
-_CALLED = frozenset({"execute", "initialize", "auto_complete_config"})
 
-# What can give a module a name, or an object a method, that is written nowhere as such.
-_MAKERS = frozenset({"globals", "locals", "vars", "exec", "eval", "setattr", "modules", "__dict__", "__getattr__"})
+# From this Python on, the limits of nesting are others from version to version; before, they are the same.
+_OTHER_LIMITS = (3, 12)
 
-# Syntax that is newer than the oldest Python that runs these checks, as it looks to a parser that does not know it:
-# nested quotes in f-strings (3.12), `type X = …` and `def f[T]` (3.12).
-_NEWER = ("f-string", "type ", "[")
+# What changes where modules are looked for.
+_PATHS = frozenset({"path", "meta_path", "path_hooks", "modules"})
 
 
 @dataclass(frozen=True)
@@ -32,51 +43,37 @@ class SyntaxFault:
 
     Attributes:
         line: counted from 1.
-        reason: what the parser says.
+        reason: what the compiler says.
         in_every_version: False where only the asked version does not know the syntax.
+        error: the exception that the compiler raises.
     """
 
     line: int
     reason: str
     in_every_version: bool
+    error: str = "SyntaxError"
 
 
 @dataclass(frozen=True)
-class Method:
-    """A function in a class.
-
-    Attributes:
-        name: its name.
-        line: where it begins.
-        least: how many arguments a call has at least, without `self`.
-        most: how many at most; None where it takes any number.
-        needs_keywords: whether some of its arguments can only be given by name.
-    """
-
-    name: str
-    line: int
-    least: int
-    most: int | None
-    needs_keywords: bool
-
-    def takes(self, count: int) -> bool:
-        """Whether it can be called with so many arguments."""
-        return not self.needs_keywords and self.least <= count and (self.most is None or count <= self.most)
+class NotJudged(Unreadable):
+    """A file that the Python which runs these checks cannot judge, though the container's Python may take it."""
 
 
 @dataclass(frozen=True)
-class ModelClass:
-    """The class `TritonPythonModel`.
+class Imported:
+    """A module that the source imports whatever happens.
 
     Attributes:
-        line: where it begins.
-        methods: name → function, of those that are defined in the class itself without decorators of unknown effect.
-        is_complete: whether these are all it can have: nothing is inherited, set or decorated.
+        line: where.
+        level: how many dots are before the name: 0 for a module that is looked for in Python's path.
+        module: the module, `helpers.text`, or "" for `from . import text`.
+        names: what is imported from it; empty for `import helpers.text`.
     """
 
     line: int
-    methods: Mapping[str, Method] = field(default_factory=dict)
-    is_complete: bool = True
+    level: int
+    module: str
+    names: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -86,14 +83,27 @@ class PythonSource:
     Attributes:
         model: the class `TritonPythonModel`; None where the module does not define it, or defines it in another way.
         may_have_model: False where the module cannot have the class.
-        imports: the top-level modules that it imports whatever happens, in their order.
+        instead: the type of a value that certainly has the class's name, and cannot be called; "" where none has.
+        imported: what it imports whatever happens, in its order.
+        changes_path: whether it may change where modules are looked for.
+        names: the names that it may define; None where that is open.
+        attributes: the attributes that it sets on whatever object.
         tensors: the tensors that it names.
     """
 
     model: ModelClass | None
     may_have_model: bool
-    imports: tuple[str, ...] = ()
+    instead: str = ""
+    imported: tuple[Imported, ...] = ()
+    changes_path: bool = False
+    names: frozenset[str] | None = None
+    attributes: frozenset[str] = frozenset()
     tensors: TensorNames = field(default_factory=TensorNames)
+
+    @property
+    def imports(self) -> tuple[str, ...]:
+        """The top-level modules that it imports whatever happens, in their order."""
+        return tuple(dict.fromkeys(each.module.partition(".")[0] for each in self.imported if not each.level))
 
 
 @cache
@@ -113,150 +123,157 @@ def python_source(version: tuple[int, int]) -> Callable[[Path], PythonSource | S
 @lru_cache(maxsize=64)  # a thousand ensembles have a few Python models, many times over
 def _read(content: bytes, version: tuple[int, int]) -> PythonSource | SyntaxFault | Unreadable:
     try:
-        return _look(_parse(content, version))
+        module = _compiled(content, version)
     except SyntaxError as fault:
-        if sys.version_info < version and _may_be_newer(fault):
-            return Unreadable("uses syntax that this Python does not know")
-        try:
-            _parse(content, None)
-        except (SyntaxError, ValueError):
-            return SyntaxFault(fault.lineno or 1, fault.msg, in_every_version=True)
-        return SyntaxFault(fault.lineno or 1, fault.msg, in_every_version=False)
+        return _judged(content, version, fault)
     except ValueError:  # what Python 3.11 says of a zero byte
         return SyntaxFault(1, "source code cannot contain null bytes", in_every_version=True)
-    except (RecursionError, MemoryError):
+    except (RecursionError, MemoryError) as fault:
+        running = sys.version_info[:2]
+        if running == version or max(running, version) < _OTHER_LIMITS:
+            reason = str(fault) or "the parser's stack is too small for it"
+            return SyntaxFault(1, reason, in_every_version=True, error=type(fault).__name__)
+        return NotJudged(f"is nested too deeply for the compiler of {_name(running)} ({type(fault).__name__})")
+    try:
+        return _look(module)
+    except RecursionError:  # the compiler takes it
         return Unreadable("is nested too deeply")
 
 
-def _parse(content: bytes, version: tuple[int, int] | None) -> ast.Module:
+def _compiled(source: bytes | str, version: tuple[int, int] | None) -> ast.Module:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # `"\d"` is a matter of style
-        return ast.parse(content, feature_version=version)
+        module = ast.parse(source, feature_version=version)
+        # The parser does not look where a `return` is. From the tree, the compiler would take less nesting.
+        compile(source, "model.py", "exec", dont_inherit=True)
+    return module
 
 
-def _may_be_newer(fault: SyntaxError) -> bool:
-    text = (fault.text or "").strip()
-    return (
-        fault.msg.startswith(_NEWER[0])
-        or text.startswith(_NEWER[1])
-        or ("f'" in text or 'f"' in text)
-        or (text.startswith(("def ", "async def ", "class ")) and _NEWER[2] in text.partition("(")[0])
-    )
+def _judged(content: bytes, version: tuple[int, int], fault: SyntaxError) -> SyntaxFault | NotJudged:
+    """The verdict on a fault: it may be syntax that only the container's Python knows, or that only this one knows."""
+    running = sys.version_info[:2]
+    if running < version:
+        newer = NotJudged(
+            f"uses syntax in line {fault.lineno or 1} that {_name(running)} does not know and {_name(version)} may know"
+        )
+        if running >= NEWEST_KNOWN:
+            return newer
+        try:
+            _compiled(without_newer_syntax(_decoded(content)), None)
+        except SyntaxError as remaining:
+            fault = remaining
+        except (ValueError, RecursionError, MemoryError):
+            pass
+        else:
+            return newer
+    try:
+        _compiled(content, None)
+    except (SyntaxError, ValueError):
+        return SyntaxFault(fault.lineno or 1, fault.msg, in_every_version=True)
+    return SyntaxFault(fault.lineno or 1, fault.msg, in_every_version=False)
+
+
+def _decoded(content: bytes) -> str:
+    encoding, _ = tokenize.detect_encoding(io.BytesIO(content).readline)
+    return content.decode(encoding)
+
+
+def _name(version: tuple[int, ...]) -> str:
+    return f"Python {version[0]}.{version[1]}"
 
 
 def _look(module: ast.Module) -> PythonSource:
-    own: ast.ClassDef | None = None
-    imports = tuple(dict.fromkeys(name for statement in module.body for name in _imported(statement)))
-    for statement in _flat(module.body):
-        if isinstance(statement, ast.ClassDef) and statement.name == _NAME:
-            own = statement
-        elif _is_simple(statement) and any(map(_binds, ast.walk(statement))):
-            own = None
-    if own is None:
-        return PythonSource(None, any(map(_may_make, ast.walk(module))), imports, tensor_names(module))
-    assigned = {node.attr for node in ast.walk(module) if isinstance(node, ast.Attribute) and _is_stored(node)}
-    return PythonSource(_class(own, assigned), True, imports, tensor_names(module))
-
-
-def _flat(body: list[ast.stmt]) -> Iterator[ast.stmt]:
-    """The statements of a body, with those in its conditions, loops and handlers."""
-    for statement in body:
-        yield statement
-        for part in ("body", "orelse", "finalbody"):
-            if not isinstance(statement, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
-                yield from _flat(getattr(statement, part, []))
-        for handler in getattr(statement, "handlers", []):
-            yield from _flat(handler.body)
-        for case in getattr(statement, "cases", []):
-            yield from _flat(case.body)
-
-
-def _imported(statement: ast.stmt) -> Iterator[str]:
-    if isinstance(statement, ast.Import):
-        yield from (alias.name.partition(".")[0] for alias in statement.names)
-    elif isinstance(statement, ast.ImportFrom) and statement.module and not statement.level:
-        yield statement.module.partition(".")[0]
-
-
-def _is_simple(statement: ast.stmt) -> bool:
-    """Whether no other statement of the module is a part of it."""
-    return isinstance(statement, ast.FunctionDef | ast.AsyncFunctionDef) or not hasattr(statement, "body")
-
-
-def _is_stored(node: ast.Name | ast.Attribute | ast.Subscript) -> bool:
-    return not isinstance(node.ctx, ast.Load)
-
-
-def _names(node: ast.AST) -> set[str]:
-    """The names that a part of the source uses, defines or writes as text."""
-    match node:
-        case ast.Name(id=name) | ast.Attribute(attr=name) | ast.FunctionDef(name=name) | ast.Constant(value=str(name)):
-            return {name}
-        case ast.alias(name=name, asname=alias):
-            return {alias or name}
-    return set()
-
-
-def _binds(node: ast.AST) -> bool:
-    """Whether a part of a statement may give the module another class than the one that is defined."""
-    match node:
-        case ast.Name() | ast.Subscript(slice=ast.Constant()):
-            written = node if isinstance(node, ast.Name) else node.slice
-            return _is_stored(node) and _NAME in _names(written)
-        case ast.alias():
-            return bool(_names(node) & {_NAME, "*"})
-    return isinstance(node, ast.FunctionDef) and node.name == _NAME
-
-
-def _may_make(node: ast.AST) -> bool:
-    """Whether a module that defines no such class may have it all the same, because of this part of it."""
-    return bool(_names(node) & (_MAKERS | {_NAME})) or _binds(node)
-
-
-def _class(given: ast.ClassDef, assigned: set[str]) -> ModelClass:
-    """Read the class; `assigned` are the attributes that something is assigned to anywhere in the module."""
-    plain = all(isinstance(base, ast.Name) and base.id == "object" for base in given.bases)
-    complete = plain and not given.keywords and not given.decorator_list and not assigned & _CALLED
-    complete = complete and not any(_names(node) & {"setattr", "__dict__"} for node in ast.walk(given))
-    methods: dict[str, Method] = {}
-    for statement in _flat(given.body):
-        if isinstance(statement, ast.FunctionDef | ast.AsyncFunctionDef):
-            method = _method(statement)
-            complete = complete and method is not None and statement.name != "__getattr__"
-            methods.pop(statement.name, None)
-            if method is not None:
-                methods[statement.name] = method
-        elif _names_of(statement) & {*_CALLED, "*"}:
-            complete = False
-    return ModelClass(given.lineno, {name: methods[name] for name in methods if name not in assigned}, complete)
-
-
-def _names_of(statement: ast.stmt) -> set[str]:
-    """The names that a statement in a class gives it; `*` where that cannot be told."""
-    if isinstance(statement, ast.Assign):
-        return {target.id if isinstance(target, ast.Name) else "*" for target in statement.targets}
-    if isinstance(statement, ast.AnnAssign):
-        return {statement.target.id if isinstance(statement.target, ast.Name) else "*"}
-    if isinstance(statement, ast.Import | ast.ImportFrom):
-        return {alias.asname or alias.name for alias in statement.names}
-    return set()
-
-
-def _method(function: ast.FunctionDef | ast.AsyncFunctionDef) -> Method | None:
-    """How a function can be called on an instance; None where a decorator hides it."""
-    names = [each.id if isinstance(each, ast.Name) else "" for each in function.decorator_list]
-    if any(name not in ("staticmethod", "classmethod") for name in names):
-        return None
-    arguments = function.args
-    own = 0 if "staticmethod" in names else 1
-    # Without decorator, `auto_complete_config` is called on the class, so that nothing is put in front.
-    if function.name == "auto_complete_config" and not names:
-        own = 0
-    count = len(arguments.posonlyargs) + len(arguments.args)
-    return Method(
-        function.name,
-        function.lineno,
-        least=max(count - len(arguments.defaults) - own, 0),
-        most=None if arguments.vararg else count - own,
-        needs_keywords=any(default is None for default in arguments.kw_defaults),
+    names = imported_names(module.body)
+    statements = list(certain_statements(module.body, names))
+    nodes = list(ast.walk(module))
+    attributes = frozenset(stored_attributes(nodes))
+    bound = ... if _NAME in attributes else _bound(statements)
+    defined = frozenset[str]().union(*map(bound_names, module.body))
+    is_open = is_dynamic(nodes) or "__getattr__" in defined
+    return PythonSource(
+        model_class(bound, module, nodes, names, _NAME) if isinstance(bound, ast.ClassDef) else None,
+        bound is not None or is_open,
+        bound if isinstance(bound, str) else "",
+        tuple(each for statement in statements for each in _imported(statement)),
+        any(map(_is_path, nodes)),
+        None if is_open or "*" in defined else defined,
+        attributes,
+        tensor_names(module),
     )
+
+
+def _is_path(node: ast.AST) -> bool:
+    match node:
+        case ast.Attribute(value=ast.Name(id="sys"), attr=name):
+            return name in _PATHS
+        case ast.Name(id="__path__"):
+            return True
+    return False
+
+
+def _imported(statement: ast.stmt) -> Iterator[Imported]:
+    if isinstance(statement, ast.Import):
+        yield from (Imported(statement.lineno, 0, alias.name) for alias in statement.names)
+    elif isinstance(statement, ast.ImportFrom):
+        names = tuple(alias.name for alias in statement.names)
+        yield Imported(statement.lineno, statement.level, statement.module or "", names)
+
+
+def _bound(statements: Iterable[ast.stmt]) -> ast.ClassDef | str | EllipsisType | None:
+    """The owner of the class's name in the end: a class, a type of value, something open (`...`), or None."""
+    bound: ast.ClassDef | str | EllipsisType | None = None
+    classes: dict[str, ast.ClassDef] = {}
+    for statement in statements:
+        names = bound_names(statement)
+        for name in names:
+            classes.pop(name, None)
+        if isinstance(statement, ast.ClassDef):
+            classes[statement.name] = statement
+        if names & {_NAME, "*"}:
+            bound = _binding(statement, bound, classes)
+    return bound
+
+
+def _binding(
+    statement: ast.stmt, before: ast.ClassDef | str | EllipsisType | None, classes: Mapping[str, ast.ClassDef]
+) -> ast.ClassDef | str | EllipsisType | None:
+    """The owner of the class's name after a statement that may give it away."""
+    match statement:
+        case ast.ClassDef(name=name) if name == _NAME:
+            return statement
+        case ast.Delete():
+            return None
+        case ast.AnnAssign(value=None):
+            return before
+        case ast.Import():
+            return "module"
+        case ast.Assign(targets=[ast.Name()], value=value) | ast.AnnAssign(value=ast.expr() as value):
+            if isinstance(value, ast.Name) and value.id in classes:
+                return classes[value.id]
+            if isinstance(value, ast.Call) and isinstance(value.func, ast.Name) and value.func.id in classes:
+                return value.func.id if _is_uncallable(classes[value.func.id]) else ...
+            kind = certain_type(value)
+            return kind if kind is not None and kind != "function" else ...
+        case ast.If() | ast.Try() | ast.With() | ast.For() | ast.While() | ast.Match() if before is None:
+            inner = [each for each in _within(statement) if bound_names(each) & {_NAME, "*"}]
+            return inner[0] if len(inner) == 1 and isinstance(inner[0], ast.ClassDef) else ...
+    return ...
+
+
+def _is_uncallable(given: ast.ClassDef) -> bool:
+    """Whether an object of a class cannot be called."""
+    inherits = given.bases or given.keywords or given.decorator_list
+    return not inherits and not any(bound_names(each) & {"__call__", "__new__"} for each in given.body)
+
+
+def _within(statement: ast.stmt) -> Iterator[ast.stmt]:
+    """The simple statements, classes and functions in a condition, a loop or a handler."""
+    pending: list[ast.AST] = [statement]
+    while pending:
+        node = pending.pop()
+        if isinstance(node, ast.stmt) and not isinstance(
+            node, ast.If | ast.Try | ast.With | ast.For | ast.While | ast.Match
+        ):
+            yield node
+        else:
+            pending += ast.iter_child_nodes(node)

@@ -1,0 +1,279 @@
+"""CT142 to CT144, CT162 and CT163: whether the server can use the class of a Python model.
+
+The source is compiled, never executed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from cdk_triton.checks.context import CheckContext
+from cdk_triton.checks.derived.backend_files import BackendFile
+from cdk_triton.checks.derived.configured import has_argument
+from cdk_triton.checks.derived.python_modules import Module, model_modules, python_models
+from cdk_triton.checks.registry import Problem, rule
+from cdk_triton.checks.sources import backend
+from cdk_triton.triton.contents.python_class import ModelClass
+from cdk_triton.triton.contents.python_source import PythonSource
+from cdk_triton.triton.findings import Severity
+
+_STUB = "src/pb_stub.cc"
+_NO_LOAD = "would not load it"
+
+# How the server calls the methods: their names, how many arguments it gives, and what a call of another kind would do.
+_CALLS = (
+    ("__new__", 0, _NO_LOAD),
+    ("__init__", 0, _NO_LOAD),
+    ("auto_complete_config", 1, _NO_LOAD),
+    ("initialize", 1, _NO_LOAD),
+    ("execute", 1, "would answer every request with an error"),
+)
+
+
+def _classes(context: CheckContext) -> Iterator[tuple[BackendFile, ModelClass]]:
+    for each, source in python_models(context):
+        if isinstance(source, PythonSource) and source.model is not None:
+            yield each, source.model
+
+
+@rule(
+    "CT142",
+    Severity.ERROR,
+    "a Python model defines no class TritonPythonModel",
+    source=backend("python_backend", _STUB, 563, 577),
+)
+def no_class(context: CheckContext) -> Iterator[Problem]:
+    """The server looks for a class of exactly this name.
+
+    It imports the file. So a class below `if __name__ == "__main__":` or `if TYPE_CHECKING:` is not there.
+
+    Example:
+        # model/config.pbtxt
+        backend: "python"
+        # model/1/model.py
+        class Model:
+            def execute(self, requests):
+                return []
+
+    Instead:
+        # model/1/model.py
+        class TritonPythonModel:
+            def execute(self, requests):
+                return []
+    """
+    for each, source in python_models(context):
+        module = model_modules(context)[each.version]
+        if isinstance(source, PythonSource) and not source.may_have_model and isinstance(module, Module):
+            yield Problem(
+                each.path,
+                f"the file defines no class TritonPythonModel, and the server would not load {each.model.name!r}: "
+                f"module '{module.name}' has no attribute 'TritonPythonModel'",
+                "define the class TritonPythonModel in this file, or import it there",
+            )
+
+
+@rule(
+    "CT143",
+    Severity.ERROR,
+    "a Python model has no method execute",
+    source=backend("python_backend", _STUB, 697, 702),
+)
+def no_execute(context: CheckContext) -> Iterator[Problem]:
+    """The server loads such a model, reports it as ready, and answers every request with an error.
+
+    Example:
+        # model/config.pbtxt
+        backend: "python"
+        # model/1/model.py
+        class TritonPythonModel:
+            def predict(self, requests):
+                return []
+
+    Instead:
+        # model/1/model.py
+        class TritonPythonModel:
+            def execute(self, requests):
+                return []
+
+    Limits:
+        A class that inherits from one of another file, has a metaclass or an unknown decorator, or is given to other
+        code, is taken to have the method.
+    """
+    for each, model in _classes(context):
+        if model.is_complete and not {"execute"} & {*model.methods, *model.values} and not model.failure:
+            yield Problem(
+                each.path,
+                f"the class TritonPythonModel in line {model.line} has no method execute; the server would load it, "
+                f"and answer every request with an error: Python model {each.path} does not implement `execute` "
+                "method.",
+                "define execute(self, requests), which returns one response for each request",
+                line=model.line,
+            )
+
+
+@rule(
+    "CT144",
+    Severity.ERROR,
+    "a method of a Python model does not take what the server gives",
+    source=backend("python_backend", _STUB, 520, 600),
+)
+def wrong_signature(context: CheckContext) -> Iterator[Problem]:
+    """The server calls `initialize` with the arguments, `execute` with the requests, and gives nothing else.
+
+    `auto_complete_config` is called on the class, so that it has to be a static method. `execute` may be a coroutine.
+
+    Example:
+        # model/config.pbtxt
+        backend: "python"
+        # model/1/model.py
+        class TritonPythonModel:
+            def execute(requests):
+                return []
+
+    Instead:
+        # model/1/model.py
+        class TritonPythonModel:
+            def execute(self, requests):
+                return []
+
+    Limits:
+        Nothing is said of a class that inherits from one of another file, has a metaclass or an unknown decorator, or
+        is given to other code: they may change its methods.
+    """
+    for each, model in _classes(context):
+        for name, count, consequence in _CALLS if not model.failure else ():
+            method = model.methods.get(name)
+            if method is not None and not method.takes(count) and _is_called(context, name):
+                given = "one argument" if count else "no argument"
+                static = name == "auto_complete_config"
+                signature = f"{name}({', '.join(['self'] * (not static) + ['argument'] * count)})"
+                yield Problem(
+                    each.path,
+                    f"{name} in line {method.line} cannot be called with {given}, as the server does, which "
+                    f"{consequence}: TypeError",
+                    f"define it as {'@staticmethod ' * static}{signature}",
+                    line=method.line,
+                )
+
+
+def _is_called(context: CheckContext, method: str) -> bool:
+    """Whether the server calls a method: it completes no configuration if the container's environment says so."""
+    disabled = has_argument(context, "--disable-auto-complete-config") or has_argument(context, "--strict-model-config")
+    return method != "auto_complete_config" or not disabled
+
+
+@rule(
+    "CT162",
+    Severity.ERROR,
+    "auto_complete_config of a Python model returns no configuration",
+    source=backend("python_backend", _STUB, 544, 559),
+)
+def no_configuration(context: CheckContext) -> Iterator[Problem]:
+    """The method has to return the object that it gets, and the server loads nothing otherwise.
+
+    `add_input`, `add_output` and the methods whose names begin with `set_` change the object and return nothing.
+
+    Example:
+        # model/config.pbtxt
+        backend: "python"
+        # model/1/model.py
+        class TritonPythonModel:
+            @staticmethod
+            def auto_complete_config(auto_complete_model_config):
+                auto_complete_model_config.set_max_batch_size(8)
+
+            def execute(self, requests):
+                return []
+
+    Instead:
+        # model/1/model.py
+        class TritonPythonModel:
+            @staticmethod
+            def auto_complete_config(auto_complete_model_config):
+                auto_complete_model_config.set_max_batch_size(8)
+                return auto_complete_model_config
+
+            def execute(self, requests):
+                return []
+
+    Limits:
+        A method that returns the object in some cases only is not judged, and neither is one of a class that other
+        code may change.
+    """
+    for each, model in _classes(context):
+        method = model.methods.get("auto_complete_config")
+        if method is not None and method.returns and method.takes(1) and _is_called(context, method.name):
+            yield Problem(
+                each.path,
+                f"auto_complete_config in line {method.line} returns {' or '.join(method.returns)}, and the server "
+                f"would not load {each.model.name!r}: auto_complete_config function in model '{each.model.name}' must "
+                "return a valid pb.ModelConfig object.",
+                "end it with: return auto_complete_model_config",
+                line=method.line,
+            )
+
+
+@rule(
+    "CT163",
+    Severity.ERROR,
+    "the class of a Python model cannot be used",
+    source=backend("python_backend", _STUB, 563, 600),
+)
+def unusable_class(context: CheckContext) -> Iterator[Problem]:
+    """The server calls `TritonPythonModel()`, and then its methods. Here one of these cannot be called.
+
+    `TritonPythonModel` is a value and no class, an abstract class, a protocol or an enumeration, its constructor is a
+    coroutine or returns something, or one of its methods is a value.
+
+    Example:
+        # model/config.pbtxt
+        backend: "python"
+        # model/1/model.py
+        from abc import ABC, abstractmethod
+
+        class TritonPythonModel(ABC):
+            @abstractmethod
+            def execute(self, requests):
+                return []
+
+    Instead:
+        # model/1/model.py
+        class TritonPythonModel:
+            def execute(self, requests):
+                return []
+
+    Limits:
+        Only what the file itself shows is seen, as for CT144.
+    """
+    for each, source in python_models(context):
+        if not isinstance(source, PythonSource):
+            continue
+        model = source.model
+        if source.instead:
+            said = f"'{source.instead}' object is not callable"
+            yield _unusable(each, f"TritonPythonModel is of the type {source.instead} and no class", _NO_LOAD, said)
+        elif model is not None and model.failure:
+            yield _unusable(each, "the class cannot be called without arguments", _NO_LOAD, model.failure, model.line)
+        elif model is not None:
+            constructor = model.methods.get("__init__")
+            wrong = [kind for kind in constructor.returns if kind != "NoneType"] if constructor is not None else []
+            if constructor is not None and wrong and constructor.returns == tuple(wrong):
+                said = f"__init__() should return None, not '{wrong[0]}'"
+                yield _unusable(each, f"__init__ returns a {wrong[0]}", _NO_LOAD, said, constructor.line)
+            for name, _, consequence in _CALLS:
+                value = model.values.get(name)
+                if value is not None and _is_called(context, name):
+                    said = f"'{value.kind}' object is not callable"
+                    yield _unusable(
+                        each, f"{name} is of the type {value.kind} and no function", consequence, said, value.line
+                    )
+
+
+def _unusable(each: BackendFile, found: str, consequence: str, said: str, line: int | None = None) -> Problem:
+    where = "" if line is None else f" in line {line}"
+    return Problem(
+        each.path,
+        f"{found}{where}, and the server {consequence}: TypeError: {said}",
+        "define a class TritonPythonModel that can be called without arguments, with functions as methods",
+        line=line,
+    )

@@ -1,0 +1,166 @@
+"""How a function of a Python source can be called, and what a call returns as far as the source shows it."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+__all__ = ["Method", "certain_type", "method_of", "own_nodes"]
+
+# The methods of the server's `ModelConfig` that return nothing, and the one that returns something else
+# (python_backend: src/resources/triton_python_backend_utils.py).
+_OF_CONFIG = {
+    "add_input": "NoneType",
+    "add_output": "NoneType",
+    "set_dynamic_batching": "NoneType",
+    "set_max_batch_size": "NoneType",
+    "set_model_transaction_policy": "NoneType",
+    "as_dict": "dict",
+}
+_SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef)
+_TYPES: dict[type[ast.expr], str] = {
+    ast.Dict: "dict",
+    ast.DictComp: "dict",
+    ast.GeneratorExp: "generator",
+    ast.JoinedStr: "str",
+    ast.Lambda: "function",
+    ast.List: "list",
+    ast.ListComp: "list",
+    ast.Set: "set",
+    ast.SetComp: "set",
+    ast.Tuple: "tuple",
+}
+
+
+@dataclass(frozen=True)
+class Method:
+    """A function in a class.
+
+    Attributes:
+        name: its name.
+        line: where it begins.
+        least: how many arguments a call has at least, without `self`.
+        most: how many at most; None where it takes any number.
+        needs_keywords: whether some of its arguments can only be given by name.
+        returns: the types that a call returns, `NoneType` or `dict`; empty where the source does not show all of them.
+        is_abstract: whether a subclass has to define it.
+    """
+
+    name: str
+    line: int
+    least: int
+    most: int | None
+    needs_keywords: bool
+    returns: tuple[str, ...] = ()
+    is_abstract: bool = False
+
+    def takes(self, count: int) -> bool:
+        """Whether it can be called with so many arguments."""
+        return not self.needs_keywords and self.least <= count and (self.most is None or count <= self.most)
+
+
+def method_of(
+    function: ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda, name: str, own: int, *, is_abstract: bool = False
+) -> Method:
+    """How a function can be called.
+
+    Args:
+        function: the function.
+        name: its name in the class.
+        own: how many arguments Python puts in front: 1 for `self`, 0 for a static method.
+        is_abstract: whether it is marked as abstract.
+    """
+    arguments = function.args
+    count = len(arguments.posonlyargs) + len(arguments.args)
+    return Method(
+        name,
+        function.lineno,
+        least=max(count - len(arguments.defaults) - own, 0),
+        most=None if arguments.vararg else count - own,
+        needs_keywords=any(default is None for default in arguments.kw_defaults),
+        returns=tuple(dict.fromkeys(_returned(function, own))),
+        is_abstract=is_abstract,
+    )
+
+
+def certain_type(value: ast.expr) -> str | None:
+    """The type of an expression, where its form shows it."""
+    if isinstance(value, ast.Constant):
+        return type(value.value).__name__
+    if isinstance(value, ast.UnaryOp) and isinstance(value.op, ast.Not):
+        return "bool"
+    return _TYPES.get(type(value))
+
+
+def own_nodes(*parts: ast.AST) -> Iterator[ast.AST]:
+    """The nodes of parts of a function that run as parts of it, and not in a scope of their own."""
+    pending = list(parts)
+    while pending:
+        node = pending.pop()
+        yield node
+        if not isinstance(node, _SCOPES):
+            pending += ast.iter_child_nodes(node)
+
+
+def _returned(function: ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda, own: int) -> list[str]:
+    """The types that a call returns; nothing where one of them is open, or where it may never return."""
+    parameters = function.args.posonlyargs + function.args.args
+    config = parameters[own].arg if own < len(parameters) else None
+    if isinstance(function, ast.Lambda):
+        kind = certain_type(function.body) or _of_config(function.body, config)
+        return [] if kind is None else [kind]
+    nodes = list(own_nodes(*function.body))
+    yields = any(isinstance(node, ast.Yield | ast.YieldFrom) for node in nodes)
+    if isinstance(function, ast.AsyncFunctionDef):
+        return ["async_generator" if yields else "coroutine"]
+    if yields:
+        return ["generator"]
+    if any(isinstance(node, ast.Name) and node.id == config and not isinstance(node.ctx, ast.Load) for node in nodes):
+        config = None
+    found = [] if _never_completes(function.body) else ["NoneType"]
+    for node in nodes:
+        if isinstance(node, ast.Return):
+            kind = "NoneType" if node.value is None else certain_type(node.value) or _of_config(node.value, config)
+            if kind is None:
+                return []
+            found.append(kind)
+    return found
+
+
+def _of_config(value: ast.expr, config: str | None) -> str | None:
+    match value:
+        case ast.Call(func=ast.Attribute(value=ast.Name(id=name), attr=attribute)) if name == config:
+            return _OF_CONFIG.get(attribute)
+    return None
+
+
+def _never_completes(body: list[ast.stmt]) -> bool:
+    """Whether the end of a body is not reached, or may not be, as with a last call that may end the process."""
+    match body[-1]:
+        case (
+            ast.Return()
+            | ast.Raise()
+            | ast.While(test=ast.Constant(value=True | 1))
+            | ast.Assert(test=ast.Constant(value=False))
+        ):
+            return True
+        case ast.If(body=first, orelse=[_, *_] as second):
+            return _never_completes(first) and _never_completes(second)
+        case ast.With(body=inner):
+            return _never_completes(inner)
+        case ast.Try(body=inner, handlers=handlers, orelse=orelse, finalbody=final):
+            if final and _never_completes(final):
+                return True
+            return _never_completes(orelse or inner) and all(_never_completes(each.body) for each in handlers)
+        case ast.Match(cases=cases):
+            return all(_never_completes(case.body) for case in cases) and _is_any(cases[-1])
+        case ast.Expr(
+            value=ast.Call(func=ast.Name(id="exit" | "quit") | ast.Attribute(attr="exit" | "_exit" | "abort"))
+        ):
+            return True
+    return False
+
+
+def _is_any(case: ast.match_case) -> bool:
+    return case.guard is None and isinstance(case.pattern, ast.MatchAs) and case.pattern.pattern is None

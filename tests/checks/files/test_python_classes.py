@@ -1,0 +1,240 @@
+"""The rules CT142 to CT144, CT162 and CT163: whether the server can use the class of a Python model."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from cdk_triton.triton import ContainerEnvironment
+
+if TYPE_CHECKING:
+    from golden_messages import Messages
+    from sample_repositories import Write
+
+EXECUTE = "    def execute(self, requests): return []\n"
+CLASS = "class TritonPythonModel:\n"
+INITIALIZE = "    def initialize(self): pass\n"
+COMPLETE = "    @staticmethod\n    def auto_complete_config(c):\n"
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        pytest.param(CLASS + EXECUTE, id="the least"),
+        pytest.param(CLASS + "    async def execute(self, requests): return []", id="a coroutine"),
+        pytest.param(CLASS + "    def execute(self, requests, *, log=None): return []", id="a default"),
+        pytest.param(CLASS + "    def execute(*args): return []", id="any number"),
+        pytest.param(CLASS + "    @traced\n    def execute(self): return []", id="a decorator may do anything"),
+        pytest.param(CLASS + "    execute = run", id="assigned"),
+        pytest.param("from shared import Base\nclass TritonPythonModel(Base): pass", id="inherited"),
+        pytest.param("from shared import TritonPythonModel", id="imported"),
+        pytest.param("from shared import Model as TritonPythonModel", id="imported under the name"),
+        pytest.param("from shared import *", id="everything imported"),
+        pytest.param("TritonPythonModel = make()", id="made"),
+        pytest.param("globals()['TritonPythonModel'] = object", id="made in a roundabout way"),
+        pytest.param("class Model: pass\nlocals()['Triton' + 'PythonModel'] = Model", id="made with locals"),
+        pytest.param("class Model: pass\nvars()['TritonPythonModel'] = Model", id="made with vars"),
+        pytest.param("import sys\nsetattr(sys.modules[__name__], 'TritonPythonModel', object)", id="made with setattr"),
+        pytest.param("import shared\ndef __getattr__(name): return getattr(shared, name)", id="made when asked for"),
+        pytest.param("with shared.make() as TritonPythonModel: pass", id="made by a statement with a body"),
+        pytest.param(
+            CLASS + "    def initialize(self, args): self.execute = self._gpu if args else self._cpu",
+            id="a method of the instance",
+        ),
+        pytest.param(
+            CLASS + "    def initialize(self, args): setattr(self, 'exe' + 'cute', print)",
+            id="an attribute of some name",
+        ),
+        pytest.param(
+            CLASS + "    def execute(self): pass\nTritonPythonModel.execute = lambda self, requests: []",
+            id="a method that is replaced",
+        ),
+        pytest.param(f"if True:\n    {CLASS}        def execute(self, requests): return []", id="in a condition"),
+        pytest.param(
+            CLASS
+            + "    limit: int = 3\n    @staticmethod\n    def auto_complete_config(config): return config\n"
+            + "    def initialize(self, args): pass\n    def finalize(self): pass\n"
+            + EXECUTE,
+            id="all methods",
+        ),
+        pytest.param(CLASS + EXECUTE + r"    pattern = '\d'", id="what is only a warning"),
+        pytest.param("\ufeff# -*- coding: utf-8 -*-\n" + CLASS + EXECUTE, id="a byte order mark"),
+        pytest.param(
+            "def make():\n    global TritonPythonModel\n    class TritonPythonModel: pass\nmake()", id="made global"
+        ),
+        pytest.param("match object:\n    case TritonPythonModel: pass", id="captured"),
+        pytest.param("class A: pass\n(TritonPythonModel := A)", id="assigned in an expression"),
+        pytest.param("import sys\nsys.modules[__name__].TritonPythonModel = object", id="set on the module"),
+        pytest.param(CLASS + "    pass\nsetattr(TritonPythonModel, 'execute', print)", id="set afterwards"),
+        pytest.param(CLASS + INITIALIZE + EXECUTE + "    del initialize", id="deleted"),
+        pytest.param(
+            CLASS + EXECUTE + "    if x:\n        def initialize(self, a): pass\n    else:\n    " + INITIALIZE,
+            id="one of two",
+        ),
+        pytest.param("class M(type): pass\nclass TritonPythonModel(metaclass=M):\n" + INITIALIZE, id="a metaclass"),
+        pytest.param(CLASS + INITIALIZE + "    def __getattribute__(self, name): return print", id="__getattribute__"),
+        pytest.param("@change\n" + CLASS + INITIALIZE, id="a decorator of the class"),
+        pytest.param(CLASS + INITIALIZE + "change(TritonPythonModel)", id="given to a function"),
+        pytest.param(CLASS + INITIALIZE + "for c in [TritonPythonModel]: c.initialize = print", id="set in a loop"),
+        pytest.param(
+            "class Base:\n    def __init_subclass__(cls): cls.initialize = print\nclass TritonPythonModel(Base):\n"
+            + INITIALIZE,
+            id="changed by its base",
+        ),
+        pytest.param(CLASS + "    def __new__(cls): return Other()\n" + INITIALIZE, id="another object"),
+        pytest.param(
+            "from shared import Base\nclass TritonPythonModel(Base):\n" + INITIALIZE, id="a base from elsewhere"
+        ),
+        pytest.param(
+            "from dataclasses import dataclass, field\nfrom typing import ClassVar\n@dataclass\n"
+            + CLASS
+            + "    a: ClassVar[int]\n    b: int = 1\n    c: int = field(init=False)\n"
+            + EXECUTE,
+            id="a dataclass that needs nothing",
+        ),
+        pytest.param(
+            "import abc\nclass Base(abc.ABC):\n    @abc.abstractmethod\n    def execute(self, r): ...\n"
+            + "class TritonPythonModel(Base):\n"
+            + EXECUTE,
+            id="abstract, and defined",
+        ),
+        *(
+            pytest.param(CLASS + EXECUTE + COMPLETE + f"        {body}", id=body)
+            for body in (
+                "return c",
+                "if c: return c",
+                "raise ValueError",
+                "import sys; sys.exit(1)",
+                "while True:\n            return c",
+                "with open('x'): return c",
+                "c = c.copy(); return c",
+                "return (c)",
+                "return fix(c)",
+                "return c or None",
+            )
+        ),
+        pytest.param(
+            CLASS + EXECUTE + COMPLETE + "        pass\n" + COMPLETE + "        return c", id="the second counts"
+        ),
+        pytest.param(
+            CLASS
+            + EXECUTE
+            + COMPLETE
+            + "        pass\ntype.__setattr__(TritonPythonModel, 'auto_complete_config', print)",
+            id="set in a roundabout way",
+        ),
+    ],
+)
+def test_sound(write: Write, source: str) -> None:
+    assert write({"preprocess/1/model.py": source}).check() == ()
+
+
+@pytest.mark.parametrize(
+    ("source", "code"),
+    [
+        pytest.param("import numpy", "CT142", id="CT142 no class"),
+        pytest.param(CLASS + "    limit = 3", "CT143", id="CT143 no execute"),
+        pytest.param(CLASS + "    def execute(requests): return []", "CT144", id="CT144 execute without self"),
+        pytest.param(
+            CLASS + EXECUTE + "    def initialize(self): pass", "CT144", id="CT144 initialize without arguments"
+        ),
+        pytest.param(
+            CLASS + EXECUTE + "    def auto_complete_config(self, config): return config",
+            "CT144",
+            id="CT144 auto_complete_config that is not static",
+        ),
+        pytest.param(
+            CLASS + EXECUTE + "    def __init__(self, *, path): pass",
+            "CT144",
+            id="CT144 a constructor with an argument",
+        ),
+        *(
+            pytest.param(source, "CT142", id=f"CT142 {name}")
+            for name, source in {
+                "deleted": CLASS + EXECUTE + "del TritonPythonModel",
+                "never": "if False:\n    class TritonPythonModel: pass",
+                "as a program": "if __name__ == '__main__':\n    class TritonPythonModel: pass",
+                "for types": "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    class TritonPythonModel: pass",
+                "in a class": "class A:\n    class TritonPythonModel: pass",
+                "in a function": "def make():\n    class TritonPythonModel: pass\nmake()",
+                "a method called eval": "class A:\n    def execute(self, requests): self.network.eval()",
+            }.items()
+        ),
+        pytest.param("class Base: pass\nclass TritonPythonModel(Base): pass", "CT143", id="CT143 inherited"),
+        *(
+            pytest.param(source, "CT144", id=f"CT144 {name}")
+            for name, source in {
+                "a lambda": CLASS + EXECUTE + "    initialize = lambda self: None",
+                "a function": "def start(self): pass\n" + CLASS + EXECUTE + "    initialize = start",
+                "inherited": "class Base:\n" + INITIALIZE + "class TritonPythonModel(Base):\n" + EXECUTE,
+                "of the second base": "class A:\n"
+                + EXECUTE
+                + "class B:\n"
+                + INITIALIZE
+                + "class TritonPythonModel(A, B): pass",
+                "another name": "class Model:\n" + EXECUTE + INITIALIZE + "TritonPythonModel = Model",
+                "used in the file": CLASS + EXECUTE + INITIALIZE + "if __name__ == '__main__': TritonPythonModel()",
+                "__new__": CLASS + EXECUTE + "    def __new__(cls, path): return object.__new__(cls)",
+                "a dataclass": "from dataclasses import dataclass\n@dataclass\n" + CLASS + "    path: str\n" + EXECUTE,
+            }.items()
+        ),
+        *(
+            pytest.param(CLASS + EXECUTE + COMPLETE + f"        {body}", "CT162", id=f"CT162 {body}")
+            for body in (
+                "pass",
+                "return",
+                "return 5",
+                "return {}",
+                "return c.add_input({})",
+                "return c.as_dict()",
+                "yield c",
+                "c.set_max_batch_size(8)",
+                "def inner(): return c",
+                "return not c",
+                "return lambda: c",
+            )
+        ),
+        pytest.param(
+            CLASS + EXECUTE + COMPLETE.replace("def", "async def") + "        return c", "CT162", id="CT162 a coroutine"
+        ),
+        *(
+            pytest.param(source, "CT163", id=f"CT163 {name}")
+            for name, source in {
+                "a number": "TritonPythonModel = 5",
+                "a module": "import json as TritonPythonModel",
+                "an object": "class Model: pass\nTritonPythonModel = Model()",
+                "an abstract class": "import abc\nclass Base(abc.ABC):\n    @abc.abstractmethod\n"
+                "    def execute(self, r): ...\nclass TritonPythonModel(Base):\n    limit = 3",
+                "an abstract property": "import abc\nclass TritonPythonModel(metaclass=abc.ABCMeta):\n    @property\n"
+                "    @abc.abstractmethod\n    def path(self): ...\n" + EXECUTE,
+                "a protocol": "from typing import Protocol\nclass TritonPythonModel(Protocol):\n" + EXECUTE,
+                "an enumeration": "import enum\nclass TritonPythonModel(enum.Enum):\n" + EXECUTE,
+                "an asynchronous constructor": CLASS + EXECUTE + "    async def __init__(self): pass",
+                "a constructor that returns": CLASS + EXECUTE + "    def __init__(self): return []",
+                "no function": CLASS + EXECUTE + "    initialize = None",
+                "no execute": CLASS + "    execute = None",
+            }.items()
+        ),
+    ],
+)
+def test_faults(messages: Messages, write: Write, source: str, code: str) -> None:
+    findings = write({"preprocess/1/model.py": source}).check()
+    assert messages.of(findings) == [(code, "preprocess/1/model.py", "")]
+
+
+@pytest.mark.parametrize("count", [10, 900, 2000])
+def test_a_long_chain_of_conditions_is_sound(write: Write, count: int) -> None:
+    chain = "        if c == 0: return c\n" + "".join(f"        elif c == {each}: return c\n" for each in range(count))
+    assert write({"preprocess/1/model.py": f"{CLASS}{EXECUTE}{COMPLETE}{chain}        else: return c\n"}).check() == ()
+
+
+@pytest.mark.parametrize(
+    ("argument", "codes"), [("--disable-auto-complete-config", []), ("--exit-timeout-secs=9", ["CT162"])]
+)
+def test_a_server_that_completes_nothing(write: Write, argument: str, codes: list[str]) -> None:
+    environment = ContainerEnvironment(additional_args=(argument,))
+    findings = write({"preprocess/1/model.py": CLASS + EXECUTE + COMPLETE + "        pass"}).check(
+        environment=environment
+    )
+    assert [finding.code for finding in findings] == codes

@@ -1,0 +1,216 @@
+"""The rules CT140 to CT146 and CT160 to CT165 before NVIDIA's own Python backend, that of nvidia-pytriton.
+
+It is the backend of 24.10 with Python 3.11. It has a shell, and decodes paths as ASCII whatever the locale.
+No platform is given here, so CT164 is seen as CT165. CT141 and CT160 depend on the Python.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+
+from cdk_triton.local.triton.server_files import arrange_server_files
+from cdk_triton.triton import ModelRepository
+from judging.server import Judge
+
+PYTHON = """
+backend: "python"
+input { name: "IN" data_type: TYPE_FP32 dims: 1 }
+output { name: "OUT" data_type: TYPE_FP32 dims: 1 }
+"""
+CLASS = "class TritonPythonModel:\n"
+EXECUTE = "    def execute(self, requests): return []\n"
+INITIALIZE = "    def initialize(self): pass\n"
+COMPLETE = "    @staticmethod\n    def auto_complete_config(c):\n        "
+SOURCE = CLASS + EXECUTE
+
+Files = Mapping[str, str]
+
+
+@pytest.fixture(scope="session")
+def python_judge(tmp_path_factory: pytest.TempPathFactory) -> Judge:
+    """A real server with NVIDIA's Python backend."""
+    pytest.importorskip("pytriton")
+    return Judge(arrange_server_files(tmp_path_factory.mktemp("server")))
+
+
+def write(root: Path, files: Files) -> ModelRepository:
+    for name, content in {"config.pbtxt": PYTHON, "1/model.py": SOURCE, **files}.items():
+        (root / "model" / name).parent.mkdir(parents=True, exist_ok=True)
+        (root / "model" / name).write_text(content)
+    return ModelRepository.from_directory(root)
+
+
+def model(source: str, **others: str) -> Files:
+    return {"1/model.py": source, **others}
+
+
+def named(file: str, place: str | None = None) -> Files:
+    return {"config.pbtxt": f"{PYTHON} default_model_filename: '{file}'", f"1/{place or file}": SOURCE}
+
+
+REFUSED: Mapping[str, tuple[str, Files, str]] = {
+    "return outside": ("CT140", model(f"{SOURCE}return 1"), "'return' outside function"),
+    "await in a plain function": (
+        "CT140",
+        model(CLASS + "    def execute(self, requests): await requests"),
+        "'await' outside async function",
+    ),
+    "a future import that is not first": (
+        "CT140",
+        model(f"{SOURCE}from __future__ import annotations"),
+        "from __future__ imports must occur at the beginning of the file",
+    ),
+    "a broken f-string": ("CT140", model(SOURCE + 'f"{a b}"'), "SyntaxError"),
+    "a broken helper": ("CT140", {**model(f"import text\n{SOURCE}"), "1/text.py": "return"}, "SyntaxError"),
+    "a broken package": ("CT140", {"1/__init__.py": "return"}, "'return' outside function"),
+    "no class as a program": (
+        "CT142",
+        model("if __name__ == '__main__':\n    class TritonPythonModel: pass"),
+        "module '1.model' has no attribute 'TritonPythonModel'",
+    ),
+    "a deleted class": ("CT142", model(f"{SOURCE}del TritonPythonModel"), "has no attribute 'TritonPythonModel'"),
+    "inherited initialize": (
+        "CT144",
+        model(f"class Base:\n{INITIALIZE}class TritonPythonModel(Base):\n{EXECUTE}"),
+        "TypeError",
+    ),
+    "a lambda": ("CT144", model(f"{SOURCE}    initialize = lambda self: None"), "TypeError"),
+    "a dataclass": (
+        "CT144",
+        model(f"from dataclasses import dataclass\n@dataclass\n{CLASS}    path: str\n{EXECUTE}"),
+        "TypeError",
+    ),
+    "the version's number": ("CT146", named("1.py"), "No module named '1.1'; '1' is not a package"),
+    "a dot before": ("CT146", named("./model.py", "model.py"), "No module named '.'"),
+    "a slash before": ("CT146", named("/model.py", "model.py"), "No module named '1'"),
+    "a directory with a dot": ("CT146", named("sub.d/main.py"), "No module named 'sub'"),
+    "a directory of the standard library": ("CT146", named("json/model.py"), "No module named 'json.model'"),
+    "a module in the way": ("CT146", {"1.py": ""}, "No module named '1.model'; '1' is not a package"),
+    "a missing helper": ("CT161", model(f"from .text import clean\n{SOURCE}"), "No module named '1.text'"),
+    "beyond the top": (
+        "CT161",
+        {**model(f"from ..text import clean\n{SOURCE}"), "text.py": "clean = 1"},
+        "attempted relative import beyond top-level package",
+    ),
+    "a missing name": (
+        "CT161",
+        {**model(f"from .text import clean\n{SOURCE}"), "1/text.py": ""},
+        "cannot import name 'clean' from '1.text'",
+    ),
+    **{
+        f"a configuration: {body}": (
+            "CT162",
+            model(SOURCE + COMPLETE + body),
+            "auto_complete_config function in model 'model' must return a valid pb.ModelConfig object.",
+        )
+        for body in ("pass", "return {}", "yield c", "return c.set_max_batch_size(0)")
+    },
+    "a number": ("CT163", model("TritonPythonModel = 5"), "'int' object is not callable"),
+    "an abstract class": (
+        "CT163",
+        model("import abc\nclass TritonPythonModel(abc.ABC):\n    @abc.abstractmethod\n    def execute(self, r): ..."),
+        "Can't instantiate abstract class TritonPythonModel",
+    ),
+    "a protocol": (
+        "CT163",
+        model(f"from typing import Protocol\nclass TritonPythonModel(Protocol):\n{EXECUTE}"),
+        "Protocols cannot be instantiated",
+    ),
+    "no function": ("CT163", model(f"{SOURCE}    initialize = None"), "'NoneType' object is not callable"),
+    "an asynchronous constructor": (
+        "CT163",
+        model(f"{SOURCE}    async def __init__(self): pass"),
+        "__init__() should return None, not 'coroutine'",
+    ),
+    "an environment without a slash": (
+        "CT153",
+        {
+            "config.pbtxt": PYTHON + 'parameters { key: "EXECUTION_ENV_PATH" value { string_value: '
+            '"$$TRITON_MODEL_DIRECTORYenv" } }',
+            "env/bin/activate": "",
+        },
+        "Failed to get the canonical path for modelenv.",
+    ),
+    "an environment beyond a missing directory": (
+        "CT153",
+        {
+            "config.pbtxt": PYTHON + 'parameters { key: "EXECUTION_ENV_PATH" value { string_value: '
+            '"$$TRITON_MODEL_DIRECTORY/9/../env" } }',
+            "env/bin/activate": "",
+        },
+        "Failed to get the canonical path for model/9/../env.",
+    ),
+}
+
+
+@pytest.mark.parametrize(("code", "files", "words"), REFUSED.values(), ids=REFUSED)
+def test_the_python_backend_refuses_what_is_an_error(
+    tmp_path: Path, python_judge: Judge, code: str, files: Files, words: str
+) -> None:
+    repository = write(tmp_path / "repository", files)
+    (finding,) = repository.check()
+    assert (finding.code, finding.severity.value) == (code, "error")
+    assert words in finding.message
+    verdict = python_judge(repository.root, ["model"])
+    assert not verdict.loaded
+    assert words in verdict.said
+
+
+LOADED: Mapping[str, Files] = {
+    "made global": model(f"def make():\n    global TritonPythonModel\n    {CLASS}        x = 1\nmake()"),
+    "captured": model(f"{SOURCE.replace('Triton', '')}match PythonModel:\n    case TritonPythonModel: pass"),
+    "set afterwards": model(f"{CLASS}{INITIALIZE}setattr(TritonPythonModel, 'initialize', lambda self, args: None)"),
+    "deleted": model(f"{SOURCE}{INITIALIZE}    del initialize"),
+    "one of two": model(f"{SOURCE}    if 1:\n        def initialize(self, args): pass\n    else:\n    {INITIALIZE}"),
+    "a metaclass": model(
+        "class Meta(type):\n    def __call__(cls): return object.__new__(cls)\n"
+        f"class TritonPythonModel(metaclass=Meta):\n    def __init__(self, path): pass\n{EXECUTE}"
+    ),
+    "__getattribute__": model(f"{SOURCE}{INITIALIZE}    def __getattribute__(self, name): return lambda *given: None"),
+    "set in a roundabout way": model(
+        f"{SOURCE}{COMPLETE}pass\n"
+        "type.__setattr__(TritonPythonModel, 'auto_complete_config', staticmethod(lambda c: c))"
+    ),
+    "another name": model(f"{SOURCE.replace('Triton', '')}TritonPythonModel = PythonModel"),
+    "a configuration": model(f"{SOURCE}{COMPLETE}c.set_max_batch_size(0)\n        return c"),
+    "a helper": {**model(f"from .text import clean\nimport other\n{SOURCE}"), "1/text.py": "clean = 1", "other.py": ""},
+    "a shadowed helper": {**model(f"import text, json\n{SOURCE}"), "1/text.py": "", "text.py": "(", "1/json.py": "("},
+    "a helper that need not be there": model(f"try:\n    from .text import clean\nexcept ImportError: pass\n{SOURCE}"),
+    "no name before the suffix": named(".py"),
+    "a module in a directory": named("sub/model.py"),
+    "characters that a shell takes as they are": named("a,b=c%d^e@f+g!h~i#j$.py"),
+    "a pattern that matches itself": named("a*[b]?.py"),
+    "braces without a comma": named("a{b}.py"),
+    "a directory beside the file": {"1/model/labels.txt": ""},
+}
+
+
+@pytest.mark.parametrize("files", LOADED.values(), ids=LOADED)
+def test_the_python_backend_loads_what_is_no_error(tmp_path: Path, python_judge: Judge, files: Files) -> None:
+    repository = write(tmp_path / "repository", files)
+    assert repository.check() == ()
+    verdict = python_judge(repository.root, ["model"])
+    assert verdict.loaded, verdict.said
+
+
+@pytest.mark.parametrize("file", ["a b.py", "a$b.py", "a{b,c}.py", "a;b.py", "a(b).py", "modèle.py"])
+def test_a_path_of_some_releases_is_none_of_this_one(
+    tmp_path: Path, python_judge: Judge, monkeypatch: pytest.MonkeyPatch, file: str
+) -> None:
+    monkeypatch.setattr("judging.server.PATIENCE", 3.0)
+    repository = write(tmp_path / "repository", named(file))
+    assert [finding.code for finding in repository.check()] == ["CT165"]
+    assert not python_judge(repository.root, ["model"]).loaded
+
+
+@pytest.mark.parametrize("name", ["#model", "{a,b}", "a{1..2}"])
+def test_a_name_of_no_release(tmp_path: Path, python_judge: Judge, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    monkeypatch.setattr("judging.server.PATIENCE", 3.0)
+    write(tmp_path / "repository", {})
+    (tmp_path / "repository/model").rename(tmp_path / "repository" / name)
+    repository = ModelRepository.from_directory(tmp_path / "repository")
+    assert [finding.code for finding in repository.check()] == ["CT145"]
+    assert not python_judge(repository.root, [name]).loaded
