@@ -203,8 +203,7 @@ class ScalableInstanceCount(Construct):
             scale_out_cooldown: pause after instances were added; 5 minutes by default.
 
         Raises:
-            ConfigurationError: the target is out of its range, the number of GPUs is not known, or the variant scales
-                on this metric already.
+            ConfigurationError: the target is out of its range, or the variant scales on this metric already.
         """
         return self._track_utilization(
             id,
@@ -237,8 +236,7 @@ class ScalableInstanceCount(Construct):
             scale_out_cooldown: pause after instances were added; 5 minutes by default.
 
         Raises:
-            ConfigurationError: the target is out of its range, the number of GPUs is not known, or the variant scales
-                on this metric already.
+            ConfigurationError: the target is out of its range, or the variant scales on this metric already.
         """
         policy = self._track_utilization(
             id,
