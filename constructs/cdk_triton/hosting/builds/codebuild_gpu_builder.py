@@ -32,6 +32,7 @@ from cdk_triton.hosting.builds.builders import (
 )
 from cdk_triton.hosting.network import Network, allow_network, build_network, check_network
 from cdk_triton.hosting.permissions import Statement
+from cdk_triton.hosting.trust import codebuild_of_the_account
 from cdk_triton.sagemaker import (
     ServingPlatform,
     codebuild_gpu,
@@ -157,7 +158,7 @@ class CodeBuildGpuBuilder(Builder):
             require_own_region(scope, self.encryption_key, "what builds write stays in their region, so give one of it")
             statements.append(key_statement(self.encryption_key))
             handler_statements.append(Statement(actions=["kms:Decrypt"], resources=[self.encryption_key.key_arn]))
-        role = build_role(scope, "codebuild.amazonaws.com", statements, reasons)
+        role = build_role(scope, codebuild_of_the_account(scope), statements, reasons)
         network = build_network(scope, self.vpc, self.vpc_subnets, self.security_groups)
         if network is not None:
             allow_network(
