@@ -13,6 +13,7 @@ LAYERS = (
     "acknowledgements",
     "findings",
     "permissions",
+    "trust",
     "images",
     "network",
     "vpc_endpoints",

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from cdk_triton.sagemaker import HOST_AMIS, ServingPlatform, gpu_instances, host_ami
+from cdk_triton.sagemaker import HOST_AMIS, ServingPlatform, gpu_instance, gpu_instances, host_ami
 from cdk_triton.sagemaker.host_amis import warning_about_host_ami
 from cdk_triton.triton import releases
 
 AMIS = [None, *(ami.name for ami in HOST_AMIS)]
 DRIVERS = {ami.name: ami.driver for ami in HOST_AMIS}
-AMPERE, BLACKWELL = "8.6", "12.0"
+AMPERE, BLACKWELL = "ml.g5.xlarge", "ml.g7e.2xlarge"
 
 
 def is_blackwell(compute_capability: str) -> bool:
@@ -19,10 +19,11 @@ def is_blackwell(compute_capability: str) -> bool:
 
 @pytest.mark.parametrize("instance_type", sorted(gpu_instances()))
 def test_the_derived_host_drives_this_gpu_with_every_release(instance_type: str) -> None:
-    capability = gpu_instances()[instance_type].compute_capability
+    instance = gpu_instance(instance_type)
+    capability = instance.compute_capability
     for row in releases():
         name = host_ami(row.cuda, capability)
-        warning = warning_about_host_ami(name, row.cuda, capability)
+        warning = warning_about_host_ami(name, row.cuda, instance)
         if is_blackwell(capability):
             assert name is not None, row.release
             assert DRIVERS[name] >= 570, row.release
@@ -44,23 +45,26 @@ def test_the_derived_host_drives_this_gpu_with_every_release(instance_type: str)
     ],
 )
 def test_a_cuda_version_needs_a_host_of_its_major_version(cuda: str | None, ami: str | None) -> None:
-    assert host_ami(cuda, AMPERE) == ami
+    assert host_ami(cuda, "8.6") == ami
 
 
 @pytest.mark.parametrize(
-    ("cuda", "capability", "doubtful"),
+    ("cuda", "instance_type", "doubtful"),
     [
         pytest.param("12.1.0", AMPERE, [False, False, False, False, True], id="the default host is enough"),
         pytest.param("12.9.0", AMPERE, [True, False, False, False, True], id="any driver of CUDA 12"),
         pytest.param("13.0.1", AMPERE, [True, True, True, True, False], id="only the driver of CUDA 13"),
         pytest.param(None, AMPERE, [False] * 5, id="an unknown CUDA"),
+        pytest.param("12.9.0", "ml.p5en.48xlarge", [False, False, False, False, True], id="a default host of CUDA 12"),
+        pytest.param("13.0.1", "ml.g6.xlarge", [True, True, True, True, False], id="a default host before CUDA 13"),
+        pytest.param("13.0.1", "ml.g6e.xlarge", [False, True, True, True, False], id="a default host nobody names"),
         pytest.param("12.9.0", BLACKWELL, [False, True, True, True, True], id="CUDA 12 on Blackwell"),
         pytest.param("13.0.1", BLACKWELL, [False, True, True, True, False], id="CUDA 13 on Blackwell"),
         pytest.param(None, BLACKWELL, [False, True, True, True, False], id="an unknown CUDA on Blackwell"),
     ],
 )
-def test_what_speaks_against_a_host(cuda: str | None, capability: str, doubtful: list[bool]) -> None:
-    assert [warning_about_host_ami(ami, cuda, capability) is not None for ami in AMIS] == doubtful
+def test_what_speaks_against_a_host(cuda: str | None, instance_type: str, doubtful: list[bool]) -> None:
+    assert [warning_about_host_ami(ami, cuda, gpu_instance(instance_type)) is not None for ami in AMIS] == doubtful
 
 
 def test_an_unknown_host_is_not_judged() -> None:

@@ -9,6 +9,9 @@ which GPU is derived from these reports:
   CU13 AMI causes a zero-log CannotStartContainerError").
 * AWS's sample for `ml.g7e.12xlarge` puts an image of CUDA 12.9 onto the host of CUDA 13
   (aws-samples/sagemaker-genai-hosting-examples, 01-models/black-forest-labs/FLUX.2-dev/README.md).
+* The default host has driver 470 (CUDA 11.4) on ml.p4d, ml.p4de, ml.g4dn and ml.g5, 535 (12.2) on ml.p5 and ml.g6, and
+  550 (12.4) on ml.p5e and ml.p5en ("Best practices to minimize interruptions during GPU driver upgrades", SageMaker's
+  developer guide; older copies have ml.p2 and ml.p3 beside the first). It does not name the other families.
 * Blackwell needs driver 570 or newer: "HGX B200 requires a driver container version of 570.133.20 or later"
   (NVIDIA/cloud-native-docs#184, gpu-operator/platform-support.rst).
 
@@ -18,6 +21,8 @@ which GPU is derived from these reports:
 from __future__ import annotations
 
 from dataclasses import dataclass
+
+from cdk_triton.sagemaker.instances import GpuInstance
 
 __all__ = ["HOST_AMIS", "HostAmi", "host_ami", "warning_about_host_ami"]
 
@@ -50,6 +55,15 @@ HOST_AMIS = (
 _SERVED_BY_DEFAULT_HOST = (12, 2)
 _BLACKWELL = (10, 0)
 _BLACKWELL_DRIVER = 570
+_FAILED_ON_NEXT_MAJOR = 12
+"""The major version of CUDA whose images were seen to fail on the host of the next one."""
+
+_DEFAULT_DRIVERS = {
+    **dict.fromkeys(("ml.p2", "ml.p3", "ml.p4d", "ml.p4de", "ml.g4dn", "ml.g5"), (470, (11, 4))),
+    **dict.fromkeys(("ml.p5", "ml.g6"), (535, (12, 2))),
+    **dict.fromkeys(("ml.p5e", "ml.p5en"), (550, (12, 4))),
+}
+"""Family to driver and CUDA of SageMaker's default host."""
 
 
 def host_ami(cuda: str | None, compute_capability: str) -> str | None:
@@ -71,20 +85,18 @@ def host_ami(cuda: str | None, compute_capability: str) -> str | None:
     return next((ami.name for ami in reversed(HOST_AMIS) if ami.cuda[0] == image[0]), HOST_AMIS[-1].name)
 
 
-def warning_about_host_ami(name: str | None, cuda: str | None, compute_capability: str) -> str | None:
-    """What speaks against a host AMI for an image on a GPU; None where nothing is known to.
+def warning_about_host_ami(name: str | None, cuda: str | None, instance: GpuInstance) -> str | None:
+    """The reason against a host AMI for an image on an instance type; None where nothing is known to.
 
     Args:
         name: the host AMI, or None for SageMaker's default host.
         cuda: the image's CUDA version, such as "13.0.1"; None if it is not known.
-        compute_capability: of the GPU, such as "8.6".
+        instance: the instance type.
     """
     image = None if cuda is None else _numbers(cuda)
-    is_blackwell = _numbers(compute_capability) >= _BLACKWELL
+    is_blackwell = _numbers(instance.compute_capability) >= _BLACKWELL
     if name is None:
-        # Nobody has reported the default host of Blackwell; whatever it is, its driver knows the GPU.
-        known = image is None or image <= _SERVED_BY_DEFAULT_HOST or is_blackwell
-        return None if known else "SageMaker's default host was seen with driver 470, which is older"
+        return None if image is None else _warning_about_default_host(image, instance.family)
     ami = next((ami for ami in HOST_AMIS if ami.name == name), None)
     if ami is None:
         return None
@@ -105,8 +117,13 @@ def warning_about_host_ami(name: str | None, cuda: str | None, compute_capabilit
     )
 
 
-_FAILED_ON_NEXT_MAJOR = 12
-"""The major version of CUDA whose images were seen to fail on the host of the next one."""
+def _warning_about_default_host(image: tuple[int, int], family: str) -> str | None:
+    if image <= _SERVED_BY_DEFAULT_HOST or family not in _DEFAULT_DRIVERS:
+        return None
+    driver, cuda = _DEFAULT_DRIVERS[family]
+    if cuda[0] == image[0]:
+        return None
+    return f"SageMaker's default host of {family} has driver {driver} of CUDA {cuda[0]}.{cuda[1]}, which is older"
 
 
 def _numbers(version: str) -> tuple[int, int]:

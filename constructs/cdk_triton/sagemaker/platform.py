@@ -108,17 +108,17 @@ class ServingPlatform:
 
     @property
     def host_ami_warning(self) -> str | None:
-        """What speaks against the host AMI for this GPU and the release's CUDA version; None where nothing is known.
+        """The reason against the host AMI for this GPU and the release's CUDA version; None where nothing is known.
 
         A derived one fits as far as is known, but for CUDA 12 on Blackwell, where no AMI suits both. One that was
         given, or kept by `dataclasses.replace`, may not fit.
         """
         cuda = self.versions.cuda if self.versions is not None else None
-        return warning_about_host_ami(self.inference_ami_version, cuda, self.compute_capability)
+        return warning_about_host_ami(self.inference_ami_version, cuda, self.instance)
 
     @property
     def release_warning(self) -> str | None:
-        """What this library assumes about a release that is newer than its tables; None for every other release."""
+        """The versions of the release that this library assumes; None where it has read them."""
         versions = self.versions
         if versions is None or not versions.assumed:
             return None

@@ -113,7 +113,7 @@ class DataCapture:
 
 
 def check_capture(scope: Construct, path: str, capture: DataCapture) -> None:
-    """Refuse a bucket that SageMaker would not write to, and a key that S3 would not find.
+    """Reject a bucket that SageMaker would not write to, and a key that S3 would not find.
 
     Args:
         scope: where the endpoint will be.

@@ -34,7 +34,7 @@ def warn_about_host(construct: IConstruct, platform: ServingPlatform) -> None:
         fix = (
             "Serve with release 25.09 or newer"
             if platform.inference_ami_version == derived
-            else "Leave inference_ami_version out to have it derived from release and GPU"
+            else "Omit inference_ami_version to have it derived from release and GPU"
         )
         Annotations.of(construct).add_warning_v2(
             HOST_WARNING,
