@@ -108,8 +108,10 @@ def newer_syntax(context: CheckContext) -> Iterator[Problem]:
         pass for 3.10.
     """
     release = known_release(context.platform)
-    for each, source in python_models(context) if release is not None else ():
-        if release is not None and isinstance(source, SyntaxFault) and not source.in_every_version:
+    if release is None or "python" in release.assumed:
+        return
+    for each, source in python_models(context):
+        if isinstance(source, SyntaxFault) and not source.in_every_version:
             yield Problem(
                 each.path,
                 f"line {source.line} is too new for Python {release.python}, which {release.release} has "
