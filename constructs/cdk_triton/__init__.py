@@ -49,6 +49,7 @@ if TYPE_CHECKING:
         TritonMultiModel,
         TritonVariant,
         add_vpc_endpoints,
+        assert_no_errors,
     )
     from cdk_triton.sagemaker import GpuInstance, ServingPlatform
     from cdk_triton.triton import (
@@ -109,6 +110,7 @@ __all__ = [
     "TritonMultiModel",
     "TritonVariant",
     "add_vpc_endpoints",
+    "assert_no_errors",
 ]
 
 if not TYPE_CHECKING:  # to whom a misspelt name is an error

@@ -9,6 +9,7 @@ PREFIX = "cdk_triton.hosting."
 
 LAYERS = (
     "_cdk",  # plumbing, which belongs to no subject
+    "assertions",  # for the tests of apps
     "sagemaker_names",
     "acknowledgements",
     "findings",

@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from cdk_triton.checks import documented_rules
+from cdk_triton.checks.construct_codes import CONSTRUCT_CODES
 
 if TYPE_CHECKING:
     from golden_messages import Messages
+
+ROOT = Path(__file__).parents[2]
+GUIDE = ROOT / "docs"
+HOSTING = ROOT / "constructs" / "cdk_triton" / "hosting"
 
 
 def test_without_a_code_it_lists_every_rule(run: Any) -> None:
@@ -39,9 +45,27 @@ def test_every_rule_can_be_explained(run: Any, rule: Any) -> None:
     assert rule.condition in " ".join(outcome.out.split())
 
 
+@pytest.mark.parametrize("code", ["Annotation::CT104", "annotation::cdk-triton:nowayout", "cdk-triton:NoWayOut"])
+def test_a_code_is_explained_as_the_cdk_prints_it(run: Any, code: str) -> None:
+    outcome = run("explain", code)
+    assert (outcome.status, outcome.err) == (0, "")
+    assert outcome.out.lower().startswith(code.lower().removeprefix("annotation::"))
+
+
+def test_every_code_of_the_constructs_can_be_explained(run: Any) -> None:
+    source = "".join(path.read_text(encoding="utf-8") for path in HOSTING.rglob("*.py"))
+    printed = set(re.findall(r'= "(cdk-triton:[A-Z]\w+)"', source))
+    assert printed == {each.code for each in CONSTRUCT_CODES}
+    for each in CONSTRUCT_CODES:
+        outcome = run("explain", each.code)
+        assert outcome.out.startswith(f"{each.code}  {each.title}\n")
+        assert (GUIDE / each.page).exists()
+
+
 @pytest.mark.parametrize(
     "code",
     [
+        "cdk-triton:Nothing",
         "CT1104",
         "typo",
     ],

@@ -28,6 +28,10 @@ def client(endpoint: Any) -> TritonClient:
     return TritonClient("texts", endpoint.runtime())
 
 
+def test_a_client_has_the_name_of_its_endpoint(client: TritonClient) -> None:
+    assert client.endpoint_name == "texts"
+
+
 @pytest.mark.parametrize("binary", [True, False], ids=["binary", "json"])
 def test_every_shared_data_type_survives_the_way_there_and_back(
     client: TritonClient, arrays: dict[str, Any], binary: bool

@@ -11,7 +11,7 @@ import aws_cdk as cdk
 import pytest
 from aws_cdk.assertions import Annotations, Match
 
-from cdk_triton import ModelRepository, TritonModel, TritonMultiModel
+from cdk_triton import ModelRepository, TritonModel, TritonMultiModel, assert_no_errors
 
 if TYPE_CHECKING:
     from tests.hosting.conftest import World
@@ -137,6 +137,18 @@ def test_every_ensemble_is_checked_and_all_errors_are_told_at_once(world: World)
     texts = [str(error.entry.data) for error in errors]
     for name in bad:
         assert any(text.startswith(f"{name} (") and "platfrom" in text for text in texts)
+
+
+def test_an_apps_own_test_asserts_that_there_are_no_errors(messages: Messages, world: World) -> None:
+    app = world.app()
+    sound, bad = cdk.Stack(app, "Sound"), cdk.Stack(app, "Bad")
+    TritonModel(sound, "Model", repository=world.repository("sound"), platform=world.platform)
+    TritonModel(bad, "Model", repository=world.repository("bad", network=MISSPELT), platform=world.platform)
+
+    assert_no_errors(sound)
+    with messages.raises(AssertionError) as caught:
+        assert_no_errors(bad)
+    assert "/Bad/Model: " in str(caught.value)
 
 
 def test_a_finding_about_the_whole_repository_names_it_once(world: World) -> None:

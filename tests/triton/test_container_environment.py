@@ -121,6 +121,7 @@ class TestThroughTheStartScript:
         *(pytest.param({"additional_args": (f"--x={c}",)}, id=f"the character {c}") for c in "\t\n'\"*?[]\\"),
         pytest.param({"default_model_name": "${Token[TOKEN.7]}"}, id="a token"),
         pytest.param({"additional_args": ("x=1",)}, id="no option"),
+        pytest.param({"additional_args": ("--load-model=*",)}, id="every model"),
         pytest.param({"additional_args": "--x=1"}, id="not a list"),
         pytest.param({"additional_args": ("",)}, id="nothing"),
         pytest.param({"additional_models": ("*",)}, id="a wildcard"),

@@ -321,3 +321,9 @@ def test_recipes_have_to_be_a_list_of_recipes(messages: Messages, write: Write, 
     root = write({}).root
     with messages.raises(ConfigurationError):
         ModelRepository.from_directory(root, recipes=recipes)  # type: ignore[arg-type]
+
+
+def test_a_directory_is_read_by_from_directory(messages: Messages) -> None:
+    with messages.raises(ConfigurationError) as caught:
+        ModelRepository("models")  # type: ignore[arg-type]
+    assert "from_directory('models')" in str(caught.value)

@@ -134,7 +134,7 @@ CRASH = Rule(
     False,
     _crash,
 )
-"""What is reported when a rule crashes. It never runs."""
+"""The code of a crash of another rule. It never runs."""
 
 _RULES: dict[str, Rule] = {}
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import textwrap
 from typing import TYPE_CHECKING, Annotated
 
@@ -12,27 +13,50 @@ from cdk_triton.errors import ConfigurationError
 
 if TYPE_CHECKING:
     from cdk_triton.checks import Rule
+    from cdk_triton.checks.construct_codes import ConstructCode
 
 __all__ = ["explain"]
+
+_OF_CDK = "^Annotation::"  # before each code in the CDK's report of validations
 
 
 def explain(
     code: Annotated[
-        str | None, typer.Argument(metavar="CODE", help="The rule, e.g. CT301.", show_default=False)
+        str | None,
+        typer.Argument(
+            metavar="CODE", help="A code that was printed, e.g. CT301 or cdk-triton:NoWayOut.", show_default=False
+        ),
     ] = None,
 ) -> None:
     """Say what a rule of `validate` looks for; without a code, list all rules."""
     from cdk_triton.checks import documented_rules, rule_of
+    from cdk_triton.checks.construct_codes import CONSTRUCT_CODES
 
     if code is None:
         for each in documented_rules():
             typer.echo(f"{each.code}  {coloured(f'{each.severity:<7}', each.severity)}  {each.title}")
         return
+    code = re.sub(_OF_CDK, "", code, flags=re.IGNORECASE)
+    for of_constructs in CONSTRUCT_CODES:
+        if of_constructs.code.lower() == code.lower():
+            typer.echo(_page_of_constructs(of_constructs))
+            return
     try:
-        rule = rule_of(code.upper())
+        rule = rule_of(code if ":" in code else code.upper())
     except ConfigurationError as error:
         raise typer.BadParameter(str(error), param_hint="CODE") from error
     typer.echo(_page(rule))
+
+
+def _page_of_constructs(found: ConstructCode) -> str:
+    return "\n\n".join(
+        [
+            f"{bold(found.code)}  {bold(found.title)}",
+            _paragraphs(found.reason),
+            "The constructs report it at `cdk synth`; `cdk-triton validate` does not see it.",
+            f"Guide: docs/{found.page}",
+        ]
+    )
 
 
 def _page(rule: Rule) -> str:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 from cdk_triton._lazy import lazy_names
 
 if TYPE_CHECKING:
+    from cdk_triton.hosting.assertions import assert_no_errors
     from cdk_triton.hosting.builds.codebuild_gpu_builder import CodeBuildGpuBuilder
     from cdk_triton.hosting.builds.processing_builder import SageMakerProcessingBuilder
     from cdk_triton.hosting.endpoint_variant import EndpointVariant
@@ -62,6 +63,7 @@ __all__ = [
     "TritonMultiModel",
     "TritonVariant",
     "add_vpc_endpoints",
+    "assert_no_errors",
 ]
 
 if not TYPE_CHECKING:  # to whom a misspelt name is an error

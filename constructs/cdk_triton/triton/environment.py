@@ -227,8 +227,6 @@ class ContainerEnvironment:
                     f"additional_args holds {argument!r}, which tritonserver would take for nothing it knows; write an "
                     "option and its value as one item, for example '--exit-timeout-secs=30'"
                 )
-        if "--load-model=*" in self.additional_args or "*" in self.additional_models:
-            raise ConfigurationError("every model cannot be loaded: the wildcard has to be the only startup model")
 
     def _check_variables(self) -> None:
         reserved = ("SAGEMAKER_TRITON_", "SAGEMAKER_MULTI_MODEL", "SAGEMAKER_BIND_TO_PORT", "SAGEMAKER_SAFE_PORT_RANGE")

@@ -22,7 +22,7 @@ from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Final, Literal, Protocol
 
 from cdk_triton._arguments import has_attribute, listed, one, require_type, several
-from cdk_triton.errors import ModelConfigError, RepositoryError
+from cdk_triton.errors import ConfigurationError, ModelConfigError, RepositoryError
 from cdk_triton.triton.environment import ContainerEnvironment
 from cdk_triton.triton.findings import Finding
 from cdk_triton.triton.repository_settings import RepositorySettings, read_settings
@@ -240,11 +240,23 @@ class ModelRepository:
     """
 
     root: Path
-    models: tuple[Model, ...]
-    files: tuple[RepositoryFile, ...]
+    models: tuple[Model, ...] = ()
+    files: tuple[RepositoryFile, ...] = ()
     acknowledgements: Mapping[str, str] = field(default_factory=dict)
     recipes: tuple[Recipe, ...] = ()
     read_ns: int = field(default=0, compare=False)
+
+    def __post_init__(self) -> None:
+        """Reject a repository that nobody has read.
+
+        Raises:
+            ConfigurationError: it has no file.
+        """
+        if not self.files:
+            shown = str(self.root)
+            raise ConfigurationError(
+                f"ModelRepository({shown!r}) reads no files: write ModelRepository.from_directory({shown!r})"
+            )
 
     @classmethod
     def from_directory(

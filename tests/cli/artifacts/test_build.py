@@ -175,6 +175,18 @@ def test_a_file_that_the_assembly_lost_is_a_sentence(
     messages.record("cdk-triton artifacts", outcome.err.splitlines()[-1].replace(str(app), "APP"))
 
 
+@pytest.mark.parametrize("content", [None, b"{"], ids=["missing", "damaged"])
+def test_a_plan_that_cannot_be_read_is_a_sentence(
+    run: Any, world: World, synthesise: Synthesise, content: bytes | None
+) -> None:
+    app = synthesise(b"one")
+    (plan,) = app.glob("**/*triton-plan-*.json")
+    plan.unlink() if content is None else plan.write_bytes(content)
+    outcome = run("artifacts", "build", "Models", "--store", world.stack, "--app", app)
+    assert (outcome.status, outcome.out) == (2, "")
+    assert "run `cdk synth` again" in outcome.said
+
+
 def test_ctrl_c_says_that_the_build_goes_on(
     messages: Messages, run: Any, world: World, synthesise: Synthesise, monkeypatch: pytest.MonkeyPatch
 ) -> None:

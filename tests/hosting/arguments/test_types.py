@@ -123,6 +123,7 @@ def test_no_argument_of_any_type_ends_in_a_traceback(given: Any, value: object) 
         "path": given.repository.root,
         "export_prefix": "triton-artifacts",
         "model": given.model,
+        "stack": cdk.Stack(),
     }
     for call in calls(given).values():
         known = right | (OF_RECIPES if call.__module__.startswith("cdk_triton.artifacts") else {})

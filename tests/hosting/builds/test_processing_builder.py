@@ -51,6 +51,7 @@ def test_a_processing_job_may_do_exactly_this(ireland: cdk.Stack, grants: Callab
         pytest.param({"instance_type": "ml.p5.48xlarge"}, "ml.p5.4xlarge", id="another type of the GPU"),
         pytest.param({"instance_type": "ml.p4d.24xlarge"}, "instance_type", id="no type of the GPU"),
         pytest.param({"volume": cdk.Size.tebibytes(17)}, "17408", id="a large volume"),
+        pytest.param({"volume": cdk.Size.gibibytes(cdk.Token.as_number({"Ref": "Gib"}))}, "token", id="a token"),
     ],
 )
 def test_processing_refuses_what_it_cannot_do(messages: Messages, arguments: dict[str, Any], computed: str) -> None:

@@ -158,9 +158,9 @@ def test_a_fleet_is_warned_of(messages: Messages, world: World, stack: cdk.Stack
     fleet = TritonMultiModel(stack, "Fleet", ensembles={"text": world.repository()}, platform=world.platform)
     TritonEndpoint(stack, "Endpoint", model=fleet, data_capture=DataCapture(bucket=bucket, sampling_percentage=5))
 
-    found = Annotations.from_stack(stack).find_warning("*", Match.string_like_regexp(r"CaptureOfFleet\]"))
+    found = Annotations.from_stack(stack).find_warning("*", Match.string_like_regexp(r"CaptureOfMultiModel\]"))
     (warning,) = (str(each.entry.data) for each in found)
-    messages.record("cdk-triton:CaptureOfFleet", warning)
+    messages.record("cdk-triton:CaptureOfMultiModel", warning)
 
 
 @pytest.mark.parametrize(

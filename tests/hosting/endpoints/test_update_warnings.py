@@ -283,8 +283,8 @@ def test_guardrails_of_a_fleet_are_warned_of(messages: Messages, world: World, s
     fleet = TritonMultiModel(stack, "Fleet", ensembles={"text": world.repository()}, platform=world.platform)
     TritonEndpoint(stack, "Endpoint", model=fleet, deployment_policy=AllAtOnce())
 
-    (warning,) = warnings(stack, "GuardrailsOfFleet")
-    messages.record("cdk-triton:GuardrailsOfFleet", warning)
+    (warning,) = warnings(stack, "GuardrailsOfMultiModel")
+    messages.record("cdk-triton:GuardrailsOfMultiModel", warning)
 
 
 class TestKeptCounts:

@@ -86,7 +86,7 @@ def test_they_run_and_cdk_validates_what_they_deploy(world: World) -> None:
     for replaced in ("SageMaker::EndpointConfig", "SageMaker::Model", "IAM::ManagedPolicy"):
         found = world.resources(stack, f"AWS::{replaced}").values()
         assert "Retain" in [each.get("UpdateReplacePolicy") for each in found]
-    assert set(warnings(stack)) == {"GuardrailsOfFleet", "CaptureOfFleet"}  # which the page says
+    assert set(warnings(stack)) == {"GuardrailsOfMultiModel", "CaptureOfMultiModel"}  # which the page says
 
 
 def test_the_alarm_of_the_new_instances_is_for_several_variants_as_well(world: World) -> None:

@@ -205,6 +205,13 @@ class TestShadow:
         assert endpoint.shadow is shadow
         assert endpoint.variants == (endpoint.variant().variant,)
 
+    def test_a_variant_that_the_endpoint_does_not_have_is_an_error(
+        self, messages: Messages, stack: cdk.Stack, model: TritonModel
+    ) -> None:
+        endpoint = TritonEndpoint(stack, "Endpoint", model=model)
+        with messages.raises(ConfigurationError):
+            endpoint.variant("Blue")
+
     def test_it_has_metrics_and_the_endpoint_keeps_those_of_production(
         self, stack: cdk.Stack, model: TritonModel, candidate: TritonModel
     ) -> None:

@@ -254,14 +254,14 @@ def test_gpu_memory_is_warned_of_as_a_signal_of_a_fleet(messages: Messages, worl
     count = TritonEndpoint(stack, "Endpoint", model=fleet).auto_scale_instance_count(min_capacity=1, max_capacity=2)
     count.scale_on_gpu_memory_utilization("Memory", target_utilization_percent=80)
 
-    (warning,) = warnings(stack, "GpuMemoryOfFleet")
-    messages.record("cdk-triton:GpuMemoryOfFleet", warning)
+    (warning,) = warnings(stack, "GpuMemoryOfMultiModel")
+    messages.record("cdk-triton:GpuMemoryOfMultiModel", warning)
 
 
 def test_gpu_memory_of_one_model_is_not_warned_of(stack: cdk.Stack, count: ScalableInstanceCount) -> None:
     count.scale_on_gpu_memory_utilization("Memory", target_utilization_percent=80)
 
-    assert not warnings(stack, "GpuMemoryOfFleet")
+    assert not warnings(stack, "GpuMemoryOfMultiModel")
 
 
 def test_a_target_that_cannot_be_exceeded_is_warned_of(

@@ -8,7 +8,7 @@ from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Final
 
 from cdk_triton._arguments import FLAG, require_type
-from cdk_triton.artifacts.recipes.sources import required_text
+from cdk_triton.artifacts.recipes.sources import parsed_python, required_text
 from cdk_triton.artifacts.recipes.values import model_of, path_in_model, whole_number
 from cdk_triton.errors import ConfigurationError
 from cdk_triton.triton.releases import is_at_least
@@ -153,9 +153,10 @@ class DaliPipeline:
         default = (model.config.default_model_filename if model.config is not None else "") or _SERIALIZED
         served = PurePosixPath(self._target or self._source).name
         if served not in (default, _FALLBACK):
+            names = sorted({default, _FALLBACK})
             raise ConfigurationError(
-                f"{self} would be served from {served}, and the backend looks for {default} and {_FALLBACK} only: call "
-                f"it {_FALLBACK}, or write default_model_filename into {model.config_path}"
+                f"{self} would be served from {served}, and the backend looks for {' and '.join(names)} only: write "
+                f"default_model_filename: {served!r} into {model.config_path}"
             )
         if served != default and any(file.path.as_posix() == self._in_version(default) for file in repository.files):
             raise ConfigurationError(
@@ -164,11 +165,7 @@ class DaliPipeline:
             )
 
     def _check_definition(self, text: str) -> None:
-        try:
-            tree = ast.parse(text)
-        except (SyntaxError, ValueError) as error:
-            at = f", line {error.lineno}" if isinstance(error, SyntaxError) else ""
-            raise ConfigurationError(f"{self._source}{at}, is no Python: {error}; fix it") from None
+        tree = parsed_python(text, self._source)
         # By its words: how a decorator comes to its name is open. What is wrong beyond that the build finds.
         words = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}
         words |= {node.attr for node in ast.walk(tree) if isinstance(node, ast.Attribute)}

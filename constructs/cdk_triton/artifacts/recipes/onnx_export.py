@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final, Literal
 
 from cdk_triton._arguments import require_type, several
 from cdk_triton.artifacts.recipes.requirements_lock import read_requirements
-from cdk_triton.artifacts.recipes.sources import required_text
+from cdk_triton.artifacts.recipes.sources import parsed_python, required_text
 from cdk_triton.artifacts.recipes.values import literal, model_of, path_in_model
 from cdk_triton.errors import ConfigurationError
 from cdk_triton.triton.schema import DataType
@@ -188,11 +188,7 @@ class OnnxExport:
         return names
 
     def _check_function(self, text: str) -> None:
-        try:
-            body = ast.parse(text).body
-        except (SyntaxError, ValueError) as error:
-            at = f", line {error.lineno}" if isinstance(error, SyntaxError) else ""
-            raise ConfigurationError(f"{self._source}{at}, is no Python: {error}; fix it") from None
+        body = parsed_python(text, self._source).body
         functions = [each.name for each in body if isinstance(each, ast.FunctionDef)]
         # A name can also come from an import, an assignment or a condition; the build finds out.
         if self._function not in functions and self._function not in text:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 from typing import TYPE_CHECKING
 
 from cdk_triton._wording import did_you_mean
@@ -10,7 +11,7 @@ from cdk_triton.errors import ConfigurationError
 if TYPE_CHECKING:
     from cdk_triton.triton import ModelRepository
 
-__all__ = ["required_text"]
+__all__ = ["parsed_python", "required_text"]
 
 
 def required_text(repository: ModelRepository, path: str, label: str) -> str:
@@ -37,3 +38,21 @@ def required_text(repository: ModelRepository, path: str, label: str) -> str:
         raise ConfigurationError(f"{label} cannot be read: {source}: {error.strerror}; make it readable") from error
     except UnicodeDecodeError:
         raise ConfigurationError(f"{label}, {path}, is no UTF-8 text: save it as UTF-8") from None
+
+
+def parsed_python(text: str, path: str) -> ast.Module:
+    """Parse a Python file.
+
+    Args:
+        text: its content.
+        path: the file, relative to the repository.
+
+    Raises:
+        ConfigurationError: the text is not Python.
+    """
+    try:
+        return ast.parse(text)
+    except SyntaxError as error:
+        raise ConfigurationError(f"{path}, line {error.lineno}: {error.msg}; correct the line") from None
+    except ValueError as error:  # a NUL
+        raise ConfigurationError(f"{path}: {error}; write it as Python source") from None

@@ -173,6 +173,7 @@ _TYPES: Final[Mapping[str, _Type]] = {
         package="aws_cdk.aws_applicationautoscaling",
     ),
     "Size": _Type("a Size of the CDK's", "Size.gibibytes(100)", package="aws_cdk"),
+    "Stack": _Type("a stack", "cdk.Stack(app, 'Search')", package="aws_cdk"),
     "SubnetSelection": _Type("an ec2.SubnetSelection", "ec2.SubnetSelection(subnets=[…])", package="aws_cdk.aws_ec2"),
     "TimeZone": _Type("a TimeZone of the CDK's", "TimeZone.EUROPE_BERLIN", package="aws_cdk"),
     "TritonVariant": _Type("a TritonVariant", "TritonVariant(model=model)"),

@@ -45,8 +45,8 @@ __all__ = [
 JSON_CONTENT_TYPES = ("application/json",)
 """What Triton reads and writes as JSON: captured as text."""
 
-MULTI_MODEL_WARNING = "cdk-triton:CaptureOfFleet"
 SCALING_WARNING = "cdk-triton:CaptureOfScaledVariant"
+MULTI_MODEL_WARNING = "cdk-triton:CaptureOfMultiModel"
 
 _OF_THE_STORE = (*SERVED_PREFIXES, STAGING_PREFIX)
 

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 from constructs import Construct, IConstruct
 
+from cdk_triton._tokens import refuse_token
 from cdk_triton.errors import ConfigurationError
 from cdk_triton.hosting.variant import TritonVariant
 
@@ -27,6 +28,7 @@ def check_parameters(prefix: str, variants: Sequence[TritonVariant]) -> None:
     Raises:
         ConfigurationError: the prefix is none, or variants have different target models of one ensemble.
     """
+    refuse_token(prefix, "ssm_parameter_path")
     if not _PREFIX.fullmatch(prefix) or _RESERVED.match(prefix) or len(prefix) > _MAX_PREFIX_LENGTH:
         raise ConfigurationError(
             f"ssm_parameter_path is {prefix!r}: use a literal path of up to 13 levels, such as '/search/production', "

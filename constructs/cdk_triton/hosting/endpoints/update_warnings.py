@@ -29,7 +29,7 @@ __all__ = ["UpdateWarnings"]
 NO_ALARMS_WARNING = "cdk-triton:UpdateWithoutAlarms"
 SLOW_ALARM_WARNING = "cdk-triton:RollbackAlarmTooSlow"
 INSTANCES_WARNING = "cdk-triton:UpdateStep"
-MULTI_MODEL_WARNING = "cdk-triton:GuardrailsOfFleet"
+MULTI_MODEL_WARNING = "cdk-triton:GuardrailsOfMultiModel"
 KEPT_COUNT_WARNING = "cdk-triton:InstanceCountKept"
 
 

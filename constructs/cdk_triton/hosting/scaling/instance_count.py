@@ -42,7 +42,7 @@ SAFETY_FACTOR = 0.5
 """Where the developer guide advises to begin ("Load testing your auto scaling configuration")."""
 
 NEVER_SCALES_OUT_WARNING = "cdk-triton:NeverScalesOut"
-MULTI_MODEL_MEMORY_WARNING = "cdk-triton:GpuMemoryOfFleet"
+MULTI_MODEL_MEMORY_WARNING = "cdk-triton:GpuMemoryOfMultiModel"
 
 
 class ScalableInstanceCount(Construct):

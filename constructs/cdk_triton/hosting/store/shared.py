@@ -15,6 +15,7 @@ from aws_cdk import aws_kms as kms
 from aws_cdk import aws_s3 as s3
 from constructs import Construct
 
+from cdk_triton._tokens import refuse_token
 from cdk_triton.artifacts import S3File
 from cdk_triton.errors import ConfigurationError
 from cdk_triton.hosting._cdk.arguments import checked
@@ -142,6 +143,7 @@ def _bucket(has_encryption_key: bool) -> str:
 
 
 def _checked(export_prefix: str) -> str:
+    refuse_token(export_prefix, "export_prefix")
     if not _EXPORT_PREFIX.fullmatch(export_prefix):
         raise ConfigurationError(
             f"export_prefix is {export_prefix!r}: use a literal name, such as 'triton-artifacts', of up to 200 "

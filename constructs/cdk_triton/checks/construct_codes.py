@@ -1,0 +1,240 @@
+"""The codes of errors and warnings of the constructs, for `cdk-triton explain`.
+
+The findings of rules are about a repository. These codes are about the rest of an app: other stacks, the policy of an
+update, the network.
+"""
+
+from __future__ import annotations
+
+from typing import Final, NamedTuple
+
+__all__ = ["CONSTRUCT_CODES", "ConstructCode"]
+
+
+class ConstructCode(NamedTuple):
+    """The explanation of one code.
+
+    Attributes:
+        code: as `cdk synth` prints it.
+        title: what was found, in one line.
+        reason: why it matters, and what to do.
+        page: the page of the user guide, below docs/.
+    """
+
+    code: str
+    title: str
+    reason: str
+    page: str
+
+
+CONSTRUCT_CODES: Final[tuple[ConstructCode, ...]] = (
+    ConstructCode(
+        "cdk-triton:AlarmInAnotherStack",
+        "a rollback alarm of an endpoint is in another stack",
+        "CloudFormation rejects the removal of what another stack imports. So the alarm can go only one deployment "
+        "after the endpoint no longer uses it. Create the alarm in the endpoint's stack.",
+        "updates.md",
+    ),
+    ConstructCode(
+        "cdk-triton:ArtifactStoreInStack",
+        "the stack of a model got an artifact store of its own",
+        "If the first deployment of the stack fails, the bucket stays and no stack owns it. Create a "
+        "TritonArtifactStore in a stack of its own, and pass it as store=.",
+        "concepts.md",
+    ),
+    ConstructCode(
+        "cdk-triton:BuildImagePullNotGranted",
+        "the role of the builds may not pull the image",
+        "The name of the image is not that of a repository in Amazon ECR, so the library cannot grant the pull. Call "
+        "grant_pull on its repository for each of the store's build_roles.",
+        "builds.md",
+    ),
+    ConstructCode(
+        "cdk-triton:BuildTimeout",
+        "a build may take longer than its builder allows",
+        "The service ends the job at the time limit. The next deployment builds the rest. Give the builder a longer "
+        "timeout.",
+        "builds.md",
+    ),
+    ConstructCode(
+        "cdk-triton:CaptureOfMultiModel",
+        "data capture is on for a multi-model variant",
+        "SageMaker's table of supported features does not offer data capture for multi-model endpoints. Look in your "
+        "account whether anything is captured.",
+        "endpoints.md",
+    ),
+    ConstructCode(
+        "cdk-triton:CaptureOfScaledVariant",
+        "an endpoint with data capture has a scaled variant",
+        "An update of a scaled endpoint keeps properties of the endpoint. AWS does not document whether data capture is "
+        "one of them. After a change, compare it with DataCaptureConfig of describe-endpoint.",
+        "updates.md",
+    ),
+    ConstructCode(
+        "cdk-triton:DaliMemory",
+        "DALI keeps its GPU memory when SageMaker unloads a model",
+        "The memory of an unloaded DALI model is not free for other models. Set DALI's backend option "
+        "release_after_unload in the environment.",
+        "endpoints.md",
+    ),
+    ConstructCode(
+        "cdk-triton:EncryptionKeyOfLocalDisks",
+        "encryption_key is given for an instance type with local NVMe disks",
+        "The instance encrypts such disks with a key of its own, and SageMaker may reject the endpoint configuration. "
+        "Remove the key, or try it in your account.",
+        "endpoints.md",
+    ),
+    ConstructCode(
+        "cdk-triton:EndpointNameCase",
+        "the name of an imported endpoint is known during the deployment only",
+        "An endpoint's ARN has the name in lower case. If the name has capitals, a grant by name allows nothing. "
+        "Import the endpoint with its ARN.",
+        "endpoints.md",
+    ),
+    ConstructCode(
+        "cdk-triton:GpuMemoryOfMultiModel",
+        "a multi-model variant scales on GPU memory",
+        "A multi-model endpoint keeps models in memory until the memory is full, whatever the load. Scale on "
+        "invocations or on concurrent requests.",
+        "scaling.md",
+    ),
+    ConstructCode(
+        "cdk-triton:GuardrailsOfMultiModel",
+        "a multi-model endpoint has a deployment policy",
+        "Two pages of AWS differ on whether multi-model endpoints support deployment guardrails. Try AllAtOnce in "
+        "your account first.",
+        "updates.md",
+    ),
+    ConstructCode(
+        "cdk-triton:HostDriver",
+        "the NVIDIA driver of the host may not suit the release or the GPU",
+        "The container may not find a GPU. The driver of inference_ami_version is too old for CUDA or GPU, or the release "
+        "has CUDA 12 on Blackwell, for which AWS's reports disagree. Remove inference_ami_version: the library derives "
+        "one from release and GPU. On Blackwell, serve with 25.09 or newer.",
+        "endpoints.md",
+    ),
+    ConstructCode(
+        "cdk-triton:ImagePullNotGranted",
+        "the execution role may not pull the image",
+        "The name of the image is not that of a repository in Amazon ECR, so the library cannot grant the pull. Call "
+        "grant_pull(model.role) on its repository.",
+        "endpoints.md",
+    ),
+    ConstructCode(
+        "cdk-triton:InstanceCountKept",
+        "updates keep the instance count of a variant that is not scaled",
+        "If one variant of an endpoint is scaled, updates keep the counts of all variants. A changed "
+        "initial_instance_count has no effect. Give each variant limits with auto_scale_instance_count.",
+        "scaling.md",
+    ),
+    ConstructCode(
+        "cdk-triton:LongBuild",
+        "a build may take longer than a deployment waits",
+        "The deployment fails after 55 minutes, and the next one uses what the first has built. Run `cdk-triton "
+        "artifacts build` before the deployment.",
+        "builds.md",
+    ),
+    ConstructCode(
+        "cdk-triton:ModelInAnotherStack",
+        "the endpoint and its model are in different stacks",
+        "A changed model has another name, and CloudFormation rejects the change of what another stack imports. So "
+        "each update fails. Put both into one stack.",
+        "endpoints.md",
+    ),
+    ConstructCode(
+        "cdk-triton:ModelLoadGpuLimit",
+        "model_load_gpu_limit is set for a multi-model endpoint",
+        "Triton answers a load beyond the limit with 400. SageMaker unloads other models only at 507, so the request "
+        "fails. Remove the setting.",
+        "endpoints.md",
+    ),
+    ConstructCode(
+        "cdk-triton:NeverScalesOut",
+        "a scaling target cannot be exceeded",
+        "Application Auto Scaling adds instances above the target, and the metric cannot be higher than that. Choose "
+        "a lower target.",
+        "scaling.md",
+    ),
+    ConstructCode(
+        "cdk-triton:NewerRelease",
+        "the release is newer than the tables of the library",
+        "The library assumes the versions and rules of the newest release that it knows. Upgrade cdk-triton if a newer "
+        "version has this release, or try the image in your account.",
+        "network.md",
+    ),
+    ConstructCode(
+        "cdk-triton:NoWayOut",
+        "the subnets of a model have no way to an AWS service that it needs",
+        "An instance without a way to S3 waits for its archive until the start fails. Call add_vpc_endpoints(vpc), or "
+        "select subnets with a NAT gateway.",
+        "network.md",
+    ),
+    ConstructCode(
+        "cdk-triton:NothingScales",
+        "the number of instances has limits, and no policy scales it",
+        "Call a scale_on_ method of the object that auto_scale_instance_count returned.",
+        "scaling.md",
+    ),
+    ConstructCode(
+        "cdk-triton:PipelineAssets",
+        "the archives of an app are too large for a pipeline",
+        "CodePipeline gives each deployment the whole cloud assembly, of 256 MB at most. Let the large files of "
+        "recipes come from S3, as S3File(bucket, key, sha256).",
+        "pipelines.md",
+    ),
+    ConstructCode(
+        "cdk-triton:PublicSubnets",
+        "a model is in public subnets",
+        "The network interfaces of SageMaker's instances get no public address there, so they have no way to S3. "
+        "Select private subnets, or call add_vpc_endpoints(vpc).",
+        "network.md",
+    ),
+    ConstructCode(
+        "cdk-triton:Recipe",
+        "a recipe does not fit its repository or serving platform",
+        "The build would fail, or the server could not load what it makes. The message names the recipe, the value "
+        "and the fix.",
+        "builds.md",
+    ),
+    ConstructCode(
+        "cdk-triton:RollbackAlarmTooSlow",
+        "an update may end before its alarms can go off",
+        "The policy watches its alarms for less time than an alarm needs. Wait longer, or give the alarms shorter "
+        "periods or fewer datapoints.",
+        "updates.md",
+    ),
+    ConstructCode(
+        "cdk-triton:UpdateStep",
+        "a variant has too few instances for the step of a deployment policy",
+        "SageMaker moves 1 to 50 % of the instances first. With few instances the update is rejected. Choose another "
+        "step or other limits.",
+        "updates.md",
+    ),
+    ConstructCode(
+        "cdk-triton:UpdateWithoutAlarms",
+        "a deployment policy waits and has no alarms",
+        "The wait costs instances and cannot lead to a rollback. Pass alarms=, or call add_rollback_alarms.",
+        "updates.md",
+    ),
+    ConstructCode(
+        "cdk-triton:VariantsInDifferentNetworks",
+        "the models of an endpoint's variants differ in subnets or isolation",
+        "AWS does not document whether one endpoint accepts that. Give the models the same network, or try "
+        "create-endpoint-config with both, which starts no instance.",
+        "network.md",
+    ),
+    ConstructCode(
+        "cdk-triton:VariantsServeDifferentModels",
+        "variants of one endpoint serve different target models",
+        "A request that names no variant may reach a variant without its target model, and fails there. Give all "
+        "variants but one the weight 0, and let callers name the variant.",
+        "endpoints.md",
+    ),
+    ConstructCode(
+        "cdk-triton:VolumeSize",
+        "volume_size is given for an instance type with local NVMe disks",
+        "SageMaker rejects the size of a volume for such types, as far as is known. Remove it, or try it in your "
+        "account.",
+        "endpoints.md",
+    ),
+)

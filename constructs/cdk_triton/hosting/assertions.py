@@ -1,0 +1,29 @@
+"""`assert_no_errors`: for tests of an app that uses these constructs."""
+
+from __future__ import annotations
+
+from aws_cdk import Stack
+from aws_cdk.assertions import Annotations, Match
+
+from cdk_triton.hosting._cdk.arguments import checked
+
+__all__ = ["assert_no_errors"]
+
+
+@checked
+def assert_no_errors(stack: Stack) -> None:
+    """Fail if a construct of a stack reports an error, for example one that a rule has found in a repository.
+
+    `Template.from_stack` gives the template of a stack with errors, too. So a test that looks at templates alone
+    passes, and `cdk synth` fails later.
+
+    Args:
+        stack: a stack of the app, without the stacks of nested stages.
+
+    Raises:
+        AssertionError: with a line for each error, the path of the construct first.
+    """
+    found = Annotations.from_stack(stack).find_error("*", Match.any_value())
+    if found:
+        lines = [f"{each.id}: {' '.join(str(each.entry.data).split())}" for each in found]
+        raise AssertionError("\n".join([f"{len(found)} errors in {stack.node.path}:", *lines]))
