@@ -66,8 +66,8 @@ CONSTRUCT_CODES: Final[tuple[ConstructCode, ...]] = (
     ConstructCode(
         "cdk-triton:CaptureOfScaledVariant",
         "an endpoint with data capture has a scaled variant",
-        "An update of a scaled endpoint keeps properties of the endpoint. AWS does not document whether data capture is "
-        "one of them. After a change, compare it with DataCaptureConfig of describe-endpoint.",
+        "An update of a scaled endpoint keeps properties of the endpoint. AWS does not document whether data capture "
+        "is one of them. After a change, compare it with DataCaptureConfig of describe-endpoint.",
         "updates.md",
     ),
     ConstructCode(
@@ -108,8 +108,8 @@ CONSTRUCT_CODES: Final[tuple[ConstructCode, ...]] = (
     ConstructCode(
         "cdk-triton:HostDriver",
         "the NVIDIA driver of the host may not suit the release or the GPU",
-        "The container may not find a GPU. The driver of inference_ami_version is too old for CUDA or GPU, or the release "
-        "has CUDA 12 on Blackwell, for which AWS's reports disagree. Remove inference_ami_version: the library derives "
+        "The container may not find a GPU. The driver of inference_ami_version is too old for CUDA or GPU, or the "
+        "release has CUDA 12 on Blackwell, for which AWS's reports disagree. Remove inference_ami_version: the library derives "
         "one from release and GPU. On Blackwell, serve with 25.09 or newer.",
         "endpoints.md",
     ),
@@ -158,7 +158,7 @@ CONSTRUCT_CODES: Final[tuple[ConstructCode, ...]] = (
     ConstructCode(
         "cdk-triton:NewerRelease",
         "the release is newer than the tables of the library",
-        "The library assumes the versions and rules of the newest release that it knows. Upgrade cdk-triton if a newer "
+        "The checks take the versions and rules of the newest release in the tables. Upgrade cdk-triton if a newer "
         "version has this release, or try the image in your account.",
         "network.md",
     ),
