@@ -109,8 +109,8 @@ CONSTRUCT_CODES: Final[tuple[ConstructCode, ...]] = (
         "cdk-triton:HostDriver",
         "the NVIDIA driver of the host may not suit the release or the GPU",
         "The container may not find a GPU. The driver of inference_ami_version is too old for CUDA or GPU, or the "
-        "release has CUDA 12 on Blackwell, for which AWS's reports disagree. Remove inference_ami_version: the library derives "
-        "one from release and GPU. On Blackwell, serve with 25.09 or newer.",
+        "release has CUDA 12 on Blackwell, for which AWS's reports disagree. Remove inference_ami_version: the library "
+        "derives one from release and GPU. On Blackwell, serve with 25.09 or newer.",
         "endpoints.md",
     ),
     ConstructCode(
