@@ -14,6 +14,7 @@ LAYERS = (
     "acknowledgements",
     "findings",
     "permissions",
+    "trust",
     "images",
     "network",
     "vpc_endpoints",

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import onnx
 import onnx.numpy_helper
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.artifacts.plans import A10G, CONFIG, NETWORK, bert, onnx_bytes, written
@@ -245,8 +246,14 @@ def test_a_platform_is_what_the_tables_know(tmp_path: Path) -> None:
         "dali": None,
         "python": None,
     }
-    newest = ServingPlatform(release="26.08", image=own.image, instance_type="ml.g6.xlarge")
-    assert platform_document(newest)["tensorrt"] is None  # the table has "11.x"
+
+
+@pytest.mark.parametrize("release", ["26.11", "27.01"])
+def test_a_build_expects_nothing_that_nobody_has_read(release: str) -> None:
+    image = f"example.com/triton@sha256:{SHA256}"
+    newest = ServingPlatform(release=release, image=image, instance_type="ml.g6.xlarge")
+    document = platform_document(newest)
+    assert (document["tensorrt"], document["dali"], document["python"]) == (None, None, None)
 
 
 def test_a_job_takes_as_long_as_its_start_and_all_of_its_steps(tmp_path: Path) -> None:

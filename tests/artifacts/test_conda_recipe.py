@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -112,6 +113,15 @@ def test_an_environment_that_nobody_uses_is_refused(messages: Messages, read: Re
         RECIPE.validate(
             read(files={"preprocess/config.pbtxt": config("$$TRITON_MODEL_DIRECTORY/other.tar.gz")}), PLATFORM
         )
+
+
+@pytest.mark.parametrize(("release", "is_refused"), [("26.08", True), ("26.11", False), ("27.01", False)])
+def test_a_python_that_nobody_has_read_is_not_judged(read: Read, release: str, is_refused: bool) -> None:
+    image = f"example.com/triton@sha256:{'0' * 64}"
+    platform = ServingPlatform(release=release, instance_type="ml.g5.xlarge", image=image)
+    repository = read(LOCK.replace("3.12", "3.13"))
+    with pytest.raises(ConfigurationError) if is_refused else nullcontext():
+        RECIPE.validate(repository, platform)
 
 
 def test_every_wrong_line_is_named(messages: Messages, read: Read) -> None:

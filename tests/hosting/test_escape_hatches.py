@@ -12,7 +12,7 @@ from aws_cdk import aws_sagemaker as sagemaker
 from aws_cdk.assertions import Template
 from tests.security.everything import add_everything
 
-from cdk_triton import TritonArtifactStore, TritonEndpoint, TritonModel, TritonMultiModel
+from cdk_triton import TritonArtifactStore, TritonEndpoint, TritonModel, TritonMultiModel, TritonVariant
 
 if TYPE_CHECKING:
     from constructs import IConstruct
@@ -29,6 +29,21 @@ def _made(shared_world: World) -> dict[str, IConstruct]:
     endpoint = TritonEndpoint(stack, "Endpoint", model=model)
     count = endpoint.auto_scale_instance_count(min_capacity=1, max_capacity=2)
     return {"store": store, "model": model, "fleet": fleet, "endpoint": endpoint, "count": count}
+
+
+def test_default_timeouts_can_be_removed(shared_world: World) -> None:
+    """As the page of errors says: some endpoints take no explicit timeouts."""
+    stack = cdk.Stack(shared_world.app("timeouts"), "Stack")
+    model = TritonModel(stack, "Model", repository=shared_world.repository(), platform=shared_world.platform)
+    minutes = cdk.Duration.minutes(20)
+    variant = TritonVariant(model=model, container_startup_timeout=minutes, model_download_timeout=minutes)
+    config = TritonEndpoint(stack, "Endpoint", variants=[variant]).node.find_child("Config")
+    assert isinstance(config, sagemaker.CfnEndpointConfig)
+    for timeout in ("ContainerStartupHealthCheckTimeoutInSeconds", "ModelDataDownloadTimeoutInSeconds"):
+        config.add_property_deletion_override(f"ProductionVariants.0.{timeout}")
+
+    (found,) = shared_world.only(stack, "AWS::SageMaker::EndpointConfig")["Properties"]["ProductionVariants"]
+    assert not [name for name in found if "Timeout" in name]
 
 
 @pytest.mark.parametrize(

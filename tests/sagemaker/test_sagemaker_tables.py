@@ -6,7 +6,7 @@ import boto3
 import pytest
 from botocore.model import Shape, StructureShape
 
-from cdk_triton.sagemaker import HOST_AMIS, host_ami_for_cuda, limits
+from cdk_triton.sagemaker import HOST_AMIS, limits
 from cdk_triton.triton import environment
 
 
@@ -62,18 +62,3 @@ def test_the_limit_of_an_environment_is_the_one_that_the_service_model_describes
 def test_the_host_amis_are_the_gpu_ones_of_the_service_model() -> None:
     offered = shape("sagemaker", "ProductionVariantInferenceAmiVersion").metadata["enum"]
     assert {ami.name for ami in HOST_AMIS} == {name for name in offered if "-gpu-" in name}
-
-
-@pytest.mark.parametrize(
-    ("cuda", "ami"),
-    [
-        ("11.8.0", None),
-        ("12.2.2", None),
-        ("12.3.0", "al2-ami-sagemaker-inference-gpu-3-1"),
-        ("12.9.0.036", "al2-ami-sagemaker-inference-gpu-3-1"),
-        ("13.3.0.035", "al2023-ami-sagemaker-inference-gpu-4-1"),
-        ("14.0", "al2023-ami-sagemaker-inference-gpu-4-1"),
-    ],
-)
-def test_a_cuda_version_needs_a_host_of_its_major_version(cuda: str, ami: str | None) -> None:
-    assert host_ami_for_cuda(cuda) == ami

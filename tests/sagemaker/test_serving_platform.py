@@ -108,10 +108,33 @@ def test_a_release_beside_an_own_image_tells_its_versions() -> None:
 
 
 def test_a_release_whose_cuda_version_is_unknown_gets_the_newest_host() -> None:
-    platform = ServingPlatform(release="26.08", image=OWN_IMAGE, instance_type="ml.g6.xlarge")
+    platform = ServingPlatform(release="26.11", image=OWN_IMAGE, instance_type="ml.g6.xlarge")
     assert platform.versions is not None
     assert platform.versions.cuda is None
     assert platform.inference_ami_version == "al2023-ami-sagemaker-inference-gpu-4-1"
+
+
+@pytest.mark.parametrize("release", ["27.01", "26.12"])
+def test_a_release_newer_than_the_tables_is_served_by_an_own_image(messages: Messages, release: str) -> None:
+    platform = ServingPlatform(release=release, image=OWN_IMAGE, instance_type="ml.g6.xlarge")
+    assert platform.versions is not None
+    assert (platform.versions.release, platform.versions.triton, platform.versions.cuda) == (release, None, None)
+    assert platform.versions.tensorrt_confidence == "unverified"
+    assert platform.inference_ami_version == "al2023-ami-sagemaker-inference-gpu-4-1"
+    assert platform.label == f"{release}-0123456789ab-l4"
+    assert platform.release_warning is not None
+    messages.record("ServingPlatform", platform.release_warning)
+
+
+@pytest.mark.parametrize("release", ["26.13", "27.00", "24.13", "22.01", "27.1"])
+def test_a_release_that_nobody_publishes_is_no_newer_one(messages: Messages, release: str) -> None:
+    with messages.raises(ConfigurationError):
+        ServingPlatform(release=release, image=OWN_IMAGE, instance_type="ml.g6.xlarge")
+
+
+def test_nothing_is_assumed_of_a_release_that_sagemaker_publishes() -> None:
+    for release in image_releases():
+        assert ServingPlatform(release=release, instance_type="ml.g4dn.xlarge").release_warning is None
 
 
 def test_an_own_image_may_be_for_an_arm_host() -> None:
@@ -127,6 +150,7 @@ def test_an_own_image_may_be_for_an_arm_host() -> None:
         {"release": "25.9", "instance_type": "ml.g5.xlarge"},
         {"release": "", "instance_type": "ml.g5.xlarge"},
         {"release": "26.06", "instance_type": "ml.g5.xlarge"},
+        {"release": "27.01", "instance_type": "ml.g5.xlarge"},
         {"release": "25.09", "instance_type": "ml.p3.2xlarge"},
         {"release": "22.07", "instance_type": "ml.p2.xlarge"},
         {"release": "25.09", "instance_type": "ml.gr6.4xlarge"},
@@ -155,13 +179,6 @@ def test_a_region_that_is_a_token_has_no_image_uri(messages: Messages) -> None:
     platform = ServingPlatform(release="25.09", instance_type="ml.g5.xlarge")
     with messages.raises(ConfigurationError):
         platform.image_uri("${Token[AWS.Region.4]}")
-
-
-def test_an_unknown_number_of_gpus_is_said_only_where_it_matters(messages: Messages) -> None:
-    platform = ServingPlatform(release="25.09", instance_type="ml.g7.12xlarge")
-    assert platform.label == "25.09-rtx-pro-4500-blackwell-server-edition"
-    with messages.raises(ConfigurationError):
-        _ = platform.gpu_count
 
 
 def platform_or_refusal(release: str, instance_type: str) -> ServingPlatform | str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from importlib.resources import files
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import pytest
@@ -33,7 +34,7 @@ def test_a_release() -> None:
 def test_an_unknown_release_lists_the_known_ones(messages: Messages) -> None:
     with messages.raises(ConfigurationError) as caught:
         release("25.13")
-    assert ", 26.07, 26.08" in str(caught.value)
+    assert ", 26.10, 26.11" in str(caught.value)
 
 
 @pytest.mark.parametrize("name", ["25.9", "2509", "25.09-py3", "", "²5.09"])
@@ -51,7 +52,7 @@ def test_whether_a_release_is_another_or_newer() -> None:
 def test_releases_come_in_order_and_each_once() -> None:
     orders = [row.order for row in releases()]
     assert orders == sorted(set(orders))
-    assert len(orders) == 50
+    assert len(orders) == 53
 
 
 def test_the_tensorflow_backend_ended_with_25_02() -> None:
@@ -69,11 +70,29 @@ def test_the_backends_of_a_release() -> None:
 
 def test_versions_look_like_versions() -> None:
     for row in releases():
+        assert row.triton is not None, row
         assert re.fullmatch(r"2\.\d+\.\d", row.triton), row
         assert re.fullmatch(r"3\.\d+", row.python), row
         assert re.fullmatch(r"\d+\.(x|\d+(\.\d+)*)", row.tensorrt), row
         assert row.cuda is None or re.fullmatch(r"\d+\.\d+\.\d+(\.\d+)?", row.cuda), row
         assert row.min_compute_capability in (None, "6.0", "7.5"), row
+
+
+def test_only_releases_without_an_image_of_sagemaker_have_assumed_versions() -> None:
+    names = [row.release for row in releases()]
+    for before, row in pairwise(releases()):
+        assert not (row.assumed and row.sagemaker_image), row
+        assert {field: getattr(row, field) for field in row.assumed} == {
+            field: getattr(before, field) for field in row.assumed
+        }
+    assert [row.release for row in releases() if row.assumed] == names[-3:]
+
+
+def test_a_release_newer_than_the_table_takes_the_newest_row() -> None:
+    newest, newer = releases()[-1], release("27.02")
+    assert (newer.python, newer.onnxruntime) == (newest.python, newest.onnxruntime)
+    assert (newer.cuda, newer.dali, newer.tensorrt_confidence) == (None, None, "unverified")
+    assert newer.order == (27, 2)
 
 
 def test_every_row_has_the_fields_that_the_table_describes() -> None:
@@ -88,7 +107,7 @@ def test_every_row_has_the_fields_that_the_table_describes() -> None:
         pytest.param("24.05", ((10, 0, 1, 6), (10, 0, 1, 6)), id="read for this release"),
         pytest.param("24.10", ((10, 4, 0, 26), (10, 6, 0, 26)), id="between two that were read"),
         pytest.param("22.07", (None, (8, 6, 3)), id="older than any that was read"),
-        pytest.param("30.01", ((11, 1, 0, 106), None), id="not known yet"),
+        pytest.param("30.01", ((11, 2, 1), None), id="not known yet"),
     ],
 )
 def test_an_unverified_tensorrt_is_bounded_by_its_neighbours(

@@ -93,17 +93,21 @@ def build_inputs(repository: ModelRepository, sources_asset: str) -> list[dict[s
 
 
 def platform_document(platform: ServingPlatform) -> dict[str, str | None]:
-    """What a build expects of the machine and the image; None where the tables do not know."""
+    """What a build expects of the machine and the image; None where nobody has read it."""
     versions = platform.versions
-    tensorrt = None if versions is None else versions.tensorrt
+
+    def read(program: str) -> str | None:
+        version: str | None = None if versions is None or program in versions.assumed else getattr(versions, program)
+        return None if version is None or version.endswith("x") else version
+
     return {
         "image": platform.image_identity,
         "release": platform.release,
         "gpu": platform.gpu,
         "compute_capability": platform.compute_capability,
-        "tensorrt": None if tensorrt is None or tensorrt.endswith("x") else tensorrt,
-        "dali": None if versions is None else versions.dali,
-        "python": None if versions is None else versions.python,
+        "tensorrt": read("tensorrt"),
+        "dali": read("dali"),
+        "python": read("python"),
     }
 
 

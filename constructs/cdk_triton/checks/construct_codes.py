@@ -64,6 +64,13 @@ CONSTRUCT_CODES: Final[tuple[ConstructCode, ...]] = (
         "endpoints.md",
     ),
     ConstructCode(
+        "cdk-triton:CaptureOfScaledVariant",
+        "an endpoint with data capture has a scaled variant",
+        "An update of a scaled endpoint keeps properties of the endpoint. AWS does not document whether data capture "
+        "is one of them. After a change, compare it with DataCaptureConfig of describe-endpoint.",
+        "updates.md",
+    ),
+    ConstructCode(
         "cdk-triton:DaliMemory",
         "DALI keeps its GPU memory when SageMaker unloads a model",
         "The memory of an unloaded DALI model is not free for other models. Set DALI's backend option "
@@ -85,13 +92,6 @@ CONSTRUCT_CODES: Final[tuple[ConstructCode, ...]] = (
         "endpoints.md",
     ),
     ConstructCode(
-        "cdk-triton:GpuCountUnknown",
-        "the library does not know how many GPUs an instance type has",
-        "SageMaker's GPU metrics are the sum over all GPUs of an instance, so no threshold follows. Add alarms of "
-        "your own after a load test.",
-        "monitoring.md",
-    ),
-    ConstructCode(
         "cdk-triton:GpuMemoryOfMultiModel",
         "a multi-model variant scales on GPU memory",
         "A multi-model endpoint keeps models in memory until the memory is full, whatever the load. Scale on "
@@ -107,9 +107,10 @@ CONSTRUCT_CODES: Final[tuple[ConstructCode, ...]] = (
     ),
     ConstructCode(
         "cdk-triton:HostDriver",
-        "the NVIDIA driver of the host may be too old for the release",
-        "The driver of inference_ami_version is older than the CUDA of the container, which may not find a GPU. "
-        "Remove inference_ami_version: the library derives one from the release.",
+        "the NVIDIA driver of the host may not suit the release or the GPU",
+        "The container may not find a GPU. The driver of inference_ami_version is too old for CUDA or GPU, or the "
+        "release has CUDA 12 on Blackwell, for which AWS's reports disagree. Remove inference_ami_version: the library "
+        "derives one from release and GPU. On Blackwell, serve with 25.09 or newer.",
         "endpoints.md",
     ),
     ConstructCode(
@@ -153,6 +154,13 @@ CONSTRUCT_CODES: Final[tuple[ConstructCode, ...]] = (
         "Application Auto Scaling adds instances above the target, and the metric cannot be higher than that. Choose "
         "a lower target.",
         "scaling.md",
+    ),
+    ConstructCode(
+        "cdk-triton:NewerRelease",
+        "the release is newer than the tables of the library",
+        "The checks take the versions and rules of the newest release in the tables. Upgrade cdk-triton if a newer "
+        "version has this release, or try the image in your account.",
+        "network.md",
     ),
     ConstructCode(
         "cdk-triton:NoWayOut",
@@ -207,6 +215,13 @@ CONSTRUCT_CODES: Final[tuple[ConstructCode, ...]] = (
         "a deployment policy waits and has no alarms",
         "The wait costs instances and cannot lead to a rollback. Pass alarms=, or call add_rollback_alarms.",
         "updates.md",
+    ),
+    ConstructCode(
+        "cdk-triton:VariantsInDifferentNetworks",
+        "the models of an endpoint's variants differ in subnets or isolation",
+        "AWS does not document whether one endpoint accepts that. Give the models the same network, or try "
+        "create-endpoint-config with both, which starts no instance.",
+        "network.md",
     ),
     ConstructCode(
         "cdk-triton:VariantsServeDifferentModels",

@@ -5,7 +5,7 @@
 
 from cdk_triton.sagemaker import limits
 from cdk_triton.sagemaker.build_machines import codebuild_gpu, codebuild_gpu_regions, processing_instance
-from cdk_triton.sagemaker.host_amis import HOST_AMIS, HostAmi, host_ami_for_cuda
+from cdk_triton.sagemaker.host_amis import HOST_AMIS, HostAmi, host_ami
 from cdk_triton.sagemaker.images import (
     REPOSITORY,
     accounts,
@@ -32,7 +32,7 @@ __all__ = [
     "codebuild_gpu_regions",
     "gpu_instance",
     "gpu_instances",
-    "host_ami_for_cuda",
+    "host_ami",
     "image_name",
     "image_releases",
     "image_uri",

@@ -1,16 +1,30 @@
-"""Which host AMI (`InferenceAmiVersion`) an image needs: the host's NVIDIA driver must know the image's CUDA version.
+"""Which host AMI (`InferenceAmiVersion`) an image and a GPU need: the host's NVIDIA driver must know both.
 
-The names and drivers are in the SageMaker service model of botocore 1.44.5. Which AMI suits which CUDA version is
-derived from them and from two reports: an endpoint of 25.04 (CUDA 12.9) on the default host had driver 470 and failed
-(aws/deep-learning-containers#4990), and a CUDA 12.9 image failed on the host of CUDA 13 (#6187). **Nobody has confirmed
-the derived choice on AWS**, so `ServingPlatform` lets its user overrule it.
+The names and drivers are in the SageMaker service model of botocore 1.44.5. Which AMI suits which CUDA version and
+which GPU is derived from these reports:
+
+* An endpoint of 25.04 (CUDA 12.9) on the default host had driver 470 and failed (aws/deep-learning-containers#4990).
+* Images of CUDA 12.8 and 12.9 failed on the host of CUDA 13, and AWS's own tests put each image onto the AMI of its
+  major version of CUDA (aws/deep-learning-containers#6187, and `INFERENCE_AMI_VERSION_CU12` in its tests: "the default
+  CU13 AMI causes a zero-log CannotStartContainerError").
+* AWS's sample for `ml.g7e.12xlarge` puts an image of CUDA 12.9 onto the host of CUDA 13
+  (aws-samples/sagemaker-genai-hosting-examples, 01-models/black-forest-labs/FLUX.2-dev/README.md).
+* The default host has driver 470 (CUDA 11.4) on ml.p4d, ml.p4de, ml.g4dn and ml.g5, 535 (12.2) on ml.p5 and ml.g6, and
+  550 (12.4) on ml.p5e and ml.p5en ("Best practices to minimize interruptions during GPU driver upgrades", SageMaker's
+  developer guide; older copies have ml.p2 and ml.p3 beside the first). It does not name the other families.
+* Blackwell needs driver 570 or newer: "HGX B200 requires a driver container version of 570.133.20 or later"
+  (NVIDIA/cloud-native-docs#184, gpu-operator/platform-support.rst).
+
+**Nobody has confirmed the derived choice on AWS**, so `ServingPlatform` lets its user overrule it.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-__all__ = ["HOST_AMIS", "HostAmi", "host_ami_for_cuda", "warning_about_host_ami"]
+from cdk_triton.sagemaker.instances import GpuInstance
+
+__all__ = ["HOST_AMIS", "HostAmi", "host_ami", "warning_about_host_ami"]
 
 
 @dataclass(frozen=True)
@@ -39,40 +53,79 @@ HOST_AMIS = (
 """The host AMIs for GPU instances, oldest driver first."""
 
 _SERVED_BY_DEFAULT_HOST = (12, 2)
+_BLACKWELL = (10, 0)
+_BLACKWELL_DRIVER = 570
+_FAILED_ON_NEXT_MAJOR = 12
+"""The major version of CUDA whose images were seen to fail on the host of the next one."""
+
+_DEFAULT_DRIVERS = {
+    **dict.fromkeys(("ml.p2", "ml.p3", "ml.p4d", "ml.p4de", "ml.g4dn", "ml.g5"), (470, (11, 4))),
+    **dict.fromkeys(("ml.p5", "ml.g6"), (535, (12, 2))),
+    **dict.fromkeys(("ml.p5e", "ml.p5en"), (550, (12, 4))),
+}
+"""Family to driver and CUDA of SageMaker's default host."""
 
 
-def host_ami_for_cuda(version: str) -> str | None:
-    """The host AMI for an image with this CUDA version, such as "13.0.1"; None: SageMaker's default host.
+def host_ami(cuda: str | None, compute_capability: str) -> str | None:
+    """The host AMI for an image on a GPU; None: SageMaker's default host.
 
     A driver runs every older CUDA version, and every newer one of its own major version (CUDA's minor-version
     compatibility), which is why 12.9 is content with the driver of 12.4. The default host served the images up to
-    CUDA 12.2 for years, so these keep it.
+    CUDA 12.2 for years, so these keep it. Blackwell gets the only AMI whose driver knows it.
+
+    Args:
+        cuda: the image's CUDA version, such as "13.0.1"; None if it is not known, as of the newest releases.
+        compute_capability: of the GPU, such as "8.6".
     """
-    major, minor = _major_and_minor(version)
-    if (major, minor) <= _SERVED_BY_DEFAULT_HOST:
+    if cuda is None or _numbers(compute_capability) >= _BLACKWELL:
+        return HOST_AMIS[-1].name
+    image = _numbers(cuda)
+    if image <= _SERVED_BY_DEFAULT_HOST:
         return None
-    return next((ami.name for ami in reversed(HOST_AMIS) if ami.cuda[0] == major), HOST_AMIS[-1].name)
+    return next((ami.name for ami in reversed(HOST_AMIS) if ami.cuda[0] == image[0]), HOST_AMIS[-1].name)
 
 
-def warning_about_host_ami(name: str | None, version: str) -> str | None:
-    """What speaks against a host AMI for an image with this CUDA version; None where nothing is known to.
+def warning_about_host_ami(name: str | None, cuda: str | None, instance: GpuInstance) -> str | None:
+    """The reason against a host AMI for an image on an instance type; None where nothing is known to.
 
     Args:
         name: the host AMI, or None for SageMaker's default host.
-        version: the image's CUDA version, such as "13.0.1".
+        cuda: the image's CUDA version, such as "13.0.1"; None if it is not known.
+        instance: the instance type.
     """
-    image = _major_and_minor(version)
+    image = None if cuda is None else _numbers(cuda)
+    is_blackwell = _numbers(instance.compute_capability) >= _BLACKWELL
     if name is None:
-        known = image <= _SERVED_BY_DEFAULT_HOST
-        return None if known else "SageMaker's default host was seen with driver 470, which is older"
+        return None if image is None else _warning_about_default_host(image, instance.family)
     ami = next((ami for ami in HOST_AMIS if ami.name == name), None)
-    if ami is None or ami.cuda[0] == image[0]:
+    if ami is None:
+        return None
+    if is_blackwell and ami.driver < _BLACKWELL_DRIVER:
+        return f"its driver is {ami.driver}, and a Blackwell GPU needs {_BLACKWELL_DRIVER} or newer"
+    if image is None or ami.cuda[0] == image[0]:
         return None
     if ami.cuda[0] < image[0]:
         return f"its driver {ami.driver} is of CUDA {ami.cuda[0]}.{ami.cuda[1]}"
-    return f"an image with CUDA 12.9 failed on the host of CUDA {ami.cuda[0]}" if image[0] == 12 else None
+    if image[0] != _FAILED_ON_NEXT_MAJOR:
+        return None
+    failed = f"images with CUDA 12.8 and 12.9 failed on the host of CUDA {ami.cuda[0]} (deep-learning-containers#6187)"
+    return (
+        f"{failed}, though AWS's sample for ml.g7e.12xlarge puts one with CUDA 12.9 there (FLUX.2-dev of "
+        "sagemaker-genai-hosting-examples)"
+        if is_blackwell
+        else failed
+    )
 
 
-def _major_and_minor(version: str) -> tuple[int, int]:
+def _warning_about_default_host(image: tuple[int, int], family: str) -> str | None:
+    if image <= _SERVED_BY_DEFAULT_HOST or family not in _DEFAULT_DRIVERS:
+        return None
+    driver, cuda = _DEFAULT_DRIVERS[family]
+    if cuda[0] == image[0]:
+        return None
+    return f"SageMaker's default host of {family} has driver {driver} of CUDA {cuda[0]}.{cuda[1]}, which is older"
+
+
+def _numbers(version: str) -> tuple[int, int]:
     major, minor = version.split(".")[:2]
     return int(major), int(minor)

@@ -37,7 +37,7 @@ class GpuInstance:
         architecture: NVIDIA's name of the GPU's generation, such as "Ampere".
         compute_capability: such as "8.6"; a TensorRT plan fits one compute capability.
         gpu_memory_gb: memory of one GPU, nominal.
-        gpu_count: number of GPUs, or None where no source says.
+        gpu_count: number of GPUs.
         host: architecture of the host's processor, "x86_64" or "arm64".
         hosting: whether a real-time endpoint may use this type.
         multi_model_listed: whether AWS lists this type for multi-model endpoints with GPUs. The list that was read ends
@@ -49,7 +49,7 @@ class GpuInstance:
     architecture: str
     compute_capability: str
     gpu_memory_gb: int
-    gpu_count: int | None
+    gpu_count: int
     host: str
     hosting: bool
     multi_model_listed: bool
@@ -77,7 +77,7 @@ class _Family(TypedDict):
     gpu_memory_gb: int
     host: str
     hosting: bool
-    gpu_counts: dict[str, int | None]
+    gpu_counts: dict[str, int]
     multi_model_sizes: list[str]
 
 

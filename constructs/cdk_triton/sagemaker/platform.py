@@ -11,7 +11,7 @@ from cdk_triton._tokens import has_token, refuse_token
 from cdk_triton._wording import did_you_mean, in_words
 from cdk_triton.errors import ConfigurationError
 from cdk_triton.sagemaker import images
-from cdk_triton.sagemaker.host_amis import HOST_AMIS, host_ami_for_cuda, warning_about_host_ami
+from cdk_triton.sagemaker.host_amis import HOST_AMIS, host_ami, warning_about_host_ami
 from cdk_triton.sagemaker.instances import GpuInstance, gpu_instance, gpu_instances
 from cdk_triton.sagemaker.limits import MAX_IMAGE_LENGTH
 from cdk_triton.triton.releases import Release
@@ -20,7 +20,14 @@ from cdk_triton.triton.releases import release as release_facts
 __all__ = ["DERIVED", "PLATFORM", "ServingPlatform"]
 
 DERIVED: Final = "derived"
-"""Asks `ServingPlatform` to derive the host AMI from the CUDA version of its release."""
+"""Asks `ServingPlatform` to derive the host AMI from the CUDA version of its release and from its GPU."""
+
+_WORDS = {
+    "python": "the Python",
+    "onnxruntime": "the ONNX Runtime",
+    "tensorrt": "the TensorRT",
+    "min_compute_capability": "the oldest GPU",
+}
 
 _BY_DIGEST = re.compile(r"[^\s@]+@(?P<digest>sha256:[0-9a-f]{64})")
 _HOST_AMI = re.compile(r"[a-z0-9]+-ami-sagemaker-inference-[a-z0-9-]+")
@@ -35,13 +42,13 @@ class ServingPlatform:
     Attributes:
         instance_type: a SageMaker instance type with an NVIDIA GPU, such as "ml.g5.2xlarge".
         release: the Triton container release, such as "25.09". Beside an image of your own it tells which versions that
-            image has, and may be left out.
+            image has, and may be left out; it may be newer than this library's tables, whose newest row then holds.
         image: an image of your own instead of SageMaker's, by digest: "<registry>/<repository>@sha256:<64 hex digits>".
             Its registry may contain CDK tokens, its digest may not.
         inference_ami_version: the host AMI (CloudFormation's `InferenceAmiVersion`). Derived from the CUDA version of
-            the release unless given (`host_amis` says how, and that the choice is unconfirmed on AWS); None leaves it
-            to SageMaker, as does an image of your own without a release. `dataclasses.replace` keeps the value: a copy
-            with another release wants `inference_ami_version=DERIVED` beside it.
+            the release and from the GPU unless given (`host_amis` says how, and that the choice is unconfirmed on AWS);
+            None leaves it to SageMaker, as does an image of your own without a release. `dataclasses.replace` keeps the
+            value: a copy with another release or GPU wants `inference_ami_version=DERIVED` beside it.
 
     Raises:
         ConfigurationError: release, image or instance type does not exist, or they do not fit each other.
@@ -65,7 +72,7 @@ class ServingPlatform:
             _check_published_release(self.release)
         _check_instance(self)
         if self.inference_ami_version == DERIVED:
-            object.__setattr__(self, "inference_ami_version", _derived_host_ami(self.versions))
+            object.__setattr__(self, "inference_ami_version", _derived_host_ami(self))
         elif self.inference_ami_version is not None:
             _check_host_ami(self.inference_ami_version)
 
@@ -96,27 +103,27 @@ class ServingPlatform:
 
     @property
     def gpu_count(self) -> int:
-        """GPUs of one instance.
-
-        Raises:
-            ConfigurationError: no source says how many GPUs this instance type has.
-        """
-        count = self.instance.gpu_count
-        if count is None:
-            raise ConfigurationError(
-                f"the number of GPUs of {self.instance_type} is in none of this library's sources, and what was asked "
-                f"for depends on it: use {in_words(_same_gpu(self.instance, counted=True))}"
-            )
-        return count
+        """GPUs of one instance."""
+        return self.instance.gpu_count
 
     @property
     def host_ami_warning(self) -> str | None:
-        """What speaks against the host AMI for the CUDA version of the release; None where nothing is known to.
+        """The reason against the host AMI for this GPU and the release's CUDA version; None where nothing is known.
 
-        A derived one fits as far as is known. One that was given, or kept by `dataclasses.replace`, may not.
+        A derived one fits as far as is known, but for CUDA 12 on Blackwell, where no AMI suits both. One that was
+        given, or kept by `dataclasses.replace`, may not fit.
         """
         cuda = self.versions.cuda if self.versions is not None else None
-        return None if cuda is None else warning_about_host_ami(self.inference_ami_version, cuda)
+        return warning_about_host_ami(self.inference_ami_version, cuda, self.instance)
+
+    @property
+    def release_warning(self) -> str | None:
+        """The versions of the release that this library assumes; None where it has read them."""
+        versions = self.versions
+        if versions is None or not versions.assumed:
+            return None
+        fields = in_words([_WORDS[field] for field in versions.assumed], "and")
+        return f"no source for {fields} of Triton {versions.release} was known when this version was released"
 
     @property
     def image_identity(self) -> str:
@@ -232,23 +239,18 @@ def _fix_for_old_gpu(instance: GpuInstance) -> str:
     return "use an instance type with a newer GPU, such as ml.g4dn.xlarge"
 
 
-def _same_gpu(instance: GpuInstance, *, counted: bool = False) -> list[str]:
-    return [
-        other.name
-        for other in gpu_instances().values()
-        if other.gpu == instance.gpu and other.hosting and (other.gpu_count is not None or not counted)
-    ]
+def _same_gpu(instance: GpuInstance) -> list[str]:
+    return [other.name for other in gpu_instances().values() if other.gpu == instance.gpu and other.hosting]
 
 
 def _number(version: str) -> tuple[int, ...]:
     return tuple(int(part) for part in version.split("."))
 
 
-def _derived_host_ami(versions: Release | None) -> str | None:
-    if versions is None:
+def _derived_host_ami(platform: ServingPlatform) -> str | None:
+    if platform.versions is None:
         return None
-    # Only the newest releases lack their CUDA version in the table.
-    return HOST_AMIS[-1].name if versions.cuda is None else host_ami_for_cuda(versions.cuda)
+    return host_ami(platform.versions.cuda, platform.compute_capability)
 
 
 def _check_host_ami(name: str) -> None:

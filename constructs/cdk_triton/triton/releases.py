@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import re
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from functools import cache
 from importlib.resources import files
 from typing import Any, Literal
@@ -25,11 +25,14 @@ __all__ = [
 ]
 
 _NAME = re.compile(r"([0-9]{2})\.([0-9]{2})")
+_MONTHS = 12
 
 
 @dataclass(frozen=True)
 class Release:
     """One Triton container release; None where the version was not found.
+
+    A release that is newer than the table has the versions of the newest row, and all of them are `assumed`.
 
     Attributes:
         release: the name of the release, `25.09`.
@@ -46,10 +49,11 @@ class Release:
         onnxruntime: version of ONNX Runtime.
         dali: version of DALI.
         min_compute_capability: the oldest GPU that it supports, `7.5`.
+        assumed: the fields whose version nobody has read; they are those of the release before.
     """
 
     release: str
-    triton: str
+    triton: str | None
     sagemaker_image: bool
     python: str
     cuda: str | None
@@ -62,6 +66,7 @@ class Release:
     onnxruntime: str
     dali: str | None
     min_compute_capability: str | None
+    assumed: tuple[str, ...]
 
     @property
     def order(self) -> tuple[int, int]:
@@ -94,7 +99,10 @@ def is_at_least(name: str, other: str) -> bool:
 def releases() -> tuple[Release, ...]:
     """Every known release, oldest first."""
     names = [field.name for field in fields(Release)]
-    return tuple(Release(**{name: row[name] for name in names}) for row in _table()["releases"])
+    return tuple(
+        Release(**{name: row[name] for name in names} | {"assumed": tuple(row["assumed"])})
+        for row in _table()["releases"]
+    )
 
 
 @cache
@@ -111,16 +119,37 @@ def backends_in(name: str | None) -> frozenset[str]:
 
 
 def release(name: str) -> Release:
-    """The release of that name.
+    """The release of that name; for one that is newer than the table, what its newest row says.
+
+    NVIDIA publishes a release each month, and the table waits for the next version of this library.
 
     Raises:
-        ConfigurationError: the release is not in the table; the message lists the ones that are.
+        ConfigurationError: no such release is known, and it cannot be a newer one; the message lists the known ones.
     """
     found = next((row for row in releases() if row.release == name), None)
+    if found is None and _is_newer(name):
+        # The host's driver and a plan depend on CUDA, TensorRT and DALI: these stay open instead of assumed.
+        return replace(
+            releases()[-1],
+            release=name,
+            triton=None,
+            cuda=None,
+            cuda_read=False,
+            cuda_driver=None,
+            dali=None,
+            tensorrt_confidence="unverified",
+            tensorrt_source=f"that of {releases()[-1].release}, the newest known",
+            assumed=("python", "onnxruntime", "tensorrt", "min_compute_capability"),
+        )
     if found is None:
         known = ", ".join(row.release for row in releases())
         raise ConfigurationError(f"the Triton release {name!r} is not known; choose one of {known}")
     return found
+
+
+def _is_newer(name: str) -> bool:
+    match = _NAME.fullmatch(name)
+    return match is not None and 1 <= int(match[2]) <= _MONTHS and release_order(name) > releases()[-1].order
 
 
 def tensorrt_bounds(name: str) -> tuple[tuple[int, ...] | None, tuple[int, ...] | None]:

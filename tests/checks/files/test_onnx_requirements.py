@@ -34,6 +34,14 @@ def test_what_the_releases_onnx_runtime_reads(
     assert messages.of(found) == [(code, "model/1/model.onnx", "") for code in codes]
 
 
+@pytest.mark.parametrize(("release", "codes"), [("26.08", ["CT137"]), ("26.09", []), ("27.01", [])])
+def test_an_onnx_runtime_that_nobody_has_read_is_not_judged(write: Write, release: str, codes: list[str]) -> None:
+    repository = written(write, "", onnx_model(opset=27, ir=13))
+    image = f"example.com/triton@sha256:{'0' * 64}"
+    platform = ServingPlatform(release=release, instance_type="ml.g5.xlarge", image=image)
+    assert [f.code for f in repository.check(platform=platform) if f.code == "CT137"] == codes
+
+
 @pytest.mark.parametrize(
     ("location", "files", "release", "codes"),
     [

@@ -19,6 +19,11 @@ def platform(release: str | None) -> ServingPlatform | None:
     return None if release is None else ServingPlatform(release=release, instance_type="ml.g5.xlarge")
 
 
+def of_an_own_image(release: str) -> ServingPlatform:
+    image = f"example.com/triton@sha256:{'0' * 64}"
+    return ServingPlatform(release=release, instance_type="ml.g5.xlarge", image=image)
+
+
 def with_environment(path: str) -> tuple[str, str]:
     parameter = f'parameters {{ key: "EXECUTION_ENV_PATH" value {{ string_value: "{path}" }} }}'
     return 'backend: "python"', f'backend: "python" {parameter}'
@@ -113,6 +118,19 @@ def test_environments(
     change |= {f"preprocess/{name}": content for name, content in files.items()}
     findings = write(change).check(platform=platform(release))
     assert [finding.code for finding in findings if finding.code.startswith(("CT15", "CT16"))] == codes
+
+
+@pytest.mark.parametrize(
+    ("release", "codes"), [("26.08", ["CT159"]), ("26.11", []), ("27.01", [])], ids=["read", "assumed", "not known"]
+)
+def test_a_python_that_nobody_has_read_is_not_judged(write: Write, release: str, codes: list[str]) -> None:
+    environment = CONDA_312.replace("3.12", "3.13") + " lib/python3.13/site-packages/x.so"
+    change: dict[str, Change] = {
+        "preprocess/config.pbtxt": with_environment(ARCHIVE),
+        "preprocess/env.tar.gz": environment,
+    }
+    findings = write(change).check(platform=of_an_own_image(release))
+    assert [finding.code for finding in findings if finding.code in ("CT158", "CT159")] == codes
 
 
 def test_an_environment_of_another_model(write: Write) -> None:

@@ -53,9 +53,7 @@ def platform(instance_type: str) -> ServingPlatform:
             id="CT610 a group that leaves its kind to the server",
         ),
         pytest.param(python_model("instance_group { gpus: 3 }"), "ml.g5.12xlarge", [], id="the last GPU"),
-        pytest.param(
-            python_model("instance_group { gpus: 9 }"), "ml.g7.12xlarge", [], id="a count that no source says"
-        ),
+        pytest.param(python_model("instance_group { gpus: 1 }"), "ml.g7.12xlarge", [], id="the second of two GPUs"),
         pytest.param(
             plans({"7.5": "t4.plan", "8.6": "a10g.plan"}),
             "ml.g6.xlarge",

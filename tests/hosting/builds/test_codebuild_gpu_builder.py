@@ -14,7 +14,7 @@ from aws_cdk import aws_kms as kms
 from aws_cdk import aws_logs as logs
 from aws_cdk.assertions import Template
 
-from cdk_triton import CodeBuildGpuBuilder, TritonArtifactStore
+from cdk_triton import CodeBuildGpuBuilder, ServingPlatform, TritonArtifactStore
 from cdk_triton.errors import ConfigurationError
 
 if TYPE_CHECKING:
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from golden_messages import Messages
 
 PROJECT = "AWS::CodeBuild::Project"
+PLACEHOLDER_IMAGE = "public.ecr.aws/amazonlinux/amazonlinux:2023"
 BUCKET = "<StoreBucket4FBDE984.Arn>"
 
 
@@ -39,7 +40,7 @@ class TestTheProject:
                 "Environment": {
                     "Type": "LINUX_GPU_CONTAINER",
                     "ComputeType": "BUILD_GENERAL1_SMALL",
-                    "Image": "763104351884.dkr.ecr.eu-west-1.amazonaws.com/sagemaker-tritonserver:26.05-py3",
+                    "Image": PLACEHOLDER_IMAGE,
                     "ImagePullCredentialsType": "SERVICE_ROLE",
                     "PrivilegedMode": False,
                 },
@@ -108,20 +109,29 @@ class TestTheProject:
             "kms:Decrypt on <Key961B73FD.Arn>",
         }
 
-    def test_has_the_image_of_its_region_also_where_that_is_not_known(
-        self, world: World, stack: cdk.Stack, flattened: Callable[[Any], str]
-    ) -> None:
-        TritonArtifactStore(stack, "Store", builders=[CodeBuildGpuBuilder()])
+    @pytest.mark.parametrize("region", [None, "eu-west-1", "cn-north-1", "us-gov-west-1", "eu-north-1"])
+    def test_needs_no_image_of_sagemaker_in_its_region(self, world: World, region: str | None) -> None:
+        env = None if region is None else cdk.Environment(account="111122223333", region=region)
+        stack = cdk.Stack(world.app(), "Stack", env=env)
+        arn = "arn:aws:codebuild:eu-west-1:111122223333:fleet/Mine:298f7d6e-0000"
+        fleet = codebuild.Fleet.from_fleet_arn(stack, "Fleet", arn)
+        TritonArtifactStore(stack, "Store", builders=[CodeBuildGpuBuilder(fleet=fleet, gpu="NVIDIA L4")])
 
-        image = world.only(stack, PROJECT)["Properties"]["Environment"]["Image"]
-        assert flattened(image).startswith("<TritonImages2605.<AWS::Region>.account>.dkr.ecr.<AWS::Region>.")
+        environment = world.only(stack, PROJECT)["Properties"]["Environment"]
+        assert environment["Image"] == PLACEHOLDER_IMAGE
+        assert environment["ImagePullCredentialsType"] == "SERVICE_ROLE"
+        assert "Mappings" not in world.template(stack)
 
-    def test_has_the_newest_image_that_its_region_has(self, world: World) -> None:
-        stack = cdk.Stack(world.app(), "Stack", env=cdk.Environment(account="111122223333", region="cn-north-1"))
-        TritonArtifactStore(stack, "Store", builders=[CodeBuildGpuBuilder()])
+    def test_serves_models_with_an_image_of_their_own_in_govcloud(self, world: World) -> None:
+        env = cdk.Environment(account="111122223333", region="us-gov-west-1")
+        stack = cdk.Stack(world.app(), "Stack", env=env)
+        arn = "arn:aws-us-gov:codebuild:us-gov-west-1:111122223333:fleet/Mine:298f7d6e-0000"
+        fleet = codebuild.Fleet.from_fleet_arn(stack, "Fleet", arn)
+        store = TritonArtifactStore(stack, "Store", builders=[CodeBuildGpuBuilder(fleet=fleet, gpu="NVIDIA L4")])
+        image = f"111122223333.dkr.ecr.us-gov-west-1.amazonaws.com/triton@sha256:{'0' * 64}"
+        platform = ServingPlatform(release="25.09", instance_type="ml.g6.xlarge", image=image)
 
-        image = world.only(stack, PROJECT)["Properties"]["Environment"]["Image"]
-        assert image == "727897471807.dkr.ecr.cn-north-1.amazonaws.com.cn/sagemaker-tritonserver:25.04-py3"
+        assert store._builder_for(stack, platform, [])._kind == "codebuild"
 
     def test_builds_on_a_fleet(self, world: World, ireland: cdk.Stack) -> None:
         arn = "arn:aws:codebuild:eu-west-1:111122223333:fleet/Mine:298f7d6e-0000"

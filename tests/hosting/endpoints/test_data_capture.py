@@ -200,3 +200,70 @@ def test_a_token_is_a_percentage(world: World, stack: cdk.Stack, model: TritonMo
     TritonEndpoint(stack, "Endpoint", model=model, data_capture=capture)
 
     assert config(world, stack)["InitialSamplingPercentage"] == {"Ref": "Share"}
+
+
+def test_a_bucket_of_another_region_is_refused(messages: Messages, world: World) -> None:
+    app = world.app()
+    stack = cdk.Stack(app, "Stack", env=cdk.Environment(account="111122223333", region="us-east-1"))
+    bucket = s3.Bucket.from_bucket_attributes(stack, "Captured", bucket_name="captured", region="eu-west-1")
+    model = TritonModel(stack, "Model", repository=world.repository(), platform=world.platform)
+    with messages.raises(ConfigurationError):
+        TritonEndpoint(stack, "Endpoint", model=model, data_capture=DataCapture(bucket=bucket, sampling_percentage=5))
+
+
+@pytest.mark.parametrize("region", [None, "us-east-1"], ids=["region not known", "same region"])
+def test_a_bucket_that_may_be_of_the_region_is_taken(world: World, stack: cdk.Stack, region: str | None) -> None:
+    bucket = s3.Bucket.from_bucket_attributes(stack, "Captured", bucket_name="captured", region=region)
+    model = TritonModel(stack, "Model", repository=world.repository(), platform=world.platform)
+    TritonEndpoint(stack, "Endpoint", model=model, data_capture=DataCapture(bucket=bucket, sampling_percentage=5))
+    assert config(world, stack)["DestinationS3Uri"] == "s3://captured/data-capture"
+
+
+def captured_to(world: World, name: str, prefix: str, role: str | None = None) -> tuple[str, dict[str, Any]]:
+    """The policy of an endpoint that captures to a prefix."""
+    stack = cdk.Stack(world.app(name), "Stack")
+    given = None if role is None else iam.Role.from_role_arn(stack, "Given", f"arn:aws:iam::111122223333:role/{role}")
+    bucket = s3.Bucket.from_bucket_name(stack, "Captured", "captured")
+    repository = world.repository_again("text")
+    model = TritonModel(stack, "Model", repository=repository, platform=world.platform, role=given)
+    capture = DataCapture(bucket=bucket, sampling_percentage=5, prefix=prefix)
+    TritonEndpoint(stack, "Endpoint", model=model, data_capture=capture)
+    return policy(world, stack, "AWS::IAM::ManagedPolicy" if role is None else "AWS::IAM::Policy")
+
+
+@pytest.mark.parametrize("role", [None, "mine"], ids=["role of ours", "role of the user's"])
+def test_the_old_permissions_outlive_an_update_to_another_prefix(world: World, role: str | None) -> None:
+    world.repository("text")
+    before, same, other = (
+        captured_to(world, name, prefix, role) for name, prefix in (("a", "one"), ("b", "one"), ("c", "two"))
+    )
+
+    # CloudFormation removes another logical id after the endpoint's update; one policy name would be one policy.
+    assert before[0] == same[0]
+    assert before[0] != other[0]
+    names = [found.get("PolicyName") for _, found in (before, other)]
+    assert names == [None, None] or names[0] != names[1]
+
+
+def test_a_scaled_endpoint_that_captures_is_warned_of(
+    messages: Messages, stack: cdk.Stack, model: TritonModel, bucket: s3.IBucket
+) -> None:
+    capture = DataCapture(bucket=bucket, sampling_percentage=5)
+    endpoint = TritonEndpoint(stack, "Endpoint", model=model, data_capture=capture)
+    pattern = Match.string_like_regexp("CaptureOfScaledVariant")
+    assert not Annotations.from_stack(stack).find_warning("*", pattern)
+
+    endpoint.auto_scale_instance_count(min_capacity=1, max_capacity=2)
+    (warning,) = Annotations.from_stack(stack).find_warning("/Stack/Endpoint", pattern)
+    messages.record("cdk-triton:CaptureOfScaledVariant", str(warning.entry.data))
+
+
+def test_a_scaled_endpoint_that_retains_nothing_is_not(world: World) -> None:
+    stack = cdk.Stack(world.app(), "Stack")
+    stack.node.set_context("cdk-triton:retainVariantProperties", "false")
+    bucket = s3.Bucket.from_bucket_name(stack, "Captured", "captured")
+    model = TritonModel(stack, "Model", repository=world.repository(), platform=world.platform)
+    capture = DataCapture(bucket=bucket, sampling_percentage=5)
+    endpoint = TritonEndpoint(stack, "Endpoint", model=model, data_capture=capture)
+    endpoint.auto_scale_instance_count(min_capacity=1, max_capacity=2)
+    assert not Annotations.from_stack(stack).find_warning("*", Match.string_like_regexp("CaptureOfScaledVariant"))

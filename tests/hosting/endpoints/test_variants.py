@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import aws_cdk as cdk
 import pytest
+from aws_cdk import aws_ec2 as ec2
 from aws_cdk import aws_kms as kms
 from aws_cdk.assertions import Annotations, Match
 
@@ -388,3 +389,45 @@ def test_tags_reach_all_that_sagemaker_tags(world: World, stack: cdk.Stack, mode
     cdk.Tags.of(stack).add("team", "search")
 
     assert world.only(stack, f"AWS::SageMaker::{kind}")["Properties"]["Tags"] == [{"Key": "team", "Value": "search"}]
+
+
+class TestNetworks:
+    CODE = "cdk-triton:VariantsInDifferentNetworks"
+
+    @staticmethod
+    def variants(world: World, stack: cdk.Stack, *networks: dict[str, Any]) -> list[TritonVariant]:
+        """A variant for each network, and what else a model takes."""
+        return [
+            TritonVariant(
+                model=TritonModel(
+                    stack, name, repository=world.repository(name.lower()), platform=world.platform, **network
+                ),
+                variant_name=name,
+            )
+            for name, network in zip(("Blue", "Green"), networks, strict=True)
+        ]
+
+    def test_one_outside_the_vpc_and_isolated_is_warned_of(
+        self, messages: Messages, world: World, stack: cdk.Stack
+    ) -> None:
+        inside = {"vpc": ec2.Vpc(stack, "Vpc", max_azs=2)}
+        TritonEndpoint(stack, "Endpoint", variants=self.variants(world, stack, inside, {"network_isolation": True}))
+        (warning,) = warnings(stack, self.CODE)
+        messages.record(self.CODE, warning)
+
+    def test_other_subnets_are_warned_of(self, world: World, stack: cdk.Stack) -> None:
+        vpc = ec2.Vpc(stack, "Vpc", max_azs=2)
+        public = {"vpc": vpc, "vpc_subnets": ec2.SubnetSelection(subnet_type=ec2.SubnetType.PUBLIC)}
+        blue, green = self.variants(world, stack, {"vpc": vpc}, public)
+        TritonEndpoint(stack, "Endpoint", variants=[blue], shadow=green)
+        assert warnings(stack, self.CODE)
+
+    @pytest.mark.parametrize("isolated", [False, True])
+    def test_security_groups_of_their_own_are_not(self, world: World, stack: cdk.Stack, isolated: bool) -> None:
+        inside = {"vpc": ec2.Vpc(stack, "Vpc", max_azs=2), "network_isolation": isolated}
+        TritonEndpoint(stack, "Endpoint", variants=self.variants(world, stack, inside, inside))
+        assert not warnings(stack, self.CODE)
+
+    def test_models_in_no_vpc_are_not(self, world: World, stack: cdk.Stack) -> None:
+        TritonEndpoint(stack, "Endpoint", variants=self.variants(world, stack, {}, {}))
+        assert not warnings(stack, self.CODE)

@@ -95,9 +95,10 @@ def test_the_execution_role_may_do_exactly_this(
     TritonModel(stack, "Model", repository=world.repository("text"), platform=world.platform, store=store)
 
     (role,) = world.resources(stack, ROLE).values()
-    assert role["Properties"]["AssumeRolePolicyDocument"]["Statement"] == [
-        {"Action": "sts:AssumeRole", "Effect": "Allow", "Principal": {"Service": "sagemaker.amazonaws.com"}}
-    ]
+    (trusted,) = role["Properties"]["AssumeRolePolicyDocument"]["Statement"]
+    assert (trusted["Action"], trusted["Principal"]) == ("sts:AssumeRole", {"Service": "sagemaker.amazonaws.com"})
+    source = flattened(trusted["Condition"]["ArnLike"]["aws:SourceArn"])
+    assert source == "arn:<AWS::Partition>:sagemaker:<AWS::Region>:<AWS::AccountId>:*"
     assert "ManagedPolicyArns" not in role["Properties"]
     (policy,) = world.policies(stack).values()
     assert policy["Type"] == "AWS::IAM::ManagedPolicy"

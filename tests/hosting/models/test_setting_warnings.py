@@ -9,6 +9,7 @@ import pytest
 from aws_cdk.assertions import Annotations, Match
 
 from cdk_triton import ContainerEnvironment, ModelRepository, ServingPlatform, TritonModel, TritonMultiModel
+from cdk_triton.sagemaker import DERIVED
 
 if TYPE_CHECKING:
     from tests.hosting.conftest import World
@@ -35,22 +36,39 @@ def dali(world: World) -> ModelRepository:
 
 
 @pytest.mark.parametrize(
-    ("release", "host_ami", "cuda"),
+    ("release", "instance_type", "host_ami", "cited"),
     [
-        pytest.param("25.09", None, "13.0.1.012", id="the default host"),
-        pytest.param("25.09", "al2-ami-sagemaker-inference-gpu-3-1", "12.4", id="an older driver"),
-        pytest.param("25.04", "al2023-ami-sagemaker-inference-gpu-4-1", "12.9", id="the next major version"),
+        pytest.param("25.09", "ml.g5.2xlarge", None, "13.0.1.012", id="the default host"),
+        pytest.param("25.09", "ml.g5.2xlarge", "al2-ami-sagemaker-inference-gpu-3-1", "12.4", id="an older driver"),
+        pytest.param("25.04", "ml.g5.2xlarge", "al2023-ami-sagemaker-inference-gpu-4-1", "12.9", id="the next major"),
+        pytest.param("25.04", "ml.g7e.2xlarge", DERIVED, "deep-learning-containers#6187", id="CUDA 12 on Blackwell"),
+        pytest.param("25.09", "ml.g7.2xlarge", "al2-ami-sagemaker-inference-gpu-3-1", "570", id="before Blackwell"),
     ],
 )
-def test_a_host_that_does_not_suit_the_release(
-    messages: Messages, world: World, stack: cdk.Stack, release: str, host_ami: str | None, cuda: str
+def test_a_host_that_does_not_suit_the_platform(
+    messages: Messages,
+    world: World,
+    stack: cdk.Stack,
+    release: str,
+    instance_type: str,
+    host_ami: str | None,
+    cited: str,
 ) -> None:
-    platform = ServingPlatform(release=release, instance_type="ml.g5.2xlarge", inference_ami_version=host_ami)
+    platform = ServingPlatform(release=release, instance_type=instance_type, inference_ami_version=host_ami)
     TritonModel(stack, "Model", repository=world.repository(), platform=platform)
     (warning,) = warnings(stack, "Model")
     messages.record("cdk-triton:HostDriver", warning)
-    assert cuda in warning
+    assert cited in warning
     assert "[ack: cdk-triton:HostDriver]" in warning
+
+
+def test_a_release_newer_than_the_tables(messages: Messages, world: World, stack: cdk.Stack) -> None:
+    image = f"123456789012.dkr.ecr.eu-west-1.amazonaws.com/triton@sha256:{'0' * 64}"
+    platform = ServingPlatform(release="27.01", instance_type="ml.g5.2xlarge", image=image)
+    TritonModel(stack, "Model", repository=world.repository(), platform=platform)
+    (warning,) = warnings(stack, "Model")
+    messages.record("cdk-triton:NewerRelease", warning)
+    assert "[ack: cdk-triton:NewerRelease]" in warning
 
 
 def test_a_limit_that_keeps_sagemaker_from_making_room(messages: Messages, world: World, stack: cdk.Stack) -> None:

@@ -13,7 +13,7 @@ import pytest
 from aws_cdk import aws_kms as kms
 from aws_cdk import aws_logs as logs
 from aws_cdk import aws_sns as sns
-from aws_cdk.assertions import Annotations, Match, Template
+from aws_cdk.assertions import Template
 
 from cdk_triton import (
     AlarmThresholds,
@@ -198,31 +198,6 @@ class TestAlarms:
         with pytest.raises(ConfigurationError, match=threshold) as caught:
             AlarmThresholds(**{threshold: value})
         messages.record("ConfigurationError", re.sub(r"-1\.\d+e\+\d+", "<token>", str(caught.value)))
-
-    def test_gpus_that_nobody_counts_have_no_alarm_and_a_warning(
-        self, messages: Messages, world: World, stack: cdk.Stack, flattened: Any
-    ) -> None:
-        platform = replace(world.platform, instance_type="ml.g7.12xlarge")
-        model = TritonModel(stack, "Model", repository=world.repository(), platform=platform)
-        TritonEndpoint(stack, "Endpoint", model=model).monitor()
-
-        assert set(documented(1)["single-model"]) - set(alarms(stack, "Endpoint")) == {"GpuUtilization", "GpuMemory"}
-        (warning,) = Annotations.from_stack(stack).find_warning(
-            "/Stack/Endpoint/VariantAllTraffic", Match.string_like_regexp("GpuCountUnknown")
-        )
-        messages.record("cdk-triton:GpuCountUnknown", str(warning.entry.data))
-        assert "GPU, percent, sum of all" in widgets(stack, flattened)
-
-    def test_who_wants_no_alarms_about_gpus_is_not_warned(self, world: World, stack: cdk.Stack) -> None:
-        platform = replace(world.platform, instance_type="ml.g7.12xlarge")
-        model = TritonModel(stack, "Model", repository=world.repository(), platform=platform)
-        none = AlarmThresholds(gpu_utilization_percent=None, gpu_memory_percent=None)
-        TritonEndpoint(stack, "Endpoint", model=model).monitor(thresholds=none)
-        fleet = TritonMultiModel(stack, "Fleet", ensembles={"text": world.repository()}, platform=platform)
-        of_fleets = AlarmThresholds(gpu_utilization_percent=None)  # which have no alarm about the memory of GPUs
-        TritonEndpoint(stack, "Multi", model=fleet).monitor(thresholds=of_fleets)
-
-        assert not Annotations.from_stack(stack).find_warning("*", Match.string_like_regexp("GpuCountUnknown"))
 
     def test_a_shadow_wakes_nobody(self, stack: cdk.Stack, model: TritonModel) -> None:
         shadow = TritonVariant(model=model, variant_name="Shadow")

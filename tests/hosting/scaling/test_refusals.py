@@ -8,7 +8,7 @@ import aws_cdk as cdk
 import pytest
 from aws_cdk import aws_applicationautoscaling as autoscaling
 
-from cdk_triton import ServingPlatform, TritonEndpoint, TritonModel, TritonVariant
+from cdk_triton import TritonEndpoint, TritonModel, TritonVariant
 from cdk_triton.errors import ConfigurationError
 from cdk_triton.hosting import ScalableInstanceCount
 
@@ -97,11 +97,3 @@ def test_a_target_that_is_computed_is_no_token(
     with messages.raises(ConfigurationError) as caught:
         count.scale_on_gpu_utilization("Gpu", target_utilization_percent=percent)
     assert "target_utilization_percent" in str(caught.value)
-
-
-def test_an_unknown_number_of_gpus_is_said(messages: Messages, world: World, stack: cdk.Stack) -> None:
-    platform = ServingPlatform(release="25.09", instance_type="ml.g7.12xlarge")
-    model = TritonModel(stack, "Model", repository=world.repository(), platform=platform)
-    count = TritonEndpoint(stack, "Endpoint", model=model).auto_scale_instance_count(min_capacity=1, max_capacity=2)
-    with messages.raises(ConfigurationError):
-        count.scale_on_gpu_utilization("Gpu", target_utilization_percent=60)

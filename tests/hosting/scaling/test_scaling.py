@@ -63,19 +63,6 @@ def test_the_target_is_the_variants_instance_count(
         },
         "MinCapacity": 1,
         "MaxCapacity": 8,
-        "RoleARN": {
-            "Fn::Join": [
-                "",
-                [
-                    "arn:",
-                    {"Ref": "AWS::Partition"},
-                    ":iam::",
-                    {"Ref": "AWS::AccountId"},
-                    ":role/aws-service-role/sagemaker.application-autoscaling.amazonaws.com/"
-                    "AWSServiceRoleForApplicationAutoScaling_SageMakerEndpoint",
-                ],
-            ]
-        },
     }
     assert (count.min_capacity, count.max_capacity) == (1, 8)
 

@@ -51,7 +51,7 @@ def test_the_bucket_is_closed_kept_and_answers_tls_only(store: TritonArtifactSto
     template.has_resource(
         "AWS::S3::Bucket",
         {
-            "DeletionPolicy": "Retain",
+            "DeletionPolicy": "RetainExceptOnCreate",
             "UpdateReplacePolicy": "Retain",
             "Properties": {
                 "PublicAccessBlockConfiguration": {
@@ -223,3 +223,31 @@ def test_the_warning_about_the_store_can_be_acknowledged(world: World, stack: cd
     TritonModel(stack, "Model", repository=world.repository(), platform=world.platform)
 
     assert not Annotations.from_stack(stack).find_warning("*", OWN_STORE)
+
+
+class TestTheBucketOfAFailedCreation:
+    """CloudFormation can delete an empty bucket only, and that of a stack of its own is empty."""
+
+    BUCKET = "AWS::S3::Bucket"
+
+    def test_of_a_stack_of_its_own_goes(self, world: World) -> None:
+        app = world.app()
+        stack = cdk.Stack(app, "Store")
+        store = TritonArtifactStore(stack, "Store")
+        TritonModel(
+            cdk.Stack(app, "Stack"), "Model", repository=world.repository(), platform=world.platform, store=store
+        )
+        assert world.only(stack, self.BUCKET)["DeletionPolicy"] == "RetainExceptOnCreate"
+
+    @pytest.mark.parametrize("where", ["default store", "same stack", "nested stack"])
+    def test_of_the_stack_of_a_model_stays(self, world: World, stack: cdk.Stack, where: str) -> None:
+        home = cdk.NestedStack(stack, "Nested") if where == "nested stack" else stack
+        store = None if where == "default store" else TritonArtifactStore(home, "Store")
+        TritonModel(stack, "Model", repository=world.repository(), platform=world.platform, store=store)
+        assert world.only(home, self.BUCKET)["DeletionPolicy"] == "Retain"
+
+    def test_is_what_the_user_says(self, world: World, stack: cdk.Stack) -> None:
+        store = TritonArtifactStore(stack, "Store")
+        store.bucket.apply_removal_policy(cdk.RemovalPolicy.DESTROY)
+        TritonModel(stack, "Model", repository=world.repository(), platform=world.platform, store=store)
+        assert world.only(stack, self.BUCKET)["DeletionPolicy"] == "Delete"

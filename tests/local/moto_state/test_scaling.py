@@ -110,10 +110,7 @@ def _deployed(tmp_path_factory: pytest.TempPathFactory, deployer: Deployer) -> A
 def test_each_variant_is_a_target_with_its_limits(scaling: Scaling) -> None:
     green = scaling.target("Green")
     assert (green["MinCapacity"], green["MaxCapacity"]) == (1, 8)
-    assert green["RoleARN"] == (
-        "arn:aws:iam::123456789012:role/aws-service-role/sagemaker.application-autoscaling.amazonaws.com/"
-        "AWSServiceRoleForApplicationAutoScaling_SageMakerEndpoint"
-    )
+    assert green["RoleARN"].endswith("/AWSServiceRoleForApplicationAutoScaling_SageMakerEndpoint")
     assert scaling.target("Green2")["MaxCapacity"] == 2
 
 

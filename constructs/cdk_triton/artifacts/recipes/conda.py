@@ -105,7 +105,9 @@ class CondaEnvironment:
                 "instance type with an x86-64 host"
             )
         packages = self._packages(repository)
-        self._check_python(packages, None if platform.versions is None else platform.versions.python, platform)
+        versions = platform.versions
+        unread = versions is None or "python" in versions.assumed
+        self._check_python(packages, None if versions is None or unread else versions.python, platform)
         self._check_is_only_copy(repository)
         if not any(self._target in _environment_paths(each) for each in repository.models):
             raise ConfigurationError(

@@ -294,6 +294,7 @@ def no_configuration(context: CheckContext) -> Iterator[Problem]:
     Instead:
         # model.fil/config.pbtxt
         backend: "fil"
+        default_model_filename: "model.fil"
         max_batch_size: 8
         input { name: "input__0" data_type: TYPE_FP32 dims: 4 }
         output { name: "output__0" data_type: TYPE_FP32 dims: 1 }

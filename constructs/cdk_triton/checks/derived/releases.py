@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from cdk_triton.sagemaker import ServingPlatform
-from cdk_triton.triton.releases import Release, release_order, releases
+from cdk_triton.triton.releases import Release, release_order
 from cdk_triton.triton.schema import SCHEMA_RELEASE
 
 __all__ = ["is_at_least", "is_newer_than_schema", "is_older", "known_release", "knows_aoti"]
@@ -12,9 +12,8 @@ _AOTI_SINCE = "26.03"  # branches of core: from r26.03 on it knows `torch_aoti` 
 
 
 def known_release(platform: ServingPlatform | None) -> Release | None:
-    """The versions in the release that serves; None if no platform is given or the release is not in the table."""
-    name = None if platform is None else platform.release
-    return next((row for row in releases() if row.release == name), None)
+    """The versions in the release that serves; None if no platform or no release is given."""
+    return None if platform is None else platform.versions
 
 
 def is_at_least(platform: ServingPlatform, release: str) -> bool:

@@ -187,7 +187,8 @@ def too_new(context: CheckContext) -> Iterator[Problem]:
         model (float[N] IN) => (float[N] OUT) { OUT = Identity(IN) }
     """
     release = known_release(context.platform)
-    support = None if release is None else onnx_support(release.onnxruntime)
+    # A newer ONNX Runtime reads what an older one does not: an assumed version cannot show the fault.
+    support = None if release is None or "onnxruntime" in release.assumed else onnx_support(release.onnxruntime)
     if release is None or support is None:
         return
     for each in onnx_models(context):

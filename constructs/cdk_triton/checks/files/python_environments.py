@@ -316,8 +316,10 @@ def _missed_imports(context: CheckContext) -> dict[str, tuple[PurePosixPath, str
 def _other_pythons(context: CheckContext) -> Iterator[tuple[ModelEnvironment, str, Release]]:
     """The environments with another Python than the container, and which one they have."""
     release = known_release(context.platform)
-    for each in environments(context) if release is not None else ():
-        if release is None or each.path is None or each.files.has(each.model.directory / "triton_python_backend_stub"):
+    if release is None or "python" in release.assumed:
+        return
+    for each in environments(context):
+        if each.path is None or each.files.has(each.model.directory / "triton_python_backend_stub"):
             continue
         if each.is_directory:
             python = next(filter(None, map(environment_python, _telling(each.files, each.path))), None)

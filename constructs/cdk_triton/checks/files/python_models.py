@@ -108,8 +108,10 @@ def newer_syntax(context: CheckContext) -> Iterator[Problem]:
         pass for 3.10.
     """
     release = known_release(context.platform)
-    for path, name, by, source in _sources(context) if release is not None else ():
-        if release is not None and isinstance(source, SyntaxFault) and not source.in_every_version:
+    if release is None or "python" in release.assumed:
+        return
+    for path, name, by, source in _sources(context):
+        if isinstance(source, SyntaxFault) and not source.in_every_version:
             yield Problem(
                 path,
                 f"line {source.line} is too new for Python {release.python}, which {release.release} has "

@@ -25,7 +25,7 @@ _SHM_BYTES_PER_INSTANCE = 16 << 20
     Severity.ERROR,
     "an instance group names a GPU that the instance does not have",
     source=core("src/model_config_utils.cc", 876, 893),
-    applies=lambda platform: platform.instance.gpu_count is not None,
+    applies=lambda platform: True,
 )
 def gpu_beyond_instance(context: CheckContext) -> Iterator[Problem]:
     """A group lists a GPU whose number is not below the count of GPUs of the instance.
@@ -44,9 +44,9 @@ def gpu_beyond_instance(context: CheckContext) -> Iterator[Problem]:
         instance_group { kind: KIND_GPU }
     """
     platform = context.platform
-    count = platform.instance.gpu_count if platform is not None else None
-    if platform is None or count is None:
+    if platform is None:
         return
+    count = platform.gpu_count
     for model in context.loaded_models:
         for index, group in enumerate(model.config.instance_group if model.config is not None else ()):
             if group.kind not in (group.KIND_GPU, group.KIND_AUTO) or any(gpu < 0 for gpu in group.gpus):
@@ -121,7 +121,7 @@ def no_file_for_gpu(context: CheckContext) -> Iterator[Problem]:
     Severity.WARNING,
     "a DALI model runs on several GPUs",
     source="https://github.com/triton-inference-server/dali_backend/issues/116",
-    applies=lambda platform: (platform.instance.gpu_count or 1) > 1,
+    applies=lambda platform: platform.gpu_count > 1,
 )
 def dali_on_several_gpus(context: CheckContext) -> Iterator[Problem]:
     """A DALI model gets an instance on more than one GPU.
@@ -238,7 +238,7 @@ def _largest_share(instances: int) -> int:
 
 
 def _gpu_count(context: CheckContext) -> int:
-    return (context.platform.instance.gpu_count if context.platform is not None else None) or 1
+    return context.platform.gpu_count if context.platform is not None else 1
 
 
 def _gpus(count: int) -> str:

@@ -11,11 +11,12 @@ from collections.abc import Iterator
 
 from cdk_triton.checks.context import CheckContext
 from cdk_triton.checks.derived.configured import has_argument
+from cdk_triton.checks.derived.releases import known_release
 from cdk_triton.checks.registry import Problem, rule
 from cdk_triton.checks.sources import backend, core, server
 from cdk_triton.checks.spelling import Suggestions
 from cdk_triton.triton.findings import Severity
-from cdk_triton.triton.releases import Release, backends_in, is_at_least, releases, tensorrt_bounds
+from cdk_triton.triton.releases import Release, backends_in, is_at_least, tensorrt_bounds
 from cdk_triton.triton.repository import Model
 from cdk_triton.triton.schema import DataType, ModelConfig, ModelInput, ModelOutput
 
@@ -338,7 +339,7 @@ def _tensors(config: ModelConfig) -> Iterator[tuple[str, int, ModelInput | Model
 
 
 def _facts(context: CheckContext) -> Release | None:
-    return next((row for row in releases() if row.release == _release(context)), None)
+    return known_release(context.platform)
 
 
 def _release(context: CheckContext) -> str | None:

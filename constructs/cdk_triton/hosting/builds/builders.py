@@ -114,19 +114,21 @@ def _seconds(duration: Duration) -> float | None:
     return None if duration.is_unresolved() else duration.to_seconds(integral=False)
 
 
-def build_role(scope: Construct, service: str, statements: Iterable[Statement], reasons: Mapping[str, str]) -> iam.Role:
+def build_role(
+    scope: Construct, principal: iam.IPrincipal, statements: Iterable[Statement], reasons: Mapping[str, str]
+) -> iam.Role:
     """The role of a builder's jobs.
 
     Args:
         scope: the builder's construct.
-        service: who assumes it.
+        principal: who assumes it.
         statements: what a job may do besides getting a token to pull an image of Amazon ECR.
         reasons: why these have wildcards, by ARN.
     """
     role = iam.Role(
         scope,
         "Role",
-        assumed_by=iam.ServicePrincipal(service),
+        assumed_by=principal,
         description=f"cdk-triton: what the builds of {path_of(scope)} may do",
     )
     allow(role, Statement(actions=["ecr:GetAuthorizationToken"], resources=["*"]), *statements)

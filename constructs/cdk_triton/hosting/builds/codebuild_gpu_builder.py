@@ -16,12 +16,11 @@ from aws_cdk import aws_logs as logs
 from aws_cdk import aws_s3 as s3
 from constructs import Construct
 
-from cdk_triton._tokens import has_token
 from cdk_triton.errors import ConfigurationError
 from cdk_triton.hosting._cdk.arguments import checked
 from cdk_triton.hosting._cdk.buckets import encryption_key_of
 from cdk_triton.hosting._cdk.per_construct import path_of
-from cdk_triton.hosting._cdk.stacks import region_of, require_own_region
+from cdk_triton.hosting._cdk.stacks import require_own_region
 from cdk_triton.hosting.acknowledgements import acknowledge
 from cdk_triton.hosting.builds.builders import (
     Builder,
@@ -31,22 +30,26 @@ from cdk_triton.hosting.builds.builders import (
     minutes,
     staging_statements,
 )
-from cdk_triton.hosting.images import container_image
 from cdk_triton.hosting.network import Network, allow_network, build_network, check_network
 from cdk_triton.hosting.permissions import Statement
+from cdk_triton.hosting.trust import codebuild_of_the_account
 from cdk_triton.sagemaker import (
     ServingPlatform,
-    accounts,
     codebuild_gpu,
     codebuild_gpu_regions,
     gpu_instances,
-    image_releases,
 )
 
 __all__ = ["CodeBuildGpuBuilder"]
 
 MAX_QUEUED_MINUTES = 8 * 60
 """CodeBuild takes 5 minutes to 8 hours (QueuedTimeoutInMinutes of AWS::CodeBuild::Project)."""
+
+PLACEHOLDER_IMAGE: Final = "public.ecr.aws/amazonlinux/amazonlinux:2023"
+"""A project needs an image, and no build runs in it: each one names the image of its model.
+
+It has the same name in each region, China and GovCloud included, where SageMaker has older images of Triton or none.
+"""
 
 BUILD_SPEC: Final = {
     "version": "0.2",
@@ -155,7 +158,7 @@ class CodeBuildGpuBuilder(Builder):
             require_own_region(scope, self.encryption_key, "what builds write stays in their region, so give one of it")
             statements.append(key_statement(self.encryption_key))
             handler_statements.append(Statement(actions=["kms:Decrypt"], resources=[self.encryption_key.key_arn]))
-        role = build_role(scope, "codebuild.amazonaws.com", statements, reasons)
+        role = build_role(scope, codebuild_of_the_account(scope), statements, reasons)
         network = build_network(scope, self.vpc, self.vpc_subnets, self.security_groups)
         if network is not None:
             allow_network(
@@ -194,7 +197,7 @@ class CodeBuildGpuBuilder(Builder):
             environment=properties.EnvironmentProperty(
                 type="LINUX_GPU_CONTAINER",
                 compute_type="BUILD_GENERAL1_SMALL",
-                image=_any_image(scope),
+                image=PLACEHOLDER_IMAGE,
                 image_pull_credentials_type="SERVICE_ROLE",
                 privileged_mode=False,
                 fleet=fleet,
@@ -221,16 +224,6 @@ class CodeBuildGpuBuilder(Builder):
         reason = "A build runs in the image that serves: a plan loads in the TensorRT that built it."
         acknowledge(project, {"CB5": reason})
         return project
-
-
-def _any_image(scope: Construct) -> str:
-    """A project needs an image, although every build names its own: the newest one of SageMaker in this region."""
-    region = region_of(scope)
-    offered = image_releases()
-    if not has_token(region):
-        offered = tuple(release for release in offered if region in accounts(release)) or offered
-    platform = ServingPlatform(release=offered[-1], instance_type="ml.g5.xlarge")
-    return container_image(scope, platform).uri
 
 
 def _check_compute_type(compute_type: Any) -> None:

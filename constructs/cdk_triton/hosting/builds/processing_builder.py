@@ -25,6 +25,7 @@ from cdk_triton.hosting.builds.builders import (
 )
 from cdk_triton.hosting.network import allow_network, build_network, check_network
 from cdk_triton.hosting.permissions import Statement
+from cdk_triton.hosting.trust import sagemaker_processing
 from cdk_triton.sagemaker import GpuInstance, ServingPlatform, gpu_instance, processing_instance
 
 __all__ = ["SageMakerProcessingBuilder"]
@@ -105,7 +106,7 @@ class SageMakerProcessingBuilder(Builder):
         staging, reasons = staging_statements(bucket, read=["s3:GetObject"])
         reason = "SageMaker names group and streams; a job's stream begins with its name."
         reasons |= dict.fromkeys((group, streams), reason)
-        role = build_role(scope, "sagemaker.amazonaws.com", [*staging, *_use_of_logs(group, streams)], reasons)
+        role = build_role(scope, sagemaker_processing(scope), [*staging, *_use_of_logs(group, streams)], reasons)
         network = build_network(scope, self.vpc, self.vpc_subnets, self.security_groups)
         if network is not None:
             permission = ["ec2:CreateNetworkInterfacePermission", "ec2:DeleteNetworkInterfacePermission"]

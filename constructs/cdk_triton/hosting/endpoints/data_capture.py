@@ -24,19 +24,28 @@ from cdk_triton.artifacts.layout import SERVED_PREFIXES, STAGING_PREFIX
 from cdk_triton.errors import ConfigurationError
 from cdk_triton.hosting._cdk.arguments import checked
 from cdk_triton.hosting._cdk.literals import is_whole
+from cdk_triton.hosting._cdk.logical_ids import change_id_with
 from cdk_triton.hosting._cdk.per_construct import path_of
-from cdk_triton.hosting._cdk.stacks import require_same
+from cdk_triton.hosting._cdk.stacks import region_of, require_same
 from cdk_triton.hosting.acknowledgements import acknowledge_wildcards, imported_objects_arn
 from cdk_triton.hosting.endpoints.model_role_policies import allow_models
 from cdk_triton.hosting.permissions import Statement
 from cdk_triton.hosting.store.store import TritonArtifactStore
 from cdk_triton.hosting.variant import TritonVariant
 
-__all__ = ["DataCapture", "allow_capture", "capture_property", "check_capture", "warn_about_capture"]
+__all__ = [
+    "DataCapture",
+    "allow_capture",
+    "capture_property",
+    "check_capture",
+    "warn_about_capture",
+    "warn_about_scaling",
+]
 
 JSON_CONTENT_TYPES = ("application/json",)
 """What Triton reads and writes as JSON: captured as text."""
 
+SCALING_WARNING = "cdk-triton:CaptureOfScaledVariant"
 MULTI_MODEL_WARNING = "cdk-triton:CaptureOfMultiModel"
 
 _OF_THE_STORE = (*SERVED_PREFIXES, STAGING_PREFIX)
@@ -103,14 +112,22 @@ class DataCapture:
         return self.bucket.encryption_key if self.encryption_key is None else self.encryption_key
 
 
-def check_capture(capture: DataCapture) -> None:
-    """Refuse a key that S3 would not find.
+def check_capture(scope: Construct, path: str, capture: DataCapture) -> None:
+    """Reject a bucket that SageMaker would not write to, and a key that S3 would not find.
+
+    Args:
+        scope: where the endpoint will be.
+        path: its path.
+        capture: what it captures.
 
     Raises:
-        ConfigurationError: it is certainly one of another region than the bucket's.
+        ConfigurationError: the bucket is certainly in another region than the endpoint, or the key in another one than
+            the bucket.
     """
+    bucket = capture.bucket
+    reason = "SageMaker writes captured data in the endpoint's own region, so give the DataCapture a bucket of it"
+    require_same("region", path, region_of(scope), path_of(bucket), bucket.env.region, reason)
     if (key := capture.encryption_key) is not None:
-        bucket = capture.bucket
         reason = "S3 encrypts with a key of the bucket's own region, so give the DataCapture one of it"
         require_same("region", path_of(bucket), bucket.env.region, path_of(key), key.env.region, reason)
 
@@ -137,6 +154,9 @@ def allow_capture(
 ) -> None:
     """Let the roles of the endpoint's models write what is captured, and nothing else.
 
+    Where they may write, or the roles, change, the policy is another one and the old one goes after the update: until
+    then the old instances capture as before, also during the hours of a canary.
+
     Args:
         scope: the endpoint.
         capture: where to.
@@ -148,9 +168,25 @@ def allow_capture(
     if capture._key is not None:
         # kms:Decrypt is for uploads in parts ("Protecting data with server-side encryption", S3's user guide).
         statements.append(Statement(actions=["kms:Decrypt", "kms:GenerateDataKey"], resources=[capture._key.key_arn]))
+    roles = sorted({variant.model.role.node.path for variant in variants})
     for policy in allow_models(scope, "DataCapture", endpoint, variants, statements):
+        change_id_with(policy, [policy.document, path_of(capture.bucket), roles])
         reason = "SageMaker names the objects after endpoint, variant and time; the prefix is the capture's own."
         acknowledge_wildcards(policy, {imported_objects_arn(scope, capture.bucket, objects): reason})
+
+
+def warn_about_scaling(scope: Construct) -> None:
+    """Warn that an endpoint which is scaled may keep capturing as before.
+
+    `VariantPropertyType` of UpdateEndpoint has `DataCaptureConfig`, "(Not currently supported.)", so that nobody can
+    exclude it from what `RetainAllVariantProperties` keeps.
+    """
+    Annotations.of(scope).add_warning_v2(
+        SCALING_WARNING,
+        f"{path_of(scope)} has data_capture and a scaled variant, whose updates keep properties of the endpoint, and "
+        "no page of AWS says whether data capture is one of them: after each change of data_capture compare "
+        "DataCaptureConfig of `aws sagemaker describe-endpoint` with it, then acknowledge this",
+    )
 
 
 def warn_about_capture(scope: Construct, variants: Sequence[TritonVariant]) -> None:

@@ -35,6 +35,7 @@ from cdk_triton.hosting.endpoints.variant_set import (
     check_environments,
     check_shadow,
     production_variants,
+    warn_about_networks,
     warn_about_stacks,
     warn_about_storage,
     warn_about_target_models,
@@ -91,8 +92,8 @@ class TritonEndpoint(Resource, VariantMetrics):
         ConfigurationError: both or neither of `model` and `variants`, two variants of one name, more of them than
             SageMaker takes, no variant with a weight, a shadow that SageMaker does not take, a bad name, a
             deployment policy that does not fit the variants or the name, parameters that cannot be written, a name or
-            parameters of another endpoint of the account and region, a model of another account or region, or a key of
-            another region.
+            parameters of another endpoint of the account and region, a model of another account or region, or a key
+            or bucket of another region.
     """
 
     @checked
@@ -121,7 +122,7 @@ class TritonEndpoint(Resource, VariantMetrics):
         path = f"{path_of(scope)}/{id}"
         check_environments(scope, path, served, encryption_key)
         if data_capture is not None:
-            check_capture(data_capture)
+            check_capture(scope, path, data_capture)
         check_deployment(deployment_policy, self._variants, endpoint_name, path)
         if ssm_parameter_path is not None:
             check_parameters(ssm_parameter_path, self._variants)
@@ -131,6 +132,7 @@ class TritonEndpoint(Resource, VariantMetrics):
         super().__init__(scope, id, physical_name=endpoint_name)
         warn_about_stacks(self, served)
         warn_about_storage(self, served, encryption_key)
+        warn_about_networks(self, served)
         warn_about_target_models(self, self._variants)
         self._config = sagemaker.CfnEndpointConfig(
             self,
@@ -152,7 +154,9 @@ class TritonEndpoint(Resource, VariantMetrics):
         # SageMaker uses a model's role until the endpoint is gone, so its policy must go after the endpoint.
         for variant in served:
             self._endpoint.node.add_dependency(variant.model)
-        self._updates = EndpointUpdates(self, self._endpoint, self._variants, deployment_policy, served)
+        self._updates = EndpointUpdates(
+            self, self._endpoint, self._variants, deployment_policy, served, captures=data_capture is not None
+        )
         self._in_service = {
             v.variant_name: EndpointVariant(self, self._endpoint, v, self._updates.keep_instance_counts) for v in served
         }

@@ -25,6 +25,7 @@ from constructs import Construct
 from cdk_triton._tokens import has_token
 from cdk_triton.errors import ConfigurationError
 from cdk_triton.hosting._cdk.stacks import are_deployed_together, root_stack, stack_of
+from cdk_triton.hosting.endpoints.data_capture import warn_about_scaling
 from cdk_triton.hosting.endpoints.model_role_policies import allow_models
 from cdk_triton.hosting.permissions import Statement
 from cdk_triton.hosting.variant import TritonVariant
@@ -90,6 +91,7 @@ class EndpointUpdates:
         variants: its production variants.
         policy: how it is updated; None: SageMaker's way.
         served: its variants with a shadow, whose instances an update keeps or sets as well.
+        captures: whether it captures data.
     """
 
     def __init__(
@@ -99,8 +101,11 @@ class EndpointUpdates:
         variants: Sequence[TritonVariant],
         policy: DeploymentPolicy | None,
         served: Sequence[TritonVariant],
+        *,
+        captures: bool,
     ) -> None:
         self._scope = scope
+        self._captures = captures
         self._endpoint = endpoint
         self._variants = variants
         self._policy = policy
@@ -168,6 +173,8 @@ class EndpointUpdates:
         self._scaled[variant_name] = scaling
         if not _context_says_retain(self._scope):
             return
+        if self._captures:
+            warn_about_scaling(self._scope)
         self._endpoint.retain_all_variant_properties = True
         self._endpoint.exclude_retained_variant_properties = [
             sagemaker.CfnEndpoint.VariantPropertyProperty(variant_property_type="DesiredWeight")

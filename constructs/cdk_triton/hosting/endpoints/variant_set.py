@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 
 from aws_cdk import Annotations, Stack
 from aws_cdk import aws_kms as kms
+from aws_cdk import aws_sagemaker as sagemaker
 from constructs import Construct, IConstruct
 
 from cdk_triton.errors import ConfigurationError
@@ -22,6 +24,7 @@ __all__ = [
     "check_environments",
     "check_shadow",
     "production_variants",
+    "warn_about_networks",
     "warn_about_stacks",
     "warn_about_storage",
     "warn_about_target_models",
@@ -31,6 +34,7 @@ VOLUME_SIZE_WARNING = "cdk-triton:VolumeSize"
 DIFFERENT_MODELS_WARNING = "cdk-triton:VariantsServeDifferentModels"
 STACKS_WARNING = "cdk-triton:ModelInAnotherStack"
 KEY_WARNING = "cdk-triton:EncryptionKeyOfLocalDisks"
+NETWORKS_WARNING = "cdk-triton:VariantsInDifferentNetworks"
 
 
 def production_variants(
@@ -114,6 +118,34 @@ def warn_about_storage(
             "key of its own, and SageMaker may refuse the endpoint configuration for it. Leave it out, or acknowledge "
             "this where your organisation asks for a key and a try in your account went well",
         )
+
+
+def warn_about_networks(construct: IConstruct, variants: Sequence[TritonVariant]) -> None:
+    """Warn where variants differ in subnets or isolation: no page of AWS allows or forbids it, and no example does it.
+
+    Security groups may differ: each model in a VPC has its own by default.
+    """
+    if len(variants) == 1:
+        return
+    places = {variant.variant_name: _place(variant.model) for variant in variants}
+    known = {name: place for name, place in places.items() if place is not None}
+    if len(set(known.values())) > 1:
+        Annotations.of(construct).add_warning_v2(
+            NETWORKS_WARNING,
+            f"the models of variants {', '.join(known)} differ in their subnets or in network_isolation, and no page "
+            "of AWS says whether one endpoint takes that: give them the same, or try them with "
+            "`aws sagemaker create-endpoint-config`, which starts no instance, then acknowledge this",
+        )
+
+
+def _place(model: ITritonModel) -> str | None:
+    """Subnets and isolation of a model of this library, to compare; None of one that somebody else wrote."""
+    resource = model.node.default_child
+    if not isinstance(resource, sagemaker.CfnModel):
+        return None
+    network = stack_of(resource).resolve(resource.vpc_config)
+    subnets = sorted(map(json.dumps, network["subnets"])) if network else None
+    return json.dumps([subnets, bool(resource.enable_network_isolation)])
 
 
 def acknowledge_local_disks(config: IConstruct, variants: Sequence[TritonVariant]) -> None:

@@ -26,6 +26,7 @@ from cdk_triton.hosting.acknowledgements import acknowledge_wildcards, imported_
 from cdk_triton.hosting.images import PULL_ACTIONS, ContainerImage
 from cdk_triton.hosting.network import SAGEMAKER_PERMISSION, Network, acknowledge_network, network_statements
 from cdk_triton.hosting.permissions import Statement, inline_policy, managed_policy
+from cdk_triton.hosting.trust import sagemaker_inference
 
 __all__ = ["check_role", "execution_role", "grant_execution"]
 
@@ -54,7 +55,7 @@ def execution_role(scope: Construct, role: iam.IRole | None) -> iam.IRole:
     return iam.Role(
         scope,
         "Role",
-        assumed_by=iam.ServicePrincipal("sagemaker.amazonaws.com"),
+        assumed_by=sagemaker_inference(scope),
         description=f"cdk-triton: what the containers of {path_of(scope)} may do",
     )
 

@@ -6,11 +6,12 @@ What is wrong with a repository, by itself or on this platform, is a finding of 
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
+from dataclasses import replace
 
 from aws_cdk import Annotations
 from constructs import IConstruct
 
-from cdk_triton.sagemaker import ServingPlatform
+from cdk_triton.sagemaker import DERIVED, ServingPlatform
 from cdk_triton.triton import ContainerEnvironment
 
 __all__ = ["warn_about_host", "warn_about_multi_model"]
@@ -18,19 +19,33 @@ __all__ = ["warn_about_host", "warn_about_multi_model"]
 RELEASE_AFTER_UNLOAD = "--backend-config=dali,release_after_unload=true"
 
 HOST_WARNING = "cdk-triton:HostDriver"
+RELEASE_WARNING = "cdk-triton:NewerRelease"
 LOAD_LIMIT_WARNING = "cdk-triton:ModelLoadGpuLimit"
 DALI_MEMORY_WARNING = "cdk-triton:DaliMemory"
 
 
 def warn_about_host(construct: IConstruct, platform: ServingPlatform) -> None:
-    """Warn where the host's driver is not known to suit the image's CUDA version."""
-    if (warning := platform.host_ami_warning) is not None and platform.versions is not None:
+    """Warn where the host's driver is not known to suit GPU and image, and of a release whose versions are assumed."""
+    if (warning := platform.host_ami_warning) is not None:
         host = platform.inference_ami_version or "no inference_ami_version"
+        cuda = platform.versions.cuda if platform.versions is not None else None
+        image = "an image of your own" if cuda is None else f"Triton {platform.release} with CUDA {cuda}"
+        derived = replace(platform, inference_ami_version=DERIVED).inference_ami_version
+        fix = (
+            "Serve with release 25.09 or newer"
+            if platform.inference_ami_version == derived
+            else "Omit inference_ami_version to have it derived from release and GPU"
+        )
         Annotations.of(construct).add_warning_v2(
             HOST_WARNING,
-            f"the platform has {host}, and Triton {platform.release} has CUDA {platform.versions.cuda}: {warning}, so"
-            " that the container may not find a GPU. Leave inference_ami_version out to have it derived from the"
-            " release, or try it in your account, then acknowledge this",
+            f"the platform has {host}, {image} and {platform.instance_type}: {warning}, so that the container may not "
+            f"find a GPU. {fix}, or try it in your account, then acknowledge this",
+        )
+    if (assumed := platform.release_warning) is not None:
+        Annotations.of(construct).add_warning_v2(
+            RELEASE_WARNING,
+            f"{assumed}, so the checks take the newest known versions and rules. Upgrade cdk-triton if a newer version "
+            "has this release, or try the image in your account, then acknowledge this",
         )
 
 

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, fields
 from typing import Final
 
-from aws_cdk import Annotations, Duration
+from aws_cdk import Duration
 from aws_cdk import aws_cloudwatch as cloudwatch
 from constructs import Construct
 
@@ -15,8 +15,6 @@ from cdk_triton.hosting.endpoint_variant import EndpointVariant
 from cdk_triton.hosting.metrics import PER_MILLISECOND, PER_PERCENT, VariantMetrics
 
 __all__ = ["RULES", "AlarmRule", "AlarmThresholds", "add_alarms", "threshold"]
-
-GPU_COUNT_WARNING = "cdk-triton:GpuCountUnknown"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -227,22 +225,14 @@ RULES: Final = (
 def threshold(rule: AlarmRule, thresholds: AlarmThresholds, variant: EndpointVariant) -> float | None:
     """The threshold in the metric's own unit, or None where the variant has no such alarm."""
     value = _wanted(rule, thresholds, variant)
-    gpus = variant.variant.model.platform.instance.gpu_count if rule.of_each_gpu else 1
-    if value is None or gpus is None:
+    gpus = variant.variant.model.platform.gpu_count if rule.of_each_gpu else 1
+    if value is None:
         return None
     return (value.to_milliseconds() if isinstance(value, Duration) else value) * rule.unit * gpus
 
 
 def add_alarms(variant: EndpointVariant, thresholds: AlarmThresholds, runbook: str) -> dict[str, cloudwatch.Alarm]:
     """Make the alarms of a variant below its child `Alarms`; returns them by name."""
-    platform = variant.variant.model.platform
-    about_gpus = [_wanted(rule, thresholds, variant) for rule in RULES if rule.of_each_gpu]
-    if platform.instance.gpu_count is None and any(each is not None for each in about_gpus):
-        Annotations.of(variant).add_warning_v2(
-            GPU_COUNT_WARNING,
-            f"how many GPUs {platform.instance_type} has is in none of this library's sources, and SageMaker's metrics "
-            "are their sum: there is no alarm about GPUs. Add one after a load test, then acknowledge this",
-        )
     scope = Construct(variant, "Alarms")
     made = {}
     for rule in RULES:

@@ -34,7 +34,7 @@ def section(variant: EndpointVariant, alarms: Alarms, thresholds: Mapping[str, f
         thresholds: those of the alarms, in the units that the metrics have.
     """
     model = variant.variant.model
-    gpus = model.platform.instance.gpu_count
+    gpus = model.platform.gpu_count
     lines = {name: value for name, value in thresholds.items() if name in alarms}
     title = f"## Variant {variant.variant.variant_name}: {model.platform.label} on {model.platform.instance_type}"
     rows: list[Widgets] = [[cloudwatch.TextWidget(markdown=title, width=COLUMNS, height=1)]]
@@ -127,13 +127,13 @@ def _loading(variant: EndpointVariant, lines: Mapping[str, float]) -> list[Widge
 
 
 def _of_gpus(
-    what: str, metric: Callable[..., cloudwatch.Metric], gpus: int | None, line: float | None
+    what: str, metric: Callable[..., cloudwatch.Metric], gpus: int, line: float | None
 ) -> cloudwatch.GraphWidget:
     mean, highest = metric(statistic="Average"), metric(statistic="Maximum")
     return _graph(
-        f"{what}, percent, {'sum of all' if gpus is None else 'of each'}",
-        [_scaled(mean, gpus or 1, "mean"), _scaled(highest, gpus or 1, "highest")],
-        marks=_marks(line, gpus or 1),
+        f"{what}, percent, of each",
+        [_scaled(mean, gpus, "mean"), _scaled(highest, gpus, "highest")],
+        marks=_marks(line, gpus),
     )
 
 

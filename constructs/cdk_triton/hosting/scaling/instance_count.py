@@ -105,7 +105,10 @@ class ScalableInstanceCount(Construct):
             role=service_linked_role(self),
         )
         target = self.scalable_target.node.default_child
-        assert target is not None  # the CDK's construct has one
+        assert isinstance(target, autoscaling.CfnScalableTarget)  # the CDK's construct has one
+        # "This parameter is required for services that do not support service-linked roles" (RegisterScalableTarget).
+        # SageMaker does, and a role that is named has to exist already, and to be passed by who deploys.
+        target.add_property_deletion_override("RoleARN")
         # Application Auto Scaling refuses a variant that does not exist, and SageMaker the deletion of an endpoint
         # whose variants are still registered by somebody who may not deregister them.
         target.node.add_dependency(endpoint)
@@ -203,8 +206,7 @@ class ScalableInstanceCount(Construct):
             scale_out_cooldown: pause after instances were added; 5 minutes by default.
 
         Raises:
-            ConfigurationError: the target is out of its range, the number of GPUs is not known, or the variant scales
-                on this metric already.
+            ConfigurationError: the target is out of its range, or the variant scales on this metric already.
         """
         return self._track_utilization(
             id,
@@ -237,8 +239,7 @@ class ScalableInstanceCount(Construct):
             scale_out_cooldown: pause after instances were added; 5 minutes by default.
 
         Raises:
-            ConfigurationError: the target is out of its range, the number of GPUs is not known, or the variant scales
-                on this metric already.
+            ConfigurationError: the target is out of its range, or the variant scales on this metric already.
         """
         policy = self._track_utilization(
             id,

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Protocol
 
-from aws_cdk import Annotations, ArnFormat, Aws, Duration, RemovalPolicy
+from aws_cdk import Annotations, ArnFormat, Aws, CfnDeletionPolicy, Duration, RemovalPolicy
 from aws_cdk import aws_iam as iam
 from aws_cdk import aws_kms as kms
 from aws_cdk import aws_lambda as lambda_
@@ -24,7 +24,7 @@ from cdk_triton.errors import ConfigurationError
 from cdk_triton.hosting._cdk.arguments import checked
 from cdk_triton.hosting._cdk.buckets import arn_of, encryption_key_of
 from cdk_triton.hosting._cdk.per_construct import path_of
-from cdk_triton.hosting._cdk.stacks import require_own_region, require_same, stack_of
+from cdk_triton.hosting._cdk.stacks import are_deployed_together, require_own_region, require_same, stack_of
 from cdk_triton.hosting.acknowledgements import acknowledge_nist, acknowledge_wildcards
 from cdk_triton.hosting.builds.builders import Builder, key_statement
 from cdk_triton.hosting.builds.store_builders import StoreBuilders
@@ -77,7 +77,8 @@ class TritonArtifactStore(Construct):
     """Keeps archives for every stack of an account and region; outlives the stacks that use it.
 
     Give it a stack of its own. Within the stack of a model, a first deployment that fails removes the handler and
-    orphans the retained bucket, and the next one starts from nothing.
+    orphans the retained bucket, and the next one starts from nothing. In a stack of its own, a first deployment that
+    fails removes the bucket, which is empty.
 
     The bucket is retained, versioned, encrypted, closed to the public, and answers TLS only. Archives and their
     manifests are written once and never changed; nothing here deletes them, because a rollback needs the old ones.
@@ -332,19 +333,30 @@ def store_of(scope: Construct, store: ITritonArtifactStore | None) -> ITritonArt
             f"{scope.node.path} got an imported artifact store, and SageMaker reads models from a store of its own "
             "account and region: give it a TritonArtifactStore(…, promotes_from=…) that takes over from that one"
         )
-    if store is not None:
-        return store
     stack = stack_of(scope)
+    if store is not None:
+        if isinstance(store, TritonArtifactStore) and are_deployed_together(stack_of(store), stack):
+            _keep_when_creation_fails(store.bucket)
+        return store
     found: IConstruct | None = stack.node.try_find_child(DEFAULT_STORE_ID)
     if isinstance(found, TritonArtifactStore):
         return found
     own = TritonArtifactStore(stack, DEFAULT_STORE_ID)
+    _keep_when_creation_fails(own.bucket)
     Annotations.of(own).add_warning_v2(
         IN_STACK_WARNING,
         f"{path_of(stack)} got an artifact store of its own, which is good for a first try: a deployment that fails "
         "the first time orphans its bucket. Put a TritonArtifactStore into a stack of its own and pass it as store=",
     )
     return own
+
+
+def _keep_when_creation_fails(bucket: s3.IBucket) -> None:
+    """Keep a bucket that may have objects when its stack fails: CloudFormation deletes empty ones only."""
+    resource = bucket.node.default_child
+    assert isinstance(resource, s3.CfnBucket)  # the store makes it
+    if resource.cfn_options.deletion_policy == CfnDeletionPolicy.RETAIN_EXCEPT_ON_CREATE:
+        resource.cfn_options.deletion_policy = CfnDeletionPolicy.RETAIN
 
 
 def _bucket(scope: Construct, key: kms.IKey | None, access_logs: s3.IBucket | None) -> s3.Bucket:
@@ -359,7 +371,8 @@ def _bucket(scope: Construct, key: kms.IKey | None, access_logs: s3.IBucket | No
         enforce_ssl=True,
         object_ownership=s3.ObjectOwnership.BUCKET_OWNER_ENFORCED,
         versioned=True,
-        removal_policy=RemovalPolicy.RETAIN,
+        # When a stack of its own fails the first time, the bucket is empty, and nobody would find it again.
+        removal_policy=RemovalPolicy.RETAIN_ON_UPDATE_OR_DELETE,
         server_access_logs_bucket=access_logs,
         server_access_logs_prefix=None if access_logs is None else f"{scope.node.path}/",
         lifecycle_rules=[

@@ -20,8 +20,8 @@ def correct_roles() -> None:
     replace_method(IAMBackend, "create_service_linked_role", _named)
 
 
-def make_scaling_role(account: str, region: str) -> None:
-    """What registering the first endpoint variant as a scalable target does in an account besides.
+def make_scaling_role(account: str, region: str) -> str:
+    """What registering the first endpoint variant as a scalable target does in an account besides; the role's ARN.
 
     Source: Application Auto Scaling user guide, "Amazon SageMaker AI and Application Auto Scaling": "automatically
     created in your AWS account when registering SageMaker AI resources as scalable targets".
@@ -30,8 +30,11 @@ def make_scaling_role(account: str, region: str) -> None:
     from moto.utilities.utils import get_partition
 
     backend = iam_backends[account][get_partition(region)]
-    if not any(role.name == _SCALING_ROLE for role in backend.roles.values()):
-        backend.create_service_linked_role(_SCALING, "", "")
+    role = next((role for role in backend.roles.values() if role.name == _SCALING_ROLE), None)
+    if role is None:
+        role = backend.create_service_linked_role(_SCALING, "", "")
+    arn: str = role.arn
+    return arn
 
 
 def _named(original: Any) -> Any:

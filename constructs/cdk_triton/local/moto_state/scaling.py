@@ -50,7 +50,8 @@ def _register(original: Any) -> Any:
             summary = None if endpoint is None else _variants_of(endpoint).get(variant)
             if summary is None:
                 raise AWSValidationException(f"SageMaker endpoint variant doesn't exist: {r_id}")
-            make_scaling_role(backend.account_id, backend.region_name)
+            # The service uses its own role, whatever role the request names.
+            more["role_arn"] = make_scaling_role(backend.account_id, backend.region_name)
             target = original(backend, namespace, r_id, dimension, **more)
             for number in ("DesiredInstanceCount", "CurrentInstanceCount"):
                 summary[number] = min(max(summary.get(number, 1), target.min_capacity), target.max_capacity)
