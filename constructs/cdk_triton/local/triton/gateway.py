@@ -12,6 +12,7 @@ from typing import Final
 
 from cdk_triton.local.endpoints import Invocation, Response
 from cdk_triton.local.triton.connection import ContainerReply, ServerGoneError
+from cdk_triton.local.triton.deadline import Deadline
 from cdk_triton.local.triton.responses import ErrorResponses
 from cdk_triton.local.triton.server import TritonServer
 from cdk_triton.local.triton.target_models import INSUFFICIENT_STORAGE, TARGET_MODEL_HEADER, TargetModels
@@ -69,8 +70,8 @@ def choose_variant(
     raise errors.no_variant(wanted)
 
 
-def answer(variant: RunningVariant, invocation: Invocation, errors: ErrorResponses) -> Response:
-    """Have `variant` answer.
+def answer(variant: RunningVariant, invocation: Invocation, errors: ErrorResponses, deadline: Deadline) -> Response:
+    """Have `variant` answer before the deadline.
 
     Raises:
         RejectedInvocationError: it did not, or with an error.
@@ -81,12 +82,12 @@ def answer(variant: RunningVariant, invocation: Invocation, errors: ErrorRespons
         raise errors.target_model_missing()
     if target is not None and not variant.is_multi_model:
         raise errors.target_model_unexpected()
-    with variant.use() as (server, models):
+    with variant.use(deadline) as (server, models):
         try:
             if models is None or target is None:
-                reply = _send(server, "/invocations", invocation)
+                reply = _send(server, "/invocations", invocation, deadline)
             else:
-                reply = _send_to_model(server, models, target, invocation, errors)
+                reply = _send_to_model(server, models, target, invocation, errors, deadline)
         except ServerGoneError:
             raise errors.container_gone() from None
         except TimeoutError:
@@ -99,23 +100,30 @@ def answer(variant: RunningVariant, invocation: Invocation, errors: ErrorRespons
 
 
 def _send_to_model(
-    server: TritonServer, models: TargetModels, target: str, invocation: Invocation, errors: ErrorResponses
+    server: TritonServer,
+    models: TargetModels,
+    target: str,
+    invocation: Invocation,
+    errors: ErrorResponses,
+    deadline: Deadline,
 ) -> ContainerReply:
     is_path = _TARGET_MODEL.fullmatch(target) is not None and len(target) <= limits.MAX_TARGET_MODEL_LENGTH
     if not is_path or target.startswith("/") or ".." in target.split("/"):
         raise errors.target_model_invalid(target)
-    with models.use(target) as path:
-        reply = _send(server, path, invocation, target)
+    with models.use(target, deadline) as path:
+        reply = _send(server, path, invocation, deadline, target)
         while reply.status == INSUFFICIENT_STORAGE and models.make_room():
-            reply = _send(server, path, invocation, target)
+            reply = _send(server, path, invocation, deadline, target)
         return reply
 
 
-def _send(server: TritonServer, path: str, invocation: Invocation, target: str | None = None) -> ContainerReply:
+def _send(
+    server: TritonServer, path: str, invocation: Invocation, deadline: Deadline, target: str | None = None
+) -> ContainerReply:
     headers = {name: value for name in _PASSED_ON if (value := invocation.headers.get(name.lower())) is not None}
     if target is not None:
         headers[TARGET_MODEL_HEADER] = target
-    return server.request("POST", path, invocation.body, headers)
+    return server.request("POST", path, invocation.body, headers, timeout=deadline.left)
 
 
 def _response(variant: RunningVariant, reply: ContainerReply) -> Response:

@@ -12,6 +12,7 @@ from pathlib import Path
 
 from cdk_triton.errors import LocalError
 from cdk_triton.local.endpoints import Endpoint, Invocation, Response
+from cdk_triton.local.triton.deadline import Deadline
 from cdk_triton.local.triton.gateway import answer, choose_variant, validate_request
 from cdk_triton.local.triton.loopback import loopback_library
 from cdk_triton.local.triton.model_data import ObjectStore
@@ -21,6 +22,7 @@ from cdk_triton.local.triton.server import ServerSettings, free_port
 from cdk_triton.local.triton.server_files import arrange_server_files
 from cdk_triton.local.triton.shadow import Shadow
 from cdk_triton.local.triton.variant import RetiredError, RunningVariant, VariantSettings
+from cdk_triton.sagemaker import limits
 
 __all__ = ["TritonHost"]
 
@@ -115,6 +117,7 @@ class TritonHost:
     def invoke(self, invocation: Invocation) -> Response:
         """Answer an invocation; see `EndpointHost.invoke`."""
         errors = self._errors(invocation.endpoint)
+        deadline = Deadline(limits.MAX_INVOCATION_SECONDS)
         try:
             validate_request(invocation, errors)
             while True:
@@ -125,7 +128,7 @@ class TritonHost:
                 for shadow in endpoint.shadows:
                     shadow.copy(variant, invocation, errors)
                 try:
-                    return answer(variant, invocation, errors)
+                    return answer(variant, invocation, errors, deadline)
                 except RetiredError:
                     continue  # an update swapped the variants meanwhile
         except RejectedInvocationError as refusal:

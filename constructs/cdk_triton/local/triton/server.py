@@ -38,7 +38,6 @@ class ServerSettings:
         files: the server's programs and libraries.
         preload: the library that keeps the server on loopback, or None where it may listen everywhere.
         start_seconds: how long a server may take until it is ready.
-        invocation_seconds: how long an invocation may take; SageMaker's own limit.
         ports: gives a free TCP port of the loopback interface at each call.
     """
 
@@ -46,7 +45,6 @@ class ServerSettings:
     preload: Path | None
     ports: Callable[[], int]
     start_seconds: float = 600.0
-    invocation_seconds: float = float(limits.MAX_INVOCATION_SECONDS)
 
 
 def free_port() -> int:
@@ -141,7 +139,7 @@ class TritonServer:
         self.port = self._settings.ports()
         if listening_addresses(self.port):
             raise _PortTakenError(self.port)
-        self._connections = Connections(self.port, timeout=self._settings.invocation_seconds)
+        self._connections = Connections(self.port, timeout=limits.MAX_INVOCATION_SECONDS)
         directory = self._repository.parent / "work"  # Python models find their working directory in sys.path
         directory.mkdir(exist_ok=True)
         with self.log_file.open("ab") as log:

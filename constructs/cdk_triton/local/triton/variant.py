@@ -13,6 +13,7 @@ from typing import Final
 
 from cdk_triton.errors import LocalError
 from cdk_triton.local.endpoints import Container, Variant
+from cdk_triton.local.triton.deadline import Deadline
 from cdk_triton.local.triton.model_data import (
     ObjectStore,
     S3Location,
@@ -99,19 +100,17 @@ class RunningVariant:
         self._watcher.start()
 
     @contextmanager
-    def use(self) -> Iterator[tuple[TritonServer, TargetModels | None]]:
+    def use(self, deadline: Deadline) -> Iterator[tuple[TritonServer, TargetModels | None]]:
         """Hold the server, and its table of target models where it has several, for one invocation.
 
-        Waits while a server that died is replaced.
+        Waits until the deadline while a server that died is replaced.
 
         Raises:
             RetiredError: the variant has been stopped.
             RejectedInvocationError: the server is not back in time.
         """
         with self._changed:
-            ready = self._changed.wait_for(
-                lambda: self._in_service() or self._retired.is_set(), self._settings.server.invocation_seconds
-            )
+            ready = self._changed.wait_for(lambda: self._in_service() or self._retired.is_set(), deadline.left)
             if self._retired.is_set():
                 raise RetiredError
             generation = self._generation
