@@ -12,6 +12,7 @@ import sys
 import textwrap
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,6 +20,7 @@ import psutil
 import pytest
 
 from cdk_triton.errors import LocalError
+from cdk_triton.local.endpoints import Container, Endpoint, Variant
 from cdk_triton.local.triton.loopback import listening_addresses
 from cdk_triton.local.triton.server import free_port
 
@@ -255,3 +257,80 @@ def test_a_killed_host_leaves_no_server_no_stub_and_no_shared_memory(host_proces
     os.kill(host_process.pid, signal.SIGKILL)
     assert eventually(lambda: not any(process.is_running() for process in processes)), processes
     assert eventually(lambda: not any(path.exists() for path in memory))
+
+
+SLOW = """
+import time
+
+class TritonPythonModel:
+    def initialize(self, args):
+        time.sleep(INITIALIZE)
+
+    def execute(self, requests):
+        time.sleep(60)
+"""
+
+
+def slow(packed: Any, *, initialize: float = 0) -> bytes:
+    """An archive whose model does not answer."""
+    model = SLOW.replace("INITIALIZE", str(initialize))
+    archive: bytes = packed({"model/config.pbtxt": CONFIG, "model/1/model.py": model})
+    return archive
+
+
+def test_closing_gives_up_a_server_that_starts_and_an_invocation_in_flight(new_bench: Any, packed: Any) -> None:
+    bench = new_bench()
+    bench.single("hangs", slow(packed))
+    with ThreadPoolExecutor(2) as pool:
+        answer = pool.submit(bench.invoke, "hangs", 1.0)
+        deployment = pool.submit(bench.single, "starts", slow(packed, initialize=60))
+        assert eventually(lambda: len(servers(bench)) == 2)
+        since = time.monotonic()
+        bench.host.close()
+        assert time.monotonic() - since < 40, "not the 60 s of the invocation, nor those of the start"
+        with pytest.raises(LocalError):
+            deployment.result(10)
+        assert answer.result(10).status == 424
+    assert servers(bench) == []
+    assert not (bench.directory / "endpoints").exists()
+
+
+def test_an_endpoint_is_deployed_while_another_one_waits_for_its_invocations(
+    new_bench: Any, packed: Any, adder: Any
+) -> None:
+    bench = new_bench()
+    bench.single("hangs", slow(packed))
+    with ThreadPoolExecutor(2) as pool:
+        pool.submit(bench.invoke, "hangs", 1.0)
+        assert eventually(lambda: bench.host._endpoints["hangs"].variants[0]._users == 1)
+        removal = pool.submit(bench.host.remove, "hangs")
+        bench.single("one", adder(1))
+        assert bench.answer("one", 1.0) == [2.0]
+        assert not removal.done()
+        bench.host.close()
+
+
+def test_a_server_that_answers_no_pings_is_replaced(
+    messages: Messages, monkeypatch: pytest.MonkeyPatch, new_bench: Any, adder: Any
+) -> None:
+    monkeypatch.setattr("cdk_triton.local.triton.variant._PING_SECONDS", 0.05)
+    monkeypatch.setattr("cdk_triton.local.triton.variant._PINGS_IN_VAIN", 2)
+    bench = new_bench()
+    bench.single("one", adder(1))
+    [server] = servers(bench)
+    server.suspend()
+    assert eventually(lambda: not server.is_running())
+    assert bench.answer("one", 1.0) == [2.0]
+    messages.record("log", next(line for line in bench.lines if "ping" in line))
+
+
+@pytest.mark.parametrize("name", ["../../out", "x/../../../victim", "with a blank", "", "a" * 64, "-a"])
+@pytest.mark.parametrize("what", ["endpoint", "variant"])
+def test_a_name_that_is_no_part_of_a_path_is_refused(messages: Messages, one: Any, what: str, name: str) -> None:
+    container = Container("image", "SingleModel", "s3://bucket/one.tar.gz", {})
+    names = {"endpoint": "one", "variant": "AllTraffic", what: name}
+    with pytest.raises(LocalError) as caught:
+        one.host.deploy(
+            Endpoint(names["endpoint"], "config", (Variant(names["variant"], 1.0, "ml.g5.xlarge", container),))
+        )
+    messages.record("LocalError", str(caught.value))

@@ -30,7 +30,7 @@ from cdk_triton.local.endpoints import EndpointHost, Invocation
 from cdk_triton.local.endpoints.operations import EndpointOperations, SageMakerError
 from cdk_triton.local.lambdas import FunctionError
 from cdk_triton.local.services import TritonImages
-from cdk_triton.local.wire import JsonApi, Reply
+from cdk_triton.local.wire import JsonApi, JsonApiError, Reply, checked_members
 
 __all__ = ["HOST", "ResponseMailbox", "Routes", "Server"]
 
@@ -181,25 +181,24 @@ class Routes:
     def _sagemaker(self, operation: str, environ: dict[str, Any], start_response: StartResponse) -> Iterable[bytes]:
         """SageMaker's endpoint operations around moto's state."""
         answered = {
+            "DeleteEndpoint": self.endpoints.delete,
             "UpdateEndpoint": self.endpoints.update,
             "UpdateEndpointWeightsAndCapacities": self.endpoints.adjust,
         }
         prepared = {
             "CreateEndpointConfig": self.endpoints.before_configure,
             "CreateEndpoint": self.endpoints.before_create,
-            "DeleteEndpoint": self.endpoints.before_delete,
         }
-        if operation not in answered.keys() | prepared.keys():
-            return self._moto(environ, start_response)
-        request = Request(environ)
-        members = json.loads(request.get_data(cache=True) or b"{}")
+        body = Request(environ).get_data()
         try:
+            members = checked_members("sagemaker", operation, body)
             if operation in answered:
                 return _json(answered[operation](members))(environ, start_response)
-            carried_out = prepared[operation](members)
-        except SageMakerError as error:
-            return _json({"__type": "ValidationException", "message": str(error)}, 400)(environ, start_response)
-        answer = Response.from_app(self._moto, _rewound(environ, request.get_data()))
+            carried_out = prepared[operation](members) if operation in prepared else lambda: None
+        except (JsonApiError, SageMakerError) as error:
+            code = getattr(error, "code", "") or "ValidationException"
+            return _json({"__type": code, "message": str(error)}, 400)(environ, start_response)
+        answer = Response.from_app(self._moto, _rewound(environ, body))
         if answer.status_code == HTTPStatus.OK:
             carried_out()
         return answer(environ, start_response)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, MutableMapping
 from contextlib import contextmanager
 from typing import Any
 
@@ -52,11 +52,11 @@ class MotoState:
         BackendDict.reset()
         reset_model_data()
 
-    def endpoints(self) -> Mapping[str, Any]:
+    def endpoints(self) -> MutableMapping[str, Any]:
         """SageMaker endpoints by name."""
         from moto.sagemaker.models import sagemaker_backends
 
-        endpoints: Mapping[str, Any] = sagemaker_backends[self._account][self._region].endpoints
+        endpoints: MutableMapping[str, Any] = sagemaker_backends[self._account][self._region].endpoints
         return endpoints
 
     def endpoint_configurations(self) -> Mapping[str, Any]:

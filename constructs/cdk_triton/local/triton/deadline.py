@@ -21,6 +21,11 @@ class Deadline:
         self._end = time.monotonic() + seconds
 
     @property
+    def is_over(self) -> bool:
+        """Whether nothing of the time remains."""
+        return time.monotonic() >= self._end
+
+    @property
     def left(self) -> float:
         """The seconds that remain, never less than a millisecond."""
         return max(_AT_LEAST, self._end - time.monotonic())

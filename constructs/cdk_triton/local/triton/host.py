@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import itertools
+import re
 import shutil
 import threading
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Final
 
 from cdk_triton.errors import LocalError
 from cdk_triton.local.endpoints import Endpoint, Invocation, Response
@@ -25,6 +27,12 @@ from cdk_triton.local.triton.variant import RetiredError, RunningVariant, Varian
 from cdk_triton.sagemaker import limits
 
 __all__ = ["TritonHost"]
+
+# Names become parts of paths. The pattern is that of the shapes EndpointName and VariantName of SageMaker's API.
+_NAME: Final = re.compile(r"(?=.{1,63}\Z)[a-zA-Z0-9](-*[a-zA-Z0-9])*")
+
+
+_CLOSE_SECONDS: Final = 10.0  # for model data that is being fetched; a server that is starting ends at once
 
 
 @dataclass(frozen=True)
@@ -89,30 +97,45 @@ class TritonHost:
             ),
             store=s3,
             max_loaded_models=max_loaded_models,
+            closing=threading.Event(),
             log=log,
         )
         self._endpoints: dict[str, _InService] = {}
         self._deployments = itertools.count(1)
-        self._deploying = threading.Lock()  # one deployment, removal or closing at a time; invocations go on
+        self._starting = 0
+        self._changed = threading.Condition()  # guards the endpoints and how many deployments are starting servers
 
     def deploy(self, endpoint: Endpoint) -> None:
-        """Create or update an endpoint; see `EndpointHost.deploy`."""
-        with self._deploying:
+        """Create or update an endpoint; see `EndpointHost.deploy`. Other endpoints are deployed beside it."""
+        with self._changed:
+            self._starting += 1
+        try:
             fresh = self._start(endpoint)
-            old = self._endpoints.get(endpoint.name)
-            self._endpoints[endpoint.name] = fresh
-            self._stop(old)
+            with self._changed:
+                is_closing = self._settings.closing.is_set()
+                old = None if is_closing else self._endpoints.get(endpoint.name)
+                if not is_closing:
+                    self._endpoints[endpoint.name] = fresh
+            if is_closing:
+                self._stop(fresh)
+                raise LocalError(f"endpoint {endpoint.name} was not deployed, because the local AWS is being stopped")
+        finally:
+            with self._changed:
+                self._starting -= 1
+                self._changed.notify_all()
+        self._stop(old)
 
     def set_weights(self, name: str, weights: Mapping[str, float]) -> None:
         """Give variants other weights; see `EndpointHost.set_weights`."""
-        with self._deploying:
+        with self._changed:
             for variant in self._endpoints[name].all if name in self._endpoints else ():
                 variant.weight = weights.get(variant.name, variant.weight)
 
     def remove(self, name: str) -> None:
         """Stop an endpoint; see `EndpointHost.remove`."""
-        with self._deploying:
-            self._stop(self._endpoints.pop(name, None))
+        with self._changed:
+            endpoint = self._endpoints.pop(name, None)
+        self._stop(endpoint)
 
     def invoke(self, invocation: Invocation) -> Response:
         """Answer an invocation; see `EndpointHost.invoke`."""
@@ -138,15 +161,26 @@ class TritonHost:
             return errors.internal(f"the local gateway failed: {error!r}").response
 
     def close(self) -> None:
-        """Stop every endpoint and remove the unpacked model data; the logs stay."""
-        with self._deploying:
+        """Stop every endpoint and remove the unpacked model data; the logs stay.
+
+        Nothing is waited for long: servers that are starting, and invocations in flight, are given up.
+        """
+        self._settings.closing.set()
+        with self._changed:
+            self._changed.wait_for(lambda: not self._starting, _CLOSE_SECONDS)
             endpoints = list(self._endpoints.values())
             self._endpoints.clear()
-            self._stop(*endpoints)
-            shutil.rmtree(self._directory / "endpoints", ignore_errors=True)
+        self._stop(*endpoints)
+        shutil.rmtree(self._directory / "endpoints", ignore_errors=True)
 
     def _start(self, endpoint: Endpoint) -> _InService:
         """Start all variants, or none."""
+        for name in (endpoint.name, *(variant.name for variant in (*endpoint.variants, *endpoint.shadows))):
+            if not _NAME.fullmatch(name):
+                raise LocalError(
+                    f"the name {name!r} of an endpoint or variant is not one that SageMaker accepts: 1 to 63 letters "
+                    "and digits, with hyphens between them; choose another name"
+                )
         prefix = f"{endpoint.name}-{next(self._deployments)}"
         logs = self._directory / "logs" / endpoint.name
         logs.mkdir(parents=True, exist_ok=True)

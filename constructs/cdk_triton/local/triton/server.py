@@ -62,6 +62,7 @@ class TritonServer:
         environment: the container's environment.
         repository: the directory that stands for `/opt/ml/model`, or an empty one for a multi-model endpoint.
         log_file: gets what the server says, after what is there already.
+        is_cancelled: whether nobody wants the server any more; looked at while it starts.
 
     Attributes:
         port: where its SageMaker endpoint listens.
@@ -69,11 +70,16 @@ class TritonServer:
         is_lost: nothing listens there any more, which `request` notices before `wait` returns.
 
     Raises:
-        LocalError: the server does not start; the message ends with its own error lines.
+        LocalError: the server does not start, and the message ends with its own error lines; or it was cancelled.
     """
 
     def __init__(
-        self, settings: ServerSettings, environment: Mapping[str, str], repository: Path, log_file: Path
+        self,
+        settings: ServerSettings,
+        environment: Mapping[str, str],
+        repository: Path,
+        log_file: Path,
+        is_cancelled: Callable[[], bool] = lambda: False,
     ) -> None:
         self.log_file = log_file
         self.is_lost = False
@@ -81,6 +87,7 @@ class TritonServer:
         self._settings = settings
         self._environment = environment
         self._repository = repository
+        self._is_cancelled = is_cancelled
         for attempts_left in reversed(range(_ATTEMPTS)):
             try:
                 self._start()
@@ -111,9 +118,21 @@ class TritonServer:
         self._connections.close()
         return status
 
-    def stop(self) -> None:
-        """End the process in order: the server waits for requests in flight and lets the models finish."""
-        self._child.stop(grace=35.0)  # the server's own exit timeout is 30 s
+    def answers_ping(self) -> bool:
+        """Whether the server answers a ping in time, with whatever status."""
+        try:
+            self._connections.request("GET", "/ping", timeout=_PING_SECONDS)
+        except (ServerGoneError, TimeoutError):
+            return False
+        return True
+
+    def stop(self, *, grace: float) -> None:
+        """End the process in order: the server waits for requests in flight and lets the models finish.
+
+        Args:
+            grace: seconds until it is killed.
+        """
+        self._child.stop(grace=grace)
         self._connections.close()
 
     def kill(self) -> None:
@@ -204,6 +223,8 @@ class TritonServer:
                     return
             except (ServerGoneError, TimeoutError):
                 pass
+            if self._is_cancelled():
+                raise LocalError("tritonserver was stopped before it was ready, because nobody wants it any more")
             if time.monotonic() > deadline:
                 raise LocalError(
                     f"tritonserver was not ready after {self._settings.start_seconds:g} s; its log is {self.log_file}"
