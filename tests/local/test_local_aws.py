@@ -21,7 +21,7 @@ from cdk_triton.errors import LocalError
 from cdk_triton.local.aws import LocalAws
 
 if TYPE_CHECKING:
-    from tests.local.conftest import EndpointDouble, Refused
+    from tests.local.conftest import EndpointDouble, Refused, Signed
 
     from golden_messages import Messages
 
@@ -353,12 +353,13 @@ def test_an_invocation_reaches_the_host_with_its_headers(local_aws: LocalAws) ->
     assert answer["ResponseMetadata"]["HTTPHeaders"]["x-target"] == "text-1.tar.gz"
 
 
-def test_invocations_share_a_connection(local_aws: LocalAws) -> None:
+def test_invocations_share_a_connection(local_aws: LocalAws, signed: Signed) -> None:
     connection = http.client.HTTPConnection("127.0.0.1", int(local_aws.url.rsplit(":", 1)[1]))
     connection.connect()
     before = connection.sock.getsockname()
     for body in (b"one", b"two"):
-        connection.request("POST", "/endpoints/e/invocations", body)
+        headers = signed(local_aws, "POST", "/endpoints/e/invocations", body)
+        connection.request("POST", "/endpoints/e/invocations", body, headers)
         assert connection.getresponse().read() == body
     assert connection.sock.getsockname() == before
     connection.close()

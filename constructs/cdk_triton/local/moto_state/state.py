@@ -70,6 +70,16 @@ class MotoState:
         """The variants of a SageMaker endpoint that are scalable targets."""
         return scaled_variants(self._account, self._region, endpoint)
 
+    def issued_secret(self, key: str) -> str | None:
+        """The secret of an access key that IAM or STS has issued, or None."""
+        from moto.iam.models import iam_backends
+
+        for partitions in list(iam_backends.values()):
+            for backend in list(partitions.values()):
+                if key in backend.access_keys:
+                    return str(backend.access_keys[key].secret_access_key)
+        return None
+
     def function(self, name: str) -> FunctionCode | None:
         """A Lambda function as it is deployed now."""
         from moto.awslambda.exceptions import UnknownFunctionException
