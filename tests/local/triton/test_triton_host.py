@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import re
@@ -22,7 +23,7 @@ import pytest
 from cdk_triton.errors import LocalError
 from cdk_triton.local.endpoints import Container, Endpoint, Variant
 from cdk_triton.local.triton.loopback import listening_addresses
-from cdk_triton.local.triton.server import free_port
+from cdk_triton.local.triton.server import TritonServer, free_port
 
 if TYPE_CHECKING:
     from golden_messages import Messages
@@ -334,3 +335,24 @@ def test_a_name_that_is_no_part_of_a_path_is_refused(messages: Messages, one: An
             Endpoint(names["endpoint"], "config", (Variant(names["variant"], 1.0, "ml.g5.xlarge", container),))
         )
     messages.record("LocalError", str(caught.value))
+
+
+def test_a_server_that_dies_while_the_disk_is_full_is_replaced_later(
+    monkeypatch: pytest.MonkeyPatch, new_bench: Any, adder: Any
+) -> None:
+    bench = new_bench()
+    bench.single("one", adder(1))
+    attempts: list[str] = []
+
+    class FullDisk(TritonServer):
+        def __init__(self, *arguments: Any) -> None:
+            attempts.append("start")
+            if len(attempts) < 3:
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+            super().__init__(*arguments)
+
+    monkeypatch.setattr("cdk_triton.local.triton.variant.TritonServer", FullDisk)
+    [server] = servers(bench)
+    server.kill()
+    assert eventually(lambda: len(attempts) == 3)
+    assert bench.answer("one", 1.0) == [2.0]

@@ -118,7 +118,16 @@ class Routes:
         self._mailboxes.pop(token, None)
 
     def __call__(self, environ: dict[str, Any], start_response: StartResponse) -> Iterable[bytes]:
-        """Answer one request."""
+        """Answer one request, with the error of a service where it cannot be answered."""
+        try:
+            return self._answer(environ, start_response)
+        except OSError as error:  # a full disk
+            return _rest_error("ServiceException", _sentence(error), 500)(environ, start_response)
+        except Exception as error:
+            message = f"the local AWS failed: {error!r}"
+            return _rest_error("InternalFailure", message, 500)(environ, start_response)
+
+    def _answer(self, environ: dict[str, Any], start_response: StartResponse) -> Iterable[bytes]:
         path = environ["PATH_INFO"]
         service = _service(environ.get("HTTP_AUTHORIZATION", ""))
         if path.startswith(MAILBOX):
@@ -165,6 +174,8 @@ class Routes:
             return Response(json.dumps(error.payload), 200, {**headers, "X-Amz-Function-Error": "Unhandled"})
         except LocalError as error:
             return _rest_error("ResourceNotFoundException", str(error), 404)
+        except ValueError as error:
+            return _rest_error("InvalidRequestContentException", f"the event is not JSON: {error}")
         if request.headers.get("X-Amz-Invocation-Type") == "Event":
             return Response(status=202)
         return Response(json.dumps(result), 200, headers)
@@ -271,7 +282,11 @@ def _json(members: Mapping[str, Any], status: int = 200) -> Response:
     return Response(json.dumps(members), status, content_type="application/x-amz-json-1.1")
 
 
+def _sentence(error: OSError) -> str:
+    where = f" ({error.filename})" if error.filename else ""
+    return f"the local AWS cannot work here: {error.strerror or error}{where}; free some space, and see its log"
+
+
 def _rest_error(code: str, message: str, status: int = 400) -> Response:
-    return Response(
-        json.dumps({"Message": message}), status, {"X-Amzn-ErrorType": code}, content_type="application/json"
-    )
+    members = json.dumps({"__type": code, "Message": message, "message": message})
+    return Response(members, status, {"X-Amzn-ErrorType": code}, content_type="application/json")

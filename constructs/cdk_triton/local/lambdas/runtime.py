@@ -110,7 +110,7 @@ class LambdaRuntime:
 
         Raises:
             FunctionError: it failed.
-            LocalError: there is no such function, or its runtime is not run here.
+            LocalError: there is no such function, its runtime is not run here, or its process cannot be started.
         """
         name = function.split(":function:")[-1].split(":")[0]
         code = self._look_up(name) if _NAME.fullmatch(name) else None
