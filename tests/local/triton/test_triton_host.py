@@ -356,3 +356,19 @@ def test_a_server_that_dies_while_the_disk_is_full_is_replaced_later(
     server.kill()
     assert eventually(lambda: len(attempts) == 3)
     assert bench.answer("one", 1.0) == [2.0]
+
+
+def test_a_killed_server_leaves_no_environment_in_the_temporary_directory(new_bench: Any, adder: Any) -> None:
+    bench = new_bench()
+    bench.single("one", adder(1))
+    [listed] = bench.directory.glob("endpoints/*/temporary-directories")
+    places = [Path(line) for line in listed.read_text().splitlines()]
+    assert places
+    assert all(place.is_dir() for place in places)
+    (places[0] / "lib").mkdir()
+    (places[0] / "lib" / "python").write_text("unpacked")
+    [server] = servers(bench)
+    server.kill()
+    assert eventually(lambda: not any(place.exists() for place in places))
+    bench.host.close()
+    assert bench.invoke("one", 1.0).status == 400

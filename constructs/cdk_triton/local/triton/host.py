@@ -28,9 +28,6 @@ from cdk_triton.sagemaker import limits
 
 __all__ = ["TritonHost"]
 
-# Names become parts of paths. The pattern is that of the shapes EndpointName and VariantName of SageMaker's API.
-_NAME: Final = re.compile(r"(?=.{1,63}\Z)[a-zA-Z0-9](-*[a-zA-Z0-9])*")
-
 
 _CLOSE_SECONDS: Final = 10.0  # for model data that is being fetched; a server that is starting ends at once
 
@@ -176,7 +173,7 @@ class TritonHost:
     def _start(self, endpoint: Endpoint) -> _InService:
         """Start all variants, or none."""
         for name in (endpoint.name, *(variant.name for variant in (*endpoint.variants, *endpoint.shadows))):
-            if not _NAME.fullmatch(name):
+            if len(name) > limits.MAX_NAME_LENGTH or not re.fullmatch(limits.NAME_PATTERN, name):
                 raise LocalError(
                     f"the name {name!r} of an endpoint or variant is not one that SageMaker accepts: 1 to 63 letters "
                     "and digits, with hyphens between them; choose another name"

@@ -1,15 +1,45 @@
-/* Keeps tritonserver's sockets on this machine.
+/* Keeps tritonserver's sockets on this machine, and notes the directories that it leaves in /tmp.
  *
  * The SageMaker endpoint of tritonserver listens on every interface and has no option to change that. Preloaded
  * (LD_PRELOAD), this library turns a wildcard address given to bind(2) into the loopback address; any other address
  * stays as it is.
+ *
+ * The Python backend unpacks execution environments into /tmp/python_env_XXXXXX, whatever TMPDIR says
+ * (python_backend/src/pb_env.cc), and a server that is killed leaves them there. Their names are appended to the file
+ * $CDK_TRITON_TEMPORARY.
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <netinet/in.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <unistd.h>
+
+static const char environments[] = "/tmp/python_env_";
+
+char *mkdtemp(char *name) {
+  char *(*next)(char *) = (char *(*)(char *))dlsym(RTLD_NEXT, "mkdtemp");
+  if (next == NULL) {
+    errno = ENOSYS;
+    return NULL;
+  }
+  char *made = next(name);
+  const char *list = getenv("CDK_TRITON_TEMPORARY");
+  if (made != NULL && list != NULL && strncmp(made, environments, sizeof environments - 1) == 0) {
+    int error = errno;
+    int descriptor = open(list, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
+    if (descriptor >= 0) {
+      dprintf(descriptor, "%s\n", made);
+      close(descriptor);
+    }
+    errno = error;
+  }
+  return made;
+}
 
 typedef int (*bind_function)(int, const struct sockaddr *, socklen_t);
 

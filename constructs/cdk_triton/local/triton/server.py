@@ -83,6 +83,7 @@ class TritonServer:
     ) -> None:
         self.log_file = log_file
         self.is_lost = False
+        self._temporary = repository.parent / "temporary-directories"
         self._memory_prefix = f"cdk-triton-{uuid.uuid4().hex}-"
         self._settings = settings
         self._environment = environment
@@ -169,6 +170,7 @@ class TritonServer:
                 directory=directory,
                 output=log,
                 leftovers=str(_SHARED_MEMORY / f"{self._memory_prefix}*"),
+                listed=self._temporary,
             )
         try:
             self._wait_until_ready(log_start)
@@ -207,6 +209,7 @@ class TritonServer:
             environment["LD_LIBRARY_PATH"] = str(files.libraries)
         if self._settings.preload is not None:
             environment["LD_PRELOAD"] = str(self._settings.preload)
+            environment["CDK_TRITON_TEMPORARY"] = str(self._temporary)
         return environment
 
     def _directories(self) -> list[str]:
