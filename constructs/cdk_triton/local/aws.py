@@ -46,6 +46,7 @@ def _triton_host(aws: LocalAws) -> EndpointHost:
         log=aws.log,
         account=aws.account,
         region=aws.region,
+        record=aws.metrics.record,
     )
 
 
@@ -207,6 +208,7 @@ class LocalAws:
         # for them.
         from cdk_triton.local.cloudformation import CloudFormationApi, TemplateEngine
         from cdk_triton.local.endpoints.data_capture import CapturingHost
+        from cdk_triton.local.endpoints.metrics import EndpointMetrics
         from cdk_triton.local.endpoints.operations import EndpointOperations
         from cdk_triton.local.front import Routes, Server, Signatures
         from cdk_triton.local.jobs import CodeBuild, LocalContext, Processing
@@ -232,6 +234,8 @@ class LocalAws:
         engine = TemplateEngine(self, region=self.region, account=self.account, log=self.log)
         self._routes.cloudformation = CloudFormationApi(engine, self)
         self._routes.lambdas = self._lambdas
+        self.metrics = EndpointMetrics(lambda: self.client("cloudwatch"), self.log)
+        self._close.append(self.metrics.close)
         self._routes.host = host = CapturingHost(self._host_factory(self), lambda: self.client("s3"), self.log)
         self._routes.endpoints = EndpointOperations(
             host,

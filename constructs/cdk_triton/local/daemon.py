@@ -301,6 +301,7 @@ def _host(aws: LocalAws, options: DaemonOptions) -> EndpointHost:
         log=aws.log,
         account=aws.account,
         region=aws.region,
+        record=aws.metrics.record,
         listen_on_all_interfaces=options.listen_on_all_interfaces,
     )
 

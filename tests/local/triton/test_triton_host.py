@@ -372,3 +372,34 @@ def test_a_killed_server_leaves_no_environment_in_the_temporary_directory(new_be
     assert eventually(lambda: not any(place.exists() for place in places))
     bench.host.close()
     assert bench.invoke("one", 1.0).status == 400
+
+
+def test_the_metrics_of_a_multi_model_endpoint_are_recorded(
+    monkeypatch: pytest.MonkeyPatch, new_bench: Any, adder: Any
+) -> None:
+    monkeypatch.setattr("cdk_triton.local.triton.variant._PING_SECONDS", 0.2)
+    recorded: list[tuple[str, str, str, float]] = []
+    bench = new_bench(max_loaded_models=1, record=lambda *values: recorded.append(values))
+    bench.fleet("fleet", a=adder(1), b=adder(2))
+    for model in ("a", "a", "b"):
+        assert bench.invoke("fleet", 1.0, model=model).status == 200
+    assert bench.send("fleet", b"nonsense", model="b").status == 424
+
+    def values(name: str) -> list[float]:
+        return [value for endpoint, variant, found, value in recorded if found == name]
+
+    assert {each[:2] for each in recorded} == {("fleet", "AllTraffic")}
+    assert values("Invocations") == [1] * 4
+    assert values("ModelCacheHit") == [0, 1, 0, 1]
+    assert values("Invocation4XXErrors") == [0, 0, 0, 1]
+    assert values("InvocationModelErrors") == [0, 0, 0, 1]
+    assert len(values("ModelLatency")) == len(values("OverheadLatency")) == 4
+    assert [len(values(f"Model{what}Time")) for what in ("Downloading", "Loading", "LoadingWait", "Unloading")] == [
+        2,
+        2,
+        2,
+        1,
+    ]
+    assert sum(values("ModelLoadingWaitTime")) >= sum(values("ModelLoadingTime"))
+    assert sum(values("OverheadLatency")) >= sum(values("ModelLoadingWaitTime"))
+    assert eventually(lambda: 1 in values("LoadedModelCount"))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
 import re
 import shutil
@@ -61,6 +62,7 @@ class TritonHost:
         listen_on_all_interfaces: start servers without the library that keeps them on loopback (see `loopback.py`),
             on machines where it cannot be compiled. Everybody who reaches this machine can then invoke the models.
         ports: gives a free TCP port at each call; a range of your own goes here.
+        record: gets the values of CloudWatch metrics; see `EndpointMetrics.record`.
 
     Raises:
         LocalError: there is no usable tritonserver, or no C compiler.
@@ -77,12 +79,14 @@ class TritonHost:
         region: str = "us-east-1",
         listen_on_all_interfaces: bool = False,
         ports: Callable[[], int] = free_port,
+        record: Callable[[str, str, str, float], None] = lambda endpoint, variant, name, value: None,
     ) -> None:
         if max_loaded_models < 1:
             raise LocalError(f"max_loaded_models is {max_loaded_models}, and an endpoint needs room for one; raise it")
         directory.mkdir(parents=True, exist_ok=True)
         self._directory = shell_safe(directory.absolute())
         self._log = log
+        self._record = record
         self._account = account
         self._region = region
         shutil.rmtree(self._directory / "endpoints", ignore_errors=True)  # of an earlier host that was killed
@@ -191,6 +195,7 @@ class TritonHost:
                         self._directory / "endpoints" / f"{prefix}-{variant.name}",
                         logs / f"{variant.name}.log",
                         self._errors(endpoint.name),
+                        functools.partial(self._record, endpoint.name, variant.name),
                     )
                 )
         except BaseException:

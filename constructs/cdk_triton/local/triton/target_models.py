@@ -11,6 +11,7 @@ import hashlib
 import json
 import shutil
 import threading
+import time
 from collections import OrderedDict, deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -20,6 +21,7 @@ from pathlib import Path
 from typing import Final
 
 from cdk_triton.errors import LocalError
+from cdk_triton.local.endpoints.metrics import Record
 from cdk_triton.local.triton.connection import ContainerReply, ServerGoneError
 from cdk_triton.local.triton.deadline import Deadline
 from cdk_triton.local.triton.inner_models import SharedNames
@@ -88,6 +90,7 @@ class TargetModels:
         keep: False unloads a model as soon as it is idle (ModelCacheSetting: Disabled).
         errors: the endpoint's error responses.
         log: gets a line per load and unload, and one where loaded archives share the names of inner models.
+        record: gets the values of the variant's metrics.
     """
 
     def __init__(
@@ -101,6 +104,7 @@ class TargetModels:
         keep: bool,
         errors: ErrorResponses,
         log: Callable[[str], None],
+        record: Record = lambda name, value: None,
     ) -> None:
         self._server = server
         self._store = store
@@ -109,6 +113,7 @@ class TargetModels:
         self._keep = keep
         self._errors = errors
         self._log = log
+        self._record = record
         self._models: OrderedDict[str, _Model] = OrderedDict()  # the least recently used first
         self._places = limit
         self._queue: deque[_Model] = deque()  # models that wait for a place
@@ -125,12 +130,23 @@ class TargetModels:
         Raises:
             RejectedInvocationError: it cannot be loaded, or not before the deadline.
         """
+        since = time.monotonic()
         model = self._reserve(name, deadline)
         try:
+            was_ready = model.state is _State.READY
+            self._record("ModelCacheHit", float(was_ready))
             self._wait_for(model, deadline)
+            if not was_ready:
+                self._record("ModelLoadingWaitTime", time.monotonic() - since)
             yield f"/models/{model.hash}/invoke"
         finally:
             self._release(model)
+
+    @property
+    def count(self) -> int:
+        """How many models are loaded."""
+        with self._changed:
+            return sum(model.state is _State.READY for model in self._models.values())
 
     def make_room(self) -> bool:
         """Unload the idle model whose last use is longest ago; False if there is none."""
@@ -224,7 +240,8 @@ class TargetModels:
         location = self._prefix.child(model.name)
         repository = model.directory / "model"
         try:
-            fetch_archive(self._store, location, repository)
+            with self._timed("ModelDownloadingTime"):
+                fetch_archive(self._store, location, repository)
         except ModelDataNotFoundError:
             raise self._errors.model_data_missing(location.bucket, location.key) from None
         except LocalError as error:
@@ -241,8 +258,14 @@ class TargetModels:
     def _ask_to_load(self, model: _Model) -> ContainerReply:
         body = json.dumps({"model_name": model.hash, "url": str(model.directory / "model")}).encode()
         headers = {"Content-Type": "application/json", TARGET_MODEL_HEADER: model.name}
-        with self._turn:
+        with self._turn, self._timed("ModelLoadingTime"):
             return self._server.request("POST", "/models", body, headers, timeout=_LOAD_SECONDS)
+
+    @contextmanager
+    def _timed(self, metric: str) -> Iterator[None]:
+        since = time.monotonic()
+        yield
+        self._record(metric, time.monotonic() - since)
 
     def _give_up(self, model: _Model, refusal: RejectedInvocationError) -> None:
         shutil.rmtree(model.directory, ignore_errors=True)
@@ -255,7 +278,10 @@ class TargetModels:
         headers = {TARGET_MODEL_HEADER: model.name}
         with self._turn:
             try:
-                reply = self._server.request("DELETE", f"/models/{model.hash}", None, headers, timeout=_LOAD_SECONDS)
+                with self._timed("ModelUnloadingTime"):
+                    reply = self._server.request(
+                        "DELETE", f"/models/{model.hash}", None, headers, timeout=_LOAD_SECONDS
+                    )
                 outcome = "unloaded" if reply.status == 200 else f"could not unload ({reply.status} {reply.text})"
                 self._log(f"{outcome} target model {model.name}")
             except (ServerGoneError, TimeoutError):

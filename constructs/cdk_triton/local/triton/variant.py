@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Final
 
 from cdk_triton.local.endpoints import Container, Variant
+from cdk_triton.local.endpoints.metrics import Record
 from cdk_triton.local.triton.deadline import Deadline
 from cdk_triton.local.triton.model_data import (
     ObjectStore,
@@ -76,13 +77,20 @@ class RunningVariant:
         directory: for model data; of this variant alone, made here and removed when it stops.
         log_file: gets what the servers say.
         errors: the endpoint's error responses.
+        record: gets the values of the variant's metrics.
 
     Raises:
         LocalError: the model data or the server cannot be used.
     """
 
     def __init__(
-        self, variant: Variant, settings: VariantSettings, directory: Path, log_file: Path, errors: ErrorResponses
+        self,
+        variant: Variant,
+        settings: VariantSettings,
+        directory: Path,
+        log_file: Path,
+        errors: ErrorResponses,
+        record: Record,
     ) -> None:
         self.name = variant.name
         self.weight = variant.weight
@@ -92,6 +100,7 @@ class RunningVariant:
         self._directory = directory
         self._log_file = log_file
         self._errors = errors
+        self.record = record
         is_prefix = self.is_multi_model or not variant.container.compressed
         self._location = S3Location.from_url(variant.container.model_data_url, is_prefix=is_prefix)
         self._users = 0
@@ -190,6 +199,7 @@ class RunningVariant:
             keep=self._container.model_cache,
             errors=self._errors,
             log=self._settings.log,
+            record=self.record,
         )
         return _Generation(server, models)
 
@@ -213,6 +223,8 @@ class RunningVariant:
         in_vain = 0
         while not self._retired.wait(_PING_SECONDS):
             generation = self._generation
+            if generation is not None and generation.models is not None:
+                self.record("LoadedModelCount", generation.models.count)
             in_vain = 0 if generation is None or generation.server.answers_ping() else in_vain + 1
             if generation is not None and in_vain >= _PINGS_IN_VAIN:
                 self._settings.log(f"variant {self.name}: tritonserver left {in_vain} pings unanswered; killing it")
