@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -196,17 +196,16 @@ def test_a_name_that_sagemaker_refuses_is_refused(sagemaker: Any, what: str, nam
     names = {**good, what: name}
     unchecked = unchecked_client(sagemaker)
     container = {"Image": "example.com/triton:1", "ModelDataUrl": "s3://models/one.tar.gz"}
-    create = {
+    creations: dict[str, Callable[[], Any]] = {
         "model": lambda: unchecked.create_model(ModelName=name, PrimaryContainer=container),
         "endpoint": lambda: unchecked.create_endpoint(EndpointName=name, EndpointConfigName="good-names"),
-    }.get(
-        what,
-        lambda: unchecked.create_endpoint_config(
-            EndpointConfigName=names["configuration"], ProductionVariants=[variant(names["variant"])]
-        ),
+    }
+    variants = [variant(names["variant"])]
+    creations["configuration"] = creations["variant"] = lambda: unchecked.create_endpoint_config(
+        EndpointConfigName=names["configuration"], ProductionVariants=variants
     )
     with pytest.raises(ClientError) as refused:
-        create()
+        creations[what]()
     assert refused.value.response["Error"]["Code"] == "ValidationException"
     assert "failed to satisfy constraint" in refused.value.response["Error"]["Message"]
 

@@ -403,3 +403,39 @@ def test_the_metrics_of_a_multi_model_endpoint_are_recorded(
     assert sum(values("ModelLoadingWaitTime")) >= sum(values("ModelLoadingTime"))
     assert sum(values("OverheadLatency")) >= sum(values("ModelLoadingWaitTime"))
     assert eventually(lambda: 1 in values("LoadedModelCount"))
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="becomes another user")
+@pytest.mark.parametrize("hangs_up", [False, True], ids=["and waits", "and hangs up"])
+def test_another_user_of_the_machine_cannot_make_the_server_load_a_model(
+    tmp_path: Path, new_bench: Any, adder: Any, hangs_up: bool
+) -> None:
+    bench = new_bench()
+    bench.fleet("fleet", a=adder(1))
+    generation = bench.host._endpoints["fleet"].variants[0]._generation
+    for user, is_heard in {65534: False, **({} if hangs_up else {0: True})}.items():
+        repository = tmp_path / f"of-{user}" / "model"
+        (repository / "own" / "1").mkdir(parents=True)
+        (repository / "own" / "config.pbtxt").write_text(CONFIG)
+        (repository / "own" / "1" / "model.py").write_text(SLOW.replace("INITIALIZE", "0"))
+        body = json.dumps({"model_name": f"hash{user}", "url": str(repository)})
+        request = f"POST /models HTTP/1.1\r\nHost: x\r\nX-Amzn-SageMaker-Target-Model: of{user}\r\n"
+        request += f"Content-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n{body}"
+        program = textwrap.dedent(f"""
+            import os, socket
+            os.setuid({user})
+            with socket.socket() as connection:
+                connection.connect(("127.0.0.1", {generation.server.port}))
+                connection.sendall({request.encode()!r})
+                try:
+                    {hangs_up} or connection.recv(1000)
+                except ConnectionError:
+                    pass
+        """)
+        subprocess.run([sys.executable, "-I", "-c", program], check=True)
+
+        def listed(user: int = user) -> bool:
+            return bool(generation.server.request("GET", f"/models/hash{user}").status == 200)
+
+        assert eventually(listed, 20.0 if is_heard else 3.0) == is_heard
+    assert bench.answer("fleet", 1.0, model="a") == [2.0]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import re
 import threading
@@ -216,7 +217,7 @@ def test_models_get_their_places_in_the_order_of_the_requests(fleet: Any) -> Non
             requests = []
             for count, name in enumerate(names, 1):
                 requests.append(pool.submit(f.touch, name))
-                assert eventually(lambda count=count: len(f.models._queue) == count)
+                assert eventually(functools.partial(lambda expected: len(f.models._queue) == expected, count))
         for request in requests:
             request.result(10)
     assert list(f.server.loads) == ["a", *names]
@@ -240,10 +241,11 @@ def test_a_request_waits_no_longer_than_its_deadline_for_the_unload_and_the_load
 
 def test_loaded_archives_that_share_inner_names_are_told_of_once(messages: Messages, fleet: Any, packed: Any) -> None:
     def ensemble(*inner: str) -> bytes:
-        return packed(
+        archive: bytes = packed(
             {"model/config.pbtxt": 'platform: "ensemble"', "model/1": None}
             | {f"{name}/config.pbtxt": 'backend: "python"' for name in inner}
         )
+        return archive
 
     f = fleet(limit=2)
     f.archives = {"a": ensemble("decode", "detect"), "b": ensemble("decode", "track"), "c": ensemble("segment")}

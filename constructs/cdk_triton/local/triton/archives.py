@@ -162,7 +162,7 @@ def _pieces(member: tarfile.TarInfo) -> list[tuple[int, int]]:
     """Offset and length of each piece of a file that is not a hole."""
     if not member.isreg():
         return []
-    sparse: list[tuple[int, int]] | None = member.sparse  # type: ignore[attr-defined]  # None of a file without holes
+    sparse = cast("list[tuple[int, int]] | None", member.sparse)  # None of a file without holes
     return [(0, member.size)] if sparse is None else sparse
 
 
