@@ -142,7 +142,7 @@ def measure(directory: Path, seconds: float, *, equal_names: bool) -> None:
     )
     for fault, count in faults.items():
         progress(f"fleet: {count} x {fault}")
-    report("fleet.faults", faults.total(), "answers that are none or another tenant's", at_most=0)
+    report("fleet.faults", faults.total(), "errors and answers of another tenant", at_most=0)
     report("fleet.p99", statistics.quantiles(times, n=100)[98], "s", at_most=ALLOWED_SECONDS)
 
 

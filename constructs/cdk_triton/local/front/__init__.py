@@ -1,7 +1,7 @@
 """The front: the one HTTP server that every client talks to.
 
 * `server` decides who answers a request: an `EndpointHost`, one of this package's own APIs, or moto;
-* `connection` reads requests, and refuses those that are malformed or that nobody here has sent;
+* `connection` reads requests, and rejects malformed, foreign and unsigned ones;
 * `signatures` checks that a request is signed with the secret of this local AWS.
 """
 

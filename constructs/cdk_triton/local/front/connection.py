@@ -1,7 +1,7 @@
-"""Reads requests from a connection and refuses those that go no further.
+"""Reads requests from a connection and rejects foreign ones.
 
-Refused are requests of web pages, those for another host, malformed ones, and those that are not signed with the secret
-of this local AWS.
+These are requests of web pages, requests for another host, malformed requests, and requests that are not signed with
+the secret of this local AWS.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ HOST: Final = "127.0.0.1"
 """The only address ever listened on. An address and not `localhost`: S3 clients then put the bucket into the path."""
 
 MAILBOX: Final = "/cdk-triton/custom-resource-responses/"
-"""Where custom resources send their answers; each URL has a secret of its own, and nobody signs these requests."""
+"""Custom resources send their answers below this path. Each URL has a secret of its own; requests are not signed."""
 
 _INVOCATION = re.compile(r"/endpoints/([^/?]+)/invocations(\?.*)?")
 _CHUNK = re.compile(rb"([0-9a-fA-F]{1,12})[ \t]*(?:;[^\r\n]*)?\r?\n")  # RFC 9112, "Chunked Transfer Coding"

@@ -1,4 +1,4 @@
-"""Who may use the local AWS: requests that are signed with its own secret, or with one that it has given out.
+"""Checks that requests are signed with the secret of the local AWS, or with one that it has issued.
 
 Functions, builds and models run programs here, so another user of this machine must not be able to ask for any. Each
 local AWS has a secret of its own, and a request proves by its signature that its sender knows it. The signature is
@@ -46,7 +46,7 @@ class SignedRequest:
 
 @dataclass(frozen=True)
 class _Claim:
-    """What a request says about its signature."""
+    """The parts of a request that describe its signature."""
 
     key: str
     scope: str  # date/region/service/aws4_request
@@ -67,7 +67,7 @@ class Signatures:
         self._secret_of = secret_of
 
     def refusal(self, request: SignedRequest) -> str | None:
-        """Why a request is refused, or None."""
+        """Return the reason for which a request is rejected, or None."""
         claim = _claim(request)
         if claim is None:
             return "the request is not signed with Signature Version 4"

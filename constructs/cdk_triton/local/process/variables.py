@@ -16,7 +16,7 @@ _LOCAL_HOSTS = ("127.0.0.1", "localhost")
 
 
 def credentials(account: str, secret: str) -> dict[str, str]:
-    """What clients sign with; no real AWS accepts it.
+    """The credentials that clients sign with; no real AWS accepts them.
 
     Each account has a key of its own, because the CDK CLI remembers for good which account a key belongs to
     (`AccountAccessKeyCache` in aws/aws-cdk-cli).

@@ -1,8 +1,8 @@
 """Unpacks an archive of model data, in one pass, within bounds, and only what a model repository is made of.
 
-A small archive can claim to hold much: zeros compress a thousandfold, and a sparse file costs nothing at all. What an
-archive unpacks to is therefore bounded by its own size, by the largest volume of a SageMaker instance, and by what the
-disk has free; and holes of sparse files are written as holes.
+A small archive can claim to hold much: zeros compress a thousandfold, and a sparse file costs nothing at all. So the
+unpacked size is bounded by the archive's own size, by the largest volume of a SageMaker instance, and by the free space
+of the disk. Holes of sparse files are written as holes.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class _Header(tarfile.TarInfo):
 
 
 class _Bounds:
-    """What an archive may still unpack to.
+    """The bounds of one archive, and how much of them is used.
 
     Args:
         location: of the archive, for messages.
