@@ -42,6 +42,8 @@ class ServerDouble:
         self.gate.set()
         self.load_reply: Callable[[str], ContainerReply] | None = None
         self.is_gone = False
+        self.hangs = False
+        self.kills = 0
         self.overlaps = 0
         self.unload_seconds = 0.0
         self._busy = threading.Lock()
@@ -60,6 +62,8 @@ class ServerDouble:
         assert timeout == 360, "loading and unloading may take SageMaker's 360 s"
         if self.is_gone:
             raise ServerGoneError
+        if self.hangs:
+            raise TimeoutError
         self.overlaps += not self._busy.acquire(blocking=False)
         try:
             if method == "POST":
@@ -72,6 +76,9 @@ class ServerDouble:
         finally:
             if self._busy.locked():
                 self._busy.release()
+
+    def kill(self) -> None:
+        self.kills += 1
 
     def _load(self, name: str, model: Mapping[str, str]) -> ContainerReply:
         if self.load_reply is not None:
@@ -320,6 +327,15 @@ def test_a_server_that_dies_while_it_loads_is_reported(fleet: Any) -> None:
     f.server.is_gone = True
     with pytest.raises(RejectedInvocationError, match="could not get a response"):
         f.touch("a")
+
+
+def test_a_server_that_does_not_load_in_time_is_killed(messages: Messages, fleet: Any) -> None:
+    f = fleet()
+    f.server.hangs = True
+    with pytest.raises(RejectedInvocationError, match="could not get a response"):
+        f.touch("a")
+    assert f.server.kills == 1
+    messages.record("log", f.lines[-1])
 
 
 @settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])

@@ -148,6 +148,11 @@ class TargetModels:
         with self._changed:
             return sum(model.state is _State.READY for model in self._models.values())
 
+    @property
+    def is_changing(self) -> bool:
+        """Whether the server loads or unloads a model at this moment, with a thread that may answer nobody else."""
+        return self._turn.locked()
+
     def make_room(self) -> bool:
         """Unload the idle model whose last use is longest ago; False if there is none."""
         with self._changed:
@@ -259,7 +264,16 @@ class TargetModels:
         body = json.dumps({"model_name": model.hash, "url": str(model.directory / "model")}).encode()
         headers = {"Content-Type": "application/json", TARGET_MODEL_HEADER: model.name}
         with self._turn, self._timed("ModelLoadingTime"):
-            return self._server.request("POST", "/models", body, headers, timeout=_LOAD_SECONDS)
+            return self._ask("POST", "/models", body, headers)
+
+    def _ask(self, method: str, path: str, body: bytes | None, headers: dict[str, str]) -> ContainerReply:
+        try:
+            return self._server.request(method, path, body, headers, timeout=_LOAD_SECONDS)
+        except TimeoutError:
+            # It would load nothing any more; its watcher starts another one.
+            self._log(f"tritonserver did not answer {method} {path} in {_LOAD_SECONDS:g} s; killing it")
+            self._server.kill()
+            raise
 
     @contextmanager
     def _timed(self, metric: str) -> Iterator[None]:
@@ -279,9 +293,7 @@ class TargetModels:
         with self._turn:
             try:
                 with self._timed("ModelUnloadingTime"):
-                    reply = self._server.request(
-                        "DELETE", f"/models/{model.hash}", None, headers, timeout=_LOAD_SECONDS
-                    )
+                    reply = self._ask("DELETE", f"/models/{model.hash}", None, headers)
                 outcome = "unloaded" if reply.status == 200 else f"could not unload ({reply.status} {reply.text})"
                 self._log(f"{outcome} target model {model.name}")
             except (ServerGoneError, TimeoutError):

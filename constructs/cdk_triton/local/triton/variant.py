@@ -223,10 +223,14 @@ class RunningVariant:
         in_vain = 0
         while not self._retired.wait(_PING_SECONDS):
             generation = self._generation
-            if generation is not None and generation.models is not None:
-                self.record("LoadedModelCount", generation.models.count)
-            in_vain = 0 if generation is None or generation.server.answers_ping() else in_vain + 1
-            if generation is not None and in_vain >= _PINGS_IN_VAIN:
+            models = None if generation is None else generation.models
+            if models is not None:
+                self.record("LoadedModelCount", models.count)
+            if generation is None or (models is not None and models.is_changing):
+                in_vain = 0
+                continue
+            in_vain = 0 if generation.server.answers_ping() else in_vain + 1
+            if in_vain >= _PINGS_IN_VAIN:
                 self._settings.log(f"variant {self.name}: tritonserver left {in_vain} pings unanswered; killing it")
                 generation.server.is_lost = True  # the next invocations wait for its successor
                 generation.server.kill()
