@@ -156,6 +156,14 @@ def test_the_credentials_of_an_assumed_role_are_accepted(local_aws: LocalAws) ->
     assert s3.get_object(Bucket="assumed", Key=key)["Body"].read() == b"x"
 
 
+def test_a_path_is_encoded_twice_in_what_is_signed(local_aws: LocalAws) -> None:
+    """By every service but S3."""
+    arn = f"arn:aws:lambda:{local_aws.region}:{local_aws.account}:function:missing"
+    with pytest.raises(ClientError) as missing:
+        local_aws.client("lambda").get_function(FunctionName=arn)
+    assert missing.value.response["Error"]["Code"] == "ResourceNotFoundException"
+
+
 def test_a_url_that_was_signed_is_answered_and_a_changed_one_is_not(local_aws: LocalAws) -> None:
     s3 = local_aws.client("s3")
     s3.create_bucket(Bucket="presigned")
