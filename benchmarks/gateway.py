@@ -20,6 +20,10 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
+from botocore.auth import SigV4Auth
+from botocore.awsrequest import AWSRequest
+from botocore.credentials import Credentials
+
 from _figures import progress, report
 from cdk_triton.local.aws import LocalAws
 from cdk_triton.local.endpoints import Container, Endpoint, Variant
@@ -63,7 +67,16 @@ class OneArchive:
         return {"Body": io.BytesIO(buffer.getvalue())}
 
 
-def sender(port: int, path: str) -> Callable[[], float]:
+def signed(aws: LocalAws, path: str) -> dict[str, str]:
+    """The request's headers with a signature, without which the front server answers nobody."""
+    variables = aws.environment()
+    credentials = Credentials(variables["AWS_ACCESS_KEY_ID"], variables["AWS_SECRET_ACCESS_KEY"])
+    request = AWSRequest("POST", f"{aws.url}{path}", TARGET, REQUEST)
+    SigV4Auth(credentials, "sagemaker", aws.region).add_auth(request)
+    return dict(request.headers)
+
+
+def sender(port: int, path: str, headers: Mapping[str, str] = TARGET) -> Callable[[], float]:
     """A function that sends the request and returns how many milliseconds the answer took."""
     connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
     connection.connect()
@@ -71,7 +84,7 @@ def sender(port: int, path: str) -> Callable[[], float]:
 
     def send() -> float:
         start = time.perf_counter()
-        connection.request("POST", path, REQUEST, TARGET)
+        connection.request("POST", path, REQUEST, headers)
         response = connection.getresponse()
         body = response.read()
         took = time.perf_counter() - start
@@ -90,7 +103,8 @@ def measure(directory: Path) -> None:
         container = Container("image", "MultiModel", "s3://bucket/fleet/", {"SAGEMAKER_TRITON_LOG_VERBOSE": "false"})
         host.deploy(Endpoint("fleet", "config", (Variant("AllTraffic", 1.0, "ml.g5.xlarge", container),)))
         port = int(next(match[1] for line in log if (match := re.search(r"127\.0\.0\.1:(\d+)", line))))
-        through = sender(int(aws.url.rpartition(":")[2]), "/endpoints/fleet/invocations")
+        path = "/endpoints/fleet/invocations"
+        through = sender(int(aws.url.rpartition(":")[2]), path, signed(aws, path))
         through()  # loads the model
         [model] = directory.glob("host/endpoints/*/models/*")
         direct = sender(port, f"/models/{model.name}/invoke")

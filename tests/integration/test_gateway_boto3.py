@@ -101,8 +101,8 @@ def runtime(aws: LocalAws) -> Any:
         "sagemaker-runtime",
         endpoint_url=aws.url,
         region_name="us-east-1",
-        aws_access_key_id="local",
-        aws_secret_access_key="local",
+        aws_access_key_id=aws.environment()["AWS_ACCESS_KEY_ID"],
+        aws_secret_access_key=aws.environment()["AWS_SECRET_ACCESS_KEY"],
         config=Config(retries={"max_attempts": 0}),
     )
 

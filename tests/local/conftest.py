@@ -7,9 +7,13 @@ import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from botocore.auth import SigV4Auth
+from botocore.awsrequest import AWSRequest
+from botocore.credentials import Credentials
 from botocore.exceptions import ClientError
 
 from cdk_triton.errors import LocalError
@@ -99,6 +103,33 @@ class Deployer:
 
     def count(self, name: str) -> int:
         return len(self.raw_events(name))
+
+
+Signed = Callable[..., dict[str, str]]
+"""What the fixture `signed` gives."""
+
+
+@pytest.fixture(scope="session")
+def signed() -> Signed:
+    """Makes the headers of a signed request, for clients that are not botocore's."""
+
+    def sign(
+        aws: LocalAws,
+        method: str,
+        path: str,
+        body: bytes = b"",
+        headers: Mapping[str, str] = MappingProxyType({}),
+        *,
+        service: str = "sagemaker",
+        secret: str | None = None,
+    ) -> dict[str, str]:
+        variables = aws.environment()
+        secret = variables["AWS_SECRET_ACCESS_KEY"] if secret is None else secret
+        request = AWSRequest(method, f"{aws.url}{path}", dict(headers), body)
+        SigV4Auth(Credentials(variables["AWS_ACCESS_KEY_ID"], secret), service, aws.region).add_auth(request)
+        return dict(request.headers)
+
+    return sign
 
 
 @pytest.fixture(scope="session")

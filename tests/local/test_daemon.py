@@ -13,14 +13,15 @@ import sys
 import zipfile
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from types import SimpleNamespace
+from typing import IO, TYPE_CHECKING, Any, cast
 
 import boto3
 import psutil
 import pytest
 
 from cdk_triton.errors import LocalError
-from cdk_triton.local.daemon import Daemon, DaemonOptions, DaemonStatus
+from cdk_triton.local.daemon import Daemon, DaemonOptions, DaemonStatus, _line_logger
 
 if TYPE_CHECKING:
     from golden_messages import Messages
@@ -225,6 +226,35 @@ def _wait_for_end(pid: int) -> None:
         psutil.Process(pid).wait(timeout=10)
     except psutil.NoSuchProcess:
         return
+
+
+def test_other_users_of_the_machine_can_read_nothing(daemon: Daemon) -> None:
+    daemon.directory.mkdir(parents=True, mode=0o755)
+    environment = daemon.start()
+    _warm_function(environment)
+    assert daemon.directory.stat().st_mode & 0o777 == 0o700
+    made = [daemon.directory / "state.json", *daemon.directory.glob("functions/**/*"), *daemon.directory.glob("logs/*")]
+    assert len(made) > 3
+    assert not [path for path in made if path.stat().st_mode & 0o077]
+    assert environment["AWS_SECRET_ACCESS_KEY"] in (daemon.directory / "state.json").read_text()
+
+
+def test_a_log_that_cannot_be_written_stops_nobody(messages: Messages, tmp_path: Path) -> None:
+    heard: list[str] = []
+    log = tmp_path / "local.log"
+    with log.open("ab", buffering=0) as file, Path("/dev/full").open("wb", buffering=0) as full:
+        disk = [full]
+        switch = SimpleNamespace(write=lambda data: (disk or [file])[0].write(data))
+        log_line = _line_logger(cast("IO[bytes]", switch), heard.append)
+        for line in ("one", "two"):
+            log_line(line)
+        disk.clear()
+        for line in ("three", "four"):
+            log_line(line)
+    assert heard == ["one", "two", "three", "four"]
+    lines = [re.sub(r"^\d\d:\d\d:\d\d ", "", line) for line in log.read_text().splitlines()]
+    assert lines[1:] == ["three", "four"]
+    messages.record("log", lines[0])
 
 
 def test_stopping_in_the_middle_of_a_deployment_ends_it_at_once(daemon: Daemon) -> None:

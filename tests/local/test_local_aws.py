@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import errno
 import http.client
 import io
 import json
+import os
 import socket
 import subprocess
 import sys
@@ -21,7 +23,7 @@ from cdk_triton.errors import LocalError
 from cdk_triton.local.aws import LocalAws
 
 if TYPE_CHECKING:
-    from tests.local.conftest import EndpointDouble, Refused
+    from tests.local.conftest import EndpointDouble, Refused, Signed
 
     from golden_messages import Messages
 
@@ -353,12 +355,13 @@ def test_an_invocation_reaches_the_host_with_its_headers(local_aws: LocalAws) ->
     assert answer["ResponseMetadata"]["HTTPHeaders"]["x-target"] == "text-1.tar.gz"
 
 
-def test_invocations_share_a_connection(local_aws: LocalAws) -> None:
+def test_invocations_share_a_connection(local_aws: LocalAws, signed: Signed) -> None:
     connection = http.client.HTTPConnection("127.0.0.1", int(local_aws.url.rsplit(":", 1)[1]))
     connection.connect()
     before = connection.sock.getsockname()
     for body in (b"one", b"two"):
-        connection.request("POST", "/endpoints/e/invocations", body)
+        headers = signed(local_aws, "POST", "/endpoints/e/invocations", body)
+        connection.request("POST", "/endpoints/e/invocations", body, headers)
         assert connection.getresponse().read() == body
     assert connection.sock.getsockname() == before
     connection.close()
@@ -372,6 +375,29 @@ def test_runtime_operations_that_are_not_modelled_are_refused(
     request = {"InputLocation": "s3://b/k"} if operation.endswith("async") else {"Body": b""}
     with refused("ValidationError"):
         getattr(runtime, operation)(EndpointName="e", **request)
+
+
+def test_a_function_on_a_full_disk_fails_with_a_sentence(
+    messages: Messages, monkeypatch: pytest.MonkeyPatch, local_aws: LocalAws, role: str
+) -> None:
+    make_function(local_aws, role, "full", "def handler(event, context):\n    return 1\n")
+
+    def fail(*_: Any) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), "functions/full")
+
+    monkeypatch.setattr("cdk_triton.local.lambdas.runtime.LambdaRuntime._unpack", fail)
+    with pytest.raises(ClientError) as failed:
+        invoke(local_aws, "full", 1)
+    assert failed.value.response["Error"]["Code"] == "ServiceException"
+    messages.record("ServiceException", failed.value.response["Error"]["Message"])
+    monkeypatch.undo()
+    assert invoke(local_aws, "full", 1) == (1, None)
+
+
+@pytest.mark.parametrize("name", ["../../out", "a/b", "a b", "x" * 200])
+def test_a_function_name_that_lambda_does_not_have_is_found_nowhere(local_aws: LocalAws, name: str) -> None:
+    with pytest.raises(LocalError):
+        local_aws.invoke_function(name, {})
 
 
 def test_a_port_in_use_is_a_sentence(messages: Messages, tmp_path: Path) -> None:

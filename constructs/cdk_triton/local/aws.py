@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import secrets
 import threading
 import time
 from collections.abc import Callable, Mapping
@@ -45,6 +46,7 @@ def _triton_host(aws: LocalAws) -> EndpointHost:
         log=aws.log,
         account=aws.account,
         region=aws.region,
+        record=aws.metrics.record,
     )
 
 
@@ -84,6 +86,7 @@ class LocalAws:
         self.account = account
         self.log = log
         self.url = ""
+        self._secret = secrets.token_hex(20)  # as long as AWS's
         self._port = port
         self._host_factory = host_factory
         self._clients: dict[str, Any] = {}
@@ -127,7 +130,7 @@ class LocalAws:
         They lead to no other if none of `cdk_triton.local.conflicting_variables` is set besides them, which
         `process_environment` sees to.
         """
-        return endpoint_variables(self.url, self.region, self.account) | no_proxy(os.environ)
+        return self._variables() | no_proxy(os.environ)
 
     def process_environment(self, base: Mapping[str, str] = os.environ) -> dict[str, str]:
         """The whole environment of a program that shall talk to this AWS and to no other.
@@ -137,7 +140,7 @@ class LocalAws:
         """
         left_out = conflicting_variables(base)
         kept = {name: value for name, value in base.items() if name not in left_out}
-        return kept | endpoint_variables(self.url, self.region, self.account) | no_proxy(base)
+        return kept | self._variables() | no_proxy(base)
 
     def client(self, service: str) -> Any:
         """A boto3 client of this AWS; one per service, shared."""
@@ -147,7 +150,7 @@ class LocalAws:
 
         with self._lock:
             if service not in self._clients:
-                key = credentials(self.account)
+                key = credentials(self.account, self._secret)
                 session = boto3.session.Session(
                     botocore_session=botocore.session.Session(_OF_NO_USER),
                     aws_access_key_id=key["AWS_ACCESS_KEY_ID"],
@@ -182,6 +185,13 @@ class LocalAws:
         if self._stopping.wait(seconds):
             raise LocalError("the local AWS is being stopped")
 
+    def _variables(self) -> dict[str, str]:
+        return endpoint_variables(self.url, self.region, self.account, self._secret)
+
+    def _secret_of(self, key: str, issued: Callable[[str], str | None]) -> str | None:
+        """The secret of an access key id: our own, or one that was issued by IAM or STS."""
+        return self._secret if key == credentials(self.account, "")["AWS_ACCESS_KEY_ID"] else issued(key)
+
     def _keep_log(self, function: str, text: str) -> None:
         """Put what a function printed where Lambda puts it."""
         logs, stamp = self.client("logs"), int(time.time() * 1000)
@@ -198,22 +208,23 @@ class LocalAws:
         # for them.
         from cdk_triton.local.cloudformation import CloudFormationApi, TemplateEngine
         from cdk_triton.local.endpoints.data_capture import CapturingHost
+        from cdk_triton.local.endpoints.metrics import EndpointMetrics
         from cdk_triton.local.endpoints.operations import EndpointOperations
-        from cdk_triton.local.front import Routes, Server
+        from cdk_triton.local.front import Routes, Server, Signatures
         from cdk_triton.local.jobs import CodeBuild, LocalContext, Processing
         from cdk_triton.local.lambdas import LambdaRuntime
         from cdk_triton.local.moto_state import MotoState
         from cdk_triton.local.services import TritonImages, service_quotas
 
         self._stopping.clear()
-        self.directory.mkdir(parents=True, exist_ok=True)
+        self.directory.mkdir(mode=0o700, parents=True, exist_ok=True)
         state = MotoState(self.region, self.account)
         self._close.append(state.reset)
-        self._routes = Routes(state)
+        self._routes = Routes(state, Signatures(lambda key: self._secret_of(key, state.issued_secret)))
         server = Server(self._routes, self._port)
         self._close.append(server.stop)
         self.url = server.url
-        variables = endpoint_variables(self.url, self.region, self.account)
+        variables = self._variables()
         self._lambdas = LambdaRuntime(self.directory, variables, state.function, self._keep_log)
         context = LocalContext(self.directory.absolute(), self.region, self.account, variables, self.client, self.log)
         builds, jobs = CodeBuild(context), Processing(context)
@@ -223,6 +234,8 @@ class LocalAws:
         engine = TemplateEngine(self, region=self.region, account=self.account, log=self.log)
         self._routes.cloudformation = CloudFormationApi(engine, self)
         self._routes.lambdas = self._lambdas
+        self.metrics = EndpointMetrics(lambda: self.client("cloudwatch"), self.log)
+        self._close.append(self.metrics.close)
         self._routes.host = host = CapturingHost(self._host_factory(self), lambda: self.client("s3"), self.log)
         self._routes.endpoints = EndpointOperations(
             host,

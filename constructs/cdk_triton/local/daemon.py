@@ -105,7 +105,7 @@ class Daemon:
         options = options or DaemonOptions()
         # Not an Event: a signal that interrupts the beginning of its wait() would wait for its lock for ever.
         asked: SimpleQueue[int] = SimpleQueue()
-        with self._telling_why(), self._held(), self.log_file.open("a", encoding="utf-8") as file:
+        with self._telling_why(), _private_files(), self._held(), self.log_file.open("ab", buffering=0) as file:
             log_line = _line_logger(file, log)
             aws = LocalAws(
                 self.directory,
@@ -262,6 +262,7 @@ class Daemon:
     def _held(self) -> Iterator[None]:
         """Hold the directory's lock."""
         self.directory.mkdir(parents=True, exist_ok=True)
+        self.directory.chmod(0o700)
         (self.directory / ".gitignore").write_text("*\n", encoding="utf-8")
         with (self.directory / "lock").open("w") as lock:
             try:
@@ -285,6 +286,7 @@ class Daemon:
 
     def _write(self, status: DaemonStatus) -> None:
         partial = self._state_file.with_suffix(".partial")
+        partial.unlink(missing_ok=True)  # one that was left behind may be readable for others
         partial.write_text(json.dumps(asdict(status)), encoding="utf-8")
         partial.replace(self._state_file)
 
@@ -299,18 +301,37 @@ def _host(aws: LocalAws, options: DaemonOptions) -> EndpointHost:
         log=aws.log,
         account=aws.account,
         region=aws.region,
+        record=aws.metrics.record,
         listen_on_all_interfaces=options.listen_on_all_interfaces,
     )
 
 
-def _line_logger(file: IO[str], log: Callable[[str], None]) -> Callable[[str], None]:
+@contextlib.contextmanager
+def _private_files() -> Iterator[None]:
+    """Make new files for this user alone, also those of child processes: models, logs, the state with its secret."""
+    previous = os.umask(0o077)
+    try:
+        yield
+    finally:
+        os.umask(previous)
+
+
+def _line_logger(file: IO[bytes], log: Callable[[str], None]) -> Callable[[str], None]:
+    """A function that logs a line and never fails: a full disk must not end the thread that has something to say."""
     lock = threading.Lock()
+    lost = 0
 
     def log_line(line: str) -> None:
+        nonlocal lost
+        note = f"({lost} lines are missing here, because they could not be written)\n" if lost else ""
         with lock:
-            file.write(f"{time.strftime('%H:%M:%S')} {line}\n")
-            file.flush()
-        log(line)
+            try:
+                file.write(f"{note}{time.strftime('%H:%M:%S')} {line}\n".encode())
+                lost = 0
+            except OSError:
+                lost += 1
+        with contextlib.suppress(OSError):  # nobody reads it any more
+            log(line)
 
     return log_line
 

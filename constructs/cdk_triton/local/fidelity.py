@@ -26,6 +26,16 @@ DIFFERENCES = (
     "The configuration of an ONNX model is not completed from its file: inputs and outputs must be written out.",
     "A variant's timeouts for the container's start-up health check and the model download, its volume size and its "
     "routing strategy are recorded only.",
+    "A server that leaves six pings in a row unanswered, one every 5 s, is killed and replaced; how many SageMaker "
+    "allows is not documented. A ping that is answered with an error changes nothing, and a Python model whose process "
+    "died answers with errors until the server is replaced, because Triton does not start the process again.",
+    "A server loads or unloads one model at a time, and never unloads a model that a request waits for. How SageMaker "
+    "orders loads is not documented.",
+    "An archive may hold 100,000 files and directories. It may unpack to 1 GiB or, if that is more, 200 times its own "
+    "size; the largest volume of an instance, 512 GiB, is the bound for all.",
+    "Endpoints publish the metrics of invocations and of target models to the local CloudWatch every 5 s, as sums, "
+    "counts and extremes: there are no percentiles, and no utilization of CPU, GPU, memory or disk. "
+    "`InvocationsPerInstance` counts one instance, whatever the number of instances.",
     "A shadow's answers are compared with nothing and captured nowhere; the log says their status and how long they "
     "took.",
     "What UpdateEndpointWeightsAndCapacities asks for holds at once; the endpoint is never seen `Updating` for it.",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -184,3 +184,60 @@ def test_what_moto_forgets_of_a_configuration_is_told(sagemaker: Any) -> None:
     sagemaker.create_endpoint_config(EndpointConfigName="full", ProductionVariants=[variant("A")], **more)
     found = sagemaker.describe_endpoint_config(EndpointConfigName="full")
     assert {name: found[name] for name in more} == more
+
+
+BAD_NAMES = ["bad_name!", "x/../../victim", "../../esc", "with a blank", "-a", "a-", "a" * 64, "é", ""]
+
+
+@pytest.mark.parametrize("name", BAD_NAMES)
+@pytest.mark.parametrize("what", ["endpoint", "configuration", "variant", "model"])
+def test_a_name_that_sagemaker_refuses_is_refused(sagemaker: Any, what: str, name: str) -> None:
+    good = {"endpoint": "good", "configuration": "good-names", "variant": "good", "model": "SingleModel"}
+    names = {**good, what: name}
+    unchecked = unchecked_client(sagemaker)
+    container = {"Image": "example.com/triton:1", "ModelDataUrl": "s3://models/one.tar.gz"}
+    creations: dict[str, Callable[[], Any]] = {
+        "model": lambda: unchecked.create_model(ModelName=name, PrimaryContainer=container),
+        "endpoint": lambda: unchecked.create_endpoint(EndpointName=name, EndpointConfigName="good-names"),
+    }
+    variants = [variant(names["variant"])]
+    creations["configuration"] = creations["variant"] = lambda: unchecked.create_endpoint_config(
+        EndpointConfigName=names["configuration"], ProductionVariants=variants
+    )
+    with pytest.raises(ClientError) as refused:
+        creations[what]()
+    assert refused.value.response["Error"]["Code"] == "ValidationException"
+    assert "failed to satisfy constraint" in refused.value.response["Error"]["Message"]
+
+
+def unchecked_client(client: Any) -> Any:
+    """A client that sends what botocore itself would refuse."""
+    import boto3
+    from botocore.config import Config
+
+    credentials = client._request_signer._credentials
+    return boto3.client(
+        "sagemaker",
+        endpoint_url=client.meta.endpoint_url,
+        region_name=client.meta.region_name,
+        aws_access_key_id=credentials.access_key,
+        aws_secret_access_key=credentials.secret_key,
+        config=Config(parameter_validation=False, proxies={}, retries={"total_max_attempts": 1}),
+    )
+
+
+def test_a_deletion_answers_at_once_and_the_endpoint_is_gone_later(
+    monkeypatch: pytest.MonkeyPatch, sagemaker: Any, endpoint_double: EndpointDouble
+) -> None:
+    sagemaker.create_endpoint_config(EndpointConfigName="goes", ProductionVariants=[variant("a")])
+    sagemaker.create_endpoint(EndpointName="goes", EndpointConfigName="goes")
+    settled(sagemaker, "goes")
+    gate = threading.Event()
+    monkeypatch.setattr(endpoint_double, "remove", lambda name: gate.wait(20))
+    sagemaker.delete_endpoint(EndpointName="goes")
+    assert sagemaker.describe_endpoint(EndpointName="goes")["EndpointStatus"] == "Deleting"
+    with pytest.raises(ClientError, match="in-progress"):
+        sagemaker.update_endpoint(EndpointName="goes", EndpointConfigName="goes")
+    gate.set()
+    while any(each["EndpointName"] == "goes" for each in sagemaker.list_endpoints()["Endpoints"]):
+        threading.Event().wait(0.01)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import re
@@ -12,6 +13,7 @@ import sys
 import textwrap
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,8 +21,9 @@ import psutil
 import pytest
 
 from cdk_triton.errors import LocalError
+from cdk_triton.local.endpoints import Container, Endpoint, Variant
 from cdk_triton.local.triton.loopback import listening_addresses
-from cdk_triton.local.triton.server import free_port
+from cdk_triton.local.triton.server import TritonServer, free_port
 
 if TYPE_CHECKING:
     from golden_messages import Messages
@@ -255,3 +258,184 @@ def test_a_killed_host_leaves_no_server_no_stub_and_no_shared_memory(host_proces
     os.kill(host_process.pid, signal.SIGKILL)
     assert eventually(lambda: not any(process.is_running() for process in processes)), processes
     assert eventually(lambda: not any(path.exists() for path in memory))
+
+
+SLOW = """
+import time
+
+class TritonPythonModel:
+    def initialize(self, args):
+        time.sleep(INITIALIZE)
+
+    def execute(self, requests):
+        time.sleep(60)
+"""
+
+
+def slow(packed: Any, *, initialize: float = 0) -> bytes:
+    """An archive whose model does not answer."""
+    model = SLOW.replace("INITIALIZE", str(initialize))
+    archive: bytes = packed({"model/config.pbtxt": CONFIG, "model/1/model.py": model})
+    return archive
+
+
+def test_closing_gives_up_a_server_that_starts_and_an_invocation_in_flight(new_bench: Any, packed: Any) -> None:
+    bench = new_bench()
+    bench.single("hangs", slow(packed))
+    with ThreadPoolExecutor(2) as pool:
+        answer = pool.submit(bench.invoke, "hangs", 1.0)
+        deployment = pool.submit(bench.single, "starts", slow(packed, initialize=60))
+        assert eventually(lambda: len(servers(bench)) == 2)
+        since = time.monotonic()
+        bench.host.close()
+        assert time.monotonic() - since < 40, "not the 60 s of the invocation, nor those of the start"
+        with pytest.raises(LocalError):
+            deployment.result(10)
+        assert answer.result(10).status == 424
+    assert servers(bench) == []
+    assert not (bench.directory / "endpoints").exists()
+
+
+def test_an_endpoint_is_deployed_while_another_one_waits_for_its_invocations(
+    new_bench: Any, packed: Any, adder: Any
+) -> None:
+    bench = new_bench()
+    bench.single("hangs", slow(packed))
+    with ThreadPoolExecutor(2) as pool:
+        pool.submit(bench.invoke, "hangs", 1.0)
+        assert eventually(lambda: bench.host._endpoints["hangs"].variants[0]._users == 1)
+        removal = pool.submit(bench.host.remove, "hangs")
+        bench.single("one", adder(1))
+        assert bench.answer("one", 1.0) == [2.0]
+        assert not removal.done()
+        bench.host.close()
+
+
+def test_a_server_that_answers_no_pings_is_replaced(
+    messages: Messages, monkeypatch: pytest.MonkeyPatch, new_bench: Any, adder: Any
+) -> None:
+    monkeypatch.setattr("cdk_triton.local.triton.variant._PING_SECONDS", 0.05)
+    monkeypatch.setattr("cdk_triton.local.triton.variant._PINGS_IN_VAIN", 2)
+    bench = new_bench()
+    bench.single("one", adder(1))
+    [server] = servers(bench)
+    server.suspend()
+    assert eventually(lambda: not server.is_running())
+    assert bench.answer("one", 1.0) == [2.0]
+    messages.record("log", next(line for line in bench.lines if "ping" in line))
+
+
+@pytest.mark.parametrize("name", ["../../out", "x/../../../victim", "with a blank", "", "a" * 64, "-a"])
+@pytest.mark.parametrize("what", ["endpoint", "variant"])
+def test_a_name_that_is_no_part_of_a_path_is_refused(messages: Messages, one: Any, what: str, name: str) -> None:
+    container = Container("image", "SingleModel", "s3://bucket/one.tar.gz", {})
+    names = {"endpoint": "one", "variant": "AllTraffic", what: name}
+    with pytest.raises(LocalError) as caught:
+        one.host.deploy(
+            Endpoint(names["endpoint"], "config", (Variant(names["variant"], 1.0, "ml.g5.xlarge", container),))
+        )
+    messages.record("LocalError", str(caught.value))
+
+
+def test_a_server_that_dies_while_the_disk_is_full_is_replaced_later(
+    monkeypatch: pytest.MonkeyPatch, new_bench: Any, adder: Any
+) -> None:
+    bench = new_bench()
+    bench.single("one", adder(1))
+    attempts: list[str] = []
+
+    class FullDisk(TritonServer):
+        def __init__(self, *arguments: Any) -> None:
+            attempts.append("start")
+            if len(attempts) < 3:
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+            super().__init__(*arguments)
+
+    monkeypatch.setattr("cdk_triton.local.triton.variant.TritonServer", FullDisk)
+    [server] = servers(bench)
+    server.kill()
+    assert eventually(lambda: len(attempts) == 3)
+    assert bench.answer("one", 1.0) == [2.0]
+
+
+def test_a_killed_server_leaves_no_environment_in_the_temporary_directory(new_bench: Any, adder: Any) -> None:
+    bench = new_bench()
+    bench.single("one", adder(1))
+    [listed] = bench.directory.glob("endpoints/*/temporary-directories")
+    places = [Path(line) for line in listed.read_text().splitlines()]
+    assert places
+    assert all(place.is_dir() for place in places)
+    (places[0] / "lib").mkdir()
+    (places[0] / "lib" / "python").write_text("unpacked")
+    [server] = servers(bench)
+    server.kill()
+    assert eventually(lambda: not any(place.exists() for place in places))
+    bench.host.close()
+    assert bench.invoke("one", 1.0).status == 400
+
+
+def test_the_metrics_of_a_multi_model_endpoint_are_recorded(
+    monkeypatch: pytest.MonkeyPatch, new_bench: Any, adder: Any
+) -> None:
+    monkeypatch.setattr("cdk_triton.local.triton.variant._PING_SECONDS", 0.2)
+    recorded: list[tuple[str, str, str, float]] = []
+    bench = new_bench(max_loaded_models=1, record=lambda *values: recorded.append(values))
+    bench.fleet("fleet", a=adder(1), b=adder(2))
+    for model in ("a", "a", "b"):
+        assert bench.invoke("fleet", 1.0, model=model).status == 200
+    assert bench.send("fleet", b"nonsense", model="b").status == 424
+
+    def values(name: str) -> list[float]:
+        return [value for endpoint, variant, found, value in recorded if found == name]
+
+    assert {each[:2] for each in recorded} == {("fleet", "AllTraffic")}
+    assert values("Invocations") == [1] * 4
+    assert values("ModelCacheHit") == [0, 1, 0, 1]
+    assert values("Invocation4XXErrors") == [0, 0, 0, 1]
+    assert values("InvocationModelErrors") == [0, 0, 0, 1]
+    assert len(values("ModelLatency")) == len(values("OverheadLatency")) == 4
+    assert [len(values(f"Model{what}Time")) for what in ("Downloading", "Loading", "LoadingWait", "Unloading")] == [
+        2,
+        2,
+        2,
+        1,
+    ]
+    assert sum(values("ModelLoadingWaitTime")) >= sum(values("ModelLoadingTime"))
+    assert sum(values("OverheadLatency")) >= sum(values("ModelLoadingWaitTime"))
+    assert eventually(lambda: 1 in values("LoadedModelCount"))
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="becomes another user")
+@pytest.mark.parametrize("hangs_up", [False, True], ids=["and waits", "and hangs up"])
+def test_another_user_of_the_machine_cannot_make_the_server_load_a_model(
+    tmp_path: Path, new_bench: Any, adder: Any, hangs_up: bool
+) -> None:
+    bench = new_bench()
+    bench.fleet("fleet", a=adder(1))
+    generation = bench.host._endpoints["fleet"].variants[0]._generation
+    for user, is_heard in {65534: False, **({} if hangs_up else {0: True})}.items():
+        repository = tmp_path / f"of-{user}" / "model"
+        (repository / "own" / "1").mkdir(parents=True)
+        (repository / "own" / "config.pbtxt").write_text(CONFIG)
+        (repository / "own" / "1" / "model.py").write_text(SLOW.replace("INITIALIZE", "0"))
+        body = json.dumps({"model_name": f"hash{user}", "url": str(repository)})
+        request = f"POST /models HTTP/1.1\r\nHost: x\r\nX-Amzn-SageMaker-Target-Model: of{user}\r\n"
+        request += f"Content-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n{body}"
+        program = textwrap.dedent(f"""
+            import os, socket
+            os.setuid({user})
+            with socket.socket() as connection:
+                connection.connect(("127.0.0.1", {generation.server.port}))
+                connection.sendall({request.encode()!r})
+                try:
+                    {hangs_up} or connection.recv(1000)
+                except ConnectionError:
+                    pass
+        """)
+        subprocess.run([sys.executable, "-I", "-c", program], check=True)
+
+        def listed(user: int = user) -> bool:
+            return bool(generation.server.request("GET", f"/models/hash{user}").status == 200)
+
+        assert eventually(listed, 20.0 if is_heard else 3.0) == is_heard
+    assert bench.answer("fleet", 1.0, model="a") == [2.0]

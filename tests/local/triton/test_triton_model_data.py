@@ -7,7 +7,9 @@ import io
 import re
 import shutil
 import tarfile
+from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -16,6 +18,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cdk_triton.errors import LocalError
+from cdk_triton.local.triton import archives
 from cdk_triton.local.triton.model_data import ModelDataNotFoundError, S3Location, fetch_archive, use_cpu_instances
 from cdk_triton.triton import parse_model_config
 
@@ -31,7 +34,7 @@ class OneObject:
 
     def get_object(self, *, Bucket: str, Key: str) -> Any:  # noqa: N803 boto3's names
         assert (Bucket, Key) == ("bucket", "a/model.tar.gz")
-        return {"Body": io.BytesIO(self.content)}
+        return {"Body": io.BytesIO(self.content), "ContentLength": len(self.content)}
 
 
 def archive_with(*members: tarfile.TarInfo) -> bytes:
@@ -113,10 +116,92 @@ def test_a_full_disk_is_named(messages: Messages, tmp_path: Path, monkeypatch: p
     def full(*_: object) -> None:
         raise OSError(errno.ENOSPC, "No space left on device")
 
-    monkeypatch.setattr(shutil, "copyfileobj", full)
+    monkeypatch.setattr(archives, "_copy", full)
     with messages.raises(LocalError):
         fetch_archive(OneObject(WHOLE), LOCATION, tmp_path / "repository")
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_file_that_the_disk_has_no_room_for_is_not_begun(
+    messages: Messages, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(shutil, "disk_usage", lambda _: SimpleNamespace(free=2))
+    monkeypatch.setattr(archives, "_copy", pytest.fail)
+    with messages.raises(LocalError):
+        fetch_archive(OneObject(WHOLE), LOCATION, tmp_path / "repository")
+    assert list(tmp_path.iterdir()) == []
+
+
+def sparse(size: int) -> bytes:
+    """An archive as `tar -S` makes it: a file of `size` bytes that ends with "end" and is a hole otherwise."""
+    member = tarfile.TarInfo("m/model.plan")
+    member.pax_headers = {
+        "GNU.sparse.major": "1",
+        "GNU.sparse.minor": "0",
+        "GNU.sparse.name": "m/model.plan",
+        "GNU.sparse.realsize": str(size),
+    }
+    content = f"1\n{size - 3}\n3\n".encode().ljust(512, b"\0") + b"end"
+    member.size = len(content)
+    buffer = io.BytesIO()
+    with tarfile.open(fileobj=buffer, mode="w:gz", format=tarfile.PAX_FORMAT) as archive:
+        archive.addfile(member, io.BytesIO(content))
+    return buffer.getvalue()
+
+
+def test_the_holes_of_a_sparse_file_take_no_room(tmp_path: Path) -> None:
+    fetch_archive(OneObject(sparse(1 << 26)), LOCATION, tmp_path / "repository")
+    file = tmp_path / "repository" / "m" / "model.plan"
+    assert file.stat().st_size == 1 << 26
+    assert file.stat().st_blocks * 512 < 1 << 20
+    with file.open("rb") as opened:
+        opened.seek(-4, io.SEEK_END)
+        assert opened.read() == b"\0end"
+
+
+def zeros(count: int, size: int) -> bytes:
+    members = [entry(f"m/{number}") for number in range(count)]
+    for member in members:
+        member.size = size
+    return archive_with(*members)
+
+
+def many(count: int) -> bytes:
+    return archive_with(*(entry(f"m/{number}", tarfile.DIRTYPE) for number in range(count)))
+
+
+def long_header() -> bytes:
+    member = entry("m/file")
+    member.pax_headers = {"comment": "x" * (1 << 21)}
+    return archive_with(member)
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        pytest.param(lambda: sparse((1 << 30) + 1), id="a hole"),
+        pytest.param(lambda: sparse(1 << 62), id="an endless hole"),
+        pytest.param(lambda: many(101), id="directories"),
+        pytest.param(long_header, id="a header"),
+    ],
+)
+def test_an_archive_that_unpacks_to_far_more_than_its_size_is_refused(
+    messages: Messages, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, make: Callable[[], bytes]
+) -> None:
+    monkeypatch.setattr(archives, "_MOST_MEMBERS", 100)
+    with messages.raises(LocalError):
+        fetch_archive(OneObject(make()), LOCATION, tmp_path / "repository")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_the_bound_grows_with_the_archive(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(archives, "_ALWAYS_ALLOWED", 1000)
+    content = zeros(1, 100_000)
+    assert len(content) * 200 < 100_000
+    with pytest.raises(LocalError):
+        fetch_archive(OneObject(content), LOCATION, tmp_path / "small")
+    monkeypatch.setattr(archives, "_MOST_RATIO", 100_000 // len(content) + 1)
+    fetch_archive(OneObject(content), LOCATION, tmp_path / "large")
 
 
 @pytest.mark.parametrize("code", ["NoSuchKey", "NoSuchBucket", "AccessDenied"])

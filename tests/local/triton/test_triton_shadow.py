@@ -138,7 +138,7 @@ class Stuck:
         self.let_go = threading.Event()
 
     @contextmanager
-    def use(self) -> Iterator[Any]:
+    def use(self, deadline: object) -> Iterator[Any]:
         self.let_go.wait()
         raise RetiredError
         yield

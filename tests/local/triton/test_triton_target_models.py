@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import re
 import threading
+import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +19,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from cdk_triton.local.triton.connection import ContainerReply, ServerGoneError
+from cdk_triton.local.triton.deadline import Deadline
 from cdk_triton.local.triton.model_data import S3Location
 from cdk_triton.local.triton.responses import ErrorResponses, RejectedInvocationError
 from cdk_triton.local.triton.target_models import TargetModels
@@ -38,6 +42,11 @@ class ServerDouble:
         self.gate.set()
         self.load_reply: Callable[[str], ContainerReply] | None = None
         self.is_gone = False
+        self.hangs = False
+        self.kills = 0
+        self.overlaps = 0
+        self.unload_seconds = 0.0
+        self._busy = threading.Lock()
         self._lock = threading.Lock()
 
     def request(
@@ -53,12 +62,23 @@ class ServerDouble:
         assert timeout == 360, "loading and unloading may take SageMaker's 360 s"
         if self.is_gone:
             raise ServerGoneError
-        if method == "POST":
-            self.gate.wait(10)
-            return self._load(name, json.loads(body or b""))
-        assert method == "DELETE"
-        assert self.loaded.pop(path.rpartition("/")[2]) == name
-        return ContainerReply(200, {}, b"")
+        if self.hangs:
+            raise TimeoutError
+        self.overlaps += not self._busy.acquire(blocking=False)
+        try:
+            if method == "POST":
+                self.gate.wait(10)
+                return self._load(name, json.loads(body or b""))
+            assert method == "DELETE"
+            threading.Event().wait(self.unload_seconds)
+            assert self.loaded.pop(path.rpartition("/")[2]) == name
+            return ContainerReply(200, {}, b"")
+        finally:
+            if self._busy.locked():
+                self._busy.release()
+
+    def kill(self) -> None:
+        self.kills += 1
 
     def _load(self, name: str, model: Mapping[str, str]) -> ContainerReply:
         if self.load_reply is not None:
@@ -79,8 +99,10 @@ class Fixture:
     def __init__(
         self, directory: Path, archive: bytes, *, limit: int = 2, keep: bool = True, wait: float = 20.0
     ) -> None:
+        self.wait = wait
         self.server = ServerDouble()
         self.archive = archive
+        self.archives: dict[str, bytes] = {}  # others than that, by name
         self.lines: list[str] = []
         self.models = TargetModels(
             self.server,  # type: ignore[arg-type]  # a double
@@ -91,7 +113,6 @@ class Fixture:
             keep=keep,
             errors=ErrorResponses("fleet", account="123456789012", region="us-east-1"),
             log=self.lines.append,
-            wait_seconds=wait,
         )
 
     def get_object(self, *, Bucket: str, Key: str) -> Any:  # noqa: N803 boto3's names
@@ -101,10 +122,16 @@ class Fixture:
 
         if Key == "fleet/missing":
             raise ClientError({"Error": {"Code": "NoSuchKey"}}, "GetObject")
-        return {"Body": io.BytesIO(b"broken" if Key == "fleet/broken" else self.archive)}
+        return {"Body": io.BytesIO(b"broken" if Key == "fleet/broken" else self._archive_of(Key))}
+
+    def _archive_of(self, key: str) -> bytes:
+        return self.archives.get(key.removeprefix("fleet/"), self.archive)
+
+    def use(self, name: str) -> AbstractContextManager[str]:
+        return self.models.use(name, Deadline(self.wait))
 
     def touch(self, name: str) -> None:
-        with self.models.use(name):
+        with self.use(name):
             assert name in self.server.loaded.values(), "a model in use is loaded"
 
     def loaded(self) -> set[str]:
@@ -146,7 +173,7 @@ def test_the_least_recently_used_model_makes_room(messages: Messages, fleet: Any
 
 def test_a_model_with_a_request_in_flight_stays(fleet: Any) -> None:
     f = fleet(limit=2)
-    with f.models.use("a"):
+    with f.use("a"):
         for name in ("b", "c", "d"):
             f.touch(name)
         assert f.loaded() == {"a", "d"}
@@ -155,7 +182,7 @@ def test_a_model_with_a_request_in_flight_stays(fleet: Any) -> None:
 def test_when_all_are_busy_a_new_model_waits_for_a_place(fleet: Any) -> None:
     f = fleet(limit=1)
     with ThreadPoolExecutor(1) as pool:
-        with f.models.use("a"):
+        with f.use("a"):
             waiting = pool.submit(f.touch, "b")
             assert f.loaded() == {"a"}
         waiting.result(10)
@@ -172,9 +199,68 @@ def test_a_request_gives_up_while_its_model_goes_on_loading(messages: Messages, 
     assert refused.value.response.status == 429
     assert refused.value.response.headers["x-amzn-ErrorType"] == "ModelNotReadyException"
     f.server.gate.set()
-    f.models._wait_seconds = 10.0
+    f.wait = 10.0
     f.touch("a")
     assert f.server.loads == {"a": 1}
+
+
+def test_a_model_stays_for_the_request_that_waits_for_it(fleet: Any) -> None:
+    """Also when another model wants the place at the moment when the first one is ready."""
+    f = fleet(limit=1)
+    f.server.gate.clear()
+    with ThreadPoolExecutor(8) as pool:
+        requests = [pool.submit(f.touch, name) for name in "abcdefgh"]
+        f.server.gate.set()
+        for request in requests:
+            request.result(10)
+    assert f.server.loads == dict.fromkeys("abcdefgh", 1)
+
+
+def test_models_get_their_places_in_the_order_of_the_requests(fleet: Any) -> None:
+    f = fleet(limit=1)
+    names = "bcdefgh"
+    with ThreadPoolExecutor(len(names)) as pool:
+        with f.use("a"):
+            requests = []
+            for count, name in enumerate(names, 1):
+                requests.append(pool.submit(f.touch, name))
+                assert eventually(functools.partial(lambda expected: len(f.models._queue) == expected, count))
+        for request in requests:
+            request.result(10)
+    assert list(f.server.loads) == ["a", *names]
+
+
+def test_a_request_waits_no_longer_than_its_deadline_for_the_unload_and_the_load_together(fleet: Any) -> None:
+    f = fleet(limit=1, wait=0.5)
+    f.touch("a")
+    f.server.unload_seconds = 0.4
+    f.server.gate.clear()
+    with ThreadPoolExecutor(1) as pool:
+        other = pool.submit(f.models.make_room)
+        assert eventually(lambda: not f.models._has_idle())
+        since = time.monotonic()
+        with pytest.raises(RejectedInvocationError):
+            f.touch("a")
+        assert time.monotonic() - since < 0.85, "0.4 s for the unload, and only the rest of 0.5 s for the load"
+        f.server.gate.set()
+        assert other.result(10)
+
+
+def test_loaded_archives_that_share_inner_names_are_told_of_once(messages: Messages, fleet: Any, packed: Any) -> None:
+    def ensemble(*inner: str) -> bytes:
+        archive: bytes = packed(
+            {"model/config.pbtxt": 'platform: "ensemble"', "model/1": None}
+            | {f"{name}/config.pbtxt": 'backend: "python"' for name in inner}
+        )
+        return archive
+
+    f = fleet(limit=2)
+    f.archives = {"a": ensemble("decode", "detect"), "b": ensemble("decode", "track"), "c": ensemble("segment")}
+    for name in ("c", "a", "b", "a"):
+        f.touch(name)
+    [line] = [line for line in f.lines if "decode" in line]
+    assert not any("segment" in line or "detect" in line for line in f.lines)
+    messages.record("log", line)
 
 
 def test_out_of_memory_unloads_others_and_tries_again(fleet: Any) -> None:
@@ -229,7 +315,7 @@ def test_a_broken_archive_is_a_model_error(messages: Messages, fleet: Any) -> No
 
 def test_without_a_cache_an_idle_model_is_unloaded(fleet: Any) -> None:
     f = fleet(keep=False)
-    with f.models.use("a"), f.models.use("a"):
+    with f.use("a"), f.use("a"):
         pass
     f.touch("b")
     f.touch("a")  # waits until the first one is gone
@@ -241,6 +327,15 @@ def test_a_server_that_dies_while_it_loads_is_reported(fleet: Any) -> None:
     f.server.is_gone = True
     with pytest.raises(RejectedInvocationError, match="could not get a response"):
         f.touch("a")
+
+
+def test_a_server_that_does_not_load_in_time_is_killed(messages: Messages, fleet: Any) -> None:
+    f = fleet()
+    f.server.hangs = True
+    with pytest.raises(RejectedInvocationError, match="could not get a response"):
+        f.touch("a")
+    assert f.server.kills == 1
+    messages.record("log", f.lines[-1])
 
 
 @settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
@@ -259,8 +354,18 @@ def test_any_mix_of_requests_keeps_the_rules(
     with ThreadPoolExecutor(4) as pool:
         outcomes = list(pool.map(lambda name: outcome(f, name), requests))
     assert f.server.most_loaded <= min(limit, memory)
+    assert f.server.overlaps == 0
     # Out of memory is an answer too: others may hold all of it at that moment.
     assert set(outcomes) <= ({200} if memory >= limit else {200, 424})
+
+
+def eventually(condition: Callable[[], bool], seconds: float = 10.0) -> bool:
+    deadline = time.monotonic() + seconds
+    while not condition():
+        if time.monotonic() > deadline:
+            return False
+        time.sleep(0.002)
+    return True
 
 
 def outcome(f: Fixture, name: str) -> int:

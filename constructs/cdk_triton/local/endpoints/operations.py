@@ -9,7 +9,7 @@ configuration, moto forgets the shadow and more; it is put back.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, MutableMapping
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
@@ -20,6 +20,8 @@ from cdk_triton.local.endpoints.variant_capacities import Summary, initial_summa
 __all__ = ["EndpointOperations", "SageMakerError"]
 
 _SHADOWS: Final = "shadow_production_variants"
+
+_SETTLED: Final = ("InService", "Failed")
 
 _FORGOTTEN_BY_MOTO: Final = {
     "EnableNetworkIsolation": "enable_network_isolation",
@@ -51,7 +53,7 @@ class EndpointOperations:
     Args:
         host: runs the servers.
         client: a boto3 SageMaker client of the local AWS, for models and configurations.
-        endpoints: moto's endpoints by name; their status is changed here.
+        endpoints: moto's endpoints by name; their status is changed here, and those that were deleted are removed.
         configurations: moto's endpoint configurations by name; what moto forgets of them is added here.
         scaled: names the variants of an endpoint that are scalable targets.
         log: called with one line per endpoint status.
@@ -61,7 +63,7 @@ class EndpointOperations:
         self,
         host: EndpointHost,
         client: Any,
-        endpoints: Callable[[], Mapping[str, Any]],
+        endpoints: Callable[[], MutableMapping[str, Any]],
         configurations: Callable[[], Mapping[str, Any]],
         scaled: Callable[[str], Collection[str]],
         log: Callable[[str], None],
@@ -109,15 +111,33 @@ class EndpointOperations:
         wanted = self._wanted(request)
         return lambda: self._start(wanted, "Creating")
 
-    def before_delete(self, request: Mapping[str, Any]) -> Callable[[], None]:
-        """What is to be done when moto has carried out a DeleteEndpoint: to stop the servers."""
-        name = request["EndpointName"]
+    def delete(self, request: Mapping[str, Any]) -> Mapping[str, Any]:
+        """DeleteEndpoint: the endpoint is `Deleting` until its servers have ended, and then gone.
 
-        def deleted() -> None:
-            self._host.remove(name)
-            self._log(f"endpoint {name}: deleted")
+        Raises:
+            SageMakerError: there is no such endpoint, or it is busy.
+        """
+        endpoint = self._existing(request)
+        with self._lock:
+            if endpoint.endpoint_status not in _SETTLED:
+                raise SageMakerError(f'Cannot update in-progress endpoint "{endpoint.arn}".')
+            endpoint.endpoint_status = "Deleting"
+        name = endpoint.endpoint_name
+        self._log(f"endpoint {name}: Deleting")
 
-        return deleted
+        def remove() -> None:
+            try:
+                self._host.remove(name)
+            except Exception as error:
+                endpoint.failure_reason = str(error) or type(error).__name__
+                endpoint.endpoint_status = "Failed"
+                self._log(f"endpoint {name}: Failed: {endpoint.failure_reason}")
+            else:
+                self._endpoints().pop(name, None)
+                self._log(f"endpoint {name}: deleted")
+
+        threading.Thread(target=remove, name=f"endpoint-{name}", daemon=True).start()
+        return {}
 
     def update(self, request: Mapping[str, Any]) -> Mapping[str, Any]:
         """UpdateEndpoint.

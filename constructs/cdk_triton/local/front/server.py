@@ -1,8 +1,8 @@
 """The one HTTP server of the local AWS, on loopback.
 
-Every AWS client and the CDK CLI talk to it, and no browser: see `_refusal`. Requests to an endpoint take a short way
-past WSGI, because their latency is what users look at; CloudFormation and the few operations that moto lacks are
-answered here; everything else goes to moto.
+Every AWS client and the CDK CLI talk to it, and no browser. Requests to an endpoint take a short way past WSGI, because
+their latency is what users look at (see `connection`). CloudFormation and the few operations that moto lacks are
+answered here. Everything else goes to moto.
 """
 
 from __future__ import annotations
@@ -16,32 +16,26 @@ import secrets
 import socket
 import threading
 from collections.abc import Callable, Iterable, Mapping
-from email.message import Message
 from http import HTTPStatus
 from typing import Any, Protocol
 from urllib.parse import unquote
 
-from moto.moto_server.werkzeug_app import MotoRequestHandler
 from werkzeug.serving import ThreadedWSGIServer
 from werkzeug.wrappers import Request, Response
 
 from cdk_triton.errors import LocalError
-from cdk_triton.local.endpoints import EndpointHost, Invocation
+from cdk_triton.local.endpoints import EndpointHost
 from cdk_triton.local.endpoints.operations import EndpointOperations, SageMakerError
+from cdk_triton.local.front.connection import HOST, MAILBOX, Connection
+from cdk_triton.local.front.signatures import Signatures
 from cdk_triton.local.lambdas import FunctionError
 from cdk_triton.local.services import TritonImages
-from cdk_triton.local.wire import JsonApi, Reply
+from cdk_triton.local.wire import JsonApi, JsonApiError, Reply, checked_members
 
-__all__ = ["HOST", "ResponseMailbox", "Routes", "Server"]
+__all__ = ["ResponseMailbox", "Routes", "Server"]
 
-HOST = "127.0.0.1"
-"""The only address ever listened on. An address and not `localhost`: S3 clients then put the bucket into the path."""
-
-_INVOCATION = re.compile(r"^/endpoints/([^/?]+)/invocations$")
 _RUNTIME = re.compile(r"^/endpoints/[^/]+/(?P<operation>async-invocations|invocations-response-stream)$")
 _LAMBDA = re.compile(r"^/2015-03-31/functions/(?P<function>[^/]+)/invocations$")
-_MAILBOX = "/cdk-triton/custom-resource-responses/"
-_IDLE_SECONDS = 120
 
 StartResponse = Callable[..., Any]
 
@@ -89,8 +83,10 @@ class Routes:
 
     Args:
         moto: the application behind everything that is not answered here.
+        signatures: checks who has sent a request.
 
     Attributes:
+        signatures: as given.
         cloudformation, codebuild, endpoints, host, images, lambdas, processing, quotas: set before the server is
             started; some need its URL.
     """
@@ -104,14 +100,17 @@ class Routes:
     processing: JsonApi
     quotas: JsonApi
 
-    def __init__(self, moto: Callable[[dict[str, Any], StartResponse], Iterable[bytes]]) -> None:
+    def __init__(
+        self, moto: Callable[[dict[str, Any], StartResponse], Iterable[bytes]], signatures: Signatures
+    ) -> None:
+        self.signatures = signatures
         self._moto = moto
         self._mailboxes: dict[str, ResponseMailbox] = {}
 
     def open_mailbox(self, base_url: str) -> ResponseMailbox:
         """A fresh URL for one custom resource's answer."""
         token = secrets.token_urlsafe(16)
-        mailbox = ResponseMailbox(f"{base_url}{_MAILBOX}{token}", lambda: self._forget(token))
+        mailbox = ResponseMailbox(f"{base_url}{MAILBOX}{token}", lambda: self._forget(token))
         self._mailboxes[token] = mailbox
         return mailbox
 
@@ -119,10 +118,19 @@ class Routes:
         self._mailboxes.pop(token, None)
 
     def __call__(self, environ: dict[str, Any], start_response: StartResponse) -> Iterable[bytes]:
-        """Answer one request."""
+        """Answer one request, with the error of a service where it cannot be answered."""
+        try:
+            return self._answer(environ, start_response)
+        except OSError as error:  # a full disk
+            return _rest_error("ServiceException", _sentence(error), 500)(environ, start_response)
+        except Exception as error:
+            message = f"the local AWS failed: {error!r}"
+            return _rest_error("InternalFailure", message, 500)(environ, start_response)
+
+    def _answer(self, environ: dict[str, Any], start_response: StartResponse) -> Iterable[bytes]:
         path = environ["PATH_INFO"]
         service = _service(environ.get("HTTP_AUTHORIZATION", ""))
-        if path.startswith(_MAILBOX):
+        if path.startswith(MAILBOX):
             return self._deliver(Request(environ))(environ, start_response)
         operation = environ.get("HTTP_X_AMZ_TARGET", "").rpartition(".")[2]
         if service == "cloudformation":
@@ -148,7 +156,7 @@ class Routes:
         return self._moto(environ, start_response)
 
     def _deliver(self, request: Request) -> Response:
-        mailbox = self._mailboxes.get(request.path.removeprefix(_MAILBOX))
+        mailbox = self._mailboxes.get(request.path.removeprefix(MAILBOX))
         if mailbox is None:
             return Response("no custom resource waits here", 404)
         try:
@@ -166,6 +174,8 @@ class Routes:
             return Response(json.dumps(error.payload), 200, {**headers, "X-Amz-Function-Error": "Unhandled"})
         except LocalError as error:
             return _rest_error("ResourceNotFoundException", str(error), 404)
+        except ValueError as error:
+            return _rest_error("InvalidRequestContentException", f"the event is not JSON: {error}")
         if request.headers.get("X-Amz-Invocation-Type") == "Event":
             return Response(status=202)
         return Response(json.dumps(result), 200, headers)
@@ -181,25 +191,24 @@ class Routes:
     def _sagemaker(self, operation: str, environ: dict[str, Any], start_response: StartResponse) -> Iterable[bytes]:
         """SageMaker's endpoint operations around moto's state."""
         answered = {
+            "DeleteEndpoint": self.endpoints.delete,
             "UpdateEndpoint": self.endpoints.update,
             "UpdateEndpointWeightsAndCapacities": self.endpoints.adjust,
         }
         prepared = {
             "CreateEndpointConfig": self.endpoints.before_configure,
             "CreateEndpoint": self.endpoints.before_create,
-            "DeleteEndpoint": self.endpoints.before_delete,
         }
-        if operation not in answered.keys() | prepared.keys():
-            return self._moto(environ, start_response)
-        request = Request(environ)
-        members = json.loads(request.get_data(cache=True) or b"{}")
+        body = Request(environ).get_data()
         try:
+            members = checked_members("sagemaker", operation, body)
             if operation in answered:
                 return _json(answered[operation](members))(environ, start_response)
-            carried_out = prepared[operation](members)
-        except SageMakerError as error:
-            return _json({"__type": "ValidationException", "message": str(error)}, 400)(environ, start_response)
-        answer = Response.from_app(self._moto, _rewound(environ, request.get_data()))
+            carried_out = prepared[operation](members) if operation in prepared else lambda: None
+        except (JsonApiError, SageMakerError) as error:
+            code = getattr(error, "code", "") or "ValidationException"
+            return _json({"__type": code, "message": str(error)}, 400)(environ, start_response)
+        answer = Response.from_app(self._moto, _rewound(environ, body))
         if answer.status_code == HTTPStatus.OK:
             carried_out()
         return answer(environ, start_response)
@@ -234,7 +243,7 @@ class Server:
         self.port: int = listener.getsockname()[1]
         self.url = f"http://{HOST}:{self.port}"
         # The socket is ours, so that a port in use is our sentence: werkzeug would print one and exit.
-        self._server = ThreadedWSGIServer(HOST, self.port, routes, handler=_Handler, fd=listener.fileno())
+        self._server = ThreadedWSGIServer(HOST, self.port, routes, handler=Connection, fd=listener.fileno())
         self._listener = listener
         self._thread = threading.Thread(target=self._server.serve_forever, args=(0.05,), name="local-aws", daemon=True)
 
@@ -249,69 +258,6 @@ class Server:
             self._thread.join()
         self._server.server_close()
         self._listener.close()
-
-
-class _Handler(MotoRequestHandler):
-    """Requests to endpoints are answered here, on connections that stay open; others by WSGI, one per connection."""
-
-    protocol_version = "HTTP/1.1"
-    disable_nagle_algorithm = True
-    timeout = _IDLE_SECONDS
-
-    @property
-    def _routes(self) -> Routes:
-        routes = self.server.app
-        assert isinstance(routes, Routes)  # Server puts it there
-        return routes
-
-    def parse_request(self) -> bool:
-        """Read a request's line and headers; a request that is refused goes no further, neither to moto nor past it."""
-        if not super().parse_request():
-            return False
-        refusal = _refusal(self.headers, int(self.server.server_address[1]))
-        if refusal is None:
-            return True
-        self.close_connection = True  # its body was not read
-        head = f"HTTP/1.1 403 Forbidden\r\nContent-Type: text/plain\r\nContent-Length: {len(refusal)}"
-        self.wfile.write(f"{head}\r\nConnection: close\r\n\r\n{refusal}".encode("ascii"))
-        return False
-
-    def do_POST(self) -> None:  # noqa: N802  the name is http.server's
-        path = _INVOCATION.match(self.path)
-        if path is None:
-            self.run_wsgi()
-            return
-        headers = {name.lower(): value for name, value in self.headers.items()}
-        body = self.rfile.read(int(headers.get("content-length", 0)))
-        answer = self._routes.host.invoke(Invocation(unquote(path[1]), headers, body))
-        reason = HTTPStatus(answer.status).phrase if answer.status in _STATUSES else ""
-        lines = [f"HTTP/1.1 {answer.status} {reason}", f"Content-Length: {len(answer.body)}"]
-        lines += [f"{name}: {value}" for name, value in answer.headers.items()]
-        # One write, so that small answers leave in one packet.
-        self.wfile.write("\r\n".join([*lines, "", ""]).encode("latin-1") + answer.body)
-
-    def log_request(self, code: Any = "-", size: Any = "-") -> None:
-        """Say nothing: the services log what matters."""
-
-    def log_error(self, format: str, *args: Any) -> None:  # noqa: A002  the name is http.server's
-        """Say nothing about clients that hang up."""
-
-
-_STATUSES = {status.value for status in HTTPStatus}
-
-
-def _refusal(headers: Message, port: int) -> str | None:
-    """Why a request is refused, or None: no web page may reach this server, whose functions run programs here.
-
-    Browsers name the page that sends a request in `Origin` or, where they leave that out (an image, a link), its
-    relation to us in `Sec-Fetch-Site` (Fetch, "HTTP extensions"; Fetch Metadata Request Headers); AWS clients send
-    neither. A page whose own host name was made to lead to this machine (DNS rebinding) gives itself away by `Host`.
-    """
-    if "Origin" in headers or headers.get("Sec-Fetch-Site", "none") not in ("none", "same-origin"):
-        return "the local AWS answers no request of a web page; use an AWS SDK, the AWS CLI or the cdk CLI\n"
-    if headers.get("Host", "").lower() not in (f"{HOST}:{port}", f"localhost:{port}"):
-        return f"the local AWS answers requests for the host {HOST}:{port} only; set AWS_ENDPOINT_URL to it\n"
-    return None
 
 
 def _service(authorization: str) -> str:
@@ -336,7 +282,11 @@ def _json(members: Mapping[str, Any], status: int = 200) -> Response:
     return Response(json.dumps(members), status, content_type="application/x-amz-json-1.1")
 
 
+def _sentence(error: OSError) -> str:
+    where = f" ({error.filename})" if error.filename else ""
+    return f"the local AWS cannot work here: {error.strerror or error}{where}; free some space, and see its log"
+
+
 def _rest_error(code: str, message: str, status: int = 400) -> Response:
-    return Response(
-        json.dumps({"Message": message}), status, {"X-Amzn-ErrorType": code}, content_type="application/json"
-    )
+    members = json.dumps({"__type": code, "Message": message, "message": message})
+    return Response(members, status, {"X-Amzn-ErrorType": code}, content_type="application/json")

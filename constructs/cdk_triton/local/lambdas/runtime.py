@@ -14,6 +14,7 @@ from __future__ import annotations
 import hashlib
 import io
 import json
+import re
 import shutil
 import socket
 import subprocess
@@ -34,6 +35,9 @@ __all__ = ["FunctionCode", "FunctionError", "LambdaRuntime"]
 
 _BOOTSTRAP = Path(__file__).with_name("_bootstrap.py")
 _START_SECONDS = 30.0
+_NAME = re.compile(r"[a-zA-Z0-9-_]{1,140}")
+"""A function's name, which becomes the name of files (botocore's service model of Lambda, shape FunctionName)."""
+
 _MAX_RESPONSE_BYTES = 6 * 1024 * 1024
 """Largest answer of a synchronous invocation (Lambda quotas, "Invocation payload")."""
 
@@ -106,10 +110,10 @@ class LambdaRuntime:
 
         Raises:
             FunctionError: it failed.
-            LocalError: there is no such function, or its runtime is not run here.
+            LocalError: there is no such function, its runtime is not run here, or its process cannot be started.
         """
         name = function.split(":function:")[-1].split(":")[0]
-        code = self._look_up(name)
+        code = self._look_up(name) if _NAME.fullmatch(name) else None
         if code is None:
             raise LocalError(f"there is no Lambda function {name!r} in the local AWS")
         if not code.runtime.startswith("python"):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, MutableMapping
 from contextlib import contextmanager
 from typing import Any
 
@@ -52,11 +52,11 @@ class MotoState:
         BackendDict.reset()
         reset_model_data()
 
-    def endpoints(self) -> Mapping[str, Any]:
+    def endpoints(self) -> MutableMapping[str, Any]:
         """SageMaker endpoints by name."""
         from moto.sagemaker.models import sagemaker_backends
 
-        endpoints: Mapping[str, Any] = sagemaker_backends[self._account][self._region].endpoints
+        endpoints: MutableMapping[str, Any] = sagemaker_backends[self._account][self._region].endpoints
         return endpoints
 
     def endpoint_configurations(self) -> Mapping[str, Any]:
@@ -69,6 +69,16 @@ class MotoState:
     def scaled_variants(self, endpoint: str) -> frozenset[str]:
         """The variants of a SageMaker endpoint that are scalable targets."""
         return scaled_variants(self._account, self._region, endpoint)
+
+    def issued_secret(self, key: str) -> str | None:
+        """The secret of an access key that IAM or STS has issued, or None."""
+        from moto.iam.models import iam_backends
+
+        for partitions in list(iam_backends.values()):
+            for backend in list(partitions.values()):
+                if key in backend.access_keys:
+                    return str(backend.access_keys[key].secret_access_key)
+        return None
 
     def function(self, name: str) -> FunctionCode | None:
         """A Lambda function as it is deployed now."""

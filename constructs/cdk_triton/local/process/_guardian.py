@@ -1,7 +1,8 @@
 """Runs one command and lets nothing of it survive; started by `cdk_triton.local.process`, as a script.
 
-Usage: `python _guardian.py LIFELINE LEFTOVERS COMMAND...`, where LIFELINE is the number of the read end of a pipe whose
-write end only the owner holds, and LEFTOVERS is a glob pattern of files to remove at the very end, or nothing.
+Usage: `python _guardian.py LIFELINE LEFTOVERS LIST COMMAND...`, where LIFELINE is the number of the read end of a pipe
+whose write end only the owner holds. At the very end, the guardian removes the files of the glob pattern LEFTOVERS, and
+the directories that the file LIST names, one in each line. Both may be empty, and LIST need not exist.
 
 The end of the pipe is the owner's death, however it died. (A signal that the kernel sends on the death of a parent,
 `PR_SET_PDEATHSIG`, would also come when the *thread* that started the child ends, and would reach the child alone.)
@@ -37,7 +38,7 @@ NOT_STARTED = 127
 """What a shell answers for a command that cannot be run."""
 
 
-def main(lifeline: int, leftovers: str, command: list[str]) -> int:
+def main(lifeline: int, leftovers: str, listed: str, command: list[str]) -> int:
     """Run `command` until it or the lifeline ends, then return its exit status."""
     libc = ctypes.CDLL(None, use_errno=True)
     libc.prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
@@ -62,6 +63,7 @@ def main(lifeline: int, leftovers: str, command: list[str]) -> int:
         if status is not None:
             _kill_rest()
             _remove(leftovers)
+            _remove_listed(listed)
             return status
 
 
@@ -118,6 +120,16 @@ def _remove(pattern: str) -> None:
         path.unlink(missing_ok=True)
 
 
+def _remove_listed(file: str) -> None:
+    if not file or not Path(file).exists():
+        return
+    import shutil  # rarely needed, and not small
+
+    for line in Path(file).read_text(encoding="utf-8", errors="surrogateescape").splitlines():
+        shutil.rmtree(line, ignore_errors=True)
+    Path(file).unlink(missing_ok=True)
+
+
 def _children() -> list[int]:
     own = os.getpid()
     found = []
@@ -134,4 +146,4 @@ def _children() -> list[int]:
 
 
 if __name__ == "__main__":
-    sys.exit(main(int(sys.argv[1]), sys.argv[2], sys.argv[3:]))
+    sys.exit(main(int(sys.argv[1]), sys.argv[2], sys.argv[3], sys.argv[4:]))

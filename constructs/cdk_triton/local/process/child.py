@@ -51,6 +51,7 @@ def start(
     output: IO[bytes] | int = subprocess.DEVNULL,
     errors: IO[bytes] | int = subprocess.STDOUT,
     leftovers: str = "",
+    listed: str | Path = "",
 ) -> Child:
     """Start a process that ends when this one does.
 
@@ -62,6 +63,7 @@ def start(
         errors: the same for its standard error; together with the output if not given.
         leftovers: a glob pattern of files that are removed when the child and all of its descendants have ended,
             because those that are killed cannot do it.
+        listed: a file in which the child writes the directories that have to be removed likewise, one in each line.
 
     Raises:
         LocalError: the program does not exist or may not be run.
@@ -81,6 +83,7 @@ def start(
                 _GUARDIAN,
                 str(lifeline),
                 leftovers,
+                str(listed),
                 Path(program).absolute(),
                 *arguments[1:],
             ],

@@ -15,22 +15,22 @@ _SERVICE_ENDPOINT = "AWS_ENDPOINT_URL_"
 _LOCAL_HOSTS = ("127.0.0.1", "localhost")
 
 
-def credentials(account: str) -> dict[str, str]:
-    """What clients sign with; nothing checks it, and no real AWS accepts it.
+def credentials(account: str, secret: str) -> dict[str, str]:
+    """The credentials that clients sign with; no real AWS accepts them.
 
     Each account has a key of its own, because the CDK CLI remembers for good which account a key belongs to
     (`AccountAccessKeyCache` in aws/aws-cdk-cli).
     """
-    return {"AWS_ACCESS_KEY_ID": f"local{account}", "AWS_SECRET_ACCESS_KEY": "local"}
+    return {"AWS_ACCESS_KEY_ID": f"local{account}", "AWS_SECRET_ACCESS_KEY": secret}
 
 
-def endpoint_variables(url: str, region: str, account: str) -> dict[str, str]:
+def endpoint_variables(url: str, region: str, account: str, secret: str) -> dict[str, str]:
     """The variables that make boto3, the AWS CLI and the CDK CLI talk to the local AWS at `url`.
 
     The user's own AWS files are shut out, so that no profile, session or endpoint setting leads to a real account.
     """
     return {
-        **credentials(account),
+        **credentials(account, secret),
         "AWS_ENDPOINT_URL": url,
         "AWS_IGNORE_CONFIGURED_ENDPOINT_URLS": "false",
         "AWS_USE_FIPS_ENDPOINT": "false",  # SDKs refuse it together with an endpoint URL, and dual stack too

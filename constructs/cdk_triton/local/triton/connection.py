@@ -66,7 +66,7 @@ class Connections:
             TimeoutError: there was no answer in time.
             ServerGoneError: there was no answer at all.
         """
-        connection = self._connection(timeout)
+        connection = self._connection(self._timeout if timeout is None else timeout)
         try:
             connection.request(method, path, body, dict(headers or {}))
             response = connection.getresponse()
@@ -77,19 +77,21 @@ class Connections:
         except (http.client.HTTPException, OSError) as error:
             connection.close()
             raise ServerGoneError(str(error) or type(error).__name__) from error
-        if response.will_close or timeout is not None:
+        if response.will_close:
             connection.close()
         else:
             self._idle.append(connection)
         return reply
 
-    def _connection(self, timeout: float | None) -> http.client.HTTPConnection:
-        if timeout is not None:
-            return _Connection(_HOST, self._port, timeout=timeout)
+    def _connection(self, timeout: float) -> http.client.HTTPConnection:
         try:
-            return self._idle.pop()
+            connection = self._idle.pop()
         except IndexError:
-            return _Connection(_HOST, self._port, timeout=self._timeout)
+            return _Connection(_HOST, self._port, timeout=timeout)
+        connection.timeout = timeout
+        if connection.sock is not None:
+            connection.sock.settimeout(timeout)
+        return connection
 
     def close(self) -> None:
         """Close the connections that nobody uses."""

@@ -7,11 +7,14 @@ from __future__ import annotations
 
 import random
 import re
+import time
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Final
 
 from cdk_triton.local.endpoints import Invocation, Response
 from cdk_triton.local.triton.connection import ContainerReply, ServerGoneError
+from cdk_triton.local.triton.deadline import Deadline
 from cdk_triton.local.triton.responses import ErrorResponses
 from cdk_triton.local.triton.server import TritonServer
 from cdk_triton.local.triton.target_models import INSUFFICIENT_STORAGE, TARGET_MODEL_HEADER, TargetModels
@@ -69,8 +72,8 @@ def choose_variant(
     raise errors.no_variant(wanted)
 
 
-def answer(variant: RunningVariant, invocation: Invocation, errors: ErrorResponses) -> Response:
-    """Have `variant` answer.
+def answer(variant: RunningVariant, invocation: Invocation, errors: ErrorResponses, deadline: Deadline) -> Response:
+    """Have `variant` answer before the deadline.
 
     Raises:
         RejectedInvocationError: it did not, or with an error.
@@ -81,16 +84,22 @@ def answer(variant: RunningVariant, invocation: Invocation, errors: ErrorRespons
         raise errors.target_model_missing()
     if target is not None and not variant.is_multi_model:
         raise errors.target_model_unexpected()
-    with variant.use() as (server, models):
+    since = time.monotonic()
+    with variant.use(deadline) as (server, models):
+        variant.record("Invocations", 1)
+        variant.record("InvocationsPerInstance", 1)  # one server answers, whatever the number of instances
+        call = _Call(variant, server, invocation, deadline)
         try:
             if models is None or target is None:
-                reply = _send(server, "/invocations", invocation)
+                reply = call.send("/invocations")
             else:
-                reply = _send_to_model(server, models, target, invocation, errors)
+                reply = _send_to_model(call, models, target, errors)
         except ServerGoneError:
             raise errors.container_gone() from None
         except TimeoutError:
             raise errors.container_timeout() from None
+        finally:
+            variant.record("OverheadLatency", time.monotonic() - since - call.seconds)
     if reply.status != 200:
         raise errors.container_error(reply)
     if len(reply.body) > limits.MAX_INVOCATION_BYTES:
@@ -98,24 +107,44 @@ def answer(variant: RunningVariant, invocation: Invocation, errors: ErrorRespons
     return _response(variant, reply)
 
 
-def _send_to_model(
-    server: TritonServer, models: TargetModels, target: str, invocation: Invocation, errors: ErrorResponses
-) -> ContainerReply:
-    is_path = _TARGET_MODEL.fullmatch(target) is not None and len(target) <= limits.MAX_TARGET_MODEL_LENGTH
-    if not is_path or target.startswith("/") or ".." in target.split("/"):
-        raise errors.target_model_invalid(target)
-    with models.use(target) as path:
-        reply = _send(server, path, invocation, target)
-        while reply.status == INSUFFICIENT_STORAGE and models.make_room():
-            reply = _send(server, path, invocation, target)
+@dataclass
+class _Call:
+    """An invocation on its way to a server, and the seconds that the server has taken for it."""
+
+    variant: RunningVariant
+    server: TritonServer
+    invocation: Invocation
+    deadline: Deadline
+    seconds: float = 0.0
+
+    def send(self, path: str, target: str | None = None) -> ContainerReply:
+        passed = self.invocation.headers
+        headers = {name: value for name in _PASSED_ON if (value := passed.get(name.lower())) is not None}
+        if target is not None:
+            headers[TARGET_MODEL_HEADER] = target
+        since, status = time.monotonic(), 0
+        try:
+            reply = self.server.request("POST", path, self.invocation.body, headers, timeout=self.deadline.left)
+            status = reply.status
+        finally:
+            took = time.monotonic() - since
+            self.seconds += took
+            self.variant.record("ModelLatency", took)
+            self.variant.record("Invocation4XXErrors", float(400 <= status < 500))
+            self.variant.record("Invocation5XXErrors", float(status >= 500))
+            self.variant.record("InvocationModelErrors", float(not 200 <= status < 300))
         return reply
 
 
-def _send(server: TritonServer, path: str, invocation: Invocation, target: str | None = None) -> ContainerReply:
-    headers = {name: value for name in _PASSED_ON if (value := invocation.headers.get(name.lower())) is not None}
-    if target is not None:
-        headers[TARGET_MODEL_HEADER] = target
-    return server.request("POST", path, invocation.body, headers)
+def _send_to_model(call: _Call, models: TargetModels, target: str, errors: ErrorResponses) -> ContainerReply:
+    is_path = _TARGET_MODEL.fullmatch(target) is not None and len(target) <= limits.MAX_TARGET_MODEL_LENGTH
+    if not is_path or target.startswith("/") or ".." in target.split("/"):
+        raise errors.target_model_invalid(target)
+    with models.use(target, call.deadline) as path:
+        reply = call.send(path, target)
+        while reply.status == INSUFFICIENT_STORAGE and models.make_room():
+            reply = call.send(path, target)
+        return reply
 
 
 def _response(variant: RunningVariant, reply: ContainerReply) -> Response:

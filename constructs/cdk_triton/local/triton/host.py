@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
+import re
 import shutil
 import threading
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Final
 
 from cdk_triton.errors import LocalError
 from cdk_triton.local.endpoints import Endpoint, Invocation, Response
+from cdk_triton.local.triton.deadline import Deadline
 from cdk_triton.local.triton.gateway import answer, choose_variant, validate_request
 from cdk_triton.local.triton.loopback import loopback_library
 from cdk_triton.local.triton.model_data import ObjectStore
@@ -21,8 +25,12 @@ from cdk_triton.local.triton.server import ServerSettings, free_port
 from cdk_triton.local.triton.server_files import arrange_server_files
 from cdk_triton.local.triton.shadow import Shadow
 from cdk_triton.local.triton.variant import RetiredError, RunningVariant, VariantSettings
+from cdk_triton.sagemaker import limits
 
 __all__ = ["TritonHost"]
+
+
+_CLOSE_SECONDS: Final = 10.0  # for model data that is being fetched; a server that is starting ends at once
 
 
 @dataclass(frozen=True)
@@ -54,6 +62,7 @@ class TritonHost:
         listen_on_all_interfaces: start servers without the library that keeps them on loopback (see `loopback.py`),
             on machines where it cannot be compiled. Everybody who reaches this machine can then invoke the models.
         ports: gives a free TCP port at each call; a range of your own goes here.
+        record: gets the values of CloudWatch metrics; see `EndpointMetrics.record`.
 
     Raises:
         LocalError: there is no usable tritonserver, or no C compiler.
@@ -70,12 +79,14 @@ class TritonHost:
         region: str = "us-east-1",
         listen_on_all_interfaces: bool = False,
         ports: Callable[[], int] = free_port,
+        record: Callable[[str, str, str, float], None] = lambda endpoint, variant, name, value: None,
     ) -> None:
         if max_loaded_models < 1:
             raise LocalError(f"max_loaded_models is {max_loaded_models}, and an endpoint needs room for one; raise it")
         directory.mkdir(parents=True, exist_ok=True)
         self._directory = shell_safe(directory.absolute())
         self._log = log
+        self._record = record
         self._account = account
         self._region = region
         shutil.rmtree(self._directory / "endpoints", ignore_errors=True)  # of an earlier host that was killed
@@ -87,34 +98,50 @@ class TritonHost:
             ),
             store=s3,
             max_loaded_models=max_loaded_models,
+            closing=threading.Event(),
             log=log,
         )
         self._endpoints: dict[str, _InService] = {}
         self._deployments = itertools.count(1)
-        self._deploying = threading.Lock()  # one deployment, removal or closing at a time; invocations go on
+        self._starting = 0
+        self._changed = threading.Condition()  # guards the endpoints and how many deployments are starting servers
 
     def deploy(self, endpoint: Endpoint) -> None:
-        """Create or update an endpoint; see `EndpointHost.deploy`."""
-        with self._deploying:
+        """Create or update an endpoint; see `EndpointHost.deploy`. Other endpoints are deployed beside it."""
+        with self._changed:
+            self._starting += 1
+        try:
             fresh = self._start(endpoint)
-            old = self._endpoints.get(endpoint.name)
-            self._endpoints[endpoint.name] = fresh
-            self._stop(old)
+            with self._changed:
+                is_closing = self._settings.closing.is_set()
+                old = None if is_closing else self._endpoints.get(endpoint.name)
+                if not is_closing:
+                    self._endpoints[endpoint.name] = fresh
+            if is_closing:
+                self._stop(fresh)
+                raise LocalError(f"endpoint {endpoint.name} was not deployed, because the local AWS is being stopped")
+        finally:
+            with self._changed:
+                self._starting -= 1
+                self._changed.notify_all()
+        self._stop(old)
 
     def set_weights(self, name: str, weights: Mapping[str, float]) -> None:
         """Give variants other weights; see `EndpointHost.set_weights`."""
-        with self._deploying:
+        with self._changed:
             for variant in self._endpoints[name].all if name in self._endpoints else ():
                 variant.weight = weights.get(variant.name, variant.weight)
 
     def remove(self, name: str) -> None:
         """Stop an endpoint; see `EndpointHost.remove`."""
-        with self._deploying:
-            self._stop(self._endpoints.pop(name, None))
+        with self._changed:
+            endpoint = self._endpoints.pop(name, None)
+        self._stop(endpoint)
 
     def invoke(self, invocation: Invocation) -> Response:
         """Answer an invocation; see `EndpointHost.invoke`."""
         errors = self._errors(invocation.endpoint)
+        deadline = Deadline(limits.MAX_INVOCATION_SECONDS)
         try:
             validate_request(invocation, errors)
             while True:
@@ -125,7 +152,7 @@ class TritonHost:
                 for shadow in endpoint.shadows:
                     shadow.copy(variant, invocation, errors)
                 try:
-                    return answer(variant, invocation, errors)
+                    return answer(variant, invocation, errors, deadline)
                 except RetiredError:
                     continue  # an update swapped the variants meanwhile
         except RejectedInvocationError as refusal:
@@ -135,15 +162,26 @@ class TritonHost:
             return errors.internal(f"the local gateway failed: {error!r}").response
 
     def close(self) -> None:
-        """Stop every endpoint and remove the unpacked model data; the logs stay."""
-        with self._deploying:
+        """Stop every endpoint and remove the unpacked model data; the logs stay.
+
+        Nothing is waited for long: servers that are starting, and invocations in flight, are given up.
+        """
+        self._settings.closing.set()
+        with self._changed:
+            self._changed.wait_for(lambda: not self._starting, _CLOSE_SECONDS)
             endpoints = list(self._endpoints.values())
             self._endpoints.clear()
-            self._stop(*endpoints)
-            shutil.rmtree(self._directory / "endpoints", ignore_errors=True)
+        self._stop(*endpoints)
+        shutil.rmtree(self._directory / "endpoints", ignore_errors=True)
 
     def _start(self, endpoint: Endpoint) -> _InService:
         """Start all variants, or none."""
+        for name in (endpoint.name, *(variant.name for variant in (*endpoint.variants, *endpoint.shadows))):
+            if len(name) > limits.MAX_NAME_LENGTH or not re.fullmatch(limits.NAME_PATTERN, name):
+                raise LocalError(
+                    f"the name {name!r} of an endpoint or variant is not one that SageMaker accepts: 1 to 63 letters "
+                    "and digits, with hyphens between them; choose another name"
+                )
         prefix = f"{endpoint.name}-{next(self._deployments)}"
         logs = self._directory / "logs" / endpoint.name
         logs.mkdir(parents=True, exist_ok=True)
@@ -157,6 +195,7 @@ class TritonHost:
                         self._directory / "endpoints" / f"{prefix}-{variant.name}",
                         logs / f"{variant.name}.log",
                         self._errors(endpoint.name),
+                        functools.partial(self._record, endpoint.name, variant.name),
                     )
                 )
         except BaseException:

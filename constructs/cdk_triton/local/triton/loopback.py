@@ -1,6 +1,6 @@
-"""Keeps tritonserver on the loopback interface, which no option of its SageMaker endpoint does.
+"""Keeps tritonserver on the loopback interface and for its user, which no option of its SageMaker endpoint does.
 
-A library of forty lines of C (`loopback.c`) is compiled once per user and preloaded into the server. Whether it works
+A small library in C (`loopback.c`) is compiled once per user and preloaded into the server. Whether it works
 is not believed but looked up, in the kernel's list of listening sockets.
 """
 

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import errno
 import shutil
-import tarfile
 from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path, PurePosixPath
-from typing import IO, Any, Final, Protocol, cast, runtime_checkable
+from pathlib import Path
+from typing import IO, Any, Final, Protocol, runtime_checkable
 
 from botocore.exceptions import BotoCoreError, ClientError
-from isal import igzip, igzip_lib
 
 from cdk_triton.errors import LocalError, ModelConfigError
+from cdk_triton.local.triton.archives import unpack
 from cdk_triton.triton import format_model_config, parse_model_config
 
 __all__ = [
@@ -25,10 +23,6 @@ __all__ = [
     "fetch_files",
     "use_cpu_instances",
 ]
-
-# The cast, because isal's types call its exception an instance of Exception.
-_DAMAGED: Final = (EOFError, igzip.BadGzipFile, tarfile.TarError, cast("type[Exception]", igzip_lib.IsalError))
-
 
 _LONGEST_NAME: Final = 255
 
@@ -87,16 +81,17 @@ class S3Location:
 def fetch_archive(store: ObjectStore, location: S3Location, target: Path) -> None:
     """Download a `.tar.gz` and unpack it into the new directory `target`, in one pass and without a copy on disk.
 
-    Only files and directories are unpacked. Whatever fails, `target` does not exist afterwards.
+    Only files and directories are unpacked, within bounds: see `archives`. Whatever fails, `target` does not exist
+    afterwards.
 
     Raises:
         ModelDataNotFoundError: there is no such object.
         LocalError: it is not a complete `.tar.gz`, it holds something that is refused, or the disk is full.
     """
-    body = _open(store, location)
+    body, size = _open(store, location)
     target.mkdir(parents=True)
     try:
-        _unpack(body, target, location)
+        unpack(body, target, str(location), size)
     except BaseException:
         shutil.rmtree(target, ignore_errors=True)
         raise
@@ -155,7 +150,7 @@ def _path(key: str, location: S3Location) -> str:
 
 
 def _download(store: ObjectStore, location: S3Location, target: Path) -> None:
-    body = _open(store, location)
+    body, _ = _open(store, location)
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
         with target.open("wb") as file:
@@ -185,9 +180,11 @@ def use_cpu_instances(repository: Path) -> None:
             path.write_text(format_model_config(config), encoding="utf-8")
 
 
-def _open(store: ObjectStore, location: S3Location) -> IO[bytes]:
+def _open(store: ObjectStore, location: S3Location) -> tuple[IO[bytes], int | None]:
+    """An object's bytes, and how many they are if the store says it."""
     try:
-        return cast("IO[bytes]", store.get_object(Bucket=location.bucket, Key=location.key)["Body"])
+        answer = store.get_object(Bucket=location.bucket, Key=location.key)
+        return answer["Body"], answer.get("ContentLength")
     except ClientError as error:
         code = error.response.get("Error", {}).get("Code", "")
         if code in ("NoSuchKey", "NoSuchBucket", "AccessDenied", "403", "404"):
@@ -195,45 +192,3 @@ def _open(store: ObjectStore, location: S3Location) -> IO[bytes]:
         raise LocalError(f"the model data {location} cannot be read: {error}") from error
     except BotoCoreError as error:
         raise LocalError(f"the model data {location} cannot be read: {error}") from error
-
-
-def _unpack(body: IO[bytes], target: Path, location: S3Location) -> None:
-    try:
-        content = igzip.open(body, "rb")  # type: ignore[no-untyped-call]  # isal types its classes, not this function
-        with content, tarfile.open(fileobj=content, mode="r|") as archive:
-            for member in archive:
-                _unpack_member(archive, member, target, location)
-            while content.read(1 << 20):
-                pass  # the archive ends before its checksum, which has to be compared too
-    except _DAMAGED as error:
-        raise LocalError(f"the model data {location} is not a complete .tar.gz ({error}); upload it again") from error
-    except BotoCoreError as error:
-        raise LocalError(f"the model data {location} cannot be read to its end: {error}") from error
-    except OSError as error:
-        if error.errno in (errno.ENOSPC, errno.EDQUOT):
-            raise LocalError(
-                f"the disk is full: the model data {location} does not fit into {target.parent}; free some space"
-            ) from error
-        raise LocalError(f"the model data {location} cannot be unpacked: {error}") from error
-
-
-def _unpack_member(archive: tarfile.TarFile, member: tarfile.TarInfo, target: Path, location: S3Location) -> None:
-    name = PurePosixPath(member.name)
-    if name.is_absolute() or ".." in name.parts:
-        raise LocalError(
-            f"the archive {location} holds {member.name!r}, a path that leads out of the archive; "
-            "pack the model repository again, from its own directory"
-        )
-    path = target / name
-    if member.isdir():
-        path.mkdir(parents=True, exist_ok=True)
-    elif member.isreg():
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with path.open("wb") as file:
-            shutil.copyfileobj(cast("IO[bytes]", archive.extractfile(member)), file, 1 << 20)
-        path.chmod(0o755 if member.mode & 0o100 else 0o644)
-    else:
-        raise LocalError(
-            f"the archive {location} holds {member.name!r}, which is a link or a device; "
-            "pack the file itself (tar --dereference)"
-        )

@@ -38,7 +38,6 @@ class ServerSettings:
         files: the server's programs and libraries.
         preload: the library that keeps the server on loopback, or None where it may listen everywhere.
         start_seconds: how long a server may take until it is ready.
-        invocation_seconds: how long an invocation may take; SageMaker's own limit.
         ports: gives a free TCP port of the loopback interface at each call.
     """
 
@@ -46,7 +45,6 @@ class ServerSettings:
     preload: Path | None
     ports: Callable[[], int]
     start_seconds: float = 600.0
-    invocation_seconds: float = float(limits.MAX_INVOCATION_SECONDS)
 
 
 def free_port() -> int:
@@ -64,6 +62,7 @@ class TritonServer:
         environment: the container's environment.
         repository: the directory that stands for `/opt/ml/model`, or an empty one for a multi-model endpoint.
         log_file: gets what the server says, after what is there already.
+        is_cancelled: whether nobody wants the server any more; looked at while it starts.
 
     Attributes:
         port: where its SageMaker endpoint listens.
@@ -71,18 +70,25 @@ class TritonServer:
         is_lost: nothing listens there any more, which `request` notices before `wait` returns.
 
     Raises:
-        LocalError: the server does not start; the message ends with its own error lines.
+        LocalError: the server does not start, and the message ends with its own error lines; or it was cancelled.
     """
 
     def __init__(
-        self, settings: ServerSettings, environment: Mapping[str, str], repository: Path, log_file: Path
+        self,
+        settings: ServerSettings,
+        environment: Mapping[str, str],
+        repository: Path,
+        log_file: Path,
+        is_cancelled: Callable[[], bool] = lambda: False,
     ) -> None:
         self.log_file = log_file
         self.is_lost = False
+        self._temporary = repository.parent / "temporary-directories"
         self._memory_prefix = f"cdk-triton-{uuid.uuid4().hex}-"
         self._settings = settings
         self._environment = environment
         self._repository = repository
+        self._is_cancelled = is_cancelled
         for attempts_left in reversed(range(_ATTEMPTS)):
             try:
                 self._start()
@@ -113,9 +119,21 @@ class TritonServer:
         self._connections.close()
         return status
 
-    def stop(self) -> None:
-        """End the process in order: the server waits for requests in flight and lets the models finish."""
-        self._child.stop(grace=35.0)  # the server's own exit timeout is 30 s
+    def answers_ping(self) -> bool:
+        """Whether the server answers a ping in time, with whatever status."""
+        try:
+            self._connections.request("GET", "/ping", timeout=_PING_SECONDS)
+        except (ServerGoneError, TimeoutError):
+            return False
+        return True
+
+    def stop(self, *, grace: float) -> None:
+        """End the process in order: the server waits for requests in flight and lets the models finish.
+
+        Args:
+            grace: seconds until it is killed.
+        """
+        self._child.stop(grace=grace)
         self._connections.close()
 
     def kill(self) -> None:
@@ -141,7 +159,7 @@ class TritonServer:
         self.port = self._settings.ports()
         if listening_addresses(self.port):
             raise _PortTakenError(self.port)
-        self._connections = Connections(self.port, timeout=self._settings.invocation_seconds)
+        self._connections = Connections(self.port, timeout=limits.MAX_INVOCATION_SECONDS)
         directory = self._repository.parent / "work"  # Python models find their working directory in sys.path
         directory.mkdir(exist_ok=True)
         with self.log_file.open("ab") as log:
@@ -152,6 +170,7 @@ class TritonServer:
                 directory=directory,
                 output=log,
                 leftovers=str(_SHARED_MEMORY / f"{self._memory_prefix}*"),
+                listed=self._temporary,
             )
         try:
             self._wait_until_ready(log_start)
@@ -190,6 +209,7 @@ class TritonServer:
             environment["LD_LIBRARY_PATH"] = str(files.libraries)
         if self._settings.preload is not None:
             environment["LD_PRELOAD"] = str(self._settings.preload)
+            environment["CDK_TRITON_TEMPORARY"] = str(self._temporary)
         return environment
 
     def _directories(self) -> list[str]:
@@ -206,6 +226,8 @@ class TritonServer:
                     return
             except (ServerGoneError, TimeoutError):
                 pass
+            if self._is_cancelled():
+                raise LocalError("tritonserver was stopped before it was ready, because nobody wants it any more")
             if time.monotonic() > deadline:
                 raise LocalError(
                     f"tritonserver was not ready after {self._settings.start_seconds:g} s; its log is {self.log_file}"

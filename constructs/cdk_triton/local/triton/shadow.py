@@ -10,9 +10,11 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 
 from cdk_triton.local.endpoints import Invocation
+from cdk_triton.local.triton.deadline import Deadline
 from cdk_triton.local.triton.gateway import answer
 from cdk_triton.local.triton.responses import ErrorResponses, RejectedInvocationError
 from cdk_triton.local.triton.variant import RetiredError, RunningVariant
+from cdk_triton.sagemaker import limits
 
 __all__ = ["Shadow"]
 
@@ -53,7 +55,7 @@ class Shadow:
     def _answer(self, invocation: Invocation, errors: ErrorResponses) -> None:
         since = time.monotonic()
         try:
-            status = answer(self.variant, invocation, errors).status
+            status = answer(self.variant, invocation, errors, Deadline(limits.MAX_INVOCATION_SECONDS)).status
         except RejectedInvocationError as refusal:
             status = refusal.response.status
         except RetiredError:

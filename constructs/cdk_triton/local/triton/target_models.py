@@ -11,7 +11,8 @@ import hashlib
 import json
 import shutil
 import threading
-from collections import OrderedDict
+import time
+from collections import OrderedDict, deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -20,7 +21,10 @@ from pathlib import Path
 from typing import Final
 
 from cdk_triton.errors import LocalError
+from cdk_triton.local.endpoints.metrics import Record
 from cdk_triton.local.triton.connection import ContainerReply, ServerGoneError
+from cdk_triton.local.triton.deadline import Deadline
+from cdk_triton.local.triton.inner_models import SharedNames
 from cdk_triton.local.triton.model_data import (
     ModelDataNotFoundError,
     ObjectStore,
@@ -30,7 +34,6 @@ from cdk_triton.local.triton.model_data import (
 )
 from cdk_triton.local.triton.responses import ErrorResponses, RejectedInvocationError
 from cdk_triton.local.triton.server import TritonServer
-from cdk_triton.sagemaker import limits
 
 __all__ = ["TARGET_MODEL_HEADER", "TargetModels"]
 
@@ -55,7 +58,7 @@ class _Model:
     directory: Path
     state: _State = _State.LOADING
     has_place: bool = False
-    users: int = 0
+    users: int = 0  # requests that use it or wait for it
     refusal: RejectedInvocationError | None = None
 
     @property
@@ -70,9 +73,13 @@ class _Model:
 class TargetModels:
     """The target models that one tritonserver holds.
 
-    A model that nobody uses is unloaded when another one needs its place, the one whose last use is longest ago first;
-    a model with a request in flight never is. Concurrent first requests load a model once; different models load at
-    the same time. A load goes on when the request that asked for it has given up.
+    A model that nobody uses is unloaded when another one needs its place, the one whose last use is longest ago first.
+    A model with a request in flight never is, nor one that a request still waits for. Concurrent first requests load a
+    model once. A load goes on when the request that asked for it has given up.
+
+    Archives are fetched side by side, and models get their places in the order in which their archives arrived. The
+    server is asked for one load or unload at a time: while it loads a model, Triton 24.10 reads the repositories of
+    all of them again, and an unload beside it can make it wait for a directory that is gone, for ever.
 
     Args:
         server: the server.
@@ -82,8 +89,8 @@ class TargetModels:
         limit: how many models may be loaded at a time.
         keep: False unloads a model as soon as it is idle (ModelCacheSetting: Disabled).
         errors: the endpoint's error responses.
-        log: gets a line per load and unload.
-        wait_seconds: how long a request waits for its model; SageMaker's limit for an invocation.
+        log: gets a line per load and unload, and one where loaded archives share the names of inner models.
+        record: gets the values of the variant's metrics.
     """
 
     def __init__(
@@ -97,7 +104,7 @@ class TargetModels:
         keep: bool,
         errors: ErrorResponses,
         log: Callable[[str], None],
-        wait_seconds: float = float(limits.MAX_INVOCATION_SECONDS),
+        record: Record = lambda name, value: None,
     ) -> None:
         self._server = server
         self._store = store
@@ -106,25 +113,45 @@ class TargetModels:
         self._keep = keep
         self._errors = errors
         self._log = log
-        self._wait_seconds = wait_seconds
+        self._record = record
         self._models: OrderedDict[str, _Model] = OrderedDict()  # the least recently used first
         self._places = limit
+        self._queue: deque[_Model] = deque()  # models that wait for a place
+        self._shared_names = SharedNames(log)
         self._changed = threading.Condition()  # guards all of the above
+        self._turn = threading.Lock()  # held while the server loads or unloads
         shutil.rmtree(directory, ignore_errors=True)
         directory.mkdir(parents=True)
 
     @contextmanager
-    def use(self, name: str) -> Iterator[str]:
+    def use(self, name: str, deadline: Deadline) -> Iterator[str]:
         """Hold the model `name` loaded; yields the path of its invocations on the server.
 
         Raises:
-            RejectedInvocationError: it cannot be loaded, or not in time.
+            RejectedInvocationError: it cannot be loaded, or not before the deadline.
         """
-        model = self._acquire(name)
+        since = time.monotonic()
+        model = self._reserve(name, deadline)
         try:
+            was_ready = model.state is _State.READY
+            self._record("ModelCacheHit", float(was_ready))
+            self._wait_for(model, deadline)
+            if not was_ready:
+                self._record("ModelLoadingWaitTime", time.monotonic() - since)
             yield f"/models/{model.hash}/invoke"
         finally:
             self._release(model)
+
+    @property
+    def count(self) -> int:
+        """How many models are loaded."""
+        with self._changed:
+            return sum(model.state is _State.READY for model in self._models.values())
+
+    @property
+    def is_changing(self) -> bool:
+        """Whether the server loads or unloads a model at this moment, with a thread that may answer nobody else."""
+        return self._turn.locked()
 
     def make_room(self) -> bool:
         """Unload the idle model whose last use is longest ago; False if there is none."""
@@ -135,36 +162,36 @@ class TargetModels:
         self._unload(victim)
         return True
 
-    def _acquire(self, name: str) -> _Model:
+    def _reserve(self, name: str, deadline: Deadline) -> _Model:
+        """A model that stays until `_release`; it is ready or being loaded."""
         with self._changed:
-            while True:
+
+            def is_unloading() -> bool:
                 model = self._models.get(name)
-                if model is None:
-                    model = self._models[name] = _Model(name, self._directory / _hash(name))
-                    threading.Thread(target=self._load, args=[model], name=f"load {name}", daemon=True).start()
-                if model.state is _State.READY:
-                    model.users += 1
-                    self._models.move_to_end(name)
-                    return model
-                self._wait_for(model)
+                return model is not None and model.state is _State.UNLOADING
 
-    def _wait_for(self, model: _Model) -> None:
-        """Wait until a model that is being loaded is ready, or one that is being unloaded is gone."""
+            if not self._changed.wait_for(lambda: not is_unloading(), deadline.left):
+                raise self._errors.model_not_ready(name)
+            model = self._models.get(name)
+            if model is None:
+                model = self._models[name] = _Model(name, self._directory / _hash(name))
+                threading.Thread(target=self._load, args=[model], name=f"load {name}", daemon=True).start()
+            model.users += 1
+            self._models.move_to_end(name)
+            return model
 
-        def settled() -> bool:
-            return model.state is _State.READY or self._models.get(model.name) is not model
-
-        if not self._changed.wait_for(settled, self._wait_seconds):
-            raise self._errors.model_not_ready(model.name)
-        if model.refusal is not None:
-            raise model.refusal
+    def _wait_for(self, model: _Model, deadline: Deadline) -> None:
+        """Wait until a model is ready, or is not going to be."""
+        with self._changed:
+            if not self._changed.wait_for(lambda: model.state is not _State.LOADING, deadline.left):
+                raise self._errors.model_not_ready(model.name)
+            if model.refusal is not None:
+                raise model.refusal
 
     def _release(self, model: _Model) -> None:
         with self._changed:
             model.users -= 1
-            done_with = not self._keep and model.is_idle
-            if done_with:
-                model.state = _State.UNLOADING
+            done_with = self._claim_if_done_with(model)
             self._changed.notify_all()
         if done_with:
             threading.Thread(target=self._unload, args=[model], name=f"unload {model.name}", daemon=True).start()
@@ -173,6 +200,7 @@ class TargetModels:
         try:
             self._fetch(model)  # first: a name that does not exist costs no other model its place
             self._take_place(model)
+            self._tell_of_shared_names(model)
             reply = self._ask_to_load(model)
             while reply.status == INSUFFICIENT_STORAGE and self.make_room():
                 reply = self._ask_to_load(model)
@@ -189,15 +217,27 @@ class TargetModels:
             self._log(f"loaded target model {model.name}")
             with self._changed:
                 model.state = _State.READY
+                # Without a cache, a model whose requests have all given up is done with before it was used.
+                done_with = self._claim_if_done_with(model)
                 self._changed.notify_all()
+            if done_with:
+                self._unload(model)
 
     def _take_place(self, model: _Model) -> None:
+        def may_go() -> bool:
+            return self._queue[0] is model and (self._places > 0 or self._has_idle())
+
         with self._changed:
-            if not self._changed.wait_for(lambda: self._places > 0 or self._has_idle(), _LOAD_SECONDS):
-                raise self._errors.model_not_ready(model.name)
-            victim = None if self._places > 0 else self._claim_victim()
-            self._places -= 1  # of the victim, which gives its own back when it is gone
-            model.has_place = True
+            self._queue.append(model)
+            try:
+                if not self._changed.wait_for(may_go, _LOAD_SECONDS):
+                    raise self._errors.model_not_ready(model.name)
+                victim = None if self._places > 0 else self._claim_victim()
+                self._places -= 1  # of the victim, which gives its own back when it is gone
+                model.has_place = True
+            finally:
+                self._queue.remove(model)
+                self._changed.notify_all()  # the next one may be due
         if victim is not None:
             self._unload(victim)
 
@@ -205,7 +245,8 @@ class TargetModels:
         location = self._prefix.child(model.name)
         repository = model.directory / "model"
         try:
-            fetch_archive(self._store, location, repository)
+            with self._timed("ModelDownloadingTime"):
+                fetch_archive(self._store, location, repository)
         except ModelDataNotFoundError:
             raise self._errors.model_data_missing(location.bucket, location.key) from None
         except LocalError as error:
@@ -222,7 +263,23 @@ class TargetModels:
     def _ask_to_load(self, model: _Model) -> ContainerReply:
         body = json.dumps({"model_name": model.hash, "url": str(model.directory / "model")}).encode()
         headers = {"Content-Type": "application/json", TARGET_MODEL_HEADER: model.name}
-        return self._server.request("POST", "/models", body, headers, timeout=_LOAD_SECONDS)
+        with self._turn, self._timed("ModelLoadingTime"):
+            return self._ask("POST", "/models", body, headers)
+
+    def _ask(self, method: str, path: str, body: bytes | None, headers: dict[str, str]) -> ContainerReply:
+        try:
+            return self._server.request(method, path, body, headers, timeout=_LOAD_SECONDS)
+        except TimeoutError:
+            # It would load nothing any more; its watcher starts another one.
+            self._log(f"tritonserver did not answer {method} {path} in {_LOAD_SECONDS:g} s; killing it")
+            self._server.kill()
+            raise
+
+    @contextmanager
+    def _timed(self, metric: str) -> Iterator[None]:
+        since = time.monotonic()
+        yield
+        self._record(metric, time.monotonic() - since)
 
     def _give_up(self, model: _Model, refusal: RejectedInvocationError) -> None:
         shutil.rmtree(model.directory, ignore_errors=True)
@@ -232,14 +289,16 @@ class TargetModels:
 
     def _unload(self, model: _Model) -> None:
         """Unload a model that was claimed (its state is UNLOADING)."""
-        try:
-            headers = {TARGET_MODEL_HEADER: model.name}
-            reply = self._server.request("DELETE", f"/models/{model.hash}", None, headers, timeout=_LOAD_SECONDS)
-            outcome = "unloaded" if reply.status == 200 else f"could not unload ({reply.status} {reply.text})"
-            self._log(f"{outcome} target model {model.name}")
-        except (ServerGoneError, TimeoutError):
-            pass  # gone with its models; whoever asks next hears of it
-        shutil.rmtree(model.directory, ignore_errors=True)
+        headers = {TARGET_MODEL_HEADER: model.name}
+        with self._turn:
+            try:
+                with self._timed("ModelUnloadingTime"):
+                    reply = self._ask("DELETE", f"/models/{model.hash}", None, headers)
+                outcome = "unloaded" if reply.status == 200 else f"could not unload ({reply.status} {reply.text})"
+                self._log(f"{outcome} target model {model.name}")
+            except (ServerGoneError, TimeoutError):
+                pass  # gone with its models; whoever asks next hears of it
+            shutil.rmtree(model.directory, ignore_errors=True)  # before the next load looks into it
         with self._changed:
             self._forget(model)
 
@@ -248,6 +307,17 @@ class TargetModels:
         self._models.pop(model.name, None)
         self._places += model.has_place
         self._changed.notify_all()
+
+    def _claim_if_done_with(self, model: _Model) -> bool:
+        done_with = not self._keep and model.is_idle
+        if done_with:
+            model.state = _State.UNLOADING
+        return done_with
+
+    def _tell_of_shared_names(self, model: _Model) -> None:
+        with self._changed:
+            held = {other.name: other.directory / "model" for other in self._models.values() if other.has_place}
+        self._shared_names.look(model.name, held)
 
     def _claim_victim(self) -> _Model | None:
         for model in self._models.values():

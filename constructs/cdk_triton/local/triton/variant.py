@@ -11,8 +11,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from cdk_triton.errors import LocalError
 from cdk_triton.local.endpoints import Container, Variant
+from cdk_triton.local.endpoints.metrics import Record
+from cdk_triton.local.triton.deadline import Deadline
 from cdk_triton.local.triton.model_data import (
     ObjectStore,
     S3Location,
@@ -23,11 +24,17 @@ from cdk_triton.local.triton.model_data import (
 from cdk_triton.local.triton.responses import ErrorResponses
 from cdk_triton.local.triton.server import ServerSettings, TritonServer
 from cdk_triton.local.triton.target_models import TargetModels
+from cdk_triton.sagemaker import limits
 
 __all__ = ["RetiredError", "RunningVariant", "VariantSettings"]
 
 _STEADY_SECONDS: Final = 10.0  # a server that lived so long is started again at once when it dies
 _LONGEST_PAUSE: Final = 30.0
+_PING_SECONDS: Final = 5.0  # between two pings; how often SageMaker pings, and how often in vain, is not documented
+_PINGS_IN_VAIN: Final = 6
+_GRACE: Final = 35.0  # the server's own exit timeout is 30 s
+_LAST_SECOND: Final = 1.0
+_LAST_GRACE: Final = 10.0  # an idle server with Python models takes two to four seconds
 
 
 @dataclass(frozen=True)
@@ -38,12 +45,14 @@ class VariantSettings:
         server: for its servers.
         store: where the model data is.
         max_loaded_models: how many target models a multi-model variant holds at a time.
+        closing: set when the host closes; a server that is starting is then given up.
         log: gets a line per event.
     """
 
     server: ServerSettings
     store: ObjectStore
     max_loaded_models: int
+    closing: threading.Event
     log: Callable[[str], None]
 
 
@@ -68,13 +77,20 @@ class RunningVariant:
         directory: for model data; of this variant alone, made here and removed when it stops.
         log_file: gets what the servers say.
         errors: the endpoint's error responses.
+        record: gets the values of the variant's metrics.
 
     Raises:
         LocalError: the model data or the server cannot be used.
     """
 
     def __init__(
-        self, variant: Variant, settings: VariantSettings, directory: Path, log_file: Path, errors: ErrorResponses
+        self,
+        variant: Variant,
+        settings: VariantSettings,
+        directory: Path,
+        log_file: Path,
+        errors: ErrorResponses,
+        record: Record,
     ) -> None:
         self.name = variant.name
         self.weight = variant.weight
@@ -84,6 +100,7 @@ class RunningVariant:
         self._directory = directory
         self._log_file = log_file
         self._errors = errors
+        self.record = record
         is_prefix = self.is_multi_model or not variant.container.compressed
         self._location = S3Location.from_url(variant.container.model_data_url, is_prefix=is_prefix)
         self._users = 0
@@ -95,23 +112,25 @@ class RunningVariant:
         except BaseException:
             shutil.rmtree(directory, ignore_errors=True)
             raise
-        self._watcher = threading.Thread(target=self._watch, name=f"watch {variant.name}", daemon=True)
-        self._watcher.start()
+        self._watchers = [
+            threading.Thread(target=watch, name=f"watch {variant.name}", daemon=True)
+            for watch in (self._watch, self._watch_health)
+        ]
+        for watcher in self._watchers:
+            watcher.start()
 
     @contextmanager
-    def use(self) -> Iterator[tuple[TritonServer, TargetModels | None]]:
+    def use(self, deadline: Deadline) -> Iterator[tuple[TritonServer, TargetModels | None]]:
         """Hold the server, and its table of target models where it has several, for one invocation.
 
-        Waits while a server that died is replaced.
+        Waits until the deadline while a server that died is replaced.
 
         Raises:
             RetiredError: the variant has been stopped.
             RejectedInvocationError: the server is not back in time.
         """
         with self._changed:
-            ready = self._changed.wait_for(
-                lambda: self._in_service() or self._retired.is_set(), self._settings.server.invocation_seconds
-            )
+            ready = self._changed.wait_for(lambda: self._in_service() or self._retired.is_set(), deadline.left)
             if self._retired.is_set():
                 raise RetiredError
             generation = self._generation
@@ -126,15 +145,23 @@ class RunningVariant:
                 self._changed.notify_all()
 
     def stop(self) -> None:
-        """Take no more invocations, let those in flight end, then stop the server and remove the model data."""
+        """Take no more invocations, let those in flight end, then stop the server and remove the model data.
+
+        When the host closes, invocations in flight are given a second, and the server a few.
+        """
         with self._changed:
             self._retired.set()
             self._changed.notify_all()
-            self._changed.wait_for(lambda: self._users == 0, self._settings.server.invocation_seconds)
+            deadline = Deadline(limits.MAX_INVOCATION_SECONDS)
+            while self._users and not deadline.is_over and not self._settings.closing.is_set():
+                self._changed.wait(min(_LAST_SECOND, deadline.left))
+            if self._settings.closing.is_set():
+                self._changed.wait_for(lambda: self._users == 0, _LAST_SECOND)
             generation = self._generation
         if generation is not None:
-            generation.server.stop()
-        self._watcher.join()
+            generation.server.stop(grace=_LAST_GRACE if self._settings.closing.is_set() else _GRACE)
+        for watcher in self._watchers:
+            watcher.join()
         shutil.rmtree(self._directory, ignore_errors=True)
 
     def _in_service(self) -> bool:
@@ -153,7 +180,13 @@ class RunningVariant:
         return self._directory / "repository"
 
     def _start(self) -> _Generation:
-        server = TritonServer(self._settings.server, _environment(self._container), self._repository, self._log_file)
+        server = TritonServer(
+            self._settings.server,
+            _environment(self._container),
+            self._repository,
+            self._log_file,
+            lambda: self._retired.is_set() or self._settings.closing.is_set(),
+        )
         self._settings.log(f"variant {self.name}: tritonserver is ready at 127.0.0.1:{server.port}")
         if not self.is_multi_model:
             return _Generation(server, None)
@@ -166,6 +199,7 @@ class RunningVariant:
             keep=self._container.model_cache,
             errors=self._errors,
             log=self._settings.log,
+            record=self.record,
         )
         return _Generation(server, models)
 
@@ -184,20 +218,39 @@ class RunningVariant:
             pause = 0.0 if time.monotonic() - since > _STEADY_SECONDS else pause
             generation, pause = self._replace(pause)
 
+    def _watch_health(self) -> None:
+        """Kill a server that answers no pings any more; `_watch` then replaces it."""
+        in_vain = 0
+        while not self._retired.wait(_PING_SECONDS):
+            generation = self._generation
+            models = None if generation is None else generation.models
+            if models is not None:
+                self.record("LoadedModelCount", models.count)
+            if generation is None or (models is not None and models.is_changing):
+                in_vain = 0
+                continue
+            in_vain = 0 if generation.server.answers_ping() else in_vain + 1
+            if in_vain >= _PINGS_IN_VAIN:
+                self._settings.log(f"variant {self.name}: tritonserver left {in_vain} pings unanswered; killing it")
+                generation.server.is_lost = True  # the next invocations wait for its successor
+                generation.server.kill()
+                in_vain = 0
+
     def _replace(self, pause: float) -> tuple[_Generation | None, float]:
         while not self._retired.wait(pause):
             pause = min(max(0.5, 2 * pause), _LONGEST_PAUSE)
             try:
                 generation = self._start()
-            except (LocalError, OSError) as error:
-                self._settings.log(f"variant {self.name}: {error}")
+            except Exception as error:  # whatever it is (a full disk), it may pass, and this thread has to live
+                if not self._retired.is_set():
+                    self._settings.log(f"variant {self.name}: {error}")
                 continue
             with self._changed:
                 if not self._retired.is_set():
                     self._generation = generation
                     self._changed.notify_all()
                     return generation, pause
-            generation.server.stop()
+            generation.server.stop(grace=_LAST_GRACE)
         return None, pause
 
 

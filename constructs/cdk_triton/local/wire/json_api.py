@@ -21,7 +21,7 @@ from moto.core.serialize import JSONSerializer, SerializationContext
 
 from cdk_triton.local.wire.reply import Reply
 
-__all__ = ["JsonApi", "JsonApiError", "Operation"]
+__all__ = ["JsonApi", "JsonApiError", "Operation", "checked_members"]
 
 Operation = Callable[[dict[str, Any]], Mapping[str, Any]]
 """Gets the members of a request and returns those of the result, or raises `JsonApiError`."""
@@ -69,16 +69,32 @@ class JsonApi:
                     f"{self._service}'s {name or 'request without X-Amz-Target'} is not modelled by the local AWS; "
                     f"modelled are {', '.join(sorted(self._operations))}"
                 )
-            model = _service_model(self._service).operation_model(name)
-            members = _members(body)
-            if fault := next(_faults(members, model.input_shape), None):
-                raise JsonApiError(fault)
+            members = checked_members(self._service, name, body)
             result = self._operations[name](members)
         except JsonApiError as error:
             answer = {"__type": error.code or self._invalid, "message": str(error)}
             return _reply(400, json.dumps(answer))
+        model = _service_model(self._service).operation_model(name)
         serialized = JSONSerializer(model, SerializationContext(str(uuid.uuid4()))).serialize(dict(result))
         return _reply(200, str(serialized["body"]))
+
+
+def checked_members(service: str, operation: str, body: bytes) -> dict[str, Any]:
+    """The members of a request, which the service's model accepts.
+
+    Args:
+        service: botocore's name of it.
+        operation: the operation; one that the model does not have is not checked.
+        body: the request's JSON.
+
+    Raises:
+        JsonApiError: the request is not JSON, or breaks a constraint of the model.
+    """
+    members, model = _members(body), _service_model(service)
+    shape = model.operation_model(operation).input_shape if operation in model.operation_names else None
+    if fault := next(_faults(members, shape), None):
+        raise JsonApiError(fault)
+    return members
 
 
 def _reply(status: int, body: str) -> Reply:

@@ -136,6 +136,15 @@ class Endpoint(_Named):
         self._wait(context, physical, properties["EndpointConfigName"])
         return physical
 
+    def delete(self, context: Context, physical: PhysicalResource, properties: Properties) -> None:
+        with missing_is_fine():
+            super().delete(context, physical, properties)
+            while True:
+                now = context.client("sagemaker").describe_endpoint(EndpointName=physical.attributes["EndpointName"])
+                if now["EndpointStatus"] != "Deleting":
+                    raise LocalError(now.get("FailureReason", "the endpoint was not deleted"))
+                context.services.sleep(_POLL_SECONDS)
+
     def _wait(self, context: Context, physical: PhysicalResource, wanted: str) -> None:
         name = physical.attributes["EndpointName"]
         while True:

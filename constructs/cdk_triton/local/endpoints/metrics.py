@@ -1,0 +1,105 @@
+"""The CloudWatch metrics of endpoints: collected here, and published to the local CloudWatch under SageMaker's names.
+
+Source of names, units and dimensions: SageMaker's developer guide, "Amazon SageMaker AI metrics in Amazon CloudWatch".
+Percentiles cannot be computed from what is published: a datum is the sum, the number and the extremes of some seconds.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from typing import Any, Final
+
+__all__ = ["EndpointMetrics", "Record"]
+
+Record = Callable[[str, float], None]
+"""Gets the name and the value of one metric of one variant; times are in seconds."""
+
+_INVOCATIONS: Final = "AWS/SageMaker"
+_INSTANCES: Final = "/aws/sagemaker/Endpoints"
+_TIMES: Final = frozenset(
+    {
+        "ModelDownloadingTime",
+        "ModelLatency",
+        "ModelLoadingTime",
+        "ModelLoadingWaitTime",
+        "ModelUnloadingTime",
+        "OverheadLatency",
+    }
+)
+_OF_INSTANCES: Final = frozenset({"LoadedModelCount"})
+_PER_REQUEST: Final = 500  # PutMetricData takes 1,000 metrics
+_PERIOD_SECONDS: Final = 5.0
+
+_Key = tuple[str, str, str]
+
+
+class EndpointMetrics:
+    """Collects what endpoints record, and publishes it every few seconds.
+
+    Args:
+        client: makes a boto3 CloudWatch client.
+        log: gets a line where something could not be published.
+    """
+
+    def __init__(self, client: Callable[[], Any], log: Callable[[str], None]) -> None:
+        self._client = client
+        self._log = log
+        self._collected: dict[_Key, list[float]] = {}  # sum, number, minimum, maximum
+        self._lock = threading.Lock()
+        self._closed = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="endpoint metrics", daemon=True)
+        self._thread.start()
+
+    def record(self, endpoint: str, variant: str, name: str, value: float) -> None:
+        """Keep a value until it is published.
+
+        Args:
+            endpoint: the endpoint's name.
+            variant: the variant's name.
+            name: the metric's name.
+            value: its value; a time is in seconds.
+        """
+        value = value * 1e6 if name in _TIMES else value
+        with self._lock:
+            found = self._collected.get((endpoint, variant, name))
+            if found is None:
+                self._collected[endpoint, variant, name] = [value, 1, value, value]
+            else:
+                found[:] = [found[0] + value, found[1] + 1, min(found[2], value), max(found[3], value)]
+
+    def publish(self) -> None:
+        """Publish what was recorded since the last time."""
+        with self._lock:
+            collected, self._collected = self._collected, {}
+        for namespace in (_INVOCATIONS, _INSTANCES):
+            data = [
+                _datum(key, values)
+                for key, values in collected.items()
+                if (key[2] in _OF_INSTANCES) == (namespace == _INSTANCES)
+            ]
+            for start in range(0, len(data), _PER_REQUEST):
+                self._client().put_metric_data(Namespace=namespace, MetricData=data[start : start + _PER_REQUEST])
+
+    def close(self) -> None:
+        """Publish nothing any more."""
+        self._closed.set()
+        self._thread.join()
+
+    def _run(self) -> None:
+        while not self._closed.wait(_PERIOD_SECONDS):
+            try:
+                self.publish()
+            except Exception as error:  # endpoints go on without
+                self._log(f"metrics of endpoints were not published: {error}")
+
+
+def _datum(key: _Key, values: list[float]) -> dict[str, Any]:
+    endpoint, variant, name = key
+    total, number, least, most = values
+    return {
+        "MetricName": name,
+        "Dimensions": [{"Name": "EndpointName", "Value": endpoint}, {"Name": "VariantName", "Value": variant}],
+        "StatisticValues": {"Sum": total, "SampleCount": number, "Minimum": least, "Maximum": most},
+        "Unit": "Microseconds" if name in _TIMES else "None",
+    }

@@ -1,0 +1,193 @@
+"""Reads requests from a connection and rejects foreign ones.
+
+These are requests of web pages, requests for another host, malformed requests, and requests that are not signed with
+the secret of this local AWS.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import re
+from collections.abc import Mapping
+from email.message import Message
+from http import HTTPStatus
+from typing import TYPE_CHECKING, Any, Final, cast
+from urllib.parse import unquote
+from xml.sax.saxutils import escape
+
+from moto.moto_server.werkzeug_app import MotoRequestHandler
+
+from cdk_triton.local.endpoints import Invocation, Response
+from cdk_triton.local.front.signatures import SignedRequest
+from cdk_triton.sagemaker import limits
+
+if TYPE_CHECKING:
+    from cdk_triton.local.front.server import Routes
+
+__all__ = ["HOST", "MAILBOX", "Connection"]
+
+HOST: Final = "127.0.0.1"
+"""The only address ever listened on. An address and not `localhost`: S3 clients then put the bucket into the path."""
+
+MAILBOX: Final = "/cdk-triton/custom-resource-responses/"
+"""Custom resources send their answers below this path. Each URL has a secret of its own; requests are not signed."""
+
+_INVOCATION = re.compile(r"/endpoints/([^/?]+)/invocations(\?.*)?")
+_CHUNK = re.compile(rb"([0-9a-fA-F]{1,12})[ \t]*(?:;[^\r\n]*)?\r?\n")  # RFC 9112, "Chunked Transfer Coding"
+_LONGEST_LINE = 65536
+_IDLE_SECONDS = 120
+_STATUSES = {status.value for status in HTTPStatus}
+
+
+class Connection(MotoRequestHandler):
+    """Requests to endpoints are answered here, on connections that stay open; others by WSGI, one per connection."""
+
+    protocol_version = "HTTP/1.1"
+    disable_nagle_algorithm = True
+    timeout = _IDLE_SECONDS
+
+    @property
+    def _routes(self) -> Routes:
+        return cast("Routes", self.server.app)  # Server puts it there
+
+    def parse_request(self) -> bool:
+        """Read a request's line and headers; a request that is refused goes no further, neither to moto nor past it."""
+        if not super().parse_request():
+            return False
+        if refusal := _foreign(self.headers, int(self.server.server_address[1])):
+            self._send(Response(403, {"Content-Type": "text/plain"}, refusal.encode()), last=True)
+            return False
+        if fault := _framing_fault(self.headers):
+            self._send(Response(400, {"Content-Type": "text/plain"}, f"{fault}\n".encode()), last=True)
+            return False
+        return True
+
+    def do_POST(self) -> None:  # noqa: N802  the name is http.server's
+        """Answer an invocation of an endpoint, or have somebody else answer."""
+        path = _INVOCATION.fullmatch(self.path)
+        if path is None:
+            self.run_wsgi()
+            return
+        body = self._read_body()
+        if body is None:
+            fault = {"Message": "the body of the request does not have the chunked form that its headers promise"}
+            self._send(Response(400, {"x-amzn-ErrorType": "ValidationError"}, json.dumps(fault).encode()), last=True)
+            return
+        headers = _joined(self.headers)
+        refusal = self._routes.signatures.refusal(SignedRequest("POST", self.path, headers, lambda: body))
+        if refusal:
+            self._send(_denial(refusal, headers))
+            return
+        self._send(self._routes.host.invoke(Invocation(unquote(path[1]), headers, body)))
+
+    def run_wsgi(self) -> None:
+        """Answer any other request."""
+        headers = _joined(self.headers)
+        if not self.path.startswith(MAILBOX):
+            request = SignedRequest(self.command, self.path, headers, self._keep_body)
+            if refusal := self._routes.signatures.refusal(request):
+                self._send(_denial(refusal, headers), last=True)
+                return
+        super().run_wsgi()
+
+    def log_request(self, code: Any = "-", size: Any = "-") -> None:
+        """Say nothing: the services log what matters."""
+
+    def log_error(self, format: str, *args: Any) -> None:  # noqa: A002  the name is http.server's
+        """Say nothing about clients that hang up."""
+
+    def _send(self, answer: Response, *, last: bool = False) -> None:
+        """Send an answer.
+
+        Args:
+            answer: the answer.
+            last: close the connection then, because the rest of the request was not read.
+        """
+        reason = HTTPStatus(answer.status).phrase if answer.status in _STATUSES else ""
+        lines = [f"HTTP/1.1 {answer.status} {reason}", f"Content-Length: {len(answer.body)}"]
+        lines += [f"{name}: {value}" for name, value in answer.headers.items()]
+        if last:
+            self.close_connection = True
+            lines.append("Connection: close")
+        # One write, so that small answers leave in one packet.
+        self.wfile.write("\r\n".join([*lines, "", ""]).encode("latin-1") + answer.body)
+
+    def _read_body(self) -> bytes | None:
+        """The whole body, also one that comes in chunks; None if those are malformed.
+
+        Of a body that is too large for an invocation and comes in chunks, the rest is left unread.
+        """
+        if "Transfer-Encoding" not in self.headers:
+            return self.rfile.read(int(self.headers.get("Content-Length", 0)))
+        body = bytearray()
+        while match := _CHUNK.fullmatch(self.rfile.readline(_LONGEST_LINE)):
+            size = int(match[1], 16)
+            if size == 0:
+                while self.rfile.readline(_LONGEST_LINE).strip():
+                    pass  # a trailer
+                return bytes(body)
+            if len(body) + size > limits.MAX_INVOCATION_BYTES:
+                self.close_connection = True
+                return bytes(body + self.rfile.read(limits.MAX_INVOCATION_BYTES + 1 - len(body)))
+            chunk = self.rfile.read(size + 2)
+            if len(chunk) < size + 2 or not chunk.endswith(b"\r\n"):
+                return None
+            body += chunk[:size]
+        return None
+
+    def _keep_body(self) -> bytes:
+        """The body, which stays there for the one that answers the request."""
+        if "Transfer-Encoding" in self.headers:
+            return b""  # no AWS client sends chunks whose digest it has not put into a header
+        body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
+        self.rfile = io.BufferedReader(cast("io.RawIOBase", io.BytesIO(body)))
+        return body
+
+
+def _foreign(headers: Message, port: int) -> str | None:
+    """Why a request is refused, or None: no web page may reach this server, whose functions run programs here.
+
+    Browsers name the page that sends a request in `Origin` or, where they leave that out (an image, a link), its
+    relation to us in `Sec-Fetch-Site` (Fetch, "HTTP extensions"; Fetch Metadata Request Headers); AWS clients send
+    neither. A page whose own host name was made to lead to this machine (DNS rebinding) gives itself away by `Host`.
+    """
+    if "Origin" in headers or headers.get("Sec-Fetch-Site", "none") not in ("none", "same-origin"):
+        return "the local AWS answers no request of a web page; use an AWS SDK, the AWS CLI or the cdk CLI\n"
+    if headers.get("Host", "").lower() not in (f"{HOST}:{port}", f"localhost:{port}"):
+        return f"the local AWS answers requests for the host {HOST}:{port} only; set AWS_ENDPOINT_URL to it\n"
+    return None
+
+
+def _framing_fault(headers: Message) -> str | None:
+    """Why nobody can say where a request's body ends, or None (RFC 9112, "Message Body Length")."""
+    lengths, encodings = headers.get_all("Content-Length", []), headers.get_all("Transfer-Encoding", [])
+    if len(set(lengths)) > 1 or not all(re.fullmatch("[0-9]{1,18}", length.strip()) for length in lengths):
+        return f"the Content-Length {', '.join(lengths)!r} is not the number of bytes of a body; correct it"
+    if encodings and lengths:
+        return "a request has either a Content-Length or a Transfer-Encoding; leave one of them out"
+    if [each.strip().lower() for each in encodings] not in ([], ["chunked"]):
+        return f"the Transfer-Encoding {', '.join(encodings)!r} is not understood here; use 'chunked'"
+    return None
+
+
+def _joined(headers: Message) -> dict[str, str]:
+    """Every key in lower case, and the values of a repeated header joined by commas."""
+    joined: dict[str, str] = {}
+    for name, value in headers.items():
+        key = name.lower()
+        joined[key] = f"{joined[key]},{value}" if key in joined else value
+    return joined
+
+
+def _denial(reason: str, headers: Mapping[str, str]) -> Response:
+    """The answer to a request that is not signed as it has to be, in the form that its sender understands."""
+    message = f'{reason}; set the variables in this shell again: eval "$(cdk-triton local status)"'
+    code = "InvalidClientTokenId"
+    query = headers.get("content-type", "").startswith("application/x-www-form-urlencoded")
+    if query or "/s3/" in headers.get("authorization", ""):
+        fault = f"<Error><Code>{code}</Code><Message>{escape(message)}</Message></Error>"
+        body = f"<ErrorResponse>{fault}</ErrorResponse>" if query else fault
+        return Response(403, {"Content-Type": "text/xml"}, body.encode())
+    members = json.dumps({"__type": code, "message": message, "Message": message})
+    return Response(403, {"Content-Type": "application/json", "x-amzn-ErrorType": code}, members.encode())
