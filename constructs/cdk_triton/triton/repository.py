@@ -253,10 +253,8 @@ class ModelRepository:
             ConfigurationError: it has no file.
         """
         if not self.files:
-            shown = str(self.root)
-            raise ConfigurationError(
-                f"ModelRepository({shown!r}) reads no files: write ModelRepository.from_directory({shown!r})"
-            )
+            root = repr(str(self.root))
+            raise ConfigurationError(f"ModelRepository({root}) is empty: write ModelRepository.from_directory({root})")
 
     @classmethod
     def from_directory(
