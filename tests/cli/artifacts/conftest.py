@@ -28,9 +28,6 @@ ACCOUNT, REGION = "123456789012", "us-east-1"
 ASSETS = f"cdk-hnb659fds-assets-{ACCOUNT}-{REGION}"
 
 
-_SESSION = boto3.Session()
-
-
 class EndpointDouble:
     """Stands in for Triton: nothing is served."""
 
@@ -165,15 +162,20 @@ def _deployed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
         yield World(aws, "the-store", names["Bucket"], names["IsComplete"])
 
 
+@pytest.fixture(scope="module")
+def _session(_deployed: World) -> boto3.Session:
+    """Reading the service models takes most of a command's time; the tests do it once for each local AWS."""
+    return boto3.Session()
+
+
 @pytest.fixture
-def world(_deployed: World, monkeypatch: pytest.MonkeyPatch) -> Iterator[World]:
+def world(_deployed: World, _session: boto3.Session, monkeypatch: pytest.MonkeyPatch) -> Iterator[World]:
     """An empty store, to which the environment of this process leads."""
     for name, value in _deployed.aws.environment().items():
         monkeypatch.setenv(name, value)
     monkeypatch.delenv("AWS_PROFILE", raising=False)
     monkeypatch.delenv("AWS_SESSION_TOKEN", raising=False)
-    # Reading the service models takes most of a command's time; the tests do it once.
-    monkeypatch.setattr(boto3, "Session", lambda **_: _SESSION)
+    monkeypatch.setattr(boto3, "Session", lambda **_: _session)
     yield _deployed
     _deployed.clear()
 

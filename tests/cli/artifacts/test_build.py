@@ -331,8 +331,9 @@ def test_what_only_a_deployment_knows_is_refused(messages: Messages, value: Any)
 class Assumed:
     """A double of STS: the first credentials are about to expire, as those of an hour are after a long upload."""
 
-    def __init__(self) -> None:
+    def __init__(self, world: World) -> None:
         self.asked: list[dict[str, str]] = []
+        self._environment = world.aws.environment()  # the local AWS knows no other credentials
 
     def assume_role(self, **arguments: str) -> dict[str, Any]:
         self.asked.append(arguments)
@@ -340,8 +341,8 @@ class Assumed:
         expiration = datetime.now(UTC) + timedelta(hours=hours, minutes=5)
         return {
             "Credentials": {
-                "AccessKeyId": "test",
-                "SecretAccessKey": "test",
+                "AccessKeyId": self._environment["AWS_ACCESS_KEY_ID"],
+                "SecretAccessKey": self._environment["AWS_SECRET_ACCESS_KEY"],
                 "SessionToken": "test",
                 "Expiration": expiration,
             }
@@ -349,7 +350,7 @@ class Assumed:
 
 
 def test_a_role_is_assumed_again_when_its_credentials_expire(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    aws, sts = Aws(), Assumed()
+    aws, sts = Aws(), Assumed(world)
     monkeypatch.setattr(aws, "client", lambda service, client=aws.client: sts if service == "sts" else client(service))
 
     s3 = aws.client_as("s3", "arn:aws:iam::1:role/publishing", "secret")
