@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -29,21 +30,33 @@ class Source:
 
     @property
     def tree(self) -> ast.Module:
-        """The parsed file."""
-        return ast.parse(self.path.read_text(encoding="utf-8"))
+        """The parsed file; a test does not change it."""
+        return _tree(self.path)
 
-    def imported(self) -> set[str]:
+    def imported(self) -> frozenset[str]:
         """Every module that the file imports absolutely, also inside functions and for type checking only."""
-        names: set[str] = set()
-        for node in ast.walk(self.tree):
-            if isinstance(node, ast.Import):
-                names |= {alias.name for alias in node.names}
-            elif isinstance(node, ast.ImportFrom) and node.module is not None and node.level == 0:
-                # `from cdk_triton.cli import local` imports a module as `import cdk_triton.cli.local` does.
-                names |= {node.module} | {f"{node.module}.{alias.name}" for alias in node.names}
-        return names
+        return _imported(self.path)
 
 
+# Each file is read by a dozen tests.
+@cache
+def _tree(path: Path) -> ast.Module:
+    return ast.parse(path.read_text(encoding="utf-8"))
+
+
+@cache
+def _imported(path: Path) -> frozenset[str]:
+    names: set[str] = set()
+    for node in ast.walk(_tree(path)):
+        if isinstance(node, ast.Import):
+            names |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom) and node.module is not None and node.level == 0:
+            # `from cdk_triton.cli import local` imports a module as `import cdk_triton.cli.local` does.
+            names |= {node.module} | {f"{node.module}.{alias.name}" for alias in node.names}
+    return frozenset(names)
+
+
+@cache
 def _sources(*directories: str) -> list[Source]:
     return [Source(path) for directory in directories for path in sorted((ROOT / directory).rglob("*.py"))]
 
