@@ -13,6 +13,7 @@ import pytest
 TESTS = Path(__file__).parents[1]
 SLOW_SECONDS = 0.5
 FOLDERS = {
+    "cli/artifacts": ("server",),
     "end_to_end": ("server", "cdk"),
     "examples": ("server", "cdk"),
     "hosting": ("cdk",),
@@ -46,6 +47,7 @@ class UnmarkedSlowTests:
 def mark_by_folder(items: list[pytest.Item]) -> None:
     """Mark every test by the folder below tests/ that it is in."""
     for item in items:
-        folder = item.path.relative_to(TESTS).parts[0] if item.path.is_relative_to(TESTS) else ""
-        for mark in FOLDERS.get(folder, ()):
-            item.add_marker(mark)
+        for folder, marks in FOLDERS.items():
+            if item.path.is_relative_to(TESTS / folder):
+                for mark in marks:
+                    item.add_marker(mark)
