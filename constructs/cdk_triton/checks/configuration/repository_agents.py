@@ -17,7 +17,7 @@ _MANAGER = "src/model_repository_manager/model_repository_manager.cc"
 def no_agent(context: CheckContext) -> Iterator[Problem]:
     """`model_repository_agents` is there without an agent, or an agent is there without a name.
 
-    An empty list crashes the server: it asks the last agent for the model's place, and there is none.
+    The server reads the model's place from the last agent of the list, so an empty list crashes it.
 
     Example:
         # model/config.pbtxt

@@ -23,7 +23,7 @@ class NamedFile:
     Attributes:
         spelled: the path as the server opens it, below the repository.
         path: the place that it leads to, or None where that is outside the repository or not there.
-        size: the bytes of the file; None where there is none, or a build makes it.
+        size: the bytes of the file; None if the file is missing, or if a build makes it.
         error: why the server cannot open it, or "".
         is_directory: it is a directory, which the server opens and cannot read.
         is_known: whether the place is in sight: inside the repository.

@@ -55,7 +55,7 @@ class ImportedModule:
         owner: the model's file.
         importer: the file that imports.
         line: where it imports.
-        path: the file that is imported; None where there is none.
+        path: the file that is imported; None if the module has no file here.
         source: what that file is; None where it is missing or no source.
         said: what Python says of a missing one.
     """
