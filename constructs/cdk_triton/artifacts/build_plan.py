@@ -97,7 +97,9 @@ def platform_document(platform: ServingPlatform) -> dict[str, str | None]:
     versions = platform.versions
 
     def read(program: str) -> str | None:
-        version: str | None = None if versions is None or program in versions.assumed else getattr(versions, program)
+        if versions is None or program in versions.assumed:
+            return None
+        version: str | None = getattr(versions, program)
         return None if version is None or version.endswith("x") else version
 
     return {

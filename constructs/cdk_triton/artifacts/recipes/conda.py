@@ -106,8 +106,8 @@ class CondaEnvironment:
             )
         packages = self._packages(repository)
         versions = platform.versions
-        unread = versions is None or "python" in versions.assumed
-        self._check_python(packages, None if versions is None or unread else versions.python, platform)
+        python = versions.python if versions is not None and "python" not in versions.assumed else None
+        self._check_python(packages, python, platform)
         self._check_is_only_copy(repository)
         if not any(self._target in _environment_paths(each) for each in repository.models):
             raise ConfigurationError(
