@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from enum import Enum, IntEnum
 from typing import TYPE_CHECKING
 
 import pytest
@@ -29,6 +30,7 @@ def test_defaults_of_a_single_model_container() -> None:
 
 def test_defaults_of_a_multi_model_container() -> None:
     assert container_variables(ContainerEnvironment(), multi_model=True, default_model="ensemble") == {
+        "PYTHONDONTWRITEBYTECODE": "1",
         "SAGEMAKER_TRITON_LOG_VERBOSE": "false",
         "SAGEMAKER_TRITON_PING_MODE": "live",
     }
@@ -106,7 +108,7 @@ class TestThroughTheStartScript:
         mode = {"SAGEMAKER_MULTI_MODEL": "true"} if multi_model else {}
         assert server_environment({**variables, **mode}, ["m"])["SAGEMAKER_TRITON_PING_MODE"] == seen
 
-    @given(st.lists(WORDS.map("--{}=1".format), max_size=3), st.lists(WORDS, max_size=3))
+    @given(st.lists(WORDS.map("--id={}".format), max_size=3), st.lists(WORDS, max_size=3))
     def test_arguments_arrive_whole(self, arguments: list[str], models: list[str]) -> None:
         environment = ContainerEnvironment(additional_args=tuple(arguments), additional_models=tuple(models))
         variables = container_variables(environment, multi_model=False, default_model="entry")
@@ -117,8 +119,8 @@ class TestThroughTheStartScript:
 @pytest.mark.parametrize(
     "arguments",
     [
-        pytest.param({"additional_args": ("--x=a b",)}, id="a blank"),
-        *(pytest.param({"additional_args": (f"--x={c}",)}, id=f"the character {c}") for c in "\t\n'\"*?[]\\"),
+        pytest.param({"additional_args": ("--id=a b",)}, id="a blank"),
+        *(pytest.param({"additional_args": (f"--id={c}",)}, id=f"the character {c}") for c in "\t\n'\"*?[]\\"),
         pytest.param({"default_model_name": "${Token[TOKEN.7]}"}, id="a token"),
         pytest.param({"additional_args": ("x=1",)}, id="no option"),
         pytest.param({"additional_args": ("--load-model=*",)}, id="every model"),
@@ -152,6 +154,35 @@ class TestThroughTheStartScript:
         pytest.param({"default_model_name": 1}, id="no name"),
         pytest.param({"additional_models": {"a": 1}}, id="a dict"),
         pytest.param({"variables": {"X": 1}}, id="no text"),
+        pytest.param({"variables": {"X": "a\0b"}}, id="NUL in a variable"),
+        pytest.param({"variables": {"X": "\ud800"}}, id="half a surrogate pair in a variable"),
+        pytest.param({"variables": {"LD_PRELOAD": "/opt/ml/model/lib.so"}}, id="the loader's variable"),
+        pytest.param({"variables": {"PATH": "/opt/bin"}}, id="PATH"),
+        pytest.param({"variables": {"SHELLOPTS": "nounset"}}, id="the shell's options"),
+        pytest.param({"variables": {"BASH_ENV": "/etc/profile"}}, id="a file that the shell reads"),
+        pytest.param({"variables": {"AIP_MODE": "PREDICTION"}}, id="another cloud's mode"),
+        pytest.param({"variables": {"num_gpus": "1"}}, id="a variable of the script"),
+        pytest.param({"default_model_name": "\ud800"}, id="half a surrogate pair in a name"),
+        pytest.param({"default_model_name": "a\0"}, id="NUL in a name"),
+        pytest.param({"additional_models": ("\ud800",)}, id="half a surrogate pair in a model"),
+        pytest.param({"additional_models": ("a\0",)}, id="NUL in a model"),
+        pytest.param({"additional_args": ("--id=\ud800",)}, id="half a surrogate pair in an argument"),
+        pytest.param({"additional_args": ("--id=\0",)}, id="NUL in an argument"),
+        pytest.param({"additional_args": ("--nope",)}, id="an unknown option"),
+        pytest.param({"additional_args": ("--exit-timeout=",)}, id="an abbreviated option without a number"),
+        pytest.param({"additional_args": ("--metrics-port=8080", "--allow-metrics=on")}, id="ports in arguments"),
+        pytest.param({"additional_args": ("--allow-http=1", "--http-port=8001"), "allow_grpc": True}, id="HTTP's port"),
+        pytest.param({"additional_args": ("--allow-vertex-ai=true",)}, id="Vertex AI"),
+        pytest.param({"shm_default_byte_size": (1 << 20) - 1}, id="less than the backend takes"),
+        pytest.param({"shm_default_byte_size": 2**63}, id="more shared memory than a number holds"),
+        pytest.param({"shm_growth_byte_size": 2**63}, id="more growth than a number holds"),
+        pytest.param({"thread_count": 1025}, id="too many threads"),
+        pytest.param({"buffer_manager_thread_count": 2**31}, id="too many threads that copy"),
+        pytest.param({"log_verbose": 2**31}, id="a level beyond its number"),
+        pytest.param({"safe_port_range": (True, 9000)}, id="a flag in a range"),
+        pytest.param({"model_load_gpu_limit": 5e-324}, id="too small a fraction"),
+        pytest.param({"model_load_gpu_limit": float("nan")}, id="no fraction"),
+        pytest.param({"tensorflow_version": 2.0}, id="TensorFlow as a fraction"),
     ],
 )
 def test_a_value_that_cannot_work_is_refused(messages: Messages, arguments: dict[str, object]) -> None:
@@ -161,7 +192,12 @@ def test_a_value_that_cannot_work_is_refused(messages: Messages, arguments: dict
 
 @pytest.mark.parametrize(
     "arguments",
-    [{"default_model_name": "m"}, {"additional_models": ("m",)}, {"inference_type": "generate"}],
+    [
+        {"default_model_name": "m"},
+        {"additional_models": ("m",)},
+        {"inference_type": "generate"},
+        {"additional_args": ("--load-model=m",)},
+    ],
 )
 def test_a_multi_model_container_refuses_what_it_would_ignore(messages: Messages, arguments: dict[str, object]) -> None:
     environment = ContainerEnvironment(**arguments)  # type: ignore[arg-type]
@@ -169,9 +205,53 @@ def test_a_multi_model_container_refuses_what_it_would_ignore(messages: Messages
         container_variables(environment, multi_model=True)
 
 
+@pytest.mark.parametrize("name", ["PYTHONPATH", "HOME", "LANG", "MALLOC_ARENA_MAX", "HF_HOME", "NVIDIA_TF32_OVERRIDE"])
+def test_what_models_need_is_passed_on(name: str) -> None:
+    environment = ContainerEnvironment(variables={name: "x"})
+    assert container_variables(environment, multi_model=True)[name] == "x"
+
+
+@given(st.dictionaries(st.sampled_from(["A", "B"]), st.text(max_size=6)), st.text(max_size=6))
+def test_any_text_is_taken_as_it_is_or_rejected(variables: dict[str, str], name: str) -> None:
+    try:
+        environment = ContainerEnvironment(default_model_name=name, variables=variables)
+        written = container_variables(environment, multi_model=False)
+    except ConfigurationError:
+        return
+    for key, value in {**variables, "SAGEMAKER_TRITON_DEFAULT_MODEL_NAME": name}.items():
+        assert written[key].encode() == value.encode()
+        assert b"\0" not in value.encode()
+
+
+class Mode(str, Enum):  # noqa: UP042 StrEnum would print its value
+    """A user's own names of the modes."""
+
+    READY = "ready"
+
+
+class Size(IntEnum):
+    """A user's own names of numbers."""
+
+    LARGE = 1 << 25
+
+
+def test_an_enumeration_stands_for_its_value() -> None:
+    environment = ContainerEnvironment(
+        ping_mode=Mode.READY,  # type: ignore[arg-type]
+        shm_default_byte_size=Size.LARGE,
+        additional_models=(Mode.READY,),
+        variables={"A": Mode.READY},
+    )
+    written = container_variables(environment, multi_model=False, default_model="m")
+    assert written["SAGEMAKER_TRITON_PING_MODE"] == "ready"
+    assert written["SAGEMAKER_TRITON_SHM_DEFAULT_BYTE_SIZE"] == "33554432"
+    assert written["SAGEMAKER_TRITON_ADDITIONAL_ARGS"] == "--load-model=ready"
+    assert type(written["A"]) is str
+
+
 class TestLimits:
     def test_number_of_variables(self, messages: Messages) -> None:
-        many = {f"V{i}": "" for i in range(98)}
+        many = {f"V{i}": "" for i in range(97)}
         assert len(container_variables(ContainerEnvironment(variables=many), multi_model=True)) == 100
         with messages.raises(ConfigurationError):
             container_variables(ContainerEnvironment(variables=many | {"W": ""}), multi_model=True)

@@ -240,9 +240,10 @@ class TestBadDirectories:
         with pytest.raises(RepositoryError, match="Permission denied"):
             ModelRepository.from_directory(repository.root)
 
-    def test_a_name_that_is_not_text(self, messages: Messages, write: Write) -> None:
+    @pytest.mark.parametrize("name", [b"caf\xe9", "model\u00a0.py".encode()], ids=["not UTF-8", "not visible"])
+    def test_a_name_that_cannot_be_printed(self, messages: Messages, write: Write, name: bytes) -> None:
         repository = write()
-        (repository.root / "bert" / os.fsdecode(b"caf\xe9")).write_text("x")
+        (repository.root / "bert" / os.fsdecode(name)).write_text("x")
         with messages.raises(RepositoryError):
             ModelRepository.from_directory(repository.root)
 

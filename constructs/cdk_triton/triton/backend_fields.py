@@ -27,7 +27,12 @@ _PLATFORM_OF = {"tensorrt": "tensorrt_plan", "onnxruntime": "onnxruntime_onnx", 
 
 
 def completed_pair(
-    config: ModelConfig | None, name: str, entries: Mapping[str, bool], *, knows_aoti: bool = True
+    config: ModelConfig | None,
+    name: str,
+    entries: Mapping[str, bool],
+    *,
+    knows_aoti: bool = True,
+    knows_libtorch: bool = False,
 ) -> tuple[str, str]:
     """`platform` and `backend` as the server completes them, or "" where it cannot.
 
@@ -36,6 +41,7 @@ def completed_pair(
         name: the model's name, which may end in a dot and the backend.
         entries: what is in the first version directory: names, and whether each is a directory.
         knows_aoti: whether the release knows the platform `torch_aoti`.
+        knows_libtorch: whether the release takes the platform `libtorch` for PyTorch (and then rejects the pair).
     """
     config = config or ModelConfig()
     platform, backend, file = config.platform, config.backend, config.default_model_filename
@@ -50,7 +56,8 @@ def completed_pair(
     for candidate, its_platform, its_file in () if backend else _BACKENDS:
         if its_platform == "torch_aoti" and not knows_aoti:
             continue
-        told = platform == its_platform != "" or file == its_file
+        is_libtorch = knows_libtorch and (platform, its_platform) == ("libtorch", "pytorch_libtorch")
+        told = platform == its_platform != "" or is_libtorch or file == its_file
         found = looks_into_directory and its_file in entries and not (entries[its_file] and its_file in _FILES_ONLY)
         if told or found:
             backend = candidate

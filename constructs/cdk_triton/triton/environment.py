@@ -8,15 +8,19 @@ of every field is `docker/sagemaker/serve` of triton-inference-server/server (se
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+import sys
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Final, Literal
 
 from cdk_triton._arguments import FLAG, TEXT, one, require_type, several
 from cdk_triton._tokens import refuse_token
+from cdk_triton._wording import quoted
 from cdk_triton.errors import ConfigurationError
+from cdk_triton.triton.option_values import MAX_INT32, MAX_INT64, MAX_THREADS, least_shared_memory
 from cdk_triton.triton.secrets import looks_secret, secret_refusal
+from cdk_triton.triton.variable_names import reserved_because
 
 __all__ = ["ENVIRONMENT", "MAX_BYTES", "MAX_TEXT_BYTES", "MAX_VARIABLES", "ContainerEnvironment", "container_variables"]
 
@@ -30,7 +34,9 @@ MAX_TEXT_BYTES: Final = 1024
 MAX_BYTES: Final = 32 * 1024
 """Bytes of all names and values together."""
 
+MAX_PORT: Final = 65535
 SAGEMAKER_PORT: Final = 8080
+HTTP_PORT: Final = 8000
 GRPC_PORT: Final = 8001
 METRICS_PORT: Final = 8002
 """Triton's defaults (src/command_line_parser.h of triton-inference-server/server)."""
@@ -84,19 +90,20 @@ class ContainerEnvironment:
         metrics_port: default 8002, and never the port of SageMaker's protocol. From 23.07.
         allow_grpc: answer gRPC on `grpc_port`; nothing outside the container reaches it. From 23.07.
         grpc_port: default 8001. From 23.07.
-        thread_count: threads that answer requests; default 8.
-        buffer_manager_thread_count: threads that copy tensors; default 0.
-        shm_default_byte_size: bytes of shared memory that each Python model instance starts with; default 16 MiB.
-            The container's /dev/shm has 64 MB.
+        thread_count: threads that answer requests, up to 1,024; default 8.
+        buffer_manager_thread_count: threads that copy tensors, up to 1,024; default 0.
+        shm_default_byte_size: bytes of shared memory that each Python model instance starts with, at least 1 MiB (4 MiB
+            before 23.09); default 16 MiB. The container's /dev/shm has 64 MB.
         shm_growth_byte_size: bytes by which that memory grows; default 1 MiB.
         model_load_gpu_limit: fraction of each GPU's memory, above 0 and at most 1, beyond which no model is loaded.
             SageMaker does not unload models when it is reached: the load fails with status 400.
         tensorflow_version: 1 or 2; the backend is gone from 25.03 on.
         port: the port of SageMaker's protocol; default 8080. SageMaker sets it where it runs several containers.
         safe_port_range: first and last port that the server may use.
-        additional_args: further arguments of tritonserver, one per item, without blanks and quotes. From 23.07.
-        variables: other variables, for the models' own use. Do not put secrets here: everybody who may describe the
-            model can read them.
+        additional_args: further arguments of tritonserver, such as "--exit-timeout-secs=5", without blanks and quotes.
+            The value of an option may be an item of its own. From 23.07.
+        variables: other variables, for the models' own use. The names that the start script, its shell or the dynamic
+            loader read are rejected. Do not put secrets here: everybody who may describe the model can read them.
     """
 
     default_model_name: str | None = None
@@ -136,21 +143,22 @@ class ContainerEnvironment:
         self._check_choice("ping_mode", ("ready", "live"))
         self._check_choice("inference_type", ("infer", "generate", "generate_stream"))
         self._check_choice("tensorflow_version", (1, 2))
-        self._check_number("log_verbose", 0)
+        self._check_number("log_verbose", 0, MAX_INT32)
         for name in ("metrics_port", "grpc_port", "port"):
-            self._check_number(name, 1, 65535)
-        self._check_number("thread_count", 1)
-        self._check_number("buffer_manager_thread_count", 0)
-        self._check_number("shm_default_byte_size", 1)
-        self._check_number("shm_growth_byte_size", 1)
+            self._check_number(name, 1, MAX_PORT)
+        self._check_number("thread_count", 1, MAX_THREADS)
+        self._check_number("buffer_manager_thread_count", 0, MAX_THREADS)
+        self._check_number("shm_default_byte_size", least_shared_memory(None), MAX_INT64)
+        self._check_number("shm_growth_byte_size", 1, MAX_INT64)
         self._check_fraction("model_load_gpu_limit")
         self._check_port_range()
-        self._check_ports()
         self._check_words()
+        self._check_ports()
         self._check_variables()
-        object.__setattr__(self, "additional_args", tuple(self.additional_args))
-        object.__setattr__(self, "additional_models", tuple(self.additional_models))
-        object.__setattr__(self, "variables", MappingProxyType(dict(self.variables)))
+        object.__setattr__(self, "additional_args", tuple(map(str.__str__, self.additional_args)))
+        object.__setattr__(self, "additional_models", tuple(map(str.__str__, self.additional_models)))
+        texts = {str.__str__(name): str.__str__(value) for name, value in self.variables.items()}
+        object.__setattr__(self, "variables", MappingProxyType(texts))
 
     def _check_flag(self, name: str, *, optional: bool = False) -> None:
         value = getattr(self, name)
@@ -159,23 +167,25 @@ class ContainerEnvironment:
 
     def _check_choice(self, name: str, allowed: tuple[object, ...]) -> None:
         value = getattr(self, name)
-        if value is not None and (isinstance(value, bool) or value not in allowed):
+        if value is not None and not (isinstance(value, type(allowed[0])) and value in allowed and value is not True):
             choices = " or ".join(map(repr, allowed))
             raise ConfigurationError(f"{name} is {choices}, got {value!r}; choose one of them or leave it out")
 
-    def _check_number(self, name: str, minimum: int, maximum: int | None = None) -> None:
+    def _check_number(self, name: str, minimum: int, maximum: int) -> None:
         value = getattr(self, name)
         if value is None or (name == "log_verbose" and isinstance(value, bool)):
             return
-        whole = isinstance(value, int) and not isinstance(value, bool)
-        if not whole or value < minimum or (maximum is not None and value > maximum):
-            bounds = f"of at least {minimum}" if maximum is None else f"from {minimum} to {maximum}"
+        refuse_token(value, name)
+        if not _is_whole(value) or not minimum <= value <= maximum:
+            bounds = f"from {minimum} to {maximum}" if maximum <= MAX_PORT else f"from {minimum:,} to {maximum:,}"
             raise ConfigurationError(f"{name} is a whole number {bounds}, got {value!r}; choose one or leave it out")
 
     def _check_fraction(self, name: str) -> None:
         value = getattr(self, name)
+        refuse_token(value, name)
         number = isinstance(value, int | float) and not isinstance(value, bool)
-        if value is not None and not (number and 0 < value <= 1):
+        # std::stod, by which the server reads it, refuses what is too small for a normal number.
+        if value is not None and not (number and sys.float_info.min <= value <= 1):
             raise ConfigurationError(
                 f"{name} is a fraction of a GPU's memory above 0 and at most 1, got {value!r}; 0.9 is 90 %"
             )
@@ -184,33 +194,46 @@ class ContainerEnvironment:
         ports = self.safe_port_range
         if ports is None:
             return
-        pair = isinstance(ports, tuple | list) and len(ports) == 2 and all(isinstance(port, int) for port in ports)
-        if not pair or not 1 <= ports[0] <= ports[1] <= 65535:
+        for port in ports if isinstance(ports, tuple | list) else ():
+            refuse_token(port, "a port of safe_port_range")
+        pair = isinstance(ports, tuple | list) and len(ports) == 2 and all(map(_is_whole, ports))
+        if not pair or not 1 <= ports[0] <= ports[1] <= MAX_PORT:
             raise ConfigurationError(
                 f"safe_port_range is two ports from 1 to 65535, the lower one first, got {ports!r}; write (9000, 9010)"
             )
+        object.__setattr__(self, "safe_port_range", tuple(ports))
 
     def _check_ports(self) -> None:
         # CheckPortCollision in src/command_line_parser.cc of triton-inference-server/server: it exits.
         used: dict[int, str] = {self.port or SAGEMAKER_PORT: "port"}
-        for name, allowed, default in (
-            ("grpc", self.allow_grpc, GRPC_PORT),
-            ("metrics", self.allow_metrics, METRICS_PORT),
-        ):
-            if not allowed:
-                continue
-            field_name, number = f"{name}_port", getattr(self, f"{name}_port") or default
+        for label, number in self._opened_ports():
             if number in used:
                 raise ConfigurationError(
-                    f"{field_name} is {number}, and so is {used[number]}, so that the server would not start; choose "
+                    f"{label} is {number}, and so is {used[number]}, so that the server would not start; choose "
                     "another one"
                 )
-            used[number] = field_name
+            used[number] = label
             if self.safe_port_range is not None and not self.safe_port_range[0] <= number <= self.safe_port_range[1]:
                 raise ConfigurationError(
-                    f"{field_name} is {number}, outside of safe_port_range {self.safe_port_range}, so that the server "
+                    f"{label} is {number}, outside of safe_port_range {self.safe_port_range}, so that the server "
                     "would not start; choose one of these"
                 )
+
+    def _opened_ports(self) -> Iterator[tuple[str, int]]:
+        """The ports that the server opens for others than SageMaker, each with its field or option."""
+        given = _given(self.additional_args)
+        for service, allowed, port, default in (
+            ("http", False, None, HTTP_PORT),
+            ("grpc", self.allow_grpc, self.grpc_port, GRPC_PORT),
+            ("metrics", self.allow_metrics, self.metrics_port, METRICS_PORT),
+        ):
+            switch, option = given.get(f"allow-{service}"), given.get(f"{service}-port")
+            if not (allowed if switch is None else switch.lower() in ("true", "on", "1")):
+                continue
+            if {f"{service}-address", "http-address"} & given.keys():
+                continue  # the server compares the ports of one address only
+            field_name = f"{service}_port" if service in ("grpc", "metrics") else f"--{service}-port"
+            yield field_name if option is None else f"--{service}-port", int(option or port or default)
 
     def _check_words(self) -> None:
         for name, kind in _LISTS.items():
@@ -221,30 +244,40 @@ class ContainerEnvironment:
         if self.default_model_name is not None:
             require_type("default_model_name", self.default_model_name, _WORD)
             _check_word("default_model_name", self.default_model_name)
-        for argument in self.additional_args:
-            if not argument.startswith("-"):
-                raise ConfigurationError(
-                    f"additional_args holds {argument!r}, which tritonserver would take for nothing it knows; write an "
-                    "option and its value as one item, for example '--exit-timeout-secs=30'"
-                )
+        _check_arguments(tuple(self.additional_args))
 
     def _check_variables(self) -> None:
-        reserved = ("SAGEMAKER_TRITON_", "SAGEMAKER_MULTI_MODEL", "SAGEMAKER_BIND_TO_PORT", "SAGEMAKER_SAFE_PORT_RANGE")
         require_type("variables", self.variables, _VARIABLES)
         for name, value in self.variables.items():
             if not isinstance(name, str) or not _NAME.fullmatch(name):
                 raise ConfigurationError(
-                    f"variables holds the name {name!r}; a name is letters, digits and '_', and starts with no digit"
+                    f"variables holds the name {quoted(name)}; a name is letters, digits and '_', and starts with no "
+                    "digit"
                 )
-            if name.startswith(reserved):
-                raise ConfigurationError(
-                    f"variables holds {name!r}, which the container's start script reads; use the field of "
-                    "ContainerEnvironment for it"
-                )
+            if (reserved := reserved_because(name)) is not None:
+                reason, fix = reserved
+                raise ConfigurationError(f"variables holds {quoted(name)}, {reason}; {fix}")
             if why := looks_secret(name, str(value)):
                 raise ConfigurationError(secret_refusal(name, why))
             require_type(f"the value of {name} in variables", value, TEXT)
+            _check_text(f"the value of {name} in variables", value)
 
+
+NO_BYTECODE: Final = "PYTHONDONTWRITEBYTECODE"
+"""Set to any text, it keeps a Python that reads its environment from writing `__pycache__` directories.
+
+A Python model that writes one changes its own directory. A load makes Triton look at the models of the same names in
+all archives, and it loads those again whose directories have changed (`PollModels` and `InitializeModelInfo` in
+src/model_repository_manager/model_repository_manager.cc of triton-inference-server/core). Python models read the
+variable from 24.11 on (`HONOURS_NO_BYTECODE`).
+"""
+
+HONOURS_NO_BYTECODE: Final = "24.11"
+"""The first release whose Python models read `PYTHONDONTWRITEBYTECODE`.
+
+python_backend 09c3537 of 2024-11-01 takes pybind11 2.12.0, whose `initialize_interpreter` starts Python with
+`PyConfig_InitPythonConfig`. That of 2.10.0 takes `PyConfig_InitIsolatedConfig`, which ignores the environment.
+"""
 
 ENVIRONMENT: Final = one(
     lambda value: isinstance(value, ContainerEnvironment),
@@ -258,7 +291,7 @@ def container_variables(
 ) -> dict[str, str]:
     """Return the variables of the container definition, sorted by name.
 
-    SageMaker adds SAGEMAKER_MULTI_MODEL itenvironment.
+    SageMaker adds SAGEMAKER_MULTI_MODEL itself.
 
     Args:
         environment: how the container starts its server.
@@ -301,8 +334,10 @@ def container_variables(
         "SAGEMAKER_TRITON_MODEL_LOAD_GPU_LIMIT": environment.model_load_gpu_limit,
         "SAGEMAKER_TRITON_TENSORFLOW_VERSION": environment.tensorflow_version,
         "SAGEMAKER_BIND_TO_PORT": environment.port,
-        "SAGEMAKER_SAFE_PORT_RANGE": None if ports is None else f"{ports[0]}-{ports[1]}",
+        "SAGEMAKER_SAFE_PORT_RANGE": None if ports is None else "-".join(map(_text, ports)),
         "SAGEMAKER_TRITON_ADDITIONAL_ARGS": " ".join(arguments) or None,
+        # Keeps a load of one archive from loading models of other archives again; see `NO_BYTECODE`.
+        NO_BYTECODE: 1 if multi_model else None,
     }
     variables = {key: _text(value) for key, value in values.items() if value is not None}
     return _within_limits(variables | dict(environment.variables))
@@ -315,10 +350,20 @@ def _refuse_single_model_fields(environment: ContainerEnvironment) -> None:
                 f"{name}={value!r} means nothing to a multi-model endpoint, whose archives say what is loaded and "
                 "which always infers; leave it out"
             )
+    if (model := _given(environment.additional_args).get("load-model")) is not None:
+        raise ConfigurationError(
+            f"additional_args holds --load-model for {model!r}, and a multi-model endpoint starts without a model; "
+            "remove it"
+        )
+
+
+def _is_whole(value: object) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool)
 
 
 def _check_word(name: str, word: str) -> None:
     refuse_token(word, name)
+    _check_text(name, word)
     if match := _UNSAFE.search(word):
         raise ConfigurationError(
             f"{name} holds {word!r}, and the container's start script expands it unquoted: {match.group()!r} would "
@@ -326,8 +371,45 @@ def _check_word(name: str, word: str) -> None:
         )
 
 
+def _check_text(label: str, text: str) -> None:
+    """Reject what cannot be an environment variable's value."""
+    found = "the character NUL" if "\0" in text else None
+    try:
+        text.encode()
+    except UnicodeEncodeError as error:
+        found = f"half of a surrogate pair ({text[error.start]!r})"
+    if found is not None:
+        raise ConfigurationError(
+            f"{label} holds {text!r}, with {found}, which no environment variable can hold; write the text without it"
+        )
+
+
+def _check_arguments(arguments: Sequence[str]) -> None:
+    """Reject arguments with which no release of tritonserver starts as SageMaker needs it."""
+    if not arguments:
+        return
+    from cdk_triton.triton.server_options import argument_fault
+
+    if (fault := argument_fault(arguments)) is not None:
+        raise ConfigurationError(f"additional_args holds {fault.argument!r}, {fault.reason}; {fault.fix}")
+
+
+def _given(arguments: Sequence[str]) -> dict[str, str]:
+    """Option → value, of the arguments; the last one counts, as it does for the server."""
+    if not arguments:
+        return {}  # without a table that most apps do not need
+    from cdk_triton.triton.server_options import given_options
+
+    return dict(given_options(arguments))
+
+
 def _text(value: bool | int | float | str) -> str:
-    return str(value).lower() if isinstance(value, bool) else str(value)
+    """A value as the server reads it; an enumeration's own text is its name."""
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, str):
+        return str.__str__(value)
+    return int.__repr__(value) if isinstance(value, int) else float.__repr__(value)
 
 
 def _within_limits(variables: dict[str, str]) -> dict[str, str]:

@@ -10,32 +10,16 @@ import re
 
 from google.protobuf import text_format
 
-from cdk_triton._wording import did_you_mean
 from cdk_triton.errors import ModelConfigError
 from cdk_triton.triton.schema import ModelConfig
 from cdk_triton.triton.text_format_dialect import as_python_reads_it, decoded, refused_characters
+from cdk_triton.triton.text_format_faults import explained
 from cdk_triton.triton.text_format_values import Refused, as_python_reads_values
 
 __all__ = ["format_model_config", "parse_model_config"]
 
 _LONG = 400
 _PREFIX = re.compile(r"^(?:\d+:\d+ : )?(?:'.*': )?(?=\S)", re.DOTALL)
-_UNKNOWN_FIELD = re.compile(r'^Message type "([\w.]+)" has no field named "(\w+)"')
-# What other frameworks call a type, whose nearest spelling here is another type's.
-_CALLED_ELSEWHERE = {
-    "TYPE_FLOAT": "TYPE_FP32",
-    "TYPE_FLOAT16": "TYPE_FP16",
-    "TYPE_FLOAT32": "TYPE_FP32",
-    "TYPE_FLOAT64": "TYPE_FP64",
-    "TYPE_HALF": "TYPE_FP16",
-    "TYPE_DOUBLE": "TYPE_FP64",
-    "TYPE_BFLOAT16": "TYPE_BF16",
-    "TYPE_BYTE": "TYPE_UINT8",
-    "TYPE_BYTES": "TYPE_STRING",
-    "TYPE_INT": "TYPE_INT32",
-    "TYPE_LONG": "TYPE_INT64",
-}
-_UNKNOWN_VALUE = re.compile(r'^Enum type "([\w.]+)" has no value (?:named|with number) (\S+?)\.$')
 
 
 def parse_model_config(
@@ -62,14 +46,14 @@ def parse_model_config(
             raise Refused(offset, reason)
         readable = as_python_reads_values(as_python_reads_it(text))
     except Refused as fault:
-        line, column = text.count("\n", 0, fault.offset) + 1, fault.offset - text.rfind("\n", 0, fault.offset)
-        raise _error(_shortened(fault.reason), path, line, column) from None
+        reason, _, fix = fault.reason.rpartition("; ")  # each of these reasons ends with what to do
+        raise _error(_shortened(reason), path, *_place(text, fault.offset), fix) from None
     config = ModelConfig()
     try:
         text_format.Parse(readable, config, allow_unknown_field=allow_unknown_fields)
     except text_format.ParseError as error:
-        reason = _shortened(_explain(_PREFIX.sub("", str(error), count=1)))
-        raise _error(reason, path, error.GetLine(), error.GetColumn()) from None
+        found = explained(_PREFIX.sub("", str(error), count=1), readable, _offset(readable, error))
+        raise _error(_shortened(found.reason), path, *_place(readable, found.offset), found.fix) from None
     except RecursionError:
         raise _error("the blocks are nested too deeply", path) from None
     return config
@@ -85,26 +69,22 @@ def format_model_config(config: ModelConfig) -> str:
 
 
 def fault_of(error: ModelConfigError) -> str:
-    """What is wrong and where in the file, without the file's name: for a message that names the file already."""
+    """The fault and its place in the file, for a message that names the file already; without the fix."""
     reason = str(error).removeprefix(_where(error.path, error.line, error.column) + ": ")
+    reason = reason.removesuffix(f"; {error.fix}")
     return reason if error.line is None else f"line {error.line}, column {error.column}: {reason}"
 
 
-def _explain(reason: str) -> str:
-    """Say a parser's complaint in the words of somebody who writes a config.pbtxt."""
-    if match := _UNKNOWN_FIELD.match(reason):
-        message, field = match.groups()
-        known = ModelConfig.DESCRIPTOR.file.pool.FindMessageTypeByName(message).fields_by_name
-        return f"{message.removeprefix('inference.')} has no field {field!r}{_suggestion(field, list(known))}"
-    if match := _UNKNOWN_VALUE.match(reason):
-        enum, value = match.groups()
-        values = ModelConfig.DESCRIPTOR.file.pool.FindEnumTypeByName(enum).values_by_name
-        return f"{enum.removeprefix('inference.')} has no value {value!r}{_suggestion(value, list(values))}"
-    if reason.startswith("Expected identifier or number, got {"):
-        return "a block without a name; where this is JSON, write protobuf text instead: max_batch_size: 8"
-    if reason in ('Expected "}".', 'Expected ">".'):
-        return f"{reason.rstrip('.')}: a block that starts before this point is not closed"
-    return reason.rstrip(".")
+def _offset(text: str, error: text_format.ParseError) -> int:
+    """The place in a text of which the parser complains."""
+    lines = text.split("\n")
+    line, column = (error.GetLine() or 1) - 1, (error.GetColumn() or 1) - 1
+    return sum(len(each) + 1 for each in lines[:line]) + column
+
+
+def _place(text: str, offset: int) -> tuple[int, int]:
+    """Line and column of an offset, from 1 on."""
+    return text.count("\n", 0, offset) + 1, offset - text.rfind("\n", 0, offset)
 
 
 def _shortened(reason: str) -> str:
@@ -112,14 +92,11 @@ def _shortened(reason: str) -> str:
     return reason if len(reason) <= 2 * _LONG else f"{reason[:_LONG]} … {reason[-_LONG:]}"
 
 
-def _suggestion(word: str, known: list[str]) -> str:
-    if word in _CALLED_ELSEWHERE:
-        return f" (did you mean {_CALLED_ELSEWHERE[word]!r}?)"
-    return did_you_mean(word[:_LONG], known, at_most=1) or f" (it knows {', '.join(known)})"
-
-
-def _error(reason: str, path: str, line: int | None = None, column: int | None = None) -> ModelConfigError:
-    return ModelConfigError(f"{_where(path, line, column)}: {reason}", path=path, line=line, column=column)
+def _error(
+    reason: str, path: str, line: int | None = None, column: int | None = None, fix: str = ""
+) -> ModelConfigError:
+    said = f"{_where(path, line, column)}: {reason}" + (f"; {fix}" if fix else "")
+    return ModelConfigError(said, path=path, line=line, column=column, fix=fix)
 
 
 def _where(path: str, line: int | None, column: int | None) -> str:

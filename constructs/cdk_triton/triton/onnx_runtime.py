@@ -1,11 +1,18 @@
-"""What each version of ONNX Runtime reads."""
+"""The newest formats that a version of ONNX Runtime reads, and the operators that it brings beside those of ONNX.
+
+`data/onnxruntime_operators.json` has the operators. `tools/generate/onnxruntime_operators.py` writes it from wheels.
+"""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
+from typing import Any
 
-__all__ = ["OnnxSupport", "onnx_support"]
+__all__ = ["OnnxSupport", "has_operator", "known_operators", "newest_version", "onnx_support", "operator_since"]
 
 
 @dataclass(frozen=True)
@@ -44,3 +51,48 @@ def onnx_support(version: str) -> OnnxSupport | None:
     """What a version of ONNX Runtime reads, `1.19.2`; None for one that is not in the table."""
     row = _READS.get(".".join(version.split(".")[:2]))
     return None if row is None else OnnxSupport({"": row[0], "ai.onnx.ml": row[1]}, row[2])
+
+
+def known_operators(domain: str) -> tuple[str, ...]:
+    """The operators of a domain of ONNX Runtime's own, of all versions; none for another domain."""
+    return tuple(_table()["domains"].get(domain, ()))
+
+
+def operator_since(domain: str, name: str) -> str | None:
+    """The first version of the table whose ONNX Runtime has an operator, `1.17`; None where no version has it."""
+    since: str | None = _table()["domains"].get(domain, {}).get(name)
+    return since
+
+
+def has_operator(domain: str, name: str, version: str | None) -> bool:
+    """Whether a version of ONNX Runtime may have an operator in a domain of its own.
+
+    Operators that need NCCL count as there, because the file does not show how ONNX Runtime was built.
+
+    Args:
+        domain: such as `com.microsoft`.
+        name: the operator.
+        version: such as `1.19.2`; None for any version. A version that is older than the table counts as any.
+    """
+    since = operator_since(domain, name)
+    if since is None:
+        return domain == "com.microsoft" and name in _table()["built_with_nccl"]
+    oldest: str = _table()["versions"][0]
+    return version is None or _order(version) < _order(oldest) or _order(since) <= _order(version)
+
+
+def newest_version() -> str:
+    """The newest version of ONNX Runtime in the table of operators."""
+    newest: str = _table()["versions"][-1]
+    return newest
+
+
+def _order(version: str) -> tuple[int, ...]:
+    return tuple(int(part) for part in version.split(".")[:2])
+
+
+@cache
+def _table() -> dict[str, Any]:
+    text = files(__package__).joinpath("data", "onnxruntime_operators.json").read_text(encoding="utf-8")
+    table: dict[str, Any] = json.loads(text)
+    return table

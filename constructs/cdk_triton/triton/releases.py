@@ -12,6 +12,7 @@ from functools import cache
 from importlib.resources import files
 from typing import Any, Literal
 
+from cdk_triton._wording import quoted
 from cdk_triton.errors import ConfigurationError
 
 __all__ = [
@@ -82,7 +83,7 @@ def release_order(name: str) -> tuple[int, int]:
     """
     match = _NAME.fullmatch(name)
     if match is None:
-        raise ConfigurationError(f"{name!r} is not a Triton release; write year and month, for example '25.09'")
+        raise ConfigurationError(f"{quoted(name)} is not a Triton release; write year and month, for example '25.09'")
     return int(match[1]), int(match[2])
 
 
@@ -143,7 +144,7 @@ def release(name: str) -> Release:
         )
     if found is None:
         known = ", ".join(row.release for row in releases())
-        raise ConfigurationError(f"the Triton release {name!r} is not known; choose one of {known}")
+        raise ConfigurationError(f"the Triton release {quoted(name)} is not known; choose one of {known}")
     return found
 
 

@@ -71,12 +71,12 @@ class Model:
     produced: tuple[PurePosixPath, ...] = ()
     skips_unknown_fields: bool = field(default=False, compare=False)
 
-    @property
+    @cached_property
     def config(self) -> ModelConfig | None:
         """The configuration as written, or None where there is none or it cannot be read."""
         return self._parsed[0]
 
-    @property
+    @cached_property
     def config_error(self) -> ModelConfigError | None:
         """Why the configuration cannot be read, or None."""
         return self._parsed[1]
@@ -114,7 +114,7 @@ class Model:
         """Whether the directory has a configuration or a version; `scripts/` beside a model has neither."""
         return CONFIG_NAME in self.subdirectories or self.config_text is not None or bool(self.versions)
 
-    @property
+    @cached_property
     def is_ensemble(self) -> bool:
         """Whether the model is an ensemble; by its text where its configuration cannot be read."""
         if self.config is None:
@@ -144,7 +144,7 @@ class Model:
 
         return EnsembleGraph((), {}) if self.config is None else EnsembleGraph.from_config(self.config)
 
-    @property
+    @cached_property
     def backend_name(self) -> str | None:
         """The backend that runs the model, as the server completes it; None for an ensemble or where nothing tells."""
         if self.is_ensemble:
@@ -202,10 +202,7 @@ class Recipe(Protocol):
 
 @dataclass(frozen=True)
 class PromisedFiles:
-    """The recipe of files that `cdk-triton.toml` promises, that are not there and that no given recipe produces.
-
-    It satisfies the checks and builds nothing.
-    """
+    """Files that `cdk-triton.toml` promises, that are not there, and that no given recipe produces; builds nothing."""
 
     produces: tuple[str, ...]
 
@@ -237,6 +234,7 @@ class ModelRepository:
         acknowledgements: the codes of warnings that its owner knows of, each with the reason why they are right.
         recipes: the builds that will add files to it.
         read_ns: when it was begun to be read, in nanoseconds since 1970.
+        image_modules: the Python modules that an image of your own has, from `cdk-triton.toml`; None if it has no list.
     """
 
     root: Path
@@ -245,6 +243,7 @@ class ModelRepository:
     acknowledgements: Mapping[str, str] = field(default_factory=dict)
     recipes: tuple[Recipe, ...] = ()
     read_ns: int = field(default=0, compare=False)
+    image_modules: tuple[str, ...] | None = None
 
     def __post_init__(self) -> None:
         """Reject a repository that nobody has read.
@@ -291,7 +290,7 @@ class ModelRepository:
             for file in produced:
                 made[file.parts[0]] = (*made.get(file.parts[0], ()), file)
             models = [_read_model(below[name], PurePosixPath(name), name, made.get(name, ())) for name in below]
-        return cls(root, tuple(models), tree.files, acknowledgements, builds, read_ns)
+        return cls(root, tuple(models), tree.files, acknowledgements, builds, read_ns, settings.image_modules)
 
     @cached_property
     def name(self) -> str:

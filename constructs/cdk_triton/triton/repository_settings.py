@@ -4,11 +4,15 @@ It stands at the top of the repository and not in its archive:
 
     produced = ["bert/1/model.plan"]
 
+    image_modules = ["torch", "PIL"]
+
     [acknowledge]
     CT111 = "the placeholder is written by our build"
 
 `produced` names files that the recipes of a CDK app add. Whoever reads the directory without the app, as `cdk-triton
 validate` does, takes them for present; a deployment wants the recipes themselves.
+
+`image_modules` names Python modules that an image of your own has, as `import` writes them.
 """
 
 from __future__ import annotations
@@ -26,7 +30,7 @@ __all__ = ["SETTINGS_NAME", "RepositorySettings", "read_settings"]
 
 SETTINGS_NAME = "cdk-triton.toml"
 
-_KEYS = ("acknowledge", "produced")
+_KEYS = ("acknowledge", "image_modules", "produced")
 
 
 @dataclass(frozen=True)
@@ -37,11 +41,14 @@ class RepositorySettings:
         file: where it is or would be.
         acknowledge: code of a warning → why it is right as it is; not checked.
         produced: files that builds add, relative to the repository, with `/`.
+        image_modules: the Python modules that the image has besides those that SageMaker's has; None where the file
+            does not say it.
     """
 
     file: Path
     acknowledge: Mapping[str, Any] = field(default_factory=dict)
     produced: tuple[str, ...] = ()
+    image_modules: tuple[str, ...] | None = None
 
 
 def read_settings(root: Path) -> RepositorySettings:
@@ -57,11 +64,14 @@ def read_settings(root: Path) -> RepositorySettings:
             if re.fullmatch(r"CT\d{3}|X[A-Z]*\d{2,}", key):
                 raise RepositoryError(f"{file} has {key} outside a table; write it below [acknowledge]")
             raise RepositoryError(
-                f"{file} has an unknown key {key!r}{did_you_mean(key, _KEYS)}; write the table [acknowledge] or the "
-                "list produced"
+                f"{file} has an unknown key {key!r}{did_you_mean(key, _KEYS)}; write the table [acknowledge], the list "
+                "produced or the list image_modules"
             )
     return RepositorySettings(
-        file, _table(file, settings.get("acknowledge", {})), _files(file, settings.get("produced", []))
+        file,
+        _table(file, settings.get("acknowledge", {})),
+        _files(file, settings.get("produced", [])),
+        _modules(file, settings.get("image_modules")),
     )
 
 
@@ -99,6 +109,19 @@ def _files(file: Path, listed: object) -> tuple[str, ...]:
                 'produced = ["MODEL/1/FILE"]'
             )
     return tuple(paths)
+
+
+def _modules(file: Path, listed: object) -> tuple[str, ...] | None:
+    if listed is None:
+        return None
+    names = listed if isinstance(listed, list) else [listed]
+    for name in names:
+        if not isinstance(name, str) or not name.isidentifier():
+            raise RepositoryError(
+                f"{file} has {name!r} in image_modules, which is not the name of a module; write it as import does, "
+                'without submodules: image_modules = ["torch", "PIL"]'
+            )
+    return tuple(names)
 
 
 def _is_inside(path: str) -> bool:

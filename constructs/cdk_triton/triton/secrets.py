@@ -4,7 +4,9 @@ SageMaker asks for none: "Don't include any sensitive data in your environment v
 API reference). Nobody can tell a secret for certain. So a value counts as one in three cases only: CloudFormation would
 put it there out of a store of secrets; it has the form of a well-known credential; or its name says so and the value is
 neither a pointer (ARN, path, address) nor a switch. `EOS_TOKEN` and `MAX_TOKENS` are words of language models: a name
-that ends in `TOKEN` alone says nothing, unless the value is long and made of letters and digits, as only keys are.
+that ends in `TOKEN` alone says nothing, unless the value is long and made of letters and digits, as only keys are. The
+name `TOKEN` by itself is not a word of a language model, so there a short value of letters and digits is enough. A name
+such as `HF_TOKEN` contains the service of the token.
 """
 
 from __future__ import annotations
@@ -34,13 +36,17 @@ _FORMS: Final = {
 }
 
 _SECRET_NAME: Final = re.compile(
-    r"(^|_)(password|passwd|passphrase|secret|(secret|api|private|access|secret_access)_?key|access_?key_?id"
-    r"|(access|api|auth|bearer|refresh|session)_?token|credentials?)$",
+    r"(^|_)((pg)?password|passwd|passphrase|secret|(secret|api|private|access|secret_access)_?key|access_?key_?id"
+    r"|(access|api|auth|bearer|refresh|session)_?token|(hf|hub|hugging_?face|github|gh|gitlab|vault|oauth|ngc)_token"
+    r"|credentials?)$|_pwd$",
     re.IGNORECASE,
 )
 _TOKEN_NAME: Final = re.compile(r"(^|_)token$", re.IGNORECASE)
+_SHORT_KEY: Final = re.compile(r"(?=.*\d)(?=.*[A-Za-z])[\w.~+/=-]{4,}")
 _KEY: Final = re.compile(r"(?=.*\d)(?=.*[A-Za-z])[\w.~+/=-]{16,}")
-_POINTER_OR_SWITCH: Final = re.compile(r"|0|1|true|false|none|arn:.*|/.*|[a-z][a-z0-9+.-]*://.*", re.IGNORECASE)
+_POINTER_OR_SWITCH: Final = re.compile(
+    r"|\d|true|false|yes|no|on|off|none|arn:.*|/.*|[a-z][a-z0-9+.-]*://.*", re.IGNORECASE
+)
 
 
 def looks_secret(name: str, value: str) -> str | None:
@@ -55,7 +61,8 @@ def looks_secret(name: str, value: str) -> str | None:
             return f"has the form of {what}"
     if has_token(value) or _POINTER_OR_SWITCH.fullmatch(value):
         return None
-    if _SECRET_NAME.search(name) or (_TOKEN_NAME.search(name) and _KEY.fullmatch(value)):
+    key = _SHORT_KEY if name.lower() == "token" else _KEY
+    if _SECRET_NAME.search(name) or (_TOKEN_NAME.search(name) and key.fullmatch(value)):
         return "is a secret by its name"
     return None
 

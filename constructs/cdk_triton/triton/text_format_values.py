@@ -22,7 +22,7 @@ from cdk_triton.triton.schema import ModelConfig
 if TYPE_CHECKING:
     from google.protobuf.descriptor import Descriptor
 
-__all__ = ["Refused", "as_python_reads_values"]
+__all__ = ["Reader", "Refused", "as_python_reads_values", "read_up_to"]
 
 # What every difference needs; nearly every text has nothing of it.
 _SUSPECT = re.compile(
@@ -77,6 +77,7 @@ class _Block:
     names: set[str] = attribute(default_factory=set)
     has_name: bool = False  # what comes next is a value
     is_list: bool = False
+    start: int | None = None  # of its brace
 
 
 def as_python_reads_values(text: str) -> str:
@@ -121,29 +122,78 @@ def _number(text: str) -> int:
     return -size if text[0] == "-" else size
 
 
-def _values(text: str) -> Iterator[_Value]:
-    """The numbers and words that are values, up to where the text makes no sense any more."""
-    blocks = [_Block(cast("Descriptor", ModelConfig.DESCRIPTOR))]
-    for match in _TOKEN.finditer(text):
-        kind, block = match.lastgroup, blocks[-1]
+class Reader:
+    """Reads token after token, up to where the text makes no sense any more.
+
+    Attributes:
+        is_lost: whether it makes no sense any more.
+        comma: the place of a comma that follows the last token, or None.
+    """
+
+    def __init__(self) -> None:
+        self._blocks = [_Block(cast("Descriptor", ModelConfig.DESCRIPTOR))]
+        self.is_lost = False
+        self.comma: int | None = None
+
+    @property
+    def pending_field(self) -> FieldDescriptor | None:
+        """The field whose value is expected next; None where that is not known."""
+        block = self._blocks[-1]
+        return block.field if block.has_name else None
+
+    @property
+    def open_block(self) -> int | None:
+        """The place of the innermost brace that is not closed; None where all are closed."""
+        return self._blocks[-1].start
+
+    def take(self, match: re.Match[str]) -> _Value | None:
+        """Read a token; a number or a word that is a value is the result."""
+        kind, block = match.lastgroup, self._blocks[-1]
         if kind == "skipped":
-            continue
+            if match.group()[0] != "#" and "," in match.group():
+                self.comma = match.start() + match.group().index(",")
+            return None
+        self.comma = None
         if kind == "word" and not block.has_name:
             _begin(block, match)
         elif kind in ("word", "number", "string") and block.has_name:
-            if block.field is not None and kind != "string":
-                yield _Value(block.field, match.start(), match.group())
             block.has_name = block.is_list
-        elif kind != "string" and not _nest(blocks, match.group()):  # two strings in a row are one
+            if block.field is not None and kind != "string":
+                return _Value(block.field, match.start(), match.group())
+        elif kind != "string":  # two strings in a row are one
+            self.is_lost = not _nest(self._blocks, match)
+        return None
+
+
+def _values(text: str) -> Iterator[_Value]:
+    """The numbers and words that are values."""
+    reader = Reader()
+    for match in _TOKEN.finditer(text):
+        if (value := reader.take(match)) is not None:
+            yield value
+        if reader.is_lost:
             return
 
 
-def _nest(blocks: list[_Block], bracket: str) -> bool:
+def read_up_to(text: str, offset: int) -> Reader:
+    """Read the tokens before a place in a text, or up to where they make no sense any more."""
+    reader = Reader()
+    for match in _TOKEN.finditer(text):
+        if match.start() >= offset or reader.is_lost:
+            break
+        try:
+            reader.take(match)
+        except Refused:  # the parser complains of it too
+            break
+    return reader
+
+
+def _nest(blocks: list[_Block], match: re.Match[str]) -> bool:
     """Open or close a block or a list; False where it makes no sense."""
-    block = blocks[-1]
+    block, bracket = blocks[-1], match.group()
     if bracket in "{<" and block.has_name:
         block.has_name = block.is_list
-        blocks.append(_Block(block.field.message_type if block.field is not None else None))
+        blocks.append(_Block(block.field.message_type if block.field is not None else None, start=match.start()))
     elif bracket in "}>" and len(blocks) > 1:
         blocks.pop()
     elif bracket == "[" and block.has_name:

@@ -107,6 +107,16 @@ def _path(text: str) -> PurePosixPath:
     return PurePosixPath(text)
 
 
+def _fault_of(name: str) -> str:
+    """The reason against a name that is not printable."""
+    try:
+        name.encode()
+    except UnicodeEncodeError:
+        return "is not UTF-8 text"
+    odd = next(character for character in name if not character.isprintable())
+    return f"contains the character U+{ord(odd):04X}, which no screen shows as itself"
+
+
 class _Directory(NamedTuple):
     """A directory on the way: where it is, what its entries' paths in the archive begin with, and what is above it.
 
@@ -134,7 +144,8 @@ class _Walk:
                     continue  # what the checks are told about the repository is no part of it
                 if not entry.name.isprintable():
                     raise RepositoryError(
-                        f"the name {entry.name!r} in {directory.source} is not plain UTF-8 text; rename the file"
+                        f"the name {entry.name!r} in {directory.source} {_fault_of(entry.name)}; rename the "
+                        f"{'directory' if entry.is_dir() else 'file'}"
                     )
                 below = self._take(entry, directory)
                 if below is not None:

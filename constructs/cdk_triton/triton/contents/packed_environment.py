@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import re
 import tarfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Final, cast
@@ -16,11 +17,12 @@ from isal import igzip, igzip_lib
 
 from cdk_triton.triton.contents.unreadable import Unreadable
 
-__all__ = ["PackedEnvironment", "environment_python", "packed_environment"]
+__all__ = ["DAMAGED", "PackedEnvironment", "environment_python", "open_archive", "packed_environment"]
 
 # Annotated, because isal's types say nothing of the one and call the other an instance of Exception.
 _OPEN: Callable[..., IO[bytes]] = igzip.open
-_DAMAGED: Final = (EOFError, igzip.BadGzipFile, tarfile.TarError, cast("type[Exception]", igzip_lib.IsalError))
+DAMAGED: Final = (EOFError, igzip.BadGzipFile, tarfile.TarError, cast("type[Exception]", igzip_lib.IsalError))
+"""The errors of a file that is not an archive, or is a damaged one."""
 
 _CONDA = re.compile(r"conda-meta/python-(3\.\d+)\.\d")
 _LIBRARY = re.compile(r"lib/python(3\.\d+)/(?:os\.py|encodings/|site-packages/)")
@@ -49,17 +51,25 @@ def environment_python(path: str) -> str | None:
     return None if match is None else match[1]
 
 
+@contextmanager
+def open_archive(path: Path) -> Iterator[IO[bytes]]:
+    """The tar archive in a file, which may be compressed with gzip."""
+    with path.open("rb") as file:
+        head = file.read(2)
+        file.seek(0)
+        if head != b"\x1f\x8b":
+            yield file
+            return
+        with _OPEN(file, "rb") as stream:
+            yield stream
+
+
 def packed_environment(path: Path) -> PackedEnvironment | Unreadable:
     """Read an archive's list of members as far as necessary."""
     try:
-        with path.open("rb") as file:
-            head = file.read(2)
-            file.seek(0)
-            if head != b"\x1f\x8b":
-                return _read(file)
-            with _OPEN(file, "rb") as stream:
-                return _read(stream)
-    except _DAMAGED:
+        with open_archive(path) as stream:
+            return _read(stream)
+    except DAMAGED:
         return Unreadable("is no tar archive, or a damaged one")
     except OSError as error:
         return Unreadable(f"cannot be read: {error.strerror}")

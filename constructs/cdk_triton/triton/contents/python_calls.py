@@ -18,6 +18,15 @@ _OF_CONFIG = {
     "set_model_transaction_policy": "NoneType",
     "as_dict": "dict",
 }
+# Calls that do not keep a request, and the methods of a request that do not answer it either (python_backend:
+# src/pb_stub.cc).
+_READING = frozenset({"get_input_tensor_by_name", "len", "print", "str", "repr"})
+_OF_REQUEST = frozenset(
+    {
+        *("inputs", "request_id", "correlation_id", "requested_output_names", "flags", "set_flags", "timeout"),
+        *("parameters", "trace", "is_cancelled"),
+    }
+)
 _SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef)
 _TYPES: dict[type[ast.expr], str] = {
     ast.Dict: "dict",
@@ -45,6 +54,7 @@ class Method:
         needs_keywords: whether some of its arguments can only be given by name.
         returns: the types that a call returns, `NoneType` or `dict`; empty where the source does not show all of them.
         is_abstract: whether a subclass has to define it.
+        keeps_responses: whether it makes responses, and nobody else can answer its requests.
     """
 
     name: str
@@ -54,6 +64,7 @@ class Method:
     needs_keywords: bool
     returns: tuple[str, ...] = ()
     is_abstract: bool = False
+    keeps_responses: bool = False
 
     def takes(self, count: int) -> bool:
         """Whether it can be called with so many arguments."""
@@ -81,6 +92,7 @@ def method_of(
         needs_keywords=any(default is None for default in arguments.kw_defaults),
         returns=tuple(dict.fromkeys(_returned(function, own))),
         is_abstract=is_abstract,
+        keeps_responses=own < count and _keeps_responses(function, (arguments.posonlyargs + arguments.args)[own].arg),
     )
 
 
@@ -126,6 +138,53 @@ def _returned(function: ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda, own
                 return []
             found.append(kind)
     return found
+
+
+def _keeps_responses(function: ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda, requests: str) -> bool:
+    """Whether a function makes responses, and neither sends them nor hands a request on to somebody who may answer."""
+    nodes = list(ast.walk(function))
+    attributes = {node.attr for node in nodes if isinstance(node, ast.Attribute)}
+    if "InferenceResponse" not in attributes or attributes & {"get_response_sender", "set_release_flags"}:
+        return False
+    names = {requests}
+    for node in nodes:
+        if isinstance(node, ast.For | ast.comprehension) and names & {each.id for each in _iterated(node.iter)}:
+            names |= {each.id for each in ast.walk(node.target) if isinstance(each, ast.Name)}
+    read = {name for node in nodes for name in _only_read(node)}
+    return not any(
+        isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load) and node.id in names and node not in read
+        for node in nodes
+    )
+
+
+def _only_read(node: ast.AST) -> Iterator[ast.Name]:
+    """The names whose values a node reads, and certainly gives to nobody else."""
+    match node:
+        case ast.For(iter=iterable) | ast.comprehension(iter=iterable):
+            yield from _iterated(iterable)
+        case ast.Call(func=ast.Attribute(value=value, attr=method)) if method in _OF_REQUEST:
+            yield from _named(value)
+        case ast.Call(
+            func=ast.Name(id=name) | ast.Attribute(attr="get_input_tensor_by_name" as name), args=values, keywords=named
+        ) if name in _READING:
+            yield from (each for value in (*values, *(one.value for one in named)) for each in _named(value))
+
+
+def _iterated(iterable: ast.expr) -> Iterator[ast.Name]:
+    """The names over whose values a loop goes."""
+    match iterable:
+        case ast.Call(func=ast.Name(id="enumerate" | "zip" | "reversed"), args=values):
+            yield from (each for value in values for each in _named(value))
+        case _:
+            yield from _named(iterable)
+
+
+def _named(value: ast.expr) -> Iterator[ast.Name]:
+    """The name that an expression consists of, or takes an item of."""
+    while isinstance(value, ast.Subscript | ast.Starred):
+        value = value.value
+    if isinstance(value, ast.Name):
+        yield value
 
 
 def _of_config(value: ast.expr, config: str | None) -> str | None:

@@ -13,9 +13,11 @@ from functools import cache, lru_cache
 from pathlib import Path
 from types import EllipsisType
 
+from cdk_triton.triton.backend_utils import MODULE
 from cdk_triton.triton.contents.newer_syntax import NEWEST_KNOWN, without_newer_syntax
 from cdk_triton.triton.contents.python_calls import certain_type
 from cdk_triton.triton.contents.python_class import ModelClass, model_class
+from cdk_triton.triton.contents.python_imports import Imported, needed, statement_imports
 from cdk_triton.triton.contents.python_names import (
     bound_names,
     certain_statements,
@@ -23,7 +25,9 @@ from cdk_triton.triton.contents.python_names import (
     is_dynamic,
     stored_attributes,
 )
+from cdk_triton.triton.contents.python_path import Search, search_of
 from cdk_triton.triton.contents.python_tensors import TensorNames, tensor_names
+from cdk_triton.triton.contents.python_uses import Used, mentioned
 from cdk_triton.triton.contents.unreadable import Unreadable
 
 __all__ = ["Imported", "NotJudged", "PythonSource", "SyntaxFault", "python_source"]
@@ -32,9 +36,8 @@ _NAME = "TritonPythonModel"
 
 # From this Python on, the limits of nesting are others from version to version; before, they are the same.
 _OTHER_LIMITS = (3, 12)
-
-# What changes where modules are looked for.
-_PATHS = frozenset({"path", "meta_path", "path_hooks", "modules"})
+# From this Python on, annotations are evaluated when somebody asks for them: PEP 649.
+_LAZY_SINCE = (3, 14)
 
 
 @dataclass(frozen=True)
@@ -60,23 +63,6 @@ class NotJudged(Unreadable):
 
 
 @dataclass(frozen=True)
-class Imported:
-    """A module that the source imports whatever happens.
-
-    Attributes:
-        line: where.
-        level: how many dots are before the name: 0 for a module that is looked for in Python's path.
-        module: the module, `helpers.text`, or "" for `from . import text`.
-        names: what is imported from it; empty for `import helpers.text`.
-    """
-
-    line: int
-    level: int
-    module: str
-    names: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True)
 class PythonSource:
     """What a module defines.
 
@@ -85,20 +71,32 @@ class PythonSource:
         may_have_model: False where the module cannot have the class.
         instead: the type of a value that certainly has the class's name, and cannot be called; "" where none has.
         imported: what it imports whatever happens, in its order.
-        changes_path: whether it may change where modules are looked for.
+        needed: what it imports for certain, at its top or when the server calls the model.
+        search: where modules are looked for once it is imported.
         names: the names that it may define; None where that is open.
         attributes: the attributes that it sets on whatever object.
         tensors: the tensors that it names.
+        used: the names that it uses for certain, and does not have of its own; empty where it may set names by a
+            roundabout way.
+        utilities: the attributes of the server's `triton_python_backend_utils` that it reads under whatever condition.
     """
 
     model: ModelClass | None
     may_have_model: bool
     instead: str = ""
     imported: tuple[Imported, ...] = ()
-    changes_path: bool = False
+    needed: tuple[Imported, ...] = ()
+    search: Search = "usual"
     names: frozenset[str] | None = None
     attributes: frozenset[str] = frozenset()
     tensors: TensorNames = field(default_factory=TensorNames)
+    used: tuple[Used, ...] = ()
+    utilities: tuple[Used, ...] = ()
+
+    @property
+    def changes_path(self) -> bool:
+        """Whether it may change where modules are looked for."""
+        return self.search != "usual"
 
     @property
     def imports(self) -> tuple[str, ...]:
@@ -135,7 +133,7 @@ def _read(content: bytes, version: tuple[int, int]) -> PythonSource | SyntaxFaul
             return SyntaxFault(1, reason, in_every_version=True, error=type(fault).__name__)
         return NotJudged(f"is nested too deeply for the compiler of {_name(running)} ({type(fault).__name__})")
     try:
-        return _look(module)
+        return _look(module, version)
     except RecursionError:  # the compiler takes it
         return Unreadable("is nested too deeply")
 
@@ -182,41 +180,30 @@ def _name(version: tuple[int, ...]) -> str:
     return f"Python {version[0]}.{version[1]}"
 
 
-def _look(module: ast.Module) -> PythonSource:
+def _look(module: ast.Module, version: tuple[int, int]) -> PythonSource:
     names = imported_names(module.body)
     statements = list(certain_statements(module.body, names))
     nodes = list(ast.walk(module))
     attributes = frozenset(stored_attributes(nodes))
     bound = ... if _NAME in attributes else _bound(statements)
     defined = frozenset[str]().union(*map(bound_names, module.body))
-    is_open = is_dynamic(nodes) or "__getattr__" in defined
+    dynamic = is_dynamic(nodes)
+    is_open = dynamic or "__getattr__" in defined
+    lazy = version >= _LAZY_SINCE or names.get("annotations") == "__future__.annotations"
+    imports, used = needed(module, names, _NAME, lazy=lazy)
     return PythonSource(
         model_class(bound, module, nodes, names, _NAME) if isinstance(bound, ast.ClassDef) else None,
         bound is not None or is_open,
         bound if isinstance(bound, str) else "",
-        tuple(each for statement in statements for each in _imported(statement)),
-        any(map(_is_path, nodes)),
+        tuple(each for statement in statements for each in statement_imports(statement)),
+        imports,
+        search_of(nodes),
         None if is_open or "*" in defined else defined,
         attributes,
         tensor_names(module),
+        () if dynamic else tuple(each for each in used if each.module or not defined & {each.name, "*"}),
+        () if dynamic else tuple(mentioned(nodes, MODULE)),
     )
-
-
-def _is_path(node: ast.AST) -> bool:
-    match node:
-        case ast.Attribute(value=ast.Name(id="sys"), attr=name):
-            return name in _PATHS
-        case ast.Name(id="__path__"):
-            return True
-    return False
-
-
-def _imported(statement: ast.stmt) -> Iterator[Imported]:
-    if isinstance(statement, ast.Import):
-        yield from (Imported(statement.lineno, 0, alias.name) for alias in statement.names)
-    elif isinstance(statement, ast.ImportFrom):
-        names = tuple(alias.name for alias in statement.names)
-        yield Imported(statement.lineno, statement.level, statement.module or "", names)
 
 
 def _bound(statements: Iterable[ast.stmt]) -> ast.ClassDef | str | EllipsisType | None:

@@ -1,0 +1,62 @@
+"""The names of the module `triton_python_backend_utils`, by release.
+
+The file `src/resources/triton_python_backend_utils.py` of python_backend has some of them. The process of a model sets
+the others once it has imported the model (`Stub::StubSetup` and `Stub::Initialize` in `src/pb_stub.cc`). The branches
+r22.05 to r26.07 were read.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from cdk_triton.triton.releases import is_at_least
+
+__all__ = ["MODULE", "READ_THROUGH", "SET_LATER", "SET_LATE_SINCE", "utility_names"]
+
+MODULE: Final = "triton_python_backend_utils"
+READ_THROUGH: Final = "26.07"
+"""The newest release whose names were read."""
+
+SET_LATE_SINCE: Final = "22.06"
+"""From this release on, the model is imported before the process sets its names."""
+
+SET_LATER: Final = frozenset(
+    {
+        *("Tensor", "InferenceRequest", "InferenceResponse", "TritonError", "TritonModelException", "Logger"),
+        *("PreferredMemory", "TRITONSERVER_MEMORY_GPU", "TRITONSERVER_MEMORY_CPU", "MetricFamily"),
+        *("load_model", "unload_model", "is_model_ready", "get_model_dir"),
+    }
+)
+"""The names that the model's process sets itself."""
+
+# Release → the names that came with it.
+_SINCE: Final[dict[str, tuple[str, ...]]] = {
+    "22.05": (
+        *("Tensor", "InferenceRequest", "InferenceResponse", "TritonError", "TritonModelException"),
+        *("serialize_byte_tensor", "deserialize_bytes_tensor", "get_input_tensor_by_name", "get_output_tensor_by_name"),
+        *("get_input_config_by_name", "get_output_config_by_name", "using_decoupled_model_transaction_policy"),
+        *("triton_to_numpy_type", "numpy_to_triton_type", "triton_string_to_numpy", "TRITON_STRING_TO_NUMPY"),
+        *("TRITONSERVER_REQUEST_FLAG_SEQUENCE_START", "TRITONSERVER_REQUEST_FLAG_SEQUENCE_END"),
+        *("TRITONSERVER_RESPONSE_COMPLETE_FINAL", "np", "struct"),
+    ),
+    "22.06": ("ModelConfig", "json"),
+    "22.09": ("Logger",),
+    "23.04": ("PreferredMemory", "TRITONSERVER_MEMORY_GPU", "TRITONSERVER_MEMORY_CPU"),
+    "23.05": ("MetricFamily",),
+    "23.07": ("load_model", "unload_model", "is_model_ready", "get_model_dir"),
+    "23.11": ("TRITONSERVER_REQUEST_RELEASE_ALL", "TRITONSERVER_REQUEST_RELEASE_RESCHEDULE"),
+}
+
+
+def utility_names(release: str | None) -> frozenset[str]:
+    """The names of the module in a release.
+
+    Args:
+        release: a release, known or not; None for the names of any release.
+
+    Raises:
+        ConfigurationError: the name is not two digits, a dot and two digits.
+    """
+    return frozenset(
+        name for since, names in _SINCE.items() if release is None or is_at_least(release, since) for name in names
+    )

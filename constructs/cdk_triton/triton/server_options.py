@@ -1,0 +1,308 @@
+"""The options of tritonserver in every release, and what the server makes of a list of arguments.
+
+`data/server_options.json` is the table. `tools/generate/server_options.py` writes it from the server's sources.
+tritonserver reads its arguments with `getopt_long`, so that an option may be abbreviated and may have its value in the
+next argument. The tests compare these functions with the real tritonserver.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import cache
+from importlib.resources import files
+from types import MappingProxyType
+from typing import Any, NamedTuple
+
+from cdk_triton._wording import did_you_mean, listed
+from cdk_triton.triton.option_values import MAX_THREADS, value_fault
+from cdk_triton.triton.releases import release_order
+
+__all__ = [
+    "ArgumentFault",
+    "Given",
+    "argument_fault",
+    "given_options",
+    "loaded_models",
+    "options_of",
+    "reads_variable",
+    "variable_since",
+]
+
+_FIX = "write an option and its value as one item, for example '--exit-timeout-secs=30'"
+
+
+class Given(NamedTuple):
+    """An option that the server was given.
+
+    Attributes:
+        option: its whole name, without dashes.
+        value: its value; "" for an option without one.
+    """
+
+    option: str
+    value: str
+
+
+class ArgumentFault(NamedTuple):
+    """The first reason for which the server would not start with a list of arguments.
+
+    Attributes:
+        argument: the argument, as it was written.
+        reason: the reason, as a sentence goes on after the argument.
+        fix: what to do, as the sentence ends.
+    """
+
+    argument: str
+    reason: str
+    fix: str
+
+
+def options_of(release: str | None) -> Mapping[str, str]:
+    """Option → how the server of a release reads its value, as the table has it; None: the newest in the table."""
+    return MappingProxyType(_kinds(_release(release)))
+
+
+def given_options(arguments: Sequence[str], release: str | None = None) -> tuple[Given, ...]:
+    """The options that a list of arguments gives to the server, as far as it reads them.
+
+    Args:
+        arguments: the arguments of tritonserver, one per item.
+        release: the release that reads them; None: the newest in the table.
+    """
+    if not arguments:
+        return ()
+    return tuple(each for each in _read(arguments, _release(release)) if isinstance(each, Given))
+
+
+def loaded_models(arguments: Sequence[str]) -> tuple[str, ...]:
+    """The models that a list of arguments tells the server to load."""
+    return tuple(value for option, value in given_options(arguments) if option == "load-model")
+
+
+def argument_fault(arguments: Sequence[str], release: str | None = None) -> ArgumentFault | None:
+    """The reason for which the server would not start with these arguments, or would not be SageMaker's any more.
+
+    Args:
+        arguments: the arguments of tritonserver, one per item.
+        release: the release that reads them; the table stands for a newer one as its newest release does. None: a
+            fault is one that every release in the table finds.
+
+    Returns:
+        The first fault; None if the release takes the arguments, or if the table does not have so old a release.
+    """
+    if release is not None:
+        return None if release_order(release) < release_order(_first_release()) else _fault(arguments, release)
+    fault = None
+    for each in _distinct_releases():
+        fault = _fault(arguments, each)
+        if fault is None:
+            return None
+    return fault
+
+
+def reads_variable(release: str, name: str) -> bool:
+    """Whether the start script or the server of a release reads an environment variable.
+
+    Releases that are older than the table are taken to read every variable.
+    """
+    table = _table()
+    if release_order(release) < release_order(table["releases"][0]):
+        return True
+    return _is_in(_release(release), table["variables"].get(name, []))
+
+
+def variable_since(name: str) -> str:
+    """The first release of the table that reads an environment variable."""
+    since: str = _table()["variables"][name][0][0]
+    return since
+
+
+def _fault(arguments: Sequence[str], release: str) -> ArgumentFault | None:
+    given: list[Given] = []
+    for each in _read(arguments, _release(release)):
+        if isinstance(each, ArgumentFault):
+            return each
+        given.append(each)
+    names = {option.option for option in given}
+    cache = [value for option, value in given if option == "cache-config" and value.startswith("local,")]
+    if cache and not any(value.startswith("local,size=") for value in cache):
+        return ArgumentFault(
+            f"--cache-config={cache[0]}",
+            "and the cache 'local' needs a size",
+            "add '--cache-config=local,size=<bytes>'",
+        )
+    if {"cache-config", "response-cache-byte-size"} <= names:
+        return ArgumentFault(
+            "--response-cache-byte-size",
+            "which tritonserver does not take beside --cache-config",
+            "give the size as --cache-config=local,size=<bytes> only",
+        )
+    return None
+
+
+def _read(arguments: Sequence[str], release: str) -> Iterator[Given | ArgumentFault]:
+    """Read arguments as `getopt_long` does, up to the first fault."""
+    kinds = _kinds(release)
+    pending = iter(arguments)
+    for argument in pending:
+        if argument == "--":
+            yield ArgumentFault(argument, "which ends the options, so that the server takes no option after it", _FIX)
+            return
+        if not argument.startswith("--"):
+            reason = (
+                "which has one dash, and every option of tritonserver has two"
+                if argument[:1] == "-"
+                else ("which belongs to no option before it, so that tritonserver would end with: Unexpected argument")
+            )
+            yield ArgumentFault(argument, reason, _FIX)
+            return
+        written, has_value, value = argument[2:].partition("=")
+        option = _option(written, release)
+        if isinstance(option, ArgumentFault):
+            yield option._replace(argument=argument)
+            return
+        kind = kinds[option]
+        if kind == "flag" and has_value:
+            yield ArgumentFault(argument, f"and --{option} takes no value", f"write '--{option}'")
+            return
+        if kind != "flag" and not has_value:
+            following = next(pending, None)
+            if following is None or following.startswith("--"):
+                yield ArgumentFault(argument, f"and --{option} needs a value", f"write it as '--{option}=<value>'")
+                return
+            argument, value = f"{argument} {following}", following
+        if fault := _value_fault(argument, option, kind, value, release):
+            yield fault
+            return
+        yield Given(option, value)
+
+
+def _option(written: str, release: str) -> str | ArgumentFault:
+    """The option that a name stands for: its own, or the only one that begins so."""
+    kinds = _kinds(release)
+    if written in kinds:
+        return written
+    if not written:
+        return ArgumentFault("", "which names no option", _FIX)
+    meant = [name for name in kinds if name.startswith(written)]
+    if len(meant) == 1:
+        return meant[0]
+    if meant:
+        names = listed([f"--{name}" for name in meant], shown=4)
+        return ArgumentFault("", f"which may stand for {names}", "write the whole name of the option")
+    near = did_you_mean(f"--{written}", [f"--{name}" for name in kinds])
+    since = _since(written)
+    if since is None:
+        newest = _release(None)
+        reason = f"which no release of tritonserver up to {newest} has{near}"
+        return ArgumentFault("", reason, "use an option that tritonserver --help prints, or remove it")
+    reason = f"which tritonserver {release} does not have, and {since} was the first to have"
+    return ArgumentFault("", reason, f"serve with {since} or newer, or remove it")
+
+
+def _value_fault(argument: str, option: str, kind: str, value: str, release: str) -> ArgumentFault | None:
+    plain = _FLAGS.get(value.lower(), value.lower())
+    if (reason := _RESERVED.get(option)) is not None and plain != reason.harmless:
+        return ArgumentFault(argument, reason.reason, reason.fix)
+    allowed = value_fault(kind, value, release)
+    if allowed is None and option in _LEAST_THREADS:
+        threads = value_fault(f"int32 from {_LEAST_THREADS[option]} to {MAX_THREADS}", value, release)
+        if threads is not None:
+            return ArgumentFault(argument, "and the server cannot start that many threads", f"give {threads}")
+    if allowed is None:
+        return None
+    return ArgumentFault(argument, f"and tritonserver reads no value of --{option} in it", f"give {allowed}")
+
+
+class _Reserved(NamedTuple):
+    harmless: str | None
+    reason: str
+    fix: str
+
+
+_FLAGS: Mapping[str, str] = {"1": "true", "on": "true", "0": "false", "off": "false"}  # ParseBoolOption of the parser
+
+# The server takes other numbers of threads, and does not answer with them: a negative one is stored without its sign.
+_LEAST_THREADS: Mapping[str, int] = {
+    "buffer-manager-thread-count": 0,
+    "model-load-thread-count": 0,
+    "sagemaker-thread-count": 1,
+}
+
+# What the start script sets, or SageMaker by it, and what must not be set to anything else.
+_RESERVED: Mapping[str, _Reserved] = {
+    "help": _Reserved(None, "with which tritonserver prints its options and ends", "remove it"),
+    "allow-sagemaker": _Reserved(
+        "true", "without which nothing answers SageMaker's /ping and /invocations", "remove it"
+    ),
+    "allow-vertex-ai": _Reserved(
+        "false", "with which the server ends, because SageMaker sets no variables of Vertex AI", "remove it"
+    ),
+    "sagemaker-port": _Reserved(
+        None, "and SageMaker sends its requests to the port that SAGEMAKER_BIND_TO_PORT has", "use the field port"
+    ),
+    "model-control-mode": _Reserved(
+        "explicit",
+        "and the start script loads models by name, which the server takes with the mode 'explicit' only",
+        "remove it",
+    ),
+    **dict.fromkeys(
+        ("model-repository", "model-store"),
+        _Reserved(
+            None,
+            "and the start script gives the server the directory to which SageMaker downloads the models",
+            "put all models into one model repository",
+        ),
+    ),
+}
+
+
+def _since(written: str) -> str | None:
+    """The first release of the table that has the option; None where none has."""
+    rows = _table()["options"].get(written, [])
+    return min((first for row in rows for first, _ in row["releases"]), default=None)
+
+
+@cache
+def _kinds(release: str) -> dict[str, str]:
+    """Option → how the server of a release reads its value."""
+    return {
+        name: row["kind"]
+        for name, rows in _table()["options"].items()
+        for row in rows
+        if _is_in(release, row["releases"])
+    }
+
+
+def _is_in(release: str, runs: Iterable[Sequence[str]]) -> bool:
+    return any(release_order(first) <= release_order(release) <= release_order(last) for first, last in runs)
+
+
+def _release(name: str | None) -> str:
+    """The release of the table that stands for one: itself, or the newest."""
+    newest: str = _table()["releases"][-1]
+    return newest if name is None or release_order(name) > release_order(newest) else name
+
+
+def _first_release() -> str:
+    """The first release that gets additional arguments."""
+    first: str = _table()["variables"]["SAGEMAKER_TRITON_ADDITIONAL_ARGS"][0][0]
+    return first
+
+
+@cache
+def _distinct_releases() -> tuple[str, ...]:
+    """The last release of each list of options, oldest first."""
+    found: dict[tuple[tuple[str, str], ...], str] = {}
+    for release in _table()["releases"]:
+        if release_order(release) >= release_order(_first_release()):
+            found[tuple(_kinds(release).items())] = release
+    return tuple(found.values())
+
+
+@cache
+def _table() -> dict[str, Any]:
+    text = files(__package__).joinpath("data", "server_options.json").read_text(encoding="utf-8")
+    table: dict[str, Any] = json.loads(text)
+    return table

@@ -1,0 +1,91 @@
+"""The environment variables that a container must not be given, because something before the models reads them.
+
+The start script of the container is a bash script (`docker/sagemaker/serve` of triton-inference-server/server). The
+dynamic loader, bash, the script and tritonserver read the names below, or replace their values. The tests compare them
+with the real script.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+__all__ = ["reserved_because"]
+
+_IMAGE: Final = "set it in an image of your own, by ENV"
+
+# Prefix → the reason, and what to do.
+_PREFIXES: Final = {
+    "SAGEMAKER_TRITON_": (
+        "which the container's start script reads",
+        "use the field of ContainerEnvironment for it",
+    ),
+    "LD_": (
+        "which the dynamic loader reads for every program of the container, the start script's shell included",
+        "name libraries of plugins and operators in additional_args ('--backend-config=tensorrt,plugins=<file>') or in "
+        "config.pbtxt (model_operations), or set it in an image of your own, by ENV",
+    ),
+    "BASH": ("which the shell of the container's start script reads or replaces", "choose another name"),
+}
+
+_BY_FIELD: Final = ("SAGEMAKER_MULTI_MODEL", "SAGEMAKER_BIND_TO_PORT", "SAGEMAKER_SAFE_PORT_RANGE")
+
+# Bash reads these when it starts a script; man bash, "Shell Variables".
+_READ_BY_SHELL: Final = (
+    "CDPATH",
+    "ENV",
+    "EXECIGNORE",
+    "FUNCNEST",
+    "GLOBIGNORE",
+    "GLOBSORT",
+    "IFS",
+    "POSIXLY_CORRECT",  # and by getopt_long in tritonserver
+    "PS4",
+    "SHELLOPTS",
+)
+
+# The server would see another value: bash or the script sets these.
+_REPLACED: Final = (
+    *("COMP_WORDBREAKS", "DIRSTACK", "EPOCHREALTIME", "EPOCHSECONDS", "EUID", "FUNCNAME", "GROUPS", "HISTCMD"),
+    *("OLDPWD", "OPTERR", "OPTIND", "PIPESTATUS", "PPID", "PS1", "PS2", "PWD", "RANDOM", "SECONDS", "SHLVL", "SRANDOM"),
+    *("LINENO", "UID", "_"),
+    *("MODEL_DIRS", "SAGEMAKER_ARGS", "SAGEMAKER_MODEL_REPO", "SAGEMAKER_MULTI_MODEL_REPO"),
+    *("SAGEMAKER_SINGLE_MODEL_REPO", "i", "is_mme_mode", "num_gpus"),
+)
+
+_NAMES: Final = {
+    "PATH": (
+        "by which the container finds its start script, tritonserver and python3",
+        f"write whole paths of programs in your models, or {_IMAGE}",
+    ),
+    **dict.fromkeys(_BY_FIELD, ("which the container's start script reads", "use the field of ContainerEnvironment")),
+    **dict.fromkeys(
+        _READ_BY_SHELL,
+        (
+            "which the shell of the container's start script reads",
+            "choose another name, or set it in your model's code",
+        ),
+    ),
+    **dict.fromkeys(
+        _REPLACED,
+        ("whose value the container's start script or its shell replaces", "choose another name"),
+    ),
+    # TritonParser::Parse in src/command_line_parser.cc: Vertex AI's port is SageMaker's, and the server would exit.
+    **dict.fromkeys(
+        ("AIP_HTTP_PORT", "AIP_MODE"),
+        ("which tritonserver reads to serve Vertex AI instead of SageMaker", "choose another name"),
+    ),
+}
+
+
+def reserved_because(name: str) -> tuple[str, str] | None:
+    """The reason for which a container must not be given a variable, and what to do; None if it may be given.
+
+    PYTHONPATH and PYTHONHOME may be given: only the processes of Python models read them, and packed environments and
+    images of one's own need them. GLIBC_TUNABLES and MALLOC_ may be given too: the loader ignores wrong values.
+
+    Args:
+        name: the name of the variable.
+    """
+    if (found := _NAMES.get(name)) is not None:
+        return found
+    return next((found for prefix, found in _PREFIXES.items() if name.startswith(prefix)), None)
