@@ -5,19 +5,35 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from difflib import get_close_matches
 
-__all__ = ["did_you_mean", "in_words", "listed"]
+__all__ = ["did_you_mean", "in_words", "listed", "nearest", "quoted"]
+
+_LONGEST_QUOTE = 100
+_SHOWN_OF_A_LONG_ONE = 60
 
 
 def did_you_mean(value: str, known: Iterable[str], *, at_most: int = 2) -> str:
     """The nearest known values in parentheses, as a question; "" if none is near."""
-    nearest = get_close_matches(value, list(known), n=at_most, cutoff=0.7)
-    return f" (did you mean {in_words(map(repr, nearest))}?)" if nearest else ""
+    found = nearest(value, known, at_most=at_most)
+    return f" (did you mean {in_words(map(repr, found))}?)" if found else ""
+
+
+def nearest(value: str, known: Iterable[str], *, at_most: int = 2) -> list[str]:
+    """The known values that a misspelled one may stand for, the nearest first."""
+    return get_close_matches(value, list(known), n=at_most, cutoff=0.7)
 
 
 def in_words(values: Iterable[str], last: str = "or") -> str:
     """`a, b or c`."""
     *head, tail = values
     return f"{', '.join(head)} {last} {tail}" if head else tail
+
+
+def quoted(value: object) -> str:
+    """A value in quotes; of a long one the beginning, and how long it is."""
+    text = repr(value)
+    if len(text) <= _LONGEST_QUOTE:
+        return text
+    return f"{text[:_SHOWN_OF_A_LONG_ONE]}... ({len(str(value)):,} characters)"
 
 
 def listed(names: Sequence[str], *, shown: int = 8) -> str:

@@ -75,13 +75,17 @@ class ModelConfigError(RepositoryError):
         path: the file, as the user would write it.
         line: the line of the fault, counted from 1, or None where the parser does not say.
         column: the column of the fault, counted from 1, or None where the parser does not say.
+        fix: what to do, which the message ends with, or "" where only the fault is known.
     """
 
-    def __init__(self, message: str, *, path: str, line: int | None = None, column: int | None = None) -> None:
+    def __init__(
+        self, message: str, *, path: str, line: int | None = None, column: int | None = None, fix: str = ""
+    ) -> None:
         super().__init__(message)
         self.path = path
         self.line = line
         self.column = column
+        self.fix = fix
 
 
 class ServeError(CdkTritonError):

@@ -4,19 +4,37 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pytest
 
+from cdk_triton.errors import ConfigurationError
 from cdk_triton.local.triton.server_files import ServerFiles
 from cdk_triton.triton import ModelRepository
 from judging.comparison import Tally
-from judging.server import Judge, null_server_files
+from judging.server import Judge, NoServerError, null_server_files, other_server_files
 
 TABLES = pytest.StashKey[dict[str, Tally]]()
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--repositories", type=int, metavar="N", help="how many generated repositories the server judges")
+    parser.addoption("--server", type=Path, metavar="FOLDER", help="a server of your own as judge: /opt/tritonserver")
+    parser.addoption("--release", metavar="YY.MM", help="the release of that server, such as 26.05")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Reject a server that cannot judge before any test runs."""
+    folder, release = config.getoption("server", default=None), config.getoption("release", default=None)
+    if (folder is None) is not (release is None):
+        raise pytest.UsageError("--server and --release belong together: name the server's folder and its release")
+    if folder is None:
+        return
+    try:
+        with TemporaryDirectory() as directory:
+            other_server_files(folder, release, Path(directory))
+    except (NoServerError, ConfigurationError) as error:
+        raise pytest.UsageError(str(error)) from None
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
@@ -27,8 +45,11 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
 
 
 @pytest.fixture(scope="session")
-def server_files(tmp_path_factory: pytest.TempPathFactory) -> ServerFiles:
-    """A real server whose backends do nothing."""
+def server_files(pytestconfig: pytest.Config, tmp_path_factory: pytest.TempPathFactory) -> ServerFiles:
+    """A real server whose backends do nothing: that of the option `--server`, or our own."""
+    folder: Path | None = pytestconfig.getoption("server", default=None)
+    if folder is not None:
+        return other_server_files(folder, pytestconfig.getoption("release"), tmp_path_factory.mktemp("server"))
     packages = Path(str(pytest.importorskip("pytriton").__file__)).parents[1]
     return null_server_files(packages, tmp_path_factory.mktemp("server"))
 

@@ -22,6 +22,8 @@ JOIN = python(tensor("input", "A") + tensor("input", "B") + OUT, "join")
 NAMED = tensor("input", "image") + tensor("output", "result")
 
 
+LABELLED = tensor("output", "OUT", more='label_filename: "labels.txt"')
+
 REFUSED: Mapping[str, tuple[str, Files, str]] = {
     "same data type": (
         "CT330",
@@ -97,6 +99,16 @@ REFUSED: Mapping[str, tuple[str, Files, str]] = {
         "CT335",
         {**ensemble(), **python(IN + OUT + tensor("output", "OUT", "INT32"))},
         "in ensemble pipeline, ensemble tensor OUT: inconsistent data type",
+    ),
+    "outputs not merged, with labels": (
+        "CT219",
+        {**ensemble(), **python(IN + LABELLED + LABELLED), "model/labels.txt": "a\n"},
+        "multiple label files for 'OUT'",
+    ),
+    "outputs not merged, with labels, of two types": (
+        "CT219",
+        {**ensemble(), **python(IN + LABELLED + LABELLED.replace("FP32", "INT32")), "model/labels.txt": "a\n"},
+        "multiple label files for 'OUT'",
     ),
     "batch size": (
         "CT336",

@@ -1,7 +1,8 @@
-"""The rules CT140 to CT146 and CT160 to CT165 before NVIDIA's own Python backend, that of nvidia-pytriton.
+"""The rules of Python models before NVIDIA's own Python backend, that of nvidia-pytriton.
 
-It is the backend of 24.10 with Python 3.11. It has a shell, and decodes paths as ASCII whatever the locale.
-No platform is given here, so CT164 is seen as CT165. CT141 and CT160 depend on the Python.
+They are CT140 to CT146, CT160 to CT166, CT169, CT175, CT176 and CT178. The backend is that of 24.10 with Python 3.11.
+It has a shell, and decodes paths as ASCII whatever the locale. The repositories are checked without a platform.
+So CT164 is seen as CT165. CT141 and CT160 depend on the Python. CT180 is a warning about lines that may never run.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from cdk_triton.local.triton.server_files import arrange_server_files
+from cdk_triton.sagemaker import ServingPlatform
 from cdk_triton.triton import ModelRepository
 from judging.server import Judge
 
@@ -25,6 +27,7 @@ EXECUTE = "    def execute(self, requests): return []\n"
 INITIALIZE = "    def initialize(self): pass\n"
 COMPLETE = "    @staticmethod\n    def auto_complete_config(c):\n        "
 SOURCE = CLASS + EXECUTE
+UTILS = "import triton_python_backend_utils as pb_utils\n"
 
 Files = Mapping[str, str]
 
@@ -125,6 +128,37 @@ REFUSED: Mapping[str, tuple[str, Files, str]] = {
         model(f"{SOURCE}    async def __init__(self): pass"),
         "__init__() should return None, not 'coroutine'",
     ),
+    "a name that the server sets later": (
+        "CT175",
+        model(f"{UTILS}class Error(pb_utils.TritonModelException): ...\n{SOURCE}"),
+        "AttributeError: module 'triton_python_backend_utils' has no attribute 'TritonModelException'",
+    ),
+    "an annotation with such a name": (
+        "CT175",
+        model(f"{UTILS}{CLASS}    def execute(self, requests) -> list[pb_utils.InferenceResponse]: return []"),
+        "AttributeError: module 'triton_python_backend_utils' has no attribute 'InferenceResponse'",
+    ),
+    "such a name imported": (
+        "CT175",
+        model(f"from triton_python_backend_utils import Tensor\n{SOURCE}"),
+        "ImportError: cannot import name 'Tensor' from 'triton_python_backend_utils'",
+    ),
+    "a misspelt name of the server": (
+        "CT175",
+        model(f"{UTILS}{SOURCE}    def initialize(self, args): pb_utils.get_input_config('x')"),
+        "AttributeError: module 'triton_python_backend_utils' has no attribute 'get_input_config'",
+    ),
+    "a name that nothing defines": ("CT176", model(f"X = np.zeros(1)\n{SOURCE}"), "name 'np' is not defined"),
+    "an annotation that nothing defines": (
+        "CT176",
+        model(f"{CLASS}    def execute(self, requests: List[int]): return []"),
+        "NameError: name 'List' is not defined",
+    ),
+    "a name in initialize": (
+        "CT176",
+        model(f"{SOURCE}    def initialize(self, args): self.x = json.loads('1')"),
+        "NameError: name 'json' is not defined",
+    ),
     "an environment without a slash": (
         "CT153",
         {
@@ -159,7 +193,53 @@ def test_the_python_backend_refuses_what_is_an_error(
     assert words in verdict.said
 
 
+# In Python 3.11, which runs here, as in a Python of the image.
+OF_THE_IMAGE: Mapping[str, tuple[str, str, str, str]] = {
+    "a package": ("CT166", "25.09", "import no_such_package", "ModuleNotFoundError: No module named 'no_such_package'"),
+    "a file of the repository": ("CT166", "25.09", "import common", "ModuleNotFoundError: No module named 'common'"),
+    "a name that is gone": (
+        "CT169",
+        "25.09",
+        "from collections import Mapping",
+        "ImportError: cannot import name 'Mapping' from 'collections'",
+    ),
+    "a name of a later Python": (
+        "CT169",
+        "24.09",
+        "import itertools\nX = itertools.batched",
+        "AttributeError: module 'itertools' has no attribute 'batched'",
+    ),
+    "a name of numpy": (
+        "CT169",
+        "25.09",
+        "import numpy as np\nX = np.float",
+        "AttributeError: module 'numpy' has no attribute 'float'",
+    ),
+}
+
+
+@pytest.mark.parametrize(("code", "release", "source", "words"), OF_THE_IMAGE.values(), ids=OF_THE_IMAGE)
+def test_the_python_of_the_image_decides(
+    tmp_path: Path, python_judge: Judge, code: str, release: str, source: str, words: str
+) -> None:
+    repository = write(tmp_path / "repository", model(f"{source}\n{SOURCE}"))
+    (tmp_path / "repository" / "common.py").write_text("")
+    platform = ServingPlatform(release=release, instance_type="ml.g5.xlarge")
+    (finding,) = [finding for finding in repository.check(platform=platform) if finding.code in ("CT166", "CT169")]
+    assert finding.code == code
+    assert words in finding.message
+    verdict = python_judge(repository.root, ["model"])
+    assert not verdict.loaded
+    assert words in verdict.said
+
+
 LOADED: Mapping[str, Files] = {
+    "names that are there": model(
+        f"from __future__ import annotations\n{UTILS}X = pb_utils.np, pb_utils.ModelConfig, exit, __file__\n"
+        f"def text_of(tensor: pb_utils.Tensor) -> List[str]: ...\n"
+        f"{SOURCE}    def initialize(self, args): pb_utils.Logger, pb_utils.Tensor, pb_utils.get_model_dir()"
+    ),
+    "names in functions": model(f"def later(): return np, pb_utils\n{SOURCE}"),
     "made global": model(f"def make():\n    global TritonPythonModel\n    {CLASS}        x = 1\nmake()"),
     "captured": model(f"{SOURCE.replace('Triton', '')}match PythonModel:\n    case TritonPythonModel: pass"),
     "set afterwards": model(f"{CLASS}{INITIALIZE}setattr(TritonPythonModel, 'initialize', lambda self, args: None)"),
@@ -177,7 +257,7 @@ LOADED: Mapping[str, Files] = {
     "another name": model(f"{SOURCE.replace('Triton', '')}TritonPythonModel = PythonModel"),
     "a configuration": model(f"{SOURCE}{COMPLETE}c.set_max_batch_size(0)\n        return c"),
     "a helper": {**model(f"from .text import clean\nimport other\n{SOURCE}"), "1/text.py": "clean = 1", "other.py": ""},
-    "a shadowed helper": {**model(f"import text, json\n{SOURCE}"), "1/text.py": "", "text.py": "(", "1/json.py": "("},
+    "a shadowed helper": {**model(f"import text\n{SOURCE}"), "1/text.py": "", "text.py": "("},
     "a helper that need not be there": model(f"try:\n    from .text import clean\nexcept ImportError: pass\n{SOURCE}"),
     "no name before the suffix": named(".py"),
     "a module in a directory": named("sub/model.py"),
@@ -192,6 +272,15 @@ LOADED: Mapping[str, Files] = {
 def test_the_python_backend_loads_what_is_no_error(tmp_path: Path, python_judge: Judge, files: Files) -> None:
     repository = write(tmp_path / "repository", files)
     assert repository.check() == ()
+    verdict = python_judge(repository.root, ["model"])
+    assert verdict.loaded, verdict.said
+
+
+@pytest.mark.parametrize("file", ["1/queue.py", "queue.py", "1/numpy.py"])
+def test_the_standard_library_hides_a_module(tmp_path: Path, python_judge: Judge, file: str) -> None:
+    source = f"import {Path(file).stem} as found\nassert not hasattr(found, 'OWN')\n{SOURCE}"
+    repository = write(tmp_path / "repository", model(source, **{file: "OWN = 1"}))
+    assert [finding.code for finding in repository.check()] == ["CT178"]
     verdict = python_judge(repository.root, ["model"])
     assert verdict.loaded, verdict.said
 

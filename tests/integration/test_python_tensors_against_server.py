@@ -1,4 +1,4 @@
-"""What a request meets where a Python model names tensors that its configuration does not have (CT150)."""
+"""What a request meets where a Python model names unknown tensors (CT150), or returns no list (CT177)."""
 
 from __future__ import annotations
 
@@ -26,6 +26,8 @@ class TritonPythonModel:
         return pb_utils.InferenceResponse([{MAKE}])
 """
 
+MADE = "pb_utils.InferenceResponse([])"
+
 Serve = Callable[[Path, str], TritonServer]
 
 
@@ -51,10 +53,10 @@ def model(old: str = "", new: str = "", name: str = "model") -> Files:
     return {**python(name=name), f"{name}/1/model.py": SOURCE.replace(old, new) if old else SOURCE}
 
 
-def ask(server: TritonServer) -> tuple[int, Any]:
+def ask(server: TritonServer, timeout: float = 60) -> tuple[int, Any]:
     tensor = {"name": "IN", "shape": [4], "datatype": "FP32", "data": [1, 2, 3, 4]}
     body = json.dumps({"inputs": [tensor], "outputs": [{"name": "OUT"}]}).encode()
-    reply = server.request("POST", "/invocations", body, {"Content-Type": "application/json"}, timeout=60)
+    reply = server.request("POST", "/invocations", body, {"Content-Type": "application/json"}, timeout=timeout)
     return reply.status, json.loads(reply.body)
 
 
@@ -94,3 +96,27 @@ def test_the_next_step_lacks_its_input(tmp_path: Path, serve: Serve) -> None:
 
     assert status == 400
     assert "missing required input(s) ['IN']" in answer["error"]
+
+
+def test_a_dictionary_of_responses_is_an_error(tmp_path: Path, serve: Serve) -> None:
+    source = "class TritonPythonModel:\n    def execute(self, requests): return {}\n"
+    repository = write(tmp_path / "repository", {**python(), "model/1/model.py": source})
+    (finding,) = repository.check()
+    assert finding.code == "CT177"
+
+    status, answer = ask(serve(repository.root, "model"))
+
+    assert status == 500
+    words = "Expected a list in the execute return, found type '<class 'dict'>'."
+    assert words in answer["error"]
+    assert words in finding.message
+
+
+def test_a_request_is_never_answered_where_the_return_is_missing(tmp_path: Path, serve: Serve) -> None:
+    source = SOURCE.replace("return [self.answer", "[self.answer").replace("self.answer(request)", MADE)
+    repository = write(tmp_path / "repository", {**python(), "model/1/model.py": source})
+    (finding,) = repository.check()
+    assert finding.code == "CT177"
+
+    with pytest.raises(TimeoutError):
+        ask(serve(repository.root, "model"), timeout=3)

@@ -57,6 +57,13 @@ CONSTRUCT_CODES: Final[tuple[ConstructCode, ...]] = (
         "builds.md",
     ),
     ConstructCode(
+        "cdk-triton:CaptureNotGranted",
+        "the bucket of data capture belongs to another account",
+        "The policy of the bucket has to allow s3:PutObject to the execution roles of the models, and this app cannot "
+        "change that policy. Without it nothing is captured.",
+        "keys.md",
+    ),
+    ConstructCode(
         "cdk-triton:CaptureOfMultiModel",
         "data capture is on for a multi-model variant",
         "SageMaker's table of supported features does not offer data capture for multi-model endpoints. Look in your "
@@ -99,6 +106,13 @@ CONSTRUCT_CODES: Final[tuple[ConstructCode, ...]] = (
         "scaling.md",
     ),
     ConstructCode(
+        "cdk-triton:GrantWithoutEffect",
+        "a grant to invoke an endpoint allows nothing",
+        "An endpoint has no policy of its own. So the policy of a caller in the endpoint's account has to allow the "
+        "call. Grant to a role of that account, which callers of other accounts or services assume.",
+        "endpoints.md",
+    ),
+    ConstructCode(
         "cdk-triton:GuardrailsOfMultiModel",
         "a multi-model endpoint has a deployment policy",
         "Two pages of AWS differ on whether multi-model endpoints support deployment guardrails. Try AllAtOnce in "
@@ -126,6 +140,13 @@ CONSTRUCT_CODES: Final[tuple[ConstructCode, ...]] = (
         "If one variant of an endpoint is scaled, updates keep the counts of all variants. A changed "
         "initial_instance_count has no effect. Give each variant limits with auto_scale_instance_count.",
         "scaling.md",
+    ),
+    ConstructCode(
+        "cdk-triton:KeyNotGranted",
+        "the policy of a key is not in this app",
+        "The key was imported or belongs to another account, so the library cannot change its policy. Let the key's "
+        "owner allow what the message names.",
+        "keys.md",
     ),
     ConstructCode(
         "cdk-triton:LongBuild",
@@ -163,6 +184,14 @@ CONSTRUCT_CODES: Final[tuple[ConstructCode, ...]] = (
         "network.md",
     ),
     ConstructCode(
+        "cdk-triton:NoEndpointWait",
+        "no function waits for an endpoint that is being scaled",
+        "While the number of instances changes, SageMaker rejects updates and deletions of an endpoint. The store of a "
+        "model has a function that waits for the end. Imported models and models of your own have no store. Stop "
+        "scaling before a deployment, then acknowledge the warning.",
+        "scaling.md",
+    ),
+    ConstructCode(
         "cdk-triton:NoWayOut",
         "the subnets of a model have no way to an AWS service that it needs",
         "An instance without a way to S3 waits for its archive until the start fails. Call add_vpc_endpoints(vpc), or "
@@ -174,6 +203,14 @@ CONSTRUCT_CODES: Final[tuple[ConstructCode, ...]] = (
         "the number of instances has limits, and no policy scales it",
         "Call a scale_on_ method of the object that auto_scale_instance_count returned.",
         "scaling.md",
+    ),
+    ConstructCode(
+        "cdk-triton:PingOfMultiModel",
+        "the ping mode of a multi-model endpoint does not suit the names of its models",
+        "Triton 26.04 to 26.06 looks up models by name alone when it answers /ping in the mode 'ready'. Two loaded "
+        "archives with a model of the same name make it fail, and SageMaker replaces the container. Remove ping_mode, "
+        "or rename the models.",
+        "endpoints.md",
     ),
     ConstructCode(
         "cdk-triton:PipelineAssets",
@@ -202,6 +239,29 @@ CONSTRUCT_CODES: Final[tuple[ConstructCode, ...]] = (
         "The policy watches its alarms for less time than an alarm needs. Wait longer, or give the alarms shorter "
         "periods or fewer datapoints.",
         "updates.md",
+    ),
+    ConstructCode(
+        "cdk-triton:RoleNotGranted",
+        "the app adds no policy to a role that was given",
+        "The role was imported with mutable=False, or is of another account, or is one without_policy_updates. The "
+        "warning lists the actions and resources that the role needs. Let its owner allow them, then acknowledge "
+        "the warning.",
+        "security.md",
+    ),
+    ConstructCode(
+        "cdk-triton:SharedModelNames",
+        "ensembles of a multi-model endpoint have inner models of the same name",
+        "Python writes bytecode beside the model's file. Each time SageMaker loads one of these ensembles, Triton "
+        "looks at the models of the same names in all archives, and loads those again whose directories have changed. "
+        "Give the inner models of each ensemble names of their own, or serve with 24.11 or newer.",
+        "concepts.md",
+    ),
+    ConstructCode(
+        "cdk-triton:TopicNotGranted",
+        "the policy of a topic or of its key is not in this app",
+        "A service that may not publish to a topic, or not use its key, loses its messages. Let the owner allow what "
+        "the message names, or give the topic a key of the app.",
+        "keys.md",
     ),
     ConstructCode(
         "cdk-triton:UpdateStep",
@@ -236,5 +296,12 @@ CONSTRUCT_CODES: Final[tuple[ConstructCode, ...]] = (
         "SageMaker rejects the size of a volume for such types, as far as is known. Remove it, or try it in your "
         "account.",
         "endpoints.md",
+    ),
+    ConstructCode(
+        "cdk-triton:WeakStoreReference",
+        "stacks use an artifact store by weak references",
+        "CloudFormation allows the deletion or replacement of the store while endpoints need it. Make the references "
+        "to the store strong, or protect its stack from deletion.",
+        "concepts.md",
     ),
 )

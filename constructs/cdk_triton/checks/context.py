@@ -25,8 +25,9 @@ Derived = TypeVar("Derived")
 class CheckContext:
     """What a rule may look at: a repository and how it will be served. No clock, no network; files by `contents`.
 
-    The one exception has to be asked for: with `preflight` rules start TensorRT's parser, in a process of its own and
-    with a limit of time, so that what they say depends on what is installed and, beyond the limit, on the machine.
+    There are two exceptions. The graphs of ONNX files are judged by `onnx` in a process of its own, and verdicts are
+    kept between runs. With `preflight`, rules start TensorRT's parser in a process of its own. Both have limits of
+    time, so that a finding depends on what is installed and, beyond the limits, on the machine.
 
     Attributes:
         repository: the repository.

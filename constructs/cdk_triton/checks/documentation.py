@@ -15,10 +15,12 @@
 #         What the rule does not see.
 #
 # An example is a small repository: a comment that is nothing but a path begins a file. The `$` line is left out where
-# it would say nothing but `$ cdk-triton validate .`. `Instead` names only the files that differ from the example, and
-# `# model/config.pbtxt is removed` says that one is no longer there. What the rule is not about is left out of both: a
-# version directory, a model's file. `Limits` is left out where there are none. The tests build both: the example has
-# findings of this rule and of no other, its fixed twin has none at all.
+# it would say nothing but `$ cdk-triton validate .`. A comment `# environment=ContainerEnvironment(...)` before the
+# files is what a construct, or a call of `ModelRepository.check`, is given; the command has no option for it.
+# `Instead` names only the files that differ from the example, and `# model/config.pbtxt is removed` says that one is no
+# longer there. What the rule is not about is left out of both: a version directory, a model's file. `Limits` is left
+# out where there are none. The tests build both: the example has findings of this rule and of no other, its fixed twin
+# has none at all.
 
 from __future__ import annotations
 
@@ -33,6 +35,7 @@ __all__ = ["Documentation", "Example"]
 _SECTION = re.compile(r"^(Example|Instead|Limits):\n((?:    .*\n|\n)+)", re.MULTILINE)
 _FILE = re.compile(r"# ([\w.*\[\]-]+/[\w./$-]+|[\w-]+\.\w+)(?P<removed> is removed)?")
 _COMMAND = "$ cdk-triton validate . "
+_ENVIRONMENT = "# environment="
 
 
 @dataclass(frozen=True)
@@ -43,11 +46,13 @@ class Example:
         arguments: what follows `cdk-triton validate .` on the command line.
         files: path in the repository → content, as text.
         removed: the paths of files of the example that its fixed twin does not have.
+        environment: the expression for the container's environment; "" if none is given.
     """
 
     arguments: tuple[str, ...] = ()
     files: Mapping[str, str] = field(default_factory=dict)
     removed: tuple[str, ...] = ()
+    environment: str = ""
 
     @classmethod
     def from_text(cls, text: str) -> Example:
@@ -55,10 +60,12 @@ class Example:
         arguments: tuple[str, ...] = ()
         files: dict[str, list[str]] = {}
         removed: list[str] = []
-        name = ""
+        name = environment = ""
         for line in text.splitlines():
             if line.startswith(_COMMAND):
                 arguments = tuple(shlex.split(line.removeprefix(_COMMAND)))
+            elif line.startswith(_ENVIRONMENT):
+                environment = line.removeprefix(_ENVIRONMENT)
             elif match := _FILE.fullmatch(line):
                 name = match[1]
                 if match["removed"]:
@@ -67,7 +74,8 @@ class Example:
                     files[name] = []
             elif name in files:
                 files[name].append(line)
-        return cls(arguments, {path: _text(lines) for path, lines in files.items()}, tuple(removed))
+        texts = {path: _text(lines) for path, lines in files.items()}
+        return cls(arguments, texts, tuple(removed), environment)
 
 
 @dataclass(frozen=True)
@@ -118,7 +126,8 @@ class Documentation:
         """The repository of the example with the files of `Instead`."""
         wrong, right = self.repository(), Example.from_text(self.instead)
         kept = {path: text for path, text in wrong.files.items() if path not in right.removed}
-        return Example(right.arguments or wrong.arguments, {**kept, **right.files})
+        environment = right.environment or wrong.environment
+        return Example(right.arguments or wrong.arguments, {**kept, **right.files}, environment=environment)
 
 
 def _text(lines: list[str]) -> str:

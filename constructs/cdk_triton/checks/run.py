@@ -9,6 +9,7 @@ from typing import NamedTuple
 from cdk_triton._arguments import FLAG, TEXT, TEXTS, listed, require_type
 from cdk_triton.checks.catalogue import rules
 from cdk_triton.checks.context import CheckContext
+from cdk_triton.checks.derived.plan_sources import plans_without_network
 from cdk_triton.checks.derived.releases import is_newer_than_schema
 from cdk_triton.checks.registry import CRASH, Need, Rule
 from cdk_triton.sagemaker import ServingPlatform
@@ -36,11 +37,15 @@ class Report:
         acknowledged: the warnings that the repository's `acknowledgements` answer, in the same order.
         skipped: the rules that need a platform or a preflight that was not given. The faults that they look for may be
             there.
+        plans_without_network: the plans of TensorRT models whose network is not in the repository, so that no rule
+            could look at it. The network of a recipe may come from S3 or from another recipe, and
+            `cdk-triton validate` does not know the app's recipes.
     """
 
     findings: tuple[Finding, ...]
     acknowledged: tuple[Finding, ...]
     skipped: tuple[SkippedRule, ...]
+    plans_without_network: tuple[str, ...] = ()
 
 
 def check_repository(
@@ -80,6 +85,7 @@ def _run_all(context: CheckContext) -> Report:
         tuple(finding for finding in ordered if finding.code not in acknowledgements),
         tuple(finding for finding in ordered if finding.code in acknowledgements),
         tuple(SkippedRule(each, need) for each in rules() if (need := each.missing(context)) is not None),
+        plans_without_network(context),
     )
 
 

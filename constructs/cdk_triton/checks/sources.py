@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-__all__ = ["backend", "core", "server"]
+__all__ = ["backend", "core", "core_commit", "release_notes", "server"]
 
 _GITHUB = "https://github.com/triton-inference-server"
 _SERVER = "e1db8a603d863b1317ee859bdeea2be19959462e"  # 2026-08-19, 26.09 in the making
@@ -36,3 +36,13 @@ def core(path: str, first: int, last: int) -> str:
 def backend(repository: str, path: str, first: int, last: int) -> str:
     """Lines of a backend's repository, for example triton-inference-server/python_backend."""
     return f"{_GITHUB}/{repository}/blob/{_BACKENDS[repository]}/{path}#L{first}-L{last}"
+
+
+def core_commit(digest: str) -> str:
+    """A commit of triton-inference-server/core, for what a release changed."""
+    return f"{_GITHUB}/core/commit/{digest}"
+
+
+def release_notes(version: str) -> str:
+    """NVIDIA's notes of a version of the server, such as 2.75.0."""
+    return f"{_GITHUB}/server/releases/tag/v{version}"

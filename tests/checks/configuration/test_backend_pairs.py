@@ -100,3 +100,17 @@ def test_the_second_platform_of_pytorch_needs_a_release(write: Write, release: s
     repository = write({"model/config.pbtxt": 'platform: "torch_aoti"', "model/1/model.pt2": ""}, base={})
     platform = ServingPlatform(release=release, instance_type="ml.g5.xlarge")
     assert {each.code for each in repository.check(platform=platform) if each.code.startswith("CT28")} == codes
+
+
+@pytest.mark.parametrize(
+    ("release", "code"),
+    [
+        pytest.param("26.03", "CT283", id="26.03 knows no such platform"),
+        pytest.param("26.04", "CT284", id="26.04 takes it for PyTorch's, and rejects the pair"),
+    ],
+)
+def test_the_old_name_of_pytorchs_platform(messages: Messages, write: Write, release: str, code: str) -> None:
+    repository = write({"model/config.pbtxt": 'platform: "libtorch"', "model/1/model.pt": ""}, base={})
+    platform = ServingPlatform(release=release, instance_type="ml.g5.xlarge")
+    pairs = [each for each in repository.check(platform=platform) if each.code.startswith("CT28")]
+    assert messages.of(pairs) == [(code, "model/config.pbtxt", "platform")]

@@ -1,4 +1,4 @@
-"""The rules CT230 to CT241: how a model batches and queues its requests."""
+"""The rules CT230 to CT239: how a model batches and queues its requests."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ if TYPE_CHECKING:
 
 
 def found(write: Write, config: str) -> list[Finding]:
-    """What the rules CT230 to CT249 find in a repository with one model."""
+    """What the rules CT230 to CT239 find in a repository with one model."""
     repository = write({"model/config.pbtxt": config, "model/1/model.py": PYTHON_MODEL}, base={})
-    return [each for each in repository.check() if "CT230" <= each.code <= "CT249"]
+    return [each for each in repository.check() if "CT230" <= each.code <= "CT239"]
 
 
 @pytest.mark.parametrize(
@@ -92,16 +92,6 @@ def found(write: Write, config: str) -> list[Finding]:
             ],
             id="CT238 both",
         ),
-        pytest.param(
-            'sequence_batching { } parameters { key: "TRITON_BATCH_STRATEGY_PATH" value { string_value: "/x.so" } }',
-            [("CT240", "model/config.pbtxt", 'parameters["TRITON_BATCH_STRATEGY_PATH"]')],
-            id="CT240",
-        ),
-        pytest.param(
-            'parameters { key: "TRITON_BATCH_STRATEGY_PATH" value { string_value: "/opt/ml/model/model/2/x.so" } }',
-            [("CT241", "model/config.pbtxt", 'parameters["TRITON_BATCH_STRATEGY_PATH"]')],
-            id="CT241",
-        ),
     ],
 )
 def test_it_is_found(messages: Messages, write: Write, config: str, findings: list[Place]) -> None:
@@ -147,14 +137,6 @@ def test_it_is_found(messages: Messages, write: Write, config: str, findings: li
             "dynamic_batching { default_queue_policy { max_queue_size: 9 } }",
             id="a batcher for its queue",
         ),
-        pytest.param(
-            'parameters { key: "TRITON_BATCH_STRATEGY_PATH" value { string_value: "/opt/custom/batch.so" } }',
-            id="a library of the image",
-        ),
-        pytest.param(
-            'parameters { key: "TRITON_BATCH_STRATEGY_PATH" value { string_value: "/opt/ml/model/model/1/model.py" } }',
-            id="a library of the model",
-        ),
     ],
 )
 def test_it_is_no_fault(write: Write, config: str) -> None:
@@ -182,17 +164,3 @@ def test_dynamic_batching_waits_for_what_completes_the_batch(write: Write, backe
     assert "CT239" not in {
         each.code for each in write({"model/config.pbtxt": config, "model/1/model.py": model}, base={}).check()
     }
-
-
-def test_a_multi_model_endpoint_has_no_place_for_a_batching_library(write: Write) -> None:
-    config = 'parameters { key: "TRITON_BATCH_STRATEGY_PATH" value { string_value: "/opt/ml/model/model/1/model.py" } }'
-    repository = write({"model/config.pbtxt": 'backend: "python" ' + config, "model/1/model.py": PYTHON_MODEL}, base={})
-    assert "CT241" not in {each.code for each in repository.check("single")}
-    assert "CT241" in {each.code for each in repository.check("multi")}
-
-
-@pytest.mark.parametrize("batching", ["", "sequence_batching { }"])
-def test_an_ensemble_looks_for_no_batching_library(write: Write, batching: str) -> None:
-    config = f'parameters {{ key: "TRITON_BATCH_STRATEGY_PATH" value {{ string_value: "x.so" }} }} {batching}'
-    codes = {each.code for each in write({"model/config.pbtxt": 'platform: "ensemble" ' + config}, base={}).check()}
-    assert not codes & {"CT240", "CT241"}

@@ -90,3 +90,32 @@ def test_negative(
     repository = write({"model/config.pbtxt": f'backend: "python" {text}', "model/1/model.py": PYTHON_MODEL}, base={})
     found = [each for each in repository.check(platform=platform) if each.code == "CT248"]
     assert messages.of(found) == [("CT248", "model/config.pbtxt", field) for field in fields]
+
+
+@pytest.mark.parametrize("platform", [OLDER, NEWER], ids=["26.03", "26.05"])
+def test_the_server_that_counts_sizes_says_so_of_a_negative_initial_state(
+    messages: Messages, write: Write, platform: ServingPlatform
+) -> None:
+    config = f'backend: "onnxruntime" {state("-2")}'.replace("dims: [ -2 ]", "dims: [ -1 ]", 1)
+    repository = write({"model/config.pbtxt": config, "model/1/model.onnx": ""}, base={})
+    found = [each for each in repository.check(platform=platform) if each.code == "CT262"]
+    field = "sequence_batching.state[0].initial_state[0].dims"
+    assert messages.of(found) == [("CT262", "model/config.pbtxt", field)]
+
+
+@pytest.mark.parametrize(
+    ("name", "platform", "findings"),
+    [
+        pytest.param("IN", OLDER, ["CT222"], id="compared with the model's input"),
+        pytest.param("IN", NEWER, ["CT222"], id="without a size"),
+        pytest.param("OTHER", OLDER, ["CT222"], id="of another input"),
+        pytest.param("OTHER", NEWER, ["CT222", "CT222"], id="without a size, of another input"),
+    ],
+)
+def test_a_warm_up_without_a_data_type(
+    messages: Messages, write: Write, name: str, platform: ServingPlatform, findings: list[str]
+) -> None:
+    config = warm_up("4", name=name).replace("data_type: TYPE_FP32 dims: [ 4 ] zero_data", "dims: [ 4 ] zero_data")
+    repository = write({"model/config.pbtxt": f'backend: "python" {config}', "model/1/model.py": PYTHON_MODEL}, base={})
+    found = [each for each in repository.check(platform=platform) if each.code == "CT222"]
+    assert [code for code, _, _ in messages.of(found)] == findings

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from cdk_triton.triton import ContainerEnvironment, ModelRepository
+from sample_repositories import platform_with
 from sample_repositories.sound import PYTHON_MODEL
 
 if TYPE_CHECKING:
@@ -95,6 +96,15 @@ def test_decoupled_in_a_single_model_container(messages: Messages, write: Write)
     assert [finding.code for finding in repository.check(environment=ContainerEnvironment())] == ["CT652"]
     assert repository.check(environment=ContainerEnvironment(inference_type="generate_stream")) == ()
     assert repository.check(environment=ContainerEnvironment(inference_type="generate")) == ()
+
+
+@pytest.mark.parametrize(("release", "code"), [("25.02", "CT652"), ("25.03", "CT653")])
+def test_an_old_release_does_not_stream(write: Write, release: str, code: str) -> None:
+    repository, platform = write(python_model(DECOUPLED), base={}), platform_with(release)
+    assert [finding.code for finding in repository.check(platform=platform)] == [code]
+    environment = ContainerEnvironment(inference_type="generate_stream")
+    codes = {finding.code for finding in repository.check(platform=platform, environment=environment)}
+    assert codes == ({"CT421", "CT652"} if release == "25.02" else set())
 
 
 def test_a_decoupled_model_that_only_others_call(write: Write) -> None:

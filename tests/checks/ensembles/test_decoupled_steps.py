@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Literal
 import pytest
 
 from cdk_triton.triton.environment import ContainerEnvironment
+from sample_repositories import platform_with
 from sample_repositories.one_step import IN, OUT, RUN, ensemble, python, step, tensor
 
 if TYPE_CHECKING:
@@ -100,3 +101,15 @@ def test_a_container_that_is_known_may_stream(
     environment = ContainerEnvironment(inference_type=inference_type)
     findings = write(DECOUPLED, base=BASE).check(default_model="pipeline", environment=environment)
     assert [finding.code for finding in findings] == codes
+
+
+@pytest.mark.parametrize(
+    ("release", "codes"), [pytest.param("25.02", {"CT340"}, id="not read"), pytest.param("25.03", set(), id="read")]
+)
+def test_an_inference_type_counts_only_where_it_is_read(write: Write, release: str, codes: set[str]) -> None:
+    environment = ContainerEnvironment(inference_type="generate_stream")
+    repository, platform = write(DECOUPLED, base=BASE), platform_with(release)
+    findings = repository.check(platform=platform, default_model="pipeline", environment=environment)
+    assert {finding.code for finding in findings} & {"CT340", "CT341"} == codes
+    unknown = repository.check(platform=platform, default_model="pipeline")
+    assert {finding.code for finding in unknown} & {"CT340", "CT341"} == (codes or {"CT341"})

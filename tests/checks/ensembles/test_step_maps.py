@@ -23,6 +23,7 @@ def tensor(side: str, name: str, more: str = "data_type: TYPE_FP32 dims: 4") -> 
 
 
 IN, OUT = tensor("input", "IN"), tensor("output", "OUT")
+LABELLED = tensor("output", "OUT", 'data_type: TYPE_FP32 dims: 4 label_filename: "labels.txt"')
 OPTIONAL = "data_type: TYPE_FP32 dims: 4 optional: true"
 
 
@@ -158,6 +159,16 @@ def said_of(repository: ModelRepository) -> list[Finding]:
             SOUND | python(IN + OUT + OUT),
             [("CT335", "pipeline/config.pbtxt", 'ensemble_scheduling.step[0].output_map["OUT"]')],
             id="CT335 of the same type",
+        ),
+        pytest.param(
+            SOUND | python(IN + LABELLED + LABELLED) | {"model/labels.txt": "a\n"},
+            [("CT219", "model/config.pbtxt", "output[1].label_filename")],
+            id="CT219 before CT335",
+        ),
+        pytest.param(
+            SOUND | python(IN + LABELLED + OUT) | {"model/labels.txt": "a\n"},
+            [("CT335", "pipeline/config.pbtxt", 'ensemble_scheduling.step[0].output_map["OUT"]')],
+            id="CT335 with labels once",
         ),
         pytest.param(
             SOUND | python(IN + OUT + tensor("output", "OUT", "data_type: TYPE_INT32 dims: 4")),

@@ -42,6 +42,14 @@ if TYPE_CHECKING:
             [("CT105", "bert/config.pbtxt", "backend")],
             id="CT105 no backend",
         ),
+        pytest.param(
+            {"ensemble/config.pbtxt": ("ensemble_scheduling {", "dynamic_batching { } ensemble_scheduling {")},
+            [("CT101", "ensemble/config.pbtxt", "")],
+            id="CT101 a scheduler in an ensemble",
+        ),
+        pytest.param(
+            {"bert/config.pbtxt": ("TYPE_INT32", "INT32")}, [("CT101", "bert/config.pbtxt", "")], id="CT101 no prefix"
+        ),
     ],
 )
 @pytest.mark.parametrize("mode", ["single", "multi"])
@@ -79,7 +87,7 @@ def test_configuration(
         ),
         pytest.param(
             {"ensemble/config.pbtxt": ("ensemble_scheduling {", "ensemble_scheduling { max_inflight_requests: 4")},
-            "25.11",
+            "26.04",
             [],
             id="the release knows the field",
         ),
@@ -154,3 +162,38 @@ def test_a_file_that_is_taken_for_the_configuration(messages: Messages, write: W
 
 def test_a_copy_beside_the_configuration(write: Write) -> None:
     assert write({"bert/config.pbtxt.txt": "old", "bert/1/config.pbtxt": "old"}).check() == ()
+
+
+@pytest.mark.parametrize(
+    ("config", "fix"),
+    [
+        pytest.param(
+            'platform: "ensemble" dynamic_batching { }', "dynamic_batching into the models of its", id="alone"
+        ),
+        pytest.param(
+            'platform: "ensemble" ensemble_scheduling { } sequence_batching { }',
+            "sequence_batching into the models of its steps",
+            id="the later of two",
+        ),
+        pytest.param(
+            'platform: "ensemble" dynamic_batching { } ensemble_scheduling { }',
+            "dynamic_batching into the models of its steps",
+            id="the earlier of two",
+        ),
+        pytest.param("dynamic_batching { } sequence_batching { }", "keep one of them", id="no ensemble"),
+        pytest.param("input { data_type: FP32 }", "TYPE_FP32", id="a type without its prefix"),
+        pytest.param("input { data_type: float32 }", "TYPE_FP32", id="a type of NumPy"),
+        pytest.param("instance_group { kind: GPU }", "KIND_GPU", id="a kind without its prefix"),
+        pytest.param("max_batchsize: 8", "max_batch_size", id="a field"),
+    ],
+)
+def test_the_fix_is_the_one_for_this_fault(write: Write, config: str, fix: str) -> None:
+    findings = write({"model/config.pbtxt": config, "model/1/model.py": ""}, base={}).check()
+    (found,) = [each.fix for each in findings if each.code in ("CT101", "CT310")]
+    assert fix in found
+    assert "model_config.proto" not in found
+
+
+def test_the_name_of_a_model_that_ends_in_a_dot(messages: Messages, write: Write) -> None:
+    repository = write({"model./config.pbtxt": "max_batch_size: 8", "model./1/weights": ""}, base={})
+    assert messages.of(repository.check()) == [("CT105", "model./config.pbtxt", "backend")]

@@ -1,4 +1,4 @@
-"""The rules CT142 to CT144, CT162 and CT163: whether the server can use the class of a Python model."""
+"""The rules CT142 to CT144, CT162, CT163 and CT177: whether the server can use the class of a Python model."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from golden_messages import Messages
     from sample_repositories import Write
 
+NAMES = "import shared; from shared import change, fix, make, other, run, traced, x\n"
 EXECUTE = "    def execute(self, requests): return []\n"
 CLASS = "class TritonPythonModel:\n"
 INITIALIZE = "    def initialize(self): pass\n"
@@ -127,7 +128,7 @@ COMPLETE = "    @staticmethod\n    def auto_complete_config(c):\n"
     ],
 )
 def test_sound(write: Write, source: str) -> None:
-    assert write({"preprocess/1/model.py": source}).check() == ()
+    assert write({"preprocess/1/model.py": f"{source}\n{NAMES}"}).check() == ()
 
 
 @pytest.mark.parametrize(
@@ -238,3 +239,78 @@ def test_a_server_that_completes_nothing(write: Write, argument: str, codes: lis
         environment=environment
     )
     assert [finding.code for finding in findings] == codes
+
+
+UTILS = "import triton_python_backend_utils as pb\n"
+MAKE = "[pb.InferenceResponse([]) for _ in requests]"
+
+
+@pytest.mark.parametrize(
+    ("body", "is_found"),
+    [
+        pytest.param(f"responses = {MAKE}", True, id="a forgotten return"),
+        pytest.param("for r in requests: print(r); pb.InferenceResponse([])", True, id="in a loop"),
+        pytest.param(f"return ({MAKE},)", True, id="a tuple"),
+        pytest.param("return {}", True, id="a dictionary"),
+        pytest.param("if requests: return {}\n        return ''", True, id="one of two wrong types"),
+        pytest.param("if requests: return {}\n        return []", False, id="a list in some cases"),
+        pytest.param(f"return {MAKE}", False, id="a list"),
+        pytest.param("return self.answer(requests)", False, id="what a method returns"),
+        pytest.param("pass", False, id="no response"),
+        pytest.param("for r in requests: r.get_response_sender().send(pb.InferenceResponse([]), 1)", False, id="sent"),
+        pytest.param("for r in requests: self.put(r, pb.InferenceResponse([]))", False, id="a request is handed on"),
+        pytest.param("for i, r in enumerate(requests): self.put(r=r, x=pb.InferenceResponse)", False, id="by name"),
+        pytest.param("self.requests = requests; pb.InferenceResponse([])", False, id="the requests are kept"),
+        pytest.param("self.all += [(r, pb.InferenceResponse([])) for r in requests]", False, id="kept in pairs"),
+        pytest.param("for r in requests: self.put((r, pb.InferenceResponse([])))", False, id="handed on in a pair"),
+        pytest.param("pb.InferenceResponse([]); self.all += requests", False, id="added to a list"),
+        pytest.param("pb.InferenceResponse([]); self.all = self.all + requests", False, id="in a longer list"),
+        pytest.param("pb.InferenceResponse([]); self.all = requests.copy()", False, id="a copy is kept"),
+        pytest.param("pb.InferenceResponse([]); self.all = requests if self.ok else []", False, id="perhaps kept"),
+        pytest.param("pb.InferenceResponse([]); self.all = self.ok and requests", False, id="kept by a word"),
+        pytest.param(
+            "pb.InferenceResponse([]); self.all = {r.request_id(): r for r in requests}",
+            False,
+            id="kept by their names",
+        ),
+        pytest.param(
+            "for r in requests: self.all.update({r.request_id(): r}); pb.InferenceResponse([])",
+            False,
+            id="kept one by one",
+        ),
+        pytest.param("pb.InferenceResponse([]); self.all = list(enumerate(requests))", False, id="kept with numbers"),
+        pytest.param("pb.InferenceResponse([]); self.later = lambda: requests", False, id="kept by a function"),
+        pytest.param("pb.InferenceResponse([]); self.all = requests[1:]", False, id="some are kept"),
+        pytest.param("for r in requests: pb.InferenceResponse([]); self.log.write(r)", False, id="another method"),
+        pytest.param(
+            "print(len(requests), requests[0].request_id())\n        for r in requests[:9]:\n"
+            "            x = pb.get_input_tensor_by_name(r, 'IN'); pb.InferenceResponse(r.inputs())",
+            True,
+            id="read in all ways",
+        ),
+        pytest.param(
+            "for i, r in enumerate(requests): pb.get_input_tensor_by_name(r, 'IN'); pb.InferenceResponse([])",
+            True,
+            id="with numbers",
+        ),
+        pytest.param(f"raise ValueError({MAKE})", False, id="no end"),
+    ],
+)
+def test_what_execute_returns(messages: Messages, write: Write, body: str, *, is_found: bool) -> None:
+    source = f"{UTILS}{CLASS}    def execute(self, requests):\n        {body}\n"
+    files = {"model/config.pbtxt": 'backend: "python"', "model/1/model.py": source}
+    found = messages.of(write(files, base={}).check())
+    assert found == ([("CT177", "model/1/model.py", "")] if is_found else [])
+
+
+@pytest.mark.parametrize(
+    ("config", "more"),
+    [
+        pytest.param("model_transaction_policy { decoupled: true }", "", id="decoupled"),
+        pytest.param("", f"{COMPLETE}        return c", id="perhaps decoupled"),
+    ],
+)
+def test_a_model_that_may_be_decoupled(write: Write, config: str, more: str) -> None:
+    source = f"{UTILS}{CLASS}    def execute(self, requests):\n        x = {MAKE}\n{more}"
+    files = {"model/config.pbtxt": f'backend: "python" {config}', "model/1/model.py": source}
+    assert "CT177" not in [finding.code for finding in write(files, base={}).check()]

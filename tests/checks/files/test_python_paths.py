@@ -114,13 +114,22 @@ def test_a_pattern_that_matches_another_file(write: Write) -> None:
 
 
 @pytest.mark.parametrize(
-    ("variables", "codes"), [({}, ["CT165"]), ({"LC_ALL": "C.UTF-8"}, []), ({"LANG": "C"}, ["CT165"])]
+    ("release", "variables", "codes"),
+    [
+        ("24.09", {}, ["CT165"]),
+        ("24.09", {"LC_ALL": "C.UTF-8"}, ["CT165"]),
+        (None, {"PYTHONUTF8": "1"}, ["CT165"]),
+        ("25.09", {}, []),
+    ],
 )
-def test_a_locale_with_utf8(write: Write, variables: dict[str, str], codes: list[str]) -> None:
+def test_a_locale_does_not_make_an_old_server_read_utf8(
+    write: Write, release: str | None, variables: dict[str, str], codes: list[str]
+) -> None:
     config = ('backend: "python"', 'backend: "python" default_model_filename: "modèle.py"')
     repository = write({"preprocess/config.pbtxt": config, "preprocess/1/modèle.py": CLASS + EXECUTE})
-    found = repository.check(environment=ContainerEnvironment(variables=variables))
-    assert [finding.code for finding in found] == codes
+    platform = None if release is None else ServingPlatform(release=release, instance_type="ml.g5.xlarge")
+    found = repository.check(platform=platform, environment=ContainerEnvironment(variables=variables))
+    assert [finding.code for finding in found if finding.code.startswith("CT1")] == codes
 
 
 def test_a_directory_in_the_place_of_the_file(messages: Messages, write: Write) -> None:

@@ -10,7 +10,8 @@ if TYPE_CHECKING:
     from golden_messages import Messages
     from sample_repositories import Write
 
-HEAD = "import triton_python_backend_utils as pb\n"
+NAMES = "ids = other = partial = decode = answer = None\n"
+HEAD = f"import triton_python_backend_utils as pb; {NAMES}"
 CLASS = HEAD + "class TritonPythonModel:\n    def execute(self, requests):\n"
 TAKE = "pb.get_input_tensor_by_name(request, 'TEXT')"
 TYPO = "pb.get_input_tensor_by_name(request, 'TEXTT')"
@@ -42,7 +43,9 @@ def each(*statements: str) -> str:
         pytest.param(CLASS + STRAY + "        [pb.Tensor(name, ids) for name in self.names]\n", id="computed outputs"),
         pytest.param(CLASS + STRAY + "        make = pb.Tensor\n", id="made under another name"),
         pytest.param(CLASS + STRAY + "        answer(pb)\n", id="made elsewhere"),
-        pytest.param(CLASS + STRAY + "from triton_python_backend_utils import Tensor\n", id="made by the class alone"),
+        pytest.param(
+            CLASS + STRAY + "        from triton_python_backend_utils import Tensor\n", id="made by the class alone"
+        ),
         pytest.param(
             CLASS + STRAY + "        pb.InferenceRequest(model_name='bert', inputs=[pb.Tensor('token_ids', ids)])\n",
             id="for another model",
@@ -51,7 +54,7 @@ def each(*statements: str) -> str:
         pytest.param(
             CLASS + STRAY + "    @staticmethod\n    def auto_complete_config(config): return config\n", id="completed"
         ),
-        pytest.param(CLASS.replace(HEAD, "import other as pb\n") + STRAY, id="another module"),
+        pytest.param(CLASS.replace(HEAD, f"import other as pb; {NAMES}") + STRAY, id="another module"),
     ],
 )
 def test_sound(write: Write, source: str) -> None:

@@ -36,6 +36,15 @@ if TYPE_CHECKING:
         ),
         pytest.param({"bert/02/model.onnx": ""}, [("CT112", "bert/02", "")], id="CT112 leading zeros"),
         pytest.param({"bert/2_old/model.onnx": ""}, [("CT113", "bert/2_old", "")], id="CT113 a number and more"),
+        pytest.param({"bert/-1/model.onnx": ""}, [], id="a negative number that is not served"),
+        pytest.param(
+            {
+                "bert/config.pbtxt": ('name: "bert"', 'name: "bert" version_policy { all { } }'),
+                "bert/-1/model.onnx": "",
+            },
+            [("CT113", "bert/-1", "")],
+            id="CT113 a negative number",
+        ),
         pytest.param(
             {
                 "bert/config.pbtxt": ('name: "bert"', "version_policy { specific { versions: 1 } }"),

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
+from cdk_triton.sagemaker import ServingPlatform
 from cdk_triton.triton import Finding, ModelRepository
 from judging.drafts import Draft
 from judging.server import Judge, Verdict
@@ -42,6 +43,8 @@ STRICTER_THAN_THE_JUDGE: Final[Mapping[str, str]] = {
     "CT275": BACKEND,
     "CT276": "the server loads it, and ends with the first request",
     "CT340": ENDPOINT,
+    **dict.fromkeys(("CT602", "CT610"), GPU),
+    "CT604": BACKEND,
     "CT652": ENDPOINT,
 }
 """Codes of errors (and words) that are right in production and that the judge cannot confirm, with the reason."""
@@ -58,6 +61,7 @@ NEVER_COMPLETE = ("fil", "identity", "python", "pytorch", None)  # our Python mo
 COMPLETE_NO_TENSOR = (*NEVER_COMPLETE, *COMPLETE_A_SIDE)
 
 _MISSING_TENSOR = re.compile(r"(?:to|from) non-existing (input|output) .* in model (\S+)")
+_UNKNOWN_SOURCE = re.compile(r"unknown source input name '[^']*' for (\S+)")
 _OPEN_TENSOR = re.compile(r"model (?:input|output) .*must specify '(?:data_type|dims)' for (\S+)")
 _SCALAR = re.compile(r"cannot have empty reshape for non-batching model .* for ([^\s;]+)")
 _OTHER_SHAPE = re.compile(
@@ -105,6 +109,8 @@ class Comparison:
             return f"production refuses it earlier: {why}"
         if any(self._is_completed(*found) for found in _MISSING_TENSOR.findall(said)):
             return "the real backend completes inputs and outputs"
+        if any(self._is_completed("input", model) for model in _UNKNOWN_SOURCE.findall(said)):
+            return "the real backend completes inputs"
         if any(self._backend(model) not in COMPLETE_NO_TENSOR for model in _OPEN_TENSOR.findall(said)):
             return "the real backend completes types and shapes"
         if any(self._completes_batch(model) for model in _SCALAR.findall(said)) or any(
@@ -161,13 +167,13 @@ class Comparison:
         )
 
 
-def compare(draft: Draft, directory: Path, judge: Judge) -> Comparison:
+def compare(draft: Draft, directory: Path, judge: Judge, platform: ServingPlatform | None = None) -> Comparison:
     """Write the repository into `directory`, which is emptied first, and ask both; the server has no GPU."""
     shutil.rmtree(directory, ignore_errors=True)
     ours, theirs = directory / "repository", directory / "judged"
     draft.write(ours)
     repository = ModelRepository.from_directory(ours)
-    findings = repository.check(default_model=draft.entry)
+    findings = repository.check(platform=platform, default_model=draft.entry)
     if (changed := draft.for_the_judge()) is not None:
         changed.write(theirs)
     verdict = judge(ours if changed is None else theirs, [draft.entry])

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Final
 
 import onnx
 import onnx.helper
@@ -13,7 +14,10 @@ from google.protobuf import text_format
 from cdk_triton.triton import ModelConfig
 from cdk_triton.triton.schema import DataType, ModelInput, ModelInstanceGroup, ModelOutput
 
-__all__ = ["Draft", "Tensor", "model_files", "type_of"]
+__all__ = ["OUR_RELEASE", "Draft", "Tensor", "model_files", "type_of"]
+
+OUR_RELEASE: Final = "24.10"
+"""The release of the tritonserver of nvidia-pytriton."""
 
 PYTHON_MODEL = b"""
 class TritonPythonModel:
@@ -57,6 +61,7 @@ class Draft:
         texts: texts that stand in the place of a configuration, by directory.
         files: all other files, by path.
         changes: what was done to a valid repository, in words.
+        release: the release of the server that is to load it.
     """
 
     entry: str = ""
@@ -64,6 +69,7 @@ class Draft:
     texts: dict[str, bytes] = field(default_factory=dict)
     files: dict[str, bytes] = field(default_factory=dict)
     changes: list[str] = field(default_factory=list)
+    release: str = OUR_RELEASE
 
     def contents(self) -> Iterator[tuple[str, bytes]]:
         """Every file of the repository."""
@@ -154,7 +160,11 @@ def _onnx(config: ModelConfig) -> bytes:
     for state in config.sequence_batching.state:
         inputs.append(value(state.input_name, state.data_type, state.dims))
         outputs.append(value(state.output_name, state.data_type, state.dims))
-    nodes = [onnx.helper.make_node("Identity", [inputs[0].name], [each.name]) for each in outputs]
+    given, made = [each.name for each in inputs], [each.name for each in outputs]
+    # One operator of a foreign domain, of which nothing is judged: the server's backends here read no graph.
+    nodes = [
+        onnx.helper.make_node("Attention", given, [name for name in made if name not in given], domain="com.microsoft")
+    ]
     graph = onnx.helper.make_graph(nodes, "graph", inputs, outputs)
-    opsets = [onnx.helper.make_opsetid("", 17)]
+    opsets = [onnx.helper.make_opsetid("", 17), onnx.helper.make_opsetid("com.microsoft", 1)]
     return bytes(onnx.helper.make_model(graph, opset_imports=opsets, ir_version=8).SerializeToString())

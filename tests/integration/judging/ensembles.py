@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from hypothesis import strategies as st
 
 from cdk_triton.triton import ModelConfig
-from judging.drafts import Draft, Tensor
+from judging.drafts import OUR_RELEASE, Draft, Tensor
 from judging.models import add_model, chance, served, tensors_of, versions, wildcards
 
 __all__ = ["valid_repositories"]
@@ -17,9 +17,9 @@ BATCH_SIZES = st.sampled_from([0, 4, 8])
 
 
 @st.composite
-def valid_repositories(draw: st.DrawFn) -> Draft:
-    """A repository that the server loads."""
-    draft = Draft()
+def valid_repositories(draw: st.DrawFn, release: str = OUR_RELEASE) -> Draft:
+    """A repository that a server of the release loads."""
+    draft = Draft(release=release)
     if chance(draw, 60):
         _Ensemble(draw, draft, "ensemble", draw(BATCH_SIZES), deep=chance(draw, 25)).build()
         draft.entry = "ensemble"

@@ -9,6 +9,7 @@ from google.protobuf import text_format
 from hypothesis import strategies as st
 
 from cdk_triton.triton import ModelConfig
+from cdk_triton.triton.releases import backends_in
 from cdk_triton.triton.schema import DataType, ModelInput, ModelOutput
 from judging.drafts import Draft, Tensor, model_files, type_of
 
@@ -64,7 +65,8 @@ def add_model(
 ) -> ModelConfig:
     """Add a model with these inputs and outputs, given as data types and dims, and its version directories."""
     strings = any(data_type == type_of("STRING") for data_type, _ in (*inputs, *outputs))
-    backend = draw(st.sampled_from([each for each in BACKENDS if not (strings and each in WITHOUT_STRINGS)]))
+    there = [each for each in BACKENDS if each in backends_in(draft.release)]
+    backend = draw(st.sampled_from([each for each in there if not (strings and each in WITHOUT_STRINGS)]))
     spelled = draw(st.sampled_from(BACKENDS[backend]))
     config = ModelConfig(max_batch_size=max_batch_size)
     if chance(draw, 70):

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, MutableSequence, Sequence
-from typing import Any, Final, cast
+from collections.abc import Callable, Iterator, Mapping, MutableSequence, Sequence
+from typing import Any, Final, NamedTuple, cast
 
 from google.protobuf import text_format
 from google.protobuf.descriptor import FieldDescriptor
@@ -11,20 +11,19 @@ from google.protobuf.message import Message
 from hypothesis import strategies as st
 
 from cdk_triton.triton import ModelConfig
-from judging.drafts import Draft
+from cdk_triton.triton.releases import is_at_least
+from judging.drafts import OUR_RELEASE, Draft
 from judging.ensembles import valid_repositories
 from judging.models import chance, merge
-from judging.settings import SETTINGS
+from judging.settings import NEWER_SETTINGS, SETTINGS
 
 __all__ = ["NEWER_FIELDS", "changed_repositories"]
 
-NEWER_FIELDS: Final = frozenset(
-    {
-        "inference.ModelEnsembling.max_inflight_requests",
-        "inference.ModelConfig.model_metrics",
-    }
-)
-"""What the schema has and the server, which is older, does not know."""
+NEWER_FIELDS: Final[Mapping[str, str]] = {
+    "inference.ModelEnsembling.max_inflight_requests": "25.11",
+    "inference.ModelConfig.model_metrics": "24.11",
+}
+"""What the schema has and our own server, 24.10, does not know, with the first release that knows it."""
 
 DIMS: Final = (-2, -1, 0, 1, 2, 3, 4, 8, 2**31, 2**63 - 1)
 COUNTS: Final = (0, 1, 2, 3, 4, 5, 8, 9)
@@ -63,9 +62,9 @@ HUGE_IS_FINE: Final = frozenset(
 
 
 @st.composite
-def changed_repositories(draw: st.DrawFn) -> Draft:
-    """A valid repository after one to three changes; not every change breaks it."""
-    draft = draw(valid_repositories())
+def changed_repositories(draw: st.DrawFn, release: str = OUR_RELEASE) -> Draft:
+    """A valid repository for a server of that release after one to three changes; not every change breaks it."""
+    draft = draw(valid_repositories(release))
     for _ in range(draw(st.sampled_from([1, 1, 1, 2, 3]))):
         draw(st.sampled_from(CHANGES))(draw, draft)
     return draft
@@ -75,9 +74,22 @@ def _change_field(draw: st.DrawFn, draft: Draft) -> None:
     directory = draw(st.sampled_from(sorted(draft.configs)))
     config = draft.configs[directory]
     where, message = draw(st.sampled_from([("", config), ("", config), *_messages(config)]))
-    change = _change_message(draw, message, _words(draft))
+    unknown = frozenset(name for name, since in NEWER_FIELDS.items() if not is_at_least(draft.release, since))
+    change = _change_message(draw, message, _Material(_words(draft), unknown))
     draft.texts.pop(directory, None)
     draft.changes.append(f"{directory}: {where}{change}")
+
+
+class _Material(NamedTuple):
+    """What changes are made of.
+
+    Attributes:
+        words: the strings for any field.
+        unknown: the full names of the fields that stay as they are, because the judge does not know them.
+    """
+
+    words: Sequence[str]
+    unknown: frozenset[str]
 
 
 def _messages(message: Message, path: str = "") -> Iterator[tuple[str, Message]]:
@@ -109,9 +121,9 @@ def _words(draft: Draft) -> list[str]:
     return [*words, *TEXTS]
 
 
-def _change_message(draw: st.DrawFn, message: Message, words: Sequence[str]) -> str:
+def _change_message(draw: st.DrawFn, message: Message, material: _Material) -> str:
     """Change one field somewhere in a message, and say which and how."""
-    fields = [field for field in _fields(message) if field.full_name not in NEWER_FIELDS]
+    fields = [field for field in _fields(message) if field.full_name not in material.unknown]
     set_now = {field.name for field, _ in message.ListFields()}
     present = [field for field in fields if field.name in set_now]
     if not fields:
@@ -119,17 +131,17 @@ def _change_message(draw: st.DrawFn, message: Message, words: Sequence[str]) -> 
         return "set"
     field = draw(st.sampled_from(present if present and chance(draw, 60) else fields))
     if _is_map(field):
-        return f"{field.name} {_change_map(draw, message, field, words)}"
+        return f"{field.name} {_change_map(draw, message, field, material)}"
     if field.is_repeated:
-        return f"{field.name} {_change_list(draw, message, field, words)}"
+        return f"{field.name} {_change_list(draw, message, field, material)}"
     if chance(draw, 15):
         message.ClearField(field.name)
         return f"{field.name} cleared"
     if field.message_type is not None:
         below: Message = getattr(message, field.name)
         below.SetInParent()
-        return f"{field.name}." + _change_message(draw, below, words)
-    value = draw(_values(field, words))
+        return f"{field.name}." + _change_message(draw, below, material)
+    value = draw(_values(field, material.words))
     setattr(message, field.name, value)
     return f"{field.name} = {value!r}"
 
@@ -156,7 +168,7 @@ def _values(field: FieldDescriptor, words: Sequence[str]) -> st.SearchStrategy[A
     return st.sampled_from(DIMS if field.full_name in HUGE_IS_FINE else SMALL)
 
 
-def _change_list(draw: st.DrawFn, message: Message, field: FieldDescriptor, words: Sequence[str]) -> str:
+def _change_list(draw: st.DrawFn, message: Message, field: FieldDescriptor, material: _Material) -> str:
     values: MutableSequence[Any] = getattr(message, field.name)
     ways = ["add"] if not values else ["change", "change", "change", "remove", "repeat", "add", "swap", "clear"]
     way = draw(st.sampled_from(ways))
@@ -166,19 +178,19 @@ def _change_list(draw: st.DrawFn, message: Message, field: FieldDescriptor, word
     elif way == "clear":
         message.ClearField(field.name)
     elif field.message_type is not None:
-        return f"{way} [{at}]" + _change_messages(draw, values, way, at, words)
+        return f"{way} [{at}]" + _change_messages(draw, values, way, at, material)
     elif way == "add":
-        values.append(draw(_values(field, words)))
+        values.append(draw(_values(field, material.words)))
     elif way == "repeat":
         values.append(values[at])
     elif way == "swap":
         values[at], values[0] = values[0], values[at]
     else:
-        values[at] = draw(_values(field, words))
+        values[at] = draw(_values(field, material.words))
     return f"{way} [{at}]"
 
 
-def _change_messages(draw: st.DrawFn, values: Any, way: str, at: int, words: Sequence[str]) -> str:
+def _change_messages(draw: st.DrawFn, values: Any, way: str, at: int, material: _Material) -> str:
     if way == "repeat":
         values.add().CopyFrom(values[at])
     elif way == "swap":
@@ -187,21 +199,21 @@ def _change_messages(draw: st.DrawFn, values: Any, way: str, at: int, words: Seq
         values[0].CopyFrom(copies[at])
     else:
         below = values.add() if way == "add" else values[at]
-        return "." + _change_message(draw, below, words)
+        return "." + _change_message(draw, below, material)
     return ""
 
 
-def _change_map(draw: st.DrawFn, message: Message, field: FieldDescriptor, words: Sequence[str]) -> str:
+def _change_map(draw: st.DrawFn, message: Message, field: FieldDescriptor, material: _Material) -> str:
     values: Any = getattr(message, field.name)
     assert field.message_type is not None
     entry = field.message_type
     key_field, value_field = entry.fields_by_name["key"], entry.fields_by_name["value"]
     way = draw(st.sampled_from(["change", "change", "rename", "remove", "add"] if values else ["add"]))
-    key = draw(_values(key_field, words) if way == "add" else st.sampled_from(sorted(values)))
+    key = draw(_values(key_field, material.words) if way == "add" else st.sampled_from(sorted(values)))
     if way == "remove":
         del values[key]
     elif way == "rename":
-        new = draw(_values(key_field, words))
+        new = draw(_values(key_field, material.words))
         if value_field.message_type is not None:
             values[new].CopyFrom(values[key])
         else:
@@ -210,15 +222,16 @@ def _change_map(draw: st.DrawFn, message: Message, field: FieldDescriptor, words
             del values[key]
         return f"[{key!r}] renamed to {new!r}"
     elif value_field.message_type is not None:
-        return f"{way} [{key!r}]." + _change_message(draw, values[key], words)
+        return f"{way} [{key!r}]." + _change_message(draw, values[key], material)
     else:
-        values[key] = draw(_values(value_field, words))
+        values[key] = draw(_values(value_field, material.words))
     return f"{way} [{key!r}]"
 
 
 def _add_setting(draw: st.DrawFn, draft: Draft) -> None:
     directory = draw(st.sampled_from(sorted(draft.configs)))
-    setting = draw(st.sampled_from(SETTINGS))
+    newer = [text for since, text in NEWER_SETTINGS if is_at_least(draft.release, since)]
+    setting = draw(st.sampled_from([*SETTINGS, *newer]))
     merge(draft.configs[directory], setting)
     draft.texts.pop(directory, None)
     draft.changes.append(f"{directory}: {setting}")

@@ -1,7 +1,8 @@
 """The real tritonserver as judge: does it load a repository, and if not, what does it say?
 
 A backend without a single line of work is enough, because the core judges configurations and files before any model
-runs; it is copied under every backend's name. The server here is Triton 2.51 (24.10), started with SageMaker's flags.
+runs; it is copied under every backend's name. The server here is Triton 2.51 (24.10), started with SageMaker's flags,
+or one of somebody's own.
 """
 
 from __future__ import annotations
@@ -20,8 +21,9 @@ from typing import Final
 
 from cdk_triton.local.triton.server_files import ServerFiles
 from cdk_triton.triton import serve_arguments
+from cdk_triton.triton.releases import backends_in
 
-__all__ = ["BACKENDS", "Judge", "Verdict", "null_server_files"]
+__all__ = ["BACKENDS", "Judge", "NoServerError", "Verdict", "null_server_files", "other_server_files"]
 
 BACKENDS: Final = (
     "dali",
@@ -65,18 +67,53 @@ PATIENCE: Final = 60.0
 
 def null_server_files(packages: Path, directory: Path) -> ServerFiles:
     """The server of nvidia-pytriton in `packages` (site-packages), with null backends that are built in `directory`."""
-    library, source = directory / "null.so", directory / "null.c"
-    source.write_text(SOURCE)
-    subprocess.run(["gcc", "-shared", "-fPIC", "-o", library, source], check=True)
-    for name in BACKENDS:
-        (directory / "backends" / name).mkdir(parents=True)
-        shutil.copy(library, directory / "backends" / name / f"libtriton_{name}.so")
     return ServerFiles(
         program=packages / "pytriton" / "tritonserver" / "bin" / "tritonserver",
-        backends=directory / "backends",
+        backends=_null_backends(directory, BACKENDS),
         libraries=packages / "nvidia_pytriton.libs",
         python=Path(sys.executable).parent,
     )
+
+
+class NoServerError(Exception):
+    """A folder is not that of a server; the message is for who named it."""
+
+
+def other_server_files(folder: Path, release: str, directory: Path) -> ServerFiles:
+    """A server of somebody's own, with null backends that are built in `directory`: those that its release has.
+
+    Args:
+        folder: what `/opt/tritonserver` of an image contains: `bin/tritonserver`, and its libraries in `lib`.
+        release: the release of the server, `26.05`.
+        directory: an empty directory.
+
+    Raises:
+        NoServerError: the folder contains no program `bin/tritonserver`.
+    """
+    program = folder.resolve() / "bin" / "tritonserver"
+    if not os.access(program, os.X_OK) or program.is_dir():
+        raise NoServerError(
+            f"{folder} has no program bin/tritonserver; name a copy of /opt/tritonserver of an image, or the folder of "
+            "an installed server"
+        )
+    libraries = program.parents[1] / "lib"
+    return ServerFiles(
+        program=program,
+        backends=_null_backends(directory, sorted(backends_in(release))),
+        libraries=libraries if libraries.is_dir() else None,
+        python=Path(sys.executable).parent,
+    )
+
+
+def _null_backends(directory: Path, names: Sequence[str]) -> Path:
+    """Build a directory with null backends of these names."""
+    library, source = directory / "null.so", directory / "null.c"
+    source.write_text(SOURCE)
+    subprocess.run(["gcc", "-shared", "-fPIC", "-o", library, source], check=True)
+    for name in names:
+        (directory / "backends" / name).mkdir(parents=True)
+        shutil.copy(library, directory / "backends" / name / f"libtriton_{name}.so")
+    return directory / "backends"
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-__all__ = ["SETTINGS"]
+__all__ = ["NEWER_SETTINGS", "SETTINGS"]
 
 _REJECT = "timeout_action: REJECT default_timeout_microseconds: 10"
 _DELAY = "timeout_action: DELAY default_timeout_microseconds: 10"
@@ -23,6 +23,10 @@ SETTINGS: Final = (
     "dynamic_batching { priority_levels: 2 default_priority_level: 3 }",
     "dynamic_batching { priority_levels: 2 default_priority_level: 1 preserve_ordering: true }",
     f"dynamic_batching {{ default_queue_policy {{ {_DELAY} }} preserve_ordering: true }}",
+    "dynamic_batching { max_queue_delay_microseconds: 100 default_queue_policy { max_queue_size: 2 } }",
+    "dynamic_batching { priority_levels: 2 default_priority_level: 1 "
+    "priority_queue_policy { key: 2 value { max_queue_size: 2 allow_timeout_override: true } } }",
+    "dynamic_batching { preserve_ordering: true } response_cache { enable: true }",
     f"dynamic_batching {{ priority_queue_policy {{ key: 3 value {{ {_REJECT} }} }} }}",
     f"dynamic_batching {{ priority_queue_policy {{ key: 1 value {{ {_DELAY} }} }} preserve_ordering: true }}",
     "sequence_batching { }",
@@ -110,3 +114,15 @@ SETTINGS: Final = (
     'platform: "ensemble"',
 )
 """In protobuf's text format; singular fields replace what is there."""
+
+_FAMILY = 'metric_identifier { family: "nv_inference_first_response_histogram_ms" }'
+
+NEWER_SETTINGS: Final = (
+    ("24.11", f"model_metrics {{ metric_control {{ {_FAMILY} histogram_options {{ buckets: [ 1, 10 ] }} }} }}"),
+    ("24.11", f"model_metrics {{ metric_control {{ {_FAMILY} }} }}"),
+    ("24.11", "model_metrics { metric_control { histogram_options { buckets: [ 1, 10 ] } } }"),
+    ("25.11", "ensemble_scheduling { max_inflight_requests: 2 }"),
+    ("26.03", 'platform: "torch_aoti"'),
+    ("26.04", 'platform: "libtorch"'),
+)
+"""The first release that knows each, and the setting."""

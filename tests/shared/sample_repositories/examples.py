@@ -13,7 +13,7 @@ import pytest
 from cdk_triton.checks.documentation import Example
 from cdk_triton.sagemaker import ServingPlatform
 from cdk_triton.sagemaker.images import image_releases
-from cdk_triton.triton import Finding, ModelRepository
+from cdk_triton.triton import ContainerEnvironment, Finding, ModelRepository
 from sample_repositories.builds import is_built, recipes_of, without_files
 from sample_repositories.files import content_of, model_files
 
@@ -21,6 +21,10 @@ __all__ = ["ExampleFindings", "UnpublishedPlatform", "findings_of_example", "pla
 
 ExampleFindings = Callable[[Example], tuple[Finding, ...]]
 """Builds the repository of an example and checks it as its command line says."""
+
+
+OWN_IMAGE = f"example.com/triton@sha256:{'0' * 64}"
+"""What `$IMAGE` stands for in the command of an example: SageMaker has no image of its release."""
 
 
 @pytest.fixture
@@ -39,15 +43,20 @@ def findings_of_example(tmp_path: Path) -> ExampleFindings:
         command = argparse.ArgumentParser(exit_on_error=False)
         command.add_argument("--mode", default="single")
         command.add_argument("--platform")
+        command.add_argument("--image")
         command.add_argument("--default-model")
         command.add_argument("--additional-model", action="append", default=[])
         command.add_argument("--preflight", action="store_true")
         options = command.parse_args(example.arguments)
+        release, _, instance_type = (options.platform or "").partition("/")
+        image = OWN_IMAGE if options.image == "$IMAGE" else options.image
+        platform = ServingPlatform(release=release, instance_type=instance_type, image=image) if release else None
         return ModelRepository.from_directory(root, recipes=recipes_of(example.files)).check(
             options.mode,
-            platform_with(*options.platform.split("/")) if options.platform else None,
+            platform,
             default_model=options.default_model,
             additional_models=options.additional_model,
+            environment=eval(example.environment or "None", {"ContainerEnvironment": ContainerEnvironment}),
             preflight=options.preflight,
         )
 

@@ -46,7 +46,7 @@ def model_files(config: ModelConfig) -> dict[str, bytes]:
 
 
 def _onnx_of(config: ModelConfig) -> bytes:
-    """A model with the inputs, outputs and states of a configuration, and nothing between them."""
+    """A model with the inputs, outputs and states of a configuration, and one operator of ONNX Runtime between them."""
     types = {"FP32": "FLOAT", "FP16": "FLOAT16", "FP64": "DOUBLE", "BF16": "BFLOAT16"}
 
     def value(tensor: ModelInput | ModelOutput) -> onnx.ValueInfoProto:
@@ -63,7 +63,10 @@ def _onnx_of(config: ModelConfig) -> bytes:
             if name:
                 kind = state.data_type or DataType.Value("TYPE_FP32")
                 tensors.setdefault(name, value(ModelInput(name=name, data_type=kind, dims=state.dims)))
-    nodes = [onnx.helper.make_node("Identity", [config.input[0].name], [t.name]) for t in config.output if config.input]
+    made = [name for name in outputs if name not in inputs]
+    nodes = [
+        onnx.helper.make_node("Attention", list(inputs), made, domain="com.microsoft")
+    ]  # its signature is not judged
     graph = onnx.helper.make_graph(nodes, "graph", list(inputs.values()), list(outputs.values()))
-    opsets = [onnx.helper.make_opsetid("", 17)]
+    opsets = [onnx.helper.make_opsetid("", 17), onnx.helper.make_opsetid("com.microsoft", 1)]
     return bytes(onnx.helper.make_model(graph, opset_imports=opsets, ir_version=8).SerializeToString())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
 from cdk_triton.triton import ModelRepository
@@ -27,7 +28,9 @@ BATCHED = (
 def onnx_model(
     inputs: str = "float[N, 4] IN", outputs: str = "float[N, 4] OUT", *, opset: int = 17, ir: int = 8
 ) -> str:
-    return f'<ir_version: {ir}, opset_import: ["" : {opset}]> model ({inputs}) => ({outputs}) {{ OUT = Identity(IN) }}'
+    names = ", ".join(re.findall(r"(\w+)(?=, \w+[\[(]|$)", outputs))  # made by an operator of which nothing is judged
+    head = f'<ir_version: {ir}, opset_import: ["" : {opset}, "com.microsoft" : 1]>'
+    return f"{head} model ({inputs}) => ({outputs}) {{ {names} = com.microsoft.Attention() }}"
 
 
 def written(write: Write, tensors: str, file: Change, batch: int = 8) -> ModelRepository:

@@ -5,20 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from cdk_triton.checks.context import CheckContext
-from cdk_triton.checks.derived.configured import completed_pair, configured, said_name
-from cdk_triton.checks.derived.releases import knows_aoti
+from cdk_triton.checks.derived.configured import PLATFORMS, completed_pair, configured, is_wrong_pair, said_name
 from cdk_triton.checks.registry import Problem, rule
 from cdk_triton.checks.sources import core
 from cdk_triton.checks.spelling import Suggestions
 from cdk_triton.triton.findings import Severity
 
 _UTILS = "src/model_config_utils.cc"
-_PLATFORMS = {
-    "onnxruntime": '"onnxruntime_onnx"',
-    "pytorch": '"pytorch_libtorch"',
-    "tensorflow": '"tensorflow_savedmodel" or "tensorflow_graphdef"',
-    "tensorrt": '"tensorrt_plan"',
-}
 _KNOWN_PLATFORMS = ("ensemble", "onnxruntime_onnx", "pytorch_libtorch", "tensorrt_plan")
 
 
@@ -27,7 +20,8 @@ def unknown_platform(context: CheckContext) -> Iterator[Problem]:
     """Only a few values of `platform` stand for a backend; every other backend is named by `backend`.
 
     They are `tensorrt_plan`, `onnxruntime_onnx`, `pytorch_libtorch`, `torch_aoti` (from 26.03), `tensorflow_savedmodel`
-    and `tensorflow_graphdef` (to 25.02), and `ensemble`. A file's name tells the backend only if it is the usual one,
+    and `tensorflow_graphdef` (to 25.02), and `ensemble`. `libtorch` names no backend before 26.04; CT284 reports it
+    from then on. A file's name tells the backend only if it is the usual one,
     such as `model.onnx`.
 
     Example:
@@ -82,15 +76,13 @@ def platform_of_another_backend(context: CheckContext) -> Iterator[Problem]:
     """
     for model, config in configured(context):
         platform, backend = completed_pair(model, config, context.platform)
-        if backend not in _PLATFORMS or platform == "ensemble" or f'"{platform}"' in _PLATFORMS[backend]:
-            continue
-        if (platform, backend) == ("torch_aoti", "pytorch") and knows_aoti(context.platform):
+        if not is_wrong_pair(platform, backend, context.platform):
             continue
         yield Problem(
             model.config_path,
             f"the platform is {platform!r} and the backend is {backend!r}, and the server would not load "
             f"{model.name!r}: unexpected 'platform' and 'backend' pair, got:{platform}, {backend}",
-            f"write platform: {_PLATFORMS[backend]}" + ("" if backend == "tensorflow" else ", or leave platform out"),
+            f"write platform: {PLATFORMS[backend]}" + ("" if backend == "tensorflow" else ", or leave platform out"),
             "platform",
         )
 

@@ -1,9 +1,8 @@
-"""CT230 to CT249: whether the server accepts how a model batches and queues its requests."""
+"""CT230 to CT239: whether the server accepts how a model batches and queues its requests."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from pathlib import PurePosixPath
 from typing import TYPE_CHECKING
 
 from cdk_triton.checks.context import CheckContext
@@ -18,7 +17,6 @@ if TYPE_CHECKING:
     from cdk_triton.triton.schema import ModelQueuePolicy
 
 _UTILS = "src/model_config_utils.cc"
-_LIBRARY_PATH = "TRITON_BATCH_STRATEGY_PATH"
 
 
 @rule("CT230", Severity.ERROR, "max_batch_size is negative", source=core(_UTILS, 1479, 1483))
@@ -363,83 +361,6 @@ def batching_without_batch(context: CheckContext) -> Iterator[Problem]:
                 "set max_batch_size and take the batch dimension out of dims, or leave out dynamic_batching",
                 "dynamic_batching",
             )
-
-
-@rule(
-    "CT240",
-    Severity.ERROR,
-    "a batching library is set for a model of sequences",
-    source=core("src/backend_model.cc", 185, 193),
-)
-def library_with_sequences(context: CheckContext) -> Iterator[Problem]:
-    """A custom batching strategy works with the dynamic batcher only.
-
-    Example:
-        # model/config.pbtxt
-        backend: "python"
-        sequence_batching { }
-        parameters { key: "TRITON_BATCH_STRATEGY_PATH" value { string_value: "/opt/batch.so" } }
-
-    Instead:
-        # model/config.pbtxt
-        backend: "python"
-        sequence_batching { }
-    """
-    for model, config in configured(context):
-        if config.HasField("sequence_batching") and _LIBRARY_PATH in config.parameters and not model.is_ensemble:
-            yield Problem(
-                model.config_path,
-                f"{_LIBRARY_PATH} is set beside sequence_batching, and the server would not load {model.name!r}: "
-                f"{_LIBRARY_PATH} cannot be specified with sequence batcher, using default batching strategy",
-                "leave the parameter out",
-                f'parameters["{_LIBRARY_PATH}"]',
-            )
-
-
-@rule("CT241", Severity.ERROR, "a batching library is missing", source=core("src/backend_model.cc", 194, 213))
-def library_missing(context: CheckContext) -> Iterator[Problem]:
-    """The library is looked for where the container unpacks the archive: a single-model container in `/opt/ml/model`.
-
-    A `batchstrategy.so` in the model's directory is found without the parameter, also on a multi-model endpoint.
-
-    Example:
-        # model/config.pbtxt
-        backend: "python"
-        max_batch_size: 8
-        dynamic_batching { }
-        parameters { key: "TRITON_BATCH_STRATEGY_PATH" value { string_value: "model/1/batch.so" } }
-        # model/1/batch.so
-        # model/1/model.py
-        class TritonPythonModel:
-            def execute(self, requests):
-                return []
-
-    Instead:
-        # model/config.pbtxt
-        backend: "python"
-        max_batch_size: 8
-        dynamic_batching { }
-        parameters { key: "TRITON_BATCH_STRATEGY_PATH" value { string_value: "/opt/ml/model/model/1/batch.so" } }
-
-    Limits:
-        Nothing is said of a path outside `/opt/ml`, which an image of one's own may have; from 26.06 on the server
-        refuses it as well: Batching library path escapes model repository.
-    """
-    for model, config in configured(context):
-        if _LIBRARY_PATH not in config.parameters or config.HasField("sequence_batching") or model.is_ensemble:
-            continue  # an ensemble has no batcher, and looks for none
-        path, unpacked = config.parameters[_LIBRARY_PATH].string_value, PurePosixPath("/opt/ml/model")
-        if path.startswith("/") and not path.startswith("/opt/ml/"):
-            continue
-        if context.mode == "single" and any(PurePosixPath(path) == unpacked / file.path for file in model.files):
-            continue
-        yield Problem(
-            model.config_path,
-            f"there would be no file {path!r} in the container, and the server would not load {model.name!r}: "
-            f"Batching library path not found: {path}",
-            f"put batchstrategy.so into {model.directory} and leave the parameter out; the server finds it there",
-            f'parameters["{_LIBRARY_PATH}"]',
-        )
 
 
 def _queue_policies(config: ModelConfig) -> Iterator[tuple[str, ModelQueuePolicy]]:

@@ -299,7 +299,7 @@ def rate_limiter_off(context: CheckContext) -> Iterator[Problem]:
         instance_group { }
     """
     for model, index, group in _groups(context):
-        if group.HasField("rate_limiter") and not has_argument(context, "--rate-limit"):
+        if group.HasField("rate_limiter") and not has_argument(context, "--rate-limit="):
             yield Problem(
                 model.config_path,
                 "the server that SageMaker starts limits no rate (--rate-limit=off), so that rate_limiter would have "

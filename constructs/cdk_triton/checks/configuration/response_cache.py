@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from cdk_triton.checks.context import CheckContext
-from cdk_triton.checks.derived.configured import configured, has_argument, said_name
+from cdk_triton.checks.derived.configured import configured, said_name
+from cdk_triton.checks.derived.response_cache import breaks_ordering, has_cache
 from cdk_triton.checks.registry import Problem, rule
 from cdk_triton.checks.sources import core, server
 from cdk_triton.triton.findings import Severity
@@ -95,11 +96,13 @@ def cache_without_cache(context: CheckContext) -> Iterator[Problem]:
         # model/config.pbtxt
         backend: "python"
     """
-    if has_argument(context, "--cache-config") or has_argument(context, "--response-cache-byte-size"):
+    if has_cache(context):
         return
     for model, config in configured(context):
         if not config.response_cache.enable or config.HasField("sequence_batching"):
             continue  # the latter is refused
+        if breaks_ordering(context, config):
+            continue  # reported by CT287
         if _decoupled_part(context, model) is None:
             yield Problem(
                 model.config_path,

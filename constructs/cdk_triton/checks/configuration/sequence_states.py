@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from cdk_triton.checks.context import CheckContext
 from cdk_triton.checks.derived.configured import completed_pair, configured
 from cdk_triton.checks.derived.named_files import named_file
+from cdk_triton.checks.derived.releases import counts_sizes
+from cdk_triton.checks.derived.tensors import BYTES_OF
 from cdk_triton.checks.registry import Problem, rule
 from cdk_triton.checks.sources import backend, core
 from cdk_triton.triton.findings import Severity
@@ -23,13 +25,6 @@ _FOLDER = "initial_state"
 
 # Triton's backends that never call TRITONBACKEND_StateNew.
 _WITHOUT_STATES = ("dali", "openvino", "python")
-
-_BYTES: Mapping[str, int] = {
-    **dict.fromkeys(("TYPE_BOOL", "TYPE_UINT8", "TYPE_INT8"), 1),
-    **dict.fromkeys(("TYPE_UINT16", "TYPE_INT16", "TYPE_FP16", "TYPE_BF16"), 2),
-    **dict.fromkeys(("TYPE_UINT32", "TYPE_INT32", "TYPE_FP32"), 4),
-    **dict.fromkeys(("TYPE_UINT64", "TYPE_INT64", "TYPE_FP64"), 8),
-}
 
 
 @rule("CT261", Severity.ERROR, "a state has several initial states", source=core(_SCHEDULER, 142, 151))
@@ -105,7 +100,7 @@ def initial_state_does_not_fit(context: CheckContext) -> Iterator[Problem]:
                 f"write data_type: {right}",
                 f"{field}.data_type",
             )
-        elif (words := _misfit(state, initial)) is not None:
+        elif (words := _misfit(context, state, initial)) is not None:
             yield Problem(
                 model.config_path,
                 f"the initial state's dims are {list(initial.dims)} and the state's {list(state.dims)}, and the server "
@@ -273,11 +268,11 @@ def initial_state_file(context: CheckContext) -> Iterator[Problem]:
         if (
             initial.WhichOneof("state_data") != "data_file"
             or initial.data_type != state.data_type
-            or _misfit(state, initial)
+            or _misfit(context, state, initial)
         ):
             continue
         file = named_file(context, model.directory / _FOLDER, initial.data_file)
-        wanted = math.prod(initial.dims) * _BYTES.get(enum_name(initial, "data_type"), 0)  # 0: strings have any size
+        wanted = math.prod(initial.dims) * BYTES_OF.get(enum_name(initial, "data_type"), 0)  # 0: strings have any size
         if file.error or file.is_directory:
             said = f"not load {model.name!r}: failed to open text file for read {file.spelled}: {file.error}"
             yield Problem(
@@ -431,7 +426,9 @@ def _initial_states(
             yield model, f"{field}.initial_state[0]", state, state.initial_state[0]
 
 
-def _misfit(state: ModelSequenceBatching.State, initial: ModelSequenceBatching.InitialState) -> str | None:
+def _misfit(
+    context: CheckContext, state: ModelSequenceBatching.State, initial: ModelSequenceBatching.InitialState
+) -> str | None:
     """What the server says of an initial state's dims, or None where they fit the state's."""
     name = state.input_name
     if len(initial.dims) != len(state.dims):
@@ -446,4 +443,8 @@ def _misfit(state: ModelSequenceBatching.State, initial: ModelSequenceBatching.I
             return (
                 f"'initial_state' dim for input name '{name}' doesn't match 'state' dim description. {dim} != {wanted}"
             )
-    return None if all(dim >= 0 for dim in initial.dims) else "failed to allocate non-pinned system memory"
+    if all(dim >= 0 for dim in initial.dims):
+        return None
+    if counts_sizes(context.platform):
+        return f"tensor '{name}' contains an invalid dimension [{','.join(map(str, initial.dims))}]"
+    return "failed to allocate non-pinned system memory"

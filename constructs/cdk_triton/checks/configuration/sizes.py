@@ -7,18 +7,19 @@ from collections.abc import Iterator, Sequence
 
 from cdk_triton.checks.context import CheckContext
 from cdk_triton.checks.derived.configured import configured
-from cdk_triton.checks.derived.releases import is_at_least
-from cdk_triton.checks.derived.tensors import ConfiguredTensor, named_tensors
+from cdk_triton.checks.derived.releases import counts_sizes
+from cdk_triton.checks.derived.tensors import BYTES_OF, ConfiguredTensor, named_tensors
+from cdk_triton.checks.derived.warm_ups import warm_up_inputs
 from cdk_triton.checks.registry import Problem, rule
 from cdk_triton.checks.sources import core
 from cdk_triton.triton.findings import Severity
 from cdk_triton.triton.repository import Model
-from cdk_triton.triton.schema import ModelConfig, enum_name
+from cdk_triton.triton.schema import enum_name
 
-_COUNTS_SINCE = "26.04"  # core 83aa1ef: before, numbers wrap around
 _MOST = 2**63 - 1
+_BYTE_SIZE = "byte size for tensor '{}'"
 _BITS = 64
-_BYTES = {"8": 1, "16": 2, "32": 4, "64": 8, "BOOL": 1, "STRING": 4}  # of STRING at least the length of each
+_LENGTH_OF_TEXT = 4  # bytes: each element begins with its length
 
 
 @rule(
@@ -26,7 +27,7 @@ _BYTES = {"8": 1, "16": 2, "32": 4, "64": 8, "BOOL": 1, "STRING": 4}  # of STRIN
     Severity.ERROR,
     "a tensor is larger than the server can count",
     source=core("src/model_config_utils.h", 323, 390),
-    applies=lambda platform: is_at_least(platform, _COUNTS_SINCE),
+    applies=counts_sizes,
 )
 def too_large(context: CheckContext) -> Iterator[Problem]:
     """The elements of an input, or the bytes of a warm-up or an initial state, are more than 2^63 - 1.
@@ -56,10 +57,7 @@ def too_large(context: CheckContext) -> Iterator[Problem]:
           inputs { key: "IN" value { data_type: TYPE_FP32 dims: [ 3037, 3037 ] zero_data: true } }
         }
     """
-    found = [*_tensors(context)]
-    for model, config in configured(context):
-        found += [(model, *each) for each in _data(model, config)]
-    for model, field, dims, words in found:
+    for model, field, dims, words in (*_tensors(context), *_warm_ups(context), *_initial_states(context)):
         yield Problem(
             model.config_path,
             f"the dims are {list(dims)}, and the server would not load {model.name!r}: {words} exceeds maximum size of "
@@ -69,10 +67,11 @@ def too_large(context: CheckContext) -> Iterator[Problem]:
         )
 
 
-_Large = tuple[str, Sequence[int], str]
+_Large = tuple[Model, str, Sequence[int], str]
+"""The model, the field, its dims, and the server's words."""
 
 
-def _tensors(context: CheckContext) -> Iterator[tuple[Model, str, Sequence[int], str]]:
+def _tensors(context: CheckContext) -> Iterator[_Large]:
     for tensor in named_tensors(context):
         words = "element count for tensor '{}'"
         if tensor.reshape is not None and _count(tensor.dims) > _MOST:
@@ -88,17 +87,19 @@ def _is_counted(tensor: ConfiguredTensor) -> bool:
     return tensor.side == "input" and not (tensor.model.is_ensemble or tensor.message.is_shape_tensor)
 
 
-def _data(model: Model, config: ModelConfig) -> Iterator[_Large]:
-    words = "byte size for tensor '{}'"
-    for index, warmup in enumerate(config.model_warmup if not model.is_ensemble else ()):
-        for name, given in sorted(warmup.inputs.items()) if warmup.batch_size > 0 else ():
-            if _is_large(given.dims, enum_name(given, "data_type")):
-                yield f'model_warmup[{index}].inputs["{name}"].dims', given.dims, words.format(name)
-    for index, state in enumerate(config.sequence_batching.state):
-        for initial in state.initial_state[:1]:
-            if _is_large(initial.dims, enum_name(initial, "data_type")):
-                field = f"sequence_batching.state[{index}].initial_state[0].dims"
-                yield field, initial.dims, words.format(state.input_name)
+def _warm_ups(context: CheckContext) -> Iterator[_Large]:
+    for each in warm_up_inputs(context):
+        if _is_large(each.given.dims, enum_name(each.given, "data_type")):
+            yield each.warm_up.model, each.field("dims"), each.given.dims, _BYTE_SIZE.format(each.name)
+
+
+def _initial_states(context: CheckContext) -> Iterator[_Large]:
+    for model, config in configured(context):
+        for index, state in enumerate(config.sequence_batching.state):
+            for initial in state.initial_state[:1]:
+                if _is_large(initial.dims, enum_name(initial, "data_type")):
+                    field = f"sequence_batching.state[{index}].initial_state[0].dims"
+                    yield model, field, initial.dims, _BYTE_SIZE.format(state.input_name)
 
 
 def _is_large(dims: Sequence[int], data_type: str) -> bool:
@@ -107,7 +108,7 @@ def _is_large(dims: Sequence[int], data_type: str) -> bool:
 
 def _width(data_type: str) -> int:
     """The bytes of an element."""
-    return next((width for ending, width in _BYTES.items() if data_type.endswith(ending)), 0)
+    return _LENGTH_OF_TEXT if data_type == "TYPE_STRING" else BYTES_OF.get(data_type, 0)
 
 
 def _count(dims: Sequence[int]) -> int:
@@ -151,29 +152,26 @@ def negative_dimension(context: CheckContext) -> Iterator[Problem]:
         Servers before 26.04 load the model if the product of the dimensions is positive. Without a platform the rule
         reports negative products only.
     """
-    counts = context.platform is not None and is_at_least(context.platform, _COUNTS_SINCE)
-    for model, config in configured(context):
-        inputs = {tensor.name for tensor in config.input}
-        for index, warmup in enumerate(config.model_warmup if not model.is_ensemble else ()):
-            for name, given in sorted(warmup.inputs.items()) if warmup.batch_size > 0 else ():
-                if -1 in given.dims or min(given.dims, default=0) >= 0:
-                    continue
-                if counts:
-                    words = f"tensor '{name}' contains an invalid dimension [{','.join(map(str, given.dims))}]"
-                elif name in inputs and (size := _wrapped(math.prod(given.dims))) < 0:
-                    size *= _width(enum_name(given, "data_type"))
-                    words = (
-                        f"input byte size mismatch for input '{name}' for model '{model.name}'. Expected {size}, got "
-                        f"{size % 2**_BITS}"
-                    )
-                else:
-                    continue
-                yield Problem(
-                    model.config_path,
-                    f"the dims are {list(given.dims)}, and the server would not load {model.name!r}: {words}",
-                    "write the size of each dimension that callers send mostly",
-                    f'model_warmup[{index}].inputs["{name}"].dims',
-                )
+    for each in warm_up_inputs(context):
+        model, name, dims = each.warm_up.model, each.name, each.given.dims
+        if -1 in dims or min(dims, default=0) >= 0:
+            continue
+        if counts_sizes(context.platform):
+            words = f"tensor '{name}' contains an invalid dimension [{','.join(map(str, dims))}]"
+        elif name in {tensor.name for tensor in each.warm_up.config.input} and (size := _wrapped(math.prod(dims))) < 0:
+            size *= _width(enum_name(each.given, "data_type"))
+            words = (
+                f"input byte size mismatch for input '{name}' for model '{model.name}'. Expected {size}, got "
+                f"{size % 2**_BITS}"
+            )
+        else:
+            continue
+        yield Problem(
+            model.config_path,
+            f"the dims are {list(dims)}, and the server would not load {model.name!r}: {words}",
+            "write the size of each dimension that callers send mostly",
+            each.field("dims"),
+        )
 
 
 def _wrapped(number: int) -> int:

@@ -371,7 +371,7 @@ class _Repeated(NamedTuple):
 
 @per_check
 def _outputs_listed_twice(context: CheckContext) -> Iterator[_Repeated]:
-    """What a step maps is left out: it is reported by CT335."""
+    """CT335 reports the outputs that a step maps, unless the server rejects the model itself for its labels."""
     steps = [step for model in context.loaded_models for step in model.graph.steps]
     mapped = {(step.model_name, key) for step in steps for key in step.output_map}
     for model, config in configured(context):
@@ -379,5 +379,6 @@ def _outputs_listed_twice(context: CheckContext) -> Iterator[_Repeated]:
         for index, output in enumerate(config.output):
             listed.setdefault(output.name, []).append(index)
         for name, places in listed.items():
-            if name and len(places) > 1 and (model.name, name) not in mapped:
-                yield _Repeated(model, name, places, [at for at in places if config.output[at].label_filename])
+            labelled = [at for at in places if config.output[at].label_filename]
+            if name and len(places) > 1 and (len(labelled) > 1 or (model.name, name) not in mapped):
+                yield _Repeated(model, name, places, labelled)

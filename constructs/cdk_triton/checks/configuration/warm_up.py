@@ -4,19 +4,20 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from cdk_triton.checks.context import CheckContext
 from cdk_triton.checks.derived.completion import completes_batch_size, completes_tensors, known_backend
 from cdk_triton.checks.derived.configured import configured
 from cdk_triton.checks.derived.named_files import named_file
+from cdk_triton.checks.derived.releases import counts_sizes
+from cdk_triton.checks.derived.tensors import BYTES_OF
+from cdk_triton.checks.derived.warm_ups import WarmUp, warm_up_inputs, warm_ups
 from cdk_triton.checks.registry import Problem, rule
 from cdk_triton.checks.sources import backend, core
 from cdk_triton.checks.spelling import Suggestions
 from cdk_triton.triton.findings import Severity
-from cdk_triton.triton.repository import Model
-from cdk_triton.triton.schema import ModelConfig, ModelInput, enum_name
+from cdk_triton.triton.schema import ModelInput, enum_name
 
 if TYPE_CHECKING:
     from cdk_triton.triton.schema import ModelWarmup
@@ -24,42 +25,11 @@ if TYPE_CHECKING:
 _INSTANCE = "src/backend_model_instance.cc"
 _REQUEST = "src/infer_request.cc"
 
-_BYTES_OF = {
-    **dict.fromkeys(("BOOL", "UINT8", "INT8"), 1),
-    **dict.fromkeys(("UINT16", "INT16", "FP16", "BF16"), 2),
-    **dict.fromkeys(("UINT32", "INT32", "FP32"), 4),
-    **dict.fromkeys(("UINT64", "INT64", "FP64"), 8),
-    "INVALID": 4,  # left out: counted so before the type is refused
-}
+_UNTYPED = 4  # bytes of an element whose type is left out: counted so before the type is refused
+_OPEN = "warmup setting expects all variable-size dimensions are specified for input '{}'"
 
 # The backends that count what they are given, whoever made it up.
 _COUNT_BATCHES = frozenset({"onnxruntime", "openvino", "python", "pytorch", "tensorflow", "tensorrt"})
-
-
-@dataclass(frozen=True)
-class _Sample:
-    """One `model_warmup` block that the server would use."""
-
-    model: Model
-    config: ModelConfig
-    index: int
-    warmup: ModelWarmup
-
-    @property
-    def field(self) -> str:
-        return f"model_warmup[{self.index}]"
-
-    @property
-    def text(self) -> str:
-        return f"the warm-up {self.warmup.name!r}"
-
-
-def _samples(context: CheckContext) -> Iterator[_Sample]:
-    """Those that are run: an ensemble has none (the server refuses it), and batch_size 0 is left out by the server."""
-    for model, config in configured(context):
-        for index, warmup in enumerate(config.model_warmup):
-            if warmup.batch_size > 0 and not model.is_ensemble:
-                yield _Sample(model, config, index, warmup)
 
 
 @rule("CT220", Severity.ERROR, "a warm-up input has no data or an open shape", source=core(_INSTANCE, 374, 385))
@@ -89,24 +59,24 @@ def undetermined_data(context: CheckContext) -> Iterator[Problem]:
           inputs { key: "IN" value { data_type: TYPE_FP32 dims: 16 zero_data: true } }
         }
     """
-    for sample in _samples(context):
-        for name, given in sorted(sample.warmup.inputs.items()):
-            if -1 in given.dims:
-                found = f"gives the input {name!r} the dims {list(given.dims)}"
-                words = f"warmup setting expects all variable-size dimensions are specified for input '{name}'"
-                fix, field = "write the size of each dimension that callers send mostly", "dims"
-            elif given.WhichOneof("input_data_type") is None:
-                found = f"does not say where the data of the input {name!r} comes from"
-                words = f"warmup setting expects input '{name}' to have input_data_type set"
-                fix, field = "write zero_data: true, random_data: true or input_data_file", "zero_data"
-            else:
-                continue
-            yield Problem(
-                sample.model.config_path,
-                f"{sample.text} {found}, and the server would not load {sample.model.name!r}: {words}",
-                fix,
-                f'{sample.field}.inputs["{name}"].{field}',
-            )
+    for each in warm_up_inputs(context):
+        sample, name, given = each.warm_up, each.name, each.given
+        if -1 in given.dims:
+            found = f"gives the input {name!r} the dims {list(given.dims)}"
+            words = _OPEN.format(name)
+            fix, field = "write the size of each dimension that callers send mostly", "dims"
+        elif given.WhichOneof("input_data_type") is None:
+            found = f"does not say where the data of the input {name!r} comes from"
+            words = f"warmup setting expects input '{name}' to have input_data_type set"
+            fix, field = "write zero_data: true, random_data: true or input_data_file", "zero_data"
+        else:
+            continue
+        yield Problem(
+            sample.model.config_path,
+            f"{sample.text} {found}, and the server would not load {sample.model.name!r}: {words}",
+            fix,
+            each.field(field),
+        )
 
 
 @rule("CT221", Severity.ERROR, "a warm-up file is missing or too short", source=core(_INSTANCE, 461, 487))
@@ -132,32 +102,32 @@ def data_file(context: CheckContext) -> Iterator[Problem]:
         # model/warmup/typical
         0123456789abcdef
     """
-    for sample in _samples(context):
-        for name, given in sorted(sample.warmup.inputs.items()):
-            if given.WhichOneof("input_data_type") != "input_data_file" or -1 in given.dims:
-                continue
-            file = named_file(context, sample.model.directory / "warmup", given.input_data_file)
-            needed = math.prod(given.dims) * _BYTES_OF.get(_type(given), 0) if given.dims else 0
-            consequence = f"and the server would not load {sample.model.name!r}"
-            if file.error:
-                found = "which is not there"
-                words = f"failed to open text file for read {file.spelled}: {file.error}"
-            elif file.is_directory:
-                found, consequence, words = "which is a directory", "and the server would crash", "std::length_error"
-            elif file.size is not None and file.size < needed:
-                found = f"which has {file.size} bytes"
-                words = (
-                    f"warmup setting expects {needed} bytes, but the data provided from {given.input_data_file}only "
-                    f"has {file.size} bytes"
-                )
-            else:
-                continue
-            yield Problem(
-                sample.model.config_path,
-                f"{sample.text} reads the input {name!r} from {file.spelled!r}, {found}, {consequence}: {words}",
-                f"put the {needed} bytes of the tensor there" if needed else "put the tensor's bytes there",
-                f'{sample.field}.inputs["{name}"].input_data_file',
+    for each in warm_up_inputs(context):
+        sample, given = each.warm_up, each.given
+        if given.WhichOneof("input_data_type") != "input_data_file" or -1 in given.dims:
+            continue
+        file = named_file(context, sample.model.directory / "warmup", given.input_data_file)
+        needed = math.prod(given.dims) * _bytes_of(given) if given.dims else 0
+        consequence = f"and the server would not load {sample.model.name!r}"
+        if file.error:
+            found = "which is not there"
+            words = f"failed to open text file for read {file.spelled}: {file.error}"
+        elif file.is_directory:
+            found, consequence, words = "which is a directory", "and the server would crash", "std::length_error"
+        elif file.size is not None and file.size < needed:
+            found = f"which has {file.size} bytes"
+            words = (
+                f"warmup setting expects {needed} bytes, but the data provided from {given.input_data_file}only "
+                f"has {file.size} bytes"
             )
+        else:
+            continue
+        yield Problem(
+            sample.model.config_path,
+            f"{sample.text} reads the input {each.name!r} from {file.spelled!r}, {found}, {consequence}: {words}",
+            f"put the {needed} bytes of the tensor there" if needed else "put the tensor's bytes there",
+            each.field("input_data_file"),
+        )
 
 
 @rule("CT222", Severity.ERROR, "a warm-up does not fit the inputs of the model", source=core(_REQUEST, 1120, 1182))
@@ -189,10 +159,10 @@ def unfit_sample(context: CheckContext) -> Iterator[Problem]:
         }
     """
     suggest = Suggestions()
-    for sample in _samples(context):
+    for sample in warm_ups(context):
         given, inputs = sample.warmup.inputs, {tensor.name: tensor for tensor in reversed(sample.config.input)}
         for name in sorted(given):
-            if name in inputs and (fault := _fault(sample, inputs[name], given[name])):
+            if fault := _fault(context, sample, name, inputs.get(name)):
                 words, fix, field = fault
                 yield Problem(
                     sample.model.config_path,
@@ -245,7 +215,7 @@ def unknown_input(context: CheckContext) -> Iterator[Problem]:
           inputs { key: "IN" value { data_type: TYPE_FP32 dims: 4 zero_data: true } }
         }
     """
-    for sample in _samples(context):
+    for sample in warm_ups(context):
         config = sample.config
         known = {tensor.name for tensor in config.input}
         missing = any(not tensor.optional and tensor.name not in sample.warmup.inputs for tensor in config.input)
@@ -330,7 +300,7 @@ def too_large_batch(context: CheckContext) -> Iterator[Problem]:
           inputs { key: "IN" value { data_type: TYPE_FP32 dims: 4 zero_data: true } }
         }
     """
-    for sample in _samples(context):
+    for sample in warm_ups(context):
         size, most = sample.warmup.batch_size, sample.config.max_batch_size
         if size in range(max(most, 1) + 1) or known_backend(context, sample.model, sample.config) not in _COUNT_BATCHES:
             continue
@@ -345,9 +315,20 @@ def too_large_batch(context: CheckContext) -> Iterator[Problem]:
         )
 
 
-def _fault(sample: _Sample, tensor: ModelInput, given: ModelWarmup.Input) -> tuple[str, str, str] | None:
-    """What the server says of an input of a warm-up, what to do, and the field; None where it fits or is reported."""
-    expected, found = _type(tensor), _type(given)
+def _fault(context: CheckContext, sample: WarmUp, name: str, tensor: ModelInput | None) -> tuple[str, str, str] | None:
+    """What the server says of an input of a warm-up, what to do, and the field; None where it fits or is reported.
+
+    The model may lack the input. Servers that count sizes look at the size first, and a type that is left out has none.
+    """
+    given = sample.warmup.inputs[name]
+    found = _type(given)
+    has_size = found == "STRING" or f"TYPE_{found}" in BYTES_OF
+    if counts_sizes(context.platform) and not has_size and -1 not in given.dims:
+        right = "TYPE_FP32" if tensor is None else enum_name(tensor, "data_type")
+        return _OPEN.format(name), f"write the data type of the input, such as {right}", "data_type"
+    if tensor is None:
+        return None
+    expected = _type(tensor)
     if expected != "INVALID" and found != expected:
         words = (
             f"inference input '{tensor.name}' data-type is '{_shown(found)}', but model '{sample.model.name}' expects "
@@ -368,6 +349,10 @@ def _fault(sample: _Sample, tensor: ModelInput, given: ModelWarmup.Input) -> tup
     )
     batch = ", without the dimension of the batch" if is_batched else ""
     return words, f"write dims that agree with the input's {list(tensor.dims)}{batch}", "dims"
+
+
+def _bytes_of(given: ModelWarmup.Input) -> int:
+    return _UNTYPED if _type(given) == "INVALID" else BYTES_OF.get(f"TYPE_{_type(given)}", 0)
 
 
 def _type(tensor: ModelInput | ModelWarmup.Input) -> str:

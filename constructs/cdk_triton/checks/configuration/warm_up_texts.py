@@ -6,9 +6,9 @@ import math
 from collections.abc import Iterator
 
 from cdk_triton.checks.context import CheckContext
-from cdk_triton.checks.derived.configured import configured
 from cdk_triton.checks.derived.named_files import named_file
 from cdk_triton.checks.derived.releases import is_older
+from cdk_triton.checks.derived.warm_ups import warm_up_inputs
 from cdk_triton.checks.registry import Problem, rule
 from cdk_triton.checks.sources import core
 from cdk_triton.triton.contents.text_elements import TextElements, text_elements
@@ -60,25 +60,24 @@ def other_elements(context: CheckContext) -> Iterator[Problem]:
     if context.platform is not None and is_older(context.platform, _COUNTED_SINCE):
         return
     files = {file.path: file for file in context.repository.files}
-    for model, config in configured(context):
-        texts = {tensor.name for tensor in config.input if enum_name(tensor, "data_type") == "TYPE_STRING"}
-        for warmup in config.model_warmup if not model.is_ensemble else ():
-            for name, given in sorted(warmup.inputs.items()) if warmup.batch_size > 0 else ():
-                is_text = name in texts and enum_name(given, "data_type") == "TYPE_STRING"
-                if not is_text or not given.input_data_file or min(given.dims, default=0) < 1:
-                    continue
-                place = named_file(context, model.directory / "warmup", given.input_data_file)
-                file = files.get(place.path) if place.path is not None else None
-                if file is None:
-                    continue  # reported by CT221, or made by a build
-                words = _fault(context.contents(text_elements, file), math.prod(given.dims), name, model.name)
-                if words is not None:
-                    yield Problem(
-                        file.path,
-                        f"the warm-up {warmup.name!r} of {model.name!r} reads the input {name!r} from it, and the "
-                        f"server would not load the model: {words}",
-                        "write each element as four bytes with its length, the lowest first, and the text",
-                    )
+    for each in warm_up_inputs(context):
+        sample, given = each.warm_up, each.given
+        texts = {tensor.name for tensor in sample.config.input if enum_name(tensor, "data_type") == "TYPE_STRING"}
+        is_text = each.name in texts and enum_name(given, "data_type") == "TYPE_STRING"
+        if not is_text or not given.input_data_file or min(given.dims, default=0) < 1:
+            continue
+        place = named_file(context, sample.model.directory / "warmup", given.input_data_file)
+        file = files.get(place.path) if place.path is not None else None
+        if file is None:
+            continue  # reported by CT221, or made by a build
+        words = _fault(context.contents(text_elements, file), math.prod(given.dims), each.name, sample.model.name)
+        if words is not None:
+            yield Problem(
+                file.path,
+                f"{sample.text} of {sample.model.name!r} reads the input {each.name!r} from it, and the server would "
+                f"not load the model: {words}",
+                "write each element as four bytes with its length, the lowest first, and the text",
+            )
 
 
 def _fault(found: TextElements, wanted: int, name: str, model: str) -> str | None:

@@ -4,16 +4,26 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from cdk_triton.checks.context import CheckContext
-from cdk_triton.checks.derived.releases import knows_aoti
+from cdk_triton.checks.context import CheckContext, per_check
+from cdk_triton.checks.derived.releases import knows_aoti, knows_libtorch
 from cdk_triton.sagemaker import ServingPlatform
 from cdk_triton.triton import backend_fields
 from cdk_triton.triton.repository import Model
 from cdk_triton.triton.schema import ModelConfig
+from cdk_triton.triton.server_options import given_options
 
-__all__ = ["completed_pair", "configured", "has_argument", "said_name"]
+__all__ = ["PLATFORMS", "completed_pair", "configured", "has_argument", "is_wrong_pair", "said_name"]
+
+PLATFORMS = {
+    "onnxruntime": '"onnxruntime_onnx"',
+    "pytorch": '"pytorch_libtorch"',
+    "tensorflow": '"tensorflow_savedmodel" or "tensorflow_graphdef"',
+    "tensorrt": '"tensorrt_plan"',
+}
+"""Backend to its platforms, for the backends that have some; other backends accept any."""
 
 
+@per_check
 def configured(context: CheckContext) -> Iterator[tuple[Model, ModelConfig]]:
     """The loaded models whose configuration can be read; the others are reported by CT101."""
     for model in context.loaded_models:
@@ -24,8 +34,19 @@ def configured(context: CheckContext) -> Iterator[tuple[Model, ModelConfig]]:
 def completed_pair(model: Model, config: ModelConfig, platform: ServingPlatform | None) -> tuple[str, str]:
     """`platform` and `backend` as the server that serves completes them."""
     return backend_fields.completed_pair(
-        config, model.name, model.first_version_entries, knows_aoti=knows_aoti(platform)
+        config,
+        model.name,
+        model.first_version_entries,
+        knows_aoti=knows_aoti(platform),
+        knows_libtorch=knows_libtorch(platform),
     )
+
+
+def is_wrong_pair(platform: str, backend: str, serving: ServingPlatform | None) -> bool:
+    """Whether the server rejects a completed platform beside a completed backend; an ensemble is CT285's."""
+    if backend not in PLATFORMS or platform == "ensemble" or f'"{platform}"' in PLATFORMS[backend]:
+        return False
+    return (platform, backend) != ("torch_aoti", "pytorch") or not knows_aoti(serving)
 
 
 def said_name(model: Model) -> str:
@@ -37,7 +58,15 @@ def said_name(model: Model) -> str:
 
 
 def has_argument(context: CheckContext, beginning: str) -> bool:
-    """Whether the container's environment gives the server an argument that begins so; not, where nobody said."""
-    return context.environment is not None and any(
-        argument.startswith(beginning) for argument in context.environment.additional_args
+    """Whether the container's environment gives the server an argument that begins so; False without an environment.
+
+    Args:
+        context: what the rule may look at.
+        beginning: an option, and the beginning of its value: `--host-policy=gpu_0,`.
+    """
+    if context.environment is None or not context.environment.additional_args:
+        return False
+    return any(
+        f"--{option}={value}".startswith(beginning)
+        for option, value in given_options(context.environment.additional_args)
     )

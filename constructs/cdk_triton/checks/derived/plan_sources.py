@@ -12,18 +12,26 @@ A plan itself tells nothing to anybody but its TensorRT on its GPU. Two things c
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 
+from cdk_triton._wording import did_you_mean
 from cdk_triton.checks.context import CheckContext, per_check
-from cdk_triton.checks.derived.backend_files import repository_files
+from cdk_triton.checks.derived.backend_files import backend_files, repository_files
 from cdk_triton.triton.contents.onnx_file import OnnxFile, OnnxTensor, onnx_file
 from cdk_triton.triton.plans import PlanRecipe, Profile, ProfileShapes, configured_profile, open_shape
 from cdk_triton.triton.repository import Model, RepositoryFile
 from cdk_triton.triton.schema import ModelConfig
 
-__all__ = ["PlanSource", "plan_sources", "profile_fault"]
+__all__ = [
+    "PlanSource",
+    "largest_batch",
+    "plan_sources",
+    "plans_without_network",
+    "profile_fault",
+    "unloaded_plan_sources",
+]
 
 _NETWORK_NAME = "model.onnx"
 
@@ -35,27 +43,51 @@ class PlanSource:
     Attributes:
         model: the TensorRT model.
         config: its configuration.
+        version: the version's directory, which has the plan.
         network: the ONNX file.
         onnx: what the file says of itself, or None where it cannot be read.
         profiles: the optimisation profiles; empty where nothing says them.
-        has_recipe: whether a recipe builds the plan; otherwise the profiles are what the configuration asks for.
+        recipe: builds the plan. None: nothing builds it, and the profiles are those of the configuration.
     """
 
     model: Model
     config: ModelConfig
+    version: PurePosixPath
     network: RepositoryFile
     onnx: OnnxFile | None
     profiles: tuple[Profile, ...]
-    has_recipe: bool
+    recipe: PlanRecipe | None
+
+    @property
+    def has_recipe(self) -> bool:
+        """Whether a recipe builds the plan."""
+        return self.recipe is not None
+
+    @property
+    def may_have_plugins(self) -> bool:
+        """Whether plugins of the user's own may take part in the build: the recipes of this library load none."""
+        return not type(self.recipe).__module__.startswith("cdk_triton.")
 
 
 @per_check
 def plan_sources(context: CheckContext) -> Iterator[PlanSource]:
     """The sources of all plans that the server would load, as far as recipes and files tell."""
+    yield from _sources(context, context.loaded_models)
+
+
+@per_check
+def unloaded_plan_sources(context: CheckContext) -> Iterator[PlanSource]:
+    """The sources of plans of models that the server would not load: their recipes run all the same."""
+    loaded = {model.directory for model in context.loaded_models}
+    others = [model for model in context.repository.models if model.directory not in loaded]
+    yield from (source for source in _sources(context, others) if source.has_recipe)
+
+
+def _sources(context: CheckContext, models: Iterable[Model]) -> Iterator[PlanSource]:
     files = repository_files(context)
     builds = [recipe for recipe in context.repository.recipes if isinstance(recipe, PlanRecipe)]
     by_directory = {PurePosixPath(path).parent: recipe for recipe in builds for path in recipe.produces}
-    for model in context.loaded_models:
+    for model in models:
         if model.config is None or model.backend_name != "tensorrt":
             continue
         for version in model.served_versions:
@@ -67,7 +99,16 @@ def plan_sources(context: CheckContext) -> Iterator[PlanSource]:
             read = context.contents(onnx_file, network)
             onnx = read if isinstance(read, OnnxFile) else None
             profiles = _configured(model.config) if recipe is None else tuple(recipe._shape_profiles(model.config))
-            yield PlanSource(model, model.config, network, onnx, profiles, recipe is not None)
+            yield PlanSource(model, model.config, directory, network, onnx, profiles, recipe)
+
+
+@per_check
+def plans_without_network(context: CheckContext) -> Iterator[str]:
+    """The plans that the server would load and whose network is not in the repository."""
+    seen = {source.version for source in plan_sources(context)}
+    for each in backend_files(context):
+        if each.backend == "tensorrt" and each.is_there and each.version not in seen:
+            yield str(each.path)
 
 
 def _configured(config: ModelConfig) -> tuple[Profile, ...]:
@@ -83,7 +124,11 @@ def profile_fault(profile: Profile, onnx: OnnxFile) -> str:
     inputs = {tensor.name: tensor for tensor in onnx.inputs}
     for name, shapes in profile.items():
         if name not in inputs:
-            return f"the network has no input {name!r}, it has {' and '.join(inputs) or 'none'}"
+            left = inputs.keys() - profile.keys()
+            meant = did_you_mean(name, left, at_most=1)
+            if len(left) == 1 and len(profile.keys() - inputs.keys()) == 1:
+                meant = f" (did you mean {next(iter(left))!r}?)"  # the last of both
+            return f"the network has no input {name!r}{meant}, it has {' and '.join(inputs) or 'none'}"
         fault = _shapes_fault(shapes, inputs[name])
         if fault:
             return f"{name}: {fault}"
@@ -91,6 +136,20 @@ def profile_fault(profile: Profile, onnx: OnnxFile) -> str:
         if name not in profile and not all(_is_fixed(size) for size in tensor.shape or ()):
             return f"the input {name!r} has dimensions of any size, and the profile says nothing of it"
     return ""
+
+
+def largest_batch(profiles: Sequence[Profile], onnx: OnnxFile) -> int | None:
+    """GetMaxSupportedBatchSize of the backend: of each profile the input that takes least, and the best profile.
+
+    An input that a profile does not name is of one shape only.
+    """
+    batches = []
+    for profile in profiles:
+        firsts = [profile[t.name].maximum[:1] if t.name in profile else (t.shape or ())[:1] for t in onnx.inputs]
+        sizes = [first[0] for first in firsts if first and isinstance(first[0], int)]
+        if sizes:
+            batches.append(min(sizes))
+    return max(batches, default=None)
 
 
 def _shapes_fault(shapes: ProfileShapes, tensor: OnnxTensor) -> str:

@@ -16,10 +16,22 @@ from cdk_triton.checks.context import CheckContext, per_check
 from cdk_triton.checks.derived.backend_files import BackendFile, Files, backend_files, below
 from cdk_triton.checks.derived.releases import known_release
 from cdk_triton.triton.contents import Unreadable
-from cdk_triton.triton.contents.python_source import Imported, PythonSource, SyntaxFault, python_source
+from cdk_triton.triton.contents.python_imports import Imported
+from cdk_triton.triton.contents.python_source import PythonSource, SyntaxFault, python_source
+from cdk_triton.triton.image_modules import standard_modules
 from cdk_triton.triton.releases import releases
 
-__all__ = ["PROVIDED", "Module", "imported_modules", "model_modules", "python_models", "python_version"]
+__all__ = [
+    "PROVIDED",
+    "Module",
+    "has_module",
+    "imported_modules",
+    "model_modules",
+    "needed_sources",
+    "own_module",
+    "python_models",
+    "python_version",
+]
 
 PROVIDED = frozenset({"numpy", "triton_python_backend_utils", "c_python_backend_utils"})
 """The modules of every image, beyond Python's standard library."""
@@ -167,10 +179,36 @@ def imported_modules(context: CheckContext) -> Iterator[ImportedModule]:
             yield from _Imports(context, each, source).found()
 
 
-class _Imports:
-    """The imports of one model."""
+@per_check
+def needed_sources(context: CheckContext) -> Iterator[tuple[BackendFile, Mapping[PurePosixPath, PythonSource]]]:
+    """Each Python model, with the sources that certainly run: its own, and those of the modules that they import."""
+    for each, source in python_models(context):
+        if isinstance(source, PythonSource):
+            found = _Imports(context, each, source, is_needed=True).found()
+            inner = {one.path: one.source for one in found if one.path is not None}
+            sources = {each.path: source} | inner
+            yield each, {path: one for path, one in sources.items() if isinstance(one, PythonSource)}
 
-    def __init__(self, context: CheckContext, owner: BackendFile, source: PythonSource) -> None:
+
+def has_module(owner: BackendFile, name: str) -> bool:
+    """Whether a model finds a top-level module in the directories that the server appends to Python's path."""
+    return own_module(owner, name) is not None
+
+
+def own_module(owner: BackendFile, name: str) -> Module | None:
+    """The top-level module of a name in the directories that the server appends to Python's path; None for none."""
+    path = _path(f"{owner.version}/{owner.name}".rpartition("/")[0])
+    return _look(owner.files, name, name, path)
+
+
+class _Imports:
+    """The imports of one model: those at the top of its modules, or all that certainly run."""
+
+    def __init__(
+        self, context: CheckContext, owner: BackendFile, source: PythonSource, *, is_needed: bool = False
+    ) -> None:
+        self._is_needed = is_needed
+        self._standard = standard_modules(python_version(context))
         self._context = context
         self._owner = owner
         self._source = source
@@ -183,7 +221,9 @@ class _Imports:
         if not isinstance(own, Module):
             return
         pending = [
-            (own, imported) for imported in self._source.imported if imported.level or not _is_provided(imported)
+            (own, imported)
+            for imported in self._imports_of(self._source)
+            if imported.level or not self._is_provided(imported)
         ]
         if _file(self._files, self._path[0], "__init__") is not None:  # the package is imported before the module
             pending.insert(0, (own, Imported(0, 0, own.name.rpartition(".")[0])))
@@ -197,7 +237,14 @@ class _Imports:
                     source = self._read(found)
                     yield ImportedModule(self._owner, _path_of(importer), imported.line, found.path, source)
                     if isinstance(source, PythonSource):
-                        pending += [(found, inner) for inner in source.imported]
+                        pending += [(found, inner) for inner in self._imports_of(source)]
+
+    def _imports_of(self, source: PythonSource) -> tuple[Imported, ...]:
+        return source.needed if self._is_needed else source.imported
+
+    def _is_provided(self, imported: Imported) -> bool:
+        name = imported.module.partition(".")[0]
+        return name in self._standard or name in PROVIDED
 
     def _read(self, module: Module) -> Read | None:
         file = None if module.path is None or module.path.suffix != ".py" else self._files.file(module.path)
@@ -216,7 +263,7 @@ class _Imports:
                 yield "attempted relative import beyond top-level package"
                 return
             name = ".".join([*package[: len(package) - imported.level + 1], *filter(None, [name])])
-        elif not is_own and (self._source.changes_path or _is_provided(imported)):
+        elif not is_own and (self._is_provided(imported) or (self._source.changes_path and not self._is_needed)):
             return
         if not is_own and _look(self._files, name, name.partition(".")[0], self._path) is None:
             return  # an environment brings it
@@ -251,11 +298,6 @@ class _Imports:
             return is_own
         source = self._read(package)
         return isinstance(source, PythonSource) and not source.changes_path
-
-
-def _is_provided(imported: Imported) -> bool:
-    name = imported.module.partition(".")[0]
-    return name in sys.stdlib_module_names or name in PROVIDED
 
 
 def _path_of(module: Module) -> PurePosixPath:

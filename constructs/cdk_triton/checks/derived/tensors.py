@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from cdk_triton.checks.context import CheckContext, per_check
@@ -11,7 +11,15 @@ from cdk_triton.checks.derived.configured import configured
 from cdk_triton.triton.repository import Model
 from cdk_triton.triton.schema import ModelConfig, ModelInput, ModelOutput
 
-__all__ = ["ConfiguredTensor", "named_tensors", "tensors"]
+__all__ = ["BYTES_OF", "ConfiguredTensor", "named_tensors", "tensors"]
+
+BYTES_OF: Mapping[str, int] = {
+    **dict.fromkeys(("TYPE_BOOL", "TYPE_UINT8", "TYPE_INT8"), 1),
+    **dict.fromkeys(("TYPE_UINT16", "TYPE_INT16", "TYPE_FP16", "TYPE_BF16"), 2),
+    **dict.fromkeys(("TYPE_UINT32", "TYPE_INT32", "TYPE_FP32"), 4),
+    **dict.fromkeys(("TYPE_UINT64", "TYPE_INT64", "TYPE_FP64"), 8),
+}
+"""The bytes of an element of each type but `TYPE_STRING`, whose elements have any number."""
 
 
 @dataclass(frozen=True)

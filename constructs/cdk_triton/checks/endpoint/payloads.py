@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from math import prod
 
 from cdk_triton.checks.context import CheckContext
+from cdk_triton.checks.derived.inference_type import known_inference_type, way_to_stream
 from cdk_triton.checks.registry import Problem, rule
 from cdk_triton.checks.sources import server
 from cdk_triton.sagemaker.limits import MAX_INVOCATION_BYTES, MAX_VOLUME_GB
@@ -128,7 +129,7 @@ def decoupled_entry(context: CheckContext) -> Iterator[Problem]:
 
     SageMaker's protocol takes exactly one. Such a model loads, and every invocation is answered with an error. Only a
     single-model container with `inference_type="generate_stream"` in its environment passes several responses on;
-    `generate` takes a decoupled model that answers once.
+    `generate` takes a decoupled model that answers once. Releases before 25.03 do not read `inference_type`.
 
     Example:
         $ cdk-triton validate . --mode multi
@@ -144,14 +145,11 @@ def decoupled_entry(context: CheckContext) -> Iterator[Problem]:
         Decoupled steps of an ensemble are another rule's subject, and so is a single-model container whose environment
         is not known.
     """
-    kind = "infer" if context.mode == "multi" or context.environment is None else context.environment.inference_type
-    known = context.mode == "multi" or context.environment is not None
-    if known and kind in (None, "infer") and (model := _decoupled(context)) is not None:
+    if known_inference_type(context) == "infer" and (model := _decoupled(context)) is not None:
         yield Problem(
             model.config_path,
             f"{model.name!r} is decoupled, and the endpoint would answer every invocation with: {_DECOUPLED}",
-            "leave the policy out and answer once, or set inference_type of a single-model container to "
-            "'generate_stream'",
+            f"remove the policy and answer once, or {way_to_stream(context)}",
             "model_transaction_policy.decoupled",
         )
 
@@ -178,7 +176,7 @@ def decoupled_entry_of_unknown_container(context: CheckContext) -> Iterator[Prob
         # model/config.pbtxt
         backend: "python"
     """
-    if context.environment is None and (model := _decoupled(context)) is not None:
+    if known_inference_type(context) is None and (model := _decoupled(context)) is not None:
         yield Problem(
             model.config_path,
             f"{model.name!r} is decoupled, and unless the container's inference_type is 'generate_stream', the "

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from cdk_triton.checks.context import CheckContext
 from cdk_triton.checks.derived.decoupling import decoupled_models, mixed_tensors
+from cdk_triton.checks.derived.inference_type import known_inference_type, way_to_stream
 from cdk_triton.checks.derived.unconnected_tensors import key_of
 from cdk_triton.checks.registry import Problem, rule
 from cdk_triton.checks.sources import core, server
@@ -98,7 +99,7 @@ def decoupled_step(context: CheckContext) -> Iterator[Problem]:
 
     SageMaker's protocol takes exactly one response. The ensemble loads, and every invocation is answered with an error.
     Only a single-model container with `inference_type="generate_stream"` in its environment passes several responses
-    on; `generate` takes a decoupled model that answers once.
+    on; `generate` takes a decoupled model that answers once. Releases before 25.03 do not read `inference_type`.
 
     Example:
         $ cdk-triton validate . --mode multi
@@ -130,14 +131,13 @@ def decoupled_step(context: CheckContext) -> Iterator[Problem]:
     Limits:
         A single-model container whose environment is not known is CT341's.
     """
-    environment = context.environment
-    if context.mode == "multi" or (environment is not None and environment.inference_type in (None, "infer")):
+    if known_inference_type(context) == "infer":
         for entry, cause, field in _decoupled_entry(context):
             yield Problem(
                 entry.config_path,
                 f"the ensemble {entry.name!r} is decoupled because {cause!r} is, and the endpoint would answer every "
                 f"invocation with: {_REFUSED}",
-                f"let {cause!r} answer once, or set inference_type of a single-model container to 'generate_stream'",
+                f"let {cause!r} answer once, or {way_to_stream(context)}",
                 field,
             )
 
@@ -181,7 +181,7 @@ def decoupled_step_of_unknown_container(context: CheckContext) -> Iterator[Probl
         input { name: "TEXT" data_type: TYPE_STRING dims: 1 }
         output { name: "SENTENCE" data_type: TYPE_STRING dims: 1 }
     """
-    if context.environment is None:
+    if known_inference_type(context) is None:
         for entry, cause, field in _decoupled_entry(context):
             yield Problem(
                 entry.config_path,

@@ -252,8 +252,8 @@ def output_listed_twice(context: CheckContext) -> Iterator[Problem]:
             listed.setdefault(output.name, []).append(output)
         for key, tensor in step.output_map.items():
             outputs = listed.get(key, [])
-            if len(outputs) < 2:
-                continue
+            if len(outputs) < 2 or sum(bool(output.label_filename) for output in outputs) > 1:
+                continue  # the latter is reported by CT219
             if len({output.data_type for output in outputs}) > 1:  # then the server stumbles over that first
                 said = f"ensemble tensor {tensor}: inconsistent data type"
             elif len({len(output.dims) for output in outputs}) > 1:

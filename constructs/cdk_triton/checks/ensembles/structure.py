@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from cdk_triton.checks.context import CheckContext
-from cdk_triton.checks.derived.configured import completed_pair, said_name
+from cdk_triton.checks.derived.configured import completed_pair, is_wrong_pair, said_name
 from cdk_triton.checks.derived.unconnected_tensors import flows
 from cdk_triton.checks.registry import Problem, rule
 from cdk_triton.checks.sources import core
 from cdk_triton.triton.findings import Severity
+from cdk_triton.triton.schema import ModelConfig
 
 _UTILS = "src/model_config_utils.cc"
 
@@ -49,7 +50,7 @@ def no_ensemble_scheduling(context: CheckContext) -> Iterator[Problem]:
                 f"{model.name!r} is an ensemble without steps, and the server would not load it: ensemble scheduling "
                 f"must be set for ensemble {said_name(model)} whose platform is ensemble",
                 "add ensemble_scheduling with the steps, or name the backend that runs the model instead of the "
-                "platform",
+                f"platform{_misplaced_scheduler(config)}",
                 "platform",
             )
 
@@ -104,10 +105,12 @@ def scheduling_without_platform(context: CheckContext) -> Iterator[Problem]:
         config = model.config
         if config is None or model.is_ensemble or not config.HasField("ensemble_scheduling"):
             continue
-        _, backend = completed_pair(model, config, context.platform)
-        if backend or (not config.platform and "." in model.name):  # what follows the dot is a backend too
+        platform, backend = completed_pair(model, config, context.platform)
+        if is_wrong_pair(platform, backend, context.platform):
+            said = f"unexpected 'platform' and 'backend' pair, got:{platform}, {backend}"
+        elif backend:
             said = f"ensemble scheduling cannot be set for model '{said_name(model)}' whose platform is not ensemble"
-        elif config.platform or config.default_model_filename:
+        elif config.platform or config.default_model_filename or "." in model.name:  # the last ends in a dot
             said = f"unexpected platform type '{config.platform}' for {said_name(model)}"
         else:
             said = f"Could not determine backend for model '{said_name(model)}' with no backend in model configuration"
@@ -410,3 +413,11 @@ def written_input(context: CheckContext) -> Iterator[Problem]:
                 "give the output a tensor of its own",
                 f'ensemble_scheduling.step[{step.index}].output_map["{output}"]',
             )
+
+
+def _misplaced_scheduler(config: ModelConfig) -> str:
+    """The fix for a scheduler that only other models have; "" if the configuration lacks one."""
+    scheduler = config.WhichOneof("scheduling_choice")
+    if scheduler is None:
+        return ""
+    return f"; an ensemble has no scheduler of its own: put {scheduler} into the models of its steps"

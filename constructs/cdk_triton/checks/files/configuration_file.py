@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from google.protobuf.message import Message
 
 from cdk_triton.checks.context import CheckContext
-from cdk_triton.checks.derived.configured import completed_pair
+from cdk_triton.checks.derived.configured import completed_pair, said_name
 from cdk_triton.checks.derived.releases import is_newer_than_schema
 from cdk_triton.checks.registry import Problem, rule
 from cdk_triton.checks.sources import core
@@ -57,7 +57,7 @@ def unreadable_configuration(context: CheckContext) -> Iterator[Problem]:
                 model.config_path,
                 f"{fault_of(model.config_error)}; the server would not load {model.name!r}: "
                 f"failed to read text proto from {model.config_path}",
-                "correct the file; Triton's model_config.proto lists every field",
+                model.config_error.fix or "correct the file; Triton's model_config.proto lists every field",
             )
         if CONFIG_NAME in model.subdirectories:
             yield Problem(
@@ -78,7 +78,7 @@ def field_unknown_to_schema(context: CheckContext) -> Iterator[Problem]:
     """The schema is older than the release that serves, so what it does not know may be right.
 
     Example:
-        $ cdk-triton validate . --platform 26.10/ml.g5.xlarge
+        $ cdk-triton validate . --platform 26.10/ml.g5.xlarge --image $IMAGE
         # model/config.pbtxt
         backend: "python"
         max_batchsize: 8
@@ -95,7 +95,9 @@ def field_unknown_to_schema(context: CheckContext) -> Iterator[Problem]:
                 model.config_path,
                 f"{fault_of(model.config_error)}; this is the schema of {SCHEMA_RELEASE}, and the server is {release}, "
                 "which may know more",
-                "check the name against the release's model_config.proto, or install a newer tritonclient",
+                f"{model.config_error.fix} Or check the name against the release's model_config.proto"
+                if model.config_error.fix
+                else "check the name against the release's model_config.proto, or install a newer tritonclient",
             )
 
 
@@ -224,10 +226,13 @@ def no_backend(context: CheckContext) -> Iterator[Problem]:
             continue  # reported by CT283
         if model.looks_like_a_repository:
             continue  # reported by CT110
+        said = f"Could not determine backend for model '{model.name}' with no backend in model configuration"
+        if "." in model.name:  # the name ends in its first dot, so that the backend after the dot is empty
+            said = f"unexpected platform type '' for {said_name(model)}"
         yield Problem(
             model.directory if model.config_text is None else model.config_path,
             f"the configuration names no backend and the files of {model.name!r} tell none, so the server would not "
-            f"load it: Could not determine backend for model '{model.name}' with no backend in model configuration",
+            f"load it: {said}",
             'name the backend, for example backend: "python"',
             "backend",
         )

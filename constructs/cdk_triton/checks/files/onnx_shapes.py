@@ -223,7 +223,7 @@ def fixed_output(context: CheckContext) -> Iterator[Problem]:
         output { name: "OUT" data_type: TYPE_FP32 dims: 4 }
         # model/1/model.onnx
         <ir_version: 8, opset_import: ["" : 17]>
-        model (float[4] IN) => (float[unknown] OUT) { OUT = Compress(IN, keep) }
+        model (float[4] IN) => (float[unknown] OUT) <bool[4] keep = {1, 0, 1, 1}> { OUT = Compress(IN, keep) }
 
     Instead:
         # model/config.pbtxt

@@ -1,4 +1,4 @@
-"""CT142 to CT144, CT162 and CT163: whether the server can use the class of a Python model.
+"""CT142 to CT144, CT162, CT163 and CT177: whether the server can use the class of a Python model.
 
 The source is compiled, never executed.
 """
@@ -28,6 +28,9 @@ _CALLS = (
     ("initialize", 1, _NO_LOAD),
     ("execute", 1, "would answer every request with an error"),
 )
+
+# Types that the method `execute` may return by mistake.
+_NO_LISTS = frozenset({"bool", "bytes", "dict", "float", "int", "set", "str", "tuple"})
 
 
 def _classes(context: CheckContext) -> Iterator[tuple[BackendFile, ModelClass]]:
@@ -211,6 +214,68 @@ def no_configuration(context: CheckContext) -> Iterator[Problem]:
                 "end it with: return auto_complete_model_config",
                 line=method.line,
             )
+
+
+@rule(
+    "CT177",
+    Severity.ERROR,
+    "execute of a Python model returns no list",
+    source=backend("python_backend", _STUB, 786, 850),
+)
+def no_responses(context: CheckContext) -> Iterator[Problem]:
+    """The method `execute` of a model that is not decoupled has to return a list with one response for each request.
+
+    If it returns None, releases from 24.06 on never answer the requests, because the model could still send responses.
+    Often `return responses` is missing at the end.
+
+    Example:
+        # model/config.pbtxt
+        backend: "python"
+        # model/1/model.py
+        import triton_python_backend_utils as pb_utils
+
+        class TritonPythonModel:
+            def execute(self, requests):
+                responses = []
+                for request in requests:
+                    responses.append(pb_utils.InferenceResponse([]))
+
+    Instead:
+        # model/1/model.py
+        import triton_python_backend_utils as pb_utils
+
+        class TritonPythonModel:
+            def execute(self, requests):
+                responses = []
+                for request in requests:
+                    responses.append(pb_utils.InferenceResponse([]))
+                return responses
+
+    Limits:
+        A method that returns None is judged only if it makes responses, does not use `get_response_sender`, and hands
+        its requests to nobody else. A model with `auto_complete_config` may make itself decoupled, and is not judged.
+        The length of the list is not looked at.
+    """
+    for each, model in _classes(context):
+        method = model.methods.get("execute")
+        is_open = each.config.model_transaction_policy.decoupled or "auto_complete_config" in model.methods
+        if method is None or is_open or model.failure or not model.is_complete or not method.takes(1):
+            continue
+        if method.returns == ("NoneType",) and method.keeps_responses:
+            effect = "never answer a request, or, before 24.06, give the error: Expected a list in the execute return"
+        elif method.returns and set(method.returns) <= _NO_LISTS:
+            effect = (
+                "answer every request with an error: Expected a list in the execute return, found type "
+                f"'<class '{method.returns[0]}'>'."
+            )
+        else:
+            continue
+        yield Problem(
+            each.path,
+            f"execute in line {method.line} returns {' or '.join(method.returns)}, and the server would {effect}",
+            "return a list with one pb_utils.InferenceResponse for each request",
+            line=method.line,
+        )
 
 
 @rule(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
@@ -11,7 +10,7 @@ from posixpath import normpath
 
 from cdk_triton.checks.context import CheckContext, per_check
 from cdk_triton.checks.derived.backend_files import Files, repository_files
-from cdk_triton.checks.derived.python_modules import PROVIDED, python_models
+from cdk_triton.checks.derived.python_modules import PROVIDED, has_module, python_models, python_version
 from cdk_triton.checks.derived.releases import is_at_least, known_release
 from cdk_triton.checks.registry import Problem, rule
 from cdk_triton.checks.sources import backend, core
@@ -19,13 +18,18 @@ from cdk_triton.triton.contents import Unreadable
 from cdk_triton.triton.contents.magic import is_git_lfs_pointer
 from cdk_triton.triton.contents.packed_environment import PackedEnvironment, environment_python, packed_environment
 from cdk_triton.triton.contents.python_source import PythonSource
+from cdk_triton.triton.contents.unsafe_members import UnsafeMember, unsafe_member
 from cdk_triton.triton.execution_environment import FIELD, VARIABLE, environment_text, written_environment
 from cdk_triton.triton.findings import Severity
+from cdk_triton.triton.image_modules import installed_modules, standard_modules
 from cdk_triton.triton.releases import Release
 from cdk_triton.triton.repository import Model, RepositoryFile
 
 _CUSTOM = "https://github.com/triton-inference-server/python_backend#using-custom-python-execution-environments"
 _UNPACK = backend("python_backend", "src/pb_env.cc", 109, 200)
+
+SAFE_SINCE = "26.06"
+"""The first release that rejects unsafe members: python_backend 3033a6b is on the branch r26.06, not on r26.05."""
 
 
 @dataclass(frozen=True)
@@ -78,6 +82,13 @@ def environments(context: CheckContext) -> Iterator[ModelEnvironment]:
         if written:
             opened = environment_text(model, "/opt/ml/model" if context.mode == "single" else None)
             yield ModelEnvironment(model, written, opened, repository_files(context))
+
+
+def refused_member(context: CheckContext, environment: ModelEnvironment) -> UnsafeMember | None:
+    """The member of an environment's archive that the server does not unpack, on releases that reject some."""
+    if environment.archive is None or context.platform is None or not is_at_least(context.platform, SAFE_SINCE):
+        return None
+    return context.contents(unsafe_member, environment.archive)
 
 
 @rule("CT153", Severity.ERROR, "the environment of a Python model is missing", source=_UNPACK)
@@ -191,8 +202,8 @@ def no_activate(context: CheckContext) -> Iterator[Problem]:
             has_activate, is_directory = each.files.has(script), each.files.has_directory(script)
         else:
             read = None if each.archive is None else context.contents(packed_environment, each.archive)
-            if not isinstance(read, PackedEnvironment):
-                continue
+            if not isinstance(read, PackedEnvironment) or refused_member(context, each) is not None:
+                continue  # the second is reported by CT167
             has_activate, is_directory, top = read.has_activate, read.has_directory, read.top
         if is_directory and (context.platform is None or not is_at_least(context.platform, "25.08")):
             yield Problem(
@@ -223,7 +234,7 @@ def other_python(context: CheckContext) -> Iterator[Problem]:
 
     The images have Python 3.8 through 23.04, 3.10 from 23.05 on, and 3.12 from 24.11 on. A model directory with a
     `triton_python_backend_stub` of its own may have any. The model's file imports something that the environment is to
-    bring: it is neither a file of the model, nor in Python's standard library or the image, which has numpy.
+    bring: it is neither a file of the model, nor in Python's standard library or the image (CT166 says what that has).
 
     Example:
         $ cdk-triton validate . --platform 25.09/ml.g5.xlarge
@@ -304,11 +315,11 @@ def perhaps_other_python(context: CheckContext) -> Iterator[Problem]:
 def _missed_imports(context: CheckContext) -> dict[str, tuple[PurePosixPath, str]]:
     """Model → a file of it and a module that the file imports, of those that only an environment can bring."""
     missed: dict[str, tuple[PurePosixPath, str]] = {}
+    installed = installed_modules(context.platform.release) if context.platform is not None else None
+    provided = standard_modules(python_version(context)) | PROVIDED | (installed or frozenset())
     for each, source in python_models(context):
         for name in source.imports if isinstance(source, PythonSource) else ():
-            beside = (each.version, each.model.directory)  # both are in the server's path
-            local = any(each.files.has(top / f"{name}.py") or each.files.has_directory(top / name) for top in beside)
-            if name not in PROVIDED and name not in sys.stdlib_module_names and not local:
+            if name not in provided and not has_module(each, name):
                 missed.setdefault(each.model.name, (each.path, name))
     return missed
 

@@ -5,6 +5,7 @@ The source is compiled, never executed.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from pathlib import PurePosixPath
 
@@ -15,8 +16,10 @@ from cdk_triton.checks.registry import Problem, rule
 from cdk_triton.checks.sources import backend
 from cdk_triton.triton.contents.python_source import NotJudged, SyntaxFault
 from cdk_triton.triton.findings import Severity
+from cdk_triton.triton.releases import releases
 
 _STUB = "src/pb_stub.cc"
+_NEEDS_PYTHON = re.compile(r"only supported in Python 3\.(\d+)")  # of Python's parser
 
 
 def _sources(context: CheckContext) -> Iterator[tuple[PurePosixPath, str, str, Read]]:
@@ -116,9 +119,17 @@ def newer_syntax(context: CheckContext) -> Iterator[Problem]:
                 path,
                 f"line {source.line} is too new for Python {release.python}, which {release.release} has "
                 f"({source.reason}){by}, and the server would not load {name!r}: SyntaxError",
-                "write it in an older way, or serve with a newer release",
+                f"write it in an older way, or serve with {_first_release_with(source.reason)}",
                 line=source.line,
             )
+
+
+def _first_release_with(reason: str) -> str:
+    """The first release whose Python has the syntax, as far as the parser names that Python."""
+    needed = _NEEDS_PYTHON.search(reason)
+    minor = int(needed[1]) if needed is not None else None
+    since = next((row.release for row in releases() if minor and int(row.python.partition(".")[2]) >= minor), None)
+    return "a newer release" if since is None else f"{since} or newer"
 
 
 @rule(

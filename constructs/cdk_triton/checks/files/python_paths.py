@@ -202,11 +202,11 @@ def unsafe_path(context: CheckContext) -> Iterator[Problem]:
     source="https://github.com/pybind/pybind11/blob/v2.10.0/include/pybind11/embed.h#L112-L163",
 )
 def path_of_some_releases(context: CheckContext) -> Iterator[Problem]:
-    """The release that serves is not given, or its container may have another locale.
+    """The release that serves is not given, or reads names as ASCII.
 
     Through 25.07 a shell reads the path of a Python model, and a blank or a quote in it breaks the command; with a
-    platform, CT145 or CT164 says so. Through 24.11 Python reads paths by the container's locale: names outside of ASCII
-    are found only if it is UTF-8, which the variable `LC_ALL` may set.
+    platform, CT145 or CT164 says so. Before 24.11 the process of a Python model is an isolated Python
+    without UTF-8, whatever the container's locale: names outside of ASCII are not found.
 
     Example:
         $ cdk-triton validate . --platform 24.09/ml.g5.xlarge
@@ -236,16 +236,15 @@ def path_of_some_releases(context: CheckContext) -> Iterator[Problem]:
                 yield _of_some(model.directory, f"the name {model.name!r}", blank, model)
         for model, path, wrong, field in _misread_paths(context):
             yield _of_some(model.config_path, f"the path {path}", wrong, model, field)
-    if (platform is None or not is_at_least(platform, _UTF8_SINCE)) and not _has_utf8(context):
+    if platform is None or not is_at_least(platform, _UTF8_SINCE):
         for each in _python_files(context):
             if not str(each.path).isascii():
                 wrong = next(character for character in str(each.path) if not character.isascii())
                 yield Problem(
                     each.path,
-                    f"the path has the character {wrong!r}; before 24.11, where the container's locale is not UTF-8, "
-                    f"the server would not load {each.model.name!r}: UnicodeEncodeError: 'ascii' codec can't encode "
-                    "character",
-                    "use ASCII, or serve with 24.11 or newer, or set the variable LC_ALL to C.UTF-8",
+                    f"the path has the character {wrong!r}; before 24.11 the server would not load "
+                    f"{each.model.name!r}, because Python reads the path as ASCII",
+                    "use ASCII, or serve with 24.11 or newer",
                 )
 
 
@@ -257,13 +256,6 @@ def _of_some(path: PurePosixPath, what: str, wrong: str, model: Model, field: st
         "use letters, digits, '_', '.' and '-', or name the platform if it is 25.08 or newer",
         field,
     )
-
-
-def _has_utf8(context: CheckContext) -> bool:
-    """Whether the container's environment sets a locale with UTF-8."""
-    variables = {} if context.environment is None else context.environment.variables
-    locale = next((variables[name] for name in ("LC_ALL", "LC_CTYPE", "LANG") if variables.get(name)), "")
-    return locale.lower().replace("-", "").endswith("utf8")
 
 
 def _python_files(context: CheckContext) -> Iterator[BackendFile]:

@@ -199,6 +199,13 @@ def misread_version(context: CheckContext) -> Iterator[Problem]:
                     "stoll",
                     "give the version a smaller number",
                 )
+            elif version < 0 and version in model.served_versions:
+                yield Problem(
+                    model.directory / name,
+                    f"the server takes the directory {name!r} for version {version} of {model.name!r}, and would look "
+                    f"for its files in {model.directory / str(version % 2**64)}, because a version has no sign",
+                    "rename it to a number from 0 on if it is a version, or so that it does not begin with a number",
+                )
             elif version in model.served_versions and version not in model.versions:
                 yield Problem(
                     model.directory / name,

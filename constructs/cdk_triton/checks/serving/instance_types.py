@@ -222,13 +222,14 @@ def too_little_shared_memory(context: CheckContext) -> Iterator[Problem]:
     total = sum(instances.values())
     if total * each > _SHM_BYTES:
         names = listed([f"{name} {n}" for name, n in instances.items()])
+        what = "one instance of a Python model" if total == 1 else f"{total} instances of Python models"
         yield Problem(
             ".",
-            f"{total} instances of Python models ({names}) start with {each:,} bytes of shared memory each, and "
-            f"the container has {_SHM_BYTES:,} bytes of it, so that the last of them would not start: Unable to "
-            "initialize shared memory key",
-            "run fewer instances, or lower shm_default_byte_size in the container's environment to "
-            f"{_largest_share(total):,}",
+            f"{what} ({names}) would take {total * each:,} bytes of shared memory at the start, {each:,} for each, and "
+            f"the container has {_SHM_BYTES:,}, so that the last one would not start: Unable to initialize shared "
+            "memory key",
+            f"{'' if total == 1 else 'run fewer instances, or '}lower shm_default_byte_size in the container's "
+            f"environment to {_largest_share(total):,}",
         )
 
 

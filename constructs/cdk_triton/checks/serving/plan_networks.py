@@ -5,12 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from cdk_triton.checks.context import CheckContext
-from cdk_triton.checks.derived.plan_sources import PlanSource, plan_sources, profile_fault
+from cdk_triton.checks.derived.plan_sources import (
+    PlanSource,
+    largest_batch,
+    plan_sources,
+    profile_fault,
+    unloaded_plan_sources,
+)
 from cdk_triton.checks.registry import Problem, rule
 from cdk_triton.checks.sources import backend
-from cdk_triton.triton.contents.onnx_file import OnnxFile, OnnxTensor
+from cdk_triton.triton.contents.onnx_file import OnnxTensor
 from cdk_triton.triton.findings import Severity
-from cdk_triton.triton.plans import Profile
 from cdk_triton.triton.releases import tensorrt_bounds
 from cdk_triton.triton.schema import ModelConfig, ModelInput, ModelOutput, enum_name
 
@@ -29,7 +34,7 @@ def impossible_profile(context: CheckContext) -> Iterator[Problem]:
 
     A profile says for each input the smallest, the usual and the largest shape, the batch dimension included. TensorRT
     builds no plan for a shape that the network does not have, and the server does not load a plan whose profiles end
-    below `max_batch_size`.
+    below `max_batch_size`. A recipe of a model that is not loaded runs too.
 
     Example:
         # bert/config.pbtxt
@@ -50,19 +55,23 @@ def impossible_profile(context: CheckContext) -> Iterator[Problem]:
     Limits:
         What depends on more than the shapes of the inputs is not seen; CT704 asks TensorRT-RTX.
     """
-    for source in plan_sources(context):
+    for source in (*plan_sources(context), *unloaded_plan_sources(context)):
         if not source.has_recipe or source.onnx is None:
             continue
         faults = [profile_fault(profile, source.onnx) for profile in source.profiles]
-        for index, fault in enumerate(faults):
+        names = {tensor.name for tensor in source.onnx.inputs}
+        for index, (profile, fault) in enumerate(zip(source.profiles, faults, strict=True)):
             if fault:
+                fix = "export the network with these dimensions dynamic, or ask for the shapes that it has"
+                if not profile.keys() <= names:
+                    fix = "name the inputs of the network in the profile"
                 yield Problem(
                     source.network.path,
                     f"TensorRT would build no plan of it for {source.model.name!r} with profile {index} of the recipe: "
                     f"{fault}",
-                    "export the network with these dimensions dynamic, or ask for the shapes that it has",
+                    fix,
                 )
-        reached, most = _largest_batch(source.profiles, source.onnx), source.config.max_batch_size
+        reached, most = largest_batch(source.profiles, source.onnx), source.config.max_batch_size
         if not any(faults) and reached is not None and reached < most:
             yield Problem(
                 source.model.config_path,
@@ -224,20 +233,6 @@ def _type_in_plan(context: CheckContext, in_network: str | None) -> str:
     if oldest is not None and oldest >= (10,):
         return "TYPE_INT64"
     return "TYPE_INT32" if newest is not None and newest < (10,) else ""
-
-
-def _largest_batch(profiles: tuple[Profile, ...], onnx: OnnxFile) -> int | None:
-    """GetMaxSupportedBatchSize of the backend: of each profile the input that takes least, and the best profile.
-
-    An input that a profile does not name is of one shape only.
-    """
-    batches = []
-    for profile in profiles:
-        firsts = [profile[t.name].maximum[:1] if t.name in profile else (t.shape or ())[:1] for t in onnx.inputs]
-        sizes = [first[0] for first in firsts if first and isinstance(first[0], int)]
-        if sizes:
-            batches.append(min(sizes))
-    return max(batches, default=None)
 
 
 def _other_inputs(config: ModelConfig) -> set[str]:

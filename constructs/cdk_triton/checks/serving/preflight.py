@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from cdk_triton.checks.context import CheckContext
+from cdk_triton.checks.derived.plan_graphs import plan_graph_faults
 from cdk_triton.checks.derived.plan_sources import PlanSource, plan_sources, profile_fault
 from cdk_triton.checks.registry import Problem, rule
 from cdk_triton.triton.contents.tensorrt import ParsedNetwork, TensorRTParser
@@ -59,7 +60,10 @@ def unparsed_network(context: CheckContext) -> Iterator[Problem]:
     """
     for source, network in _networks(context):
         first: dict[str, str] = {}
+        reported = {fault.operator for fault in plan_graph_faults(context, source)}
         for fault in network.faults:
+            if fault.operator in reported:
+                continue  # CT706
             where = f"the operator {fault.operator}" if fault.operator else "the file"
             where += f" (node {fault.node!r})" if fault.node else ""
             first.setdefault(fault.operator, f"does not take {where}: {fault.reason}")

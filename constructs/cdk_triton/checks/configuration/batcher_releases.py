@@ -1,0 +1,176 @@
+"""CT286 to CT288: what the dynamic batcher of a release does wrong."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from cdk_triton.checks.context import CheckContext
+from cdk_triton.checks.derived.configured import configured
+from cdk_triton.checks.derived.queues import effective_policies, least_instances
+from cdk_triton.checks.derived.releases import is_older, is_within
+from cdk_triton.checks.derived.response_cache import SOUND_SINCE, breaks_ordering, has_freed_memory
+from cdk_triton.checks.registry import Problem, rule
+from cdk_triton.checks.sources import core, core_commit, release_notes
+from cdk_triton.triton.findings import Severity
+from cdk_triton.triton.schema import ModelConfig
+
+_UNORDERED_SINCE, _ORDERED_SINCE = "25.09", "26.08"  # core b06d69b, and the notes of 2.72.0
+_MISCOUNTS_SINCE, _COUNTS_SINCE = "23.08", "26.08"  # core 66c61d2, and the notes of 2.72.0
+
+
+@rule(
+    "CT286",
+    Severity.WARNING,
+    "the release does not keep the order of responses",
+    source=core_commit("b06d69b0e9afe0f5e6552a3362573e8651f73038"),
+    applies=lambda platform: is_within(platform, _UNORDERED_SINCE, _ORDERED_SINCE),
+)
+def unordered_responses(context: CheckContext) -> Iterator[Problem]:
+    """`preserve_ordering` is on, the model has several instances, and the server is one from 25.09 to 26.07.
+
+    These servers send each response when it is ready. The notes of 26.08 announce that the order is kept again
+    (triton-inference-server/core#520).
+
+    Example:
+        $ cdk-triton validate . --platform 25.09/ml.g5.xlarge
+        # model/config.pbtxt
+        backend: "python"
+        max_batch_size: 8
+        dynamic_batching { preserve_ordering: true }
+        instance_group { count: 2 kind: KIND_CPU }
+
+    Instead:
+        # model/config.pbtxt
+        backend: "python"
+        max_batch_size: 8
+        dynamic_batching { preserve_ordering: true }
+        instance_group { count: 1 kind: KIND_CPU }
+
+    Limits:
+        The instances that a configuration does not name are not counted.
+    """
+    for model, config in configured(context):
+        instances = _instances(context, config)
+        if config.dynamic_batching.preserve_ordering and instances > 1:
+            yield Problem(
+                model.config_path,
+                f"preserve_ordering is true and {model.name!r} has {instances} instances, and the server of "
+                f"{_release(context)} would send their responses in the order in which they are ready",
+                f"serve with {_ORDERED_SINCE} or newer, write one instance, or acknowledge CT286 if no client needs "
+                "the order",
+                "dynamic_batching.preserve_ordering",
+            )
+
+
+@rule(
+    "CT287",
+    Severity.WARNING,
+    "preserve_ordering and the response cache do not go together in the release",
+    source=release_notes("2.75.0"),
+    applies=lambda platform: is_older(platform, SOUND_SINCE),
+)
+def ordering_with_cache(context: CheckContext) -> Iterator[Problem]:
+    """`preserve_ordering` and `response_cache` are on, and the server is older than 26.11.
+
+    A response from the cache overtakes earlier requests that wait in the queue (triton-inference-server/core#520). The
+    servers from 26.08 to 26.10 also use freed memory in the dynamic batcher. 26.11 fixed both.
+
+    Example:
+        $ cdk-triton validate . --platform 26.09/ml.g5.xlarge --image $IMAGE
+        # model/config.pbtxt
+        backend: "python"
+        max_batch_size: 8
+        dynamic_batching { preserve_ordering: true }
+        response_cache { enable: true }
+
+    Instead:
+        # model/config.pbtxt
+        backend: "python"
+        max_batch_size: 8
+        dynamic_batching { preserve_ordering: true }
+
+    Limits:
+        Servers before 26.08 are reported only if `additional_args` give them a cache.
+    """
+    may_crash = has_freed_memory(context.platform)
+    for model, config in configured(context):
+        if breaks_ordering(context, config):
+            said = "may use freed memory and crash" if may_crash else "would send cached responses out of order"
+            yield Problem(
+                model.config_path,
+                f"preserve_ordering and response_cache are on for {model.name!r}, and the server of "
+                f"{_release(context)} {said}",
+                f"remove one of them, serve with {SOUND_SINCE} or newer"
+                + (" or with a release before 26.08" if may_crash else "")
+                + ", or acknowledge CT287",
+                "response_cache.enable",
+            )
+
+
+@rule(
+    "CT288",
+    Severity.WARNING,
+    "the release runs a model with a queue policy slower and slower",
+    source=core("src/instance_queue.cc", 57, 106),
+    applies=lambda platform: is_within(platform, _MISCOUNTS_SINCE, _COUNTS_SINCE),
+)
+def starved_instances(context: CheckContext) -> Iterator[Problem]:
+    """A queue policy, a queue delay and several instances make servers from 23.08 to 26.07 forget free instances.
+
+    The server then counts the instances that wait for work. It counts wrongly each time that it merges two batches, so
+    the model gets less and less work until it is loaded again (triton-inference-server/server#8870, and the notes of
+    26.08).
+
+    Example:
+        $ cdk-triton validate . --platform 25.09/ml.g5.xlarge
+        # model/config.pbtxt
+        backend: "python"
+        max_batch_size: 8
+        dynamic_batching {
+          max_queue_delay_microseconds: 500
+          default_queue_policy { default_timeout_microseconds: 1000000 }
+        }
+        instance_group { count: 2 kind: KIND_CPU }
+
+    Instead:
+        # model/config.pbtxt
+        backend: "python"
+        max_batch_size: 8
+        dynamic_batching { default_queue_policy { default_timeout_microseconds: 1000000 } }
+        instance_group { count: 2 kind: KIND_CPU }
+
+    Limits:
+        The instances that a configuration does not name are not counted.
+    """
+    for model, config in configured(context):
+        batching = config.dynamic_batching
+        policy = _policy(config)
+        merges = batching.max_queue_delay_microseconds > 0 and config.max_batch_size > 1
+        if policy is not None and merges and _instances(context, config) > 1:
+            yield Problem(
+                model.config_path,
+                f"with {policy} and max_queue_delay_microseconds, the server of {_release(context)} loses count of the "
+                f"instances of {model.name!r} that are free, and would run it slower and slower until it is loaded "
+                "again",
+                f"remove the delay or the policy, serve with {_COUNTS_SINCE} or newer, or acknowledge CT288",
+                "dynamic_batching.max_queue_delay_microseconds",
+            )
+
+
+def _policy(config: ModelConfig) -> str | None:
+    """The setting of a queue for which the server counts free instances; without one it works ahead."""
+    if config.dynamic_batching.priority_levels:
+        return "priority_levels"
+    for _, policy in effective_policies(config):
+        for name in ("default_timeout_microseconds", "allow_timeout_override", "max_queue_size"):
+            if getattr(policy, name):
+                return name
+    return None
+
+
+def _instances(context: CheckContext, config: ModelConfig) -> int:
+    return least_instances(config, context.platform.instance.gpu_count if context.platform is not None else 1)
+
+
+def _release(context: CheckContext) -> str | None:
+    return context.platform.release if context.platform is not None else None

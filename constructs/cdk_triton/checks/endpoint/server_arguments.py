@@ -1,0 +1,164 @@
+"""CT425 to CT427: arguments that tritonserver takes, without the effect that they were written for."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+
+from cdk_triton._wording import did_you_mean
+from cdk_triton.checks.context import CheckContext
+from cdk_triton.checks.registry import Problem, rule
+from cdk_triton.checks.sources import backend, core, server
+from cdk_triton.triton.findings import Severity
+from cdk_triton.triton.option_values import cut_number
+from cdk_triton.triton.server_options import Given, given_options, options_of
+
+_UNIT = re.compile(r"([kmgt])i?b?", re.IGNORECASE)
+_POWERS = {"k": 10, "m": 20, "g": 30, "t": 40}
+# Options that begin with the number of a GPU. The server looks the value up for each GPU that it finds.
+_BY_GPU = ("cuda-memory-pool-byte-size", "cuda-virtual-address-size", "model-load-gpu-limit")
+
+# What each backend reads of its settings: `TRITONBACKEND_Initialize` at the branches r23.07 to r26.08. Settings
+# of other backends are not known whole.
+_SETTINGS: Mapping[str, tuple[str, ...]] = {
+    "onnxruntime": ("enable-global-threadpool", "inter_op_thread_count", "intra_op_thread_count"),
+    "python": (
+        "shm-default-byte-size",
+        "shm-growth-byte-size",
+        "shm-region-prefix-name",
+        "shm_message_queue_size",
+        "stub-timeout-seconds",
+        "thread-pool-size",
+    ),
+    "tensorrt": ("coalesce-request-input", "execution-policy", "plugins", "version-compatible"),
+}
+# What the server itself sets for every backend, or a library that backends share.
+_COMMON = (
+    "auto-complete-config",
+    "backend-directory",
+    "default-max-batch-size",
+    "min-compute-capability",
+    "triton-backend-memory-tracker",
+)
+
+
+@rule(
+    "CT425",
+    Severity.WARNING,
+    "the server reads only the beginning of a number",
+    source=server("src/command_line_parser.cc", 108, 151),
+)
+def cut_off_number(context: CheckContext) -> Iterator[Problem]:
+    """A number in `additional_args` goes on with a unit, an exponent or something else, which the server skips.
+
+    tritonserver reads numbers with `std::stoi` and its like: `256MB` is 256, `1e9` is 1, and `0x10` is 0.
+
+    Example:
+        # environment=ContainerEnvironment(additional_args=["--pinned-memory-pool-byte-size=512MB"])
+        # model/config.pbtxt
+        backend: "python"
+
+    Instead:
+        # environment=ContainerEnvironment(additional_args=["--pinned-memory-pool-byte-size=536870912"])
+    """
+    release = context.platform.release if context.platform is not None else None
+    for given in _given(context):
+        cut = cut_number(options_of(release)[given.option], given.value)
+        if cut is not None:
+            number, rest = cut
+            yield Problem(
+                ".",
+                f"additional_args of the container's environment holds '--{given.option}={given.value}', and "
+                f"tritonserver reads {number} for {number + rest!r}",
+                _whole(number, rest, given),
+            )
+
+
+def _whole(number: str, rest: str, given: Given) -> str:
+    """The fix: the number that was meant, where that is clear."""
+    if (unit := _UNIT.fullmatch(rest)) is not None and "size" in f"{given.option} {given.value}" and number.isdecimal():
+        return f"write the bytes alone, {int(number) << _POWERS[unit[1].lower()]} for {number} {unit[1].upper()}iB"
+    return "write the digits of the number alone"
+
+
+@rule(
+    "CT426",
+    Severity.WARNING,
+    "a backend does not read a setting",
+    source=backend("onnxruntime_backend", "src/onnxruntime_loader.cc", 63, 103),
+)
+def unread_backend_setting(context: CheckContext) -> Iterator[Problem]:
+    """`--backend-config` in `additional_args` names a setting that its backend does not read.
+
+    A backend reads the settings that it knows, and ignores all others. The rule knows the settings of the backends
+    `onnxruntime`, `python` and `tensorrt`. Backends take `shm_default_byte_size` and `shm-default-byte-size` for two
+    settings.
+
+    Example:
+        # environment=ContainerEnvironment(additional_args=["--backend-config=python,shm-default-bytesize=16777216"])
+        # model/config.pbtxt
+        backend: "python"
+
+    Instead:
+        # environment=ContainerEnvironment(additional_args=["--backend-config=python,shm-default-byte-size=16777216"])
+
+    Limits:
+        Settings of other backends are not known whole, so they are not judged. Neither are settings without a backend.
+    """
+    for given in _given(context):
+        name, comma, rest = given.value.partition(",")
+        setting = rest.partition("=")[0]
+        known = _SETTINGS.get(name, ()) if comma and given.option == "backend-config" else ()
+        if known and setting not in (*known, *_COMMON):
+            yield Problem(
+                ".",
+                f"additional_args of the container's environment holds '--{given.option}={given.value}', and the "
+                f"backend {name!r} does not read {setting!r}{did_you_mean(setting, known)}, so it has no effect",
+                "correct the name, or remove the argument",
+            )
+
+
+@rule(
+    "CT427",
+    Severity.WARNING,
+    "an argument is about a GPU that the instance does not have",
+    source=core("src/cuda_memory_manager.cc", 94, 112),
+    applies=lambda platform: True,
+)
+def argument_beyond_gpus(context: CheckContext) -> Iterator[Problem]:
+    """A pool or a limit of memory in `additional_args` is for a GPU beyond those of the instance.
+
+    GPUs are numbered from 0 on. `--cuda-memory-pool-byte-size`, `--cuda-virtual-address-size` and
+    `--model-load-gpu-limit` begin with the number of one. The server looks the value up for each GPU that it has, so
+    the argument has no effect.
+
+    Example:
+        $ cdk-triton validate . --platform 25.09/ml.g5.xlarge
+        # environment=ContainerEnvironment(additional_args=["--cuda-memory-pool-byte-size=1:268435456"])
+        # model/config.pbtxt
+        backend: "python"
+
+    Instead:
+        # environment=ContainerEnvironment(additional_args=["--cuda-memory-pool-byte-size=0:268435456"])
+    """
+    platform = context.platform
+    if platform is None:
+        return
+    for given in _given(context):
+        gpu = given.value.partition(":")[0]
+        if given.option in _BY_GPU and gpu.isdecimal() and int(gpu) >= platform.gpu_count:
+            count = "1 GPU" if platform.gpu_count == 1 else f"{platform.gpu_count} GPUs"
+            yield Problem(
+                ".",
+                f"additional_args of the container's environment holds '--{given.option}={given.value}', and "
+                f"{platform.instance_type} has {count}, numbered from 0, so that it has no effect",
+                f"write a number below {platform.gpu_count}, or remove the argument",
+            )
+
+
+def _given(context: CheckContext) -> tuple[Given, ...]:
+    """The options in `additional_args`, as the release reads them."""
+    if context.environment is None:
+        return ()
+    release = context.platform.release if context.platform is not None else None
+    return given_options(context.environment.additional_args, release)

@@ -1,0 +1,207 @@
+"""CT170 to CT174: whether ONNX Runtime would take the graph of an ONNX file.
+
+`cdk_triton.triton.contents.onnx_graph` judges a graph in a process of its own, once for each content.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from cdk_triton.checks.context import CheckContext, per_check
+from cdk_triton.checks.derived.plan_sources import plan_sources
+from cdk_triton.checks.derived.releases import known_release
+from cdk_triton.checks.files.onnx_models import OnnxModelFile, onnx_models
+from cdk_triton.checks.registry import Problem, rule
+from cdk_triton.triton.contents.onnx_graph import GraphFault, GraphVerdict, onnx_graphs
+from cdk_triton.triton.findings import Severity
+
+__all__ = ["judged_models"]
+
+# VerifyNodeAndOpMatch, InferAndVerifyTypeMatch and BuildConnections, which every load of a graph runs.
+_GRAPH = (
+    "https://github.com/microsoft/onnxruntime/blob/0bf0ac79272a8ac142c1a1809fd92e4a5478e441/"
+    "onnxruntime/core/graph/graph.cc"
+)
+
+
+@per_check
+def judged_models(context: CheckContext) -> Iterator[tuple[OnnxModelFile, GraphVerdict]]:
+    """The ONNX files that the server would load, each with the verdict on its graph."""
+    models = onnx_models(context)
+    verdicts = onnx_graphs(each.file.source for each in models) if models else {}
+    for each in models:
+        if each.file.source in verdicts:
+            yield each, verdicts[each.file.source]
+
+
+def _faults(context: CheckContext, *kinds: str) -> Iterator[tuple[OnnxModelFile, GraphFault]]:
+    """The faults of some kinds, once for each operator and reason."""
+    for each, verdict in judged_models(context):
+        first: dict[tuple[str, str], GraphFault] = {}
+        for fault in verdict.faults:
+            if fault.kind in kinds:
+                first.setdefault((fault.operator, fault.reason), fault)
+        for fault in first.values():
+            yield each, fault
+
+
+def _problem(each: OnnxModelFile, fault: GraphFault, what: str, fix: str, meant: str = "") -> Problem:
+    message = f"{fault.subject} {what}; the server would not load {each.name!r}: {fault.reason}"
+    return Problem(each.file.path, message, f"write {meant!r} if that is meant, or {fix}" if meant else fix)
+
+
+@rule("CT170", Severity.ERROR, "an ONNX file has an operator that ONNX does not have", source=_GRAPH)
+def unknown_operator(context: CheckContext) -> Iterator[Problem]:
+    """An operator of ONNX's own domains does not exist in the opset that the file names, or not any more.
+
+    Example:
+        # model/config.pbtxt
+        backend: "onnxruntime"
+        # model/1/model.onnx
+        <ir_version: 8, opset_import: ["" : 17]>
+        model (float[N, 4] IN) => (float[N, 4] OUT) { OUT = Rellu(IN) }
+
+    Instead:
+        # model/1/model.onnx
+        <ir_version: 8, opset_import: ["" : 17]>
+        model (float[N, 4] IN) => (float[N, 4] OUT) { OUT = Relu(IN) }
+
+    Limits:
+        With `op_library_filename` no unknown operator is judged. CT179 judges other domains. The installed
+        `onnx` judges, not the ONNX Runtime of the release.
+    """
+    for each, fault in _faults(context, "operator", "newer", "deprecated"):
+        if each.config.model_operations.op_library_filename:
+            continue
+        if fault.kind == "deprecated":
+            fix = "export the model with an older opset or without it"
+            yield _problem(each, fault, "is one that ONNX removed", fix)
+        elif fault.kind == "newer":
+            fix = f"export the model with opset {fault.fix} or newer, which has {fault.operator!r}"
+            yield _problem(each, fault, "is newer than the opset of the file", fix)
+        else:
+            fix = "export the model with ONNX's operators, or with a domain for your own"
+            yield _problem(each, fault, "is not one of ONNX's", fix, fault.fix)
+
+
+@rule("CT171", Severity.ERROR, "a node of an ONNX file does not match its operator", source=_GRAPH)
+def unlike_operator(context: CheckContext) -> Iterator[Problem]:
+    """A node has an attribute that its operator does not have, lacks a required one, or has too many or too few inputs.
+
+    The opset that the file names decides. For example, `Unsqueeze` takes its axes as an attribute up to opset 12, and
+    as an input from 13 on.
+
+    Example:
+        # model/config.pbtxt
+        backend: "onnxruntime"
+        # model/1/model.onnx
+        <ir_version: 8, opset_import: ["" : 17]>
+        model (float[N, 4] IN) => (float[N, 4] OUT) { OUT = Softmax <axes = 1> (IN) }
+
+    Instead:
+        # model/1/model.onnx
+        <ir_version: 8, opset_import: ["" : 17]>
+        model (float[N, 4] IN) => (float[N, 4] OUT) { OUT = Softmax <axis = 1> (IN) }
+    """
+    for each, fault in _faults(context, "node"):
+        fix = "export the model again, with the opset that its operators are from"
+        yield _problem(each, fault, "is not used as its opset defines it", fix, fault.fix)
+
+
+# Kind of a fault → the fault, and its fix.
+_OPERANDS_FIX = "export the model again with weights and inputs that fit together"
+_UNFIT = {
+    "shape": ("has inputs whose shapes do not fit together", _OPERANDS_FIX),
+    "type": ("has an input or output of a type that does not fit", _OPERANDS_FIX),
+    "attribute": (
+        "has an attribute that does not fit its inputs",
+        "correct the attribute where the model is exported, or give the operator the inputs that it was made for",
+    ),
+}
+
+
+@rule("CT172", Severity.ERROR, "operands in an ONNX file do not fit together", source=_GRAPH)
+def unfit_operands(context: CheckContext) -> Iterator[Problem]:
+    """The shapes or types of an operator's inputs are ones that it cannot combine, or its attributes do not fit them.
+
+    The shapes follow from the inputs of the file, the weights and the small constants. ONNX Runtime infers them with
+    the same code when it loads the file.
+
+    Example:
+        # model/config.pbtxt
+        backend: "onnxruntime"
+        # model/1/model.onnx
+        <ir_version: 8, opset_import: ["" : 17]>
+        model (float[N, 4] IN, float[3, 2] W) => (float[N, 2] OUT) { OUT = MatMul(IN, W) }
+
+    Instead:
+        # model/1/model.onnx
+        <ir_version: 8, opset_import: ["" : 17]>
+        model (float[N, 4] IN, float[4, 2] W) => (float[N, 2] OUT) { OUT = MatMul(IN, W) }
+
+    Limits:
+        Shapes that ONNX Runtime finds only when it runs the graph are not seen. Shapes that the file declares for
+        results (`value_info`, outputs) are not compared, because ONNX Runtime only logs a warning about them.
+    """
+    for each, fault in _faults(context, *_UNFIT):
+        yield _problem(each, fault, *_UNFIT[fault.kind])
+
+
+@rule("CT173", Severity.ERROR, "the values in an ONNX graph are not connected", source=_GRAPH)
+def unconnected_values(context: CheckContext) -> Iterator[Problem]:
+    """A node uses a value that nothing makes, two nodes make the same one, or nodes wait for each other.
+
+    Example:
+        # model/config.pbtxt
+        backend: "onnxruntime"
+        # model/1/model.onnx
+        <ir_version: 8, opset_import: ["" : 17]>
+        model (float[N, 4] IN) => (float[N, 4] OUT) { OUT = Relu(INPUT) }
+
+    Instead:
+        # model/1/model.onnx
+        <ir_version: 8, opset_import: ["" : 17]>
+        model (float[N, 4] IN) => (float[N, 4] OUT) { OUT = Relu(IN) }
+
+    Limits:
+        The order of the nodes is not judged: ONNX Runtime sorts them.
+    """
+    for each, fault in _faults(context, "value", "cycle", "name"):
+        what = "has an input that nothing makes" if fault.operator else "is not connected"
+        if fault.kind == "cycle":
+            what = "waits for its own result"
+        yield _problem(each, fault, what, "export the model again", fault.fix)
+
+
+@rule("CT174", Severity.WARNING, "the graph of an ONNX file was not checked", source=_GRAPH)
+def unchecked_graph(context: CheckContext) -> Iterator[Problem]:
+    """The check of the graph reached a limit, or the distribution `onnx` cannot judge it here.
+
+    A graph may use 30 seconds of processor time and 4 GiB of memory. CT170 to CT173 and CT706 say nothing about it. A
+    broken graph then shows when the server loads it.
+
+    Example:
+        # model/config.pbtxt
+        backend: "onnxruntime"
+        # model/1/model.onnx
+        <ir_version: 8, opset_import: ["" : 99]>
+        model (float[N, 4] IN) => (float[N, 4] OUT) { OUT = Relu(IN) }
+
+    Instead:
+        # model/1/model.onnx
+        <ir_version: 8, opset_import: ["" : 17]>
+        model (float[N, 4] IN) => (float[N, 4] OUT) { OUT = Relu(IN) }
+    """
+    files = [each.file for each in onnx_models(context)]
+    files += [source.network for source in plan_sources(context) if source.has_recipe]
+    verdicts = onnx_graphs(file.source for file in files) if files else {}
+    for file in dict.fromkeys(files):
+        verdict = verdicts.get(file.source)
+        if verdict is None or (verdict.is_too_new and known_release(context.platform) is not None):
+            continue  # CT137 knows what the release reads
+        if verdict.unjudged:
+            yield Problem(
+                file.path,
+                f"its graph was not checked, because {verdict.unjudged}",
+                "upgrade onnx if the opset is new, or acknowledge this if the model is known to load",
+            )

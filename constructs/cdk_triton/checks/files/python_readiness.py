@@ -1,0 +1,90 @@
+"""CT168: the method with which a Python model says whether it is ready."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from cdk_triton.checks.context import CheckContext
+from cdk_triton.checks.derived.python_modules import python_models
+from cdk_triton.checks.derived.releases import is_at_least
+from cdk_triton.checks.registry import Problem, rule
+from cdk_triton.checks.sources import backend
+from cdk_triton.triton.contents.python_class import ModelClass
+from cdk_triton.triton.contents.python_source import PythonSource
+from cdk_triton.triton.findings import Severity
+
+_ASKED_SINCE = "26.03"  # python_backend 65529b0, on the branch r26.03
+_PING_SINCE = "26.04"  # core 53fc26e, on the branch r26.04: readiness of the server asks the models
+
+
+@rule(
+    "CT168",
+    Severity.WARNING,
+    "a Python model would never be ready",
+    source=backend("python_backend", "src/pb_stub.cc", 1584, 1660),
+    applies=lambda platform: is_at_least(platform, _ASKED_SINCE),
+)
+def never_ready(context: CheckContext) -> Iterator[Problem]:
+    """From 26.03 on the server calls the method `is_ready` without arguments, and it has to return True or False.
+
+    Whatever it raises, or returns instead, means that the model is not ready. From 26.04 on `/ping` fails then, unless
+    `ping_mode` is `live`, and SageMaker takes no container into service that does not answer it.
+
+    Example:
+        $ cdk-triton validate . --platform 26.04/ml.g5.xlarge
+        # model/config.pbtxt
+        backend: "python"
+        # model/1/model.py
+        class TritonPythonModel:
+            def is_ready(self, timeout):
+                return True
+
+            def execute(self, requests):
+                return []
+
+    Instead:
+        # model/1/model.py
+        class TritonPythonModel:
+            def is_ready(self):
+                return True
+
+            def execute(self, requests):
+                return []
+
+    Limits:
+        A coroutine, and a method that returns what the source does not show, are not judged, and neither is one of a
+        class that other code may change.
+    """
+    for each, source in python_models(context):
+        if not isinstance(source, PythonSource) or source.model is None or source.model.failure:
+            continue
+        found = _fault(source.model)
+        if found is not None:
+            line, what, said = found
+            pings = context.platform is not None and is_at_least(context.platform, _PING_SINCE)
+            effect = (
+                "and /ping fails unless ping_mode is 'live'"
+                if pings
+                else f"and /v2/models/{each.model.name}/ready says so"
+            )
+            yield Problem(
+                each.path,
+                f"is_ready in line {line} {what}, so that {each.model.name!r} would never be ready, {effect}: {said}",
+                "define is_ready(self) with True or False as its result, or give a method of your own another name",
+                line=line,
+            )
+
+
+def _fault(model: ModelClass) -> tuple[int, str, str] | None:
+    """The place where each call of `is_ready` fails, how it fails, and the server's message."""
+    method, value = model.methods.get("is_ready"), model.values.get("is_ready")
+    if value is not None:
+        return value.line, f"is of the type {value.kind} and no function", f"'{value.kind}' object is not callable"
+    if method is None:
+        return None
+    if not method.takes(0):
+        return method.line, "cannot be called without arguments, as the server does", "TypeError"
+    if method.returns and not {"bool", "coroutine"} & set(method.returns):
+        returned = " or ".join(method.returns)
+        return method.line, f"returns {returned}", "is_ready() must return a boolean value"
+    return None
