@@ -332,3 +332,36 @@ def test_larger_networks_and_more_profiles_take_longer(tmp_path: Path) -> None:
     large = written(tmp_path / "large", {"bert/config.pbtxt": CONFIG.encode(), "bert/model.onnx": weights}, [recipe])
     two = TensorRTPlan("bert", profiles=TWO_PROFILES)
     assert 0 < recipe.estimated_minutes(small) < recipe.estimated_minutes(large) < two.estimated_minutes(large)
+
+
+@pytest.mark.parametrize(
+    ("profile", "meant"),
+    [
+        pytest.param({"ids": ((1, 128), (4, 128), (8, 128))}, "max_batch_size: 8", id="a maximum below max_batch_size"),
+        pytest.param({"idz": ((1, 128), (8, 128), (16, 128))}, "did you mean 'ids'?", id="a misspelt input"),
+    ],
+)
+def test_a_mistake_in_a_profile_is_reported_once(tmp_path: Path, profile: Any, meant: str) -> None:
+    """The rules have the network, so `validate` leaves to them what they report."""
+    recipe = TensorRTPlan("bert", profiles=[profile])
+    repository = bert(tmp_path, recipe)
+    recipe.validate(repository, A10G)
+    (finding,) = repository.check(platform=A10G)
+    assert finding.code == "CT702"
+    assert meant in f"{finding.message} {finding.fix}"
+
+
+def test_a_mistake_in_the_recipe_of_a_model_that_is_not_loaded_is_reported(messages: Messages, tmp_path: Path) -> None:
+    """Its plan is built although the server loads another model."""
+    recipe = TensorRTPlan("bert", profiles=[{"idz": ((1, 128), (8, 128), (16, 128))}])
+    other = {"other/config.pbtxt": b'backend: "python"', "other/1/model.py": b"", "bert/config.pbtxt": CONFIG.encode()}
+    repository = written(tmp_path, {**other, "bert/model.onnx": onnx_bytes(NETWORK)}, [recipe])
+    recipe.validate(repository, A10G)
+    found = [each for each in repository.check("single", platform=A10G, default_model="other") if each.code == "CT702"]
+    messages.of(found)
+    assert len(found) == 1
+
+
+def test_a_mistake_that_the_rules_do_not_see_is_reported_by_the_recipe(messages: Messages, tmp_path: Path) -> None:
+    recipe = TensorRTPlan("bert", profiles=[{"ids": ((1, 1), (8, 8), (16, 64))}])
+    refused(messages, recipe, bert(tmp_path, recipe, network=NETWORK.replace("128", "tokens")))

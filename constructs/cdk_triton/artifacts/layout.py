@@ -7,6 +7,7 @@
     artifacts/<repository>/<artifact key>/manifest.json       written last: the commit
     fleets/<fleet>/<release>-<gpu>/<ensemble>-<source10>.tar.gz
     fleets/<fleet>/<release>-<gpu>/index.json                 current and previous target models
+    deletions/<time>-<digits>.json                            what one run of `cdk-triton artifacts gc` deleted
     staging/<build id>/in/                                    what a build reads; expires after 7 days
     staging/<build id>/out/                                   what it writes; expires too
     staging/locks/<artifact key>.json                         who builds an archive at the moment
@@ -27,8 +28,10 @@ below `staging/`.
 from __future__ import annotations
 
 import re
+from datetime import datetime
 from typing import NamedTuple
 
+from cdk_triton._wording import quoted
 from cdk_triton.errors import ConfigurationError
 from cdk_triton.sagemaker.limits import MAX_TARGET_MODEL_LENGTH
 
@@ -36,6 +39,7 @@ __all__ = [
     "ARCHIVE",
     "ARTIFACTS_PREFIX",
     "ASSET_PREFIX",
+    "DELETIONS_PREFIX",
     "FILES",
     "FLEETS_PREFIX",
     "INDEX",
@@ -44,6 +48,7 @@ __all__ = [
     "SERVED_PREFIXES",
     "SOURCE_DIGITS",
     "STAGING_PREFIX",
+    "USED_BY_METADATA",
     "ArtifactObject",
     "FleetObject",
     "archive_key",
@@ -54,6 +59,7 @@ __all__ = [
     "build_prefix",
     "build_state_key",
     "check_name",
+    "deletion_key",
     "files_prefix",
     "fleet_prefix",
     "index_key",
@@ -78,8 +84,14 @@ FLEETS_PREFIX = "fleets/"
 SERVED_PREFIXES = (ARTIFACTS_PREFIX, FLEETS_PREFIX)
 """Below these lies everything that models read."""
 
+DELETIONS_PREFIX = "deletions/"
+"""Below it lie the records of what was deleted. They do not expire."""
+
 STAGING_PREFIX = "staging/"
 """Below it lies what builds read and write, and their locks. All of it expires."""
+
+USED_BY_METADATA = "cdk-triton:UsedBy"
+"""The key in the metadata of a store's bucket, in its template, of the names of the app's stacks that use the store."""
 
 LOCKS_PREFIX = f"{STAGING_PREFIX}locks/"
 """Below it lie the locks of builds."""
@@ -136,8 +148,8 @@ def check_name(name: str, label: str) -> str:
     """
     if not _NAME.fullmatch(name) or len(name) > _MAX_NAME_LENGTH:
         raise ConfigurationError(
-            f"{label} {name!r} cannot name an object of the artifact store: use up to {_MAX_NAME_LENGTH} letters, "
-            "digits, '.', '_' and '-', with a letter or digit first"
+            f"{label} {quoted(name)} cannot name an object of the artifact store: use up to {_MAX_NAME_LENGTH} "
+            "letters, digits, '.', '_' and '-', with a letter or digit first"
         )
     return name
 
@@ -200,6 +212,11 @@ def target_model_pattern(ensemble: str) -> str:
     `?` stands for exactly one character, so that `text-??????????.tar.gz` does not match a version of `text-large`.
     """
     return target_model(ensemble, "?" * SOURCE_DIGITS)
+
+
+def deletion_key(time: datetime, digits: str) -> str:
+    """The object key of the record of a deletion; keys sort by time, which is in UTC."""
+    return f"{DELETIONS_PREFIX}{time:%Y-%m-%dT%H-%M-%SZ}-{digits}.json"
 
 
 def build_prefix(build: str) -> str:

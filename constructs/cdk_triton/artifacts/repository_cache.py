@@ -80,6 +80,7 @@ def _name(repositories: Sequence[ModelRepository], question: Sequence[object]) -
             [[str(model.directory), *model.subdirectories] for model in repository.models],
             [str(file.path) for file in repository.files],  # a link may get another name, and lead where it led
             [repr(recipe) for recipe in repository.recipes],
+            repository.image_modules,
         ]
         for repository in repositories
     ]

@@ -93,7 +93,10 @@ def _add(source: tarfile.TarFile, member: tarfile.TarInfo, archive: tarfile.TarF
         whole = source.getmember(member.linkname) if member.islnk() else member
         entry.size, entry.mode = whole.size, 0o755 if whole.mode & 0o111 else 0o644
     else:
-        raise PackError(f"the packed environment's member {name!r} is neither file, directory nor link")
+        raise PackError(
+            f"the packed environment's member {name!r} is not a file, a directory or a link: remove it from the "
+            "environment"
+        )
     archive.addfile(entry, content)
 
 

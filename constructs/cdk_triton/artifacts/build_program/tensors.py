@@ -60,7 +60,10 @@ def write_random(tensor: Tensor, stop: Stop, *, seed: str, bounds: Sequence[int]
     """
     code = _FORMATS.get(tensor.data_type)
     if code is None:
-        raise BuildError(f"the input {tensor.name} has the type {tensor.data_type}, which a plan cannot be tried with")
+        raise BuildError(
+            f"the input {tensor.name} has the type {tensor.data_type}, and a plan takes numbers: write the type of "
+            "the network's input in config.pbtxt, such as TYPE_INT32"
+        )
     count = 1
     for size in tensor.dims:
         count *= size

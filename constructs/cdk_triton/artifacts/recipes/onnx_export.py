@@ -9,6 +9,7 @@ from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Final, Literal
 
 from cdk_triton._arguments import require_type, several
+from cdk_triton._wording import quoted
 from cdk_triton.artifacts.recipes.requirements_lock import read_requirements
 from cdk_triton.artifacts.recipes.sources import parsed_python, required_text
 from cdk_triton.artifacts.recipes.values import literal, model_of, path_in_model
@@ -78,7 +79,7 @@ class OnnxExport:
         file, separator, function = self.entry.rpartition(":")
         if not separator or not function.isidentifier() or not file.endswith(".py"):
             raise ConfigurationError(
-                f"entry of {self} is {self.entry!r} and must name a file and a function of it, such as "
+                f"entry of {self} is {quoted(self.entry)} and must name a file and a function of it, such as "
                 "'export.py:export'"
             )
         if self.integer_inputs not in (None, "int32"):

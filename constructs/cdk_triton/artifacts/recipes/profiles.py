@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Final
+from difflib import get_close_matches
+from typing import TYPE_CHECKING, Final
 
 from cdk_triton._arguments import require_type, several
 from cdk_triton.artifacts.recipes.values import literal
+from cdk_triton.checks.derived.plan_sources import largest_batch, profile_fault
 from cdk_triton.errors import ConfigurationError
 from cdk_triton.triton.plans import Profile, ProfileShapes, dims_in_plan
 from cdk_triton.triton.schema import ModelConfig, ModelInput
+
+if TYPE_CHECKING:
+    from cdk_triton.triton.contents.onnx_file import OnnxFile
 
 __all__ = ["Shapes", "check_profiles", "declared_profiles", "profile_documents", "shape_flags"]
 
@@ -51,9 +56,13 @@ def _shapes(given: Shapes, name: str, recipe: str) -> ProfileShapes:
         )
     low, best, high = (tuple(shape) for shape in given)
     if not len(low) == len(best) == len(high):
-        raise ConfigurationError(f"{what} have unlike numbers of dimensions: {low}, {best} and {high}")
+        raise ConfigurationError(
+            f"{what} have unlike numbers of dimensions: {low}, {best} and {high}; give each as many"
+        )
     if any(not a <= b <= c for a, b, c in zip(low, best, high, strict=True)):
-        raise ConfigurationError(f"{what} must not become smaller from one to the next: {low}, {best} and {high}")
+        raise ConfigurationError(
+            f"{what} must not become smaller from one to the next: {low}, {best} and {high}; sort them"
+        )
     return ProfileShapes(low, best, high)
 
 
@@ -65,25 +74,34 @@ def _is_shape(shape: object) -> bool:
     )
 
 
-def check_profiles(profiles: Sequence[Profile], config: ModelConfig, recipe: str) -> None:
+def check_profiles(
+    profiles: Sequence[Profile], config: ModelConfig, recipe: str, network: OnnxFile | None = None
+) -> None:
     """Refuse declared profiles that do not fit the model's configuration.
 
-    Whether they fit the network is for the rules (CT702), where the app can read it.
+    With the network, a fault that the rule CT702 reports is not reported again.
 
     Raises:
         ConfigurationError: they do not.
     """
     names = {tensor.name for tensor in config.input}
     for index, profile in enumerate(profiles):
+        if network is not None and profile_fault(profile, network):
+            continue
         what = f"profile {index} of {recipe}"
         missing = sorted(names - profile.keys())
         if missing:
+            unknown = sorted(profile.keys() - names)
+            close = get_close_matches(missing[0], unknown, n=1)
+            instead = f", or write it for {close[0]!r} if that is meant" if close else ""
             raise ConfigurationError(
                 f"{what} says nothing of the input {missing[0]!r} of config.pbtxt: add its shapes, a profile has those "
-                "of all inputs"
+                f"of all inputs{instead}"
             )
         for tensor in config.input:
             _check_shapes(profile[tensor.name], tensor, config.max_batch_size, what)
+    if network is not None and _is_batch_reported(profiles, config, network):
+        return
     batched = [tensor.name for tensor in config.input if not _is_special(tensor)]
     reached = max((min(profile[name].maximum[0] for name in batched) for profile in profiles if batched), default=None)
     if reached is not None and reached < config.max_batch_size:
@@ -91,6 +109,13 @@ def check_profiles(profiles: Sequence[Profile], config: ModelConfig, recipe: str
             f"the largest batch of the profiles of {recipe} is {reached} and config.pbtxt has max_batch_size: "
             f"{config.max_batch_size}, so that the server would not load the plan: raise the one or lower the other"
         )
+
+
+def _is_batch_reported(profiles: Sequence[Profile], config: ModelConfig, network: OnnxFile) -> bool:
+    """Whether CT702 reports a profile, or that all profiles end below `max_batch_size`."""
+    reached = largest_batch(profiles, network)
+    is_below = reached is not None and reached < config.max_batch_size
+    return is_below or any(profile_fault(profile, network) for profile in profiles)
 
 
 def _is_special(tensor: ModelInput) -> bool:
@@ -105,9 +130,10 @@ def _check_shapes(shapes: ProfileShapes, tensor: ModelInput, max_batch_size: int
     batch = 1 if max_batch_size > 0 else 0
     if len(shapes.maximum) != len(dims) + batch:
         beside = " and the batch dimension" if batch else ""
+        count = len(shapes.maximum)
         raise ConfigurationError(
-            f"{what} has {len(shapes.maximum)} dimensions for the input {tensor.name!r} and config.pbtxt has "
-            f"dims: {list(dims)}{beside}"
+            f"{what} has {count} {'dimension' if count == 1 else 'dimensions'} for the input {tensor.name!r}, and "
+            f"config.pbtxt has dims: {list(dims)}{beside}; write {len(dims) + batch} numbers in each of its shapes"
         )
     for size, low, high in zip(dims, shapes.minimum[batch:], shapes.maximum[batch:], strict=True):
         if size >= 0 and not low <= size <= high:

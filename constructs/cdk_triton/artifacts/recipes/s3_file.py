@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
+from cdk_triton._wording import quoted
 from cdk_triton.artifacts.recipes.values import literal
 from cdk_triton.errors import ConfigurationError
 
@@ -46,16 +47,16 @@ class S3File:
         literal(self.sha256, "the sha256 of an S3File")
         if _BUCKET.fullmatch(self.bucket) is None:
             raise ConfigurationError(
-                f"the bucket of an S3File is {self.bucket!r}, which is no name of a bucket: write it without s3:// and "
-                "without a path"
+                f"the bucket of an S3File is {quoted(self.bucket)}, which is no name of a bucket: write it without "
+                "s3:// and without a path"
             )
         if not self.key or len(self.key.encode()) > _LONGEST_KEY or self.key.startswith("s3://"):
             raise ConfigurationError(
-                f"the key of an S3File is {self.key!r}, which is no object key: write 1 to {_LONGEST_KEY} bytes, such "
-                "as 'models/bert.onnx'"
+                f"the key of an S3File is {quoted(self.key)}, which is no object key: write 1 to {_LONGEST_KEY} bytes, "
+                "such as 'models/bert.onnx'"
             )
         if _SHA256.fullmatch(self.sha256) is None:
             raise ConfigurationError(
-                f"the sha256 of the S3File {self.key!r} is {self.sha256!r} and must be 64 hexadecimal digits in lower "
-                "case: sha256sum prints them"
+                f"the sha256 of the S3File {quoted(self.key)} is {quoted(self.sha256)} and must be 64 hexadecimal "
+                "digits in lower case: sha256sum prints them"
             )

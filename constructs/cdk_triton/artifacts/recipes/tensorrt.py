@@ -198,14 +198,14 @@ class TensorRTPlan:
         """
         model = model_of(repository, self.model, str(self))
         config = check_model(str(self), model)
+        network = read_network(str(self), repository, self.network)
         if self.profiles is None:
             check_shapes_are_known(str(self), config)
         else:
-            check_profiles(self._declared, config, str(self))
+            check_profiles(self._declared, config, str(self), network)
         check_ranges(str(self), model, config, self.parity.ranges if self.parity is not None else ())
         release = required_release(str(self), platform)
         several = ("--profile",) if len(self._declared) > 1 else ()
-        read_network(str(self), repository, self.network)
         # Before the options: a precision that is none any more has a sentence of its own.
         check_precision(str(self), self.precision, platform, release, _types(repository, self.network))
         check_options(str(self), (*self._options(release, ()), *several), release)

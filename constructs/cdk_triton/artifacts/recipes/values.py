@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from cdk_triton._arguments import TEXT, require_type
 from cdk_triton._tokens import refuse_token
-from cdk_triton._wording import did_you_mean
+from cdk_triton._wording import did_you_mean, quoted
 from cdk_triton.errors import ConfigurationError
 
 if TYPE_CHECKING:
@@ -39,6 +39,7 @@ def whole_number(value: object, label: str, lowest: int, highest: int) -> int:
     Raises:
         ConfigurationError: it is another one, or none.
     """
+    refuse_token(value, label)
     if isinstance(value, bool) or not isinstance(value, int) or not lowest <= value <= highest:
         raise ConfigurationError(f"{label} is {value!r} and must be a whole number from {lowest} to {highest}")
     return value
@@ -70,15 +71,15 @@ def path_in_model(model: str, path: str, label: str) -> str:
     literal(model, "the model of a recipe")
     if model in ("", "..") or "/" in model or "\\" in model:
         raise ConfigurationError(
-            f"the model of a recipe is {model!r} and must be the name of a model's directory in the repository, such "
-            "as 'bert'"
+            f"the model of a recipe is {quoted(model)} and must be the name of a model's directory in the repository, "
+            "such as 'bert'"
         )
     literal(path, label)
     parts = PurePosixPath(path).parts
     if not parts or path.startswith("/") or ".." in parts or "\\" in path or path.endswith("/"):
         raise ConfigurationError(
-            f"{label} is {path!r} and must be the path of a file in the directory of the model {model!r}, relative to "
-            "that directory and with /"
+            f"{label} is {quoted(path)} and must be the path of a file in the directory of the model {quoted(model)}, "
+            "relative to that directory and with /"
         )
     return PurePosixPath(model, path).as_posix()
 
@@ -98,7 +99,7 @@ def model_of(repository: ModelRepository, model: str, recipe: str) -> Model:
     if found is None:
         known = [each.directory.as_posix() for each in repository.models]
         raise ConfigurationError(
-            f"{recipe} is for the model {model!r}{did_you_mean(model, known)}, and the repository {repository.root} "
-            f"has {', '.join(map(repr, known))}: write the name of one of these directories"
+            f"{recipe} is for the model {quoted(model)}{did_you_mean(model, known)}, and the repository "
+            f"{repository.root} has {', '.join(map(repr, known))}: write the name of one of these directories"
         )
     return found
