@@ -1,7 +1,8 @@
-"""The handlers of `Custom::TritonArtifacts`: they make the objects of a plan exist in the artifact store.
+"""The handlers of the store's custom resources.
 
-CloudFormation asks, the CDK provider framework calls `on_event` once and then `is_complete` every 30 seconds.
-`on_event` touches nothing; all work is done by `is_complete`, so that the polls are the one retry loop there is.
+`Custom::TritonArtifacts` makes the objects of a plan exist in the artifact store. `Custom::TritonEndpointWait` holds a
+deployment until an endpoint can be changed. CloudFormation asks `provide`, and the state machine that this starts calls
+`is_complete` until it is done. All work is done by `is_complete`, so that the polls are the one retry loop there is.
 Standard library and boto3 only: the directory is deployed as it stands.
 """
 
@@ -10,39 +11,68 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
+from .endpoint_wait import is_settled, is_wait
 from .ensure import ensure
-from .failure import retry_or_fail
+from .failure import LAST_SECONDS, retry_or_fail
 from .invocation import Invocation, running
+from .provider import accept, answer_outcome, has_outcome, provide
 from .request import Request
+from .turn import TurnIsOverError
 
-__all__ = ["Invocation", "is_complete", "on_event", "poll"]
+__all__ = ["Invocation", "is_complete", "on_event", "poll", "provide"]
+
+POLL_SECONDS = 30
+"""Between two polls of what others do. A build takes minutes, and each poll asks S3 and the builder's service."""
+
+YIELD_SECONDS = 2
+"""Between two polls that copy, which have 20 seconds each. Step Functions repeats a throttled call after 5 seconds on
+average. If ten requests wait, one of them calls every half second, and takes the place of this one."""
+
+DONE = {"IsComplete": True}
 
 logging.getLogger(__name__).setLevel(logging.INFO)
 
 
 def on_event(event: Mapping[str, Any], _context: object) -> dict[str, Any]:
     """Name the resource after its plan. The physical id of a Delete is kept, whatever it is, and nothing is deleted."""
-    return Request.parse(event, now=time.time()).accepted()
+    return accept(event, now=time.time())
 
 
-def is_complete(event: Mapping[str, Any], context: Any) -> dict[str, bool]:
-    """Do what is left of the plan while this invocation has time; True when nothing is left."""
+def is_complete(event: Mapping[str, Any], context: Any) -> dict[str, Any]:
+    """Do what is left of the plan while this poll has time.
+
+    With the outcome of all polls, it answers CloudFormation instead.
+
+    Returns:
+        `IsComplete`: whether nothing is left; if not, `Seconds`: the pause before the next poll.
+    """
+    if has_outcome(event):
+        answer_outcome(event)
+        return DONE
+    if is_wait(event):
+        return DONE if is_settled(event, now=time.time()) else _again(POLL_SECONDS)
     if Request.parse(event, now=time.time()).is_delete:
-        return {"IsComplete": True}
+        return DONE
     with running(context) as invocation:
         return poll(event, invocation)
 
 
-def poll(event: Mapping[str, Any], invocation: Invocation) -> dict[str, bool]:
+def poll(event: Mapping[str, Any], invocation: Invocation) -> dict[str, Any]:
     """`is_complete` with everything that it works with given."""
     request = Request.parse(event, now=invocation.now())
     if request.is_delete:
-        return {"IsComplete": True}
+        return DONE
+    is_last = invocation.now() - request.started_at > LAST_SECONDS
     try:
-        ensure(request, invocation)
+        ensure(request, replace(invocation, is_last=is_last))
     except Exception as error:
         retry_or_fail(error, waited=invocation.now() - request.started_at)
-        return {"IsComplete": False}
-    return {"IsComplete": True}
+        return _again(YIELD_SECONDS if isinstance(error, TurnIsOverError) else POLL_SECONDS)
+    return DONE
+
+
+def _again(seconds: int) -> dict[str, Any]:
+    return {"IsComplete": False, "Seconds": seconds}

@@ -14,7 +14,7 @@ from .plan import Commit
 from .reports import BrokenBuildError, BuildReport, read_report
 from .storage import LostRaceError, Storage, StoredObject
 
-__all__ = ["check_owner", "commit_archive", "commit_asset", "commit_built", "committed"]
+__all__ = ["check_owner", "commit_archive", "commit_asset", "commit_built", "committed", "manifest_head"]
 
 MANIFEST_SCHEMA = 1
 
@@ -47,7 +47,7 @@ def commit_asset(commit: Commit, assets: str, invocation: Invocation) -> StoredO
     if source is None:
         raise ArtifactError(f"the archive s3://{assets}/{commit.asset} is missing; deploy again to publish it")
     metadata = {"artifact-key": commit.artifact_key}
-    archive = copy_if_absent(source, commit.archive, metadata, storage, invocation.remaining_millis)
+    archive = copy_if_absent(source, commit.archive, metadata, storage, invocation.turn)
     return commit_archive(commit, archive, storage)
 
 
@@ -68,11 +68,11 @@ def commit_built(commit: Commit, build: str, invocation: Invocation) -> StoredOb
         raise BrokenBuildError(f"model.tar.gz of the build {build} {found}, its build.json says {report.size} bytes")
 
     def check(source: StoredObject, first: int, size: int) -> None:
-        with reading(source, invocation.remaining_millis):
+        with reading(source, invocation.turn):
             report.check_part(source, first, size, storage)
 
     metadata = {"artifact-key": commit.artifact_key, "build": build}
-    archive = copy_if_absent(source, commit.archive, metadata, storage, invocation.remaining_millis, check)
+    archive = copy_if_absent(source, commit.archive, metadata, storage, invocation.turn, check)
     return commit_archive(commit, archive, storage)
 
 
@@ -109,14 +109,24 @@ def commit_archive(commit: Commit, archive: StoredObject, storage: Storage) -> S
     return archive
 
 
-def _manifest(commit: Commit, archive: StoredObject, storage: Storage) -> bytes:
-    document: dict[str, Any] = {
+def manifest_head(commit: Commit) -> dict[str, Any]:
+    """The beginning of every manifest.
+
+    The metadata is that of the deployment that writes it. A later one of the same artifact key finds the manifest,
+    which nobody changes; its own metadata is in the tags of its SageMaker Model.
+    """
+    return {
         "schema": MANIFEST_SCHEMA,
         "repository": commit.repository,
         "artifact_key": commit.artifact_key,
         "platform": commit.platform,
-        "archive": {"key": archive.key, "size": archive.size, "etag": archive.etag},
+        **({"metadata": commit.metadata} if commit.metadata else {}),
     }
+
+
+def _manifest(commit: Commit, archive: StoredObject, storage: Storage) -> bytes:
+    document = manifest_head(commit)
+    document["archive"] = {"key": archive.key, "size": archive.size, "etag": archive.etag}
     if (origin := archive.metadata.get("promoted-from")) is not None:
         document |= {"promoted_from": origin, **_report_from(origin, commit, storage)}
     elif commit.build is not None:
@@ -125,10 +135,13 @@ def _manifest(commit: Commit, archive: StoredObject, storage: Storage) -> bytes:
 
 
 def _report_from(origin: str, commit: Commit, storage: Storage) -> dict[str, Any]:
-    """What the store that the archive was promoted from says about its build."""
+    """Its build and metadata, as the manifest in the store that the archive was promoted from has them."""
     found = storage.read(commit.manifest, bucket=origin)
     document = {} if found is None else json.loads(found[0])
-    return {name: document[name] for name in ("build",) if name in document}
+    # The first store noted who built and approved it; stores that only promote it pass that on.
+    metadata = document.get("promoted_metadata", document.get("metadata"))
+    kept = {"build": document.get("build"), "promoted_metadata": metadata}
+    return {name: value for name, value in kept.items() if value is not None}
 
 
 def _report_of(commit: Commit, archive: StoredObject, storage: Storage) -> dict[str, Any]:

@@ -9,15 +9,13 @@ from contextlib import contextmanager
 
 from .failure import ArtifactError, NotYetError
 from .storage import LostRaceError, Storage, StoredObject
+from .turn import Turn, TurnIsOverError
 
 __all__ = ["copy_if_absent", "reading"]
 
 PART_BYTES = 512 * 1024 * 1024
 """S3 takes parts of 5 MiB to 5 GiB and at most 10,000 of them, which makes 4.9 TiB here. A part is copied within
-seconds, far within `RESERVE_MILLIS`."""
-
-RESERVE_MILLIS = 60_000
-"""No part is begun with less time than this left in the invocation."""
+seconds, far within `RESERVE_MILLIS`. An upload keeps its parts, so that a poll which ends between two loses none."""
 
 READERS = 2
 """How many objects are read at once. A Lambda reads about 75 MB/s: two parts take 15 seconds, 16 would take longer than
@@ -33,15 +31,15 @@ Check = Callable[[StoredObject, int, int], None]
 
 
 @contextmanager
-def reading(what: object, remaining_millis: Callable[[], int]) -> Iterator[None]:
+def reading(what: object, turn: Turn) -> Iterator[None]:
     """Wait for the turn to read an object.
 
     Raises:
-        NotYetError: the time is up.
+        TurnIsOverError: this came too late.
     """
     with _readers:
-        if remaining_millis() < RESERVE_MILLIS:
-            raise NotYetError(f"the time for reading {what} is up")
+        if turn.is_over():
+            raise TurnIsOverError(f"the time for reading {what} is up")
         yield
 
 
@@ -50,7 +48,7 @@ def copy_if_absent(
     key: str,
     metadata: Mapping[str, str],
     storage: Storage,
-    remaining_millis: Callable[[], int],
+    turn: Turn,
     check: Check | None = None,
 ) -> StoredObject:
     """Copy `source` to `key` if there is nothing, and return what is there then: this copy or another committer's.
@@ -64,18 +62,19 @@ def copy_if_absent(
         key: where to, in the store's bucket.
         metadata: kept with the copy, so that whoever finds it can tell whose it is.
         storage: the store's bucket.
-        remaining_millis: how long this invocation may still run, in milliseconds.
+        turn: the time in which this poll begins parts.
         check: called before each part is copied; what it raises ends the copy. The copy is made on the condition that
             the source is still the one that was checked.
 
     Raises:
-        NotYetError: the time is up; the parts so far are kept.
+        TurnIsOverError: the time is up; the parts so far are kept.
+        NotYetError: the source or the copy changed meanwhile.
         ArtifactError: the source is empty.
     """
     if source.size == 0:
         raise ArtifactError(f"{source} is empty; delete it and deploy again to publish it anew")
     try:
-        _copy(source, key, metadata, storage, remaining_millis, check)
+        _copy(source, key, metadata, storage, turn, check)
         log.info("copied %s to %s, %d bytes", source, key, source.size)
     except LostRaceError as error:
         log.info("another deployment was faster: %s", error)
@@ -90,7 +89,7 @@ def _copy(
     key: str,
     metadata: Mapping[str, str],
     storage: Storage,
-    remaining_millis: Callable[[], int],
+    turn: Turn,
     check: Check | None,
 ) -> None:
     upload = storage.oldest_upload(key, since=source.modified) if source.size > PART_BYTES else None
@@ -98,8 +97,8 @@ def _copy(
     for number, first, size in _parts(source.size):
         if number in parts:
             continue
-        if remaining_millis() < RESERVE_MILLIS:
-            raise NotYetError(f"{len(parts)} of {-(-source.size // PART_BYTES)} parts of {source} are copied")
+        if turn.is_over():
+            raise TurnIsOverError(f"{len(parts)} of {-(-source.size // PART_BYTES)} parts of {source} are copied")
         if check is not None:
             check(source, first, size)
         if upload is None:

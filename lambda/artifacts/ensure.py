@@ -83,7 +83,7 @@ def _serve(copy: FleetCopy, archives: dict[str, StoredObject], invocation: Invoc
     target = storage.head(copy.target)
     if target is None:
         metadata = {"artifact-key": copy.artifact_key}
-        target = copy_if_absent(archive, copy.target, metadata, storage, invocation.remaining_millis)
+        target = copy_if_absent(archive, copy.target, metadata, storage, invocation.turn)
     check_owner(target, copy.artifact_key)
     if target.size != archive.size:
         raise ArtifactError(

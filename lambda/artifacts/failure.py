@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from botocore.exceptions import ClientError, ConnectionError, HTTPClientError, IncompleteReadError  # noqa: A004 - botocore's
 
 __all__ = [
+    "LAST_SECONDS",
     "ArtifactError",
     "NotYetError",
     "error_code",
@@ -16,6 +17,7 @@ __all__ = [
     "is_transient",
     "printable",
     "retry_or_fail",
+    "with_log_group",
     "with_log_tail",
 ]
 
@@ -26,6 +28,9 @@ within seconds; AWS gives no bound."""
 PATIENCE_SECONDS = 50 * 60
 """When a request is given up. A custom resource cannot outlive an hour, and the provider framework, which stops at 55
 minutes, says only "Operation timed out"."""
+
+LAST_SECONDS = PATIENCE_SECONDS - 2 * 60
+"""A poll that begins after this is taken for a request's last one."""
 
 REASON_LIMIT = 1000
 """Characters of a reason. CloudFormation takes 4096 bytes for the whole answer, and breaks on non-printing characters
@@ -55,16 +60,20 @@ _FORBIDDEN_ROLES = ("not authorized to perform: sts:AssumeRole", "Could not assu
 _TYPOGRAPHY = str.maketrans({"…": "...", "‘": "'", "’": "'", "“": '"', "”": '"'})  # noqa: RUF001 - that is what it is about
 
 _LINK_LIMIT = 400
-_LOG_GROUP_ROOM = 100
 
 log = logging.getLogger(__name__)
 
 
 class ArtifactError(Exception):
-    """Ends the request; its text is the reason that the user reads in the stack's events."""
+    """Ends the request; its text is the reason that the user reads in the stack's events.
+
+    Attributes:
+        full: the reason before it was cut.
+    """
 
     def __init__(self, reason: str) -> None:
         super().__init__(printable(reason))
+        self.full = reason
 
 
 class NotYetError(Exception):
@@ -84,24 +93,44 @@ class NotYetError(Exception):
         self.afterwards = afterwards
 
 
-def printable(text: str) -> str:
-    """The text as CloudFormation can carry it: printable ASCII on one line, at most `REASON_LIMIT` characters.
+def printable(text: str, limit: int = REASON_LIMIT) -> str:
+    """The text as CloudFormation can carry it: printable ASCII on one line, at most `limit` characters.
 
     Typographic quotes and dots become plain ones, and whatever else is not ASCII a question mark.
     """
     plain = text.translate(_TYPOGRAPHY)
     line = " ".join("".join(c if " " <= c <= "~" else " " if c.isspace() else "?" for c in plain).split())
-    return line if len(line) <= REASON_LIMIT else f"{line[: REASON_LIMIT - 3]}..."
+    return line if len(line) <= limit else f"{line[: limit - 3]}..."
 
 
-def with_log_tail(reason: str, log: Sequence[str], link: str) -> str:
-    """A reason with the end of a log and its address, in one text that `printable` does not have to cut."""
-    reason, log_end = printable(reason), printable(" | ".join(log))
+def with_log_group(reason: str) -> str:
+    """A reason as the stack's events show it, with the log group of the function that has logged all of it."""
+    note = _log_group_note()
+    if reason.endswith(note):
+        return printable(reason)
+    return printable(reason, REASON_LIMIT - len(note)) + note
+
+
+def _log_group_note() -> str:
+    name = os.environ.get("AWS_LAMBDA_LOG_GROUP_NAME")
+    return f" [full text in the log group {name}]" if name else ""
+
+
+def with_log_tail(reason: str, lines: Sequence[str], link: str) -> str:
+    """A reason with the end of a log and its address, in one text that `printable` does not have to cut.
+
+    The function's own log has the full text.
+    """
+    if len(" | ".join((reason, *lines))) > REASON_LIMIT // 2:
+        log.error("%s %s\n%s", reason, link, "\n".join(lines))
+    reason, log_end = printable(reason), printable(" | ".join(lines))
     address = f" ({link})" if 0 < len(link) <= _LINK_LIMIT else ""
-    room = REASON_LIMIT - _LOG_GROUP_ROOM - len(address)
+    room = REASON_LIMIT - len(_log_group_note()) - len(address)
     if len(reason) > room:
         reason = f"{reason[: room - 3]}..."
     room -= len(reason) + len(" [log: ...]")
+    while len(log_end) > room and " | " in log_end:  # whole lines, as long as there is more than one
+        log_end = log_end.partition(" | ")[2]
     if log_end and room > 0:
         reason += f" [log: {log_end if len(log_end) <= room else f'...{log_end[-room:]}'}]"
     return reason + address
@@ -129,23 +158,22 @@ def retry_or_fail(error: Exception, *, waited: float) -> None:
     """
     reason = _reason(error)
     if not is_transient(error, waited):
-        raise ArtifactError(reason + _log_group()) from error
+        raise _failed(reason) from error
     if waited > PATIENCE_SECONDS:
         afterwards = (error if isinstance(error, NotYetError) else NotYetError("")).afterwards
-        raise ArtifactError(
-            f"not finished after {PATIENCE_SECONDS // 60} minutes ({reason}); {afterwards}{_log_group()}"
-        ) from error
+        raise _failed(f"not finished after {PATIENCE_SECONDS // 60} minutes ({reason}); {afterwards}") from error
     log.info("waiting for the next poll: %s", printable(reason))
 
 
-def _log_group() -> str:
-    # The provider framework adds a name that holds only for functions without a log group of their own.
-    name = os.environ.get("AWS_LAMBDA_LOG_GROUP_NAME")
-    return f" [log group {name}]" if name else ""
+def _failed(reason: str) -> ArtifactError:
+    log.error("the request fails: %s", reason)
+    return ArtifactError(with_log_group(reason))
 
 
 def _reason(error: Exception) -> str:
-    if isinstance(error, ArtifactError | NotYetError):
+    if isinstance(error, ArtifactError):
+        return error.full
+    if isinstance(error, NotYetError):
         return str(error)
     return " ".join([f"{type(error).__name__}: {error}", *getattr(error, "__notes__", [])])
 

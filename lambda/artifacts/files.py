@@ -8,9 +8,8 @@ from __future__ import annotations
 import json
 import logging
 from functools import partial
-from typing import Any
 
-from .commits import MANIFEST_SCHEMA, check_owner
+from .commits import check_owner, manifest_head
 from .copying import copy_if_absent
 from .failure import ArtifactError, NotYetError
 from .invocation import Invocation
@@ -66,7 +65,7 @@ def _bring(commit: Commit, file: File, *, assets: str, invocation: Invocation) -
         source = storage.head(file.asset or "", bucket=assets)
         if source is None:
             raise ArtifactError(f"the file s3://{assets}/{file.asset} is missing; deploy again to publish it")
-        there = copy_if_absent(source, key, {"artifact-key": commit.artifact_key}, storage, invocation.remaining_millis)
+        there = copy_if_absent(source, key, {"artifact-key": commit.artifact_key}, storage, invocation.turn)
     if file.asset is not None:
         check_owner(there, commit.artifact_key)
     if there.size != file.size:
@@ -87,13 +86,8 @@ def _write_empty(key: str, invocation: Invocation) -> StoredObject:
 
 
 def _manifest(commit: Commit, found: list[StoredObject]) -> bytes:
-    document: dict[str, Any] = {
-        "schema": MANIFEST_SCHEMA,
-        "repository": commit.repository,
-        "artifact_key": commit.artifact_key,
-        "platform": commit.platform,
-        "files": [{"key": file.key, "size": file.size, "etag": file.etag} for file in found],
-    }
+    document = manifest_head(commit)
+    document["files"] = [{"key": file.key, "size": file.size, "etag": file.etag} for file in found]
     return json.dumps(document, indent=2).encode()
 
 

@@ -53,11 +53,16 @@ def write_index(fleet: Fleet, storage: Storage) -> None:
 def _parse(text: bytes, name: str) -> dict[str, Any]:
     try:
         index = json.loads(text)
-        schema, current = index["schema"], index["current"]
-    except (ValueError, LookupError, TypeError) as error:
-        raise ArtifactError(f"{name} is not an index of cdk-triton ({error!r}); delete it and deploy again") from error
+    except ValueError:
+        index = None
+    if not isinstance(index, dict) or not index.keys() >= {"schema", "current"}:
+        raise ArtifactError(
+            f"{name} is not an index of cdk-triton, which is a JSON object with 'schema' and 'current'; delete it and "
+            "deploy again"
+        )
+    schema, current = index["schema"], index["current"]
     if schema != SCHEMA or not isinstance(current, dict):
         raise ArtifactError(
             f"{name} has schema {schema!r} and this store writes {SCHEMA}; update the artifact store's stack"
         )
-    return dict(index)
+    return index

@@ -8,12 +8,13 @@ from collections.abc import Iterable
 from functools import partial
 from typing import Any
 
-from .copying import RESERVE_MILLIS, copy_if_absent, reading
+from .copying import copy_if_absent, reading
 from .failure import ArtifactError, NotYetError
 from .invocation import Invocation
 from .locks import staging
 from .plan import BuildInput, BuildMachine, Commit
 from .storage import LostRaceError, StoredObject
+from .turn import RESERVE_MILLIS, TurnIsOverError
 
 __all__ = ["bring", "write_build_plan"]
 
@@ -80,19 +81,23 @@ def _bring(build: str, assets: str, invocation: Invocation, wanted: BuildInput) 
         raise ArtifactError(
             f"the input s3://{bucket}/{wanted.key}{_of(wanted)} of the build is missing; restore it, and deploy again"
         )
-    if wanted.sha256 is not None and source.size <= HASHED_HERE_BYTES:
-        with reading(source, invocation.remaining_millis):
-            _check_hash(source, wanted, invocation)
-    copy_if_absent(source, key, {}, storage, invocation.remaining_millis)
+
+    def check(source: StoredObject, first: int, _: int) -> None:
+        # An upload that holds the first part has passed this check. So no poll reads the input again.
+        if first == 0 and wanted.sha256 is not None and source.size <= HASHED_HERE_BYTES:
+            with reading(source, invocation.turn):
+                _check_hash(source, wanted, invocation)
+
+    copy_if_absent(source, key, {}, storage, invocation.turn, check)
 
 
 def _check_hash(source: StoredObject, wanted: BuildInput, invocation: Invocation) -> None:
     found: Any = hashlib.sha256()
     try:
-        for chunk in invocation.storage.chunks(source, 0, source.size) if source.size else ():
+        for chunk in invocation.storage.chunks(source, 0, source.size):
             found.update(chunk)
             if invocation.remaining_millis() < RESERVE_MILLIS:
-                raise NotYetError(f"the time for reading {source} is up")
+                raise TurnIsOverError(f"the time for reading {source} is up")
     except LostRaceError as error:
         raise NotYetError(f"{source} changed while it was read") from error
     if found.hexdigest() != wanted.sha256:

@@ -9,10 +9,12 @@ from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, Protocol
 
 from .builders import Builders, JobService
 from .storage import CONNECTIONS, Storage
+from .turn import Turn
 
 __all__ = ["Each", "Invocation", "running"]
 
@@ -40,6 +42,7 @@ class Invocation:
         now: the time, in seconds since 1970.
         token: makes 16 hexadecimal digits that nobody else has.
         promotes_from: the bucket of the store that this one promotes from; None where it builds for itself.
+        is_last: whether the request is given up after this poll.
     """
 
     storage: Storage
@@ -49,6 +52,12 @@ class Invocation:
     now: Callable[[], float] = time.time
     token: Callable[[], str] = lambda: secrets.token_hex(8)
     promotes_from: str | None = None
+    is_last: bool = False
+
+    @cached_property
+    def turn(self) -> Turn:
+        """The time in which this poll begins parts."""
+        return Turn(self.remaining_millis, is_last=self.is_last)
 
 
 @contextmanager

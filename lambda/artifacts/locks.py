@@ -69,7 +69,7 @@ UNSURE_SECONDS = 6 * 60
 same one during 5 minutes (API reference, `idempotencyToken`)."""
 
 ABANDONED_SECONDS = 10 * 60
-"""After this long without a poll the request behind a build is gone: its polls come every 30 seconds."""
+"""After this long without a poll the request behind a build is gone: its polls come every 30 seconds or sooner."""
 
 
 @dataclass(frozen=True)

@@ -1,7 +1,7 @@
 """The plan: what shall exist in the store, written at synth and read here.
 
 Schema 1 knows archives that the synthesis packed; schema 2 adds what has to be built first, schema 3 what is taken from
-the store that this one promotes from, schema 4 files that are served as they are.
+the store that this one promotes from, schema 4 files that are served as they are, schema 5 metadata.
 """
 
 from __future__ import annotations
@@ -9,14 +9,14 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from .failure import ArtifactError
 
 __all__ = ["BuildInput", "BuildMachine", "Commit", "EnsembleBuild", "File", "Fleet", "FleetCopy", "StackPlan"]
 
-SCHEMAS = (1, 2, 3, 4)
+SCHEMAS = (1, 2, 3, 4, 5)
 
 
 @dataclass(frozen=True)
@@ -95,6 +95,7 @@ class Commit:
         manifest: the manifest's object key in the store.
         build: how it is built; None where it is an asset or promoted.
         files: what is served instead of an archive; None where it is one.
+        metadata: what the user notes about it, such as a commit: for the manifest that is written now.
     """
 
     repository: str
@@ -105,6 +106,7 @@ class Commit:
     manifest: str
     build: EnsembleBuild | None = None
     files: tuple[File, ...] | None = None
+    metadata: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -155,9 +157,19 @@ class StackPlan:
         found = hashlib.sha256(text).hexdigest()
         if found != sha256:
             raise ArtifactError(
-                f"the plan's SHA-256 is {found}, not {sha256}: the asset was changed after the synthesis"
+                f"the plan's SHA-256 is {found}, not {sha256}: the asset was changed after the synthesis; delete the "
+                "object that PlanKey names from the bucket of the CDK's bootstrap, and deploy again"
             )
-        document = json.loads(text)
+        try:
+            return cls._read(json.loads(text))
+        except (ValueError, LookupError, TypeError, AttributeError) as error:
+            raise ArtifactError(
+                f"the plan is not one that cdk-triton writes ({type(error).__name__}: {error}); deploy the stack with "
+                "the asset that its own synthesis wrote"
+            ) from error
+
+    @classmethod
+    def _read(cls, document: Mapping[str, Any]) -> StackPlan:
         if document.get("schema") not in SCHEMAS:
             raise ArtifactError(
                 f"the plan has schema {document.get('schema')!r} and this store reads {SCHEMAS[0]} to {SCHEMAS[-1]}; "

@@ -45,7 +45,7 @@ def promote(commit: Commit, invocation: Invocation) -> StoredObject:
         )
     check_owner(source, commit.artifact_key)
     metadata = {"artifact-key": commit.artifact_key, "promoted-from": origin}
-    archive = copy_if_absent(source, commit.archive, metadata, storage, invocation.remaining_millis)
+    archive = copy_if_absent(source, commit.archive, metadata, storage, invocation.turn)
     return commit_archive(commit, archive, storage)
 
 

@@ -20,8 +20,9 @@ from moto import mock_aws
 sys.path.insert(0, str(Path(__file__).parents[2] / "lambda"))  # as Lambda does with a function's own directory
 
 import artifacts
-from artifacts import storage
+from artifacts import endpoint_wait, storage
 from build_model.cloud import Cloud, small_parts
+from waiting_account import Account
 
 STORE, ASSETS, OTHER_ASSETS = "the-store", "the-assets", "the-assets-of-another-machine"
 
@@ -132,7 +133,7 @@ class World:
     def poll(self, event: Event, context: Context | None = None) -> bool:
         """One round of the provider framework: `on_event`, then `is_complete` with what it answered."""
         accepted = artifacts.on_event(event, None)
-        return artifacts.is_complete({**event, **accepted}, context or Context())["IsComplete"]
+        return bool(artifacts.is_complete({**event, **accepted}, context or Context())["IsComplete"])
 
     # -- what goes wrong; botocore's own hooks, so that the calls stay real and validated
 
@@ -246,3 +247,16 @@ def _make_world(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[], World]
 @pytest.fixture(name="world")
 def _world(make_world: Callable[[], World]) -> World:
     return make_world()
+
+
+@pytest.fixture(name="account")
+def _account(monkeypatch: pytest.MonkeyPatch) -> Iterator[Account]:
+    monkeypatch.setenv("AWS_DEFAULT_REGION", "us-east-1")
+    for variable in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
+        monkeypatch.setenv(variable, "testing")
+    with mock_aws():
+        endpoint_wait._sagemaker.cache_clear()
+        endpoint_wait._cloudformation.cache_clear()
+        yield Account()
+    endpoint_wait._sagemaker.cache_clear()
+    endpoint_wait._cloudformation.cache_clear()

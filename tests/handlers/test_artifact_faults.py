@@ -94,10 +94,11 @@ def test_another_committer_between_any_two_calls_is_adopted(make_world: Callable
         refusal("SlowDown", 503),
         refusal("InternalError", 500),
         refusal("ThrottlingException", 429),
+        refusal("AnotherWordForIt", 429),
         refusal("ConditionalRequestConflict", 409),
         refusal("AccessDenied", 403),
     ],
-    ids=["slow-down", "internal", "throttled", "conflict", "policy-not-yet-there"],
+    ids=["slow-down", "internal", "throttled", "throttled-in-other-words", "conflict", "policy-not-yet-there"],
 )
 def test_a_passing_fault_is_taken_up_by_the_next_poll(world: World, fault: Callable[[], None]) -> None:
     text = world.ensemble("text")
@@ -240,11 +241,24 @@ def test_a_foreign_object_in_the_way_is_named_and_kept(messages: Messages, world
 
 
 @pytest.mark.slow
-def test_an_archive_that_was_replaced_after_its_commit_is_refused(messages: Messages, world: World) -> None:
+@pytest.mark.parametrize("body", [b"", b"{", b"{}", b"7"], ids=["empty", "cut off", "an object", "a number"])
+def test_an_index_of_somebody_else_is_a_sentence(messages: Messages, world: World, body: bytes) -> None:
+    event = world.publish(world.ensemble("text"), fleet=True)
+    world.s3.put_object(Bucket="the-store", Key=f"{world.prefix}index.json", Body=body)
+
+    with messages.raises(ArtifactError) as failed:
+        world.poll(event)
+
+    assert "Error(" not in str(failed.value)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("size", [1, 40], ids=["another size", "the same size"])
+def test_an_archive_that_was_replaced_after_its_commit_is_refused(messages: Messages, world: World, size: int) -> None:
     text = world.ensemble("text")
     event = world.publish(text, fleet=True)
     world.poll(event)
-    world.s3.put_object(Bucket="the-store", Key=text.archive, Body=b"x", Metadata={"artifact-key": text.key})
+    world.s3.put_object(Bucket="the-store", Key=text.archive, Body=b"x" * size, Metadata={"artifact-key": text.key})
 
     with messages.raises(ArtifactError):
         world.poll(event)

@@ -6,7 +6,7 @@ import logging
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 import artifacts
@@ -78,7 +78,25 @@ def test_a_changed_plan_is_refused(messages: Messages, world: World) -> None:
 
 @pytest.mark.slow
 def test_a_plan_of_a_newer_library_says_which_stack_to_update(messages: Messages, world: World) -> None:
-    event = world.publish_plan({"schema": 5, "commits": [], "fleet": None})
+    event = world.publish_plan({"schema": 6, "commits": [], "fleet": None})
+
+    with messages.raises(ArtifactError):
+        world.poll(event)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "plan",
+    [
+        {"schema": 4, "commits": []},
+        {"schema": 4, "commits": [{"a": 1}], "fleet": None},
+        [],
+        {"schema": 4, "commits": 1},
+    ],
+    ids=["no fleet", "another commit", "a list", "a number"],
+)
+def test_a_plan_that_nobody_of_us_writes_is_a_sentence(messages: Messages, world: World, plan: Any) -> None:
+    event = world.publish_plan(plan)
 
     with messages.raises(ArtifactError):
         world.poll(event)
@@ -103,7 +121,22 @@ def test_a_failure_names_the_log_group(messages: Messages, world: World, monkeyp
         world.poll(event)
 
 
+@pytest.mark.slow
+def test_a_long_failure_is_logged_as_a_whole(
+    world: World, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setenv("AWS_LAMBDA_LOG_GROUP_NAME", "Store-Logs-123")
+    event = world.publish_plan({"schema": "x" * 5000})
+
+    with pytest.raises(ArtifactError, match=r"\.\.\. \[full text in the log group Store-Logs-123\]$"):
+        world.poll(event)
+
+    assert "x" * 5000 in caplog.text
+
+
 @given(st.text())
+@example("x" * 5000)
+@example("x ü\n" * 5000)
 def test_a_reason_is_printable_ascii_of_at_most_a_thousand_characters(text: str) -> None:
     reason = printable(text)
 

@@ -14,6 +14,7 @@ from botocore.exceptions import ReadTimeoutError
 from artifacts.failure import PATIENCE_SECONDS, PROPAGATION_SECONDS
 from artifacts.locks import ABANDONED_SECONDS, LEASE_SECONDS
 from build_model import Cloud, Fault, Poll, Published, Stack
+from build_model.cloud import SETTINGS
 from build_model.plans import ASSETS, OTHER
 from build_model.steps import ONE, PROCESSING, TWO, WITH_AN_ASSET, deploy, job, poll
 from cdk_triton.artifacts import layout
@@ -146,6 +147,44 @@ class TestStarting:
         }
         assert request["StoppingCondition"] == {"MaxRuntimeInSeconds": 7200}
         assert request["NetworkConfig"] == {"VpcConfig": {"Subnets": ["subnet-1"], "SecurityGroupIds": ["sg-1"]}}
+
+    @pytest.mark.parametrize("key", [None, "arn:aws:kms:us-east-1:123456789012:key/1"], ids=["none", "own"])
+    def test_what_processing_writes_is_encrypted_with_the_key_of_the_store(
+        self, cloud: Cloud, key: str | None, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        settings = SETTINGS["processing"] | {"kms_key": key}
+        monkeypatch.setattr("build_model.cloud.SETTINGS", SETTINGS | {"processing": settings})
+
+        poll(deploy(cloud, PROCESSING))
+
+        (request,) = cloud.processing.requests()
+        assert request["ProcessingOutputConfig"].get("KmsKeyId") == key
+
+    @pytest.mark.parametrize(("families", "used"), [(["ml.p3"], None), (["ml.g5"], "a-key")], ids=["disk", "volume"])
+    def test_the_volume_gets_the_key_in_the_families_that_take_one(
+        self, cloud: Cloud, families: list[str], used: str | None, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        settings = SETTINGS["processing"] | {"kms_key": "a-key", "volume_key_families": families}
+        monkeypatch.setattr("build_model.cloud.SETTINGS", SETTINGS | {"processing": settings})
+
+        poll(deploy(cloud, PROCESSING))
+
+        (request,) = cloud.processing.requests()
+        assert request["ProcessingResources"]["ClusterConfig"].get("VolumeKmsKeyId") == used
+
+    def test_a_job_gets_the_tags_of_the_bucket_but_those_of_aws(self, cloud: Cloud) -> None:
+        cloud.s3.tags = {"aws:cloudformation:stack-name": "Artifacts", "cost-centre": "42"}
+
+        poll(deploy(cloud, PROCESSING))
+
+        (request,) = cloud.processing.requests()
+        assert request["Tags"] == [{"Key": "cost-centre", "Value": "42"}]
+
+    def test_a_bucket_without_tags_gives_none(self, cloud: Cloud) -> None:
+        poll(deploy(cloud, PROCESSING))
+
+        (request,) = cloud.processing.requests()
+        assert "Tags" not in request
 
     @pytest.mark.parametrize(
         ("plan", "quota"),

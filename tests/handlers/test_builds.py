@@ -183,6 +183,25 @@ def test_a_job_that_ended_before_any_work_says_why(messages: Messages, cloud: Cl
     messages.record("ArtifactError", failure)
 
 
+def test_what_a_builder_says_at_length_is_cut_and_logged(
+    cloud: Cloud, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setenv("AWS_LAMBDA_LOG_GROUP_NAME", "Store-Logs-123")
+    stack = deploy(cloud, ONE)
+    poll(stack)
+    build = cloud.live_jobs()[job(cloud)]
+    said = {"schema": 1, "reason": "why " * 5000, "log": ["a long line " * 1000] * 20}
+    cloud.s3.put(STORE, f"staging/{build}/out/failure.json", json.dumps(said).encode())
+    cloud.end(job(cloud), "FAILED", {"text": "missing"})
+
+    failure = poll(stack).failure
+
+    assert failure is not None
+    assert len(failure) <= 1000
+    assert failure.endswith("(https://console/the-project:1) [full text in the log group Store-Logs-123]")
+    assert str(said["reason"]) in caplog.text
+
+
 @pytest.mark.parametrize("outcome", ["corrupt", "cut"])
 def test_an_archive_that_is_not_what_its_report_says_is_not_committed(
     messages: Messages, cloud: Cloud, outcome: str

@@ -15,7 +15,7 @@ from artifacts.copying import PART_BYTES
 from artifacts.storage import Storage
 from build_model import PLANS, publish
 from build_model.cloud import SETTINGS
-from build_model.plans import OTHER
+from build_model.plans import ONNX, OTHER
 from memory_aws import Client, Clock, CodeBuild, Logs, Processing, ProgramDouble, Wire
 
 if TYPE_CHECKING:
@@ -58,7 +58,7 @@ def test_a_plan_is_built_committed_and_served(world: World, kind: str) -> None:
     program = ProgramDouble(folder, PART_BYTES)
     service = CodeBuild("the-project", clock, program) if kind == "codebuild" else Processing(clock, program)
     names = {"codebuild": service, "sagemaker": service, "logs": Logs()}
-    clients = {name: Client(name, double, Wire()) for name, double in names.items()}
+    clients: dict[str, Any] = {name: Client(name, double, Wire()) for name, double in names.items()} | {"s3": world.s3}
     plan = publish(MotoBuckets(world.s3), kind, ("text-1", "image-1", "plain-1"), True)
     event = {"RequestType": "Create", "StartedAt": clock(), "ResourceProperties": plan.properties}
     invocation = artifacts.Invocation(
@@ -69,7 +69,7 @@ def test_a_plan_is_built_committed_and_served(world: World, kind: str) -> None:
     )
 
     for _ in range(2):
-        assert artifacts.poll(event, invocation) == {"IsComplete": False}
+        assert artifacts.poll(event, invocation) == {"IsComplete": False, "Seconds": 30}
     ((job, build),) = service.live().items()
     assert program.incomplete == []
     program.finish(build, {})
@@ -86,6 +86,38 @@ def test_a_plan_is_built_committed_and_served(world: World, kind: str) -> None:
         accepted = artifacts.on_event(event, None)
         assert artifacts.is_complete({**event, **accepted}, world.context()) == {"IsComplete": True}
     assert set(calls) == {"GetObject", "HeadObject"}
+
+
+@pytest.mark.slow
+def test_the_version_that_a_recipe_names_is_what_the_build_gets(world: World) -> None:
+    world.s3.create_bucket(Bucket=OTHER)
+    world.s3.put_bucket_versioning(Bucket=OTHER, VersioningConfiguration={"Status": "Enabled"})
+    clock = Clock()
+    program = ProgramDouble(MotoFolder(world.s3), PART_BYTES)
+    service = CodeBuild("the-project", clock, program)
+    plan = publish(MotoBuckets(world.s3), "codebuild", ("text-1",), False)
+    named = world.s3.list_object_versions(Bucket=OTHER)["Versions"][0]["VersionId"]
+    world.s3.put_object(Bucket=OTHER, Key="bert.onnx", Body=b"a newer version")
+    (commit,) = plan.document["commits"]
+    (wanted,) = (source for source in commit["build"]["inputs"] if source["bucket"] == OTHER)
+    wanted |= {"version": named, "sha256": None}
+    event = world.publish_plan(plan.document)
+    event["ResourceProperties"]["BuildImage"] = plan.properties["BuildImage"]
+    event |= {"StartedAt": clock()}
+    clients = {"codebuild": Client("codebuild", service, Wire()), "logs": Client("logs", Logs(), Wire())}
+
+    artifacts.poll(
+        event,
+        artifacts.Invocation(
+            storage=Storage(world.s3, "the-store"),
+            builders=Builders(SETTINGS, "the-store", clients.__getitem__),
+            remaining_millis=lambda: 300_000,
+            now=clock,
+        ),
+    )
+
+    (build,) = service.live().values()
+    assert MotoFolder(world.s3).get(f"staging/{build}/in/{wanted['path']}") == ONNX
 
 
 def test_the_builders_of_a_function_are_those_of_its_environment(

@@ -134,6 +134,20 @@ def test_an_archive_that_was_changed_after_its_commit_is_refused(
 
 
 @pytest.mark.slow
+def test_an_archive_that_was_never_committed_is_refused(messages: Messages, world: World, promotion: Promotion) -> None:
+    text = world.ensemble("text")
+    promotion.commit_there(text)
+    world.s3.delete_object(Bucket=TESTED, Key=text.manifest)
+    promotion.production()
+
+    with messages.raises(ArtifactError) as refused:
+        world.poll(promotion.plan(text))
+
+    assert f"25.09-a10g, key {text.key}" in str(refused.value)
+    assert world.stored_keys() == set()
+
+
+@pytest.mark.slow
 def test_a_store_that_promotes_from_none_says_which_stack_to_deploy(
     messages: Messages, world: World, promotion: Promotion
 ) -> None:

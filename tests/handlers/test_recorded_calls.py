@@ -9,14 +9,18 @@ import json
 from pathlib import Path
 
 from botocore.exceptions import ReadTimeoutError
+from botocore.model import OperationModel
 from tests.recorded import assert_recorded
 
+from artifacts import endpoint_wait
 from build_model import Cloud, Fault, Stack
 from build_model.cloud import small_parts
+from waiting_account import Account
 
 CALLS = Path(__file__).with_name("calls.json")
 
 ACTIONS = {
+    ("cloudformation", "DescribeStackResource"): ["cloudformation:DescribeStackResource"],
     ("codebuild", "BatchGetBuilds"): ["codebuild:BatchGetBuilds"],
     ("codebuild", "ListBuildsForProject"): ["codebuild:ListBuildsForProject"],
     ("codebuild", "StartBuild"): ["codebuild:StartBuild"],
@@ -24,19 +28,25 @@ ACTIONS = {
     ("logs", "GetLogEvents"): ["logs:GetLogEvents"],
     ("s3", "CompleteMultipartUpload"): ["s3:PutObject"],
     ("s3", "CreateMultipartUpload"): ["s3:PutObject"],
+    ("s3", "GetBucketTagging"): ["s3:GetBucketTagging"],
     ("s3", "GetObject"): ["s3:GetObject", "s3:ListBucket"],  # ListBucket makes a missing object a 404
     ("s3", "HeadObject"): ["s3:GetObject", "s3:ListBucket"],
     ("s3", "ListMultipartUploads"): ["s3:ListBucketMultipartUploads"],
     ("s3", "ListParts"): ["s3:ListMultipartUploadParts"],
     ("s3", "PutObject"): ["s3:PutObject"],
     ("s3", "UploadPartCopy"): ["s3:GetObject", "s3:PutObject"],
-    ("sagemaker", "CreateProcessingJob"): ["sagemaker:CreateProcessingJob", "iam:PassRole"],
+    ("sagemaker", "CreateProcessingJob"): [
+        "sagemaker:CreateProcessingJob",
+        "sagemaker:AddTags",
+        "iam:PassRole",
+    ],
+    ("sagemaker", "DescribeEndpoint"): ["sagemaker:DescribeEndpoint"],
     ("sagemaker", "DescribeProcessingJob"): ["sagemaker:DescribeProcessingJob"],
 }
 """What IAM asks for (service authorization reference). An S3File's `version` needs s3:GetObjectVersion as well."""
 
 
-def recorded() -> set[tuple[str, str]]:
+def calls_of_builds() -> set[tuple[str, str]]:
     """Every call of: builds by both builders, of which one fails, a lost answer, a commit in slices, a fleet."""
     calls = set()
     for plan in (1, 4):
@@ -63,9 +73,24 @@ def recorded() -> set[tuple[str, str]]:
     return calls
 
 
-def test_the_recorded_calls_are_the_listed_ones() -> None:
+def calls_of_waits(account: Account) -> set[tuple[str, str]]:
+    """Every call of the two waits around an endpoint that is being scaled."""
+    calls = set()
+
+    def note(model: OperationModel, **_: object) -> None:
+        calls.add((model.service_model.service_name, model.name))
+
+    for client in (endpoint_wait._sagemaker(), endpoint_wait._cloudformation()):
+        client.meta.events.register("before-call", note)
+    account.becomes("Updating")
+    assert not account.may_change()
+    assert not account.may_go()
+    return calls
+
+
+def test_the_recorded_calls_are_the_listed_ones(account: Account) -> None:
     with small_parts():
-        calls = recorded()
+        calls = calls_of_builds() | calls_of_waits(account)
     found = [
         {"service": service, "operation": operation, "actions": ACTIONS[service, operation]}
         for service, operation in sorted(calls)

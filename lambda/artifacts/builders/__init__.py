@@ -59,4 +59,6 @@ class Builders:
             )
         if kind == "codebuild":
             return CodeBuildBuilder(self._client("codebuild"), self._client("logs"), self._bucket, **settings)
-        return ProcessingBuilder(self._client("sagemaker"), self._client("logs"), self._bucket, **settings)
+        return ProcessingBuilder(
+            self._client("sagemaker"), self._client("logs"), self._client("s3"), self._bucket, **settings
+        )

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol
+from urllib.parse import urlsplit
 
-__all__ = ["LOG_LINES", "Job", "JobService", "Progress"]
+__all__ = ["LOG_LINES", "Job", "JobService", "Progress", "address_of_log"]
 
 LOG_LINES = 8
 """How many lines of a log may stand in a reason of at most 1000 characters."""
@@ -54,6 +55,18 @@ class Progress:
     link: str
     log: tuple[str, str] | None
     again: bool
+
+
+def address_of_log(client: Any, console: str, source: str) -> str:
+    """The console's address of a log; on the local AWS, which has no console, the command that prints the log.
+
+    Args:
+        client: a boto3 client of the service that runs the job.
+        console: the address in AWS's console.
+        source: the name of the log on the local AWS.
+    """
+    host = urlsplit(client.meta.endpoint_url).hostname
+    return f"cdk-triton local logs --source {source}" if host == "127.0.0.1" else console
 
 
 class JobService(Protocol):

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from botocore.exceptions import ClientError
 
 from ..failure import ArtifactError, error_code
-from .builder import Job, Progress
+from .builder import Job, Progress, address_of_log
 from .cloudwatch import last_lines
 
 __all__ = ["CodeBuildBuilder"]
@@ -77,11 +78,16 @@ class CodeBuildBuilder:
     def describe(self, jobs: Sequence[str]) -> dict[str, Progress]:
         """See `JobService`."""
         pages = (jobs[first : first + MAX_IDS] for first in range(0, len(jobs), MAX_IDS))
-        return {found["id"]: _progress(found) for ids in pages for found in self._get(ids)}
+        return {found["id"]: self._progress(found) for ids in pages for found in self._get(ids)}
 
     def log_tail(self, progress: Progress) -> list[str]:
         """See `JobService`."""
         return [] if progress.log is None else last_lines(self._logs, *progress.log)
+
+    def _progress(self, build: Mapping[str, Any]) -> Progress:
+        progress = _progress(build)
+        link = address_of_log(self._client, progress.link, f"codebuild-{progress.job.replace(':', '-')}")
+        return replace(progress, link=link) if progress.link else progress
 
     def _source(self, build: str) -> str:
         return f"{self._bucket}/staging/{build}/in/"

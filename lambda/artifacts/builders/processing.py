@@ -8,7 +8,7 @@ from typing import Any
 from botocore.exceptions import BotoCoreError, ClientError
 
 from ..failure import ArtifactError, error_code
-from .builder import Job, Progress
+from .builder import Job, Progress, address_of_log
 from .cloudwatch import last_lines
 
 __all__ = ["ProcessingBuilder"]
@@ -26,31 +26,37 @@ class ProcessingBuilder:
     Args:
         client: a boto3 client of SageMaker.
         logs: a boto3 client of CloudWatch Logs.
-        bucket: the store's bucket.
+        s3: a boto3 client of S3.
+        bucket: the store's bucket, whose tags the jobs get.
         role: the ARN of the jobs' role.
         subnets: their subnets; none for SageMaker's own network.
         security_groups: their security groups.
-        kms_key: what their output is encrypted with; None for the bucket's own default. Their volumes are encrypted by
-            hardware: instances with local storage refuse a key (API reference, `ProcessingClusterConfig`).
+        kms_key: what their output is encrypted with; None for the bucket's own default.
+        volume_key_families: the families of instance types whose volumes get this key too, such as `ml.p3`. Instances
+            with local storage encrypt it by hardware and reject a key (API reference, `ProcessingClusterConfig`).
     """
 
     def __init__(
         self,
         client: Any,
         logs: Any,
+        s3: Any,
         bucket: str,
         *,
         role: str,
         subnets: Sequence[str],
         security_groups: Sequence[str],
         kms_key: str | None,
+        volume_key_families: Sequence[str],
     ) -> None:
         self._client = client
         self._logs = logs
+        self._s3 = s3
         self._bucket = bucket
         self._role = role
         self._network = {"Subnets": list(subnets), "SecurityGroupIds": list(security_groups)} if subnets else None
         self._kms_key = kms_key
+        self._volume_key_families = volume_key_families
 
     def start(self, job: Job) -> str:
         """See `JobService`. Names of jobs are unique, so a repeated request is refused and means the first one."""
@@ -119,16 +125,32 @@ class ProcessingBuilder:
                 }
             ],
             "ProcessingOutputConfig": output,
-            "ProcessingResources": {
-                "ClusterConfig": {
-                    "InstanceCount": 1,
-                    "InstanceType": job.instance_type,
-                    "VolumeSizeInGB": DEFAULT_VOLUME_GB if job.volume_gb is None else job.volume_gb,
-                }
-            },
+            "ProcessingResources": {"ClusterConfig": self._machine(job)},
             "StoppingCondition": {"MaxRuntimeInSeconds": job.timeout_minutes * 60},
         }
+        if tags := self._tags():
+            request["Tags"] = tags
         return request if self._network is None else request | {"NetworkConfig": {"VpcConfig": self._network}}
+
+    def _machine(self, job: Job) -> dict[str, Any]:
+        machine: dict[str, Any] = {
+            "InstanceCount": 1,
+            "InstanceType": job.instance_type,
+            "VolumeSizeInGB": DEFAULT_VOLUME_GB if job.volume_gb is None else job.volume_gb,
+        }
+        if str(job.instance_type).rpartition(".")[0] in self._volume_key_families:
+            machine["VolumeKmsKeyId"] = self._kms_key
+        return machine
+
+    def _tags(self) -> list[dict[str, str]]:
+        """The bucket's tags, which CloudFormation keeps as those of the stack; without AWS's own, which nobody sets."""
+        try:
+            found = self._s3.get_bucket_tagging(Bucket=self._bucket)["TagSet"]
+        except ClientError as error:
+            if error_code(error) == "NoSuchTagSet":
+                return []
+            raise
+        return [tag for tag in found if not tag["Key"].startswith("aws:")]
 
     def _describe(self, job: str) -> Progress | None:
         try:
@@ -147,7 +169,7 @@ class ProcessingBuilder:
             over=status not in {"InProgress", "Stopping"},
             at=None if ended is None else ended.timestamp(),
             message=message,
-            link=_console(self._client.meta.region_name, job),
+            link=address_of_log(self._client, _console(self._client.meta.region_name, job), f"processing-{job}"),
             log=None,
             again=message.startswith(("InternalServerError", "CapacityError")),
         )

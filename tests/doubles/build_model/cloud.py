@@ -32,13 +32,14 @@ INVOCATION_SECONDS = 5 * 60
 ON_ITS_WAY_SECONDS = 60
 """How long a call may be on its way at most."""
 
-SETTINGS = {
+SETTINGS: dict[str, Any] = {
     "codebuild": {"project": "the-project", "log_group": "/builds"},
     "processing": {
         "role": "arn:aws:iam::123456789012:role/builds",
         "subnets": ["subnet-1"],
         "security_groups": ["sg-1"],
         "kms_key": None,
+        "volume_key_families": ["ml.p2", "ml.p3"],
     },
 }
 Event = dict[str, Any]
@@ -125,7 +126,8 @@ class Cloud:
             legal = cause is None or isinstance(cause, ArtifactError | ClientError | BotoCoreError | NotYetError)
             assert legal, f"a mistake of ours: {cause!r}"
             return Poll(failure=text)
-        assert answer in ({"IsComplete": True}, {"IsComplete": False}), f"illegal answer {answer}"
+        answers = {"IsComplete": True}, {"IsComplete": False, "Seconds": 30}, {"IsComplete": False, "Seconds": 2}
+        assert answer in answers, f"illegal answer {answer}"
         return Poll(done=answer["IsComplete"])
 
     def accept(self, event: Event) -> Event:

@@ -55,7 +55,7 @@ class Client:
         self._service = service
         self._double = double
         self._wire = wire
-        self.meta = SimpleNamespace(region_name="us-east-1")
+        self.meta = SimpleNamespace(region_name="us-east-1", endpoint_url="https://service.us-east-1.amazonaws.com")
 
     def __getattr__(self, name: str) -> Callable[..., dict[str, Any]]:
         operation = _operations(self._service)[name]
@@ -139,4 +139,6 @@ def _finer(value: Any, shape: Any, where: str) -> Iterator[str]:
 
 @functools.cache
 def _fits(pattern: str, value: str) -> bool:
+    for java, ours in {r"\p{L}": r"\w", r"\p{N}": r"\d", r"\p{Z}": r"\s"}.items():  # Python has no Unicode categories
+        pattern = pattern.replace(java, ours)
     return not pattern or re.fullmatch(pattern, value) is not None

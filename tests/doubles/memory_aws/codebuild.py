@@ -35,6 +35,7 @@ class CodeBuild:
         asked: the jobs whose status was asked for, but not by looking through a page of the list.
         refusals: what the next calls of StartBuild are refused with.
         after_start: what comes instead of the answer of the next builds that are started.
+        stuck: whether builds run on when their time is up.
     """
 
     def __init__(self, project: str, clock: Clock, program: Program) -> None:
@@ -46,6 +47,7 @@ class CodeBuild:
         self.room = 10
         self.refusals: list[Exception] = []
         self.after_start: list[Exception] = []
+        self.stuck = False
         self.asked: list[str] = []
         self._page: list[str] = []
 
@@ -129,7 +131,7 @@ class CodeBuild:
     def _expire(self) -> None:
         for build in self._builds.values():
             until = build.started + build.request["timeoutInMinutesOverride"] * 60
-            if build.ended is None and self._clock.now >= until:
+            if build.ended is None and self._clock.now >= until and not self.stuck:
                 build.status, build.ended, build.message = "TIMED_OUT", until, "Build has timed out"
 
     def _described(self, build: _Build) -> dict[str, Any]:

@@ -32,6 +32,7 @@ class Processing:
         asked: the jobs whose status was asked for.
         refusals: what the next calls of CreateProcessingJob are refused with.
         after_start: what comes instead of the answer of the next jobs that are created.
+        stuck: whether jobs run on when their time is up.
     """
 
     def __init__(self, clock: Clock, program: Program) -> None:
@@ -41,6 +42,7 @@ class Processing:
         self.room = 10
         self.refusals: list[Exception] = []
         self.after_start: list[Exception] = []
+        self.stuck = False
         self.asked: list[str] = []
 
     # -- what a test does
@@ -55,6 +57,10 @@ class Processing:
         found = self._jobs[job]
         found.status, found.ended = STATUS[status], self._clock.now
         found.message = "InternalServerError: We encountered an internal error." if status == "FAULT" else message
+
+    def decide(self, job: str, status: str) -> None:
+        """Give a job a status, with which it runs on."""
+        self._jobs[job].status = status
 
     def vanish(self, job: str) -> None:
         """Forget a job."""
@@ -121,7 +127,7 @@ class Processing:
     def _expire(self) -> None:
         for job in self._jobs.values():
             until = job.started + job.request["StoppingCondition"]["MaxRuntimeInSeconds"]
-            if job.ended is None and self._clock.now >= until:
+            if job.ended is None and self._clock.now >= until and not self.stuck:
                 job.status, job.ended, job.message = "Stopped", until, "MaxRuntimeExceeded"
 
 

@@ -48,6 +48,7 @@ class S3:
         self._uploads: dict[str, _Upload] = {}
         self._numbers = itertools.count(1)
         self.history: dict[tuple[str, str], list[bytes]] = defaultdict(list)
+        self.tags: dict[str, str] = {}
 
     # -- what a test does
 
@@ -66,6 +67,12 @@ class S3:
             del self._objects[name]
 
     # -- what the handlers call
+
+    def get_bucket_tagging(self, p: Parameters) -> dict[str, Any]:
+        """S3 answers an error where a bucket has no tags."""
+        if not self.tags:
+            raise refusal("NoSuchTagSet", "The TagSet does not exist", 404)
+        return {"TagSet": [{"Key": key, "Value": value} for key, value in self.tags.items()]}
 
     def head_object(self, p: Parameters) -> dict[str, Any]:
         """404 without a code, as HEAD answers."""
@@ -153,9 +160,10 @@ class S3:
         return {"Bucket": upload.bucket, "Key": upload.key, "ETag": etag}
 
     def _upload(self, p: Parameters) -> _Upload:
-        if p["UploadId"] not in self._uploads:
+        upload = self._uploads.get(p["UploadId"])
+        if upload is None or (upload.bucket, upload.key) != (p["Bucket"], p["Key"]):
             raise refusal("NoSuchUpload", "The specified multipart upload does not exist.", 404)
-        return self._uploads[p["UploadId"]]
+        return upload
 
     def _write(self, bucket: str, key: str, body: bytes, etag: str, metadata: Mapping[str, str]) -> str:
         self._objects[bucket, key] = _Object(body, etag, self._clock.date(), dict(metadata))

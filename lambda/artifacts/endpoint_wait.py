@@ -1,0 +1,97 @@
+"""`Custom::TritonEndpointWait`: holds a deployment until SageMaker has finished what it does to an endpoint.
+
+While Application Auto Scaling changes the number of instances, an endpoint is `Updating`, and SageMaker answers
+UpdateEndpoint and DeleteEndpoint with "Cannot update in-progress endpoint". CloudFormation does not wait for that. So
+a scaled endpoint has two of these resources:
+
+* one that depends on the endpoint, and so is deleted before it. It waits when it is deleted. Its physical id is the
+  endpoint's name;
+* one that the endpoint depends on, and so is changed before it. It waits when it is created or changed. CloudFormation
+  makes up the endpoint's name later, so this one looks for it in the other's physical id. Without one, the
+  endpoint is new.
+
+A wait never fails a deployment: when its time is up, SageMaker has the last word.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+from functools import cache
+from typing import Any
+
+import boto3
+from botocore.config import Config
+from botocore.exceptions import BotoCoreError, ClientError
+
+from .failure import PATIENCE_SECONDS, error_code
+
+__all__ = ["ENDPOINT_WAIT", "accepted", "is_settled", "is_wait"]
+
+ENDPOINT_WAIT = "Custom::TritonEndpointWait"
+
+BUSY = frozenset({"Creating", "Updating", "SystemUpdating", "RollingBack"})
+"""The states that end by themselves (API reference, DescribeEndpoint, `EndpointStatus`; `Deleting` needs no wait)."""
+
+_MISSING = "ValidationException", "ValidationError"
+"""The errors of SageMaker and CloudFormation for an endpoint, stack or resource that does not exist."""
+
+_CONFIG = Config(retries={"mode": "standard", "max_attempts": 3}, connect_timeout=5, read_timeout=20)
+
+log = logging.getLogger(__name__)
+
+
+def is_wait(event: Mapping[str, Any]) -> bool:
+    """Whether a request is for such a resource."""
+    return event.get("ResourceType") == ENDPOINT_WAIT
+
+
+def accepted(event: Mapping[str, Any], *, now: float) -> dict[str, Any]:
+    """The answer of `on_event`: the physical id, and when the wait begins."""
+    properties = event.get("ResourceProperties") or {}
+    kept = event.get("PhysicalResourceId")
+    name = kept if event["RequestType"] == "Delete" else properties.get("EndpointName", kept)
+    return {"PhysicalResourceId": name or event["RequestId"], "StartedAt": now}
+
+
+def is_settled(event: Mapping[str, Any], *, now: float) -> bool:
+    """Whether the deployment may go on."""
+    waited = now - float(event.get("StartedAt", now))
+    try:
+        name = _endpoint(event)
+        if name is None:
+            return True
+        status = _sagemaker().describe_endpoint(EndpointName=name)["EndpointStatus"]
+    except (BotoCoreError, ClientError) as error:
+        if isinstance(error, ClientError) and error_code(error) in _MISSING:
+            return True
+        log.warning("cannot see the endpoint's state: %s", error)
+        return waited > PATIENCE_SECONDS or (isinstance(error, ClientError) and "AccessDenied" in error_code(error))
+    if status not in BUSY:
+        return True
+    log.info("endpoint %s is %s", name, status)
+    return waited > PATIENCE_SECONDS
+
+
+def _endpoint(event: Mapping[str, Any]) -> str | None:
+    """The name of the endpoint that this request has to wait for; None where it is for none."""
+    properties, deletes = event.get("ResourceProperties") or {}, event["RequestType"] == "Delete"
+    if "EndpointName" in properties:
+        return str(event["PhysicalResourceId"]) if deletes else None
+    if deletes:
+        return None
+    other = _cloudformation().describe_stack_resource(
+        StackName=event["StackId"], LogicalResourceId=properties["NameIsIdOf"]
+    )
+    name: str | None = other["StackResourceDetail"].get("PhysicalResourceId")
+    return name
+
+
+@cache
+def _sagemaker() -> Any:
+    return boto3.client("sagemaker", config=_CONFIG)
+
+
+@cache
+def _cloudformation() -> Any:
+    return boto3.client("cloudformation", config=_CONFIG)

@@ -1,0 +1,108 @@
+"""The provider of the store's custom resources: takes requests of CloudFormation, and answers them.
+
+CloudFormation invokes `provide` asynchronously ("Using AWS Lambda with CloudFormation"). It starts an execution of the
+waiter, a state machine that calls `is_complete` until it is done or fails, and then once more with the outcome, which
+is told to CloudFormation.
+
+No function waits for another one. So a request takes one concurrent execution of the account, and only while there is
+something to do. Nothing fails because the account has no execution to spare: Lambda keeps an asynchronous event that it
+throttles for up to six hours ("Asynchronous invocation"), and Step Functions repeats a call that was throttled.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import time
+from collections.abc import Mapping
+from functools import cache
+from typing import Any
+from urllib.request import Request as HttpRequest
+from urllib.request import urlopen
+
+import boto3
+
+from . import endpoint_wait
+from .failure import ArtifactError, with_log_group
+from .request import Request
+
+__all__ = ["accept", "answer_outcome", "has_outcome", "provide"]
+
+SECONDS = 10
+"""For one attempt to answer CloudFormation. Step Functions and Lambda repeat one that fails."""
+
+log = logging.getLogger(__name__)
+
+
+def accept(event: Mapping[str, Any], *, now: float) -> dict[str, Any]:
+    """Name the resource of a request, and say when work on it begins.
+
+    Raises:
+        ArtifactError: a property is missing or has the wrong form.
+    """
+    if endpoint_wait.is_wait(event):
+        return endpoint_wait.accepted(event, now=now)
+    return Request.parse(event, now=now).accepted()
+
+
+def provide(event: Mapping[str, Any], _context: object) -> None:
+    """Take a request of CloudFormation."""
+    try:
+        request = {**event, **accept(event, now=time.time())}
+    except ArtifactError as error:
+        _answer(event, error.full)
+        return
+    if request["RequestType"] == "Delete" and not endpoint_wait.is_wait(event):
+        _answer(request, None)  # archives stay
+        return
+    client = _states()
+    try:
+        # Lambda may deliver an asynchronous event twice: an execution has the name of its request.
+        client.start_execution(
+            stateMachineArn=os.environ["WAITER"], name=request["RequestId"], input=json.dumps(request)
+        )
+    except client.exceptions.ExecutionAlreadyExists:
+        log.info("the request %s came twice", request["RequestId"])
+
+
+def has_outcome(event: Mapping[str, Any]) -> bool:
+    """Whether the waiter has come to an end with a request."""
+    return "Failure" in event or bool(event.get("Polled", {}).get("IsComplete"))
+
+
+def answer_outcome(event: Mapping[str, Any]) -> None:
+    """Tell CloudFormation how the waiter has come to an end."""
+    _answer(event, _reason(event["Failure"]) if "Failure" in event else None)
+
+
+def _reason(failure: Mapping[str, Any]) -> str:
+    """The message of a function that failed: `errorMessage` within the `Cause` of Step Functions."""
+    cause = str(failure.get("Cause", ""))
+    try:
+        return str(json.loads(cause)["errorMessage"])
+    except (ValueError, LookupError, TypeError):
+        return f"{failure.get('Error')}: {cause}"
+
+
+def _answer(event: Mapping[str, Any], failure: str | None) -> None:
+    """Tell CloudFormation how a request has ended ("Custom resource response objects")."""
+    answer = {
+        "Status": "SUCCESS" if failure is None else "FAILED",
+        "Reason": "" if failure is None else with_log_group(failure),
+        "StackId": event["StackId"],
+        "RequestId": event["RequestId"],
+        "LogicalResourceId": event["LogicalResourceId"],
+        "PhysicalResourceId": event.get("PhysicalResourceId") or event["RequestId"],
+    }
+    # The URL is signed for no content type.
+    request = HttpRequest(  # noqa: S310  CloudFormation's own URL
+        event["ResponseURL"], json.dumps(answer).encode(), {"Content-Type": ""}, method="PUT"
+    )
+    with urlopen(request, timeout=SECONDS):  # noqa: S310
+        log.info("answered %s of %s: %s", event["RequestType"], event["LogicalResourceId"], failure or answer["Status"])
+
+
+@cache
+def _states() -> Any:
+    return boto3.client("stepfunctions")

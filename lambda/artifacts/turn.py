@@ -1,0 +1,48 @@
+"""How long one invocation works before other requests get their turn.
+
+All functions of an account share its concurrent executions, of which a new account has 10 in a region ("Lambda
+quotas"). So an invocation ends after some seconds of work, and the next poll goes on a moment later.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from .failure import NotYetError
+
+__all__ = ["RESERVE_MILLIS", "TURN_MILLIS", "Turn", "TurnIsOverError"]
+
+TURN_MILLIS = 20_000
+"""No part is begun this long after the first one of a poll."""
+
+RESERVE_MILLIS = 60_000
+"""No part is begun with less time than this left in the invocation."""
+
+
+class TurnIsOverError(NotYetError):
+    """There is more to do, and the next poll may do it at once."""
+
+
+class Turn:
+    """The time in which a poll begins parts.
+
+    It is counted from the first part, not from the start of the poll. So each poll copies something, however long it
+    takes to look at what is there already.
+
+    Args:
+        remaining_millis: how long the invocation may still run, in milliseconds.
+        is_last: whether the request is given up after this poll, which therefore works as long as it may run.
+    """
+
+    def __init__(self, remaining_millis: Callable[[], int], *, is_last: bool) -> None:
+        self._remaining_millis = remaining_millis
+        self._is_last = is_last
+        self._began: int | None = None
+
+    def is_over(self) -> bool:
+        """Whether no other part may be begun."""
+        left = self._remaining_millis()
+        if self._began is None:
+            self._began = left
+        worked = self._began - left
+        return left < RESERVE_MILLIS or (worked >= TURN_MILLIS and not self._is_last)
