@@ -27,6 +27,12 @@ Refused = Callable[[str], AbstractContextManager[pytest.ExceptionInfo[ClientErro
 """What the fixture `refused` gives."""
 
 
+@pytest.fixture(autouse=True)
+def _quick_scaling(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Instances come and go at once; `tests/end_to_end/test_scaled_endpoint.py` takes the time that they take."""
+    monkeypatch.setattr("cdk_triton.local.endpoints.instance_changes.SECONDS", 0.0)
+
+
 class EndpointDouble:
     """Stands in for Triton: remembers endpoints, refuses those with a container variable REFUSE, echoes requests."""
 

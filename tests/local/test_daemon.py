@@ -21,7 +21,8 @@ import psutil
 import pytest
 
 from cdk_triton.errors import LocalError
-from cdk_triton.local.daemon import Daemon, DaemonOptions, DaemonStatus, _line_logger
+from cdk_triton.local.daemon import Daemon, DaemonOptions, _line_logger
+from cdk_triton.local.logs import LogSelection
 
 if TYPE_CHECKING:
     from golden_messages import Messages
@@ -60,7 +61,7 @@ def test_it_starts_detached_tells_its_status_and_stops(messages: Messages, daemo
     lines = list(daemon.logs(follow=True))
     assert lines[0].endswith(status.url)
     for line in (lines[0], lines[-1]):
-        messages.record("log", re.sub(r"^local \| [:\d]+ ", "", line).replace(status.url, "URL"))
+        messages.record("log", re.sub(r"^local \| [-\d]+ [:\d]+ ", "", line).replace(status.url, "URL"))
 
 
 def test_a_second_one_in_the_same_directory_is_refused_and_the_first_goes_on(
@@ -102,6 +103,32 @@ def test_a_port_in_use_is_told_by_the_detached_process(messages: Messages, daemo
     assert daemon.status() is None
     # Nothing half-made is left: it can be started now.
     assert daemon.start(DaemonOptions(port=port))["AWS_ENDPOINT_URL"] == f"http://127.0.0.1:{port}"
+
+
+@pytest.mark.parametrize("detached", [True, False], ids=["detached", "foreground"])
+def test_a_start_that_fails_leaves_no_directory(tmp_path: Path, detached: bool) -> None:
+    daemon = Daemon(tmp_path / "new" / "state")
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        options = DaemonOptions(port=taken.getsockname()[1])
+        with pytest.raises(LocalError):
+            daemon.start(options) if detached else daemon.run(options)
+        assert list(tmp_path.iterdir()) == []
+        daemon.directory.mkdir(parents=True)
+        with pytest.raises(LocalError):
+            daemon.start(options) if detached else daemon.run(options)
+        assert daemon.directory.exists()  # somebody else's
+
+
+def test_one_that_runs_is_found_from_other_directories(
+    daemon: Daemon, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    daemon.start()
+    assert Daemon.others(tmp_path) == [(daemon.directory, daemon.status())]
+    assert Daemon.others(daemon.directory) == []
+    daemon.stop()
+    assert Daemon.others(tmp_path) == []
+    assert list((tmp_path / "cache" / "cdk-triton" / "running").iterdir()) == []
 
 
 def test_a_directory_that_cannot_be_is_a_sentence(messages: Messages, tmp_path: Path) -> None:
@@ -252,7 +279,7 @@ def test_a_log_that_cannot_be_written_stops_nobody(messages: Messages, tmp_path:
         for line in ("three", "four"):
             log_line(line)
     assert heard == ["one", "two", "three", "four"]
-    lines = [re.sub(r"^\d\d:\d\d:\d\d ", "", line) for line in log.read_text().splitlines()]
+    lines = [re.sub(r"^[-\d]+ [:\d]+ ", "", line) for line in log.read_text().splitlines()]
     assert lines[1:] == ["three", "four"]
     messages.record("log", lines[0])
 
@@ -268,41 +295,6 @@ def test_stopping_in_the_middle_of_a_deployment_ends_it_at_once(daemon: Daemon) 
     assert not psutil.pid_exists(function)
 
 
-def test_the_logs_of_functions_and_servers_are_printed_with_their_source(tmp_path: Path) -> None:
-    for place, text in {
-        "local.log": "12:00:00 stopped\n",
-        "logs/lambda-f.log": "one\ntwo",
-        "endpoints/logs/one/AllTraffic.log": "I1120 started\n\xff\n",
-    }.items():
-        (tmp_path / place).parent.mkdir(parents=True, exist_ok=True)
-        (tmp_path / place).write_bytes(text.encode("latin-1"))
-    assert list(Daemon(tmp_path).logs()) == [
-        "local | 12:00:00 stopped",
-        "lambda-f | one",
-        "lambda-f | two",
-        "one/AllTraffic | I1120 started",
-        "one/AllTraffic | \ufffd",
-    ]
-
-
-def test_following_shows_what_comes_in_any_log_in_whole_lines(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each look at whether it still runs is a moment in which something is written."""
-    daemon = Daemon(tmp_path)
-    daemon.log_file.write_text("begun\n")
-    writes = iter([("half ", DaemonStatus), ("a line\n", DaemonStatus), ("the end", None)])
-
-    def look(_: Daemon) -> object:
-        text, running = next(writes)
-        (tmp_path / "logs").mkdir(exist_ok=True)
-        with (tmp_path / "logs" / "lambda-f.log").open("a") as file:
-            file.write(text)
-        return running
-
-    monkeypatch.setattr(Daemon, "status", look)
-    assert list(daemon.logs(follow=True)) == ["local | begun", "lambda-f | half a line", "lambda-f | the end"]
-
-
-def test_the_logs_of_functions_are_listed(daemon: Daemon) -> None:
+def test_the_logs_of_functions_are_printed(daemon: Daemon) -> None:
     _warm_function(daemon.start(), "print('told')")
-    assert [each.name for each in daemon.log_files()] == ["local.log", "lambda-f.log"]
-    assert daemon.log_files()[1].read_text() == "told\n"
+    assert list(daemon.logs(LogSelection(source="lambda-"))) == ["lambda-f | told"]

@@ -27,10 +27,11 @@ Which package does what; a package imports only those that come before it:
 * `moto_state`: the state of every other service, in moto, and the corrections that moto needs;
 * `front`: the one HTTP server, which decides who answers a request.
 
-Three modules put them together:
+These modules put them together:
 
 * `aws` starts and stops everything in one process;
-* `daemon` starts that process for a state directory, finds it again and stops it;
+* `daemon` starts that process for a state directory, finds it again and stops it; `logs` reads its logs, and `running`
+  lists the directories of the others;
 * `fidelity` prints what is modelled, for the user guide.
 
 The names below are imported when they are first used: the stand-ins start many times in a build.
@@ -46,6 +47,7 @@ if TYPE_CHECKING:
     from cdk_triton.local import process
     from cdk_triton.local.aws import LocalAws
     from cdk_triton.local.daemon import Daemon, DaemonOptions, DaemonStatus
+    from cdk_triton.local.logs import LogSelection
     from cdk_triton.local.process import conflicting_variables, no_proxy
 
 __all__ = [
@@ -53,6 +55,7 @@ __all__ = [
     "DaemonOptions",
     "DaemonStatus",
     "LocalAws",
+    "LogSelection",
     "conflicting_variables",
     "no_proxy",
     "process",

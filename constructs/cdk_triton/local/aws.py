@@ -22,6 +22,7 @@ from cdk_triton.local.process import conflicting_variables, credentials, endpoin
 
 if TYPE_CHECKING:
     from cdk_triton.local.cloudformation import Mailbox
+    from cdk_triton.local.lambdas import Executions
 
 __all__ = ["LocalAws"]
 
@@ -176,6 +177,11 @@ class LocalAws:
         """Run a Lambda function; see `cdk_triton.local.lambdas.LambdaRuntime.invoke`."""
         return self._lambdas.invoke(function, event)
 
+    @property
+    def executions(self) -> Executions:
+        """The concurrent executions of Lambda functions."""
+        return self._lambdas.executions
+
     def open_mailbox(self) -> Mailbox:
         """A place where a custom resource can PUT its answer."""
         return self._routes.open_mailbox(self.url)
@@ -214,7 +220,7 @@ class LocalAws:
         from cdk_triton.local.jobs import CodeBuild, LocalContext, Processing
         from cdk_triton.local.lambdas import LambdaRuntime
         from cdk_triton.local.moto_state import MotoState
-        from cdk_triton.local.services import TritonImages, service_quotas
+        from cdk_triton.local.services import StateMachines, TritonImages, service_quotas
 
         self._stopping.clear()
         self.directory.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -234,6 +240,9 @@ class LocalAws:
         engine = TemplateEngine(self, region=self.region, account=self.account, log=self.log)
         self._routes.cloudformation = CloudFormationApi(engine, self)
         self._routes.lambdas = self._lambdas
+        self._routes.state_machines = StateMachines(
+            lambda: self.client("stepfunctions"), self._lambdas.invoke, self.sleep, self.log
+        )
         self.metrics = EndpointMetrics(lambda: self.client("cloudwatch"), self.log)
         self._close.append(self.metrics.close)
         self._routes.host = host = CapturingHost(self._host_factory(self), lambda: self.client("s3"), self.log)

@@ -13,6 +13,7 @@ import fcntl
 import json
 import os
 import select
+import shutil
 import signal
 import subprocess
 import sys
@@ -27,6 +28,8 @@ from typing import IO, Any
 from cdk_triton.errors import LocalError
 from cdk_triton.local.aws import LocalAws
 from cdk_triton.local.endpoints import EndpointHost
+from cdk_triton.local.logs import LogFiles, LogSelection
+from cdk_triton.local.running import known_directories, listed_as_running
 
 __all__ = ["DEFAULT_DIRECTORY", "Daemon", "DaemonOptions", "DaemonStatus"]
 
@@ -83,6 +86,7 @@ class Daemon:
         self.directory = directory.absolute()
         self.log_file = self.directory / "local.log"
         self._state_file = self.directory / "state.json"
+        self._log_files = LogFiles(self.directory, self.log_file)
 
     def run(
         self,
@@ -105,7 +109,14 @@ class Daemon:
         options = options or DaemonOptions()
         # Not an Event: a signal that interrupts the beginning of its wait() would wait for its lock for ever.
         asked: SimpleQueue[int] = SimpleQueue()
-        with self._telling_why(), _private_files(), self._held(), self.log_file.open("ab", buffering=0) as file:
+        with (
+            self._telling_why(),
+            self._removed_if_it_does_not_start() as made,
+            _private_files(),
+            self._held(),
+            self.log_file.open("ab", buffering=0) as file,
+        ):
+            self._log_files.begin_run(on_all_interfaces=options.listen_on_all_interfaces)
             log_line = _line_logger(file, log)
             aws = LocalAws(
                 self.directory,
@@ -117,7 +128,8 @@ class Daemon:
             )
             previous = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
             try:
-                with aws:
+                with aws, listed_as_running(self.directory):
+                    made.clear()
                     status = DaemonStatus(os.getpid(), _start_time(os.getpid()) or 0, aws.url, aws.environment())
                     self._write(status)
                     for number in previous:
@@ -137,16 +149,17 @@ class Daemon:
         Raises:
             LocalError: it cannot start; the message is its own.
         """
-        with self._telling_why():
+        with self._telling_why(), self._removed_if_it_does_not_start() as made:
             process, line = self._spawn(options)
-        if not line:
-            process.kill()
-            process.wait()
-            raise LocalError(f"the local AWS did not start; its log is {self.log_file}")
-        answer = json.loads(line)
-        if "error" in answer:
-            process.wait()
-            raise LocalError(answer["error"])
+            if not line:
+                made.clear()  # the log is all that there is to look at
+                process.kill()
+                process.wait()
+                raise LocalError(f"the local AWS did not start; its log is {self.log_file}")
+            answer = json.loads(line)
+            if "error" in answer:
+                process.wait()
+                raise LocalError(answer["error"])
         environment: dict[str, str] = answer["environment"]
         # It is meant to outlive us: nobody will wait for it here.
         process.returncode = 0
@@ -191,36 +204,39 @@ class Daemon:
             os.close(descriptor)
         return True
 
-    def logs(self, *, follow: bool = False) -> Iterator[str]:
-        """The lines of every log, each after its source: `local`, `lambda-<function>` or `<endpoint>/<variant>`.
+    def logs(self, selection: LogSelection | None = None, *, follow: bool = False) -> Iterator[str]:
+        """The lines of the logs, each after its source, such as `local`, `lambda-<function>` or `<endpoint>/<variant>`.
 
         Args:
+            selection: which lines; those of the last run by default.
             follow: go on with new lines, also of new logs, until the local AWS ends.
 
         Raises:
-            LocalError: there is no log yet.
+            LocalError: there is no log yet, or none of what is selected.
         """
+        wanted = selection or LogSelection()
         if not self.log_file.exists():
             raise LocalError(f"there is no local AWS in {self.directory} and there was none; start it first")
-        with self._telling_why(), contextlib.ExitStack() as opened:
-            files: dict[Path, IO[bytes]] = {}
-            while True:
-                running = follow and self.status() is not None
-                for path in self.log_files():
-                    file = files[path] = files.get(path) or opened.enter_context(path.open("rb"))
-                    yield from (f"{self._source(path)} | {line}" for line in _lines(file, whole=running))
-                if not running:
-                    return
-                time.sleep(_POLL_SECONDS)
+        files: dict[Path, Any] = {}
+        with self._telling_why():
+            if not follow:
+                self._log_files.require(wanted)
+            try:
+                while True:
+                    running = follow and self.status() is not None
+                    yield from self._log_files.new_lines(files, wanted, whole=running)
+                    if not running:
+                        return
+                    time.sleep(_POLL_SECONDS)
+            finally:
+                for file in files.values():
+                    file.close()
 
-    def log_files(self) -> tuple[Path, ...]:
-        """The log file, and those of functions and endpoints."""
-        others = sorted(self.directory.glob("logs/*.log")) + sorted(self.directory.glob("endpoints/logs/*/*.log"))
-        return (self.log_file, *others)
-
-    def _source(self, log_file: Path) -> str:
-        endpoint = log_file.is_relative_to(self.directory / "endpoints")
-        return f"{log_file.parent.name}/{log_file.stem}" if endpoint else log_file.stem
+    @classmethod
+    def others(cls, directory: Path) -> list[tuple[Path, DaemonStatus]]:
+        """The runs of this user in other directories, each with its directory."""
+        found = [(each, cls(each).status()) for each in known_directories() if each != directory.absolute()]
+        return [(each, status) for each, status in found if status is not None]
 
     def _spawn(self, options: DaemonOptions | None) -> tuple[subprocess.Popen[bytes], bytes]:
         """Start the detached process; returns it with the line that it answers, empty if it ends without one."""
@@ -242,6 +258,20 @@ class Daemon:
         with os.fdopen(reader, "rb") as pipe:
             ended, _, _ = select.select([pipe], [], [], START_SECONDS)
             return process, pipe.readline() if ended else b""
+
+    @contextlib.contextmanager
+    def _removed_if_it_does_not_start(self) -> Iterator[list[Path]]:
+        """Remove the directories that were made for a start that failed; yields them, to be cleared once it has not."""
+        made = [each for each in (self.directory, *self.directory.parents) if not each.exists()]
+        try:
+            yield made
+        except LocalError:
+            if made:
+                shutil.rmtree(self.directory, ignore_errors=True)
+            with contextlib.suppress(OSError):  # not empty: somebody else uses it meanwhile
+                for each in made[1:]:
+                    each.rmdir()
+            raise
 
     @contextlib.contextmanager
     def _telling_why(self) -> Iterator[None]:
@@ -326,7 +356,7 @@ def _line_logger(file: IO[bytes], log: Callable[[str], None]) -> Callable[[str],
         note = f"({lost} lines are missing here, because they could not be written)\n" if lost else ""
         with lock:
             try:
-                file.write(f"{note}{time.strftime('%H:%M:%S')} {line}\n".encode())
+                file.write(f"{note}{time.strftime('%Y-%m-%d %H:%M:%S')} {line}\n".encode())
                 lost = 0
             except OSError:
                 lost += 1
@@ -334,15 +364,6 @@ def _line_logger(file: IO[bytes], log: Callable[[str], None]) -> Callable[[str],
             log(line)
 
     return log_line
-
-
-def _lines(file: IO[bytes], *, whole: bool) -> Iterator[str]:
-    """The lines from here to the end of a file; a last one that goes on is left for the next call if `whole`."""
-    while line := file.readline():
-        if whole and not line.endswith(b"\n"):
-            file.seek(-len(line), os.SEEK_CUR)
-            return
-        yield line.decode(errors="replace").rstrip("\n")
 
 
 def _start_time(pid: int) -> int | None:

@@ -10,16 +10,23 @@ __all__ = ["DIFFERENCES", "markdown"]
 
 DIFFERENCES = (
     "Resources are created one after the other, each after what it depends on and otherwise in the order of the "
-    "template; deletions go backwards. CloudFormation works on independent resources in parallel, in varying order.",
+    "template; only custom resources begin at the same time, when nothing else can. Deletions go backwards. "
+    "CloudFormation works on all independent resources in parallel, in varying order.",
+    "All Lambda functions together have 10 concurrent executions, as in a new account.",
+    "An endpoint is `Updating` for three seconds while its number of instances changes.",
     "Nothing is ever cancelled, for the same reason; CloudFormation cancels what is under way when something fails.",
     "There is no CONFIGURATION_COMPLETE event between CREATE_IN_PROGRESS and CREATE_COMPLETE.",
     "A change of metadata or policies alone is recorded without events.",
     "What cannot be deleted in the cleanup of an update is tried once; CloudFormation tries three times.",
-    "Macros, nested stacks, imports, stack policies, rollback triggers, drift, `--no-rollback` and `--express` are "
-    "refused.",
+    "Macros, imports, stack policies, rollback triggers, drift, `--no-rollback` and `--express` are rejected.",
     "Endpoint configurations: instance type and count are recorded, one server answers for each variant.",
     "The server is Triton 24.10 whatever image is named, so a `/` in `TargetModel` works here; images from 26.03 on "
     "refuse it.",
+    "Python models run with the Python of this machine, 3.11 or 3.12, and its numpy 1.x; an image has the Python of "
+    "its release (3.8, 3.10 or 3.12) and a numpy of its own. As in an image, they do not see the packages of your "
+    "virtual environment: they see the standard library, numpy, their own files and an environment that is unpacked.",
+    "An image has a few more packages than numpy, which Python models do not find here: SciPy from 26.01 on, for "
+    "example. The stand-ins for backends see the packages of the interpreter that runs the local AWS.",
     "`SAGEMAKER_TRITON_MODEL_LOAD_GPU_LIMIT` has no effect, because there is no GPU.",
     "Patterns in `SAGEMAKER_TRITON_ADDITIONAL_ARGS` are passed on as they are; the shell in the image expands them to "
     "file names.",
@@ -38,7 +45,7 @@ DIFFERENCES = (
     "`InvocationsPerInstance` counts one instance, whatever the number of instances.",
     "A shadow's answers are compared with nothing and captured nowhere; the log says their status and how long they "
     "took.",
-    "What UpdateEndpointWeightsAndCapacities asks for holds at once; the endpoint is never seen `Updating` for it.",
+    "Weights that UpdateEndpointWeightsAndCapacities sets hold at once; SageMaker is `Updating` for them, too.",
     "Data capture writes a file per captured invocation, before its answer; SageMaker collects them for minutes. What "
     "failed is not captured.",
     "Models get no AWS credentials; in SageMaker they have those of the execution role.",

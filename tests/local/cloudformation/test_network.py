@@ -22,6 +22,7 @@ def template(port: int = 6379, *, nat_gateways: int = 1) -> dict[str, Any]:
     """A VPC with everything that CDK puts into one, and a Model in it."""
     stack = cdk.Stack(cdk.App(builtin_cloud_formation_validation=False), "Stack")
     vpc = ec2.Vpc(stack, "Vpc", max_azs=2, nat_gateways=nat_gateways)
+    vpc.add_flow_log("Flows")  # what security packs ask of a VPC
     add_vpc_endpoints(vpc, exclude=["ecr.api", "ecr.dkr", "logs", "monitoring", "sts"])
     features, instances = (ec2.SecurityGroup(stack, name, vpc=vpc) for name in ("Features", "Instances"))
     features.connections.allow_from(instances, ec2.Port.tcp(port))
@@ -54,6 +55,12 @@ def _deployed(deployer: Deployer) -> dict[str, str]:
         each["OutputKey"].removesuffix("Output"): each["OutputValue"] for each in deployer.describe(name)["Outputs"]
     }
     return outputs | {"stack": name}
+
+
+def test_a_flow_log_is_recorded(deployer: Deployer, deployed: dict[str, str]) -> None:
+    resources = deployer.client.describe_stack_resources(StackName=deployed["stack"])["StackResources"]
+    (flow_log,) = (each for each in resources if each["ResourceType"] == "AWS::EC2::FlowLog")
+    assert flow_log["PhysicalResourceId"].startswith("fl-")
 
 
 def test_the_vpc_has_its_subnets_and_gateways(local_aws: LocalAws, deployed: dict[str, str]) -> None:

@@ -69,6 +69,7 @@ def endpoint(sagemaker: Any, request: pytest.FixtureRequest) -> str:
             {"VariantName": "B", "DesiredWeight": 3.0},
         ],
     )
+    settled(sagemaker, name)
     return name
 
 

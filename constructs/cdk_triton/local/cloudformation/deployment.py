@@ -3,8 +3,8 @@
 Which events appear, and in which order, follows CloudFormation; the source of each rule stands beside it. "Monitor" is
 the user guide's "Monitor the progress of a stack update"; "Behaviours" is "Understand update behaviors of stack
 resources"; "Failure options" is "Choose how to handle failures when provisioning resources". Resources are worked on
-one after the other (`graph`), so nothing is ever "cancelled". Whatever a resource type raises is the failure of that
-resource, as a crash of a resource handler is in CloudFormation; hence the broad `except`.
+one after the other, and custom resources at once (`order`); nothing is ever "cancelled". Whatever a resource type
+raises is the failure of that resource, as a crash of a resource handler is in CloudFormation; hence the broad `except`.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from cdk_triton.errors import LocalError, TemplateError
 from cdk_triton.local.cloudformation.exports import Exports, check_exports, resolve_outputs
 from cdk_triton.local.cloudformation.graph import creation_order
 from cdk_triton.local.cloudformation.intrinsics import Resolver
+from cdk_triton.local.cloudformation.order import work_through
 from cdk_triton.local.cloudformation.plan import ChangePlan, changed_properties, resolver_for
 from cdk_triton.local.cloudformation.resource_types import Context, PhysicalResource, Services, find, is_custom
 from cdk_triton.local.cloudformation.resource_types.base import NotAttemptedError, ResourceFailedError
@@ -89,8 +90,7 @@ class Deployment:
         stack.attempted = target
         self._stack_event("CREATE_IN_PROGRESS", USER_INITIATED)
         try:
-            for name in plan.order:
-                self._create(target, plan, name)
+            work_through(target, plan, lambda name: self._create(target, plan, name))
             stack.outputs = self._outputs(target)
         except _FailedError:
             self._roll_back_creation(f"The following resource(s) failed to create: [{', '.join(self._failed)}]. ")
@@ -129,14 +129,17 @@ class Deployment:
         stack.updated = now()
         before = dict(stack.resources)
         outputs_before, touched, added = stack.outputs, dict[str, _UpdateRecord](), list[str]()
+
+        def work(name: str) -> None:
+            if name in before:
+                self._update(target, plan, name, before[name], touched)
+            else:
+                added.append(name)
+                self._create(target, plan, name)
+
         self._stack_event("UPDATE_IN_PROGRESS", USER_INITIATED)
         try:
-            for name in plan.order:
-                if name in before:
-                    self._update(target, plan, name, before[name], touched)
-                else:
-                    added.append(name)
-                    self._create(target, plan, name)
+            work_through(target, plan, work)
             stack.outputs = self._outputs(target)
         except _FailedError:
             verb = "update" if self._failed[0] in before else "create"

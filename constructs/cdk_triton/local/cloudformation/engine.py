@@ -125,7 +125,7 @@ class TemplateEngine:
             template.parameters, parameters, {} if current is None else current.parameters, self._read_ssm
         )
         target = Target(template, values, dict(tags))
-        check_rules(template.rules, resolver_for(self._environment("rules", "rules"), target, {}).predicate)
+        check_rules(template.rules, resolver_for(self._environment("rules", "rules"), target, Exports({})).predicate)
         return target
 
     def open(self, name: str) -> Stack:
@@ -223,7 +223,9 @@ class TemplateEngine:
         )
 
     def _exports(self, stack: Stack) -> Exports:
-        return Exports({name: output.value for name, (_, output) in self.exports(besides=stack).items()})
+        exported = {name: output.value for name, (_, output) in self.exports(besides=stack).items()}
+        others = (each for each in self._stacks.values() if each is not stack and each.status != "DELETE_COMPLETE")
+        return Exports(exported, {each.name: {output.key: output.value for output in each.outputs} for each in others})
 
     def _environment(self, name: str, identifier: str) -> Environment:
         return Environment(region=self.region, account=self.account, stack_name=name, stack_id=identifier)

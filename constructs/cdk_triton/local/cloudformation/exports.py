@@ -13,10 +13,15 @@ __all__ = ["Exports", "check_exports", "resolve_outputs"]
 
 
 class Exports(dict[str, str]):
-    """Every export of the account and region that a stack can import; remembers which were asked for."""
+    """Every export of the account and region that a stack can import; remembers which were asked for.
 
-    def __init__(self, values: Mapping[str, str]) -> None:
+    Attributes:
+        outputs: the outputs of each stack by its name, which `Fn::GetStackOutput` reads and nothing protects.
+    """
+
+    def __init__(self, values: Mapping[str, str], outputs: Mapping[str, Mapping[str, str]] | None = None) -> None:
         super().__init__(values)
+        self.outputs = {} if outputs is None else outputs
         self.used: set[str] = set()
 
     def __getitem__(self, name: str) -> str:

@@ -87,6 +87,7 @@ class Resolver:
         reference: logical id to what `Ref` gives, or `UNKNOWN`.
         attribute: logical id and attribute name to what `Fn::GetAtt` gives, or `UNKNOWN`.
         exports: every export of this account and region.
+        outputs: the outputs of every other stack of this account and region, by its name.
     """
 
     environment: Environment
@@ -96,6 +97,7 @@ class Resolver:
     reference: Callable[[str], Any] = _nothing_exists
     attribute: Callable[[str, str], Any] = _no_attributes
     exports: Mapping[str, str] = field(default_factory=dict)
+    outputs: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self._pseudo = self.environment.pseudo_parameters()
@@ -296,6 +298,28 @@ def _import_value(resolver: Resolver, argument: Any) -> Any:
     return resolver.exports[name]
 
 
+def _get_stack_output(resolver: Resolver, argument: Any) -> Any:
+    """The output of another stack, as it is at this moment (template reference, `Fn::GetStackOutput`)."""
+    if unknown := sorted(set(argument) - {"StackName", "OutputName", "Region", "RoleArn"}):
+        raise ValueError(f"it has no parameter {unknown[0]!r}")
+    where = resolver.resolve(dict(argument))
+    if contains_unknown(where):
+        return UNKNOWN
+    if "RoleArn" in where:
+        raise TemplateError("Fn::GetStackOutput with a RoleArn is not modelled by the local CloudFormation")
+    stack, output = where["StackName"], where["OutputName"]
+    region = where.get("Region", resolver.environment.region)
+    if region != resolver.environment.region:
+        raise TemplateError(
+            f"Fn::GetStackOutput asks the region {region}, and this local AWS has {resolver.environment.region} only"
+        )
+    if stack not in resolver.outputs:
+        raise TemplateError(f"Stack with id {stack} does not exist")
+    if output not in resolver.outputs[stack]:
+        raise TemplateError(f"Output {output} does not exist in stack {stack}")
+    return resolver.outputs[stack][output]
+
+
 def _base64(resolver: Resolver, argument: Any) -> Any:
     text = resolver.resolve(argument)
     return UNKNOWN if text is UNKNOWN else base64.b64encode(_text(text).encode()).decode()
@@ -321,6 +345,7 @@ _FUNCTIONS: dict[str, Callable[[Resolver, Any], Any]] = {
     "Fn::FindInMap": _find_in_map,
     "Fn::GetAZs": _get_azs,
     "Fn::GetAtt": _get_att,
+    "Fn::GetStackOutput": _get_stack_output,
     "Fn::If": _if,
     "Fn::ImportValue": _import_value,
     "Fn::Join": _join,

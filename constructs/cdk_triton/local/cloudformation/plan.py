@@ -12,10 +12,11 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from cdk_triton.errors import TemplateError
+from cdk_triton.local.cloudformation.exports import Exports
 from cdk_triton.local.cloudformation.graph import creation_order
 from cdk_triton.local.cloudformation.intrinsics import UNKNOWN, Environment, Resolver, contains_unknown, references
 from cdk_triton.local.cloudformation.resource_types import DOCS, ResourceType, find, is_custom
-from cdk_triton.local.cloudformation.stacks import Stack, StackResource, Target
+from cdk_triton.local.cloudformation.stacks import STACK_TYPE, Stack, StackResource, Target
 from cdk_triton.local.cloudformation.template import Resource
 
 __all__ = ["Change", "ChangePlan", "PropertyChange", "changed_properties", "make_plan", "resolver_for"]
@@ -63,7 +64,7 @@ class ChangePlan:
     anything: bool
 
 
-def resolver_for(environment: Environment, target: Target, exports: Mapping[str, str]) -> Resolver:
+def resolver_for(environment: Environment, target: Target, exports: Exports) -> Resolver:
     """A resolver of the target's template that knows no resource yet."""
     return Resolver(
         environment=environment,
@@ -71,6 +72,7 @@ def resolver_for(environment: Environment, target: Target, exports: Mapping[str,
         mappings=target.template.mappings,
         conditions=target.template.conditions,
         exports=exports,
+        outputs=exports.outputs,
     )
 
 
@@ -79,7 +81,7 @@ def changed_properties(before: Mapping[str, Any], after: Mapping[str, Any]) -> l
     return sorted(name for name in {*before, *after} if before.get(name) != after.get(name))
 
 
-def make_plan(stack: Stack, target: Target, exports: Mapping[str, str]) -> ChangePlan:
+def make_plan(stack: Stack, target: Target, exports: Exports) -> ChangePlan:
     """Compare `target` with what `stack` has.
 
     Raises:
@@ -89,7 +91,7 @@ def make_plan(stack: Stack, target: Target, exports: Mapping[str, str]) -> Chang
 
 
 class _Planner:
-    def __init__(self, stack: Stack, target: Target, exports: Mapping[str, str]) -> None:
+    def __init__(self, stack: Stack, target: Target, exports: Exports) -> None:
         self._stack = stack
         self._target = target
         self._resolver = resolver_for(stack.environment, target, exports)
@@ -204,7 +206,8 @@ class _Planner:
         existing = self._existing(name)
         if existing is None or existing.physical is None or self._may_be_replaced(name):
             return UNKNOWN
-        if is_custom(existing.definition.type) and name in self._changes:
+        tells_afterwards = is_custom(existing.definition.type) or existing.definition.type == STACK_TYPE
+        if tells_afterwards and name in self._changes:
             return UNKNOWN
         return existing.physical.attributes.get(attribute, UNKNOWN)
 

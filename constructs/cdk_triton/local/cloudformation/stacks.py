@@ -13,7 +13,7 @@ from cdk_triton.local.cloudformation.parameters import ParameterValue
 from cdk_triton.local.cloudformation.resource_types import PhysicalResource
 from cdk_triton.local.cloudformation.template import Resource, Template
 
-__all__ = ["Event", "Output", "Settings", "Stack", "StackResource", "Target", "now"]
+__all__ = ["STACK_TYPE", "Event", "Output", "Settings", "Stack", "StackResource", "Target", "now"]
 
 STACK_TYPE = "AWS::CloudFormation::Stack"
 

@@ -15,6 +15,7 @@ from typing import Any, Final
 
 from cdk_triton.local.endpoints import Container, Endpoint, EndpointHost, Variant
 from cdk_triton.local.endpoints.data_capture import capture_of
+from cdk_triton.local.endpoints.instance_changes import change_instances
 from cdk_triton.local.endpoints.variant_capacities import Summary, initial_summaries, retained_summaries
 
 __all__ = ["EndpointOperations", "SageMakerError"]
@@ -114,6 +115,10 @@ class EndpointOperations:
     def delete(self, request: Mapping[str, Any]) -> Mapping[str, Any]:
         """DeleteEndpoint: the endpoint is `Deleting` until its servers have ended, and then gone.
 
+        SageMaker refuses a busy endpoint with this sentence: AWS's own client waits where it begins so
+        (`DeleteEndpointInProgressMessagePrefix` in controllers/sdkutil/clientwrapper/sagemaker_client.go of
+        aws/amazon-sagemaker-operator-for-k8s, 828e611).
+
         Raises:
             SageMakerError: there is no such endpoint, or it is busy.
         """
@@ -171,10 +176,14 @@ class EndpointOperations:
                     f'The variant name(s) "{", ".join(unknown)}" is/are not present within endpoint configuration '
                     f'"{endpoint.endpoint_config_name}".'
                 )
-            endpoint.production_variants = retained_summaries(endpoint.production_variants, asked)
-            setattr(endpoint, _SHADOWS, retained_summaries(shadows, asked) or None)
+            counts = {each["VariantName"]: each.get("DesiredInstanceCount") for each in asked}
+            of_weights = ["DesiredInstanceCount"]
+            endpoint.production_variants = retained_summaries(endpoint.production_variants, asked, of_weights)
+            setattr(endpoint, _SHADOWS, retained_summaries(shadows, asked, of_weights) or None)
             weights = {each["VariantName"]: each["DesiredWeight"] for each in asked if "DesiredWeight" in each}
             self._host.set_weights(endpoint.endpoint_name, weights)
+            summaries = (*endpoint.production_variants, *(getattr(endpoint, _SHADOWS, None) or ()))
+            change_instances(endpoint, summaries, {name: n for name, n in counts.items() if n is not None})
         self._log(f"endpoint {endpoint.endpoint_name}: weights and capacities set")
         return {"EndpointArn": endpoint.arn}
 

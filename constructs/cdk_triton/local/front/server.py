@@ -28,13 +28,18 @@ from cdk_triton.local.endpoints import EndpointHost
 from cdk_triton.local.endpoints.operations import EndpointOperations, SageMakerError
 from cdk_triton.local.front.connection import HOST, MAILBOX, Connection
 from cdk_triton.local.front.signatures import Signatures
-from cdk_triton.local.lambdas import FunctionError
-from cdk_triton.local.services import TritonImages
+from cdk_triton.local.lambdas import FunctionError, ThrottledError
+from cdk_triton.local.services import StateMachines, TritonImages
 from cdk_triton.local.wire import JsonApi, JsonApiError, Reply, checked_members
 
 __all__ = ["ResponseMailbox", "Routes", "Server"]
 
-_RUNTIME = re.compile(r"^/endpoints/[^/]+/(?P<operation>async-invocations|invocations-response-stream)$")
+_NOT_MODELLED = {
+    "async-invocations": "InvokeEndpointAsync",
+    "invocations-response-stream": "InvokeEndpointWithResponseStream",
+}
+"""The operations of sagemaker-runtime that nothing answers here, by the end of their paths."""
+_RUNTIME = re.compile(rf"^/endpoints/[^/]+/(?P<operation>{'|'.join(_NOT_MODELLED)})$")
 _LAMBDA = re.compile(r"^/2015-03-31/functions/(?P<function>[^/]+)/invocations$")
 
 StartResponse = Callable[..., Any]
@@ -87,8 +92,8 @@ class Routes:
 
     Attributes:
         signatures: as given.
-        cloudformation, codebuild, endpoints, host, images, lambdas, processing, quotas: set before the server is
-            started; some need its URL.
+        cloudformation, codebuild, endpoints, host, images, lambdas, processing, quotas, state_machines: set
+            before the server is started; some need its URL.
     """
 
     cloudformation: CloudFormation
@@ -99,6 +104,7 @@ class Routes:
     lambdas: Lambdas
     processing: JsonApi
     quotas: JsonApi
+    state_machines: StateMachines
 
     def __init__(
         self, moto: Callable[[dict[str, Any], StartResponse], Iterable[bytes]], signatures: Signatures
@@ -143,17 +149,35 @@ class Routes:
         if service == "sagemaker" and operation in self.processing:
             return _sent(self.processing.answer(operation, Request(environ).get_data()))(environ, start_response)
         if runtime := _RUNTIME.match(path):
-            message = f"{runtime['operation']} is not modelled by the local AWS, which answers InvokeEndpoint"
+            message = (
+                f"{_NOT_MODELLED[runtime['operation']]} is not modelled by the local AWS, which answers "
+                "InvokeEndpoint; call that one here"
+            )
             return _rest_error("ValidationError", message)(environ, start_response)
         if service == "lambda" and environ["REQUEST_METHOD"] == "POST" and (function := _LAMBDA.match(path)):
             return self._invoke(unquote(function["function"]), Request(environ))(environ, start_response)
+        if service == "sagemaker" and operation:
+            return self._sagemaker(operation, environ, start_response)
+        if service == "states" and operation == "StartExecution":
+            return self._start_execution(environ, start_response)
+        return self._others(service, operation, environ, start_response)
+
+    def _others(
+        self, service: str, operation: str, environ: dict[str, Any], start_response: StartResponse
+    ) -> Iterable[bytes]:
         if service == "cloudtrail" and operation == "LookupEvents":
             # The CLI looks for the cause of a failed deployment here, for a long time where it gets errors: there is no
             # trail.
             return _json({"Events": []})(environ, start_response)
-        if service == "sagemaker" and operation:
-            return self._sagemaker(operation, environ, start_response)
         return self._moto(environ, start_response)
+
+    def _start_execution(self, environ: dict[str, Any], start_response: StartResponse) -> Iterable[bytes]:
+        """Step Functions' StartExecution: moto accepts it, and it runs here."""
+        body = Request(environ).get_data()
+        answer = Response.from_app(self._moto, _rewound(environ, body))
+        if answer.status_code == HTTPStatus.OK:
+            self.state_machines.started(json.loads(body))
+        return answer(environ, start_response)
 
     def _deliver(self, request: Request) -> Response:
         mailbox = self._mailboxes.get(request.path.removeprefix(MAILBOX))
@@ -172,6 +196,8 @@ class Routes:
             result = self.lambdas.invoke(function, json.loads(request.get_data() or b"null"))
         except FunctionError as error:
             return Response(json.dumps(error.payload), 200, {**headers, "X-Amz-Function-Error": "Unhandled"})
+        except ThrottledError as error:
+            return _rest_error("TooManyRequestsException", str(error), 429)
         except LocalError as error:
             return _rest_error("ResourceNotFoundException", str(error), 404)
         except ValueError as error:

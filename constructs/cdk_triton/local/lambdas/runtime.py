@@ -5,7 +5,9 @@ of this process. Its process stays warm between invocations; a call that comes w
 a function's settings and code are kept is moto's business: they are looked up at each invocation, so an update takes
 effect at once.
 
-What is not modelled: memory limits, layers, concurrency limits, IAM permissions, and any runtime but Python (functions
+All functions together have as many concurrent executions as those of a new account (`executions`).
+
+Memory limits, layers, IAM permissions, and any runtime but Python are not modelled (functions
 run on the interpreter that runs this process, whatever version they name).
 """
 
@@ -29,6 +31,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from cdk_triton.errors import LocalError
+from cdk_triton.local.lambdas.executions import Executions
 from cdk_triton.local.process import Child, child_environment, start
 
 __all__ = ["FunctionCode", "FunctionError", "LambdaRuntime"]
@@ -86,6 +89,9 @@ class LambdaRuntime:
         environment: what every function gets besides its own variables: region, credentials, endpoint.
         look_up: gives a function by name, or None.
         publish: gets the name of a function and what it has printed, after each invocation.
+
+    Attributes:
+        executions: those of all functions.
     """
 
     def __init__(
@@ -95,6 +101,7 @@ class LambdaRuntime:
         look_up: Callable[[str], FunctionCode | None],
         publish: Callable[[str, str], None] = lambda name, text: None,
     ) -> None:
+        self.executions = Executions()
         self._directory = directory
         self._environment = environment
         self._look_up = look_up
@@ -110,6 +117,7 @@ class LambdaRuntime:
 
         Raises:
             FunctionError: it failed.
+            ThrottledError: too many run at once.
             LocalError: there is no such function, its runtime is not run here, or its process cannot be started.
         """
         name = function.split(":function:")[-1].split(":")[0]
@@ -120,14 +128,15 @@ class LambdaRuntime:
             raise LocalError(
                 f"Lambda function {name!r} has the runtime {code.runtime!r}; only Python functions run in the local AWS"
             )
-        worker = self._take(code)
-        try:
-            return worker.ask(event)
-        finally:
-            if printed := self._new_output(name):
-                self._publish(name, printed)
-            if worker.usable:
-                self._give_back(code, worker)
+        with self.executions.one():
+            worker = self._take(code)
+            try:
+                return worker.ask(event)
+            finally:
+                if printed := self._new_output(name):
+                    self._publish(name, printed)
+                if worker.usable:
+                    self._give_back(code, worker)
 
     def close(self) -> None:
         """End every function process."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from cdk_triton.local.endpoints.instance_changes import change_instances
 from cdk_triton.local.moto_state.patching import replace_method
 from cdk_triton.local.moto_state.roles import make_scaling_role
 
@@ -53,8 +54,8 @@ def _register(original: Any) -> Any:
             # The service uses its own role, whatever role the request names.
             more["role_arn"] = make_scaling_role(backend.account_id, backend.region_name)
             target = original(backend, namespace, r_id, dimension, **more)
-            for number in ("DesiredInstanceCount", "CurrentInstanceCount"):
-                summary[number] = min(max(summary.get(number, 1), target.min_capacity), target.max_capacity)
+            count = min(max(summary.get("DesiredInstanceCount", 1), target.min_capacity), target.max_capacity)
+            change_instances(endpoint, [summary], {variant: count})
             return target
         return original(backend, namespace, r_id, dimension, **more)
 

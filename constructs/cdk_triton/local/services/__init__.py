@@ -1,10 +1,12 @@
 """The services that are answered here, because moto lacks what a deployment asks of them.
 
 * `quotas` answers Service Quotas;
+* `state_machines` runs the executions of Step Functions;
 * `triton_images` answers for the ECR registries that contain SageMaker's Triton images.
 """
 
 from cdk_triton.local.services.quotas import service_quotas
+from cdk_triton.local.services.state_machines import StateMachines, not_modelled
 from cdk_triton.local.services.triton_images import TritonImages
 
-__all__ = ["TritonImages", "service_quotas"]
+__all__ = ["StateMachines", "TritonImages", "not_modelled", "service_quotas"]

@@ -1,4 +1,6 @@
-"""Service Quotas of the local AWS: those that an endpoint with GPUs and its builds meet; nothing here enforces them.
+"""Service Quotas of the local AWS: those that an endpoint with GPUs and its builds meet.
+
+Only the concurrent executions of Lambda functions are enforced here.
 
 moto knows the quotas of VPCs only. Names are AWS's own. The codes of SageMaker's quotas are made up, as no source lists
 them; they stay the same.
@@ -10,19 +12,21 @@ import hashlib
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
+from cdk_triton.local.lambdas import CONCURRENT_EXECUTIONS
 from cdk_triton.local.wire import JsonApi, JsonApiError
 from cdk_triton.sagemaker import gpu_instances, processing_instance
 
 __all__ = ["VALUE", "service_quotas"]
 
 VALUE: Final = 100
-"""Of every quota: there is no limit here on what runs."""
+"""The value of every other quota: nothing limits what runs here."""
 
 _CODEBUILD_GPU: Final = "L-F1FE1B52"
+_EXECUTIONS: Final = "L-B99A9384"
 _PAGE: Final = 100
 """Most quotas of one answer, and the number where none is asked for."""
 
-_NAMES: Final = {"codebuild": "AWS CodeBuild", "sagemaker": "Amazon SageMaker"}
+_NAMES: Final = {"codebuild": "AWS CodeBuild", "lambda": "AWS Lambda", "sagemaker": "Amazon SageMaker"}
 
 
 def service_quotas(region: str, account: str) -> JsonApi:
@@ -68,6 +72,8 @@ def _of_service(listed: Mapping[str, list[dict[str, Any]]], request: dict[str, A
 def _quotas(service: str, region: str, account: str) -> list[dict[str, Any]]:
     if service == "codebuild":
         names = {"Concurrently running builds for Linux GPU Small environment": _CODEBUILD_GPU}
+    elif service == "lambda":
+        names = {"Concurrent executions": _EXECUTIONS}
     else:
         instances = gpu_instances().values()
         endpoints = [f"{each.name} for endpoint usage" for each in instances if each.hosting]
@@ -80,7 +86,7 @@ def _quotas(service: str, region: str, account: str) -> list[dict[str, Any]]:
             "QuotaArn": f"arn:aws:servicequotas:{region}:{account}:{service}/{code}",
             "QuotaCode": code,
             "QuotaName": name,
-            "Value": float(VALUE),
+            "Value": float(CONCURRENT_EXECUTIONS if code == _EXECUTIONS else VALUE),
             "Unit": "None",
             "Adjustable": True,
             "GlobalQuota": False,

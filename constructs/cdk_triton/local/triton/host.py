@@ -85,6 +85,7 @@ class TritonHost:
             raise LocalError(f"max_loaded_models is {max_loaded_models}, and an endpoint needs room for one; raise it")
         directory.mkdir(parents=True, exist_ok=True)
         self._directory = shell_safe(directory.absolute())
+        self._logs = directory.absolute() / "logs"  # as messages name them, not through a link
         self._log = log
         self._record = record
         self._account = account
@@ -183,7 +184,7 @@ class TritonHost:
                     "and digits, with hyphens between them; choose another name"
                 )
         prefix = f"{endpoint.name}-{next(self._deployments)}"
-        logs = self._directory / "logs" / endpoint.name
+        logs = self._logs / endpoint.name
         logs.mkdir(parents=True, exist_ok=True)
         started: list[RunningVariant] = []
         try:

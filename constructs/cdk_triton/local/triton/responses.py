@@ -140,7 +140,8 @@ class ErrorResponses:
         return _rejected(
             424,
             "ModelError",
-            f"{text} See the log group {self._log_group} (here: `cdk-triton local logs`) for more information.",
+            f"{text} See the log group {self._log_group} (here: `cdk-triton local logs --endpoint "
+            f"{self._endpoint}`) for more information.",
             ErrorCode=code,
             OriginalStatusCode=status,
             OriginalMessage=original,

@@ -14,6 +14,7 @@ from typing import Final
 from cdk_triton.errors import LocalError, ServeError
 from cdk_triton.local import process
 from cdk_triton.local.triton.connection import Connections, ContainerReply, ServerGoneError
+from cdk_triton.local.triton.load_failures import load_failures
 from cdk_triton.local.triton.loopback import exposed_sockets, listening_addresses
 from cdk_triton.local.triton.server_files import STAND_IN_BACKENDS, ServerFiles
 from cdk_triton.sagemaker import limits
@@ -27,7 +28,6 @@ _ATTEMPTS: Final = 3  # a port that was free can be taken before the server bind
 _SHARED_MEMORY: Final = Path("/dev/shm")  # noqa: S108 where shm_open(3) puts it on Linux
 _PYTHON_BACKENDS: Final = ("python", *STAND_IN_BACKENDS)
 _PORT_TAKEN: Final = re.compile(r"Address already in use|failed to start SageMaker|Failed to start Sagemaker", re.I)
-_ERROR_LINE: Final = re.compile(r"^(E\d{4} |error:|ERROR)", re.MULTILINE)
 
 
 @dataclass(frozen=True)
@@ -70,7 +70,8 @@ class TritonServer:
         is_lost: nothing listens there any more, which `request` notices before `wait` returns.
 
     Raises:
-        LocalError: the server does not start, and the message ends with its own error lines; or it was cancelled.
+        LocalError: the server does not start, and the message begins with the models that do not load; or it was
+            cancelled.
     """
 
     def __init__(
@@ -240,11 +241,8 @@ class TritonServer:
             said = log.read().decode(errors="replace")
         if _PORT_TAKEN.search(said):
             raise _PortTakenError(self.port)
-        lines = [line for line in said.splitlines() if _ERROR_LINE.match(line) and "CudaDriverHelper" not in line]
-        raise LocalError(
-            f"tritonserver did not start (exit status {status}); its log is {self.log_file} and ends with:\n"
-            + "\n".join(lines[-5:] or said.splitlines()[-5:])
-        )
+        why = load_failures(said, self._repository) or "tritonserver printed nothing"
+        raise LocalError(f"{why}; tritonserver ended with exit status {status}, and its log is {self.log_file}")
 
     def _refuse_other_interfaces(self) -> None:
         if self._settings.preload is not None and (exposed := exposed_sockets(self._child.pid)):

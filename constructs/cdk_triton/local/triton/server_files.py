@@ -27,6 +27,15 @@ PYTHON_VERSION = f"{sys.version_info.major}.{sys.version_info.minor}"
 
 _STUB = "triton_python_backend_stub"
 
+_STAND_IN = """\
+# Run by Triton's Python stub, whose Python has numpy alone. The stand-in is a part of the local AWS, and sees all that
+# the interpreter sees which runs it.
+import site
+for directory in {packages!r}:
+    site.addsitedir(directory)
+from cdk_triton.local.triton.backends.{name} import TritonPythonModel
+"""
+
 
 @dataclass(frozen=True)
 class ServerFiles:
@@ -36,8 +45,8 @@ class ServerFiles:
         program: the tritonserver executable.
         backends: for `--backend-directory`.
         libraries: for `LD_LIBRARY_PATH`, or None where the system finds the Python library by itself.
-        python: the directory of the interpreter whose packages the Python models see; first on the server's `PATH`,
-            because the stub asks the first `python3` there for its `sys.path`.
+        python: the directory of the `python3` whose packages the Python models see, which is numpy alone, as in an
+            image; first on the server's `PATH`, because the stub takes its packages from the first one there.
     """
 
     program: Path
@@ -65,16 +74,40 @@ def arrange_server_files(directory: Path) -> ServerFiles:
     stub = _stub(server, backends / "python")
     for name in STAND_IN_BACKENDS:
         (backends / name).mkdir()
-        (backends / name / "model.py").write_text(
-            f"# Run by Triton's Python stub, with the interpreter that runs the local AWS.\n"
-            f"from cdk_triton.local.triton.backends.{name} import TritonPythonModel\n"
-        )
+        (backends / name / "model.py").write_text(_STAND_IN.format(packages=_package_directories(), name=name))
     return ServerFiles(
         program=server / "bin" / "tritonserver",
         backends=backends,
         libraries=_library_directory(stub),
-        python=Path(sys.executable).parent,
+        python=_arrange_python(tree / "python"),
     )
+
+
+def _arrange_python(directory: Path) -> Path:
+    """Build a virtual environment that has the standard library and numpy, and return where its `python3` is.
+
+    A model that imports what only this machine has fails here as it fails in an image.
+    """
+    numpy = importlib.util.find_spec("numpy")
+    if numpy is None or numpy.origin is None:
+        raise LocalError("numpy is not installed, without which Triton runs no Python model: pip install numpy")
+    source = Path(numpy.origin).parents[1]
+    packages = directory / "lib" / f"python{PYTHON_VERSION}" / "site-packages"
+    packages.mkdir(parents=True)
+    for each in (*source.glob("numpy"), *source.glob("numpy.libs"), *source.glob("numpy-*.dist-info")):
+        (packages / each.name).symlink_to(each)
+    programs = directory / "bin"
+    programs.mkdir()
+    (programs / "python3").symlink_to(Path(sys.executable).resolve())
+    base = Path(sys.executable).resolve().parent
+    (directory / "pyvenv.cfg").write_text(f"home = {base}\ninclude-system-site-packages = false\n")
+    return programs
+
+
+def _package_directories() -> list[str]:
+    """The directories in which this interpreter finds installed packages, and this one."""
+    installed = [each for each in sys.path if Path(each).name in ("site-packages", "dist-packages")]
+    return [*installed, str(Path(__file__).parents[3])]
 
 
 def _packages() -> Path:
@@ -93,12 +126,17 @@ def _packages() -> Path:
 def _stub(server: Path, target: Path) -> Path:
     source = server / "python_backend_stubs" / PYTHON_VERSION / _STUB
     if not source.exists():
-        known = ", ".join(sorted(path.name for path in source.parent.parent.iterdir()))
+        known = ", ".join(sorted((path.name for path in source.parent.parent.iterdir()), key=_version))
         raise LocalError(
             f"nvidia-pytriton has a Python backend for Python {known} and none for {PYTHON_VERSION}; "
             "use Python 3.11 or 3.12"
         )
     return Path(shutil.copy2(source, target / _STUB))
+
+
+def _version(name: str) -> tuple[int, ...]:
+    """For sorting: 3.9 comes before 3.10."""
+    return tuple(int(part) for part in name.split(".") if part.isdigit())
 
 
 def _library_directory(stub: Path) -> Path | None:

@@ -25,6 +25,7 @@ from cdk_triton.local.endpoints.metrics import Record
 from cdk_triton.local.triton.connection import ContainerReply, ServerGoneError
 from cdk_triton.local.triton.deadline import Deadline
 from cdk_triton.local.triton.inner_models import SharedNames
+from cdk_triton.local.triton.load_failures import refused_load
 from cdk_triton.local.triton.model_data import (
     ModelDataNotFoundError,
     ObjectStore,
@@ -205,6 +206,9 @@ class TargetModels:
             while reply.status == INSUFFICIENT_STORAGE and self.make_room():
                 reply = self._ask_to_load(model)
             if reply.status not in (200, _ALREADY_LOADED):
+                self._log(
+                    f"could not load target model {model.name}: {refused_load(reply.text, model.directory / 'model')}"
+                )
                 raise self._errors.container_error(reply)
         except RejectedInvocationError as refusal:
             self._give_up(model, refusal)

@@ -17,6 +17,7 @@ from typing import Any, ClassVar, Protocol, TypeVar
 from cdk_triton.errors import LocalError, TemplateError
 from cdk_triton.local.cloudformation.intrinsics import Environment
 from cdk_triton.local.cloudformation.schema import ResourceSchema, resource_schema
+from cdk_triton.local.lambdas import Executions
 
 __all__ = [
     "DOCS",
@@ -52,6 +53,10 @@ class Services(Protocol):
         Raises:
             LocalError: the function failed; the message is what Lambda reports.
         """
+
+    @property
+    def executions(self) -> Executions:
+        """The concurrent executions of Lambda functions."""
 
     def open_mailbox(self) -> Mailbox:
         """A place where a custom resource can PUT its answer."""

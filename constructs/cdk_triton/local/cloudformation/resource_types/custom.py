@@ -14,7 +14,7 @@ import json
 import re
 import time
 import uuid
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -31,6 +31,7 @@ from cdk_triton.local.cloudformation.resource_types.base import (
     register,
 )
 from cdk_triton.local.cloudformation.resource_types.lambda_functions import WAITER_TASK
+from cdk_triton.local.lambdas import ThrottledError
 
 MAX_RESPONSE_BYTES = 4096
 """Largest response body in bytes (custom resource response objects: "can't exceed 4096 bytes")."""
@@ -46,6 +47,17 @@ CREATE_FAILED = "AWSCDK::CustomResourceProviderFramework::CREATE_FAILED"
 
 FIRST_POLL_SECONDS, LONGEST_POLL_SECONDS = 0.05, 1.0
 """How long the local poll of `isComplete` waits at first and at most; never longer than the waiter's interval."""
+
+FRAMEWORK_ATTEMPTS = 6
+"""How often the framework invokes a function that Lambda throttles: three attempts of the SDK, twice
+(`outbound.ts` in aws-cdk)."""
+
+FRAMEWORK_PAUSE_SECONDS = 0.5
+"""Between these, about: the SDK waits half a second after the first throttled attempt ("Retry behavior")."""
+
+FRAMEWORK_START_SECONDS = 0.1
+"""Between the start of the framework's own function and the invocation that it sends: Node.js takes longer to start.
+Functions that start together therefore occupy all executions before the first of them invokes another function."""
 
 RequestType = Literal["Create", "Update", "Delete"]
 
@@ -158,7 +170,8 @@ class _Exchange:
         try:
             request = {**self._request, "ResponseURL": mailbox.url}
             try:
-                self._context.services.invoke_function(self._function, request)
+                # "CloudFormation invokes your Lambda function asynchronously", and Lambda keeps what it throttles.
+                _patiently(self._context, lambda: self._context.services.invoke_function(self._function, request))
             except LocalError as error:
                 # AWS would let the stack wait for the service timeout; the reason is known here, so it is told at once.
                 return {**self._request, "Status": "FAILED", "Reason": str(error)}
@@ -219,7 +232,7 @@ class _Framework:
 
     def _on_event(self) -> dict[str, Any]:
         request = self._request
-        result = self._ask("USER_ON_EVENT_FUNCTION_ARN", request) or {}
+        result = self._within_own("USER_ON_EVENT_FUNCTION_ARN", request) or {}
         if not isinstance(result, dict):
             raise _FailedError(f"onEvent must return an object, not {result!r}", request)
         before = request.get("PhysicalResourceId")
@@ -235,7 +248,7 @@ class _Framework:
         interval, total = self._waiter()
         deadline = time.monotonic() + min(total, self._timeout)
         for pause in _pauses(interval):
-            result = self._ask("USER_IS_COMPLETE_FUNCTION_ARN", event)
+            result = self._within_own("USER_IS_COMPLETE_FUNCTION_ARN", event)
             if not isinstance(result, dict):
                 raise _FailedError(f"isComplete must return an object, not {result!r}", event)
             if result.get("IsComplete"):
@@ -258,7 +271,32 @@ class _Framework:
             total += interval * rate**attempt
         return interval, total
 
+    def _within_own(self, variable: str, event: dict[str, Any]) -> Any:
+        """Ask a function while the framework's own runs, which is started again when Lambda throttles it."""
+
+        def own() -> Any:
+            with self._context.services.executions.one():
+                self._context.services.sleep(FRAMEWORK_START_SECONDS)
+                return self._ask(variable, event)
+
+        return _patiently(self._context, own)
+
     def _ask(self, variable: str, event: dict[str, Any]) -> Any:
+        """Ask a function.
+
+        Raises:
+            _FailedError: it failed, or is throttled again and again: the framework takes that for a failure.
+        """
+        for attempt in range(FRAMEWORK_ATTEMPTS):
+            try:
+                return self._ask_once(variable, event)
+            except ThrottledError as error:
+                if attempt == FRAMEWORK_ATTEMPTS - 1:
+                    raise _FailedError(str(error), event) from error
+                self._context.services.sleep(FRAMEWORK_PAUSE_SECONDS)
+        raise AssertionError("the last attempt raises")
+
+    def _ask_once(self, variable: str, event: dict[str, Any]) -> Any:
         function = self._variables[variable]
         try:
             # The framework passes the response URL on, and a function that used it would answer twice: here it leads
@@ -266,6 +304,8 @@ class _Framework:
             return self._context.services.invoke_function(
                 function, {**event, "ResponseURL": "https://answered-by-the-framework.invalid/"}
             )
+        except ThrottledError:
+            raise
         except LocalError as error:
             raise _FailedError(f"{error}\n\nLogs: /aws/lambda/{function.rsplit(':', 1)[-1]}\n", event) from error
 
@@ -293,6 +333,16 @@ class _FailedError(Exception):
 
 class _TimedOutError(_FailedError):
     pass
+
+
+def _patiently(context: Context, invocation: Callable[[], Any]) -> Any:
+    """Invoke a function, again while it is throttled."""
+    for pause in _pauses(LONGEST_POLL_SECONDS):
+        try:
+            return invocation()
+        except ThrottledError:
+            context.services.sleep(pause)
+    raise AssertionError("pauses never end")
 
 
 def _pauses(interval: float) -> Iterator[float]:

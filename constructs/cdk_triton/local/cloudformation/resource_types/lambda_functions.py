@@ -1,4 +1,4 @@
-"""Lambda functions and permissions, and the waiter state machine of the CDK's Provider framework."""
+"""Lambda functions and permissions, and the state machines that wait for them."""
 
 # ruff: noqa: D102  (what create, update and delete do is documented on ResourceType)
 
@@ -20,6 +20,7 @@ from cdk_triton.local.cloudformation.resource_types.base import (
     ResourceType,
     register,
 )
+from cdk_triton.local.services import not_modelled
 
 WAITER_TASK = "framework-isComplete-task"
 """The state of the Provider framework's state machine that calls `isComplete` again and again."""
@@ -59,6 +60,7 @@ class Function(ResourceType):
             "LoggingConfig",
             "ReservedConcurrentExecutions",
             "TracingConfig",
+            "VpcConfig",
         }
     )
     attributes = frozenset({"Arn"})
@@ -122,8 +124,8 @@ class StateMachine(ResourceType):
 
     type_name = "AWS::StepFunctions::StateMachine"
     note = (
-        "Only the waiter of the CDK Provider framework: its interval and attempts set the timeout of a custom "
-        "resource, while the polling itself is done by the local CloudFormation, and faster."
+        "Tasks of Lambda functions, choices and waiting, which is shorter here: what an artifact store's waiter has. "
+        "The waiter of the CDK Provider framework sets the timeout of a custom resource, which CloudFormation polls."
     )
     modelled = frozenset({"DefinitionString", "RoleArn", "StateMachineName", "Tags"})
     recorded = frozenset({"LoggingConfiguration", "StateMachineType", "TracingConfiguration"})
@@ -132,10 +134,12 @@ class StateMachine(ResourceType):
     def coerce(self, properties: Properties) -> dict[str, Any]:
         coerced = super().coerce(properties)
         definition = coerced.get("DefinitionString", "{}")
-        if definition is not UNKNOWN and WAITER_TASK not in json.loads(definition).get("States", {}):
+        if definition is UNKNOWN or WAITER_TASK in json.loads(definition).get("States", {}):
+            return coerced
+        if fault := not_modelled(json.loads(definition)):
             raise TemplateError(
-                "AWS::StepFunctions::StateMachine is modelled for the waiter of the CDK's custom_resources.Provider "
-                f"only, and this definition has no state {WAITER_TASK!r} ({DOCS})"
+                "AWS::StepFunctions::StateMachine is modelled for waiters of custom resources, and this definition has "
+                f"{fault} ({DOCS})"
             )
         return coerced
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import secrets
 from abc import abstractmethod
 from typing import Any
 
@@ -351,6 +352,47 @@ class VpcEndpoint(_InVpc):
 
     def _remove(self, ec2: Any, physical: PhysicalResource, properties: Properties) -> None:
         ec2.delete_vpc_endpoints(VpcEndpointIds=[physical.id])
+
+
+@register
+class FlowLog(ResourceType):
+    """AWS::EC2::FlowLog."""
+
+    type_name = "AWS::EC2::FlowLog"
+    note = "Recorded, without effect: no packet flows through a VPC here."
+    modelled = frozenset()
+    recorded = frozenset(
+        {
+            "DeliverCrossAccountRole",
+            "DeliverLogsPermissionArn",
+            "DestinationOptions",
+            "LogDestination",
+            "LogDestinationType",
+            "LogFormat",
+            "LogGroupName",
+            "MaxAggregationInterval",
+            "ResourceId",
+            "ResourceType",
+            "TagFieldSpecifications",
+            "Tags",
+            "TrafficType",
+        }
+    )
+    attributes = frozenset({"Id"})
+
+    def create(self, context: Context, properties: Properties) -> PhysicalResource:
+        """Make up an id."""
+        flow_log = f"fl-{secrets.token_hex(9)[:17]}"
+        return PhysicalResource(flow_log, {"Id": flow_log})
+
+    def update(
+        self, context: Context, physical: PhysicalResource, properties: Properties, previous: Properties
+    ) -> PhysicalResource:
+        """Nothing: only tags change in place."""
+        return physical
+
+    def delete(self, context: Context, physical: PhysicalResource, properties: Properties) -> None:
+        """Nothing: there is only the record."""
 
 
 def _permission(rule: Properties) -> dict[str, Any]:

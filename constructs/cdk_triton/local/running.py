@@ -1,0 +1,41 @@
+"""Which state directories of this user have a local AWS that runs, so that one in another directory is found."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+from cdk_triton.artifacts import cache_directory
+
+__all__ = ["known_directories", "listed_as_running"]
+
+
+@contextlib.contextmanager
+def listed_as_running(directory: Path) -> Iterator[None]:
+    """List a state directory while its local AWS runs; a list that cannot be written stops nobody."""
+    entry = _place() / hashlib.sha256(os.fsencode(directory)).hexdigest()[:16]
+    with contextlib.suppress(OSError):
+        entry.parent.mkdir(parents=True, exist_ok=True)
+        entry.write_bytes(os.fsencode(directory))
+    try:
+        yield
+    finally:
+        with contextlib.suppress(OSError):
+            entry.unlink(missing_ok=True)
+
+
+def known_directories() -> list[Path]:
+    """The listed directories; the local AWS of each may have been killed since."""
+    found = []
+    with contextlib.suppress(OSError):
+        for entry in sorted(_place().iterdir()):
+            with contextlib.suppress(OSError):
+                found.append(Path(os.fsdecode(entry.read_bytes())))
+    return found
+
+
+def _place() -> Path:
+    return cache_directory() / "running"

@@ -1,0 +1,106 @@
+"""Why models do not load, in one sentence, read from what tritonserver printed.
+
+The server reports one cause up to four times: where the instance fails, where the version fails, for each ensemble that
+depends on it, and as the last line. The forms below are those of release 24.10, which is the one that runs here (core
+src/model_lifecycle.cc and src/model_repository_manager/model_repository_manager.cc, server src/main.cc). Any
+other form is quoted as it is.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+
+__all__ = ["load_failures", "refused_load"]
+
+_ERROR_LINE: Final = re.compile(r'^(?:E\d{4} \S+ \d+ [\w.]+:\d+\] "(?P<logged>.*)"|error: (?P<last>.*))$')
+_ROOT_CAUSES: Final = (
+    re.compile(r"failed to load '(?P<model>[^']+)' version \d+: (?P<reason>.*)", re.DOTALL),
+    re.compile(r"failed to load model '(?P<model>[^']+)': (?P<reason>.*)", re.DOTALL),
+    re.compile(r"Poll failed for model directory '(?P<model>[^']+)': (?P<reason>.*)", re.DOTALL),
+    re.compile(r"Invalid argument: (?P<reason>in ensemble (?P<model>[^,]+), .*)", re.DOTALL),
+)
+_CODE: Final = re.compile(
+    r"^(Internal|Invalid argument|Not found|Unavailable|Unsupported|Already exists|Unknown): (?!$)"
+)
+_ANSWERS: Final = (
+    re.compile(
+        r"Model '(?P<model>[^']+)' loading failed with error: version \d+ is at UNAVAILABLE state: (?P<reason>.*)",
+        re.DOTALL,
+    ),
+    re.compile(
+        r"load failed for model '(?P<model>[^']+)': (?:version \d+ is at UNAVAILABLE state: )?(?P<reason>.*)", re.DOTALL
+    ),
+)
+_PARSE_ERROR: Final = re.compile(r"^\[libprotobuf ERROR .*\] Error parsing text-format \S+ (?P<fault>.+)$")
+_FRAME: Final = re.compile(r"^ {2}(?P<file>.+)\((?P<line>\d+)\): ", re.MULTILINE)
+_ESCAPES: Final = {"\\n": "\n", '\\"': '"', "\\\\": "\\", "\\t": "\t", "\\r": "\r"}
+_QUOTED_LINES: Final = 3
+
+
+def load_failures(printed: str, repository: Path) -> str:
+    """The output of a server, as a clause for each model that is at fault, or its last error lines.
+
+    Args:
+        printed: the server's output, from its start or from the start of the load.
+        repository: the directory of the models, which is taken out of names and paths.
+
+    Returns:
+        Such as `model 'features' does not load: No module named 'pandas' (features/1/model.py, line 2)`; models that
+        only depend on one that failed are not named. Empty where the server printed nothing.
+    """
+    errors = list(_errors(printed))
+    causes: dict[str, str] = {}
+    for text in errors:
+        for pattern in _ROOT_CAUSES:
+            if (found := pattern.fullmatch(text)) and "has no loaded version" not in text:
+                model = found["model"].rpartition("::")[2]
+                causes.setdefault(model, _reason(found["reason"], repository))
+                break
+    faults = [found["fault"] for line in printed.splitlines() if (found := _PARSE_ERROR.match(line))]
+    if len(causes) == len(faults) == 1:  # with more of them, nobody knows which belongs to which
+        causes = {model: f"{reason}: {faults[0].rstrip('.')}" for model, reason in causes.items()}
+    if causes:
+        return "; ".join(f"model '{model}' does not load: {reason}" for model, reason in causes.items())
+    last = errors or [line for line in printed.splitlines() if line.strip()]
+    return "; ".join(_short(line, repository) for line in last[-_QUOTED_LINES:])
+
+
+def refused_load(answer: str, repository: Path) -> str:
+    """The answer of a server to a request to load a model, as the same clause.
+
+    Args:
+        answer: the body, JSON with the member `error`.
+        repository: as above.
+    """
+    try:
+        text = str(json.loads(answer)["error"])
+    except (ValueError, KeyError, TypeError):
+        text = answer
+    for pattern in _ANSWERS:
+        if found := pattern.search(text):
+            model = found["model"].rpartition("::")[2]
+            return f"model '{model}' does not load: {_reason(found['reason'], repository)}"
+    return _short(text, repository)
+
+
+def _errors(printed: str) -> Iterator[str]:
+    for line in printed.splitlines():
+        if (found := _ERROR_LINE.match(line)) and "CudaDriverHelper" not in line:  # every machine without a GPU
+            yield found["last"] or re.sub(r"\\.", lambda each: _ESCAPES.get(each[0], each[0]), found["logged"] or "")
+
+
+def _reason(text: str, repository: Path) -> str:
+    """The first paragraph, and the innermost place in the repository that the traceback names."""
+    words, _, trace = text.partition("\n\nAt:\n")
+    frames = [frame for frame in _FRAME.finditer(trace) if Path(frame["file"]).is_relative_to(repository)]
+    place = f" ({Path(frames[0]['file']).relative_to(repository)}, line {frames[0]['line']})" if frames else ""
+    return _short(_CODE.sub("", words), repository) + place
+
+
+def _short(text: str, repository: Path) -> str:
+    names = text.replace(f"{repository}/::", "").replace(f"{repository}::", "").replace(f"{repository}/", "")
+    return " ".join(names.split()).rstrip(".;")
