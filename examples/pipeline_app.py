@@ -55,7 +55,7 @@ CONNECTION = "arn:aws:codeconnections:eu-west-1:111111111111:connection/12345678
 WEIGHTS_KEY = "sentence_embedding/bert.onnx"
 WEIGHTS_SHA256 = "9cceeda029560069cb7c9d2a3f68b331b7475fcffb812c55bb5e47c118a40a8e"
 
-PLATFORM = ServingPlatform(release="25.09", instance_type="ml.g5.2xlarge")
+PLATFORM = ServingPlatform(release="26.05", instance_type="ml.g5.2xlarge")
 SHAPES = ((1, 1), (8, 64), (16, 256))
 
 ASSETS = Path(__file__).resolve().parents[1] / "model_assets"

@@ -14,6 +14,7 @@ from types import FunctionType, MethodType, ModuleType
 from typing import Any, Final, NamedTuple, cast
 
 from cdk_triton._jsii import parts_of
+from cdk_triton._tokens import is_number_token
 from cdk_triton.errors import ConfigurationError
 
 __all__ = [
@@ -118,6 +119,8 @@ def described(value: object) -> str:
     """A value as a sentence shows it: short, and nothing of what may be a secret of a mapping's."""
     if value is None:
         return "None"
+    if is_number_token(value):
+        return "an unresolved token"
     if isinstance(value, type):
         return f"the class {value.__name__}"
     kind = re.sub(r"^_(.+)Proxy$", r"\1", type(parts_of(value)[-1]).__name__)

@@ -8,10 +8,11 @@ next.
 from __future__ import annotations
 
 import re
+import struct
 
 from cdk_triton.errors import ConfigurationError
 
-__all__ = ["has_token", "refuse_token"]
+__all__ = ["has_token", "is_number_token", "refuse_token"]
 
 # How aws-cdk-lib writes a token into a string, and into the only element of a list: core/lib/private/encoding.ts.
 _TOKEN = re.compile(r"[$#]\{Token\[[^\]]*\]\}")
@@ -22,12 +23,23 @@ def has_token(text: str) -> bool:
     return _TOKEN.search(text) is not None
 
 
-def refuse_token(text: str, label: str) -> None:
-    """Refuse a token where the value itself is needed.
+def is_number_token(value: object) -> bool:
+    """Whether a number is a CDK token: a double whose first two bytes are 0xFBFF (core/lib/private/encoding.ts)."""
+    return isinstance(value, float) and struct.pack(">d", value)[:2] == b"\xfb\xff"
+
+
+def refuse_token(value: object, label: str) -> None:
+    """Reject a token where the value itself is needed, whether it is a text or a number.
 
     Raises:
-        ConfigurationError: the text contains a token.
+        ConfigurationError: the text contains a token, or the number is one.
     """
+    if is_number_token(value):
+        raise ConfigurationError(
+            f"{label} is an unresolved token, which has no number before the deployment, but it is needed while the "
+            "app runs: write the number out"
+        )
+    text = value if isinstance(value, str) else ""
     if has_token(text):
         raise ConfigurationError(
             f"{label} {text!r} contains a CDK token, whose value only the deployment knows, but it is needed while the "

@@ -10,10 +10,12 @@ PREFIX = "cdk_triton.hosting."
 LAYERS = (
     "_cdk",  # plumbing, which belongs to no subject
     "assertions",  # for the tests of apps
+    "name_prefix",
     "sagemaker_names",
     "acknowledgements",
     "findings",
     "permissions",
+    "keys",
     "trust",
     "images",
     "network",

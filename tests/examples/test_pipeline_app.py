@@ -37,7 +37,7 @@ class Checkout:
         self.directory = directory
         prepared = shutil.ignore_patterns("*.onnx", "vendor", "tokenizer.json")
         shutil.copytree(ROOT / ENSEMBLE, directory / ENSEMBLE, ignore=prepared)
-        model = directory / ENSEMBLE / "preprocess" / "1"
+        model = directory / ENSEMBLE / "tokenizer" / "1"
         (model / "vendor" / "tokenizers").mkdir(parents=True)
         (model / "vendor" / "tokenizers" / "__init__.py").write_text("")
         (model / "tokenizer.json").write_text("{}")
@@ -230,7 +230,7 @@ def test_both_sides_of_the_promotion_allow_it(good: Checkout, promoting: Checkou
 def test_an_error_below_a_stage_ends_the_build_step_with_a_sentence(
     checkout: Checkout, selection: tuple[str, ...]
 ) -> None:
-    configuration = checkout.directory / ENSEMBLE / "preprocess" / "config.pbtxt"
+    configuration = checkout.directory / ENSEMBLE / "tokenizer" / "config.pbtxt"
     configuration.write_text(configuration.read_text() + '\nplatfrom: "x"\n')
 
     done = checkout.synth(*selection)
@@ -239,11 +239,11 @@ def test_an_error_below_a_stage_ends_the_build_step_with_a_sentence(
     assert done.returncode == 1, output
     assert "Pipeline/Test/Text/Model" in output
     assert "CT101" in output
-    assert "preprocess/config.pbtxt" in output
+    assert "tokenizer/config.pbtxt" in output
 
 
 def test_a_warning_below_a_stage_is_shown_and_passes(checkout: Checkout) -> None:
-    (checkout.directory / ENSEMBLE / "preprocess" / "02").mkdir()
+    (checkout.directory / ENSEMBLE / "tokenizer" / "02").mkdir()
 
     done = checkout.synth("**")
 

@@ -163,7 +163,7 @@ def test_a_missing_constructs_distribution_is_not_mistaken_for_the_directory(che
 def test_a_repository_that_cannot_be_read_is_a_sentence(checkout: Path) -> None:
     shutil.rmtree(checkout / "model_assets" / "sentence_embedding" / "ensemble")
     shutil.rmtree(checkout / "model_assets" / "sentence_embedding" / "bert")
-    (checkout / "model_assets" / "sentence_embedding" / "preprocess" / "1" / "gone").symlink_to("/etc/passwd")
+    (checkout / "model_assets" / "sentence_embedding" / "tokenizer" / "1" / "gone").symlink_to("/etc/passwd")
 
     done = run(checkout)
 

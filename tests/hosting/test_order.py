@@ -91,7 +91,7 @@ def test_archives_come_after_all_that_handlers_and_builds_may_do(template: Templ
     allowed = template.named(*POLICIES, begins="Store")
     deliveries = template.named(DELIVERY)
 
-    assert len(allowed) == 7  # two handlers, two of CDK's functions, its waiter, and the jobs of two builders
+    assert len(allowed) == 5  # two handlers, their waiter, and the jobs of two builders
     assert len(deliveries) == 3
     for delivery in deliveries:
         assert allowed <= template.before(delivery)

@@ -60,7 +60,9 @@ def serve(world: World, stack: cdk.Stack, store: ITritonArtifactStore | None = N
             bucket=s3.Bucket.from_bucket_name(stack, "Captured", "captured"), prefix="text", sampling_percentage=1
         ),
     )
-    return {node.node.id for node in stack.node.find_all() if isinstance(node, iam.Policy)}
+    # The id of a policy that is replaced is a hash, below the id that it had in version 0.1.0.
+    paths = [node.node.path.split("/") for node in stack.node.find_all() if isinstance(node, iam.Policy)]
+    return {path[-2] if re.fullmatch("[0-9a-f]{7}", path[-1]) else path[-1] for path in paths}
 
 
 def names(world: World, stack: cdk.Stack) -> list[str]:

@@ -28,7 +28,7 @@ IRELAND = cdk.Environment(account="111122223333", region="eu-west-1")
 
 
 def add_everything(world: World, app: cdk.App) -> list[cdk.Stack]:
-    """A store with both builders in a VPC; a model and a fleet, each with an endpoint that has every option."""
+    """A store in a VPC with both builders; a model and a fleet, each with an endpoint that has every option."""
     artifacts, serving = (cdk.Stack(app, name, env=IRELAND) for name in ("Artifacts", "Serving"))
     vpc = _vpc(artifacts)
     store = TritonArtifactStore(
@@ -38,6 +38,7 @@ def add_everything(world: World, app: cdk.App) -> list[cdk.Stack]:
         encryption_key=kms.Key(artifacts, "Key", enable_key_rotation=True),
         access_logs_bucket=s3.Bucket.from_bucket_name(artifacts, "AccessLogs", "access-logs"),
         export_prefix="triton-artifacts",
+        vpc=vpc,
     )
     models: dict[str, ITritonModel] = {
         "Single": TritonModel(

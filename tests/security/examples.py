@@ -38,9 +38,9 @@ def pipeline_stages(world: World) -> cdk.App:
     prepared = shutil.ignore_patterns("*.onnx", "vendor", "tokenizer.json")
     ensemble = world.directory / "model_assets" / "sentence_embedding"
     shutil.copytree(ROOT / "model_assets" / "sentence_embedding", ensemble, ignore=prepared)
-    (ensemble / "preprocess" / "1" / "vendor" / "tokenizers").mkdir(parents=True)
-    (ensemble / "preprocess" / "1" / "vendor" / "tokenizers" / "__init__.py").write_text("")
-    (ensemble / "preprocess" / "1" / "tokenizer.json").write_text("{}")
+    (ensemble / "tokenizer" / "1" / "vendor" / "tokenizers").mkdir(parents=True)
+    (ensemble / "tokenizer" / "1" / "vendor" / "tokenizers" / "__init__.py").write_text("")
+    (ensemble / "tokenizer" / "1" / "tokenizer.json").write_text("{}")
     module.ASSETS = world.directory / "model_assets"
     tested: dict[str, Any] = {
         module.TESTED_BUCKET: "tested-artifacts",

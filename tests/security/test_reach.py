@@ -33,6 +33,7 @@ WITHOUT_TAGS = {
     "AWS::SNS::TopicPolicy",
     "AWS::Scheduler::Schedule",
     "Custom::TritonArtifacts",
+    "Custom::TritonEndpointWait",
 }
 """Types that have no tags in CloudFormation."""
 
@@ -121,7 +122,6 @@ def test_roles_that_exist_already_take_the_place_of_all(world: World) -> None:
     stack = cdk.Stack(app, "Stack")
     paths = [
         *(f"Stack/Store/{name}" for name in ("OnEventRole", "IsCompleteRole", "CodeBuild/Role")),
-        *(f"Stack/Store/{name}" for name in ("ProviderOnEventRole", "ProviderIsCompleteRole")),
         "Stack/Store/Provider/waiter-state-machine/Role",
         "Stack/Model/Role",
     ]

@@ -77,7 +77,6 @@ class TestAKey:
             ("StoreProcessingRole", {"kms:Decrypt", "kms:GenerateDataKey"}),
             ("ModelRole", {"kms:Decrypt"}),
             ("StoreOnEventRole", set()),
-            ("StoreProviderOnEventRole", set()),
         ],
     )
     def test_may_be_used_by_who_reads_or_writes_the_bucket(

@@ -22,13 +22,15 @@ if TYPE_CHECKING:
     from cdk_triton.hosting.endpoints.data_capture import DataCapture
     from cdk_triton.hosting.endpoints.deployment import AllAtOnce, Canary, Capacity, DeploymentPolicy, Linear, Rolling
     from cdk_triton.hosting.endpoints.endpoint import TritonEndpoint
-    from cdk_triton.hosting.endpoints.imported import ImportedEndpoint
+    from cdk_triton.hosting.endpoints.imported import ImportedEndpoint, ImportedVariant
     from cdk_triton.hosting.metrics import EndpointMetrics
+    from cdk_triton.hosting.models.imported import ImportedModel
     from cdk_triton.hosting.models.model import ITritonModel, TritonModel
     from cdk_triton.hosting.models.multi_model import TritonMultiModel
     from cdk_triton.hosting.monitoring.alarms import AlarmThresholds
     from cdk_triton.hosting.monitoring.metrics_config import MetricsConfig
     from cdk_triton.hosting.monitoring.monitoring import EndpointMonitoring
+    from cdk_triton.hosting.name_prefix import NamePrefix
     from cdk_triton.hosting.scaling.instance_count import ScalableInstanceCount
     from cdk_triton.hosting.store.imported import ImportedArtifactStore
     from cdk_triton.hosting.store.shared import SharedArtifactStore
@@ -51,8 +53,11 @@ __all__ = [
     "ITritonModel",
     "ImportedArtifactStore",
     "ImportedEndpoint",
+    "ImportedModel",
+    "ImportedVariant",
     "Linear",
     "MetricsConfig",
+    "NamePrefix",
     "Rolling",
     "SageMakerProcessingBuilder",
     "ScalableInstanceCount",

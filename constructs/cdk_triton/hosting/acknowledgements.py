@@ -1,4 +1,4 @@
-"""Answers to cdk-nag's findings that AWS or CDK force upon this library.
+"""Answers to the findings of cdk-nag and Checkov that AWS or CDK force upon this library.
 
 They are recorded on the constructs in any case, cost nothing where cdk-nag is not used, and name exactly one finding
 each: cdk-nag 3 matches ids literally, and the id of a wildcard contains the resource as cdk-nag prints it. So the ids
@@ -7,18 +7,34 @@ are computed from the very texts that the policies contain.
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Mapping
 from typing import Any
 
-from aws_cdk import Acknowledgment, Validations
+from aws_cdk import Acknowledgment, CfnResource, Validations
 from aws_cdk import aws_s3 as s3
 from constructs import IConstruct
 
 from cdk_triton.hosting._cdk.buckets import arn_of
+from cdk_triton.hosting._cdk.references import name_of_export, refers_weakly, weak_reference
 from cdk_triton.hosting._cdk.stacks import are_deployed_together, stack_of
 
-__all__ = ["acknowledge", "acknowledge_nist", "acknowledge_wildcards", "imported_objects_arn"]
+__all__ = [
+    "acknowledge",
+    "acknowledge_nist",
+    "acknowledge_wildcards",
+    "bucket_identity",
+    "imported_objects_arns",
+    "skip_checkov",
+]
+
+NIST_PACKS: Mapping[str, frozenset[str]] = {
+    "NIST.800.53.R5": frozenset({"CodeBuildProjectSourceRepoUrl"}),
+    "HIPAA.Security": frozenset(),
+    "PCI.DSS.321": frozenset({"LambdaConcurrency", "LambdaDLQ"}),
+}
+"""The packs of cdk-nag 3 with the rules of NIST 800-53 R5, as their ids begin, and those that a pack does not have."""
 
 
 def acknowledge(construct: IConstruct, reasons: Mapping[str, str]) -> None:
@@ -34,11 +50,14 @@ def acknowledge(construct: IConstruct, reasons: Mapping[str, str]) -> None:
 def acknowledge_nist(construct: IConstruct, reasons: Mapping[str, str]) -> None:
     """Acknowledge rules of NIST 800-53 R5, such as `LambdaDLQ`, for a construct and everything below it.
 
+    The packs for HIPAA and PCI DSS have most of these rules too, under the same names. The same reasons hold there.
+
     Args:
         construct: the construct.
         reasons: by rule.
     """
-    _acknowledge(construct, "NIST.800.53.R5", reasons)
+    for pack, lacking in NIST_PACKS.items():
+        _acknowledge(construct, pack, {rule: reason for rule, reason in reasons.items() if rule not in lacking})
 
 
 def acknowledge_wildcards(construct: IConstruct, reasons: Mapping[str, str]) -> None:
@@ -53,19 +72,48 @@ def acknowledge_wildcards(construct: IConstruct, reasons: Mapping[str, str]) -> 
     acknowledge(construct, dict(zip(printed, reasons.values(), strict=True)))
 
 
-def imported_objects_arn(scope: IConstruct, bucket: s3.IBucket, pattern: str) -> str:
-    """The ARN of a bucket's objects, as it will stand in a policy of the scope's stack.
+def skip_checkov(resource: IConstruct | None, reasons: Mapping[str, str]) -> None:
+    """Have Checkov skip checks of a resource, by the metadata that it reads in templates ("Suppressing and Skipping").
 
-    A reference into another stack becomes an import when the app is synthesised. The export is made here, the same that
-    CDK would make then, because its name is needed now. A bucket that the app only imports has none to export. A stack
-    that is deployed with the bucket's own gets a parameter, and no export; CDK names it too late to be known here.
+    Args:
+        resource: the L1 construct.
+        reasons: by the id of the check, such as `CKV_AWS_116`.
+    """
+    assert isinstance(resource, CfnResource)  # as the callers make it
+    resource.add_metadata("checkov", {"skip": [{"id": id, "comment": why} for id, why in reasons.items()]})
+
+
+def imported_objects_arns(scope: IConstruct, bucket: s3.IBucket, pattern: str) -> list[str]:
+    """The ARN of a bucket's objects, as it may stand in a policy of the scope's stack.
+
+    A reference into another stack is rewritten when the app is synthesised. What it will be is made here, the same as
+    CDK would make then, because it is needed now: an export, or for a weak reference an output. A bucket that the app
+    only imports has none. A stack that is deployed with the bucket's own gets a parameter, and CDK names it too late to
+    be known here.
+
+    Where references are weak, `CrossStackReferences.produce` may have made those to the bucket strong, which nobody can
+    ask it: there are both.
     """
     if not isinstance(bucket, s3.Bucket):
-        return f"{bucket.bucket_arn}/{pattern}"
+        return [f"{bucket.bucket_arn}/{pattern}"]
+    arn, home, user = arn_of(bucket), stack_of(bucket), stack_of(scope)
+    arns = [arn]
+    if not are_deployed_together(home, user):
+        weakly = refers_weakly(user)
+        arns = [weak_reference(home, arn), name_of_export(home, arn)] if weakly else [home.export_value(arn)]
+    return [f"{each}/{pattern}" for each in arns]
+
+
+def bucket_identity(scope: IConstruct, bucket: s3.IBucket) -> list[str]:
+    """Identify the bucket that a stack uses; the same whether the stack's references are weak or strong."""
+    if not isinstance(bucket, s3.Bucket):
+        return [f"{bucket.bucket_arn}/"]
     arn, home = arn_of(bucket), stack_of(bucket)
     if not are_deployed_together(home, stack_of(scope)):
-        arn = home.export_value(arn)
-    return f"{arn}/{pattern}"
+        arn = name_of_export(home, arn) if refers_weakly(stack_of(scope)) else home.export_value(arn)
+    resource = bucket.node.default_child
+    name = resource.bucket_name if isinstance(resource, s3.CfnBucket) else None
+    return [f"{arn}/", *([] if name is None else [name])]
 
 
 def _acknowledge(construct: IConstruct, pack: str, reasons: Mapping[str, str]) -> None:
@@ -89,4 +137,4 @@ def _printed(value: Any) -> str:
         case {"Fn::ImportValue": name}:
             return _printed(name)
         case _:
-            return str(value)  # nothing that this library puts before a wildcard
+            return json.dumps(value, separators=(",", ":"), ensure_ascii=False)  # such as Fn::GetStackOutput

@@ -1,4 +1,4 @@
-"""Where in a VPC models and builds run, and what their roles may do there.
+"""The place in a VPC of models, builds and the store's functions, and what their roles may do there.
 
 SageMaker puts a network interface of each instance into one of the subnets, "not connected to the internet". A model in
 a VPC downloads its archive through it: without a way to S3 from the subnets, no instance comes up ("Give SageMaker AI
@@ -11,7 +11,7 @@ import json
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from aws_cdk import Annotations
+from aws_cdk import Annotations, ArnFormat
 from aws_cdk import aws_ec2 as ec2
 from aws_cdk import aws_iam as iam
 from aws_cdk import aws_sagemaker as sagemaker
@@ -19,16 +19,18 @@ from constructs import Construct, IDependable
 
 from cdk_triton.errors import ConfigurationError
 from cdk_triton.hosting._cdk.stacks import require_own_region, stack_of
-from cdk_triton.hosting.acknowledgements import acknowledge_wildcards
+from cdk_triton.hosting.acknowledgements import acknowledge_wildcards, skip_checkov
 from cdk_triton.hosting.permissions import Statement, allow
 
 __all__ = [
     "Network",
     "acknowledge_network",
+    "allow_function_network",
     "allow_network",
     "build_network",
     "check_network",
     "connections",
+    "function_network",
     "model_network",
     "network_statements",
     "vpc_config",
@@ -37,7 +39,7 @@ __all__ = [
 PUBLIC_SUBNETS_WARNING = "cdk-triton:PublicSubnets"
 
 MAX_SUBNETS, MAX_SECURITY_GROUPS = 16, 5
-"""Of a SageMaker VpcConfig in botocore's model; CodeBuild's has the same bounds."""
+"""The bounds of a SageMaker VpcConfig in botocore's model, and of those of CodeBuild and Lambda."""
 
 SAGEMAKER_PERMISSION = ("ec2:CreateNetworkInterfacePermission", "ec2:DeleteNetworkInterfacePermission")
 """By which SageMaker gives an interface to its own account, and takes it back."""
@@ -49,6 +51,16 @@ DESCRIBE_NETWORK = (
     "ec2:DescribeSubnets",
     "ec2:DescribeVpcs",
 )
+
+FUNCTION_NETWORK = (
+    "ec2:AssignPrivateIpAddresses",
+    "ec2:CreateNetworkInterface",
+    "ec2:DeleteNetworkInterface",
+    "ec2:DescribeNetworkInterfaces",
+    "ec2:DescribeSubnets",
+    "ec2:UnassignPrivateIpAddresses",
+)
+"""Lambda's list for the role of a function in a VPC: AWSLambdaVPCAccessExecutionRole, without its log actions."""
 
 
 class Network(NamedTuple):
@@ -98,6 +110,34 @@ def build_network(
     return _network(vpc, subnets, groups)
 
 
+def function_network(
+    scope: Construct,
+    vpc: ec2.IVpc | None,
+    vpc_subnets: ec2.SubnetSelection | None,
+    security_groups: Sequence[ec2.ISecurityGroup],
+) -> Network | None:
+    """The network of a store's functions; without a security group they get one of their own, as builds do.
+
+    Raises:
+        ConfigurationError: there is no VPC to what is given, or the VPC is certainly in another region.
+    """
+    check_network(vpc, vpc_subnets, security_groups)
+    if vpc is None:
+        return None
+    _check_region(scope, vpc)
+    subnets = _selected(vpc, vpc_subnets)
+    _warn_of_public_subnets(
+        scope,
+        vpc,
+        subnets,
+        "Lambda's functions",
+        "they reach no bucket",
+        "add_vpc_endpoints(vpc, store_functions=True)",
+    )
+    groups = list(security_groups) or [_own_group(scope, vpc, "functions")]
+    return _network(vpc, subnets, groups)
+
+
 def model_network(
     scope: Construct,
     vpc: ec2.IVpc | None,
@@ -122,7 +162,9 @@ def model_network(
     _check_region(scope, vpc)
     subnets = _selected(vpc, vpc_subnets)
     _check_zones(vpc, subnets)
-    _warn_of_public_subnets(scope, vpc, subnets)
+    _warn_of_public_subnets(
+        scope, vpc, subnets, "SageMaker's instances", "they get no archive", "add_vpc_endpoints(vpc)"
+    )
     if security_groups is not None and not 1 <= len(security_groups) <= MAX_SECURITY_GROUPS:
         raise ConfigurationError(
             f"security_groups has {len(security_groups)} groups: SageMaker takes 1 to {MAX_SECURITY_GROUPS}; leave it "
@@ -199,13 +241,53 @@ def allow_network(
     acknowledge_network(role)
 
 
+def allow_function_network(role: iam.Role) -> None:
+    """Allow Lambda to put a function into a VPC, by the role's own policy, and deny the same to the function's code.
+
+    Lambda tries these actions when it makes the function, and its guide wants them on every resource: with the ARNs of
+    the subnets, CreateFunction fails ("The provided execution role does not have permissions to call
+    CreateNetworkInterface on EC2"; aws/serverless-application-model#1074). `lambda:SourceFunctionArn` is in the
+    requests of the code only, not in those of Lambda ("Working with Lambda execution environment credentials" in
+    Lambda's developer guide). The functions are named later, so that it is every function of the account.
+    """
+    functions = stack_of(role).format_arn(
+        service="lambda", resource="function", resource_name="*", arn_format=ArnFormat.COLON_RESOURCE_NAME
+    )
+    by_code = {"ArnLike": {"lambda:SourceFunctionArn": functions}}
+    allow(
+        role,
+        Statement(actions=FUNCTION_NETWORK, resources=["*"]),
+        Statement(actions=FUNCTION_NETWORK, resources=["*"], conditions=by_code, effect="Deny"),
+    )
+    reason = "Lambda's guide wants these ec2 actions on every resource; the code of the functions is denied them."
+    acknowledge_wildcards(role, {"*": reason})
+    for policy in role.node.find_all():
+        if isinstance(policy, iam.CfnManagedPolicy):
+            skip_checkov(policy, {"CKV_AWS_111": reason})
+
+
 def _selected(vpc: ec2.IVpc, selection: ec2.SubnetSelection | None) -> list[ec2.ISubnet]:
     subnets = _subnets(vpc, selection)
+    for subnet in subnets:
+        _refuse_list(subnet.subnet_id, f"the subnets of {vpc.node.path}")
     if not 1 <= len(subnets) <= MAX_SUBNETS:
         raise ConfigurationError(
             f"vpc_subnets of {vpc.node.path} select {len(subnets)} subnets: AWS takes 1 to {MAX_SUBNETS}; select others"
         )
     return subnets
+
+
+def _refuse_list(id: str, what: str) -> None:
+    """Reject the one element that the CDK gives a list which is an unresolved token (core/lib/private/encoding.ts).
+
+    Raises:
+        ConfigurationError: it is that.
+    """
+    if id.startswith("#{Token["):
+        raise ConfigurationError(
+            f"{what} come from a list that is one unresolved token, so that neither their number nor one of them is "
+            "known at synth: pass each as a text of its own, such as [Fn.select(0, ids), Fn.select(1, ids)] for two"
+        )
 
 
 def _subnets(vpc: ec2.IVpc, selection: ec2.SubnetSelection | None) -> list[ec2.ISubnet]:
@@ -225,7 +307,7 @@ def _subnets(vpc: ec2.IVpc, selection: ec2.SubnetSelection | None) -> list[ec2.I
 
 
 def _check_region(scope: Construct, vpc: ec2.IVpc) -> None:
-    reason = "instances run in a VPC of their own region, so give one of it"
+    reason = "instances and functions run in a VPC of their own region, so give one of it"
     require_own_region(scope, vpc, reason)
 
 
@@ -240,14 +322,16 @@ def _check_zones(vpc: ec2.IVpc, subnets: Sequence[ec2.ISubnet]) -> None:
         )
 
 
-def _warn_of_public_subnets(scope: Construct, vpc: ec2.IVpc, subnets: Sequence[ec2.ISubnet]) -> None:
+def _warn_of_public_subnets(
+    scope: Construct, vpc: ec2.IVpc, subnets: Sequence[ec2.ISubnet], whose: str, harm: str, call: str
+) -> None:
     public = {subnet.subnet_id for subnet in vpc.public_subnets}
     if any(subnet.subnet_id in public for subnet in subnets):
         Annotations.of(scope).add_warning_v2(
             PUBLIC_SUBNETS_WARNING,
-            f"vpc_subnets of {vpc.node.path} select public subnets, where the network interfaces of SageMaker's "
-            "instances are not connected to the internet: without a VPC endpoint for S3 they get no archive. Select "
-            "private subnets, or call add_vpc_endpoints(vpc) and acknowledge this",
+            f"vpc_subnets of {vpc.node.path} select public subnets, where the network interfaces of {whose} are not "
+            f"connected to the internet: without a VPC endpoint for S3 {harm}. Select private subnets, or call {call} "
+            "and acknowledge this",
         )
 
 
@@ -265,6 +349,8 @@ def _own_group(scope: Construct, vpc: ec2.IVpc, whose: str) -> ec2.SecurityGroup
 
 
 def _network(vpc: ec2.IVpc, subnets: Sequence[ec2.ISubnet], groups: Sequence[ec2.ISecurityGroup]) -> Network:
+    for group in groups:
+        _refuse_list(group.security_group_id, f"the security_groups in {vpc.node.path}")
     return Network(
         vpc=vpc,
         subnets=[subnet.subnet_id for subnet in subnets],

@@ -18,14 +18,18 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
+from aws_cdk import Annotations
 from aws_cdk import aws_iam as iam
 from constructs import Construct
 
-from cdk_triton.hosting._cdk.per_construct import cached_per_construct
+from cdk_triton.hosting._cdk.logical_ids import digest_of
+from cdk_triton.hosting._cdk.per_construct import cached_per_construct, path_of
 from cdk_triton.hosting._cdk.stacks import root_stack, stack_of
 from cdk_triton.hosting.acknowledgements import acknowledge_nist
 
 __all__ = ["Statement", "add_statements", "allow", "inline_policy", "managed_policy", "policy_name"]
+
+ROLE_WARNING = "cdk-triton:RoleNotGranted"
 
 MAX_CHARACTERS = 6144
 """Of a managed policy, without whitespace ("IAM and AWS STS quotas"). A role takes ten of them."""
@@ -49,16 +53,18 @@ class Statement(NamedTuple):
         actions: such as `s3:GetObject`.
         resources: their ARNs; may be tokens.
         conditions: by operator, then by key.
+        effect: `Allow`, or `Deny` for an exception from what other statements allow.
     """
 
     actions: Sequence[str]
     resources: Sequence[str]
     conditions: Mapping[str, Mapping[str, str | Sequence[str]]] = {}
+    effect: str = "Allow"
 
     @property
     def json(self) -> dict[str, Any]:
         """It as a policy has it."""
-        allowed = {"Effect": "Allow", "Action": list(self.actions), "Resource": list(self.resources)}
+        allowed = {"Effect": self.effect, "Action": list(self.actions), "Resource": list(self.resources)}
         return {**allowed, "Condition": self.conditions} if self.conditions else allowed
 
 
@@ -72,9 +78,24 @@ def managed_policy(
     id: str,
     roles: Sequence[iam.IRole],
     statements: Iterable[Statement] = (),
+    decisive: object = None,
 ) -> iam.ManagedPolicy:
-    """A policy for roles of ours."""
-    return iam.ManagedPolicy(scope, id, roles=list(roles), document=_document(statements))
+    """A policy for roles of ours.
+
+    Args:
+        scope: the parent.
+        id: the construct's id.
+        roles: the roles.
+        statements: what they may do.
+        decisive: what the policy is replaced with, beside its statements, of JSON and tokens; None: it is changed in
+            place. See `_place`.
+    """
+    document = _document(statements)
+    parent, own_id = (scope, id) if decisive is None else _place(scope, id, document, decisive)
+    policy = iam.ManagedPolicy(parent, own_id, roles=list(roles), document=document)
+    if parent is not scope:
+        parent.node.default_child = policy.node.default_child
+    return policy
 
 
 def inline_policy(
@@ -82,15 +103,78 @@ def inline_policy(
     id: str,
     roles: Iterable[iam.IRole],
     statements: Iterable[Statement] = (),
+    decisive: object = None,
 ) -> iam.Policy:
-    """A policy for roles of the user's, which may say that nobody changes them."""
-    policy = iam.Policy(scope, id, policy_name=policy_name(scope, id), document=_document(statements))
+    """A policy for roles of the user's, which may say that nobody changes them: that warns. See `managed_policy`."""
+    document, name = _document(statements), policy_name(scope, id)
+    parent, own_id = (scope, id) if decisive is None else _place(scope, id, document, decisive)
+    if parent is not scope:
+        name += own_id  # a role has one inline policy of a name: the new one would be the old one, and go with it
+    policy = iam.Policy(parent, own_id, policy_name=name, document=document)
+    if parent is not scope:
+        parent.node.default_child = policy.node.default_child
+    roles = list(roles)
     for role in roles:
         role.attach_inline_policy(policy)  # and not `roles=`, which asks no role
+    warn_about_roles(scope, policy, roles, document)
     acknowledge_nist(
         policy, {"IAMNoInlinePolicy": "Of all policies, CDK leaves only an inline one out where a role asks it."}
     )
     return policy
+
+
+def warn_about_roles(
+    scope: Construct, policy: iam.Policy, roles: Iterable[iam.IRole], document: iam.PolicyDocument
+) -> None:
+    """Warn of roles that did not take a policy of the app, so that somebody else has to allow what they need.
+
+    Args:
+        scope: where the warning is.
+        policy: the policy, already offered to the roles.
+        roles: the roles.
+        document: what the warning lists: the policy's document, or what was added to it.
+    """
+    stack, resource = stack_of(policy), policy.node.default_child
+    assert isinstance(resource, iam.CfnPolicy)  # the CDK's construct has one
+    took = stack.resolve(resource.roles) or ()
+    for role in roles:
+        if stack.resolve(role.role_name) in took:
+            continue
+        statements = stack.resolve(document)["Statement"]
+        Annotations.of(scope).add_warning_v2(
+            ROLE_WARNING,
+            f"the role {path_of(role)} takes no policy of this app (mutable=False, without_policy_updates, or another "
+            f"account): see that its own policies allow {'; '.join(map(_in_words, statements))}; then acknowledge this",
+        )
+
+
+def _in_words(statement: Mapping[str, Any]) -> str:
+    actions, resources = (_several(statement[name]) for name in ("Action", "Resource"))
+    conditions = [
+        f"{key} {operator} {' or '.join(map(_flat, _several(value)))}"
+        for operator, keys in statement.get("Condition", {}).items()
+        for key, value in keys.items()
+    ]
+    only = f" if {' and '.join(conditions)}" if conditions else ""
+    return f"{', '.join(actions)} on {' and '.join(map(_flat, resources))}{only}"
+
+
+def _several(value: Any) -> list[Any]:
+    return value if isinstance(value, list) else [value]
+
+
+def _flat(value: Any) -> str:
+    """A text with the references in it as `${Name}`, and other functions as JSON."""
+    match value:
+        case {"Fn::Join": [separator, [*parts]]}:
+            return str(separator).join(map(_flat, parts))
+        case {"Ref": name}:
+            return f"${{{name}}}"
+        case {"Fn::GetAtt": [name, attribute]}:
+            return f"${{{name}.{attribute}}}"
+        case str():
+            return value
+    return json.dumps(value, sort_keys=True)
 
 
 def add_statements(policy: iam.ManagedPolicy | iam.Policy, statements: Iterable[Statement]) -> None:
@@ -112,6 +196,15 @@ def policy_name(
     place = "/".join((stack.stack_name, scope.node.path[len(stack.node.path) :], id))
     readable = re.sub(r"[^\w+=,.@-]+", "-", place, flags=re.ASCII)[:NAME_CHARACTERS]
     return f"{readable}-{stack.region}-{hashlib.sha256(place.encode()).hexdigest()[:8]}"
+
+
+def _place(scope: Construct, id: str, document: iam.PolicyDocument, decisive: object) -> tuple[Construct, str]:
+    """Choose the parent and the id of a policy that CloudFormation replaces where it would change it.
+
+    Its digest is in the construct path, not only in the logical id: a name that an aspect computes from the path, or
+    from `Names.unique_resource_name`, is then another one too, and IAM can have both policies at a time.
+    """
+    return Construct(scope, id), digest_of(stack_of(scope), [document, decisive])
 
 
 class _Policies:

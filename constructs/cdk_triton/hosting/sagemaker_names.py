@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 from cdk_triton._tokens import has_token
+from cdk_triton._wording import quoted
 from cdk_triton.errors import ConfigurationError
 from cdk_triton.sagemaker.limits import MAX_NAME_LENGTH, NAME_PATTERN
 
@@ -25,6 +26,6 @@ def check_sagemaker_name(name: str, what: str) -> None:
         return
     if not re.fullmatch(NAME_PATTERN, name) or len(name) > MAX_NAME_LENGTH:
         raise ConfigurationError(
-            f"{what} {name!r} is no name for SageMaker: use up to {MAX_NAME_LENGTH} letters and digits, with '-' only "
-            "between them"
+            f"{what} {quoted(name)} is no name for SageMaker: use up to {MAX_NAME_LENGTH} letters and digits, with '-' "
+            "only between them"
         )

@@ -1,4 +1,4 @@
-"""The VPC endpoints that models, builds and callers need in a VPC without a way to the internet."""
+"""The VPC endpoints that models, builds, callers and a store's functions need in a VPC without internet."""
 
 from __future__ import annotations
 
@@ -36,7 +36,23 @@ Source: "Configure Amazon SageMaker Canvas in a VPC without internet access" (`c
 SageMaker's developer guide, without what only Canvas uses. `host-vpc` names S3, `interface-vpc-endpoint` the runtime.
 """
 
-REQUIRED: Mapping[str, Sequence[str]] = {"instances": ("s3",), "builds": ("s3", "ecr.api", "ecr.dkr")}
+FUNCTION_ENDPOINTS: Mapping[str, str] = {
+    "states": "the start of a delivery",
+    "sagemaker.api": "Processing jobs, and the state of scaled endpoints",
+    "cloudformation": "the name of a scaled endpoint",
+    "codebuild": "builds on CodeBuild",
+}
+"""Each service that the functions of a store call beside those of `VPC_ENDPOINTS`, and what for.
+
+They are the clients of boto3 that the handlers make. Nothing of KMS is among them, because S3 uses the keys, and the
+answers to CloudFormation go to a bucket of S3 ("Setting up VPC endpoints for AWS CloudFormation").
+"""
+
+REQUIRED: Mapping[str, Sequence[str]] = {
+    "instances": ("s3",),
+    "builds": ("s3", "ecr.api", "ecr.dkr"),
+    "functions": ("s3", "states"),
+}
 """What nothing starts without, by what starts; without the others it starts, and little is seen of it.
 
 For instances `host-vpc` asks for S3 only. A Model says nothing of its `ImageConfig`, whose `RepositoryAccessMode` is
@@ -46,7 +62,11 @@ For instances `host-vpc` asks for S3 only. A Model says nothing of its `ImageCon
 
 @checked
 def add_vpc_endpoints(
-    vpc: ec2.IVpc, *, subnets: ec2.SubnetSelection | None = None, exclude: Collection[str] = ()
+    vpc: ec2.IVpc,
+    *,
+    subnets: ec2.SubnetSelection | None = None,
+    exclude: Collection[str] = (),
+    store_functions: bool = False,
 ) -> Mapping[str, ec2.VpcEndpoint]:
     """Add to a VPC what endpoints, builds and callers need where it has no way to the internet.
 
@@ -59,7 +79,9 @@ def add_vpc_endpoints(
     Args:
         vpc: the VPC; an imported one must know its route tables and its CIDR block.
         subnets: where the interfaces go; by default the private subnets.
-        exclude: services of `VPC_ENDPOINTS` that the VPC has endpoints for already, which AWS refuses to have twice.
+        exclude: services that the VPC has endpoints for already, of which AWS rejects a second one.
+        store_functions: whether the functions of a store run in the VPC too, which call more services
+            (`FUNCTION_ENDPOINTS`).
 
     Returns:
         The new ones, by service.
@@ -67,12 +89,13 @@ def add_vpc_endpoints(
     Raises:
         ConfigurationError: `exclude` names another service, or an imported VPC lacks what is needed of it.
     """
-    if unknown := sorted(set(exclude) - set(VPC_ENDPOINTS)):
+    services = [*VPC_ENDPOINTS, *(FUNCTION_ENDPOINTS if store_functions else ())]
+    if unknown := sorted(set(exclude) - set(services)):
         raise ConfigurationError(
-            f"exclude={unknown[0]!r} is not a service that gets a VPC endpoint: use any of {', '.join(VPC_ENDPOINTS)}"
+            f"exclude={unknown[0]!r} is not a service that gets a VPC endpoint: use any of {', '.join(services)}"
         )
     try:
-        return _add_vpc_endpoints(vpc, subnets, [service for service in VPC_ENDPOINTS if service not in exclude])
+        return _add_vpc_endpoints(vpc, subnets, [service for service in services if service not in exclude])
     except RuntimeError as error:  # jsii's, of whatever CDK refuses
         if not any(sign in str(error) for sign in ("vpcCidrBlock", "route table")):
             raise
@@ -118,10 +141,14 @@ class _WayOut:
         there = {service for service, _ in _vpc_endpoints(vpc, everything)}
         missing = [service for service in REQUIRED[self._what] if service not in there]
         if missing and _isolated(self._network, everything):
-            self._warn(missing, [service for service in VPC_ENDPOINTS if service in there])
+            offered = [*VPC_ENDPOINTS, *(FUNCTION_ENDPOINTS if self._what == "functions" else ())]
+            self._warn(missing, [service for service in offered if service in there])
 
     def _warn(self, missing: Sequence[str], there: Sequence[str]) -> None:
-        call = f"add_vpc_endpoints(vpc, exclude={there})" if there else "add_vpc_endpoints(vpc)"
+        arguments = ["vpc"]
+        arguments += [f"exclude={there}"] if there else []
+        arguments += ["store_functions=True"] if self._what == "functions" else []
+        call = f"add_vpc_endpoints({', '.join(arguments)})"
         Annotations.of(self._who).add_warning_v2(
             NO_WAY_OUT_WARNING,
             f"vpc_subnets of {self._network.vpc.node.path} have no route to the internet, and this app adds no VPC "
@@ -131,11 +158,12 @@ class _WayOut:
 
 
 def _vpc_endpoints(vpc: ec2.IVpc, constructs: Iterable[IConstruct]) -> Iterator[tuple[str, ec2.CfnVPCEndpoint]]:
-    """Those of a VPC among some constructs that are for one of `VPC_ENDPOINTS`, each with its service."""
+    """Those of a VPC among some constructs that are for a service of this page, each with its service."""
     for each in constructs:
         if isinstance(each, ec2.CfnVPCEndpoint) and _belongs(each, vpc):
             name = json.dumps(stack_of(each).resolve(each.service_name)).rstrip('"]}')
-            yield from ((service, each) for service in VPC_ENDPOINTS if name.endswith(f".{service}"))
+            services = (*VPC_ENDPOINTS, *FUNCTION_ENDPOINTS)
+            yield from ((service, each) for service in services if name.endswith(f".{service}"))
 
 
 def _belongs(endpoint: ec2.CfnVPCEndpoint, vpc: ec2.IVpc) -> bool:

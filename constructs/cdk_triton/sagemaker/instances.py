@@ -15,7 +15,7 @@ from types import MappingProxyType
 from typing import TypedDict
 
 from cdk_triton._arguments import TEXT, require_type
-from cdk_triton._wording import did_you_mean, in_words
+from cdk_triton._wording import did_you_mean, in_words, quoted
 from cdk_triton.errors import ConfigurationError
 
 __all__ = ["GpuInstance", "gpu_instance", "gpu_instances"]
@@ -116,13 +116,13 @@ def gpu_instance(name: str) -> GpuInstance:
     if name not in known:
         if _OTHER_TYPE.fullmatch(name):
             raise ConfigurationError(
-                f"{name!r} is an instance type without an NVIDIA GPU: use one that has some, to begin with "
+                f"{quoted(name)} is an instance type without an NVIDIA GPU: use one that has some, to begin with "
                 f"{in_words(_SMALL_TYPES)}"
             )
         families = dict.fromkeys(row.family for row in known.values() if row.hosting and row.host == "x86_64")
         sizes = [row.name for row in known.values() if row.family == name.rpartition(".")[0] and row.hosting]
         fix = f"use {in_words(sizes)}" if sizes else f"use a size of {in_words(families)}"
         raise ConfigurationError(
-            f"{name!r} is no SageMaker instance type with an NVIDIA GPU{did_you_mean(name, known)}: {fix}"
+            f"{quoted(name)} is no SageMaker instance type with an NVIDIA GPU{did_you_mean(name, known)}: {fix}"
         )
     return known[name]

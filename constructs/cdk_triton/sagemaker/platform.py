@@ -8,13 +8,13 @@ from typing import Final
 
 from cdk_triton._arguments import TEXT, one, require_type
 from cdk_triton._tokens import has_token, refuse_token
-from cdk_triton._wording import did_you_mean, in_words
+from cdk_triton._wording import did_you_mean, in_words, quoted
 from cdk_triton.errors import ConfigurationError
 from cdk_triton.sagemaker import images
 from cdk_triton.sagemaker.host_amis import HOST_AMIS, host_ami, warning_about_host_ami
 from cdk_triton.sagemaker.instances import GpuInstance, gpu_instance, gpu_instances
 from cdk_triton.sagemaker.limits import MAX_IMAGE_LENGTH
-from cdk_triton.triton.releases import Release
+from cdk_triton.triton.releases import Release, releases
 from cdk_triton.triton.releases import release as release_facts
 
 __all__ = ["DERIVED", "PLATFORM", "ServingPlatform"]
@@ -186,22 +186,35 @@ def _check_published_release(release: str) -> None:
         release_facts(release)
     except ConfigurationError:
         raise ConfigurationError(
-            f"{release!r} is no known Triton release{did_you_mean(release, published)}: SageMaker has images of "
+            f"{quoted(release)} is no known Triton release{did_you_mean(release, published)}: SageMaker has images of "
             f"{in_words(published, 'and')}"
         ) from None
+    if release > (newest := releases()[-1].release):
+        raise ConfigurationError(
+            f"Triton {release!r} is newer than the releases in this version of cdk-triton (up to {newest}) and than "
+            f"SageMaker's images (up to {published[-1]}): use one of them, update cdk-triton, or build an image of "
+            "your own and give it by digest"
+        )
     images.image_name(release)  # says that SageMaker has no image of it, and which releases are nearest
 
 
 def _check_own_image(image: str) -> None:
+    if has_token(_digest(image)):
+        raise ConfigurationError(
+            "the digest of image is an unresolved token, but it decides while the app runs what is built: write the "
+            "digest out, as <registry>/<repository>@sha256:<64 hexadecimal digits>; only registry and repository may "
+            "be tokens"
+        )
     if _BY_DIGEST.fullmatch(image) is None:
         raise ConfigurationError(
-            f"image {image!r} must be named by its digest, as <registry>/<repository>@sha256:<64 hexadecimal digits>: "
-            "a tag may come to mean another image, and what is built for one image is served by exactly that image"
+            f"image {quoted(image)} must be named by its digest, as <registry>/<repository>@sha256:<64 hexadecimal "
+            "digits>: a tag may come to mean another image, and what is built for one image is served by exactly "
+            "that image"
         )
     if len(image) > MAX_IMAGE_LENGTH and not has_token(image):
         raise ConfigurationError(
-            f"image {image!r} has {len(image)} characters and SageMaker accepts {MAX_IMAGE_LENGTH}: shorten the name "
-            "of its repository"
+            f"image {quoted(image)} is longer than the {MAX_IMAGE_LENGTH} characters that SageMaker accepts: shorten "
+            "the name of its repository"
         )
 
 
@@ -257,6 +270,6 @@ def _check_host_ami(name: str) -> None:
     if _HOST_AMI.fullmatch(name) is None and not has_token(name):
         known = [ami.name for ami in HOST_AMIS]
         raise ConfigurationError(
-            f"inference_ami_version {name!r} is no host AMI{did_you_mean(name, known)}: use {in_words(known)}, None "
-            "for SageMaker's default, or leave it out to have it derived from the release"
+            f"inference_ami_version {quoted(name)} is no host AMI{did_you_mean(name, known)}: use {in_words(known)}, "
+            "None for SageMaker's default, or leave it out to have it derived from the release"
         )

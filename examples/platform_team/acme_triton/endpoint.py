@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from aws_cdk import Tags
+from aws_cdk import Annotations, Tags
 from constructs import Construct
 
 from acme_triton.account import artifact_store, pager, private_network
@@ -12,7 +12,7 @@ from cdk_triton import ModelRepository, ServingPlatform, TritonEndpoint, TritonM
 
 __all__ = ["AcmeEndpoint"]
 
-PLATFORM = ServingPlatform(release="25.09", instance_type="ml.g5.2xlarge")
+PLATFORM = ServingPlatform(release="26.05", instance_type="ml.g5.2xlarge")
 RUNBOOK = "https://runbooks.acme.example/triton"
 
 
@@ -49,5 +49,6 @@ class AcmeEndpoint(Construct):
         count = self.endpoint.auto_scale_instance_count(min_capacity=2, max_capacity=max_instances)
         count.scale_on_concurrent_requests("Requests", target_concurrent_requests=8)
         self.endpoint.monitor(topic=pager(self), runbook=RUNBOOK)
+        Annotations.of(self.endpoint).acknowledge_warning("cdk-triton:TopicNotGranted", "the pager takes alarms")
         Tags.of(self).add("acme:team", team)
         Tags.of(self).add("acme:service", "triton")

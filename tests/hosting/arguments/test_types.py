@@ -41,6 +41,7 @@ def wrong(value: object) -> Any:
 
 
 MADE_HERE = {
+    "ImportedVariant",
     *(
         "DeploymentPolicy",
         "EndpointMonitoring",
@@ -124,6 +125,9 @@ def test_no_argument_of_any_type_ends_in_a_traceback(given: Any, value: object) 
         "export_prefix": "triton-artifacts",
         "model": given.model,
         "stack": cdk.Stack(),
+        "prefix": "bank-",
+        "model_name": "model",
+        "variant_name": "Current",
     }
     for call in calls(given).values():
         known = right | (OF_RECIPES if call.__module__.startswith("cdk_triton.artifacts") else {})
@@ -191,7 +195,7 @@ def test_what_answers_for_any_name_is_taken() -> None:
         def __getattr__(self, name: str) -> object:
             raise AssertionError("asked")
 
-    CodeBuildGpuBuilder(encryption_key=wrong(Lazy()))
+    TritonVariant(model=wrong(Lazy()))
 
 
 def test_tokens_are_taken_where_text_is_and_numbers_are(given: Any) -> None:

@@ -139,6 +139,17 @@ class TestSteps:
 
         assert warnings(stack, "UpdateStep") == []
 
+    def test_a_canary_of_an_unresolved_part_is_called_so(
+        self, messages: Messages, stack: cdk.Stack, model: TritonModel
+    ) -> None:
+        percent: Any = cdk.CfnParameter(stack, "Percent", type="Number").value_as_number
+        policy = Canary(size=Capacity(percent), wait=MINUTE)
+        TritonEndpoint(stack, "Endpoint", variants=[on(model, 1)], deployment_policy=policy)
+
+        (warning,) = warnings(stack, "UpdateStep")
+        messages.record("cdk-triton:UpdateStep", warning)
+        assert "Canary with an unresolved part of them" in warning
+
 
 class TestAlarms:
     def endpoint(self, stack: cdk.Stack, model: TritonModel, policy: DeploymentPolicy) -> TritonEndpoint:

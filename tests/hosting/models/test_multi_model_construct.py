@@ -76,7 +76,11 @@ def test_the_model_names_a_prefix_with_the_platform(
     container = only(resources, MODEL)[1]["Properties"]["PrimaryContainer"]
     assert container["Mode"] == "MultiModel"
     assert flattened(container["ModelDataUrl"]).endswith(f">/fleets/{fleet.name_in_store}/25.09-a10g/")
-    assert container["Environment"] == {"SAGEMAKER_TRITON_LOG_VERBOSE": "false", "SAGEMAKER_TRITON_PING_MODE": "live"}
+    assert container["Environment"] == {
+        "PYTHONDONTWRITEBYTECODE": "1",
+        "SAGEMAKER_TRITON_LOG_VERBOSE": "false",
+        "SAGEMAKER_TRITON_PING_MODE": "live",
+    }
 
 
 def test_target_models_are_flat_and_named_by_their_source(messages: Messages, world: World, fleets: Fleets) -> None:

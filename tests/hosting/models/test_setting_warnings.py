@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from contextlib import nullcontext
+from typing import TYPE_CHECKING, Any
 
 import aws_cdk as cdk
 import pytest
 from aws_cdk.assertions import Annotations, Match
 
 from cdk_triton import ContainerEnvironment, ModelRepository, ServingPlatform, TritonModel, TritonMultiModel
+from cdk_triton.errors import ConfigurationError
 from cdk_triton.sagemaker import DERIVED
 
 if TYPE_CHECKING:
@@ -90,6 +92,74 @@ def test_dali_keeps_its_memory_unless_it_is_told(messages: Messages, world: Worl
     assert f"'{RELEASE_AFTER_UNLOAD}'" in warning
     assert "[ack: cdk-triton:DaliMemory]" in warning
     assert warnings(stack, "Told") == []
+
+
+def with_step(world: World, name: str, step: str) -> ModelRepository:
+    """An ensemble with one step of a name."""
+    root = world.directory / name
+    for model in (name, step):
+        (root / model / "1").mkdir(parents=True)
+    tensors = ' input { name: "IN" data_type: TYPE_FP32 dims: 1 } output { name: "OUT" data_type: TYPE_FP32 dims: 1 }'
+    (root / step / "config.pbtxt").write_text(f'backend: "python"{tensors}')
+    (root / step / "1" / "model.py").write_text("class TritonPythonModel:\n    def execute(self, requests): ...\n")
+    maps = 'model_version: -1 input_map { key: "IN" value: "IN" } output_map { key: "OUT" value: "OUT" }'
+    (root / name / "config.pbtxt").write_text(
+        f'platform: "ensemble"{tensors} ensemble_scheduling {{ step {{ model_name: "{step}" {maps} }} }}'
+    )
+    return ModelRepository.from_directory(root)
+
+
+@pytest.mark.parametrize(
+    ("release", "steps", "fields", "is_warned"),
+    [
+        pytest.param("26.05", ("step", "step"), {"ping_mode": "ready"}, True, id="equal names"),
+        pytest.param("26.05", ("first", "second"), {"ping_mode": "ready"}, False, id="distinct names"),
+        pytest.param("26.05", ("step", "step"), {}, False, id="the default"),
+        pytest.param("25.09", ("step", "step"), {"ping_mode": "ready"}, False, id="an older release"),
+        pytest.param(
+            "26.05",
+            ("step", "step"),
+            {"ping_mode": "ready", "additional_args": ("--strict-readiness=false",)},
+            False,
+            id="no strict readiness",
+        ),
+    ],
+)
+def test_a_ping_that_cannot_tell_models_of_one_name(
+    messages: Messages,
+    world: World,
+    stack: cdk.Stack,
+    release: str,
+    steps: tuple[str, str],
+    fields: dict[str, Any],
+    is_warned: bool,
+) -> None:
+    ensembles = {name: with_step(world, name, step) for name, step in zip(("text", "image"), steps, strict=True)}
+    platform = ServingPlatform(release=release, instance_type="ml.g5.2xlarge")
+    settings = ContainerEnvironment(**fields)
+    TritonMultiModel(stack, "Fleet", ensembles=ensembles, platform=platform, environment=settings)
+    found = [warning for warning in warnings(stack, "Fleet") if "PingOfMultiModel" in warning]
+    assert len(found) == is_warned
+    for warning in found:
+        messages.record("cdk-triton:PingOfMultiModel", warning)
+
+
+@pytest.mark.parametrize(("release", "is_rejected"), [("26.03", True), ("26.04", False)])
+def test_dots_in_the_name_of_a_target_model(
+    messages: Messages, world: World, stack: cdk.Stack, release: str, is_rejected: bool
+) -> None:
+    image = f"123456789012.dkr.ecr.eu-west-1.amazonaws.com/triton@sha256:{'0' * 64}"
+    platform = ServingPlatform(release=release, instance_type="ml.g5.2xlarge", image=image)
+    ensembles = {"a..b": world.repository()}
+    with messages.raises(ConfigurationError) if is_rejected else nullcontext():
+        TritonMultiModel(stack, "Fleet", ensembles=ensembles, platform=platform)
+
+
+def test_a_model_that_an_argument_loads_is_looked_for(world: World, stack: cdk.Stack) -> None:
+    settings = ContainerEnvironment(additional_args=("--load-model", "missing"))
+    TritonModel(stack, "Model", repository=world.repository(), platform=world.platform, environment=settings)
+    (error,) = Annotations.from_stack(stack).find_error("/Stack/Model", Match.any_value())
+    assert "missing" in str(error.entry.data)
 
 
 def test_the_checks_know_the_environment(world: World, stack: cdk.Stack) -> None:

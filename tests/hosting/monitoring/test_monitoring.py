@@ -164,11 +164,17 @@ class TestAlarms:
             assert alarm["AlarmDescription"].endswith(f" https://wiki.example.com/triton#{name.lower()}")
             assert f"\n### {name}\n" in PAGE.read_text()
 
-    def test_by_default_the_runbook_is_the_guides_page(self, stack: cdk.Stack, model: TritonModel) -> None:
+    def test_without_a_runbook_each_says_what_to_do_first(
+        self, messages: Messages, stack: cdk.Stack, model: TritonModel
+    ) -> None:
+        """Who is called at night has no checkout of this library, and no page of it to open."""
         TritonEndpoint(stack, "Endpoint", model=model).monitor()
 
-        link = alarms(stack, "Endpoint")["Disk"]["AlarmDescription"].split(" ")[-1]
-        assert (PAGE.parents[1] / link.split("#")[0]).samefile(PAGE)
+        for alarm in alarms(stack, "Endpoint").values():
+            messages.record("alarm", alarm["AlarmDescription"])
+            assert "Runbook" not in alarm["AlarmDescription"]
+            assert len(alarm["AlarmDescription"]) > len(alarm["AlarmDescription"].partition(". ")[0]) + 40
+        assert "Runbook" not in json.dumps(Template.from_stack(stack).to_json())
 
     def test_thresholds_of_ones_own(self, stack: cdk.Stack, model: TritonModel) -> None:
         TritonEndpoint(stack, "Endpoint", model=model).monitor(
@@ -261,6 +267,19 @@ class TestDashboard:
             "Instances that answer": ["instances"],
             "Requests per instance": ["requests"],
         }
+
+    def test_it_has_the_name_that_is_given(self, stack: cdk.Stack, model: TritonModel) -> None:
+        TritonEndpoint(stack, "Endpoint", model=model).monitor(dashboard_name="search-eu_1")
+
+        (dashboard,) = Template.from_stack(stack).find_resources(DASHBOARD).values()
+        assert dashboard["Properties"]["DashboardName"] == "search-eu_1"
+
+    @pytest.mark.parametrize("name", ["", "search endpoint", "d" * 256], ids=["empty", "space", "long"])
+    def test_a_name_that_cloudwatch_rejects_is_refused(
+        self, messages: Messages, stack: cdk.Stack, model: TritonModel, name: str
+    ) -> None:
+        with messages.raises(ConfigurationError):
+            TritonEndpoint(stack, "Endpoint", model=model).monitor(dashboard_name=name)
 
     def test_a_fleet_adds_what_it_loads(self, stack: cdk.Stack, fleet: TritonMultiModel, flattened: Any) -> None:
         TritonEndpoint(stack, "Endpoint", model=fleet).monitor()

@@ -124,6 +124,11 @@ def test_a_handler_without_builders_may_do_exactly_this(
     assert found == {
         ("logs:CreateLogStream", f"<{logs}.Arn>"),
         ("logs:PutLogEvents", f"<{logs}.Arn>"),
+        ("sagemaker:DescribeEndpoint", "arn:<AWS::Partition>:sagemaker:<AWS::Region>:<AWS::AccountId>:endpoint/*"),
+        (
+            "cloudformation:DescribeStackResource",
+            "arn:<AWS::Partition>:cloudformation:<AWS::Region>:<AWS::AccountId>:stack/*",
+        ),
         (
             "s3:GetObject",
             "arn:<AWS::Partition>:s3:::cdk-hnb659fds-assets-${AWS::AccountId}-${AWS::Region}/triton-*",
@@ -136,10 +141,14 @@ def test_a_handler_without_builders_may_do_exactly_this(
     }
 
 
-def test_the_other_handler_may_only_log(store: TritonArtifactStore, stack: cdk.Stack, world: World) -> None:
-    (only,) = world.statements(stack, "StoreOnEventRole")
+def test_the_other_handler_may_only_log_and_start_the_waiter(
+    store: TritonArtifactStore, stack: cdk.Stack, world: World
+) -> None:
+    log, start = world.statements(stack, "StoreOnEventRole")
+    (waiter,) = world.resources(stack, "AWS::StepFunctions::StateMachine")
 
-    assert only["Action"] == ["logs:CreateLogStream", "logs:PutLogEvents"]
+    assert log["Action"] == ["logs:CreateLogStream", "logs:PutLogEvents"]
+    assert (start["Action"], start["Resource"]) == ("states:StartExecution", {"Ref": waiter})
 
 
 def test_nobody_gets_a_policy_of_aws_or_an_inline_one_or_a_wildcard_action(
@@ -162,12 +171,10 @@ def test_the_handlers_run_the_latest_python_and_log_where_logs_expire(
     store: TritonArtifactStore, stack: cdk.Stack, world: World
 ) -> None:
     functions = world.resources(stack, "AWS::Lambda::Function")
-    handlers = {
-        f["Properties"]["Handler"]: f["Properties"] for f in functions.values() if "STORE_BUCKET" in json.dumps(f)
-    }
+    handlers = {f["Properties"]["Handler"]: f["Properties"] for f in functions.values()}
     (log_group,) = world.resources(stack, "AWS::Logs::LogGroup")
 
-    assert set(handlers) == {"artifacts.on_event", "artifacts.is_complete"}
+    assert set(handlers) == {"artifacts.provide", "artifacts.is_complete"}
     assert {h["Runtime"] for h in handlers.values()} == {"python3.14"}
     assert {json.dumps(f["Properties"]["LoggingConfig"]["LogGroup"]) for f in functions.values()} == {
         json.dumps({"Ref": log_group})
@@ -175,12 +182,45 @@ def test_the_handlers_run_the_latest_python_and_log_where_logs_expire(
     assert world.only(stack, "AWS::Logs::LogGroup")["Properties"]["RetentionInDays"] == 90
 
 
-def test_the_handler_is_asked_every_30_seconds_for_55_minutes(
-    store: TritonArtifactStore, stack: cdk.Stack, world: World
+def test_a_lease_on_a_build_outlives_the_handler_that_holds_it(
+    store: TritonArtifactStore, stack: cdk.Stack, world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    machine = json.dumps(world.only(stack, "AWS::StepFunctions::StateMachine")["Properties"]["DefinitionString"])
+    monkeypatch.syspath_prepend(str(world.root / "lambda"))
+    from artifacts.locks import LEASE_SECONDS  # the handlers are no package of the library
 
-    assert r"\"IntervalSeconds\":30,\"MaxAttempts\":110,\"BackoffRate\":1" in machine
+    functions = [f["Properties"] for f in world.resources(stack, "AWS::Lambda::Function").values()]
+    (timeout,) = [f["Timeout"] for f in functions if f["Handler"] == "artifacts.is_complete"]
+    assert timeout == 300
+    assert timeout + 30 <= LEASE_SECONDS  # its last call may be on its way
+
+
+def test_the_handler_is_asked_when_it_says_and_again_when_lambda_throttles_it(
+    store: TritonArtifactStore, stack: cdk.Stack, world: World, flattened: Callable[[Any], Any]
+) -> None:
+    machine = world.only(stack, "AWS::StepFunctions::StateMachine")["Properties"]["DefinitionString"]
+    states = json.loads(flattened(machine))["States"]
+
+    assert states["Wait"]["SecondsPath"] == "$.Polled.Seconds"
+    assert states["WaitForOlder"]["Seconds"] == 30
+    for name in ("Poll", "Answer"):
+        (retrier, *_) = states[name]["Retry"]
+        assert "Lambda.TooManyRequestsException" in retrier["ErrorEquals"]
+        assert retrier["MaxAttempts"] * retrier["MaxDelaySeconds"] > 55 * 60
+
+
+def test_no_function_waits_for_another_one(store: TritonArtifactStore, stack: cdk.Stack, world: World) -> None:
+    """Each would occupy an execution of the account, which has ten in the beginning."""
+    callers = [
+        name
+        for name, policy in world.policies(stack).items()
+        if "lambda:InvokeFunction" in json.dumps(policy["Properties"]["PolicyDocument"])
+    ]
+
+    assert [name for name in callers if "waiterstatemachine" not in name] == []
+
+
+def test_stacks_keep_the_function_that_they_export(store: TritonArtifactStore, stack: cdk.Stack, world: World) -> None:
+    assert "StoreProviderframeworkonEventFC797C1E" in world.resources(stack, "AWS::Lambda::Function")
 
 
 @pytest.mark.parametrize("prefix", ["apps/", "apps-", "apps/live-"])

@@ -9,13 +9,12 @@ from __future__ import annotations
 import hashlib
 import json
 
-from aws_cdk import CfnElement
-from aws_cdk import aws_iam as iam
+from aws_cdk import CfnElement, Stack
 from constructs import Construct
 
 from cdk_triton.hosting._cdk.stacks import stack_of
 
-__all__ = ["change_id_with"]
+__all__ = ["change_id_with", "digest_of"]
 
 DIGITS = 7
 """CDK's logical ids have up to 248 characters, CloudFormation's up to 255 ("CloudFormation quotas")."""
@@ -32,8 +31,14 @@ def change_id_with(construct: Construct, decisive: object) -> None:
     if not isinstance(resource, CfnElement):
         return
     stack = stack_of(construct)
-    digest = hashlib.sha256(json.dumps(stack.resolve(decisive), sort_keys=True).encode()).hexdigest()[:DIGITS]
-    resource.override_logical_id(f"{stack.get_logical_id(resource)}{digest}")
-    if isinstance(resource, iam.CfnPolicy):
-        # A role has one inline policy of a name: the new one would be the old one, and go with it.
-        resource.policy_name = f"{resource.policy_name}{digest}"
+    resource.override_logical_id(f"{stack.get_logical_id(resource)}{digest_of(stack, decisive)}")
+
+
+def digest_of(stack: Stack, decisive: object) -> str:
+    """Some digits that change with something.
+
+    Args:
+        stack: whose tokens it has.
+        decisive: of JSON and tokens.
+    """
+    return hashlib.sha256(json.dumps(stack.resolve(decisive), sort_keys=True).encode()).hexdigest()[:DIGITS]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Generic, NoReturn, TypeVar
 
-from cdk_triton._wording import did_you_mean, in_words
+from cdk_triton._wording import did_you_mean, in_words, quoted
 from cdk_triton.errors import ConfigurationError
 
 __all__ = ["NameLookup"]
@@ -27,4 +27,4 @@ class NameLookup(dict[str, Thing], Generic[Thing]):
 
     def __missing__(self, name: object) -> NoReturn:
         fix = f"use {in_words(self)}" if self else "there is none"
-        raise ConfigurationError(f"{self._lack} {name!r}{did_you_mean(str(name), self)}: {fix}")
+        raise ConfigurationError(f"{self._lack} {quoted(name)}{did_you_mean(str(name), self)}: {fix}")

@@ -13,6 +13,7 @@ from cdk_triton.hosting._cdk.per_construct import cached_per_construct, path_of
 
 __all__ = [
     "are_deployed_together",
+    "is_of_another_account",
     "region_of",
     "require_own_region",
     "require_same",
@@ -24,8 +25,20 @@ __all__ = [
 
 @cached_per_construct
 def stack_of(construct: IConstruct) -> Stack:
-    """`Stack.of`: no construct ever gets into another stack."""
-    return _same_object(Stack.of(construct))
+    """`Stack.of`: no construct ever gets into another stack.
+
+    Raises:
+        ConfigurationError: the construct is in no stack, but in an app or stage.
+    """
+    try:
+        stack = Stack.of(construct)
+    except RuntimeError as error:  # jsii's, of what CDK refuses
+        if "no Stack found" not in str(error):
+            raise
+        raise ConfigurationError(
+            f"{path_of(construct) or 'the app'} is in no stack: create it in a stack, such as cdk.Stack(app, 'Search')"
+        ) from error
+    return _same_object(stack)
 
 
 @cached_per_construct
@@ -82,6 +95,12 @@ def require_same(
     """
     if here != there and not has_token(here) and not has_token(there):
         raise ConfigurationError(f"{path} is in the {kind} {here}, and {other_path} in {there}: {reason}")
+
+
+def is_of_another_account(used: IResource, account: str) -> bool:
+    """Whether a resource certainly belongs to another account than this one, which may be a token."""
+    there = used.env.account
+    return there != account and not has_token(there) and not has_token(account)
 
 
 def require_own_region(scope: IConstruct, used: IResource, reason: str) -> None:

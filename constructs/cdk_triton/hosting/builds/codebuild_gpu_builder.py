@@ -21,7 +21,7 @@ from cdk_triton.hosting._cdk.arguments import checked
 from cdk_triton.hosting._cdk.buckets import encryption_key_of
 from cdk_triton.hosting._cdk.per_construct import path_of
 from cdk_triton.hosting._cdk.stacks import require_own_region
-from cdk_triton.hosting.acknowledgements import acknowledge
+from cdk_triton.hosting.acknowledgements import acknowledge, acknowledge_nist
 from cdk_triton.hosting.builds.builders import (
     Builder,
     BuildService,
@@ -30,6 +30,7 @@ from cdk_triton.hosting.builds.builders import (
     minutes,
     staging_statements,
 )
+from cdk_triton.hosting.keys import key_behind, require_key
 from cdk_triton.hosting.network import Network, allow_network, build_network, check_network
 from cdk_triton.hosting.permissions import Statement
 from cdk_triton.hosting.trust import codebuild_of_the_account
@@ -106,6 +107,8 @@ class CodeBuildGpuBuilder(Builder):
         _check_compute_type(self.compute_type)
         _check_fleet(self)
         check_network(self.vpc, self.vpc_subnets, self.security_groups)
+        if self.encryption_key is not None:
+            require_key(self.encryption_key, "encryption_key of CodeBuildGpuBuilder")
 
     def _queued_minutes(self) -> int:
         what = "the queued_timeout of CodeBuildGpuBuilder"
@@ -154,19 +157,18 @@ class CodeBuildGpuBuilder(Builder):
         logging = Statement(actions=["logs:CreateLogStream", "logs:PutLogEvents"], resources=[log_group_arn])
         statements = [logging, *staging]
         handler_statements = []
-        if self.encryption_key is not None:
-            require_own_region(scope, self.encryption_key, "what builds write stays in their region, so give one of it")
-            statements.append(key_statement(self.encryption_key))
-            handler_statements.append(Statement(actions=["kms:Decrypt"], resources=[self.encryption_key.key_arn]))
+        own_key = None if self.encryption_key is None else key_behind(self.encryption_key)
+        if own_key is not None:
+            require_own_region(scope, own_key, "what builds write stays in their region, so give one of it")
+            statements.append(key_statement(own_key))
+            handler_statements.append(Statement(actions=["kms:Decrypt"], resources=[own_key.key_arn]))
         role = build_role(scope, codebuild_of_the_account(scope), statements, reasons)
         network = build_network(scope, self.vpc, self.vpc_subnets, self.security_groups)
         if network is not None:
             allow_network(
                 role, network, permission=["ec2:CreateNetworkInterfacePermission"], authorized="codebuild.amazonaws.com"
             )
-        project = self._project(
-            scope, role, log_group, network, key if self.encryption_key is None else self.encryption_key
-        )
+        project = self._project(scope, role, log_group, network, key if own_key is None else own_key)
         handler_statements += [
             Statement(
                 actions=["codebuild:BatchGetBuilds", "codebuild:ListBuildsForProject", "codebuild:StartBuild"],
@@ -223,6 +225,8 @@ class CodeBuildGpuBuilder(Builder):
         project.node.add_dependency(role)
         reason = "A build runs in the image that serves: a plan loads in the TensorRT that built it."
         acknowledge(project, {"CB5": reason})
+        reason = "The project has no source repository: a build reads its folder of the store's bucket."
+        acknowledge_nist(project, {"CodeBuildProjectSourceRepoUrl": reason})
         return project
 
 

@@ -9,24 +9,34 @@ from typing import Literal
 from aws_cdk import ArnFormat, Duration, Size, SizeRoundingBehavior
 from aws_cdk import aws_ec2 as ec2
 from aws_cdk import aws_iam as iam
+from aws_cdk import aws_kms as kms
 from aws_cdk import aws_s3 as s3
 from constructs import Construct
 
 from cdk_triton.errors import ConfigurationError
 from cdk_triton.hosting._cdk.arguments import checked
-from cdk_triton.hosting._cdk.buckets import encryption_key_of
-from cdk_triton.hosting._cdk.stacks import stack_of
+from cdk_triton.hosting._cdk.buckets import arn_of, encryption_key_of
+from cdk_triton.hosting._cdk.stacks import require_own_region, stack_of
 from cdk_triton.hosting.builds.builders import (
     Builder,
     BuildService,
     build_role,
+    key_statement,
     minutes,
     staging_statements,
 )
+from cdk_triton.hosting.keys import key_behind, require_key
 from cdk_triton.hosting.network import allow_network, build_network, check_network
 from cdk_triton.hosting.permissions import Statement
 from cdk_triton.hosting.trust import sagemaker_processing
-from cdk_triton.sagemaker import GpuInstance, ServingPlatform, gpu_instance, processing_instance
+from cdk_triton.sagemaker import (
+    GpuInstance,
+    ServingPlatform,
+    gpu_instance,
+    gpu_instances,
+    instance_storage,
+    processing_instance,
+)
 
 __all__ = ["SageMakerProcessingBuilder"]
 
@@ -46,6 +56,8 @@ MAX_VOLUME_GB = 16384
 class SageMakerProcessingBuilder(Builder):
     """Builds as SageMaker Processing jobs, which have the GPU of nearly every endpoint.
 
+    Jobs get the tags of the store's bucket.
+
     Attributes:
         instance_type: what jobs run on; by default the endpoint's own type, or where Processing does not offer it, one
             with the same GPU.
@@ -56,9 +68,13 @@ class SageMakerProcessingBuilder(Builder):
         vpc: the VPC that jobs run in, where they reach S3, and what recipes download.
         vpc_subnets: which of its subnets; by default the private ones.
         security_groups: in the VPC; by default a new one.
+        encryption_key: a key of your own for what jobs write, of the store's region; by default the store's, or the
+            key of AWS for S3. It also encrypts the volumes of instance types that have no disks of their own (ml.p2 and
+            ml.p3). The others encrypt their disks by hardware and reject a key.
 
     Raises:
-        ConfigurationError: Processing does not offer the instance type, or a value is out of bounds.
+        ConfigurationError: Processing does not offer the instance type, a value is out of bounds, or the key is an
+            alias of which only the name is known.
     """
 
     instance_type: str | None = None
@@ -67,6 +83,7 @@ class SageMakerProcessingBuilder(Builder):
     vpc: ec2.IVpc | None = None
     vpc_subnets: ec2.SubnetSelection | None = None
     security_groups: Sequence[ec2.ISecurityGroup] = ()
+    encryption_key: kms.IKey | None = None
 
     def __post_init__(self) -> None:
         """Check what does not depend on the store."""
@@ -75,6 +92,8 @@ class SageMakerProcessingBuilder(Builder):
         if self.instance_type is not None:
             _check_instance(gpu_instance(self.instance_type))
         check_network(self.vpc, self.vpc_subnets, self.security_groups)
+        if self.encryption_key is not None:
+            require_key(self.encryption_key, "encryption_key of SageMakerProcessingBuilder")
 
     @property
     def _kind(self) -> Literal["processing"]:
@@ -101,24 +120,38 @@ class SageMakerProcessingBuilder(Builder):
         return {"instance_type": name, "volume_gb": _volume_gb(self.volume)}
 
     def _provide(self, scope: Construct, bucket: s3.IBucket) -> BuildService:
-        """Make the `Role` of the jobs, which are named `cdk-triton-…`."""
+        """Make the `Role` of the jobs, which are named `cdk-triton-…`.
+
+        Raises:
+            ConfigurationError: the builder's own key is one of another region.
+        """
         group, streams = _log_group(scope, "*"), _log_group(scope, f"log-stream:{JOB_PATTERN}")
         staging, reasons = staging_statements(bucket, read=["s3:GetObject"])
         reason = "SageMaker names group and streams; a job's stream begins with its name."
         reasons |= dict.fromkeys((group, streams), reason)
-        role = build_role(scope, sagemaker_processing(scope), [*staging, *_use_of_logs(group, streams)], reasons)
+        statements = [*staging, *_use_of_logs(group, streams)]
+        handler_statements, handler_reasons = _by_handler(scope, bucket, group, streams)
+        key, families = encryption_key_of(bucket), []
+        if self.encryption_key is not None and (key := key_behind(self.encryption_key)) is not None:
+            require_own_region(scope, key, "what builds write stays in their region, so give one of it")
+            families = _families_with_volumes(self.instance_type)
+            statements.append(key_statement(key))
+            if families:  # "CreateProcessingJob API: Execution Role Permissions"
+                statements.append(Statement(actions=["kms:CreateGrant"], resources=[key.key_arn]))
+            handler_statements.append(Statement(actions=["kms:Decrypt"], resources=[key.key_arn]))
+        role = build_role(scope, sagemaker_processing(scope), statements, reasons)
+        handler_statements.append(_passing(role))
         network = build_network(scope, self.vpc, self.vpc_subnets, self.security_groups)
         if network is not None:
             permission = ["ec2:CreateNetworkInterfacePermission", "ec2:DeleteNetworkInterfacePermission"]
             allow_network(role, network, permission=permission)
-        key = encryption_key_of(bucket)
         settings = {
             "role": role.role_arn,
             "subnets": [] if network is None else list(network.subnets),
             "security_groups": [] if network is None else list(network.security_groups),
             "kms_key": None if key is None else key.key_arn,
+            "volume_key_families": families,
         }
-        handler_statements, handler_reasons = _by_handler(scope, role, group, streams)
         return BuildService(settings, role, handler_statements, handler_reasons, network)
 
 
@@ -165,21 +198,40 @@ def _use_of_logs(group: str, streams: str) -> list[Statement]:
     ]
 
 
-def _by_handler(scope: Construct, role: iam.Role, group: str, streams: str) -> tuple[list[Statement], dict[str, str]]:
+def _families_with_volumes(instance_type: str | None) -> list[str]:
+    """The families that jobs may run on and whose disks are EBS volumes, such as `ml.p3`."""
+    possible = (
+        [gpu_instance(instance_type)]
+        if instance_type
+        else [each for each in gpu_instances().values() if processing_instance(each) == each]
+    )
+    return sorted({each.family for each in possible if not instance_storage(each).is_local})
+
+
+def _by_handler(
+    scope: Construct, bucket: s3.IBucket, group: str, streams: str
+) -> tuple[list[Statement], dict[str, str]]:
     """What the store's handler has to be allowed, to start and watch jobs, and why with wildcards, by ARN."""
     jobs = stack_of(scope).format_arn(service="sagemaker", resource="processing-job", resource_name=JOB_PATTERN)
     statements = [
-        Statement(actions=["sagemaker:CreateProcessingJob", "sagemaker:DescribeProcessingJob"], resources=[jobs]),
+        Statement(
+            actions=["sagemaker:AddTags", "sagemaker:CreateProcessingJob", "sagemaker:DescribeProcessingJob"],
+            resources=[jobs],
+        ),
+        Statement(actions=["s3:GetBucketTagging"], resources=[arn_of(bucket)]),
         Statement(actions=["logs:DescribeLogStreams"], resources=[group]),
         Statement(actions=["logs:GetLogEvents"], resources=[streams]),
-        Statement(
-            actions=["iam:PassRole"],
-            resources=[role.role_arn],
-            conditions={"StringEquals": {"iam:PassedToService": "sagemaker.amazonaws.com"}},
-        ),
     ]
     reason = "A job is named when it starts; only names of cdk-triton are allowed."
     return statements, dict.fromkeys((jobs, group, streams), reason)
+
+
+def _passing(role: iam.Role) -> Statement:
+    return Statement(
+        actions=["iam:PassRole"],
+        resources=[role.role_arn],
+        conditions={"StringEquals": {"iam:PassedToService": "sagemaker.amazonaws.com"}},
+    )
 
 
 def _log_group(scope: Construct, below: str) -> str:

@@ -20,15 +20,16 @@ from aws_cdk import aws_s3 as s3
 from aws_cdk import aws_sagemaker as sagemaker
 from constructs import Construct, IConstruct
 
+from cdk_triton._wording import quoted
 from cdk_triton.artifacts.layout import SERVED_PREFIXES, STAGING_PREFIX
 from cdk_triton.errors import ConfigurationError
 from cdk_triton.hosting._cdk.arguments import checked
 from cdk_triton.hosting._cdk.literals import is_whole
-from cdk_triton.hosting._cdk.logical_ids import change_id_with
 from cdk_triton.hosting._cdk.per_construct import path_of
-from cdk_triton.hosting._cdk.stacks import region_of, require_same
-from cdk_triton.hosting.acknowledgements import acknowledge_wildcards, imported_objects_arn
+from cdk_triton.hosting._cdk.stacks import is_of_another_account, region_of, require_same, stack_of
+from cdk_triton.hosting.acknowledgements import acknowledge_wildcards, imported_objects_arns
 from cdk_triton.hosting.endpoints.model_role_policies import allow_models
+from cdk_triton.hosting.keys import key_arn_for_service, key_behind, require_symmetric, use_of_key, warn_about_key
 from cdk_triton.hosting.permissions import Statement
 from cdk_triton.hosting.store.store import TritonArtifactStore
 from cdk_triton.hosting.variant import TritonVariant
@@ -46,6 +47,7 @@ JSON_CONTENT_TYPES = ("application/json",)
 """What Triton reads and writes as JSON: captured as text."""
 
 SCALING_WARNING = "cdk-triton:CaptureOfScaledVariant"
+BUCKET_WARNING = "cdk-triton:CaptureNotGranted"
 MULTI_MODEL_WARNING = "cdk-triton:CaptureOfMultiModel"
 
 _OF_THE_STORE = (*SERVED_PREFIXES, STAGING_PREFIX)
@@ -67,7 +69,7 @@ class DataCapture:
         capture_requests: whether requests are kept.
         capture_responses: whether answers are kept.
         encryption_key: what they are encrypted with, a key of the bucket's region; by default the bucket's own key,
-            where it has one.
+            where it has one. It may be an alias, because nothing reads what it has encrypted before.
 
     Raises:
         ConfigurationError: the percentage is out of its range, the prefix is none or belongs to an artifact store, or
@@ -91,14 +93,15 @@ class DataCapture:
             )
         if not _PREFIX.fullmatch(self.prefix) or len(self.prefix) > _MAX_PREFIX_LENGTH:
             raise ConfigurationError(
-                f"prefix of a DataCapture is {self.prefix!r}: use up to {_MAX_PREFIX_LENGTH} letters, digits, '.', '_' "
-                "and '-', with '/' only between them"
+                f"prefix of a DataCapture is {quoted(self.prefix)}: use up to {_MAX_PREFIX_LENGTH} letters, digits, "
+                "'.', '_' and '-', with '/' only between them"
             )
         store = self.bucket.node.scope
         if isinstance(store, TritonArtifactStore) and f"{self.prefix}/".startswith(_OF_THE_STORE):
             raise ConfigurationError(
-                f"prefix of a DataCapture is {self.prefix!r} in the bucket of the artifact store {store.node.path}, so "
-                "that models could write where archives are: use another prefix, or better another bucket"
+                f"prefix of a DataCapture is {quoted(self.prefix)} in the bucket of the artifact store "
+                f"{store.node.path}, so that models could write where archives are: use another "
+                "prefix, or better another bucket"
             )
         if not (self.capture_requests or self.capture_responses):
             raise ConfigurationError(
@@ -122,12 +125,13 @@ def check_capture(scope: Construct, path: str, capture: DataCapture) -> None:
 
     Raises:
         ConfigurationError: the bucket is certainly in another region than the endpoint, or the key in another one than
-            the bucket.
+            the bucket, or the key is not a symmetric one.
     """
     bucket = capture.bucket
     reason = "SageMaker writes captured data in the endpoint's own region, so give the DataCapture a bucket of it"
     require_same("region", path, region_of(scope), path_of(bucket), bucket.env.region, reason)
     if (key := capture.encryption_key) is not None:
+        require_symmetric(key, f"encryption_key of the DataCapture of {path}")
         reason = "S3 encrypts with a key of the bucket's own region, so give the DataCapture one of it"
         require_same("region", path_of(bucket), bucket.env.region, path_of(key), key.env.region, reason)
 
@@ -145,7 +149,7 @@ def capture_property(capture: DataCapture) -> sagemaker.CfnEndpointConfig.DataCa
         capture_content_type_header=sagemaker.CfnEndpointConfig.CaptureContentTypeHeaderProperty(
             json_content_types=list(JSON_CONTENT_TYPES)
         ),
-        kms_key_id=None if capture._key is None else capture._key.key_arn,
+        kms_key_id=None if capture._key is None else key_arn_for_service(capture._key),
     )
 
 
@@ -167,12 +171,16 @@ def allow_capture(
     statements = [Statement(actions=["s3:PutObject"], resources=[capture.bucket.arn_for_objects(objects)])]
     if capture._key is not None:
         # kms:Decrypt is for uploads in parts ("Protecting data with server-side encryption", S3's user guide).
-        statements.append(Statement(actions=["kms:Decrypt", "kms:GenerateDataKey"], resources=[capture._key.key_arn]))
+        statements.append(use_of_key(scope, capture._key, ["kms:Decrypt", "kms:GenerateDataKey"]))
     roles = sorted({variant.model.role.node.path for variant in variants})
-    for policy in allow_models(scope, "DataCapture", endpoint, variants, statements):
-        change_id_with(policy, [policy.document, path_of(capture.bucket), roles])
+    decisive = [path_of(capture.bucket), roles]
+    for policy in allow_models(scope, "DataCapture", endpoint, variants, statements, decisive):
         reason = "SageMaker names the objects after endpoint, variant and time; the prefix is the capture's own."
-        acknowledge_wildcards(policy, {imported_objects_arn(scope, capture.bucket, objects): reason})
+        reasons = dict.fromkeys(imported_objects_arns(scope, capture.bucket, objects), reason)
+        if (key := capture._key) is not None and key_behind(key) is None:
+            (every_key,) = use_of_key(scope, key, ()).resources
+            reasons[every_key] = "KMS ignores the ARN of an alias: the condition kms:ResourceAliases names the alias."
+        acknowledge_wildcards(policy, reasons)
 
 
 def warn_about_scaling(scope: Construct) -> None:
@@ -189,8 +197,19 @@ def warn_about_scaling(scope: Construct) -> None:
     )
 
 
-def warn_about_capture(scope: Construct, variants: Sequence[TritonVariant]) -> None:
+def warn_about_capture(scope: Construct, capture: DataCapture, variants: Sequence[TritonVariant]) -> None:
     """Warn where SageMaker may capture nothing."""
+    account, bucket = stack_of(scope).account, capture.bucket
+    roles = ", ".join(dict.fromkeys(path_of(variant.model.role) for variant in variants))
+    if is_of_another_account(bucket, account):
+        Annotations.of(scope).add_warning_v2(
+            BUCKET_WARNING,
+            f"the bucket {path_of(bucket)} of data_capture is in the account {bucket.env.account}, and the endpoint in "
+            f"{account}: the bucket's policy has to let the roles {roles} write below {capture.prefix}/ "
+            "(s3:PutObject); see to that, then acknowledge this",
+        )
+    if (key := capture._key) is not None and is_of_another_account(key, account):
+        warn_about_key(scope, key, f"the roles {roles} encrypt with it (kms:Decrypt, kms:GenerateDataKey)")
     for variant in variants:
         if variant.model.is_multi_model:
             Annotations.of(scope).add_warning_v2(

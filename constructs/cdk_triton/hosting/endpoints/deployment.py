@@ -64,6 +64,8 @@ class Capacity:
 
     def __str__(self) -> str:
         """As an error message says it."""
+        if is_token(self.percent) or is_token(self.instances):
+            return "an unresolved part"
         if self.percent is not None:
             return f"{self.percent} %"
         return f"{self.instances} instance{'' if self.instances == 1 else 's'}"

@@ -17,6 +17,7 @@ from cdk_triton._tokens import has_token
 from cdk_triton.errors import ConfigurationError
 from cdk_triton.hosting._cdk.arguments import checked
 from cdk_triton.hosting._cdk.per_construct import path_of
+from cdk_triton.hosting._cdk.stacks import is_of_another_account, stack_of
 from cdk_triton.hosting.endpoint_variant import EndpointVariant
 from cdk_triton.hosting.endpoints.data_capture import (
     DataCapture,
@@ -40,9 +41,9 @@ from cdk_triton.hosting.endpoints.variant_set import (
     warn_about_storage,
     warn_about_target_models,
 )
+from cdk_triton.hosting.keys import key_arn_for_service, warn_about_key
 from cdk_triton.hosting.metrics import VariantMetrics
 from cdk_triton.hosting.models.model import ITritonModel
-from cdk_triton.hosting.monitoring import RUNBOOK
 from cdk_triton.hosting.sagemaker_names import check_sagemaker_name
 from cdk_triton.hosting.variant import TritonVariant, production_variant
 
@@ -132,6 +133,8 @@ class TritonEndpoint(Resource, VariantMetrics):
         super().__init__(scope, id, physical_name=endpoint_name)
         warn_about_stacks(self, served)
         warn_about_storage(self, served, encryption_key)
+        if encryption_key is not None and is_of_another_account(encryption_key, stack_of(self).account):
+            warn_about_key(self, encryption_key, "the role that deploys make grants for SageMaker (kms:CreateGrant)")
         warn_about_networks(self, served)
         warn_about_target_models(self, self._variants)
         self._config = sagemaker.CfnEndpointConfig(
@@ -139,7 +142,7 @@ class TritonEndpoint(Resource, VariantMetrics):
             "Config",
             production_variants=[production_variant(variant) for variant in self._variants],
             shadow_production_variants=None if shadow is None else [production_variant(shadow)],
-            kms_key_id=None if encryption_key is None else encryption_key.key_arn,
+            kms_key_id=None if encryption_key is None else key_arn_for_service(encryption_key),
             metrics_config=None if metrics_config is None else metrics_config._rendered(),
             data_capture_config=None if data_capture is None else capture_property(data_capture),
         )
@@ -155,14 +158,20 @@ class TritonEndpoint(Resource, VariantMetrics):
         for variant in served:
             self._endpoint.node.add_dependency(variant.model)
         self._updates = EndpointUpdates(
-            self, self._endpoint, self._variants, deployment_policy, served, captures=data_capture is not None
+            self,
+            self._endpoint,
+            self._config,
+            self._variants,
+            deployment_policy,
+            served,
+            captures=data_capture is not None,
         )
         self._in_service = {
             v.variant_name: EndpointVariant(self, self._endpoint, v, self._updates.keep_instance_counts) for v in served
         }
         if data_capture is not None:
             allow_capture(self, data_capture, self._endpoint, served)
-            warn_about_capture(self, served)
+            warn_about_capture(self, data_capture, served)
         if ssm_parameter_path is not None:
             own = (self.endpoint_name, self.endpoint_arn)
             put_parameters(self, ssm_parameter_path, self._endpoint, own, self._variants)
@@ -306,7 +315,8 @@ class TritonEndpoint(Resource, VariantMetrics):
         topic: sns.ITopic | None = None,
         thresholds: AlarmThresholds | None = None,
         log_retention: logs.RetentionDays = logs.RetentionDays.THREE_MONTHS,
-        runbook: str = RUNBOOK,
+        runbook: str | None = None,
+        dashboard_name: str | None = None,
     ) -> EndpointMonitoring:
         """Add a dashboard, alarms for each production variant, and a limit to how long the containers' logs are kept.
 
@@ -317,12 +327,15 @@ class TritonEndpoint(Resource, VariantMetrics):
             log_retention: how long the logs are kept; `INFINITE` leaves that alone.
             runbook: the address where you publish the guide's page on monitoring, or one of your own; `#` and the
                 alarm's name in small letters are added.
+            dashboard_name: up to 255 letters, digits, `-` and `_`, unique in the account, which has one list of
+                dashboards for all regions; by default CloudFormation makes one up.
 
         Returns:
             The dashboard and the alarms, to which other actions may be added.
 
         Raises:
-            ConfigurationError: the endpoint is monitored already, or `runbook` cannot be added to.
+            ConfigurationError: the endpoint is monitored already, `runbook` cannot be added to, or CloudWatch rejects
+                the dashboard's name.
         """
         from cdk_triton.hosting.monitoring.monitoring import EndpointMonitoring
 
@@ -338,6 +351,7 @@ class TritonEndpoint(Resource, VariantMetrics):
             thresholds=thresholds,
             log_retention=log_retention,
             runbook=runbook,
+            dashboard_name=dashboard_name,
         )
 
     @checked
@@ -387,16 +401,17 @@ class TritonEndpoint(Resource, VariantMetrics):
         Raises:
             ConfigurationError: the list is empty, or no variant serves such an ensemble.
         """
-        return allow_invocation(grantee, self.endpoint_arn, target_models, self._check_ensemble)
+        return allow_invocation(self, grantee, self.endpoint_arn, target_models, self._check_ensemble)
 
     def _check_ensemble(self, name: str) -> None:
         known = sorted({ensemble for variant in self._variants for ensemble in variant.model.target_models})
         if name not in known:
             raise ConfigurationError(
-                f"no variant of {self.node.path} serves an ensemble {name!r}: "
+                f"target_models names {name!r}, and {self.node.path} "
                 + (
-                    f"use one of {', '.join(known)}"
+                    f"serves no such ensemble: use one of {', '.join(known)}"
                     if known
-                    else "it is no multi-model endpoint, leave target_models out"
+                    else "is not a multi-model endpoint: remove target_models, which only narrows the permission to "
+                    "some ensembles of a TritonMultiModel"
                 )
             )

@@ -8,10 +8,11 @@ IAM compares ARNs letter by letter, so that a policy on a name with capitals all
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
 
 import jsii
-from aws_cdk import Annotations, Arn, ArnFormat, Resource
+from aws_cdk import Annotations, Arn, ArnFormat, Duration, Resource
 from aws_cdk import aws_iam as iam
 from aws_cdk import aws_sagemaker as sagemaker
 from aws_cdk.interfaces.aws_sagemaker import EndpointReference
@@ -21,11 +22,16 @@ from cdk_triton._tokens import has_token
 from cdk_triton.artifacts.layout import check_name
 from cdk_triton.errors import ConfigurationError
 from cdk_triton.hosting._cdk.arguments import checked
-from cdk_triton.hosting._cdk.stacks import stack_of
+from cdk_triton.hosting._cdk.per_construct import path_of
+from cdk_triton.hosting._cdk.stacks import region_of, stack_of
 from cdk_triton.hosting.endpoints.invoke_grants import allow_invocation
+from cdk_triton.hosting.metrics import INVOCATIONS, VariantMetrics
 from cdk_triton.hosting.sagemaker_names import check_sagemaker_name
 
-__all__ = ["ImportedEndpoint"]
+if TYPE_CHECKING:  # takes a while: for endpoints whose metrics are asked for
+    from aws_cdk import aws_cloudwatch as cloudwatch
+
+__all__ = ["ImportedEndpoint", "ImportedVariant"]
 
 CASE_WARNING = "cdk-triton:EndpointNameCase"
 
@@ -70,6 +76,18 @@ class ImportedEndpoint(Resource):
         name = Arn.split(endpoint_arn, ArnFormat.SLASH_RESOURCE_NAME).resource_name
         return cls(scope, id, endpoint_name=name or "", endpoint_arn=endpoint_arn)
 
+    if not TYPE_CHECKING:  # a type checker rejects such a name anyway
+
+        def __getattr__(self, name: str) -> object:
+            """Explain where metrics are: an import does not contain the names of the variants."""
+            if name.startswith("metric"):
+                raise AttributeError(
+                    f"an imported endpoint has no {name}, because SageMaker publishes metrics for each variant, and "
+                    f"the variants of {path_of(self)} are not known here: call variant('AllTraffic').{name}(), with "
+                    "the name of the variant"
+                )
+            return super().__getattribute__(name)
+
     @property
     @jsii.member(jsii_name="endpointName")
     def endpoint_name(self) -> str:
@@ -87,6 +105,23 @@ class ImportedEndpoint(Resource):
     def endpoint_ref(self) -> EndpointReference:
         """The reference that L1 constructs take."""
         return EndpointReference(endpoint_arn=self._arn)
+
+    @checked
+    def variant(self, variant_name: str = "AllTraffic") -> ImportedVariant:
+        """A variant, for its metrics. Whether the endpoint has it is not known here.
+
+        Raises:
+            ConfigurationError: SageMaker does not accept the name.
+        """
+        check_sagemaker_name(variant_name, "variant_name")
+        account, region = self.env.account, self.env.region
+        stack = stack_of(self)
+        return ImportedVariant(
+            self._name,
+            variant_name,
+            account=None if has_token(account) or account == stack.account else account,
+            region=None if has_token(region) or region == region_of(self) else region,
+        )
 
     @jsii.member(jsii_name="grantInvoke")
     @checked
@@ -108,7 +143,41 @@ class ImportedEndpoint(Resource):
                 "name has capitals, the grant allows nothing. Import it by from_endpoint_attributes, with its ARN, or "
                 "acknowledge this",
             )
-        return allow_invocation(grantee, self._arn, target_models, lambda name: check_name(name, "the ensemble"))
+        return allow_invocation(self, grantee, self._arn, target_models, lambda name: check_name(name, "the ensemble"))
+
+
+class ImportedVariant(VariantMetrics):
+    """A variant of an imported endpoint, with its metrics.
+
+    Args:
+        endpoint_name: the endpoint's name, as callers say it: CloudWatch compares its case.
+        variant_name: the variant's name.
+        account: where the metrics are; None: in the account of the stack that uses them.
+        region: where the metrics are; None: in the region of the stack that uses them.
+    """
+
+    def __init__(self, endpoint_name: str, variant_name: str, *, account: str | None, region: str | None) -> None:
+        self._endpoint_name, self._variant_name = endpoint_name, variant_name
+        self._account, self._region = account, region
+
+    @property
+    def metric_dimensions(self) -> Mapping[str, str]:
+        """`EndpointName` and `VariantName`."""
+        return {"EndpointName": self._endpoint_name, "VariantName": self._variant_name}
+
+    def metric(
+        self,
+        metric_name: str,
+        *,
+        namespace: str = INVOCATIONS,
+        statistic: str = "Sum",
+        period: Duration | None = None,
+    ) -> cloudwatch.Metric:
+        """Any metric of the variant, from the endpoint's account and region; the arguments of `VariantMetrics`."""
+        found = super().metric(metric_name, namespace=namespace, statistic=statistic, period=period)
+        if self._account is None and self._region is None:
+            return found
+        return found.with_(account=self._account, region=self._region)
 
 
 def _arn_of_name(scope: Construct, endpoint_name: str) -> str:

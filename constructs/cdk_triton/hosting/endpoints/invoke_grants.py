@@ -4,20 +4,32 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+from aws_cdk import Annotations, Resource
 from aws_cdk import aws_iam as iam
 
+from cdk_triton._tokens import has_token
 from cdk_triton.artifacts.layout import target_model_pattern
 from cdk_triton.errors import ConfigurationError
 
 __all__ = ["allow_invocation"]
 
+GRANT_WARNING = "cdk-triton:GrantWithoutEffect"
+
 
 def allow_invocation(
-    grantee: iam.IGrantable, endpoint_arn: str, ensembles: Sequence[str] | None, check: Callable[[str], object]
+    endpoint: Resource,
+    grantee: iam.IGrantable,
+    endpoint_arn: str,
+    ensembles: Sequence[str] | None,
+    check: Callable[[str], object],
 ) -> iam.Grant:
-    """Allow a principal to invoke an endpoint.
+    """Allow a principal to invoke an endpoint, or warn that the grant allows nothing.
+
+    An endpoint has no policy of its own, so only the policy of a caller of the same account can allow the call ("AWS
+    services that work with IAM", column "Resource-based policies").
 
     Args:
+        endpoint: the endpoint.
         grantee: the principal.
         endpoint_arn: the endpoint's ARN.
         ensembles: those that it may name, in every version; None: all, and endpoints that serve one model only.
@@ -34,6 +46,28 @@ def allow_invocation(
             check(name)
         # The condition key of InvokeEndpoint ("Actions, resources, and condition keys for Amazon SageMaker").
         conditions = {"StringLike": {"sagemaker:TargetModel": [target_model_pattern(name) for name in ensembles]}}
-    return iam.Grant.add_to_principal(
+    grant = iam.Grant.add_to_principal(
         grantee=grantee, actions=["sagemaker:InvokeEndpoint"], resource_arns=[endpoint_arn], conditions=conditions
     )
+    _warn_without_effect(endpoint, grantee.grant_principal, grant)
+    return grant
+
+
+def _warn_without_effect(endpoint: Resource, principal: iam.IPrincipal, grant: iam.Grant) -> None:
+    """Warn where no policy was written, or one that cannot allow the call."""
+    if not grant.success:
+        Annotations.of(endpoint).add_warning_v2(
+            GRANT_WARNING,
+            "grant_invoke got a principal without a policy, such as an account or a service, and allows nothing, "
+            "because an endpoint has no policy of its own: grant to a role of the endpoint's account, which the caller "
+            "assumes",
+        )
+        return
+    there, here = principal.principal_account, endpoint.env.account
+    if there is not None and there != here and not has_token(there) and not has_token(here):
+        Annotations.of(endpoint).add_warning_v2(
+            GRANT_WARNING,
+            f"grant_invoke got a principal of the account {there}, and the endpoint is in {here}: the grant allows "
+            "nothing, because an endpoint has no policy of its own that lets another account in; grant to a role of "
+            "the endpoint's account, which the caller assumes",
+        )

@@ -7,7 +7,13 @@ from collections.abc import Iterable, Sequence
 from aws_cdk import aws_iam as iam
 from constructs import Construct, IConstruct
 
-from cdk_triton.hosting.permissions import Statement, add_statements, inline_policy, managed_policy
+from cdk_triton.hosting.permissions import (
+    Statement,
+    add_statements,
+    inline_policy,
+    managed_policy,
+    warn_about_roles,
+)
 from cdk_triton.hosting.variant import TritonVariant
 
 __all__ = ["allow_models"]
@@ -19,6 +25,7 @@ def allow_models(
     before: IConstruct,
     variants: Iterable[TritonVariant],
     statements: Sequence[Statement],
+    decisive: object = None,
 ) -> list[iam.ManagedPolicy | iam.Policy]:
     """Allow the roles of all variants something, by policies of the endpoint's own.
 
@@ -31,6 +38,8 @@ def allow_models(
         before: what must not exist before the policies, nor outlive them.
         variants: whose models' roles.
         statements: what they may do.
+        decisive: what the policies are replaced with, beside the statements; None: they are changed in place, and may
+            be there already.
     """
     ours: dict[str, iam.IRole] = {}
     theirs: dict[str, iam.IRole] = {}
@@ -42,15 +51,21 @@ def allow_models(
     if ours:
         found = scope.node.try_find_child(f"{id}Permissions")
         if not isinstance(found, iam.ManagedPolicy):
-            found = managed_policy(scope, f"{id}Permissions", list(ours.values()))
+            found = managed_policy(scope, f"{id}Permissions", list(ours.values()), statements, decisive)
             before.node.add_dependency(found)
+        else:
+            add_statements(found, statements)
         policies.append(found)
     if theirs:
         inline = scope.node.try_find_child(f"{id}Policy")
         if not isinstance(inline, iam.Policy):
-            inline = inline_policy(scope, f"{id}Policy", theirs.values())
+            inline = inline_policy(scope, f"{id}Policy", theirs.values(), statements, decisive)
             before.node.add_dependency(inline)
+        else:
+            add_statements(inline, statements)
+            added = iam.PolicyDocument(
+                statements=[iam.PolicyStatement.from_json(statement.json) for statement in statements]
+            )
+            warn_about_roles(scope, inline, theirs.values(), added)
         policies.append(inline)
-    for policy in policies:
-        add_statements(policy, statements)
     return policies

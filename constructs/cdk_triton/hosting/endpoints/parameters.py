@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from constructs import Construct, IConstruct
 
 from cdk_triton._tokens import refuse_token
+from cdk_triton._wording import quoted
 from cdk_triton.errors import ConfigurationError
 from cdk_triton.hosting.variant import TritonVariant
 
@@ -31,8 +32,8 @@ def check_parameters(prefix: str, variants: Sequence[TritonVariant]) -> None:
     refuse_token(prefix, "ssm_parameter_path")
     if not _PREFIX.fullmatch(prefix) or _RESERVED.match(prefix) or len(prefix) > _MAX_PREFIX_LENGTH:
         raise ConfigurationError(
-            f"ssm_parameter_path is {prefix!r}: use a literal path of up to 13 levels, such as '/search/production', "
-            "of letters, digits, '.', '_' and '-', that does not begin with '/aws' or '/ssm'"
+            f"ssm_parameter_path is {quoted(prefix)}: use a literal path of up to 13 levels, such as "
+            "'/search/production', of letters, digits, '.', '_' and '-', that does not begin with '/aws' or '/ssm'"
         )
     _target_models(variants)
 

@@ -19,6 +19,7 @@ from aws_cdk import aws_sns as sns
 from constructs import Construct
 
 from cdk_triton.hosting._cdk.stacks import stack_of
+from cdk_triton.hosting.keys import warn_about_topic
 
 __all__ = ["add_rollback_notification"]
 
@@ -54,6 +55,8 @@ def add_rollback_notification(
     rule = found if isinstance(found, events.Rule) else _rule(scope, endpoint, config, endpoint_name)
     if _tells(rule, to):
         return to
+    if topic is not None:
+        warn_about_topic(scope, topic, "events.amazonaws.com")
     wanted, stack = config.attr_endpoint_config_name, stack_of(scope).stack_name
     name, status, current = (
         events.EventField.from_path(f"$.detail.{member}")

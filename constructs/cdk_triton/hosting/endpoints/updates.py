@@ -24,9 +24,11 @@ from constructs import Construct
 
 from cdk_triton._tokens import has_token
 from cdk_triton.errors import ConfigurationError
+from cdk_triton.hosting._cdk.per_construct import path_of
 from cdk_triton.hosting._cdk.stacks import are_deployed_together, root_stack, stack_of
 from cdk_triton.hosting.endpoints.data_capture import warn_about_scaling
 from cdk_triton.hosting.endpoints.model_role_policies import allow_models
+from cdk_triton.hosting.models.delivery import provider_of
 from cdk_triton.hosting.permissions import Statement
 from cdk_triton.hosting.variant import TritonVariant
 
@@ -35,10 +37,12 @@ if TYPE_CHECKING:  # takes a while: for endpoints with policies, alarms or scali
 
     from cdk_triton.hosting.endpoints.deployment import DeploymentPolicy
     from cdk_triton.hosting.scaling.instance_count import ScalableInstanceCount
+    from cdk_triton.hosting.scaling.wait import EndpointWait
 
 __all__ = ["EndpointUpdates", "check_deployment", "require_name"]
 
 ALARM_STACK_WARNING = "cdk-triton:AlarmInAnotherStack"
+NO_WAIT_WARNING = "cdk-triton:NoEndpointWait"
 
 RETAIN = "cdk-triton:retainVariantProperties"
 """The context value that, as `false`, leaves the counts of scaled variants to the template."""
@@ -88,6 +92,7 @@ class EndpointUpdates:
     Args:
         scope: the endpoint.
         endpoint: its L1.
+        config: the L1 of its configuration.
         variants: its production variants.
         policy: how it is updated; None: SageMaker's way.
         served: its variants with a shadow, whose instances an update keeps or sets as well.
@@ -98,6 +103,7 @@ class EndpointUpdates:
         self,
         scope: Construct,
         endpoint: sagemaker.CfnEndpoint,
+        config: sagemaker.CfnEndpointConfig,
         variants: Sequence[TritonVariant],
         policy: DeploymentPolicy | None,
         served: Sequence[TritonVariant],
@@ -107,7 +113,10 @@ class EndpointUpdates:
         self._scope = scope
         self._captures = captures
         self._endpoint = endpoint
+        self._config = config
+        self._wait: EndpointWait | None = None
         self._variants = variants
+        self._served = served
         self._policy = policy
         self._alarms: list[cloudwatch.IAlarm] = []
         self._scaled: dict[str, ScalableInstanceCount] = {}
@@ -152,6 +161,7 @@ class EndpointUpdates:
         self._render(self._policy)
         # "Ensure that your IAM execution role has permission to perform the cloudwatch:DescribeAlarms action on the
         # auto-rollback alarms you specify" ("Auto-Rollback Configuration and Monitoring").
+        # Changed in place: the new list is there before an update begins, and a rollback restores the old one first.
         statement = Statement(actions=["cloudwatch:DescribeAlarms"], resources=[alarm.alarm_arn for alarm in new])
         allow_models(self._scope, "RollbackAlarms", self._endpoint, self._variants, [statement])
 
@@ -171,6 +181,7 @@ class EndpointUpdates:
             ConfigurationError: the context value is neither true nor false.
         """
         self._scaled[variant_name] = scaling
+        self._wait_for(scaling)
         if not _context_says_retain(self._scope):
             return
         if self._captures:
@@ -179,6 +190,36 @@ class EndpointUpdates:
         self._endpoint.exclude_retained_variant_properties = [
             sagemaker.CfnEndpoint.VariantPropertyProperty(variant_property_type="DesiredWeight")
         ]
+
+    def _wait_for(self, scaling: ScalableInstanceCount) -> None:
+        """Let deployments wait until instances are added or taken away.
+
+        The store of a model does the waiting. An imported model, or one of the user's own making, has none.
+        """
+        if self._wait is None:
+            tokens = (provider_of(variant.model) for variant in self._served)
+            token = next((each for each in tokens if each is not None), None)
+            if token is None:
+                Annotations.of(self._scope).add_warning_v2(
+                    NO_WAIT_WARNING,
+                    f"{path_of(self._scope)} is scaled, and no artifact store of this app delivers its models: a "
+                    "deployment that meets a change of the number of instances is rejected and does not wait; before "
+                    'one, stop scaling as docs/scaling.md says under "While instances change", then acknowledge this',
+                )
+                return
+            from cdk_triton.hosting.scaling.wait import EndpointWait
+
+            self._wait = EndpointWait(
+                self._scope, "Wait", endpoint=self._endpoint, config=self._config, service_token=token
+            )
+            self._tell_wait()
+        # Nothing scales any more when the wait begins that comes before the deletion.
+        scaling.scalable_target.node.add_dependency(self._wait.deletion)
+
+    def _tell_wait(self) -> None:
+        deployment = self._endpoint.deployment_config
+        if self._wait is not None and isinstance(deployment, sagemaker.CfnEndpoint.DeploymentConfigProperty):
+            self._wait.set_deployment(deployment)
 
     @staticmethod
     def _refuse_composite(alarm: cloudwatch.IAlarm) -> None:
@@ -245,6 +286,7 @@ class EndpointUpdates:
                 alarms=[sagemaker.CfnEndpoint.AlarmProperty(alarm_name=alarm.alarm_name) for alarm in self._alarms]
             )
         self._endpoint.deployment_config = policy._rendered(rollback)
+        self._tell_wait()
 
 
 class _Targets(DefaultTokenResolver):

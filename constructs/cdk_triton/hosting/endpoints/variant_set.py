@@ -14,6 +14,7 @@ from cdk_triton.errors import ConfigurationError
 from cdk_triton.hosting._cdk.literals import is_token
 from cdk_triton.hosting._cdk.stacks import are_deployed_together, require_same, root_stack, stack_of
 from cdk_triton.hosting.acknowledgements import acknowledge_nist
+from cdk_triton.hosting.keys import require_symmetric
 from cdk_triton.hosting.models.model import ITritonModel
 from cdk_triton.hosting.variant import TritonVariant
 from cdk_triton.sagemaker import instance_storage
@@ -191,7 +192,8 @@ def check_environments(
         encryption_key: of the volumes.
 
     Raises:
-        ConfigurationError: a model is certainly in another account or region, or the key in another region.
+        ConfigurationError: a model is certainly in another account or region, or the key in another region or not a
+            symmetric one.
     """
     here = stack_of(scope)
     reason = "SageMaker finds models of an endpoint's own account and region only, so make a model there"
@@ -201,6 +203,7 @@ def check_environments(
             require_same("account", path, here.account, model.node.path, there.account, reason)
             require_same("region", path, here.region, model.node.path, there.region, reason)
     if encryption_key is not None:
+        require_symmetric(encryption_key, f"encryption_key of {path}")
         reason = "volumes are encrypted with a key of their own region, so give one of it"
         require_same("region", path, here.region, encryption_key.node.path, encryption_key.env.region, reason)
 

@@ -18,7 +18,7 @@ from constructs import Construct
 from cdk_triton.artifacts import S3File, artifact_key, build_inputs, layout, recipes_of, source_key
 from cdk_triton.errors import ConfigurationError
 from cdk_triton.hosting._cdk.logical_ids import change_id_with
-from cdk_triton.hosting.acknowledgements import imported_objects_arn
+from cdk_triton.hosting.acknowledgements import bucket_identity
 from cdk_triton.hosting.builds.grants import GRANT_IDS
 from cdk_triton.hosting.images import ContainerImage
 from cdk_triton.hosting.models.assets import CloudAssembly, changed_during
@@ -28,11 +28,12 @@ from cdk_triton.hosting.store.store import ITritonArtifactStore
 from cdk_triton.sagemaker import ServingPlatform
 from cdk_triton.triton import ModelRepository
 
-__all__ = ["Artifact", "artifact_resource", "reject_archives", "stage_artifact", "stage_files"]
+__all__ = ["Artifact", "artifact_resource", "provider_of", "reject_archives", "stage_artifact", "stage_files"]
 
-PLAN_SCHEMA, BUILD_PLAN_SCHEMA, PROMOTION_PLAN_SCHEMA, FILES_PLAN_SCHEMA = 1, 2, 3, 4
-"""Of a plan that only commits, of one that also builds, of one that promotes, and of one whose files are served as they
-are. Raised together with `lambda/artifacts/plan.py` when a plan says something that older handlers would misread."""
+PLAN_SCHEMA, BUILD_PLAN_SCHEMA, PROMOTION_PLAN_SCHEMA, FILES_PLAN_SCHEMA, METADATA_PLAN_SCHEMA = range(1, 6)
+"""The schemas of plans: one that only commits, one that also builds, one that promotes, one whose files are served as
+they are, and one with metadata, whatever else it has. They are raised together with `lambda/artifacts/plan.py` when a
+plan contains something that older handlers would misread."""
 
 MAX_KEY_BYTES = 1024
 """Of an object's key ("Naming Amazon S3 objects")."""
@@ -168,6 +169,7 @@ def artifact_resource(
     platform: ServingPlatform,
     image: ContainerImage,
     multi_model: str | None = None,
+    metadata: Mapping[str, str] | None = None,
 ) -> CustomResource:
     """Have the store's handler commit the artifacts, and copy those of a multi-model to where its endpoint finds them.
 
@@ -179,6 +181,7 @@ def artifact_resource(
         platform: what serves them, and what they are built for.
         image: the image that serves them, and that they are built in.
         multi_model: for a multi-model endpoint, the name of its prefix in the store.
+        metadata: what the manifests of archives that are stored now contain beside what the library writes.
 
     Raises:
         ConfigurationError: the store cannot read the stack's assets, or has no builder for the platform.
@@ -186,9 +189,10 @@ def artifact_resource(
     # One repository may serve under several names; it is committed once.
     distinct = list({a.archive: a for a in artifacts.values()}.values())
     built = [artifact for artifact in distinct if artifact.build is not None]
+    commits = [_commit(artifact, metadata) for artifact in distinct]
     plan: dict[str, object] = {
         "schema": PLAN_SCHEMA if store.promotes_from is None else PROMOTION_PLAN_SCHEMA,
-        "commits": [_commit(artifact) for artifact in distinct],
+        "commits": commits,
         "fleet": None if multi_model is None else _copies(multi_model, artifacts),
     }
     if any(artifact.files is not None for artifact in distinct):
@@ -198,9 +202,11 @@ def artifact_resource(
         warn_about_duration(scope, builder, [artifact.repository for artifact in built])
         plan |= {
             "schema": BUILD_PLAN_SCHEMA,
-            "commits": [{**_commit(artifact), "build": artifact.build} for artifact in distinct],
+            "commits": [{**commit, "build": each.build} for commit, each in zip(commits, distinct, strict=True)],
             "builder": builder_document(builder, platform, assembly.add_program()),
         }
+    if metadata:
+        plan["schema"] = METADATA_PLAN_SCHEMA
     published = assembly.add_plan(plan)
     store._require_assets_of(scope, published.bucket_name)
     properties = {
@@ -217,11 +223,16 @@ def artifact_resource(
         properties=properties | ({"BuildImage": image.uri} if built else {}),
     )
     # "Modifying service token is not allowed", says CloudFormation where a model gets another store.
-    change_id_with(resource, [store.service_token, imported_objects_arn(scope, store.bucket, "")])
+    change_id_with(resource, [store.service_token, *bucket_identity(scope, store.bucket)])
     if built:
         granted = map(scope.node.try_find_child, GRANT_IDS)
         resource.node.add_dependency(*(policy for policy in granted if policy is not None))
     return resource
+
+
+def provider_of(model: object) -> str | None:
+    """The service token of a model's store; None for a model of the user's own making."""
+    return getattr(model, "_service_token", None)
 
 
 def _s3_files(artifacts: Iterable[Artifact]) -> list[S3File]:
@@ -233,7 +244,7 @@ def _s3_files(artifacts: Iterable[Artifact]) -> list[S3File]:
     ]
 
 
-def _commit(artifact: Artifact) -> dict[str, object]:
+def _commit(artifact: Artifact, metadata: Mapping[str, str] | None) -> dict[str, object]:
     return {
         "repository": artifact.name,
         "artifact_key": artifact.key,
@@ -242,6 +253,7 @@ def _commit(artifact: Artifact) -> dict[str, object]:
         "archive": artifact.archive,
         "manifest": layout.manifest_key(artifact.name, artifact.key),
         **({} if artifact.files is None else {"files": artifact.files}),
+        **({"metadata": dict(metadata)} if metadata else {}),
     }
 
 

@@ -15,18 +15,18 @@ from collections.abc import Iterator, Sequence
 
 from aws_cdk import Annotations, ArnFormat, Reference, Tokenization
 from aws_cdk import aws_iam as iam
-from aws_cdk import aws_s3 as s3
 from constructs import Construct
 
-from cdk_triton.hosting._cdk.buckets import arn_of, encryption_key_of
-from cdk_triton.hosting._cdk.logical_ids import change_id_with
+from cdk_triton.hosting._cdk.buckets import arn_of
 from cdk_triton.hosting._cdk.per_construct import path_of
 from cdk_triton.hosting._cdk.stacks import require_same, stack_of
-from cdk_triton.hosting.acknowledgements import acknowledge_wildcards, imported_objects_arn
+from cdk_triton.hosting.acknowledgements import acknowledge_wildcards, bucket_identity, imported_objects_arns
 from cdk_triton.hosting.images import PULL_ACTIONS, ContainerImage
 from cdk_triton.hosting.network import SAGEMAKER_PERMISSION, Network, acknowledge_network, network_statements
 from cdk_triton.hosting.permissions import Statement, inline_policy, managed_policy
-from cdk_triton.hosting.trust import sagemaker_inference
+from cdk_triton.hosting.store.imported import keys_of
+from cdk_triton.hosting.store.store import ITritonArtifactStore
+from cdk_triton.hosting.trust import require_trust_in_sagemaker, sagemaker_inference
 
 __all__ = ["check_role", "execution_role", "grant_execution"]
 
@@ -37,7 +37,7 @@ METRIC_NAMESPACES = ("/aws/sagemaker/Endpoints", "AWS/SageMaker")
 
 
 def check_role(scope: Construct, role: iam.IRole | None) -> None:
-    """Refuse a role that cannot be passed to SageMaker.
+    """Reject a role that cannot be passed to SageMaker, or that SageMaker cannot assume.
 
     Raises:
         ConfigurationError: it is certainly one of another account than the model's ("Grant a user permissions to pass
@@ -46,6 +46,7 @@ def check_role(scope: Construct, role: iam.IRole | None) -> None:
     if role is not None:
         reason = "no role can be passed to a service of another account, so give the model one of its own"
         require_same("account", scope.node.path, stack_of(scope).account, role.node.path, role.env.account, reason)
+        require_trust_in_sagemaker(scope, role)
 
 
 def execution_role(scope: Construct, role: iam.IRole | None) -> iam.IRole:
@@ -63,7 +64,7 @@ def execution_role(scope: Construct, role: iam.IRole | None) -> iam.IRole:
 def grant_execution(
     role: iam.IRole,
     scope: Construct,
-    bucket: s3.IBucket,
+    store: ITritonArtifactStore,
     prefix: str,
     image: ContainerImage,
     network: Network | None = None,
@@ -78,12 +79,13 @@ def grant_execution(
     Args:
         role: the execution role.
         scope: the model's construct.
-        bucket: the store's bucket.
+        store: keeps the archive.
         prefix: the object keys that the model is read from.
         image: the container's image.
         network: the subnets and security groups of the instances; None where they are in no VPC of the user's.
     """
-    bucket_arn, objects = arn_of(bucket), f"{prefix}*"
+    bucket, objects = store.bucket, f"{prefix}*"
+    bucket_arn = arn_of(bucket)
     log_groups = stack_of(scope).format_arn(
         service="logs",
         resource="log-group",
@@ -118,14 +120,16 @@ def grant_execution(
         statements.append(Statement(actions=list(PULL_ACTIONS), resources=[image.repository_arn]))
     if network is not None:
         statements += network_statements(scope, network, permission=SAGEMAKER_PERMISSION)
-    if (key := encryption_key_of(bucket)) is not None:
-        statements.append(Statement(actions=["kms:Decrypt"], resources=[key.key_arn]))
-    archives = imported_objects_arn(scope, bucket, objects)
-    policy = _policy(role, scope, statements)
-    change_id_with(policy, [policy.document, archives, *_repositories(image)])
+    if keys := keys_of(bucket, store.former_keys):
+        statements.append(Statement(actions=["kms:Decrypt"], resources=[key.key_arn for key in keys]))
+    archives = imported_objects_arns(scope, bucket, objects)
+    decisive = [bucket_identity(scope, bucket), objects, *_repositories(image)]
+    policy = _policy(role, scope, statements, decisive)
     reasons = {
-        archives: "By prefix: while an endpoint is updated or rolled back, instances still start from the previous "
-        "archives.",
+        **dict.fromkeys(
+            archives,
+            "By prefix: while an endpoint is updated or rolled back, instances still start from the previous archives.",
+        ),
         log_groups: "SageMaker names the log group after the endpoint, which is made later.",
         "*": "ecr:GetAuthorizationToken, cloudwatch:PutMetricData, which has a condition, and the ec2:Describe actions "
         "know no resources.",
@@ -136,10 +140,12 @@ def grant_execution(
     return policy
 
 
-def _policy(role: iam.IRole, scope: Construct, statements: Sequence[Statement]) -> iam.ManagedPolicy | iam.Policy:
+def _policy(
+    role: iam.IRole, scope: Construct, statements: Sequence[Statement], decisive: object
+) -> iam.ManagedPolicy | iam.Policy:
     if role.node.scope is scope:
-        return managed_policy(scope, "Permissions", [role], statements)
-    return inline_policy(scope, "Policy", [role], statements)
+        return managed_policy(scope, "Permissions", [role], statements, decisive)
+    return inline_policy(scope, "Policy", [role], statements, decisive)
 
 
 def _repositories(image: ContainerImage) -> Iterator[str]:

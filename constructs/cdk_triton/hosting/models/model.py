@@ -15,11 +15,14 @@ from constructs import Construct, Node
 
 from cdk_triton.artifacts import layout
 from cdk_triton.hosting._cdk.arguments import checked
+from cdk_triton.hosting._cdk.stacks import stack_of
 from cdk_triton.hosting.findings import report
 from cdk_triton.hosting.images import container_image
 from cdk_triton.hosting.models.assets import CloudAssembly
 from cdk_triton.hosting.models.delivery import Artifact, artifact_resource, reject_archives, stage_artifact, stage_files
 from cdk_triton.hosting.models.execution_role import check_role, execution_role, grant_execution
+from cdk_triton.hosting.models.imported import ImportedModel
+from cdk_triton.hosting.models.metadata import check_metadata, tag_model
 from cdk_triton.hosting.models.recipe_checks import check_recipes
 from cdk_triton.hosting.models.repository_checks import check_cached
 from cdk_triton.hosting.models.sagemaker_model import sagemaker_model
@@ -73,7 +76,7 @@ class ITritonModel(Protocol):
         """
 
 
-@jsii.implements(ec2.IConnectable)
+@jsii.implements(ec2.IConnectable, iam.IGrantable)
 class TritonModel(Resource):
     """Serves one model repository: SageMaker downloads its archive and loads its entry model when an instance starts.
 
@@ -101,12 +104,16 @@ class TritonModel(Resource):
             still brings archives and requests.
         uncompressed: whether the instances download the repository's files as they are and unpack nothing, for weights
             of many gigabytes, which hardly compress. Each file is an asset of the CDK's.
+        metadata: what you note about it, such as `{"commit": …, "approver": …}`. The manifest of an archive has that of
+            the deployment that stored it; the tags of the SageMaker Model have the latest. It is not part of the
+            artifact key.
 
     Raises:
         ConfigurationError: SageMaker has no image of this release in the stack's region, a field of the environment
             does not fit, the directory's name cannot be part of an object key, the subnets or security groups are not
             what SageMaker takes, the VPC is one of another region or the role one of another account, there are recipes
-            and the store has no builder with the platform's GPU, or there are recipes and `uncompressed`.
+            and the store has no builder with the platform's GPU, there are recipes and `uncompressed`, or
+            metadata cannot be a tag.
         ArchiveError: the archive cannot be written.
     """
 
@@ -126,16 +133,20 @@ class TritonModel(Resource):
         security_groups: Sequence[ec2.ISecurityGroup] | None = None,
         network_isolation: bool = False,
         uncompressed: bool = False,
+        metadata: Mapping[str, str] | None = None,
     ) -> None:
         super().__init__(scope, id)
+        stack_of(self)  # or a sentence that it needs one
         self.repository = repository
         self.platform = platform
         layout.check_name(repository.name, "the repository's directory")
         check_role(self, role)
+        notes = check_metadata(self, metadata)
         self._network = model_network(self, vpc, vpc_subnets, security_groups)
         image = container_image(self, platform)
         assembly = CloudAssembly(self)
         home = store_of(self, store)
+        self._service_token = home.service_token
         if uncompressed:
             reject_archives(repository, home)
         # Weights are read from here on.
@@ -154,11 +165,11 @@ class TritonModel(Resource):
         else:
             ensemble = recipes.ensemble
             artifact = stage_artifact(assembly, repository, platform, ensemble, checked.keys, pack=pack, store=home)
-        delivery = artifact_resource(self, assembly, home, {repository.name: artifact}, platform=platform, image=image)
-        self.role = execution_role(self, role)
-        policy = grant_execution(
-            self.role, self, home.bucket, layout.archive_prefix(artifact.name), image, self._network
+        delivery = artifact_resource(
+            self, assembly, home, {repository.name: artifact}, platform=platform, image=image, metadata=notes
         )
+        self.role = execution_role(self, role)
+        policy = grant_execution(self.role, self, home, layout.archive_prefix(artifact.name), image, self._network)
 
         self._model = sagemaker_model(
             self,
@@ -175,6 +186,40 @@ class TritonModel(Resource):
             network=self._network,
             network_isolation=network_isolation,
         )
+        tag_model(self._model, notes, artifact.key)
+
+    @staticmethod
+    @checked
+    def from_model_attributes(
+        scope: Construct,
+        id: str,
+        *,
+        model_name: str,
+        platform: ServingPlatform,
+        role: iam.IRole,
+        size: int = 0,
+    ) -> ImportedModel:
+        """A model that exists already, in the scope's account and region, for a `TritonVariant`.
+
+        Args:
+            scope: the stack or construct that uses it.
+            id: the construct's id.
+            model_name: its name.
+            platform: the release and instance type that it was made for; SageMaker does not report them.
+            role: its execution role.
+            size: bytes of its files before compression. The variant's timeouts follow from them, see
+                `TritonVariant`.
+
+        Raises:
+            ConfigurationError: SageMaker does not accept the name.
+        """
+        return ImportedModel(scope, id, model_name=model_name, platform=platform, role=role, size=size)
+
+    @property
+    @jsii.member(jsii_name="grantPrincipal")
+    def grant_principal(self) -> iam.IPrincipal:
+        """The execution role, for grants such as `bucket.grant_read(model)`."""
+        return self.role.grant_principal
 
     @property
     @jsii.member(jsii_name="connections")

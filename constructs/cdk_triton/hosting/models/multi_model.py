@@ -15,16 +15,20 @@ from constructs import Construct
 from cdk_triton.artifacts import layout
 from cdk_triton.errors import ConfigurationError
 from cdk_triton.hosting._cdk.arguments import checked
+from cdk_triton.hosting._cdk.stacks import stack_of
 from cdk_triton.hosting.findings import report
 from cdk_triton.hosting.images import container_image
 from cdk_triton.hosting.models.assets import CloudAssembly
 from cdk_triton.hosting.models.delivery import artifact_resource, stage_artifact
 from cdk_triton.hosting.models.execution_role import check_role, execution_role, grant_execution
+from cdk_triton.hosting.models.imported import ImportedModel
+from cdk_triton.hosting.models.metadata import check_metadata, tag_model
 from cdk_triton.hosting.models.recipe_checks import check_recipes
 from cdk_triton.hosting.models.repository_checks import check_cached
 from cdk_triton.hosting.models.sagemaker_model import sagemaker_model
 from cdk_triton.hosting.models.secrets import refuse_secrets
 from cdk_triton.hosting.models.setting_warnings import warn_about_host, warn_about_multi_model
+from cdk_triton.hosting.models.shared_names import warn_about_ping, warn_about_reloads
 from cdk_triton.hosting.network import connections, model_network
 from cdk_triton.hosting.store.store import ITritonArtifactStore, store_of
 from cdk_triton.sagemaker import ServingPlatform
@@ -34,7 +38,7 @@ from cdk_triton.triton.environment import container_variables
 __all__ = ["TritonMultiModel"]
 
 
-@jsii.implements(ec2.IConnectable)
+@jsii.implements(ec2.IConnectable, iam.IGrantable)
 class TritonMultiModel(Resource):
     """Ensembles that share the instances of one endpoint, each loaded when a request first names it.
 
@@ -54,8 +58,8 @@ class TritonMultiModel(Resource):
     Args:
         scope: the stack or construct that it belongs to.
         id: the construct's id.
-        ensembles: repository by name; each must hold one model, or one ensemble and its parts. Their models may have
-            the same names.
+        ensembles: repository by name; each must hold one model, or one ensemble and its parts. Each may call its
+            ensemble the same; give the other models of each names of their own.
         platform: release and instance type.
         store: keeps the archives; without it the stack gets a store of its own.
         environment: how the container starts Triton; by default with the verbose log off.
@@ -67,12 +71,15 @@ class TritonMultiModel(Resource):
             still brings archives and requests.
         model_cache: False: an instance forgets an ensemble as soon as it has answered, which may suit very many of them
             that are rarely called.
+        metadata: what you note about it, such as `{"commit": …, "approver": …}`. The manifest of an archive has that of
+            the deployment that stored it; the tags of the SageMaker Model have the latest. It is not part of the
+            artifact key.
 
     Raises:
         ConfigurationError: there is no ensemble, a name cannot be a `TargetModel`, SageMaker has no image of this
             release in the stack's region, a field of the environment does not fit, the subnets or security groups are
-            not what SageMaker takes, the VPC is one of another region or the role one of another account, or there are
-            recipes and the store has no builder with the platform's GPU.
+            not what SageMaker takes, the VPC is one of another region or the role one of another account, there are
+            recipes and the store has no builder with the platform's GPU, or metadata cannot be a tag.
         ArchiveError: an archive cannot be written.
     """
 
@@ -92,8 +99,10 @@ class TritonMultiModel(Resource):
         security_groups: Sequence[ec2.ISecurityGroup] | None = None,
         network_isolation: bool = False,
         model_cache: bool = True,
+        metadata: Mapping[str, str] | None = None,
     ) -> None:
         super().__init__(scope, id)
+        stack_of(self)  # or a sentence that it needs one
         if not ensembles:
             raise ConfigurationError(
                 f"{self.node.path} has no ensemble, and a multi-model endpoint without one answers nothing: give at "
@@ -102,7 +111,9 @@ class TritonMultiModel(Resource):
         for name, repository in ensembles.items():
             layout.check_name(name, "the ensemble")
             layout.check_name(repository.name, "the repository's directory")
+            _check_target_model(name, platform)
         check_role(self, role)
+        notes = check_metadata(self, metadata)
         self.platform = platform
         self._network = model_network(self, vpc, vpc_subnets, security_groups)
         self.name_in_store = Names.unique_resource_name(self, separator="-", max_length=63).lower()
@@ -112,33 +123,41 @@ class TritonMultiModel(Resource):
         image = container_image(self, platform)
         assembly = CloudAssembly(self)
         home = store_of(self, store)
+        self._service_token = home.service_token
         # Weights are read from here on. Every repository is checked before any is packed.
-        sound, built, backends, keys = True, {}, {}, {}
+        sound, built, found = True, {}, {}
         for name, repository in ensembles.items():
             what = f"{name} ({repository.root})"
-            checked = check_cached(repository, "multi", platform, settings)
-            backends[name], keys[name] = checked.backends, checked.keys
-            sound &= report(self, checked.findings, what=what)
+            found[name] = check_cached(repository, "multi", platform, settings)
+            sound &= report(self, found[name].findings, what=what)
             recipes = check_recipes(self, repository, platform, what=what)
             sound &= recipes.sound
             built[name] = recipes.ensemble
         warn_about_host(self, platform)
-        warn_about_multi_model(self, settings, backends)
+        warn_about_multi_model(self, settings, {name: each.backends.values() for name, each in found.items()})
+        inner_models = {name: each.inner_models for name, each in found.items()}
+        warn_about_reloads(self, platform, variables, inner_models)
+        warn_about_ping(self, platform, settings, inner_models)
 
         artifacts = {
-            name: stage_artifact(assembly, repository, platform, built[name], keys[name], pack=sound, store=home)
+            name: stage_artifact(assembly, repository, platform, built[name], found[name].keys, pack=sound, store=home)
             for name, repository in ensembles.items()
         }
         self.target_models: Mapping[str, str] = MappingProxyType(
             {name: layout.target_model(name, artifact.source) for name, artifact in artifacts.items()}
         )
         delivery = artifact_resource(
-            self, assembly, home, artifacts, platform=platform, image=image, multi_model=self.name_in_store
+            self,
+            assembly,
+            home,
+            artifacts,
+            platform=platform,
+            image=image,
+            multi_model=self.name_in_store,
+            metadata=notes,
         )
         self.role = execution_role(self, role)
-        policy = grant_execution(
-            self.role, self, home.bucket, layout.fleet_prefix(self.name_in_store), image, self._network
-        )
+        policy = grant_execution(self.role, self, home, layout.fleet_prefix(self.name_in_store), image, self._network)
 
         cache = None if model_cache else sagemaker.CfnModel.MultiModelConfigProperty(model_cache_setting="Disabled")
         self._model = sagemaker_model(
@@ -156,6 +175,41 @@ class TritonMultiModel(Resource):
             network=self._network,
             network_isolation=network_isolation,
         )
+        tag_model(self._model, notes)
+
+    @staticmethod
+    @checked
+    def from_model_attributes(
+        scope: Construct,
+        id: str,
+        *,
+        model_name: str,
+        platform: ServingPlatform,
+        role: iam.IRole,
+        target_models: Mapping[str, str],
+    ) -> ImportedModel:
+        """A multi-model model that exists already, in the scope's account and region, for a `TritonVariant`.
+
+        Args:
+            scope: the stack or construct that uses it.
+            id: the construct's id.
+            model_name: its name.
+            platform: the release and instance type that it was made for; SageMaker does not report them.
+            role: its execution role.
+            target_models: ensemble to `TargetModel`, such as `{"text": "text-0f3c9a81d2.tar.gz"}`.
+
+        Raises:
+            ConfigurationError: SageMaker does not accept the name.
+        """
+        return ImportedModel(
+            scope, id, model_name=model_name, platform=platform, role=role, target_models=target_models
+        )
+
+    @property
+    @jsii.member(jsii_name="grantPrincipal")
+    def grant_principal(self) -> iam.IPrincipal:
+        """The execution role, for grants such as `bucket.grant_read(model)`."""
+        return self.role.grant_principal
 
     @property
     @jsii.member(jsii_name="connections")
@@ -194,3 +248,14 @@ class TritonMultiModel(Resource):
                 f"{self.node.path} has no ensemble {ensemble!r}: use one of {', '.join(self.target_models)}"
             )
         return self.target_models[ensemble]
+
+
+def _check_target_model(name: str, platform: ServingPlatform) -> None:
+    # ValidateModelName in src/model_repository_manager/model_repository_manager.cc of core (66f09f8), on branch r26.03
+    # only: 50830ba, on r26.04, takes such names. It sees the loaded name and not those of an ensemble's steps: bc4695e,
+    # which would, is on no branch.
+    if ".." in name and platform.release == "26.03":
+        raise ConfigurationError(
+            f"the ensemble {name!r} has '..' in its name, and Triton 26.03 would load none of its archives: model name "
+            "must not contain path traversal characters; rename the ensemble, or serve with 26.04 or newer"
+        )

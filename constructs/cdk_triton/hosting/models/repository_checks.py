@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import NamedTuple
 
 from cdk_triton.artifacts import artifact_key, source_key
 from cdk_triton.artifacts.repository_cache import cached_answer
 from cdk_triton.sagemaker import ServingPlatform
 from cdk_triton.triton import ContainerEnvironment, Finding, Mode, ModelRepository, Severity
+from cdk_triton.triton.server_options import loaded_models
 
 __all__ = ["CheckedRepository", "Keys", "check_cached"]
 
-_QUESTION = "checks 1"  # the number is raised when `answer` gets other members, so that older answers are not read
+_QUESTION = "checks 2"  # the number is raised when `answer` gets other members, so that older answers are not read
 
 
 class Keys(NamedTuple):
@@ -31,15 +33,20 @@ class CheckedRepository(NamedTuple):
 
     Attributes:
         findings: what `ModelRepository.check` found.
-        backends: the backends of its models.
+        backends: the backend of each model, by the model's name; empty where no configuration says it.
         entry_model: the name of the model that callers talk to; None where the repository leaves it open.
         keys: None where it has recipes, whose artifact another key names.
     """
 
     findings: tuple[Finding, ...]
-    backends: frozenset[str]
+    backends: Mapping[str, str]
     entry_model: str | None
     keys: Keys | None
+
+    @property
+    def inner_models(self) -> Mapping[str, str]:
+        """The backends of the models that callers do not talk to, by the model's name."""
+        return {name: backend for name, backend in self.backends.items() if name != self.entry_model}
 
 
 def check_cached(
@@ -66,17 +73,18 @@ def check_cached(
     single = mode == "single"
 
     def answer() -> dict[str, object]:
+        named = [*environment.additional_models, *loaded_models(environment.additional_args)]
         findings = repository.check(
             mode,
             platform,
             default_model=environment.default_model_name if single else None,
-            additional_models=environment.additional_models if single else (),
+            additional_models=named if single else (),
             environment=environment,
         )
         entry = repository.entry_model(mode)
         return {
             "findings": [{name: getattr(finding, name) for name in Finding.__match_args__} for finding in findings],
-            "backends": sorted({model.backend_name for model in repository.models if model.backend_name is not None}),
+            "backends": {model.name: model.backend_name or "" for model in repository.models},
             "entry_model": None if entry is None else entry.name,
             "keys": None
             if repository.recipes
@@ -86,4 +94,4 @@ def check_cached(
     found = cached_answer([repository], [_QUESTION, mode, platform, environment, uncompressed], answer)
     findings = tuple(Finding(**{**row, "severity": Severity(row["severity"])}) for row in found["findings"])
     keys = None if found["keys"] is None else Keys(*found["keys"])
-    return CheckedRepository(findings, frozenset(found["backends"]), found["entry_model"], keys)
+    return CheckedRepository(findings, found["backends"], found["entry_model"], keys)

@@ -6,6 +6,7 @@ from aws_cdk import aws_iam as iam
 from aws_cdk import aws_sagemaker as sagemaker
 from constructs import Construct, IDependable
 
+from cdk_triton.hosting.acknowledgements import skip_checkov
 from cdk_triton.hosting.network import Network, vpc_config
 from cdk_triton.hosting.vpc_endpoints import await_network
 
@@ -41,6 +42,9 @@ def sagemaker_model(
         enable_network_isolation=True if network_isolation else None,
         primary_container=container,
     )
+    if not network_isolation:
+        reason = "The model has no network_isolation=True, which suits models that fetch nothing while they serve."
+        skip_checkov(model, {"CKV_AWS_370": reason})
     # CreateModel looks for the archive, with the role: both have to be there. It does not look for those of a
     # multi-model endpoint, but one over an empty prefix comes up without a model.
     needed: list[IDependable] = [delivery, policy]

@@ -13,6 +13,7 @@ from constructs import IConstruct
 
 from cdk_triton.sagemaker import DERIVED, ServingPlatform
 from cdk_triton.triton import ContainerEnvironment
+from cdk_triton.triton.server_options import given_options
 
 __all__ = ["warn_about_host", "warn_about_multi_model"]
 
@@ -61,7 +62,8 @@ def warn_about_multi_model(
             " out, or acknowledge this",
         )
     dali = [name for name, used in backends.items() if "dali" in used]
-    if dali and RELEASE_AFTER_UNLOAD not in settings.additional_args:
+    given = [f"--{option}={value}" for option, value in given_options(settings.additional_args)]
+    if dali and RELEASE_AFTER_UNLOAD not in given:
         Annotations.of(construct).add_warning_v2(
             DALI_MEMORY_WARNING,
             f"DALI keeps its GPU memory when SageMaker unloads {', '.join(dali)}, so that no room is made for other "

@@ -10,6 +10,7 @@ from aws_cdk import Duration
 from aws_cdk import aws_cloudwatch as cloudwatch
 from constructs import Construct
 
+from cdk_triton._tokens import refuse_token
 from cdk_triton.errors import ConfigurationError
 from cdk_triton.hosting.endpoint_variant import EndpointVariant
 from cdk_triton.hosting.metrics import PER_MILLISECOND, PER_PERCENT, VariantMetrics
@@ -59,6 +60,7 @@ class AlarmThresholds:
             if value is None:
                 continue
             if name.endswith("_percent"):
+                refuse_token(value, name)
                 if not _is_percentage(value):
                     raise ConfigurationError(
                         f"{name} is {value!r}: use a number above 0 and below 100, known at synth, or None for no "
@@ -83,6 +85,7 @@ class AlarmRule:
         unit: what the metric has to be divided by to get the threshold's unit, percent or milliseconds.
         of_each_gpu: whether the threshold is that of one GPU, and the metric the sum of all.
         meaning: what has happened, for whom the alarm wakes; `{}` is the threshold.
+        first_step: what to do first, for who has no runbook at hand.
         minutes: the period.
         breaching: how many datapoints have to breach.
         evaluated: of how many.
@@ -97,6 +100,7 @@ class AlarmRule:
     unit: float = 1
     of_each_gpu: bool = False
     meaning: str
+    first_step: str
     minutes: int
     breaching: int
     evaluated: int
@@ -114,6 +118,7 @@ RULES: Final = (
         threshold="server_errors_percent",
         unit=PER_PERCENT,
         meaning="more than {} of the requests are answered with a 5xx status",
+        first_step="Read the server's message in the log; if it began with a deployment, deploy the previous commit",
         minutes=1,
         breaching=3,
         evaluated=5,
@@ -125,6 +130,7 @@ RULES: Final = (
         threshold="model_errors_percent",
         unit=PER_PERCENT,
         meaning="more than {} of the requests fail in the container, or time out there",
+        first_step="A latency near 60 seconds means time-outs; else look in the log for a start of tritonserver",
         minutes=1,
         breaching=5,
         evaluated=5,
@@ -136,6 +142,7 @@ RULES: Final = (
         threshold="client_errors_percent",
         unit=PER_PERCENT,
         meaning="more than {} of the requests are answered with a 4xx status",
+        first_step="Read the message of such an answer: a wrong input name, shape or type, or an unknown target model",
         minutes=5,
         breaching=3,
         evaluated=3,
@@ -147,6 +154,7 @@ RULES: Final = (
         threshold="model_latency",
         unit=PER_MILLISECOND,
         meaning="one request in a hundred takes more than {} in the container",
+        first_step="With busy GPUs add instances; else look at the CPU, the batching's delay and the models' instances",
         minutes=1,
         breaching=5,
         evaluated=5,
@@ -158,6 +166,7 @@ RULES: Final = (
         threshold="gpu_utilization_percent",
         of_each_gpu=True,
         meaning="the GPUs are busy for more than {} of the time",
+        first_step="If the instances are at their maximum, raise max_capacity; else lower the scaling's target",
         minutes=5,
         breaching=3,
         evaluated=3,
@@ -169,6 +178,7 @@ RULES: Final = (
         threshold="gpu_memory_percent",
         of_each_gpu=True,
         meaning="more than {} of the GPUs' memory is used on an instance",
+        first_step="Use fewer model instances, a smaller max_batch_size, or an instance type with a larger GPU",
         minutes=5,
         breaching=3,
         evaluated=3,
@@ -180,6 +190,7 @@ RULES: Final = (
         statistic="Maximum",
         threshold="memory_percent",
         meaning="more than {} of the memory of an instance is used",
+        first_step="If it grows since the last deployment, a Python model leaks; else use a larger instance type",
         minutes=5,
         breaching=3,
         evaluated=3,
@@ -190,6 +201,7 @@ RULES: Final = (
         statistic="Maximum",
         threshold="disk_percent",
         meaning="more than {} of the disk of an instance is used",
+        first_step="Remove the files that models write, or give the instances a larger volume",
         minutes=5,
         breaching=3,
         evaluated=3,
@@ -201,6 +213,7 @@ RULES: Final = (
         threshold="cache_hit_percent",
         unit=PER_PERCENT,
         meaning="less than {} of the requests find their archive loaded",
+        first_step="Normal for minutes after a deployment; else use instances with more memory for the archives",
         minutes=5,
         breaching=6,
         evaluated=6,
@@ -214,6 +227,7 @@ RULES: Final = (
         threshold="loading_wait",
         unit=PER_MILLISECOND,
         meaning="requests wait more than {} until their archive is loaded",
+        first_step="Call rare archives once after a deployment; the dashboard has download and load times",
         minutes=5,
         breaching=3,
         evaluated=3,
@@ -231,8 +245,13 @@ def threshold(rule: AlarmRule, thresholds: AlarmThresholds, variant: EndpointVar
     return (value.to_milliseconds() if isinstance(value, Duration) else value) * rule.unit * gpus
 
 
-def add_alarms(variant: EndpointVariant, thresholds: AlarmThresholds, runbook: str) -> dict[str, cloudwatch.Alarm]:
-    """Make the alarms of a variant below its child `Alarms`; returns them by name."""
+def add_alarms(
+    variant: EndpointVariant, thresholds: AlarmThresholds, runbook: str | None
+) -> dict[str, cloudwatch.Alarm]:
+    """Make the alarms of a variant below its child `Alarms`; returns them by name.
+
+    An alarm links to its section of the runbook; without one, it says itself what to do first.
+    """
     scope = Construct(variant, "Alarms")
     made = {}
     for rule in RULES:
@@ -240,10 +259,11 @@ def add_alarms(variant: EndpointVariant, thresholds: AlarmThresholds, runbook: s
         if limit is None:
             continue
         meaning = rule.meaning.format(_text(getattr(thresholds, rule.threshold)))
+        advice = rule.first_step if runbook is None else f"Runbook: {runbook}#{rule.name.lower()}"
         made[rule.name] = cloudwatch.Alarm(
             scope,
             rule.name,
-            alarm_description=f"{variant.node.path}: {meaning}. Runbook: {runbook}#{rule.name.lower()}",
+            alarm_description=f"{variant.node.path}: {meaning}. {advice}",
             metric=rule.metric(variant, statistic=rule.statistic, period=Duration.minutes(rule.minutes)),
             threshold=limit,
             comparison_operator=cloudwatch.ComparisonOperator.LESS_THAN_THRESHOLD

@@ -10,6 +10,7 @@ from aws_cdk import Annotations, IAspect
 from aws_cdk import aws_applicationautoscaling as autoscaling
 from constructs import IConstruct
 
+from cdk_triton._tokens import refuse_token
 from cdk_triton.errors import ConfigurationError
 from cdk_triton.hosting._cdk.literals import is_number, is_token, is_whole
 from cdk_triton.hosting._cdk.stacks import stack_of
@@ -79,8 +80,7 @@ def check_number(what: str, number: float, *, at_most: float = math.inf) -> None
     Raises:
         ConfigurationError: it is.
     """
-    if is_token(number):
-        raise ConfigurationError(f"{what} is a CDK token, but the target is computed from it: write the number out")
+    refuse_token(number, what)
     if isinstance(number, bool) or not isinstance(number, int | float):
         raise ConfigurationError(f"{what} is {number!r}: the target is computed from it, so give a number")
     if not (math.isfinite(number) and 0 < number <= at_most):

@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from aws_cdk import aws_iam as iam
+from aws_cdk import aws_kms as kms
 from aws_cdk import aws_s3 as s3
 from constructs import IConstruct
 
 from cdk_triton.artifacts.layout import ARTIFACTS_PREFIX
 from cdk_triton.hosting._cdk.arguments import checked
+from cdk_triton.hosting._cdk.buckets import encryption_key_of
+from cdk_triton.hosting._cdk.per_construct import path_of
+from cdk_triton.hosting._cdk.stacks import stack_of
 from cdk_triton.hosting.acknowledgements import acknowledge_wildcards
+from cdk_triton.hosting.keys import has_own_policy, require_key, warn_about_key
 from cdk_triton.hosting.permissions import Statement, allow
 
-__all__ = ["ImportedArtifactStore", "allow_promotion", "grant_read_of_artifacts"]
+__all__ = ["ImportedArtifactStore", "allow_promotion", "grant_read_of_artifacts", "keys_of"]
 
 
 @checked
@@ -27,12 +33,34 @@ class ImportedArtifactStore:
 
     Attributes:
         bucket: its bucket, and the key that it is encrypted with as the bucket's `encryption_key`.
+        former_keys: the keys that it had before.
+
+    Raises:
+        ConfigurationError: a key is an alias of which only the name is known.
     """
 
     bucket: s3.IBucket
+    former_keys: Sequence[kms.IKey] = ()
+
+    def __post_init__(self) -> None:
+        """Reject aliases: they are of this account and region, and stand for no key of another one."""
+        for key in self._keys:
+            require_key(key, f"a key of the imported artifact store {path_of(self.bucket)}")
+
+    @property
+    def _keys(self) -> list[kms.IKey]:
+        return keys_of(self.bucket, self.former_keys)
 
 
-def grant_read_of_artifacts(bucket: s3.IBucket, grantee: iam.IGrantable) -> iam.Grant:
+def keys_of(bucket: s3.IBucket, former_keys: Sequence[kms.IKey]) -> list[kms.IKey]:
+    """Every key that objects of a store may be encrypted with, the bucket's own first."""
+    own = encryption_key_of(bucket)
+    return [*([] if own is None else [own]), *former_keys]
+
+
+def grant_read_of_artifacts(
+    store: IConstruct, bucket: s3.IBucket, former_keys: Sequence[kms.IKey], grantee: iam.IGrantable
+) -> iam.Grant:
     """Allow a principal to read what is committed, by the policies of the bucket and of its key.
 
     `s3:ListBucket` makes a missing object a 404 instead of a 403, and only without the condition `s3:prefix`, because
@@ -48,8 +76,12 @@ def grant_read_of_artifacts(bucket: s3.IBucket, grantee: iam.IGrantable) -> iam.
         )
     )
     grant = objects.combine(names)
-    key = bucket.encryption_key
-    return grant if key is None else grant.combine(key.grant(grantee, "kms:Decrypt"))
+    for key in keys_of(bucket, former_keys):
+        grant = grant.combine(key.grant(grantee, "kms:Decrypt"))
+        account = grantee.grant_principal.principal_account
+        if account not in (None, stack_of(store).account) and not has_own_policy(key):
+            warn_about_key(store, key, f"the account {account} decrypt with it (kms:Decrypt)")
+    return grant
 
 
 def allow_promotion(scope: IConstruct, role: iam.Role, origin: ImportedArtifactStore) -> None:
@@ -66,5 +98,5 @@ def allow_promotion(scope: IConstruct, role: iam.Role, origin: ImportedArtifactS
         Statement(actions=["s3:ListBucket"], resources=[bucket.bucket_arn]),
     )
     acknowledge_wildcards(scope, {objects: "What is promoted follows from models that come later."})
-    if bucket.encryption_key is not None:
-        allow(role, Statement(actions=["kms:Decrypt"], resources=[bucket.encryption_key.key_arn]))
+    if keys := origin._keys:
+        allow(role, Statement(actions=["kms:Decrypt"], resources=[key.key_arn for key in keys]))

@@ -1,67 +1,211 @@
-"""CDK's provider framework around the store's two handlers, with no more permissions than it uses."""
+"""The provider brings requests of CloudFormation to the store's handler, with only the permissions that it uses."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import cache
+from typing import Any, NamedTuple
 
 from aws_cdk import Duration
 from aws_cdk import aws_iam as iam
 from aws_cdk import aws_lambda as lambda_
 from aws_cdk import aws_logs as logs
 from aws_cdk import aws_stepfunctions as sfn
-from aws_cdk import custom_resources as cr
 from constructs import Construct
 
-from cdk_triton.hosting.acknowledgements import acknowledge, acknowledge_nist
+from cdk_triton.hosting._cdk.per_construct import path_of
+from cdk_triton.hosting._cdk.stacks import stack_of
+from cdk_triton.hosting.acknowledgements import acknowledge, acknowledge_nist, skip_checkov
+from cdk_triton.hosting.network import Network, allow_function_network
 from cdk_triton.hosting.permissions import Statement, allow
+from cdk_triton.hosting.trust import states_of_the_account
+from cdk_triton.hosting.vpc_endpoints import await_network
 
-__all__ = ["lambda_role", "log_writing", "provider"]
+__all__ = ["HandlerFunctions", "endpoint_states", "lambda_role", "log_writing", "provider"]
 
-QUERY_INTERVAL = Duration.seconds(30)
-TOTAL_TIMEOUT = Duration.minutes(55)
-"""A custom resource cannot outlive an hour, although the Provider accepts more (aws/aws-cdk#24974)."""
+WAITER_SECONDS = 58 * 60
+"""A backstop. The handler gives up after 50 minutes, and a custom resource cannot outlive an hour."""
+
+OLDER_POLL_SECONDS = 30
+"""Between two polls of a handler that does not say when it wants the next one."""
+
+NOT_RUN = (
+    "Lambda.TooManyRequestsException",
+    "Lambda.ServiceException",
+    "Lambda.AWSLambdaException",
+    "Lambda.SdkClientException",
+    "Lambda.ClientExecutionTimeoutException",
+)
+"""The errors of Step Functions for a function that Lambda did not run, or not to its end: throttling, faults of Lambda
+("Handle transient Lambda service exceptions")."""
 
 UNAVOIDABLE = {
-    "LambdaConcurrency": "Lambda refuses a reservation that leaves an account fewer than 100 unreserved executions, "
-    "and a new account has 10 in all; CDK's provider framework has no option for it.",
-    "LambdaDLQ": "Lambda sends only asynchronous events to a dead-letter queue. The framework calls the handlers "
-    "synchronously and has no option for a queue of its own; CloudFormation reports an event that nobody answers.",
-    "LambdaInsideVPC": "The role of a function in a VPC needs ec2 actions on every resource, which AwsSolutions-IAM5 "
-    "forbids. The functions call APIs of AWS only, which IAM restricts.",
+    "LambdaConcurrency": "Lambda rejects a reservation that leaves an account fewer than 100 unreserved executions, "
+    "and a new account has 10 in all.",
+    "LambdaDLQ": "Lambda sends only asynchronous events to a dead-letter queue. Those are requests of CloudFormation, "
+    "which reports one that nobody answers; a queue would keep requests that are of no use later.",
 }
 """What NIST 800-53 R5 asks of the functions, rule by rule, and why they do not have it."""
 
 
-def provider(
-    scope: Construct, on_event: lambda_.Function, is_complete: lambda_.Function, log_group: logs.LogGroup
-) -> cr.Provider:
-    """The child `Provider`, with the roles `ProviderOnEventRole` and `ProviderIsCompleteRole` beside it.
+OUTSIDE_VPC = {
+    "LambdaInsideVPC": "The store has no vpc=, which puts its functions into a VPC. They call APIs of AWS only, which "
+    "IAM restricts."
+}
+"""The same of functions in Lambda's own network."""
 
-    They may call the two handlers and not, as CDK would grant, each of their versions.
+CHECKOV_IDS = {
+    "LambdaConcurrency": "CKV_AWS_115",
+    "LambdaDLQ": "CKV_AWS_116",
+    "LambdaInsideVPC": "CKV_AWS_117",
+}
+"""Checkov's checks for the same."""
+
+PLAIN_VARIABLES = (
+    "The variables are names and ARNs that the template has too, and Lambda encrypts them with a key of AWS. With "
+    "another key, a function that may not use it does not start."
+)
+
+
+class HandlerFunctions(NamedTuple):
+    """Makes the store's functions.
+
+    Attributes:
+        code: of all of them.
+        log_group: theirs.
+        network: where in a VPC they run; None for Lambda's own network.
     """
-    starter, caller = (lambda_role(scope, f"Provider{name}Role") for name in ("OnEvent", "IsComplete"))
-    made = cr.Provider(
-        scope,
-        "Provider",
-        on_event_handler=on_event,
-        is_complete_handler=is_complete,
-        query_interval=QUERY_INTERVAL,
-        total_timeout=TOTAL_TIMEOUT,
-        log_group=log_group,
-        framework_on_event_role=starter.without_policy_updates(),
-        framework_complete_and_timeout_role=caller.without_policy_updates(),
+
+    code: lambda_.Code
+    log_group: logs.ILogGroup
+    network: Network | None
+
+    def function(
+        self,
+        scope: Construct,
+        id: str,
+        handler: str,
+        environment: Mapping[str, str],
+        timeout: Duration,
+        role: iam.Role,
+    ) -> lambda_.Function:
+        """Make a function that runs `handler`, after all that its role may do."""
+        made = lambda_.Function(
+            scope,
+            id,
+            runtime=lambda_.Runtime.PYTHON_3_14,
+            code=self.code,
+            handler=handler,
+            timeout=timeout,
+            memory_size=512,
+            role=role,  # a function grants itself nothing here, and what a user grants it shall count
+            environment=environment,
+            log_group=self.log_group,
+            logging_format=lambda_.LoggingFormat.JSON,
+            application_log_level_v2=lambda_.ApplicationLogLevel.INFO,
+            system_log_level_v2=lambda_.SystemLogLevel.WARN,
+            description=f"cdk-triton: {handler} of {path_of(role.node.scope or scope)}"[:256],
+        )
+        unavoidable = UNAVOIDABLE if self.network else UNAVOIDABLE | OUTSIDE_VPC
+        acknowledge_nist(made, unavoidable)
+        same = {CHECKOV_IDS[rule]: reason for rule, reason in unavoidable.items()}
+        skip_checkov(made.node.default_child, same | {"CKV_AWS_173": PLAIN_VARIABLES})
+        if self.network is not None:
+            _put_into_vpc(made, role, self.network)
+        return made
+
+
+def provider(scope: Construct, functions: HandlerFunctions, is_complete: lambda_.IFunction) -> str:
+    """Make what CloudFormation calls, and return its ARN.
+
+    The construct ids are those of CDK's provider framework, which was here before: stacks keep the function, and with
+    it the ARN that they export.
+
+    Args:
+        scope: the store.
+        functions: makes its functions.
+        is_complete: what does the work.
+    """
+    framework, role = Construct(scope, "Provider"), lambda_role(scope, "OnEventRole")
+    machine = _waiter(framework, is_complete)
+    starting = Statement(actions=["states:StartExecution"], resources=[machine])
+    allow(role, log_writing(functions.log_group), starting)
+    return functions.function(
+        framework, "framework-onEvent", "artifacts.provide", {"WAITER": machine}, Duration.seconds(30), role
+    ).function_arn
+
+
+def _waiter(scope: Construct, is_complete: lambda_.IFunction) -> str:
+    """Make the state machine that polls `is_complete`, and return its ARN.
+
+    CDK's framework has one function call another. Both count against the concurrent executions of the account, 10 in
+    a new one, and the framework reports a call that Lambda throttles as the failure of the resource (`outbound.ts`,
+    `cfn-response.ts` in aws-cdk). Step Functions calls one function, and repeats a call that was throttled.
+    """
+    inside = Construct(scope, "waiter-state-machine")
+    role = iam.Role(inside, "Role", assumed_by=states_of_the_account(scope))
+    allow(role, Statement(actions=["lambda:InvokeFunction"], resources=[is_complete.function_arn]))
+    machine = sfn.CfnStateMachine(
+        inside,
+        "Resource",
+        role_arn=role.role_arn,
+        definition_string=stack_of(scope).to_json_string(_definition(is_complete.function_arn)),
     )
-    handlers = [on_event.function_arn, is_complete.function_arn]
-    calling = [
-        log_writing(log_group),
-        Statement(actions=["lambda:GetFunction", "lambda:InvokeFunction"], resources=handlers),
-    ]
-    waiter_arn = _restrict_waiter(made)
-    allow(starter, *calling, Statement(actions=["states:StartExecution"], resources=[waiter_arn]))
-    allow(caller, *calling)
-    for function in (made, on_event, is_complete):
-        acknowledge_nist(function, UNAVOIDABLE)
-    return made
+    machine.node.add_dependency(role)
+    reasons = {
+        "SF1": "The waiter only repeats is_complete, and the functions log every poll. Its own log would need a role "
+        "with logs:PutResourcePolicy on every resource.",
+        "SF2": "Tracing is for requests of users. The waiter only repeats one handler of a deployment.",
+    }
+    acknowledge(inside, reasons)
+    return machine.ref
+
+
+def _definition(function_arn: str) -> dict[str, Any]:
+    again = {"ErrorEquals": list(NOT_RUN), "IntervalSeconds": 1, "BackoffRate": 2, "MaxDelaySeconds": 10}
+    task = {
+        "Type": "Task",
+        "Resource": function_arn,
+        # As long as the waiter lives: an account without a free execution only makes a deployment slower.
+        "Retry": [{**again, "MaxAttempts": WAITER_SECONDS, "JitterStrategy": "FULL"}],
+    }
+    whatever = {"ErrorEquals": ["States.ALL"], "IntervalSeconds": 5, "BackoffRate": 2, "MaxAttempts": 5}
+    return {
+        "StartAt": "Poll",
+        "TimeoutSeconds": WAITER_SECONDS,
+        "States": {
+            "Poll": {
+                **task,
+                "ResultPath": "$.Polled",
+                "Catch": [{"ErrorEquals": ["States.ALL"], "ResultPath": "$.Failure", "Next": "Answer"}],
+                "Next": "IsComplete",
+            },
+            "IsComplete": {
+                "Type": "Choice",
+                "Choices": [
+                    {"Variable": "$.Polled.IsComplete", "BooleanEquals": True, "Next": "Answer"},
+                    {"Variable": "$.Polled.Seconds", "IsPresent": True, "Next": "Wait"},
+                ],
+                "Default": "WaitForOlder",
+            },
+            "Wait": {"Type": "Wait", "SecondsPath": "$.Polled.Seconds", "Next": "Poll"},
+            # A rollback of the store's stack may bring a handler back that names no time.
+            "WaitForOlder": {"Type": "Wait", "Seconds": OLDER_POLL_SECONDS, "Next": "Poll"},
+            "Answer": {**task, "Retry": [*task["Retry"], whatever], "End": True},
+        },
+    }
+
+
+def _put_into_vpc(function: lambda_.Function, role: iam.Role, network: Network) -> None:
+    """Connect a function to a VPC. CDK's own way would need another copy of subnets and security groups."""
+    allow_function_network(role)
+    resource = function.node.default_child
+    assert isinstance(resource, lambda_.CfnFunction)  # as CDK makes functions
+    resource.vpc_config = lambda_.CfnFunction.VpcConfigProperty(
+        subnet_ids=list(network.subnets), security_group_ids=list(network.security_groups)
+    )
+    resource.node.add_dependency(role)  # Lambda looks for the permissions when it makes the function
+    await_network(resource, network, role.node.scope or function, "functions")
 
 
 def lambda_role(
@@ -72,35 +216,31 @@ def lambda_role(
     return iam.Role(scope, id, assumed_by=_lambda_service())
 
 
-def log_writing(log_group: logs.LogGroup) -> Statement:
+def log_writing(log_group: logs.ILogGroup) -> Statement:
     """What a function needs to write its log."""
     return Statement(actions=["logs:CreateLogStream", "logs:PutLogEvents"], resources=[log_group.log_group_arn])
+
+
+def endpoint_states(scope: Construct) -> tuple[list[Statement], dict[str, str]]:
+    """The statements that the handler needs to wait for an endpoint, and the reasons for the wildcards, by ARN.
+
+    It asks for the endpoint that the requesting stack has, and answers when this is no longer busy. It reads no more of
+    an endpoint than its state.
+    """
+    stack = stack_of(scope)
+    endpoints = stack.format_arn(service="sagemaker", resource="endpoint", resource_name="*")
+    stacks = stack.format_arn(service="cloudformation", resource="stack", resource_name="*")
+    reason = (
+        "Endpoints and their stacks come later. A policy for each would fill up the role: IAM allows 10,240 characters "
+        "of inline policies and ten managed ones."
+    )
+    statements = [
+        Statement(actions=["sagemaker:DescribeEndpoint"], resources=[endpoints]),
+        Statement(actions=["cloudformation:DescribeStackResource"], resources=[stacks]),
+    ]
+    return statements, dict.fromkeys((endpoints, stacks), reason)
 
 
 @cache  # a call of jsii each, and a principal is a value
 def _lambda_service() -> iam.IPrincipal:
     return iam.ServicePrincipal("lambda.amazonaws.com")
-
-
-def _restrict_waiter(made: cr.Provider) -> str:
-    """Let the framework's waiter call the two functions that poll and give up, and nothing else; returns its ARN.
-
-    CDK makes the waiter's role, and grants more in an inline policy of its own, which is taken away here.
-    """
-    framework = made.node
-    waiter = framework.find_child("waiter-state-machine")
-    states = waiter.node
-    machine, role = states.default_child, states.find_child("Role")
-    called = [framework.find_child(f"framework-{name}") for name in ("isComplete", "onTimeout")]
-    functions = [function.function_arn for function in called if isinstance(function, lambda_.Function)]
-    assert isinstance(machine, sfn.CfnStateMachine)  # as CDK's provider framework makes them
-    assert isinstance(role, iam.Role)
-    role.node.try_remove_child("DefaultPolicy")
-    allow(role, Statement(actions=["lambda:InvokeFunction"], resources=functions))
-    reasons = {
-        "SF1": "The waiter only repeats is_complete, and the functions log every poll. Its own log would need a role "
-        "with logs:PutResourcePolicy on every resource.",
-        "SF2": "CDK's provider framework has no option for tracing; the waiter has one step.",
-    }
-    acknowledge(waiter, reasons)
-    return machine.ref

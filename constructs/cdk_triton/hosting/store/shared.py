@@ -16,14 +16,17 @@ from aws_cdk import aws_s3 as s3
 from constructs import Construct
 
 from cdk_triton._tokens import refuse_token
+from cdk_triton._wording import quoted
 from cdk_triton.artifacts import S3File
 from cdk_triton.errors import ConfigurationError
 from cdk_triton.hosting._cdk.arguments import checked
+from cdk_triton.hosting._cdk.per_construct import path_of
 from cdk_triton.hosting.acknowledgements import acknowledge_wildcards
 from cdk_triton.hosting.builds.builders import Builder
 from cdk_triton.hosting.builds.grants import allow_inputs, allow_pull
 from cdk_triton.hosting.builds.selection import BUILDER_IDS, BuilderChoice
 from cdk_triton.hosting.images import PULL_ACTIONS, container_image, sagemaker_repositories
+from cdk_triton.hosting.keys import require_key
 from cdk_triton.hosting.permissions import Statement, allow
 from cdk_triton.hosting.store.imported import ImportedArtifactStore
 from cdk_triton.sagemaker import ServingPlatform
@@ -41,6 +44,7 @@ class SharedArtifactStore(Construct):
 
     Attributes:
         bucket: the bucket.
+        former_keys: all but the first of `encryption_keys`.
         promotes_from: None.
         service_token: the provider of `Custom::TritonArtifacts`.
         handler_role: reads what builds need from S3.
@@ -51,10 +55,12 @@ class SharedArtifactStore(Construct):
         id: the construct's id.
         export_prefix: as the store has it.
         builders: as the store has them.
-        has_encryption_key: whether the store has an `encryption_key`.
+        has_encryption_key: whether the store has an `encryption_key`, which its app exports.
+        encryption_keys: instead of that, the keys of the store, its own first.
 
     Raises:
-        ConfigurationError: `export_prefix` cannot begin an export's name, or two builders are of one kind.
+        ConfigurationError: `export_prefix` cannot begin an export's name, two builders are of one kind, a key is an
+            alias of which only the name is known, or both ways to say the key are used.
     """
 
     @checked
@@ -66,19 +72,29 @@ class SharedArtifactStore(Construct):
         export_prefix: str,
         builders: Sequence[Builder] | None = None,
         has_encryption_key: bool = False,
+        encryption_keys: Sequence[kms.IKey] = (),
     ) -> None:
         super().__init__(scope, id)
+        if has_encryption_key and encryption_keys:
+            raise ConfigurationError(
+                f"{path_of(self)} got has_encryption_key, which takes the key from the store's exports, and "
+                "encryption_keys, which name it: leave one of them out"
+            )
         prefix = _checked(export_prefix)
 
         def exported(name: str) -> str:
             return Fn.import_value(f"{prefix}:{name}")
 
         self._choice = BuilderChoice(self, builders)
+        keys = [require_key(key, f"a key in encryption_keys of {path_of(self)}") for key in encryption_keys]
+        if has_encryption_key:
+            keys = [kms.Key.from_key_arn(self, "Key", exported("KeyArn"))]
+        self.former_keys: Sequence[kms.IKey] = keys[1:]
         self.bucket: s3.IBucket = s3.Bucket.from_bucket_attributes(
             self,
             "Bucket",
-            bucket_name=exported(_bucket(has_encryption_key)),
-            encryption_key=kms.Key.from_key_arn(self, "Key", exported("KeyArn")) if has_encryption_key else None,
+            bucket_name=exported(_bucket(bool(keys))),
+            encryption_key=keys[0] if keys else None,
         )
         self.promotes_from: ImportedArtifactStore | None = None  # a store that promotes is not shared
         self.service_token = exported("ServiceToken")
@@ -113,15 +129,18 @@ def export_store(
     service_token: str,
     handler: iam.Role,
     builders: Mapping[str, iam.Role],
+    had_key: bool,
 ) -> None:
     """Export what other apps need of a store, and let its builders pull every image of SageMaker's.
+
+    A store that had a key stays one with a key: other apps have to be able to read what is encrypted with that.
 
     Raises:
         ConfigurationError: `export_prefix` cannot begin an export's name.
     """
     key = bucket.encryption_key
     values = {
-        _bucket(key is not None): bucket.bucket_name,
+        _bucket(key is not None or had_key): bucket.bucket_name,
         **({} if key is None else {"KeyArn": key.key_arn}),
         "ServiceToken": service_token,
         "HandlerRole": handler.role_name,
@@ -146,7 +165,7 @@ def _checked(export_prefix: str) -> str:
     refuse_token(export_prefix, "export_prefix")
     if not _EXPORT_PREFIX.fullmatch(export_prefix):
         raise ConfigurationError(
-            f"export_prefix is {export_prefix!r}: use a literal name, such as 'triton-artifacts', of up to 200 "
+            f"export_prefix is {quoted(export_prefix)}: use a literal name, such as 'triton-artifacts', of up to 200 "
             "letters, digits, ':' and '-'"
         )
     return export_prefix

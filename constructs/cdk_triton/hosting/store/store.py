@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Protocol
 
-from aws_cdk import Annotations, ArnFormat, Aws, CfnDeletionPolicy, Duration, RemovalPolicy
+from aws_cdk import Annotations, Aws, Duration, RemovalPolicy, Stage
+from aws_cdk import aws_ec2 as ec2
 from aws_cdk import aws_iam as iam
 from aws_cdk import aws_kms as kms
 from aws_cdk import aws_lambda as lambda_
@@ -19,27 +20,39 @@ from constructs import Construct, IConstruct
 from cdk_triton._jsii import invoke_for_struct
 from cdk_triton._tokens import has_token
 from cdk_triton.artifacts import S3File
-from cdk_triton.artifacts.layout import ASSET_PREFIX, SERVED_PREFIXES, STAGING_PREFIX
+from cdk_triton.artifacts.layout import ASSET_PREFIX, SERVED_PREFIXES
 from cdk_triton.errors import ConfigurationError
 from cdk_triton.hosting._cdk.arguments import checked
 from cdk_triton.hosting._cdk.buckets import arn_of, encryption_key_of
 from cdk_triton.hosting._cdk.per_construct import path_of
-from cdk_triton.hosting._cdk.stacks import are_deployed_together, require_own_region, require_same, stack_of
-from cdk_triton.hosting.acknowledgements import acknowledge_nist, acknowledge_wildcards
+from cdk_triton.hosting._cdk.references import protects_nothing
+from cdk_triton.hosting._cdk.stacks import are_deployed_together, stack_of
+from cdk_triton.hosting.acknowledgements import acknowledge_wildcards
 from cdk_triton.hosting.builds.builders import Builder, key_statement
 from cdk_triton.hosting.builds.store_builders import StoreBuilders
+from cdk_triton.hosting.keys import require_store_keys
+from cdk_triton.hosting.network import function_network
 from cdk_triton.hosting.permissions import Statement, allow
+from cdk_triton.hosting.store.bucket import (
+    check_bucket,
+    keep_when_creation_fails,
+    let_logs_use,
+    store_bucket,
+)
 from cdk_triton.hosting.store.imported import ImportedArtifactStore, allow_promotion, grant_read_of_artifacts
-from cdk_triton.hosting.store.provider import lambda_role, log_writing, provider
+from cdk_triton.hosting.store.provider import HandlerFunctions, endpoint_states, lambda_role, log_writing, provider
 from cdk_triton.hosting.store.shared import SharedArtifactStore, export_store
+from cdk_triton.hosting.store.used_by import record_user
 from cdk_triton.sagemaker import ServingPlatform
 
 __all__ = ["ITritonArtifactStore", "TritonArtifactStore", "store_of"]
 
-SLICE = Duration.minutes(5)
-"""How long the handler copies in one poll. The framework's own function, which waits for it, is given 15 minutes."""
+LONGEST_POLL = Duration.minutes(5)
+"""A poll rarely takes more than 20 seconds. It takes longer to read a build's input of some gigabytes, or to copy as
+the last poll of a request."""
 
 DEFAULT_STORE_ID = "TritonArtifacts"
+WEAK_WARNING = "cdk-triton:WeakStoreReference"
 IN_STACK_WARNING = "cdk-triton:ArtifactStoreInStack"
 
 
@@ -49,6 +62,10 @@ class ITritonArtifactStore(Protocol):
     @property
     def bucket(self) -> s3.IBucket:
         """The bucket, laid out as `cdk_triton.artifacts.layout` says."""
+
+    @property
+    def former_keys(self) -> Sequence[kms.IKey]:
+        """The keys that some of its archives are still encrypted with, beside the bucket's `encryption_key`."""
 
     @property
     def service_token(self) -> str:
@@ -98,6 +115,7 @@ class TritonArtifactStore(Construct):
 
     Attributes:
         bucket: the bucket.
+        former_keys: the keys that it had before.
         promotes_from: the store that it promotes from.
         service_token: the provider of `Custom::TritonArtifacts`.
         handler_role: reads what builds need from S3: where a bucket in another account or an encryption key of your own
@@ -111,7 +129,11 @@ class TritonArtifactStore(Construct):
         encryption_key: a key of your own for the bucket, the logs and what builds write; by default S3 and CloudWatch
             Logs encrypt with keys of their own. Models of this store may decrypt with it. The key's policy has to leave
             permissions to IAM, as that of CDK's keys does, and to let CloudWatch Logs of the region use it: with a key
-            that was imported, the latter is yours to add.
+            that was imported, the latter is yours to add, and a warning says so. An alias of the app stands for its
+            key.
+        former_keys: the keys that the store had before `encryption_key`. Archives keep the key that they were written
+            with. Models, builds and the handler may decrypt with all of them, so that running endpoints, and rollbacks,
+            can still read older archives.
         access_logs_bucket: gets a record of each access to the bucket, below the store's path. One of the app, or an
             imported one, whose policy is yours. S3 writes such records only to a bucket that is encrypted with S3's own
             keys ("Enabling Amazon S3 server access logging").
@@ -120,11 +142,19 @@ class TritonArtifactStore(Construct):
         export_prefix: the beginning of the names of CloudFormation exports, such as `triton-artifacts`. Other apps
             of the account and region use this store by them: `TritonArtifactStore.from_exports`. The builders may then
             pull any of SageMaker's Triton images.
+        bucket_name: the bucket's name, for a store that another account or region promotes from; by default
+            CloudFormation makes one up. A store that gets another name gets another, empty bucket.
+        vpc: the VPC that the store's functions run in, from where they reach S3 and the services on the guide's page
+            on networks; by default Lambda's own network. Builders have a `vpc` of their own.
+        vpc_subnets: which of its subnets; by default the private ones.
+        security_groups: in the VPC; by default a new one, which lets everything out and nothing in.
 
     Raises:
         ConfigurationError: the stack's synthesizer does not say where assets go, two builders are of one kind, there
             are builders or exports for a store that promotes, `export_prefix` cannot begin an export's name, a key is
-            one of another region, or the bucket for access logs one of another account or region.
+            one of another region, an alias of which only the name is known, or listed in `former_keys` though the
+            store has it, `bucket_name` is not a name for a bucket, the bucket for access logs is one of another
+            account or region, the VPC is in another region, or subnets or security groups come without their VPC.
     """
 
     @checked
@@ -135,32 +165,25 @@ class TritonArtifactStore(Construct):
         *,
         builders: Sequence[Builder] | None = None,
         encryption_key: kms.IKey | None = None,
+        former_keys: Sequence[kms.IKey] = (),
         access_logs_bucket: s3.IBucket | None = None,
         promotes_from: ImportedArtifactStore | None = None,
         export_prefix: str | None = None,
+        bucket_name: str | None = None,
+        vpc: ec2.IVpc | None = None,
+        vpc_subnets: ec2.SubnetSelection | None = None,
+        security_groups: Sequence[ec2.ISecurityGroup] = (),
     ) -> None:
         super().__init__(scope, id)
-        if encryption_key is not None:
-            reason = "S3 and CloudWatch Logs encrypt with keys of their own region, so give the store one of it"
-            require_own_region(self, encryption_key, reason)
-        if access_logs_bucket is not None:
-            _check_access_logs(self, access_logs_bucket)
-        if promotes_from is not None and builders:
-            raise ConfigurationError(
-                f"{self.node.path} promotes what another store has built, and got builders too: leave builders out, or "
-                "promotes_from to build here"
-            )
-        if promotes_from is not None and export_prefix is not None:
-            raise ConfigurationError(
-                f"{self.node.path} promotes what another store has built, and got an export_prefix too, by which other "
-                "apps would store what nobody has tested: remove export_prefix, and let each app promote into its own "
-                "store"
-            )
+        stack_of(self)  # or a sentence that it needs one
+        encryption_key, former = require_store_keys(self, encryption_key, former_keys)
+        self.former_keys: Sequence[kms.IKey] = former
+        check_bucket(self, bucket_name, access_logs_bucket)
+        _check_promotion(self, promotes_from, builders, export_prefix)
         self.promotes_from = promotes_from
-        self.bucket: s3.IBucket = _bucket(self, encryption_key, access_logs_bucket)
+        self.bucket: s3.IBucket = store_bucket(self, encryption_key, access_logs_bucket, bucket_name)
         self.node.default_child = self.bucket.node.default_child
-        if encryption_key is not None:
-            _let_logs_use(encryption_key, self)
+        let_logs_use(self, encryption_key, self.former_keys)
         log_group = logs.LogGroup(
             self,
             "Logs",
@@ -171,26 +194,26 @@ class TritonArtifactStore(Construct):
         code = lambda_.Code.from_asset(_handlers(), exclude=["__pycache__", "*.pyc"])
         self._asset_bucket, prefix = _place_of_assets(self, code)
         self.handler_role = lambda_role(self, "IsCompleteRole")
-        on_event_role = lambda_role(self, "OnEventRole")
         self._builds = StoreBuilders(self, builders if promotes_from is None else (), self.bucket, self.handler_role)
+        network = function_network(self, vpc, vpc_subnets, security_groups)
+        made = HandlerFunctions(code, log_group, network)
         variables = {"STORE_BUCKET": self.bucket.bucket_name, "BUILDERS": self._builds.settings}
         promotion = {} if promotes_from is None else {"PROMOTES_FROM": promotes_from.bucket.bucket_name}
-        on_event = self._handler(
-            "OnEvent", "artifacts.on_event", code, variables, Duration.seconds(30), log_group, on_event_role
-        )
-        is_complete = self._handler(
-            "IsComplete", "artifacts.is_complete", code, variables | promotion, SLICE, log_group, self.handler_role
+        is_complete = made.function(
+            self, "IsComplete", "artifacts.is_complete", variables | promotion, LONGEST_POLL, self.handler_role
         )
         logging = log_writing(log_group)
         copying, reasons = self._copying(f"{prefix}{ASSET_PREFIX}")
-        allow(on_event_role, logging)
-        allow(self.handler_role, logging, *copying, *self._builds.handler_statements)
-        acknowledge_wildcards(self.handler_role, reasons | self._builds.handler_reasons)
+        endpoints, of_endpoints = endpoint_states(self)
+        allow(self.handler_role, logging, *copying, *endpoints, *self._builds.handler_statements)
+        acknowledge_wildcards(self.handler_role, reasons | of_endpoints | self._builds.handler_reasons)
         self.build_roles = self._builds.roles
+        for role in self.build_roles.values() if self.former_keys else ():  # of jobs that run while the key changes
+            allow(role, _reading(self.former_keys))
         self._builds.start_by(is_complete)
         if promotes_from is not None:
             allow_promotion(self, self.handler_role, promotes_from)
-        self.service_token = provider(self, on_event, is_complete, log_group).service_token
+        self.service_token = provider(self, made, is_complete)
         if export_prefix is not None:
             export_store(
                 self,
@@ -199,17 +222,22 @@ class TritonArtifactStore(Construct):
                 service_token=self.service_token,
                 handler=self.handler_role,
                 builders=self.build_roles,
+                had_key=bool(self.former_keys),
             )
 
     @staticmethod
-    def from_bucket(bucket: s3.IBucket) -> ImportedArtifactStore:
+    def from_bucket(bucket: s3.IBucket, *, former_keys: Sequence[kms.IKey] = ()) -> ImportedArtifactStore:
         """Import the store of another account or region, to promote from.
 
         Args:
             bucket: its bucket, with its key if it has one of its own: `s3.Bucket.from_bucket_attributes(self, "Tested",
                 bucket_name="…", encryption_key=kms.Key.from_key_arn(self, "TestedKey", "arn:aws:kms:…"))`.
+            former_keys: the `former_keys` of that store.
+
+        Raises:
+            ConfigurationError: a key is an alias of which only the name is known.
         """
-        return ImportedArtifactStore(bucket)
+        return ImportedArtifactStore(bucket, former_keys)
 
     @staticmethod
     def from_exports(
@@ -219,6 +247,7 @@ class TritonArtifactStore(Construct):
         *,
         builders: Sequence[Builder] | None = None,
         has_encryption_key: bool = False,
+        encryption_keys: Sequence[kms.IKey] = (),
     ) -> SharedArtifactStore:
         """Import the store of another app of this account and region, to use it as one of this app's.
 
@@ -231,13 +260,21 @@ class TritonArtifactStore(Construct):
             export_prefix: as the store has it.
             builders: as the store has them: which of them builds is decided here. By default the region of this
                 stack decides.
-            has_encryption_key: whether the store has an `encryption_key`.
+            has_encryption_key: whether the store has an `encryption_key`, which its app exports.
+            encryption_keys: instead of that, the store's own key and its `former_keys`, or the key that it is about to
+                get. CloudFormation refuses to change a key that is exported and imported; see the guide's page on keys.
 
         Raises:
-            ConfigurationError: `export_prefix` cannot begin an export's name, or two builders are of one kind.
+            ConfigurationError: `export_prefix` cannot begin an export's name, two builders are of one kind, a key is
+                an alias of which only the name is known, or both ways to say the key are used.
         """
         return SharedArtifactStore(
-            scope, id, export_prefix=export_prefix, builders=builders, has_encryption_key=has_encryption_key
+            scope,
+            id,
+            export_prefix=export_prefix,
+            builders=builders,
+            has_encryption_key=has_encryption_key,
+            encryption_keys=encryption_keys,
         )
 
     @checked
@@ -246,10 +283,10 @@ class TritonArtifactStore(Construct):
 
         A store of another account promotes from this one if that account may read: `iam.AccountPrincipal(account)`.
         """
-        return grant_read_of_artifacts(self.bucket, grantee)
+        return grant_read_of_artifacts(self, self.bucket, self.former_keys, grantee)
 
     def _require_assets_of(self, scope: Construct, bucket_name: str) -> None:
-        """Refuse a stack that publishes its assets to another bucket than the store's own stack does.
+        """Reject a stack that publishes its assets to another bucket than the store's own; record it as a user.
 
         One bucket, because copies of one archive in two places may differ in their bytes, and an interrupted copy is
         resumed part by part.
@@ -257,6 +294,7 @@ class TritonArtifactStore(Construct):
         Raises:
             ConfigurationError: the buckets differ.
         """
+        record_user(self.bucket, scope)
         if bucket_name == self._asset_bucket:
             return
         theirs, ours = (json.dumps(stack_of(self).resolve(name)) for name in (bucket_name, self._asset_bucket))
@@ -275,33 +313,6 @@ class TritonArtifactStore(Construct):
         """
         return self._builds.builder_for(scope, platform, inputs)
 
-    def _handler(
-        self,
-        id: str,
-        handler: str,
-        code: lambda_.Code,
-        environment: Mapping[str, str],
-        timeout: Duration,
-        log_group: logs.ILogGroup,
-        role: iam.Role,
-    ) -> lambda_.Function:
-        return lambda_.Function(
-            self,
-            id,
-            runtime=lambda_.Runtime.PYTHON_3_14,
-            code=code,
-            handler=handler,
-            timeout=timeout,
-            memory_size=512,
-            role=role,  # a function grants itself nothing here, and what a user grants it shall count
-            environment=environment,
-            log_group=log_group,
-            logging_format=lambda_.LoggingFormat.JSON,
-            application_log_level_v2=lambda_.ApplicationLogLevel.INFO,
-            system_log_level_v2=lambda_.SystemLogLevel.WARN,
-            description=f"cdk-triton: {handler} of {path_of(self)}"[:256],
-        )
-
     def _copying(self, asset_prefix: str) -> tuple[list[Statement], dict[str, str]]:
         """What the handler has to be allowed to copy assets into the store, and why with wildcards, by ARN."""
         bucket_arn = arn_of(self.bucket)
@@ -319,6 +330,8 @@ class TritonArtifactStore(Construct):
         ]
         if (key := encryption_key_of(self.bucket)) is not None:
             statements.append(key_statement(key))
+        if self.former_keys:
+            statements.append(_reading(self.former_keys))
         return statements, reasons
 
 
@@ -326,7 +339,7 @@ def store_of(scope: Construct, store: ITritonArtifactStore | None) -> ITritonArt
     """The store that was given, or the one of the scope's stack, made when it is first needed and warned about.
 
     Raises:
-        ConfigurationError: the store is one of another account or region.
+        ConfigurationError: the store is one of another account or region, or of another stage.
     """
     if isinstance(store, ImportedArtifactStore):
         raise ConfigurationError(
@@ -334,15 +347,25 @@ def store_of(scope: Construct, store: ITritonArtifactStore | None) -> ITritonArt
             "account and region: give it a TritonArtifactStore(…, promotes_from=…) that takes over from that one"
         )
     stack = stack_of(scope)
+    if isinstance(store, TritonArtifactStore):
+        _require_same_stage(scope, store)
     if store is not None:
         if isinstance(store, TritonArtifactStore) and are_deployed_together(stack_of(store), stack):
-            _keep_when_creation_fails(store.bucket)
+            keep_when_creation_fails(store.bucket)
+        elif isinstance(store, TritonArtifactStore) and protects_nothing(stack):
+            Annotations.of(store).add_warning_v2(
+                WEAK_WARNING,
+                f"other stacks use the artifact store {path_of(store)} by weak references, so that CloudFormation lets "
+                f"{path_of(stack_of(store))} be deleted, or the store in it be replaced, while endpoints need it: call "
+                "CrossStackReferences.of(store).produce(ReferenceStrength.STRONG), or give that stack "
+                "termination_protection=True, then acknowledge this",
+            )
         return store
     found: IConstruct | None = stack.node.try_find_child(DEFAULT_STORE_ID)
     if isinstance(found, TritonArtifactStore):
         return found
     own = TritonArtifactStore(stack, DEFAULT_STORE_ID)
-    _keep_when_creation_fails(own.bucket)
+    keep_when_creation_fails(own.bucket)
     Annotations.of(own).add_warning_v2(
         IN_STACK_WARNING,
         f"{path_of(stack)} got an artifact store of its own, which is good for a first try: a deployment that fails "
@@ -351,80 +374,47 @@ def store_of(scope: Construct, store: ITritonArtifactStore | None) -> ITritonArt
     return own
 
 
-def _keep_when_creation_fails(bucket: s3.IBucket) -> None:
-    """Keep a bucket that may have objects when its stack fails: CloudFormation deletes empty ones only."""
-    resource = bucket.node.default_child
-    assert isinstance(resource, s3.CfnBucket)  # the store makes it
-    if resource.cfn_options.deletion_policy == CfnDeletionPolicy.RETAIN_EXCEPT_ON_CREATE:
-        resource.cfn_options.deletion_policy = CfnDeletionPolicy.RETAIN
+def _require_same_stage(scope: Construct, store: TritonArtifactStore) -> None:
+    """Reject the store of another stage: the CDK allows no reference between stages.
 
-
-def _bucket(scope: Construct, key: kms.IKey | None, access_logs: s3.IBucket | None) -> s3.Bucket:
-    day = Duration.days(1)
-    bucket = s3.Bucket(
-        scope,
-        "Bucket",
-        block_public_access=s3.BlockPublicAccess.BLOCK_ALL,
-        encryption=s3.BucketEncryption.S3_MANAGED if key is None else s3.BucketEncryption.KMS,
-        encryption_key=key,
-        bucket_key_enabled=None if key is None else True,  # one call of KMS for many objects
-        enforce_ssl=True,
-        object_ownership=s3.ObjectOwnership.BUCKET_OWNER_ENFORCED,
-        versioned=True,
-        # When a stack of its own fails the first time, the bucket is empty, and nobody would find it again.
-        removal_policy=RemovalPolicy.RETAIN_ON_UPDATE_OR_DELETE,
-        server_access_logs_bucket=access_logs,
-        server_access_logs_prefix=None if access_logs is None else f"{scope.node.path}/",
-        lifecycle_rules=[
-            s3.LifecycleRule(
-                id="ExpireWhatNobodyRefersTo",
-                abort_incomplete_multipart_upload_after=day,
-                noncurrent_version_expiration=Duration.days(30),
-            ),
-            # Longer than any job may wait and run: 8 and 36 hours.
-            s3.LifecycleRule(
-                id="ExpireWhatBuildsReadAndWrite",
-                prefix=STAGING_PREFIX,
-                expiration=Duration.days(7),
-                noncurrent_version_expiration=day,
-            ),
-        ],
-    )
-    reason = (
-        "S3 replicates into a bucket that another stack makes, with a role of its own. There is nothing to save: every "
-        "archive follows from its sources, and a second region has a store of its own."
-    )
-    acknowledge_nist(bucket, {"S3BucketReplicationEnabled": reason})
-    return bucket
-
-
-def _check_access_logs(scope: Construct, bucket: s3.IBucket) -> None:
-    """Refuse a bucket that S3 would not log to ("Enabling Amazon S3 server access logging", S3's user guide)."""
-    reason = (
-        "S3 writes access logs to a bucket of the same account and region only, so give the store one of these; an "
-        "imported one is taken to be where its stack is, unless from_bucket_attributes is told otherwise"
-    )
-    require_own_region(scope, bucket, reason)
-    require_same("account", path_of(scope), stack_of(scope).account, path_of(bucket), bucket.env.account, reason)
-
-
-def _let_logs_use(key: kms.IKey, scope: Construct) -> None:
-    """CloudWatch Logs encrypts with a key whose policy names it; by pattern, as the key is made before the group.
-
-    "Encrypt log data in CloudWatch Logs using AWS Key Management Service", in the user guide of CloudWatch Logs.
+    Raises:
+        ConfigurationError: the store is in another stage.
     """
-    stack = stack_of(scope)
-    groups = stack.format_arn(
-        service="logs", resource="log-group", resource_name="*", arn_format=ArnFormat.COLON_RESOURCE_NAME
-    )
-    key.add_to_resource_policy(
-        iam.PolicyStatement(
-            principals=[iam.ServicePrincipal(f"logs.{stack.region}.{Aws.URL_SUFFIX}")],
-            actions=["kms:Encrypt*", "kms:Decrypt*", "kms:ReEncrypt*", "kms:GenerateDataKey*", "kms:Describe*"],
-            resources=["*"],
-            conditions={"ArnLike": {"kms:EncryptionContext:aws:logs:arn": groups}},
+    theirs, own = (Stage.of(each) for each in (store, scope))
+    if theirs is not None and own is not None and theirs.node.path != own.node.path:
+        raise ConfigurationError(
+            f"{path_of(scope)} uses the artifact store {path_of(store)} of another stage, and the CDK lets no stage "
+            "refer to another: create the store in this stage, or give that one an export_prefix and use "
+            "TritonArtifactStore.from_exports here"
         )
-    )
+
+
+def _check_promotion(
+    store: Construct,
+    promotes_from: ImportedArtifactStore | None,
+    builders: Sequence[Builder] | None,
+    export_prefix: str | None,
+) -> None:
+    """Reject what a store that promotes cannot have.
+
+    Raises:
+        ConfigurationError: it has builders, or exports.
+    """
+    if promotes_from is not None and builders:
+        raise ConfigurationError(
+            f"{store.node.path} promotes what another store has built, and got builders too: leave builders out, or "
+            "promotes_from to build here"
+        )
+    if promotes_from is not None and export_prefix is not None:
+        raise ConfigurationError(
+            f"{store.node.path} promotes what another store has built, and got an export_prefix too, by which other "
+            "apps would store what nobody has tested: remove export_prefix, and let each app promote into its own "
+            "store"
+        )
+
+
+def _reading(former_keys: Sequence[kms.IKey]) -> Statement:
+    return Statement(actions=["kms:Decrypt"], resources=[key.key_arn for key in former_keys])
 
 
 def _handlers() -> str:

@@ -1,0 +1,86 @@
+"""The notes of an organisation about a model, such as a commit and an approver: in manifests, and as tags.
+
+It does not take part in the artifact key, so another commit does not build the same files again.
+
+The limits are those of a tag of SageMaker (shapes `TagKey`, `TagValue` and `TagList` of its API) and of all of AWS:
+"Tags owned by Amazon Web Services (AWS) have the reserved prefix: aws:" (shape `Tag` of CloudFormation's API).
+"""
+
+from __future__ import annotations
+
+import unicodedata
+from collections.abc import Mapping
+
+from aws_cdk import Tags
+from aws_cdk import aws_sagemaker as sagemaker
+from constructs import IConstruct
+
+from cdk_triton._tokens import refuse_token
+from cdk_triton._wording import quoted
+from cdk_triton.errors import ConfigurationError
+from cdk_triton.hosting._cdk.per_construct import path_of
+
+__all__ = ["check_metadata", "tag_model"]
+
+ARTIFACT_KEY_TAG = "cdk-triton:artifact-key"
+"""The tag of a `TritonModel` with metadata that has its artifact key."""
+
+MAX_TAGS, MAX_KEY, MAX_VALUE = 50, 128, 256
+RESERVED = ("aws:", "cdk-triton:")
+"""Keys do not begin with these, in any case: the first is AWS's, the second this library's."""
+
+
+def check_metadata(scope: IConstruct, metadata: Mapping[str, str] | None) -> dict[str, str]:
+    """The metadata, if each entry can be a tag.
+
+    Raises:
+        ConfigurationError: there are too many entries; a key or a value is too long, contains a character that
+            SageMaker rejects, or contains an unresolved token; or a key has a reserved prefix.
+    """
+    entries = dict(metadata or {})
+    what = f"metadata of {path_of(scope)}"
+    if len(entries) >= MAX_TAGS:  # one is for the artifact key
+        raise ConfigurationError(
+            f"{what} has {len(entries)} entries, and a SageMaker Model takes {MAX_TAGS} tags, of which the artifact "
+            f"key needs one: use at most {MAX_TAGS - 1}"
+        )
+    for key, value in entries.items():
+        refuse_token(key, f"the key in {what},")
+        refuse_token(value, f"{key!r} in {what}, which is")
+        if key.lower().startswith(RESERVED):
+            raise ConfigurationError(
+                f"{what} has the key {quoted(key)}: tags that begin with 'aws:' are reserved for AWS, and those with "
+                "'cdk-triton:' for this library; use another key"
+            )
+        _check(key, 1, MAX_KEY, f"the key {quoted(key)} in {what}")
+        _check(value, 0, MAX_VALUE, f"{quoted(key)} in {what}, which is {quoted(value)},")
+    return entries
+
+
+def tag_model(model: sagemaker.CfnModel, metadata: Mapping[str, str], artifact_key: str | None = None) -> None:
+    """Tag a SageMaker Model with its metadata, and with the key of its archive if it serves a single one.
+
+    A change of tags is an update in place: `Tags` is not among the `createOnlyProperties` in CloudFormation's schema of
+    AWS::SageMaker::Model.
+    """
+    if metadata and artifact_key is not None:
+        Tags.of(model).add(ARTIFACT_KEY_TAG, artifact_key)
+    for key, value in metadata.items():
+        Tags.of(model).add(key, value)
+
+
+def _check(text: str, least: int, most: int, what: str) -> None:
+    if not least <= len(text) <= most:
+        raise ConfigurationError(
+            f"{what} has {len(text)} characters, and a tag takes {least} to {most}: shorten it, or keep it elsewhere "
+            "under a name that fits"
+        )
+    if wrong := next((each for each in text if not _is_allowed(each)), None):
+        raise ConfigurationError(
+            f"{what} contains {wrong!r}, which a tag of SageMaker cannot have: use letters, digits, spaces and _.:/=+-@"
+        )
+
+
+def _is_allowed(character: str) -> bool:
+    r"""The pattern of both shapes: `[\p{L}\p{Z}\p{N}_.:/=+\-@]*`."""
+    return character in "_.:/=+-@" or unicodedata.category(character)[0] in "LZN"

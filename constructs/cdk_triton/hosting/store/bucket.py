@@ -1,0 +1,130 @@
+"""The bucket of an artifact store, and what its key has to allow."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from aws_cdk import ArnFormat, Aws, CfnDeletionPolicy, Duration, RemovalPolicy
+from aws_cdk import aws_iam as iam
+from aws_cdk import aws_kms as kms
+from aws_cdk import aws_s3 as s3
+from constructs import Construct
+
+from cdk_triton._tokens import has_token
+from cdk_triton.artifacts.layout import STAGING_PREFIX
+from cdk_triton.errors import ConfigurationError
+from cdk_triton.hosting._cdk.per_construct import path_of
+from cdk_triton.hosting._cdk.stacks import require_own_region, require_same, stack_of
+from cdk_triton.hosting.acknowledgements import acknowledge_nist
+from cdk_triton.hosting.keys import warn_about_store_key
+
+__all__ = ["check_bucket", "keep_when_creation_fails", "let_logs_use", "store_bucket"]
+
+_BUCKET_NAME = re.compile(r"[a-z0-9][a-z0-9-]{1,61}[a-z0-9]")
+
+
+def keep_when_creation_fails(bucket: s3.IBucket) -> None:
+    """Keep a bucket that may have objects when its stack fails: CloudFormation deletes empty ones only."""
+    resource = bucket.node.default_child
+    assert isinstance(resource, s3.CfnBucket)  # the store makes it
+    if resource.cfn_options.deletion_policy == CfnDeletionPolicy.RETAIN_EXCEPT_ON_CREATE:
+        resource.cfn_options.deletion_policy = CfnDeletionPolicy.RETAIN
+
+
+def check_bucket(scope: Construct, name: str | None, access_logs: s3.IBucket | None) -> None:
+    """Reject a name that S3 would reject, or with a dot, and a bucket that S3 would not log to.
+
+    S3's certificate does not fit names with dots ("General purpose bucket naming rules" in S3's user guide).
+
+    Raises:
+        ConfigurationError: the name is literal and cannot be a bucket's, or the bucket for access logs is certainly in
+            another account or region.
+    """
+    if name is not None and not has_token(name) and not _BUCKET_NAME.fullmatch(name):
+        raise ConfigurationError(
+            f"bucket_name of {path_of(scope)} is {name!r}: use 3 to 63 lower-case letters, digits and '-', with a "
+            "letter or digit at both ends"
+        )
+    if access_logs is not None:
+        _check_access_logs(scope, access_logs)
+
+
+def store_bucket(
+    scope: Construct, key: kms.IKey | None, access_logs: s3.IBucket | None, bucket_name: str | None
+) -> s3.Bucket:
+    """The child `Bucket`."""
+    day = Duration.days(1)
+    bucket = s3.Bucket(
+        scope,
+        "Bucket",
+        bucket_name=bucket_name,
+        block_public_access=s3.BlockPublicAccess.BLOCK_ALL,
+        encryption=s3.BucketEncryption.S3_MANAGED if key is None else s3.BucketEncryption.KMS,
+        encryption_key=key,
+        bucket_key_enabled=None if key is None else True,  # one call of KMS for many objects
+        enforce_ssl=True,
+        object_ownership=s3.ObjectOwnership.BUCKET_OWNER_ENFORCED,
+        versioned=True,
+        # When a stack of its own fails the first time, the bucket is empty, and nobody would find it again.
+        removal_policy=RemovalPolicy.RETAIN_ON_UPDATE_OR_DELETE,
+        server_access_logs_bucket=access_logs,
+        server_access_logs_prefix=None if access_logs is None else f"{scope.node.path}/",
+        lifecycle_rules=[
+            s3.LifecycleRule(
+                id="ExpireWhatNobodyRefersTo",
+                abort_incomplete_multipart_upload_after=day,
+                noncurrent_version_expiration=Duration.days(30),
+            ),
+            # Longer than any job may wait and run: 8 and 36 hours.
+            s3.LifecycleRule(
+                id="ExpireWhatBuildsReadAndWrite",
+                prefix=STAGING_PREFIX,
+                expiration=Duration.days(7),
+                noncurrent_version_expiration=day,
+            ),
+        ],
+    )
+    reason = (
+        "S3 replicates into a bucket that another stack makes, with a role of its own. There is nothing to save: every "
+        "archive follows from its sources, and a second region has a store of its own."
+    )
+    acknowledge_nist(bucket, {"S3BucketReplicationEnabled": reason})
+    return bucket
+
+
+def _check_access_logs(scope: Construct, bucket: s3.IBucket) -> None:
+    """Refuse a bucket that S3 would not log to ("Enabling Amazon S3 server access logging", S3's user guide)."""
+    reason = (
+        "S3 writes access logs to a bucket of the same account and region only, so give the store one of these; an "
+        "imported one is taken to be where its stack is, unless from_bucket_attributes is told otherwise"
+    )
+    require_own_region(scope, bucket, reason)
+    require_same("account", path_of(scope), stack_of(scope).account, path_of(bucket), bucket.env.account, reason)
+
+
+def let_logs_use(scope: Construct, key: kms.IKey | None, former_keys: Sequence[kms.IKey]) -> None:
+    """Let CloudWatch Logs use a store's keys: the former ones too, to show what it has logged before."""
+    if key is not None:
+        warn_about_store_key(scope, key)
+    for each in (*([] if key is None else [key]), *former_keys):
+        _let_logs_use(each, scope)
+
+
+def _let_logs_use(key: kms.IKey, scope: Construct) -> None:
+    """CloudWatch Logs encrypts with a key whose policy names it; by pattern, as the key is made before the group.
+
+    "Encrypt log data in CloudWatch Logs using AWS Key Management Service", in the user guide of CloudWatch Logs.
+    """
+    stack = stack_of(scope)
+    groups = stack.format_arn(
+        service="logs", resource="log-group", resource_name="*", arn_format=ArnFormat.COLON_RESOURCE_NAME
+    )
+    key.add_to_resource_policy(
+        iam.PolicyStatement(
+            principals=[iam.ServicePrincipal(f"logs.{stack.region}.{Aws.URL_SUFFIX}")],
+            actions=["kms:Encrypt*", "kms:Decrypt*", "kms:ReEncrypt*", "kms:GenerateDataKey*", "kms:Describe*"],
+            resources=["*"],
+            conditions={"ArnLike": {"kms:EncryptionContext:aws:logs:arn": groups}},
+        )
+    )
