@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import sysconfig
+import time
 from collections.abc import Iterator
 from importlib import metadata
 from pathlib import Path
@@ -16,6 +17,7 @@ import pytest
 
 from cdk_triton.local import daemon as local_daemon
 from cdk_triton.local.daemon import DEFAULT_DIRECTORY, DaemonOptions, DaemonStatus
+from cdk_triton.local.logs import LogSelection
 from cdk_triton.local.process import conflicting_variables
 
 if TYPE_CHECKING:
@@ -35,6 +37,7 @@ class FakeDaemon:
 
     calls: list[tuple[Any, ...]] = []  # noqa: RUF012 - emptied by the fixture
     running: DaemonStatus | None = None
+    elsewhere: list[tuple[Path, DaemonStatus]] = []  # noqa: RUF012 - replaced by tests
 
     def __init__(self, directory: Path = DEFAULT_DIRECTORY) -> None:
         self.directory = directory
@@ -55,15 +58,20 @@ class FakeDaemon:
         self.calls.append(("stop", self.directory))
         return True
 
-    def logs(self, *, follow: bool) -> Iterator[str]:
-        self.calls.append(("logs", self.directory, follow))
+    def logs(self, selection: LogSelection, *, follow: bool) -> Iterator[str]:
+        self.calls.append(("logs", self.directory, selection, follow))
         yield "one line"
+
+    @classmethod
+    def others(cls, directory: Path) -> list[tuple[Path, DaemonStatus]]:
+        return cls.elsewhere
 
 
 @pytest.fixture
 def daemon(monkeypatch: pytest.MonkeyPatch) -> type[FakeDaemon]:
     monkeypatch.setattr(FakeDaemon, "calls", [])
     monkeypatch.setattr(FakeDaemon, "running", None)
+    monkeypatch.setattr(FakeDaemon, "elsewhere", [])
     monkeypatch.setattr(local_daemon, "Daemon", FakeDaemon)
     for name in (*conflicting_variables(os.environ), "NO_PROXY", "no_proxy"):
         monkeypatch.delenv(name, raising=False)
@@ -98,9 +106,18 @@ HERE = Path(".cdk-triton/local")
         (["up", "--account", "000000000001"], ("run", HERE, DaemonOptions(account="000000000001"))),
         (["up", "--max-loaded-models", "2"], ("run", HERE, DaemonOptions(max_loaded_models=2))),
         (["up", "--listen-on-all-interfaces"], ("run", HERE, DaemonOptions(listen_on_all_interfaces=True))),
-        (["logs"], ("logs", HERE, False)),
-        (["logs", "-f"], ("logs", HERE, True)),
-        (["logs", "--follow", "--directory", "elsewhere"], ("logs", Path("elsewhere"), True)),
+        (["logs"], ("logs", HERE, LogSelection(), False)),
+        (["logs", "-f"], ("logs", HERE, LogSelection(), True)),
+        (["logs", "--follow", "--directory", "elsewhere"], ("logs", Path("elsewhere"), LogSelection(), True)),
+        (
+            ["logs", "--endpoint", "one", "--earlier-runs"],
+            ("logs", HERE, LogSelection(endpoint="one", earlier_runs=True), False),
+        ),
+        (["logs", "--source", "lambda-"], ("logs", HERE, LogSelection(source="lambda-"), False)),
+        (
+            ["logs", "--since", "1970-01-02T00:00:00+00:00"],
+            ("logs", HERE, LogSelection(since=86400.0), False),
+        ),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else value[0],
 )
@@ -120,6 +137,40 @@ def test_stdout_has_the_variables_and_nothing_else(run: Any, daemon: Any, argume
 
 def test_the_log_of_the_foreground_goes_to_stderr(run: Any, daemon: Any) -> None:
     assert "a bucket was made\n" in run("local", "up").err
+
+
+def test_the_foreground_says_what_ends_it_and_what_to_do_where_a_shell_waits(
+    messages: Messages, run: Any, daemon: Any
+) -> None:
+    said = run("local", "up").err
+    assert "Ctrl-C" in said
+    assert "--detach" in said  # standard output is no terminal here
+    messages.record("cdk-triton local", said)
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"), [("90s", 90), ("10m", 600), ("2h", 7200), ("1d", 86400)], ids=lambda value: str(value)
+)
+def test_since_may_be_a_duration(run: Any, daemon: type[FakeDaemon], text: str, seconds: int) -> None:
+    assert run("local", "logs", "--since", text).status == 0
+    ((_, _, selection, _),) = daemon.calls
+    assert time.time() - selection.since == pytest.approx(seconds, abs=30)
+
+
+def test_since_that_is_no_time_is_2(messages: Messages, run: Any, daemon: Any) -> None:
+    outcome = run("local", "logs", "--since", "yesterday")
+    assert outcome.status == 2
+    messages.record("cdk-triton local", outcome.said)
+
+
+@pytest.mark.parametrize("command", ["down", "status"])
+def test_where_none_runs_those_that_run_elsewhere_are_named(
+    messages: Messages, run: Any, daemon: type[FakeDaemon], command: str
+) -> None:
+    daemon.elsewhere = [(Path("/srv/my app/.cdk-triton/local"), RUNNING)]
+    outcome = run("local", command)
+    assert "--directory '/srv/my app/.cdk-triton/local'" in outcome.err
+    messages.record("cdk-triton local", outcome.said)
 
 
 def test_status_of_a_running_one_can_be_evaluated(messages: Messages, run: Any, daemon: type[FakeDaemon]) -> None:

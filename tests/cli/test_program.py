@@ -29,6 +29,8 @@ MAX_COMMAND_LINES = 30
     [
         [],
         ["--help"],
+        ["-h"],
+        ["local", "logs", "-h"],
         ["local"],
         ["local", "--help"],
         ["validate", "--help"],
@@ -41,7 +43,7 @@ def test_help_lists_what_there_is(arguments: list[str]) -> None:
     result = CliRunner().invoke(app, arguments)
     assert "Usage:" in result.output
     # Called without a command it is a usage error, and the help tells the next step.
-    assert result.exit_code == (0 if "--help" in arguments else 2)
+    assert result.exit_code == (0 if {"--help", "-h"} & {*arguments} else 2)
 
 
 def test_the_version_is_the_distributions(program: Any) -> None:

@@ -101,6 +101,8 @@ def test_mode_platform_and_models_reach_the_checks(run: Any, repository: Path, m
         pytest.param(["{good}", "--platform", "25.90/ml.g5.xlarge"], id="unknown release"),
         pytest.param(["{good}", "--platform", "99.99/ml.g5.xlarge"], id="release of the future"),
         pytest.param(["{good}", "--platform", "25.09/ml.g5.xlrage"], id="unknown instance type"),
+        pytest.param(["{good}", "--image", "triton"], id="an image without a platform"),
+        pytest.param(["{good}", "--platform", "26.09/ml.g5.xlarge", "--image", "triton:26.09"], id="an image by tag"),
         pytest.param(["{good}", "--platform", "25.09"], id="no instance type"),
         pytest.param(["{good}", "--platform", "/ml.g5.xlarge"], id="no release"),
         pytest.param(["{good}", "--mode", "several"], id="unknown mode"),
@@ -185,5 +187,7 @@ def test_a_preflight_leaves_no_rule_out_for_it(run: Any, repository: Path, monke
     assert "--preflight" not in run("validate", repository).out  # there is no model of TensorRT
     (repository / "plan").mkdir()
     (repository / "plan" / "config.pbtxt").write_text('backend: "tensorrt"')
+    (repository / "plan" / "1").mkdir()
+    (repository / "plan" / "1" / "model.onnx").write_bytes(b"")  # the network of the plan
     assert "--preflight" in run("validate", repository).out
     assert "--preflight" not in run("validate", repository, "--preflight").out

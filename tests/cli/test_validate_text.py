@@ -17,6 +17,7 @@ from tests.cli.conftest import PROGRAM
 
 from cdk_triton.checks import Report
 from cdk_triton.triton import Finding, ModelRepository, Severity
+from cdk_triton.triton.contents.tensorrt import is_installed
 
 if TYPE_CHECKING:
     from golden_messages import Messages
@@ -121,6 +122,22 @@ def test_the_summary_tells_what_is_acknowledged_and_what_was_not_looked_at(
     messages.record("cdk-triton validate", re.sub(r"\d+ rules", "N rules", "\n".join(summary)))
     with_platform = run("validate", odd, "--default-model", "echo", "--platform", "25.09/ml.g5.xlarge").out
     assert "--platform" not in with_platform
+
+
+PLAN = """
+platform: "tensorrt_plan"
+input { name: "x" data_type: TYPE_FP32 dims: [ 4 ] }
+output { name: "y" data_type: TYPE_FP32 dims: [ 4 ] }
+"""
+
+
+def test_a_plan_without_a_network_is_named(messages: Messages, run: Any, tmp_path: Path) -> None:
+    write(tmp_path, {"network/config.pbtxt": PLAN, "cdk-triton.toml": 'produced = ["network/1/model.plan"]'})
+    options = ["--platform", "25.09/ml.g5.xlarge"]
+    for preflight in ([], ["--preflight"] if is_installed() else []):
+        lines = run("validate", tmp_path, *options, *preflight).out.splitlines()
+        assert lines[1:] == ["    1 plan without a network to look at: network/1/model.plan"]
+    messages.record("cdk-triton validate", lines[1])
 
 
 def test_a_long_line_is_cut_around_the_place(run: Any, monkeypatch: pytest.MonkeyPatch, odd: Path) -> None:

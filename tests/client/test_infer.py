@@ -203,6 +203,12 @@ def test_what_cannot_be_sent_is_refused_before_anything_is_sent(
     assert endpoint.requests == []
 
 
+def test_an_output_is_asked_for_once(messages: Messages, client: TritonClient, endpoint: Any) -> None:
+    with messages.raises(ConfigurationError):
+        client.infer({"x": np.zeros(1)}, outputs=["a", InferRequestedOutput("b"), "a"])
+    assert endpoint.requests == []
+
+
 def test_a_reserved_parameter_is_refused() -> None:
     with pytest.raises(ConfigurationError, match='"priority" is a reserved parameter'):
         encode({"x": np.zeros(1, np.int8)}, None, binary=True, parameters={"priority": 1})

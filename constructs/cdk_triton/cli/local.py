@@ -8,9 +8,12 @@ elsewhere are taken away by `unset` lines. Where there are no variables to print
 
 from __future__ import annotations
 
+import datetime
 import os
 import re
 import shlex
+import sys
+import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, nullcontext
 from importlib import metadata
@@ -22,11 +25,12 @@ import typer
 from cdk_triton.errors import LocalError
 
 if TYPE_CHECKING:
-    from cdk_triton.local import Daemon
+    from cdk_triton.local import Daemon, DaemonStatus
 
 __all__ = ["app"]
 
 _EXTRA = "local"
+_SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
 
 app = typer.Typer(help="Run an AWS on this machine, for trying deployments out.", no_args_is_help=True)
 
@@ -72,7 +76,7 @@ def up(
         else:
             daemon.run(
                 options,
-                ready=lambda status: _print_exports(status.environment),
+                ready=_tell_of_the_foreground,
                 log=lambda line: typer.echo(line, err=True),
             )
 
@@ -84,6 +88,7 @@ def status(directory: Directory = None) -> None:
     with _or_else_false():
         found = daemon.status()
         if found is None:
+            _tell_of_others(daemon)
             raise LocalError(f"no local AWS runs in {daemon.directory}; start one with: cdk-triton local up --detach")
     _print_exports(found.environment)
     typer.echo(f"the local AWS answers at {found.url} (process {found.pid})", err=True)
@@ -93,9 +98,19 @@ def status(directory: Directory = None) -> None:
 def logs(
     directory: Directory = None,
     follow: Annotated[bool, typer.Option("--follow", "-f", help="Go on with new lines until it ends.")] = False,
+    endpoint: Annotated[str | None, typer.Option(help="Only the servers of this endpoint.")] = None,
+    source: Annotated[str, typer.Option(help="Only sources whose names begin so, such as local or lambda-.")] = "",
+    since: Annotated[
+        str | None,
+        typer.Option(metavar="WHEN", help="Only from this time on: 90s, 10m, 2h, 1d ago, or a date and time."),
+    ] = None,
+    earlier_runs: Annotated[bool, typer.Option("--earlier-runs", help="Also what earlier runs wrote.")] = False,
 ) -> None:
-    """Print its log and those of its functions and servers, each line after the name of its source."""
-    for line in _daemon(directory).logs(follow=follow):
+    """Print its log and those of its functions, builds and servers, each line after the name of its source."""
+    from cdk_triton.local import LogSelection
+
+    selection = LogSelection(endpoint, source, _seconds_since_1970(since), earlier_runs)
+    for line in _daemon(directory).logs(selection, follow=follow):
         typer.echo(line)
 
 
@@ -106,11 +121,44 @@ def down(directory: Directory = None) -> None:
     found = daemon.status()
     if found is None or not daemon.stop():
         typer.echo(f"no local AWS runs in {daemon.directory}", err=True)
+        _tell_of_others(daemon)
         return
     typer.echo("stopped; shells that were led to it still look for it there. To lead one back to AWS:", err=True)
     # What NO_PROXY held before is not known here, and what was added to it does no harm.
     names = (name for name in found.environment if name.upper() != "NO_PROXY")
     typer.echo(f"    unset {' '.join(names)}", err=True)
+
+
+def _tell_of_the_foreground(status: DaemonStatus) -> None:
+    _print_exports(status.environment)
+    typer.echo("it runs in the foreground; Ctrl-C ends it", err=True)
+    if not sys.stdout.isatty():
+        # A shell that evaluates what we print waits for our end, and sees nothing but what is on stderr.
+        typer.echo(
+            "a shell that waits for this command goes on when it ends; to set its variables, press Ctrl-C and run: "
+            'eval "$(cdk-triton local up --detach)"',
+            err=True,
+        )
+
+
+def _tell_of_others(daemon: Daemon) -> None:
+    for directory, status in daemon.others(daemon.directory):
+        typer.echo(f"one runs in {directory}, at {status.url}: add --directory {shlex.quote(str(directory))}", err=True)
+
+
+def _seconds_since_1970(text: str | None) -> float | None:
+    """The time that `--since` means: so long ago, or a date with a time of this machine's zone."""
+    if text is None:
+        return None
+    if found := re.fullmatch(r"(\d+)([smhd])", text):
+        return time.time() - int(found[1]) * _SECONDS[found[2]]
+    try:
+        return datetime.datetime.fromisoformat(text).astimezone().timestamp()
+    except ValueError:
+        raise typer.BadParameter(
+            f"'{text}' is neither a duration, such as 90s, 10m, 2h or 1d, nor a time, such as 2026-11-23T12:00.",
+            param_hint="'--since'",
+        ) from None
 
 
 def _daemon(directory: Path | None) -> Daemon:

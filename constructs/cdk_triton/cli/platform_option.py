@@ -14,18 +14,25 @@ if TYPE_CHECKING:
 __all__ = ["platform_of"]
 
 
-def platform_of(text: str) -> ServingPlatform:
-    """The platform that the option `--platform` names.
+def platform_of(text: str | None, image: str | None = None) -> ServingPlatform | None:
+    """The platform that the options `--platform` and `--image` name; None without them.
 
     Raises:
         BadParameter: it does not have that form, or there is no such platform.
     """
+    if text is None:
+        if image is not None:
+            raise typer.BadParameter(
+                "an image of your own serves on a platform: add --platform RELEASE/INSTANCE", param_hint="--image"
+            )
+        return None
     release, slash, instance_type = text.partition("/")
     if not (release and slash and instance_type):
         raise typer.BadParameter(f"'{text}' is not RELEASE/INSTANCE, e.g. 25.09/ml.g5.xlarge", param_hint="--platform")
     from cdk_triton.sagemaker import ServingPlatform
 
     try:
-        return ServingPlatform(release=release, instance_type=instance_type)
+        return ServingPlatform(release=release, instance_type=instance_type, image=image)
     except ConfigurationError as error:
-        raise typer.BadParameter(str(error), param_hint="--platform") from error
+        hint = "--platform" if image is None else ["--platform", "--image"]
+        raise typer.BadParameter(str(error), param_hint=hint) from error

@@ -26,6 +26,7 @@ app = typer.Typer(
     "fail for, look after an artifact store, run an AWS on this machine.",
     no_args_is_help=True,
     add_completion=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
     pretty_exceptions_enable=False,
 )
 app.command("validate")(validate.validate)

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import typer
 
+from cdk_triton._wording import listed
 from cdk_triton.checks import Need, Report
 from cdk_triton.cli.terminal import bold, coloured, columns_of, fold, width
 from cdk_triton.triton import Finding, ModelRepository
@@ -115,17 +116,27 @@ def _summary(repository: ModelRepository, report: Report, hidden: Sequence[Findi
         by_code = Counter(f"{finding.code} ({finding.severity})" for finding in hidden)
         hidden_counts = ", ".join(f"{each} {count}" for each, count in sorted(by_code.items()))
         yield fold(f"ignored by --ignore: {hidden_counts}", width(), indent=_INDENT, hanging=_INDENT)
-    skipped = Counter(each.requires for each in report.skipped)
-    if not any(model.backend_name == "tensorrt" for model in repository.models):
-        skipped.pop("preflight", None)  # there is nothing to ask the parser
-    for need, fix in _FIXES.items():
-        if skipped[need]:
-            yield fold(f"{_counted(skipped[need], 'rule')} skipped, {fix}", width(), indent=_INDENT, hanging=_INDENT)
+    yield from _unseen(repository, report)
     if len(report.findings) > _MANY:
         most = Counter(finding.code for finding in report.findings).most_common()
         yield fold(", ".join(f"{each} {count}" for each, count in most), width(), indent=_INDENT, hanging=_INDENT)
     if report.findings:
         yield f"{_INDENT}more about a rule: cdk-triton explain {report.findings[0].code}"
+
+
+def _unseen(repository: ModelRepository, report: Report) -> Iterator[str]:
+    """The rules that did not run, and the plans that no rule could look at."""
+    skipped = Counter(each.requires for each in report.skipped)
+    unseen = report.plans_without_network
+    plans = [model for model in repository.models if model.backend_name == "tensorrt"]
+    if len(unseen) >= sum(len(model.served_versions) for model in plans):
+        skipped.pop("preflight", None)  # there is nothing to ask the parser
+    if unseen:
+        said = f"{_counted(len(unseen), 'plan')} without a network to look at: {listed(unseen)}"
+        yield fold(printable(said), width(), indent=_INDENT, hanging=_INDENT)
+    for need, fix in _FIXES.items():
+        if skipped[need]:
+            yield fold(f"{_counted(skipped[need], 'rule')} skipped, {fix}", width(), indent=_INDENT, hanging=_INDENT)
 
 
 def _counted(count: int, word: str) -> str:

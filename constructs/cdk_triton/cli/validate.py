@@ -72,6 +72,10 @@ PlatformOption = Annotated[
     str | None,
     typer.Option(metavar="RELEASE/INSTANCE", help="Check also against this serving platform, e.g. 25.09/ml.g5.xlarge."),
 ]
+ImageOption = Annotated[
+    str | None,
+    typer.Option(metavar="IMAGE", help="The platform's image, if it is your own, by digest: REPOSITORY@sha256:DIGEST."),
+]
 ModeOption = Annotated[Mode, typer.Option(help="The kind of endpoint that will serve it.")]
 FormatOption = Annotated[FindingsFormat, typer.Option("--format", help="How to print the findings.")]
 DefaultModel = Annotated[
@@ -103,6 +107,7 @@ AdditionalModels = Annotated[
 def validate(
     directory: Directory,
     platform: PlatformOption = None,
+    image: ImageOption = None,
     mode: ModeOption = Mode.SINGLE,
     output: FormatOption = FindingsFormat.TEXT,
     default_model: DefaultModel = None,
@@ -113,7 +118,7 @@ def validate(
 ) -> None:
     """Check a model repository; exit 1 if Triton or SageMaker would reject it."""
     _require_single(mode, default_model, additional_models)
-    target = None if platform is None else platform_of(platform)
+    target = platform_of(platform, image)
     from cdk_triton.triton import ModelRepository, Severity
 
     with _without_collector(), _failure_printed(output):

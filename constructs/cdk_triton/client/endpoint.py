@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
+from cdk_triton._wording import quoted
 from cdk_triton.client import payload
 from cdk_triton.client.runtime import SageMakerRuntime, default_runtime, foreign_errors_translated
 from cdk_triton.errors import ConfigurationError, PayloadTooLargeError
@@ -39,7 +40,7 @@ class TritonClient:
     def __init__(self, endpoint_name: str, runtime: SageMakerRuntime | None = None) -> None:
         if re.fullmatch(NAME_PATTERN, endpoint_name) is None:
             raise ConfigurationError(
-                f"'{endpoint_name}' is not the name of an endpoint: give the name, not the ARN or a CDK token "
+                f"{quoted(endpoint_name)} is not the name of an endpoint: give the name, not the ARN or a CDK token "
                 f"(1 to {MAX_NAME_LENGTH} letters, digits and hyphens)"
             )
         self._endpoint_name = endpoint_name

@@ -92,6 +92,7 @@ def encode(
             InferRequestedOutput(output, binary_data=binary) if isinstance(output, str) else output
             for output in ([outputs] if isinstance(outputs, str) else outputs or [])
         ]
+        _reject_twice([output.name() for output in wanted])
         body, header_size = InferenceServerClient.generate_request_body(
             tensors, outputs=wanted, request_id=request_id, parameters=dict(parameters or {})
         )
@@ -137,6 +138,15 @@ def _tensors(inputs: Mapping[str, Tensor | InferInput] | Iterable[InferInput], *
     if isinstance(inputs, Mapping):
         return [infer_input(name, value, binary=binary) for name, value in inputs.items()]
     return [infer_input(None, value, binary=binary) for value in inputs]
+
+
+def _reject_twice(outputs: list[str]) -> None:
+    """Reject an output that is named twice, as Triton does from 26.05 on (server e93e4a9)."""
+    twice = next((name for number, name in enumerate(outputs) if name in outputs[:number]), None)
+    if twice is not None:
+        raise ConfigurationError(
+            f"outputs names '{twice}' twice, and Triton from 26.05 on rejects such a request: name each output once"
+        )
 
 
 def _asking_for_json(body: bytes) -> bytes:

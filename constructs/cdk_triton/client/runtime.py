@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Protocol
@@ -27,6 +28,7 @@ _READ_TIMEOUT_SECONDS = MAX_INVOCATION_SECONDS + 10
 _CONNECT_TIMEOUT_SECONDS = 10
 
 _CREDENTIALS = "check the AWS credentials and the clock of this machine"
+_LOCAL_HINT = re.compile(r"\((here: `cdk-triton local logs[^`]*`)\)")
 _AGAIN = "call again, and look at the SageMaker service health if it stays so"
 
 SERVICE_ERRORS: Mapping[str, tuple[type[InvocationError], str]] = {
@@ -73,7 +75,8 @@ def default_runtime() -> SageMakerRuntime:
         runtime: SageMakerRuntime = boto3.client("sagemaker-runtime", config=config)
     except BotoCoreError as error:
         raise ConfigurationError(
-            f"no sagemaker-runtime client can be made: {_sentence(error)}; set AWS_DEFAULT_REGION, or pass runtime=…"
+            f"no sagemaker-runtime client can be made: {_sentence(error)}; set AWS_DEFAULT_REGION, or pass runtime=…, "
+            'or for the local AWS of this directory: eval "$(cdk-triton local status)"'
         ) from error
     return runtime
 
@@ -105,7 +108,11 @@ def _from_service(error: ClientError, where: str) -> InvocationError:
         return kind(f"{where}: SageMaker answered {code}: {message}; {fix}")
     status = int(response.get("OriginalStatusCode") or 0)
     words = _server_words(str(response.get("OriginalMessage") or message))
-    log = f" ({response['LogStreamArn']})" if response.get("LogStreamArn") else ""
+    arn = response.get("LogStreamArn")
+    # The local AWS says in its message how its log is printed (`cdk_triton.local.triton.responses`).
+    hint = _LOCAL_HINT.search(message)
+    here = f"; {hint[1]}" if hint else ""
+    log = f" ({arn}{here})" if arn else ""
     # SageMaker's status is 0 where the container died or took longer than 60 seconds.
     deed = f"answered {status}" if status else "did not answer"
     return ModelError(

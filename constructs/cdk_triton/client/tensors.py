@@ -46,14 +46,14 @@ def infer_input(name: str | None, value: Tensor | InferInput, *, binary: bool) -
         return value
     if name is None:
         raise ConfigurationError(
-            f"inputs without names must be tritonclient InferInputs, and one is a {type(value).__name__}: "
+            f"inputs without names must be tritonclient InferInputs, and one is of type {type(value).__name__}: "
             "give arrays as a mapping from tensor name to array"
         )
     if isinstance(value, list | tuple):
         value = _from_lists(name, value)
     if not isinstance(value, np.ndarray):
         raise ConfigurationError(
-            f"input '{name}' is a {type(value).__name__}: convert it with numpy.asarray(value, dtype=…), "
+            f"input '{name}' is of type {type(value).__name__}: convert it with numpy.asarray(value, dtype=…), "
             "with the data type that the model's config.pbtxt says"
         )
     array = _sendable(name, value)
@@ -88,8 +88,9 @@ def _sendable(name: str, array: npt.NDArray[Any]) -> npt.NDArray[Any]:
             # tritonclient would send str(element), so that None arrives as the text "None".
             if not isinstance(element, str | bytes):
                 raise ConfigurationError(
-                    f"input '{name}' holds a {type(element).__name__}, and a tensor of objects or a list takes str and "
-                    "bytes only: make it numpy.asarray(value, dtype=…), with the type that config.pbtxt says"
+                    f"input '{name}' has a value of type {type(element).__name__}, and a tensor of objects or a list "
+                    "takes str and bytes only: make it numpy.asarray(value, dtype=…), with the type that "
+                    "config.pbtxt says"
                 )
         return array
     # Triton reads little-endian tensors; a big-endian array usually comes from a file or the network.

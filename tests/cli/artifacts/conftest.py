@@ -123,7 +123,16 @@ class World:
         return f"s3://{self.bucket}/artifacts/{repository}/{key}/model.tar.gz"
 
     def stored(self) -> set[str]:
-        return {each["Key"] for each in self.s3.list_objects_v2(Bucket=self.bucket).get("Contents", [])}
+        """The object keys of everything but the records of deletions."""
+        return {key for key in self._keys() if not key.startswith("deletions/")}
+
+    def records(self) -> dict[str, dict[str, Any]]:
+        """The records of deletions, by object key."""
+        keys = [key for key in self._keys() if key.startswith("deletions/")]
+        return {key: json.loads(self.s3.get_object(Bucket=self.bucket, Key=key)["Body"].read()) for key in keys}
+
+    def _keys(self) -> list[str]:
+        return [each["Key"] for each in self.s3.list_objects_v2(Bucket=self.bucket).get("Contents", [])]
 
     def clear(self) -> None:
         for bucket in (self.bucket, ASSETS):

@@ -193,7 +193,7 @@ def test_ctrl_c_says_that_the_build_goes_on(
     def interrupt(*_: object) -> None:
         signal.raise_signal(signal.SIGINT)
 
-    monkeypatch.setattr(running, "_is_complete", interrupt)
+    monkeypatch.setattr(running, "_pause", interrupt)
 
     outcome = run("artifacts", "build", "Models", "--store", world.stack, "--app", synthesise(b"one"))
 
@@ -206,17 +206,15 @@ def test_the_handler_never_loses_patience_and_hears_of_refusals() -> None:
 
 
 class SlowHandler:
-    """A double of the store's function, which needs a few polls; it keeps the events."""
+    """A double of the store's function, which needs as many polls as it gives answers; it keeps the events."""
 
-    def __init__(self, polls: int) -> None:
-        self._left = polls
+    def __init__(self, *answers: dict[str, Any]) -> None:
+        self._answers = list(answers)
         self.events: list[dict[str, Any]] = []
 
     def invoke(self, *, FunctionName: str, Payload: bytes) -> dict[str, Any]:  # noqa: N803 - boto3's
-        self._left -= 1
         self.events.append(json.loads(Payload))
-        answer = json.dumps({"IsComplete": self._left == 0}).encode()
-        return {"Payload": Body(answer)}
+        return {"Payload": Body(json.dumps(self._answers.pop(0)).encode())}
 
 
 class Body:
@@ -224,18 +222,21 @@ class Body:
         self.read = lambda: content
 
 
-def test_it_asks_until_it_is_done_as_the_provider_framework_does(
+def test_it_asks_until_it_is_done_as_the_provider_does(
     messages: Messages, world: World, synthesise: Synthesise, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     store = open_store(world.stack)
-    handler = SlowHandler(3)
+    of_an_older_store = {"IsComplete": False}
+    handler = SlowHandler({"IsComplete": False, "Seconds": 2}, of_an_older_store, {"IsComplete": True})
     client = store.aws.client
     monkeypatch.setattr(store.aws, "client", lambda service: handler if service == "lambda" else client(service))
     now = [1000.0]
     monkeypatch.setattr(time, "time", lambda: now[0])
     lines: list[str] = []
+    pauses: list[float] = []
 
-    def wait() -> None:
+    def wait(seconds: float) -> None:
+        pauses.append(seconds)
         world.lock(hashlib.sha256(b"one").hexdigest())
         now[0] += 2000
 
@@ -244,6 +245,7 @@ def test_it_asks_until_it_is_done_as_the_provider_framework_does(
     )
 
     assert count == 1
+    assert pauses == [2, 30]
     assert [event["StartedAt"] for event in handler.events] == [1000, 3000 - 2000, 5000 - 2400]
     event = handler.events[0]
     assert (event["RequestType"], event["ResourceType"]) == ("Create", "Custom::TritonArtifacts")

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
     from golden_messages import Messages
 
+WHY = {"older_than_days": 30, "keep_last": 0}
+
 
 def collected(run: Any, world: World, *more: str) -> dict[str, Any]:
     outcome = run("artifacts", "gc", "--store", world.stack, "--format", "json", *more)
@@ -56,6 +58,15 @@ def test_what_is_young_stays_by_default(
     messages.record("cdk-triton artifacts", outcome.out.splitlines()[0].replace(world.bucket, "BUCKET"))
     assert len(world.stored()) == 2
     assert len(names(collected(run, world, "--older-than", "28"))) == 1
+
+
+def test_the_last_ones_stay_where_the_user_says_so(run: Any, world: World) -> None:
+    keys = [world.commit("text", name) for name in ("1", "2")]
+
+    assert set(names(collected(run, world))) == {f"artifacts/text/{key}" for key in keys}
+    assert collected(run, world, "--keep-last", "2")["garbage"] == []
+    assert collected(run, world, "--keep-last", "2", "--yes")["garbage"] == []
+    assert len(world.stored()) == 4
 
 
 @pytest.mark.parametrize("days", ["0", "-1", "36501"])
@@ -95,7 +106,7 @@ def test_with_yes_only_what_nothing_uses_is_deleted(run: Any, world: World) -> N
 def test_a_deletion_can_be_taken_back(run: Any, world: World) -> None:
     world.commit("text", "1")
     collected(run, world, "--yes")
-    versions = world.s3.list_object_versions(Bucket=world.bucket)
+    versions = world.s3.list_object_versions(Bucket=world.bucket, Prefix="artifacts/")
     assert len(versions["DeleteMarkers"]) == len(versions["Versions"]) == 2
 
 
@@ -228,10 +239,10 @@ def test_a_model_that_comes_in_between_gets_everything_back(messages: Messages, 
     look = Interrupting(store, number, lambda: world.model("late", ModelDataUrl=world.archive("text", key)))
 
     if number == 1:
-        assert sweep.delete(store, chosen, look) == ()
+        assert sweep.delete(store, chosen, look, WHY) == ((), None)
     else:
         with messages.raises(StoreError):
-            sweep.delete(store, chosen, look)
+            sweep.delete(store, chosen, look, WHY)
 
     assert world.stored() == before
 
@@ -245,10 +256,10 @@ def test_an_index_that_comes_in_between_gets_everything_back(messages: Messages,
     look = Interrupting(store, number, lambda: world.index("fleet", {"text": "text-1.tar.gz"}))
 
     if number == 1:
-        assert sweep.delete(store, chosen, look) == ()
+        assert sweep.delete(store, chosen, look, WHY) == ((), None)
     else:
         with messages.raises(StoreError):
-            sweep.delete(store, chosen, look)
+            sweep.delete(store, chosen, look, WHY)
 
     assert before <= world.stored()
 
@@ -265,7 +276,7 @@ def test_a_reading_that_fails_leaves_everything_as_it_was(world: World, number: 
         raise fault
 
     with pytest.raises((KeyboardInterrupt, ClientError)):
-        sweep.delete(store, chosen, Interrupting(store, number, fail))
+        sweep.delete(store, chosen, Interrupting(store, number, fail), WHY)
 
     assert world.stored() == before
 
@@ -282,7 +293,7 @@ def test_a_deployment_in_progress_stops_it(
     look = Interrupting(store, number, lambda: monkeypatch.setattr(sweep, "_deployments", lambda aws: iter(["Models"])))
 
     with messages.raises(StoreError):
-        sweep.delete(store, chosen, look)
+        sweep.delete(store, chosen, look, WHY)
 
     assert world.stored() == before
 
@@ -303,10 +314,10 @@ def test_a_commit_in_between_leaves_archive_and_manifest(messages: Messages, wor
 
     look = Interrupting(store, number, commit_again)
     if number == 1:
-        assert len(sweep.delete(store, chosen, look)) == 1
+        assert len(sweep.delete(store, chosen, look, WHY).deleted) == 1
         return
     with messages.raises(StoreError):
-        sweep.delete(store, chosen, look)
+        sweep.delete(store, chosen, look, WHY)
 
     assert world.stored() == before
 
@@ -318,7 +329,7 @@ def test_a_manifest_does_not_come_back_over_another_archive(messages: Messages, 
     look = Interrupting(store, 3, lambda: world.put(f"artifacts/text/{key}/model.tar.gz", b"built again"))
 
     with messages.raises(StoreError):
-        sweep.delete(store, chosen, look)
+        sweep.delete(store, chosen, look, WHY)
 
     assert world.stored() == {f"artifacts/text/{key}/model.tar.gz"}
 
@@ -334,7 +345,7 @@ def test_a_manifest_does_not_come_back_without_its_archive(messages: Messages, w
         world.model("late", ModelDataUrl=world.archive("text", key))
 
     with messages.raises(StoreError):
-        sweep.delete(store, chosen, Interrupting(store, 2, come_and_go))
+        sweep.delete(store, chosen, Interrupting(store, 2, come_and_go), WHY)
 
     assert world.stored() == set()
 

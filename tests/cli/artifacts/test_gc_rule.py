@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 from hypothesis import given
@@ -102,6 +103,7 @@ def test_whatever_is_referred_to_is_never_deleted(
 
 @given(stores())
 def test_what_nothing_refers_to_goes_when_it_is_old(contents: Contents) -> None:
+    contents = replace(contents, artifacts=contents.artifacts[:1], copies=contents.copies[:1])  # without successors
     alone = Contents(contents.artifacts, contents.copies, (), ())
 
     gone = {file.key for each in collected(alone, (), DEFAULT_GRACE) for file in each.files}
@@ -112,3 +114,44 @@ def test_what_nothing_refers_to_goes_when_it_is_old(contents: Contents) -> None:
         if any(NOW - file.modified <= DEFAULT_GRACE for file in files)
     ]
     assert gone == set(alone.keys) - set().union(*young)
+
+
+def stored(days: int, number: int, repository: str = "text", *, committed: bool = True) -> StoredArtifact:
+    key, then = f"{number:064x}", NOW - timedelta(days=days)
+    archive = StoredFile(layout.archive_key(repository, key), 1, then, "etag")
+    manifest = StoredFile(layout.manifest_key(repository, key), 1, then, "etag")
+    return StoredArtifact(repository, key, archive, manifest if committed else None)
+
+
+def numbers(*artifacts: StoredArtifact, keep_last: int = 0) -> list[int]:
+    contents = Contents(artifacts, (), (), ())
+    gone = candidates(contents, {}, now=NOW, grace=DEFAULT_GRACE, keep_last=keep_last)
+    return [int(each.item.key, 16) for each in gone if isinstance(each.item, StoredArtifact)]
+
+
+def test_what_was_replaced_today_stays_however_long_it_served() -> None:
+    assert numbers(stored(400, 1), stored(0, 2)) == []
+    assert numbers(stored(400, 1), stored(31, 2), stored(0, 3)) == [1]
+    assert numbers(stored(400, 1), stored(0, 2, "text-large")) == [1]
+
+
+def test_what_a_crash_left_replaces_nothing() -> None:
+    assert numbers(stored(400, 1), stored(0, 2, committed=False)) == [1]
+
+
+def test_the_last_ones_of_each_repository_stay() -> None:
+    old = [stored(400 - number, number) for number in range(4)]
+    other = stored(500, 9, "text-large")
+
+    assert numbers(*old, other, keep_last=0) == [0, 1, 2, 3, 9]
+    assert numbers(*old, other, keep_last=2) == [0, 1]
+
+
+def test_the_last_ones_of_each_ensemble_stay() -> None:
+    copies = tuple(
+        MultiModelArchive(place, name, StoredFile(place + name, 1, NOW - timedelta(days=400 - age), "etag"), None)
+        for place in DIRECTORIES
+        for age, name in enumerate([*TARGETS, "text-large-0000000000.tar.gz"])
+    )
+    gone = candidates(Contents((), copies, (), ()), {}, now=NOW, grace=DEFAULT_GRACE, keep_last=1)
+    assert [each.name for each in gone] == [place + name for place in DIRECTORIES for name in TARGETS[:2]]

@@ -70,6 +70,31 @@ def test_an_artifact_is_used_by_the_fleets_that_serve_a_copy_of_it(run: Any, wor
     assert users == {now: ["multi-model fleet (current)"], before: ["multi-model fleet (previous)"], old: []}
 
 
+@pytest.mark.slow
+def test_the_target_models_that_callers_send_are_joined_with_their_artifacts(
+    messages: Messages, run: Any, world: World
+) -> None:
+    now, before, old = (world.commit("text", name) for name in ("3", "2", "1"))
+    for name, key in (("3", now), ("2", before), ("1", old)):
+        world.serve("fleet", f"text-{name}.tar.gz", key)
+    world.index("fleet", {"text": "text-3.tar.gz"}, {"text": "text-2.tar.gz"})
+
+    found = {each["target_model"]: (each["key"], each["state"]) for each in listed(run, world)["target_models"]}
+    lines = [" ".join(line.split()) for line in run("artifacts", "list", "--store", world.stack).out.splitlines()]
+    shown = run("artifacts", "show", "text-2.tar.gz", "--store", world.stack, "--format", "json")
+    missing = run("artifacts", "show", "text-9.tar.gz", "--store", world.stack)
+
+    assert found == {
+        "text-1.tar.gz": (old, "dropped"),
+        "text-2.tar.gz": (before, "previous"),
+        "text-3.tar.gz": (now, "current"),
+    }
+    assert f"text-3.tar.gz fleets/fleet/25.09-a10g/ {now[:12]} current" in lines
+    assert json.loads(shown.out)["artifact_key"] == before
+    assert missing.status == 2
+    messages.record("cdk-triton artifacts", missing.said.replace(world.bucket, "BUCKET"))
+
+
 def test_a_build_that_runs_is_listed(run: Any, world: World) -> None:
     world.lock("ab" * 32)
 

@@ -38,7 +38,7 @@ def test_without_a_region_aws_is_not_asked(
     assert outcome.status == 1
     assert outcome.graded("region") == "error"
     summary = outcome.out.splitlines()[5:]
-    assert "bootstrap, service-linked role, image, endpoint quota, build quota" in summary[-1]
+    assert "bootstrap, service-linked role, Lambda concurrency, image, endpoint quota, build quota" in summary[-1]
     messages.record("cdk-triton doctor", "\n".join(summary))
 
 
@@ -149,3 +149,13 @@ def test_what_may_not_be_looked_at_is_unknown_and_no_error(doctor: Any, aws: Any
     outcome = doctor(*PLATFORM)
     assert outcome.status == 0
     assert outcome.graded(subject) == "unknown"
+
+
+@pytest.mark.parametrize(("executions", "grade"), [(10.0, "warning"), (1000.0, "ok")])
+def test_how_many_functions_may_run_at_once(doctor: Any, aws: Any, executions: float, grade: str) -> None:
+    quota = {"QuotaName": "Concurrent executions", "QuotaCode": "L-B99A9384", "Value": executions}
+    aws.answers("ListServiceQuotas", {"Quotas": [quota]})
+
+    outcome = doctor()
+
+    assert outcome.graded("Lambda concurrency") == grade

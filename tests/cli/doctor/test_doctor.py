@@ -19,7 +19,9 @@ ROLE = "AWSServiceRoleForApplicationAutoScaling_SageMakerEndpoint"
 @pytest.mark.slow
 def test_an_account_that_is_fit_is_0(messages: Messages, doctor: Any, aws: Any, here: Path) -> None:
     outcome = doctor(*PLATFORM)
-    assert [line.split()[0] for line in outcome.out.splitlines()] == ["ok"] * 10 + ["10"]
+    # The local AWS has ten executions of functions, as a new account.
+    grades = [line.split()[0] for line in outcome.out.splitlines() if not line.startswith(" ")]
+    assert grades == [*["ok"] * 7, "warning", *["ok"] * 3, "11"]
     assert ROLE in outcome.said("service-linked role")
     assert CODEBUILD in outcome.said("build quota")
     messages.record("cdk-triton doctor", outcome.out.replace(str(here.parent), "TMP").rstrip("\n"))

@@ -27,7 +27,7 @@ _ATTEMPTS = 10
 """SageMaker's list and describe calls are throttled early; boto3 waits up to 20 s between attempts."""
 
 _INVOCATION_SECONDS = 330
-"""The store's handler works for five minutes at a time. A call that is cut off is asked again: polls are idempotent."""
+"""The store's handler may run for five minutes. A call that is cut off is asked again: polls are idempotent."""
 
 _SUFFIXES = {"aws-cn": "amazonaws.com.cn"}
 

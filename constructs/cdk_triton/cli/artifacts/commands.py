@@ -7,11 +7,13 @@ a command runs: `--help` has no use for it.
 from __future__ import annotations
 
 import json
+import math
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import timedelta
 from enum import StrEnum
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -20,12 +22,10 @@ import typer
 from cdk_triton.errors import ConfigurationError
 
 if TYPE_CHECKING:
-    from cdk_triton.cli.artifacts.garbage import Candidate
     from cdk_triton.cli.artifacts.store import Store
 
 __all__ = ["app"]
 
-_POLL_SECONDS = 30.0
 _LOCAL_POLL_SECONDS = 1.0
 _MOST_DAYS = 36_500
 
@@ -89,9 +89,11 @@ def build(
 
         pseudo = found.aws.pseudo_parameters()
         assembly = read_stack(application, stack, pseudo)
-        seconds = _LOCAL_POLL_SECONDS if found.aws.is_local else _POLL_SECONDS
+        longest = _LOCAL_POLL_SECONDS if found.aws.is_local else math.inf
         with _explained_interruption(stack):
-            count = running.run(found, assembly, pseudo["AWS::AccountId"], wait=lambda: time.sleep(seconds), say=_say)
+            count = running.run(
+                found, assembly, pseudo["AWS::AccountId"], wait=lambda pause: time.sleep(min(pause, longest)), say=_say
+            )
     typer.echo(f"{assembly.name}: all artifacts are in the store ({count})")
 
 
@@ -108,8 +110,13 @@ def _days(days: int) -> int:
 def gc(
     store: StoreOption,
     older_than: Annotated[
-        int, typer.Option(metavar="DAYS", callback=_days, help="Keep what was stored within that many days.")
+        int,
+        typer.Option(metavar="DAYS", callback=_days, help="Keep what was stored or replaced within that many days."),
     ] = 30,
+    keep_last: Annotated[
+        int,
+        typer.Option(metavar="N", min=0, help="Keep the last N of each repository and ensemble, whatever their age."),
+    ] = 0,
     yes: Annotated[bool, typer.Option("--yes", help="Delete; otherwise only say what would be deleted.")] = False,
     output: FormatOption = AnswerFormat.TEXT,
 ) -> None:
@@ -118,11 +125,13 @@ def gc(
         from cdk_triton.cli.artifacts import listing, sweep
 
         grace = timedelta(days=older_than)
-        seen = sweep.survey(found, grace)
-        gone: tuple[Candidate, ...] = ()
+        look = partial(sweep.survey, found, grace, keep_last=keep_last)
+        seen = look()
+        swept = None
         if yes:
-            gone = sweep.delete(found, seen.free, lambda going, keys: sweep.survey(found, grace, going, keys))
-        answer = listing.Collection(found.bucket, seen, older_than, gone if yes else None)
+            reason = {"older_than_days": older_than, "keep_last": keep_last}
+            swept = sweep.delete(found, seen.free, look, reason)
+        answer = listing.Collection(found.bucket, seen, older_than, swept)
     _print(output, listing.collection_as_json(answer), listing.collection_as_text(answer))
 
 

@@ -7,12 +7,14 @@ Kept is whatever one of these holds:
   the index decides what of the prefix is used; a prefix without one is used as a whole;
 * it is the artifact that a kept multi-model archive was copied from: another deployment would have to build it again;
 * it has the lock of a build that has not ended;
-* a part of it is younger than the grace period.
+* a part of it is younger than the grace period, or its successor is: the one of the same repository, or of the same
+  ensemble of a multi-model endpoint, that was stored next. It was not replaced before that was stored;
+* it is one of the last so many of its repository or ensemble, where the user asks for that.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
@@ -39,6 +41,24 @@ class Candidate:
         if isinstance(self.item, StoredArtifact):
             return artifact_prefix(self.item.repository, self.item.key).removesuffix("/")
         return self.item.file.key
+
+    @property
+    def line(self) -> str:
+        """The repository, or the ensemble of a multi-model endpoint, of which it is a version."""
+        if isinstance(self.item, StoredArtifact):
+            return artifact_prefix(self.item.repository, "").rstrip("/")
+        ensemble = self.item.target_model.rpartition("-")[0]
+        return f"{self.item.directory}{ensemble}"
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether it can be served: an artifact without its manifest was left by a crash, and replaces nothing."""
+        return isinstance(self.item, MultiModelArchive) or self.item.manifest is not None
+
+    @property
+    def stored(self) -> datetime:
+        """When its youngest part was stored."""
+        return max(file.modified for file in self.files)
 
     @property
     def manifest(self) -> StoredFile | None:
@@ -92,21 +112,43 @@ def uses(contents: Contents, references: tuple[ModelReference, ...], bucket: str
 
 
 def candidates(
-    contents: Contents, used: Mapping[str, tuple[str, ...]], *, now: datetime, grace: timedelta
+    contents: Contents, used: Mapping[str, tuple[str, ...]], *, now: datetime, grace: timedelta, keep_last: int = 0
 ) -> tuple[Candidate, ...]:
-    """What nothing uses and what is older than the grace period, in the order of its names.
+    """List all that nothing uses and that was replaced longer ago than the grace period, in the order of names.
 
     Args:
         contents: what the bucket holds.
         used: who uses what.
         now: the present.
-        grace: how old the youngest part has to be.
+        grace: how old the youngest part has to be, and how old its successor.
+        keep_last: how many of each repository, and of each ensemble of a multi-model endpoint, are kept in any case:
+            those that were stored last.
     """
+    lines: dict[str, list[Candidate]] = {}
+    for each in _all(contents):
+        if each.is_complete:
+            lines.setdefault(each.line, []).append(each)
+    last = {each.name for line in lines.values() for each in sorted(line, key=_by_age)[:keep_last]}
     return tuple(
         each
         for each in _all(contents)
-        if not any(file.key in used for file in each.files) and all(now - file.modified > grace for file in each.files)
+        if each.name not in last
+        and not any(file.key in used for file in each.files)
+        and now - _replaced(each, lines.get(each.line, ())) > grace
     )
+
+
+def _by_age(candidate: Candidate) -> float:
+    """The youngest first."""
+    return -candidate.stored.timestamp()
+
+
+def _replaced(candidate: Candidate, line: Sequence[Candidate]) -> datetime:
+    """The earliest moment at which it can have been replaced, and no earlier than it was stored.
+
+    No list of past deployments exists. The next one of its line was stored before it was deployed.
+    """
+    return min((each.stored for each in line if each.stored > candidate.stored), default=candidate.stored)
 
 
 def _all(contents: Contents) -> Iterator[Candidate]:

@@ -9,10 +9,17 @@ from datetime import UTC, datetime
 from typing import Any
 
 from cdk_triton.cli.artifacts.aws import in_parallel
-from cdk_triton.cli.artifacts.contents import StoredArtifact, StoredLock, read_artifacts, read_contents, read_manifest
+from cdk_triton.cli.artifacts.contents import (
+    Contents,
+    StoredArtifact,
+    StoredLock,
+    read_artifacts,
+    read_contents,
+    read_manifest,
+)
 from cdk_triton.cli.artifacts.garbage import Candidate, uses
 from cdk_triton.cli.artifacts.store import Store
-from cdk_triton.cli.artifacts.sweep import Survey
+from cdk_triton.cli.artifacts.sweep import Survey, Swept
 from cdk_triton.cli.artifacts.text import SHORT, counted, size_of, table, time_of
 from cdk_triton.cli.artifacts.users import read_users
 from cdk_triton.errors import ConfigurationError
@@ -32,6 +39,23 @@ _KEY = re.compile(r"[0-9a-f]{1,64}")
 
 
 @dataclass(frozen=True)
+class TargetModel:
+    """A copy of an artifact that a multi-model endpoint serves; its name has the source key, not the artifact key.
+
+    Attributes:
+        name: the target model.
+        directory: the prefix of the multi-model endpoint, as in `fleets/<name>/<platform>/`.
+        state: `current` or `previous` of the index; `dropped` where the index lists it no more; it stays callable.
+        artifact_key: the artifact that it is a copy of; None where the object does not say.
+    """
+
+    name: str
+    directory: str
+    state: str
+    artifact_key: str | None
+
+
+@dataclass(frozen=True)
 class Listing:
     """What `list` answers.
 
@@ -40,22 +64,29 @@ class Listing:
         rows: each committed artifact with its manifest and its users.
         locks: those of builds that have not ended.
         unknown: sentences about uses that nobody can know.
+        target_models: what callers of multi-model endpoints may send.
     """
 
     bucket: str
     rows: tuple[tuple[StoredArtifact, Mapping[str, Any], tuple[str, ...]], ...]
     locks: tuple[StoredLock, ...]
     unknown: tuple[str, ...]
+    target_models: tuple[TargetModel, ...] = ()
 
 
 @dataclass(frozen=True)
 class Collection:
-    """What `gc` answers; `deleted` is None where nothing was to be deleted."""
+    """What `gc` answers; `swept` is None where nothing was to be deleted."""
 
     bucket: str
     seen: Survey
     days: int
-    deleted: tuple[Candidate, ...] | None
+    swept: Swept | None
+
+    @property
+    def chosen(self) -> tuple[Candidate, ...]:
+        """The deleted objects, or those that `--yes` would delete."""
+        return self.seen.free if self.swept is None else self.swept.deleted
 
 
 def read(store: Store) -> Listing:
@@ -70,7 +101,19 @@ def read(store: Store) -> Listing:
         for artifact, manifest in zip(committed, manifests, strict=True)
     ]
     live = tuple(lock for lock in contents.locks if lock.is_live)
-    return Listing(store.bucket, tuple(rows), live, users.unknown)
+    return Listing(store.bucket, tuple(rows), live, users.unknown, tuple(_target_models(contents)))
+
+
+def _target_models(contents: Contents) -> Iterator[TargetModel]:
+    states = {
+        (index.directory, name): state
+        for index in contents.indexes
+        for state, names in (("previous", index.previous), ("current", index.current))
+        for name in names
+    }
+    for copy in sorted(contents.copies, key=lambda each: (each.directory, each.target_model)):
+        state = states.get((copy.directory, copy.target_model), "dropped")
+        yield TargetModel(copy.target_model, copy.directory, state, copy.artifact_key)
 
 
 def as_json(listing: Listing) -> dict[str, Any]:
@@ -100,6 +143,10 @@ def as_json(listing: Listing) -> dict[str, Any]:
             }
             for lock in listing.locks
         ],
+        "target_models": [
+            {"target_model": each.name, "prefix": each.directory, "state": each.state, "key": each.artifact_key}
+            for each in listing.target_models
+        ],
         "unknown": list(listing.unknown),
     }
 
@@ -127,6 +174,15 @@ def as_text(listing: Listing) -> Iterator[str]:
     ]
     if rows:
         yield from table(("REPOSITORY", "KEY", "PLATFORM", "SIZE", "COMMITTED (UTC)", "MADE", "IN USE BY"), rows)
+    if listing.target_models:
+        targets = [
+            (each.name, each.directory, (each.artifact_key or "unknown")[:SHORT], each.state)
+            for each in listing.target_models
+        ]
+        yield ""
+        yield from table(("TARGET MODEL", "PREFIX", "KEY", "STATE"), targets)
+        if not listing.locks:
+            yield ""
     if listing.locks:
         builds = [
             (
@@ -155,9 +211,13 @@ def _since(lock: StoredLock) -> datetime | None:
 def manifest_of(store: Store, prefix: str) -> dict[str, Any]:
     """The manifest of the one artifact whose key begins so; before the key, and a slash, its repository may stand.
 
+    A target model, which ends with `.tar.gz`, names the artifact that it is a copy of.
+
     Raises:
         ConfigurationError: there is none, or there are several.
     """
+    if prefix.endswith(".tar.gz"):
+        return _manifest_of_target_model(store, prefix)
     repository, _, digits = prefix.rpartition("/")
     if not _KEY.fullmatch(digits.lower()):
         raise ConfigurationError(f"{prefix!r} is not the beginning of an artifact key, which has hexadecimal digits")
@@ -177,13 +237,27 @@ def manifest_of(store: Store, prefix: str) -> dict[str, Any]:
     return read_manifest(store, found[0])
 
 
+def _manifest_of_target_model(store: Store, name: str) -> dict[str, Any]:
+    contents = read_contents(store)
+    keys = {copy.artifact_key for copy in contents.copies if copy.target_model == name}
+    found = [each for each in contents.artifacts if each.key in keys]
+    if len(found) != 1:
+        how_many = "no artifact" if not found else f"{len(found)} artifacts, one for each platform"
+        raise ConfigurationError(
+            f"the target model {name!r} is a copy of {how_many} in s3://{store.bucket}; `cdk-triton artifacts list` "
+            "shows target models with their keys"
+        )
+    return read_manifest(store, found[0])
+
+
 def collection_as_json(answer: Collection) -> dict[str, Any]:
     """What `gc` found, for a program."""
-    chosen = answer.seen.free if answer.deleted is None else answer.deleted
+    chosen = answer.chosen
     return {
         "bucket": answer.bucket,
         "older_than_days": answer.days,
-        "deleted": answer.deleted is not None,
+        "deleted": answer.swept is not None,
+        "record": None if answer.swept is None else answer.swept.record,
         "garbage": [
             {"name": each.name, "size": each.size, "objects": [file.key for file in each.files]} for each in chosen
         ],
@@ -194,16 +268,16 @@ def collection_as_json(answer: Collection) -> dict[str, Any]:
 
 def collection_as_text(answer: Collection) -> Iterator[str]:
     """What `gc` found, for a person."""
-    chosen = answer.seen.free if answer.deleted is None else answer.deleted
+    chosen = answer.chosen
     if chosen:
         rows = [(each.name, size_of(each.size), time_of(max(file.modified for file in each.files))) for each in chosen]
-        yield from table(("DELETED" if answer.deleted else "GARBAGE", "SIZE", "STORED (UTC)"), rows)
+        yield from table(("GARBAGE" if answer.swept is None else "DELETED", "SIZE", "STORED (UTC)"), rows)
     size = size_of(sum(each.size for each in chosen))
-    stored = f"{'was' if len(chosen) == 1 else 'were'} stored more than {counted(answer.days, 'day')} ago"
+    stored = f"{'was' if len(chosen) == 1 else 'were'} stored and replaced more than {counted(answer.days, 'day')} ago"
     what = f"{counted(len(chosen), 'archive')} ({size}) that nothing uses and that {stored}"
     artifacts, copies = _kept(answer)
     kept = f"kept: {counted(artifacts, 'artifact')} and {counted(copies, 'multi-model archive')}"
-    if answer.deleted is None:
+    if answer.swept is None:
         yield f"s3://{answer.bucket}: {what}; {kept}"
         yield from (f"nothing could be deleted now: {reason}" for reason in answer.seen.obstacles)
         if chosen:
@@ -215,11 +289,12 @@ def collection_as_text(answer: Collection) -> Iterator[str]:
             "The bucket is versioned: a deletion is a marker on top of the last version, which expires 30 days later, "
             "is paid for until then, and comes back when the marker is removed."
         )
+        yield f"The record of this deletion is s3://{answer.bucket}/{answer.swept.record}."
 
 
 def _kept(answer: Collection) -> tuple[int, int]:
     """The numbers of artifacts and of multi-model archives that are kept."""
-    chosen = answer.seen.free if answer.deleted is None else answer.deleted
+    chosen = answer.chosen
     artifacts = sum(isinstance(each.item, StoredArtifact) for each in chosen)
     contents = answer.seen.contents
     return len(contents.artifacts) - artifacts, len(contents.copies) - (len(chosen) - artifacts)

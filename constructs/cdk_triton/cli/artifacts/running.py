@@ -26,6 +26,9 @@ CloudFormation would; nobody does here. A request that always seemed new would n
 in the first 3 minutes counts as one that has not spread yet, nor of a failed build: one that failed before the request
 began is built again. So it began 40 minutes ago at most, which is far more than lies between two polls."""
 
+_POLL_SECONDS: Final = 30.0
+"""Between two polls, where the store's handler is of a version that does not say."""
+
 _TOLD_SECONDS: Final = 300
 """A line at least this often, for a person and for a CI that ends what is silent."""
 
@@ -35,7 +38,7 @@ def run(
     stack: StackAssembly,
     account: str,
     *,
-    wait: Callable[[], object],
+    wait: Callable[[float], object],
     say: Callable[[str], None],
 ) -> int:
     """Make every artifact of a stack exist.
@@ -44,7 +47,7 @@ def run(
         store: where.
         stack: what.
         account: the account's id.
-        wait: is called between two polls.
+        wait: is called between two polls with the seconds that the handler asks for.
         say: is told what happens.
 
     Returns:
@@ -72,19 +75,19 @@ def _publish(store: Store, stack: StackAssembly, planned: Planned, publisher: Pu
     publisher.publish_text(planned.asset, planned.properties["PlanKey"], planned.text)
 
 
-def _poll(store: Store, planned: Planned, wait: Callable[[], object], say: Callable[[str], None]) -> None:
+def _poll(store: Store, planned: Planned, wait: Callable[[float], object], say: Callable[[str], None]) -> None:
     began = time.time()
     told, told_at = "", 0.0
-    while not _is_complete(store, planned, began):
+    while (pause := _pause(store, planned, began)) is not None:
         line = _progress(store, planned)
         if line != told or time.time() - told_at >= _TOLD_SECONDS:
             told, told_at = line, time.time()
             say(f"{line}, after {(told_at - began) / 60:.0f} min")
-        wait()
+        wait(pause)
 
 
-def _is_complete(store: Store, planned: Planned, began: float) -> bool:
-    """One poll, with the event that the CDK's provider framework sends.
+def _pause(store: Store, planned: Planned, began: float) -> float | None:
+    """One poll, with the event that the store's provider sends: the seconds until the next one; None after the last.
 
     Raises:
         StoreError: the function failed; its text is the handler's sentence.
@@ -102,7 +105,7 @@ def _is_complete(store: Store, planned: Planned, began: float) -> bool:
     if answer.get("FunctionError"):
         reason = payload.get("errorMessage") if isinstance(payload, dict) else None
         raise StoreError(str(reason or f"the function {store.function} failed and gave no reason"))
-    return bool(payload["IsComplete"])
+    return None if payload["IsComplete"] else float(payload.get("Seconds", _POLL_SECONDS))
 
 
 def _progress(store: Store, planned: Planned) -> str:

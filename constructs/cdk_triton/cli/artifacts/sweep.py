@@ -14,6 +14,7 @@ Reading and deleting are many calls, and a deployment may come between any two o
 4. *Then everything is read once more.* A deployment that found an archive between the reading and its deletion is
    seen in progress, or by its use, and everything comes back.
 5. Each object goes only if it is still the one that was judged (its ETag).
+6. The last call writes the record of the deletion. If it fails, everything comes back.
 
 It comes back by removing the delete markers that were set: the bucket is versioned, which is checked first, and keeps
 deleted versions for 30 days, so that a person can do the same by hand as long. A listing that fails ends the command
@@ -26,7 +27,7 @@ import json
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 from cdk_triton.cli.artifacts.aws import Aws, in_parallel
 from cdk_triton.cli.artifacts.contents import (
@@ -37,12 +38,13 @@ from cdk_triton.cli.artifacts.contents import (
     find,
     read_contents,
 )
+from cdk_triton.cli.artifacts.deletions import Reason, write_record
 from cdk_triton.cli.artifacts.garbage import Candidate, candidates, uses
 from cdk_triton.cli.artifacts.store import Store
 from cdk_triton.cli.artifacts.users import read_users
 from cdk_triton.errors import StoreError
 
-__all__ = ["Survey", "delete", "survey"]
+__all__ = ["Survey", "Swept", "delete", "survey"]
 
 _Item = TypeVar("_Item")
 
@@ -76,12 +78,29 @@ class Survey:
     obstacles: tuple[str, ...]
 
 
+class Swept(NamedTuple):
+    """What `delete` did.
+
+    Attributes:
+        deleted: what is deleted now.
+        record: the object key of the record; None where nothing was deleted.
+    """
+
+    deleted: tuple[Candidate, ...]
+    record: str | None
+
+
 Look = Callable[[Sequence[Candidate], Collection[str]], Survey]
 """Reads everything anew, given what is being deleted and which object keys are deleted already."""
 
 
 def survey(
-    store: Store, grace: timedelta, going: Sequence[Candidate] = (), gone: Collection[str] = frozenset()
+    store: Store,
+    grace: timedelta,
+    going: Sequence[Candidate] = (),
+    gone: Collection[str] = frozenset(),
+    *,
+    keep_last: int = 0,
 ) -> Survey:
     """Read everything that the decision needs.
 
@@ -93,6 +112,7 @@ def survey(
         grace: how old the youngest part of what goes has to be.
         going: what is being deleted: its users are looked for as if all of it were there, and are obstacles.
         gone: the object keys of it that are deleted: they are an obstacle if they are there again.
+        keep_last: how many of each repository or ensemble stay in any case.
 
     Raises:
         StoreError: an object does not say what it has to.
@@ -104,20 +124,18 @@ def survey(
     users = read_users(store.aws)
     used = uses(_with(contents, going), users.references, store.bucket)
     obstacles += [f"{used[f.key][0]} refers to {each.name}" for each in going for f in each.files if f.key in used]
-    free = candidates(contents, used, now=datetime.now(UTC), grace=grace)
+    free = candidates(contents, used, now=datetime.now(UTC), grace=grace, keep_last=keep_last)
     return Survey(contents, used, free, (*obstacles, *users.unknown))
 
 
-def delete(store: Store, chosen: Collection[Candidate], look: Look) -> tuple[Candidate, ...]:
-    """Delete what was chosen, and take it back if meanwhile somebody has come to use it.
+def delete(store: Store, chosen: Collection[Candidate], look: Look, reason: Reason) -> Swept:
+    """Delete what was chosen; take it back if somebody has come to use it meanwhile, or if no record can be written.
 
     Args:
         store: the store.
         chosen: what to delete.
         look: `survey` of the store with a grace period.
-
-    Returns:
-        What is deleted now.
+        reason: why it is garbage, for the record.
 
     Raises:
         StoreError: there is an obstacle; then everything is as it was.
@@ -134,24 +152,29 @@ def delete(store: Store, chosen: Collection[Candidate], look: Look) -> tuple[Can
         _refuse(look(going, removed.keys))
         removed.delete([file for each in going for file in each.data])
         _refuse(look(going, removed.keys))
+        record = write_record(store, going, removed.markers, reason) if going else None
     except BaseException:  # an interruption too
         removed.restore(going)
         raise
-    return going
+    return Swept(going, record)
 
 
 class _Removed:
-    """The delete markers that were set, by object key."""
+    """What is deleted.
+
+    Attributes:
+        markers: the delete markers that were set, by object key.
+    """
 
     def __init__(self, store: Store) -> None:
         self._store = store
         self._s3 = store.aws.client("s3")
-        self._markers: dict[str, str] = {}
+        self.markers: dict[str, str] = {}
 
     @property
     def keys(self) -> frozenset[str]:
         """The object keys that are deleted."""
-        return frozenset(self._markers)
+        return frozenset(self.markers)
 
     def delete(self, files: Sequence[StoredFile]) -> None:
         """Set delete markers on objects that are still what was judged.
@@ -164,7 +187,7 @@ class _Removed:
             answer = self._s3.delete_objects(Bucket=self._store.bucket, Delete={"Objects": objects})
             for each in answer.get("Deleted", []):
                 if marker := each.get("DeleteMarkerVersionId"):
-                    self._markers[each["Key"]] = marker
+                    self.markers[each["Key"]] = marker
             for error in answer.get("Errors", []):
                 raise StoreError(
                     f"S3 refused to delete s3://{self._store.bucket}/{error['Key']} ({error.get('Code')}: "
@@ -178,8 +201,8 @@ class _Removed:
         it does not describe.
         """
         manifests = {each.manifest.key: each for each in going if each.manifest is not None}
-        self._remove([key for key in self._markers if key not in manifests])
-        mine = [key for key in self._markers if key in manifests]
+        self._remove([key for key in self.markers if key not in manifests])
+        mine = [key for key in self.markers if key in manifests]
         fits = in_parallel(lambda key: self._describes_what_is_there(manifests[key]), mine)
         self._remove([key for key, does in zip(mine, fits, strict=True) if does])
 
@@ -189,12 +212,12 @@ class _Removed:
 
     def _remove(self, keys: Sequence[str]) -> None:
         for batch in _batches(keys):
-            objects = [{"Key": key, "VersionId": self._markers[key]} for key in batch]
+            objects = [{"Key": key, "VersionId": self.markers[key]} for key in batch]
             answer = self._s3.delete_objects(Bucket=self._store.bucket, Delete={"Objects": objects})
             for error in answer.get("Errors", []):
                 raise StoreError(
                     f"S3 refused to bring s3://{self._store.bucket}/{error['Key']} back ({error.get('Code')}: "
-                    f"{error.get('Message')}); remove its delete marker {self._markers[error['Key']]}"
+                    f"{error.get('Message')}); remove its delete marker {self.markers[error['Key']]}"
                 )
 
 

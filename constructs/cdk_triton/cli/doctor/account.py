@@ -39,6 +39,8 @@ _QUALIFIER_KEY: Final = "@aws-cdk/core:bootstrapQualifier"
 
 _SET_REGION: Final = "run: export AWS_REGION=us-east-1, or wherever the endpoint shall be"
 
+_LOCAL: Final = 'eval "$(cdk-triton local up --detach)", or, where it runs, eval "$(cdk-triton local status)"'
+
 _CONFIG = Config(retries={"mode": "standard", "max_attempts": 3}, connect_timeout=5, read_timeout=20)
 _PATIENT = Config(retries={"mode": "standard", "max_attempts": 10}, connect_timeout=5, read_timeout=20)
 """Service Quotas answers a listing page by page, and throttles early."""
@@ -181,14 +183,14 @@ def _who_failed(error: BotoCoreError | ClientError, session: boto3.Session) -> A
     again = "sign in (`aws sso login`, `aws configure`) or choose another profile with AWS_PROFILE"
     if isinstance(error, NoCredentialsError | PartialCredentialsError):
         found = "there are none" if isinstance(error, NoCredentialsError) else str(error)
-        fix = f'{again}; for a try on this machine: eval "$(cdk-triton local up --detach)"'
+        fix = f"{again}; for a try on this machine: {_LOCAL}"
     elif isinstance(error, ClientError):
         found, fix = f"AWS refused them ({_code(error)}): {_message(error)}", again
     elif isinstance(error, ConnectionError | HTTPClientError):
         found = f"AWS cannot be reached: {str(error).rstrip('.')}"
         local = _is_local(session)
         fix = (
-            'start the local AWS: eval "$(cdk-triton local up --detach)", or unset AWS_ENDPOINT_URL'
+            f"start the local AWS: {_LOCAL}; or unset AWS_ENDPOINT_URL"
             if local
             else "check the network, the region's name, and the proxy settings HTTPS_PROXY and NO_PROXY"
         )

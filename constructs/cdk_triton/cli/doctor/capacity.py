@@ -21,7 +21,14 @@ from cdk_triton.sagemaker import (
 if TYPE_CHECKING:
     from cdk_triton.cli.doctor.account import Account
 
-__all__ = ["build_gpu", "endpoint_instances", "image"]
+__all__ = ["build_gpu", "endpoint_instances", "executions", "image"]
+
+LAMBDA_QUOTA: Final = "Concurrent executions"
+"""L-B99A9384. "New AWS accounts have reduced concurrency and memory quotas" ("Lambda quotas"): such accounts report 10.
+"""
+
+FEW_EXECUTIONS: Final = 10
+"""Up to here, the functions of some other app or of a store's many models make each other wait."""
 
 CODEBUILD_QUOTA: Final = "Concurrently running builds for Linux GPU Small environment"
 """L-F1FE1B52, as listings of accounts show it; it is 0 in some new accounts and 300 in others."""
@@ -66,6 +73,25 @@ def image(account: Account, platform: ServingPlatform) -> Answer:
             fix="use another release or region, or build an image of your own and give the serving platform its digest",
         )
     return Answer(subject="image", state=State.OK, found=uri)
+
+
+def executions(account: Account) -> Answer:
+    """How many Lambda functions may run at once: the handlers of a store share them with all others of the region."""
+    subject = "Lambda concurrency"
+    quota = quotas(account, "lambda", [LAMBDA_QUOTA]).get(LAMBDA_QUOTA)
+    if quota is None:
+        return _unlisted(subject, LAMBDA_QUOTA, account)
+    if quota.value <= FEW_EXECUTIONS:
+        return Answer(
+            subject=subject,
+            state=State.WARNING,
+            found=f"{quota.value} executions at once for all functions of the region, as in a new account: many models "
+            "take longer to deploy, and other functions are throttled meanwhile",
+            fix=_request(quota, account, 1000),
+        )
+    return Answer(
+        subject=subject, state=State.OK, found=f"{quota.value} executions at once for all functions of the region"
+    )
 
 
 def endpoint_instances(account: Account, platform: ServingPlatform) -> Answer:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
 __all__ = ["doctor"]
 
 _INDENT = "    "
-_OF_ACCOUNT = ("bootstrap", "service-linked role")
+_OF_ACCOUNT = ("bootstrap", "service-linked role", "Lambda concurrency")
 _OF_PLATFORM = ("image", "endpoint quota", "build quota")
 
 PlatformOption = Annotated[
@@ -31,11 +32,24 @@ PlatformOption = Annotated[
 ]
 
 
-def doctor(platform: PlatformOption = None) -> None:
+AppOption = Annotated[
+    Path | None,
+    typer.Option(
+        "--app",
+        "-a",
+        metavar="DIR",
+        help="The cloud assembly, as `cdk synth` wrote it: its stacks are compared with the deployed ones. By default "
+        "cdk.out, if there is one.",
+        show_default=False,
+    ),
+]
+
+
+def doctor(platform: PlatformOption = None, app: AppOption = None) -> None:
     """Look for what a first deployment would fail for; exit 1 if there is something."""
-    target = None if platform is None else platform_of(platform)
+    target = platform_of(platform)
     answers: list[Answer] = []
-    for answer in _examine(target):
+    for answer in _examine(target, _assembly(app)):
         answers.append(answer)
         _print(answer)
     states = Counter(answer.state for answer in answers)
@@ -48,7 +62,18 @@ def doctor(platform: PlatformOption = None) -> None:
         raise typer.Exit(1)
 
 
-def _examine(platform: ServingPlatform | None) -> Iterator[Answer]:
+def _assembly(app: Path | None) -> Path | None:
+    found = Path("cdk.out") if app is None else app
+    if (found / "manifest.json").is_file():
+        return found
+    if app is not None:
+        raise typer.BadParameter(
+            f"{app} is not a cloud assembly, for it has no manifest.json: run `cdk synth` first.", param_hint="'--app'"
+        )
+    return None
+
+
+def _examine(platform: ServingPlatform | None, app: Path | None) -> Iterator[Answer]:
     """Every answer; without an account, those that this machine alone can give."""
     from botocore.exceptions import BotoCoreError, ClientError
 
@@ -60,7 +85,7 @@ def _examine(platform: ServingPlatform | None) -> Iterator[Answer]:
     yield from answers
     if account is None:
         return
-    checks = [partial(check, account) for check in (accounts.bootstrap, accounts.scaling_role)]
+    checks = [partial(check, account) for check in (accounts.bootstrap, accounts.scaling_role, capacity.executions)]
     if platform is not None:
         of_platform = (capacity.image, capacity.endpoint_instances, capacity.build_gpu)
         checks += [partial(check, account, platform) for check in of_platform]
@@ -69,6 +94,19 @@ def _examine(platform: ServingPlatform | None) -> Iterator[Answer]:
             yield check()
         except (BotoCoreError, ClientError) as error:
             yield accounts.refused(subject, error)
+    if app is not None:
+        from cdk_triton.cli.doctor import stores, updates
+
+        try:
+            answer = stores.artifact_stores(account, app)
+        except (BotoCoreError, ClientError) as error:
+            answer = accounts.refused(stores.SUBJECT, error)
+        if answer is not None:
+            yield answer
+        try:
+            yield from updates.updates(account, app)
+        except (BotoCoreError, ClientError) as error:
+            yield accounts.refused(updates.SUBJECT, error)
 
 
 def _print(answer: Answer) -> None:

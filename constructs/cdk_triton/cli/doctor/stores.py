@@ -1,0 +1,66 @@
+"""Whether a deployment of this app would overwrite the artifact store of another app."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from cdk_triton._wording import listed
+from cdk_triton.artifacts.layout import USED_BY_METADATA
+from cdk_triton.cli.artifacts.assembly import read_templates
+from cdk_triton.cli.doctor.account import Account
+from cdk_triton.cli.doctor.answers import Answer, State
+from cdk_triton.cli.doctor.templates import deployed_template, is_deployed
+
+__all__ = ["artifact_stores"]
+
+SUBJECT = "artifact store"
+
+
+def artifact_stores(account: Account, app: Path) -> Answer | None:
+    """Compare the app's stores with the deployed ones of the same names; None where the app has no store for others.
+
+    Args:
+        account: where it would be deployed to.
+        app: the directory of the cloud assembly.
+
+    Raises:
+        ConfigurationError: a file of the cloud assembly cannot be read.
+        ClientError: CloudFormation refuses to answer.
+    """
+    stores = {name: _users(template) for name, template in read_templates(app, account.id, account.region)}
+    stores = {name: users for name, users in stores.items() if users}
+    if not stores:
+        return None
+    for name, users in stores.items():
+        others = [each for each in sorted(_deployed_users(account, name) - users) if is_deployed(account, each)]
+        if others:
+            return Answer(
+                subject=SUBJECT,
+                state=State.WARNING,
+                found=f"the stack {name} was deployed for {listed(others)} too, which {_are(others)} deployed and not "
+                f"in this app; deploying {name} from here takes away permissions that {_their(others)} builds and "
+                "updates need",
+                fix=f"if another app has {listed(others)}: let that one deploy {name} with export_prefix=, and use the "
+                "store here by TritonArtifactStore.from_exports; if this app has renamed or dropped it, delete it",
+            )
+    return Answer(subject=SUBJECT, state=State.OK, found=f"{listed(sorted(stores))}: of this app alone")
+
+
+def _users(template: Mapping[str, Any]) -> frozenset[str]:
+    resources = template.get("Resources", {}).values()
+    return frozenset(name for each in resources for name in each.get("Metadata", {}).get(USED_BY_METADATA, ()))
+
+
+def _deployed_users(account: Account, stack: str) -> frozenset[str]:
+    template = deployed_template(account, stack)
+    return frozenset() if template is None else _users(template)
+
+
+def _are(names: list[str]) -> str:
+    return "is" if len(names) == 1 else "are"
+
+
+def _their(names: list[str]) -> str:
+    return "its" if len(names) == 1 else "their"

@@ -1,0 +1,237 @@
+"""What `cdk-triton doctor --app` reports about updates of deployed stacks."""
+
+from __future__ import annotations
+
+import copy
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from cdk_triton.cli.doctor.changes import dangerous_changes
+
+if TYPE_CHECKING:
+    from golden_messages import Messages
+
+KEY, OTHER_KEY = "arn:aws:kms:us-east-1:111122223333:key/a", "arn:aws:kms:us-east-1:111122223333:key/b"
+CANARY = {"BlueGreenUpdatePolicy": {"TrafficRoutingConfiguration": {"Type": "CANARY"}}}
+ALL_AT_ONCE = {"BlueGreenUpdatePolicy": {"TrafficRoutingConfiguration": {"Type": "ALL_AT_ONCE"}}}
+ROLLING = {"RollingUpdatePolicy": {"WaitIntervalInSeconds": 60}}
+Template = dict[str, Any]
+Change = Callable[[Template], object]
+
+
+def _template() -> Template:
+    """An endpoint with two variants, of which one is scaled, and a store with a key."""
+    join = ["", ["endpoint/", {"Fn::GetAtt": ["Endpoint", "EndpointName"]}, "/variant/Scaled"]]
+    encryption = [{"ServerSideEncryptionByDefault": {"SSEAlgorithm": "aws:kms", "KMSMasterKeyID": KEY}}]
+    variants = [
+        {"VariantName": name, "InstanceType": "ml.g5.xlarge", "InitialInstanceCount": 1, "InitialVariantWeight": 1}
+        for name in ("Scaled", "Fixed")
+    ]
+    resources = {
+        "Config": ("AWS::SageMaker::EndpointConfig", {"ProductionVariants": variants}),
+        "Endpoint": (
+            "AWS::SageMaker::Endpoint",
+            {"EndpointConfigName": {"Fn::GetAtt": ["Config", "EndpointConfigName"]}, "EndpointName": "search"},
+        ),
+        "Target": ("AWS::ApplicationAutoScaling::ScalableTarget", {"ResourceId": {"Fn::Join": join}}),
+        "Bucket": ("AWS::S3::Bucket", {"BucketEncryption": {"ServerSideEncryptionConfiguration": encryption}}),
+        "Handler": (
+            "AWS::Lambda::Function",
+            {"Handler": "artifacts.is_complete", "Environment": {"Variables": {"STORE_BUCKET": {"Ref": "Bucket"}}}},
+        ),
+    }
+    return {"Resources": {id: {"Type": kind, "Properties": each} for id, (kind, each) in resources.items()}}
+
+
+def _properties(template: Template, id: str) -> dict[str, Any]:
+    found: dict[str, Any] = template["Resources"][id]["Properties"]
+    return found
+
+
+def _variants(template: Template) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = _properties(template, "Config")["ProductionVariants"]
+    return found
+
+
+def _renamed(old: str, new: str) -> Change:
+    """Another construct id; `GetAtt` and `Ref` follow."""
+
+    def change(template: Template) -> None:
+        text = json.dumps(template["Resources"]).replace(f'"{old}"', f'"{new}"')
+        template["Resources"] = json.loads(text)
+
+    return change
+
+
+def _with(id: str, **properties: object) -> Change:
+    return lambda template: _properties(template, id).update(properties)
+
+
+def _key(key: str) -> Change:
+    def change(template: Template) -> None:
+        rules = _properties(template, "Bucket")["BucketEncryption"]["ServerSideEncryptionConfiguration"]
+        rules[0]["ServerSideEncryptionByDefault"]["KMSMasterKeyID"] = key
+
+    return change
+
+
+def _all(*changes: Change) -> Change:
+    return lambda template: [change(template) for change in changes]
+
+
+def _variant(number: int, **properties: object) -> Change:
+    return lambda template: _variants(template)[number].update(properties)
+
+
+def _former_key(template: Template) -> None:
+    statement = {"Action": "kms:Decrypt", "Resource": [OTHER_KEY, KEY]}
+    template["Resources"]["Policy"] = {"Type": "AWS::IAM::ManagedPolicy", "Properties": {"Statement": [statement]}}
+
+
+def _found(change: Change, before: Change | None = None, *, taken: tuple[str, ...] = ("search",)) -> list[Any]:
+    old = _template()
+    if before is not None:
+        before(old)
+    new = copy.deepcopy(old)
+    change(new)
+    return list(dangerous_changes(old, new, taken.__contains__))
+
+
+DANGEROUS: dict[str, tuple[str, Change, Change | None]] = {
+    "variant added, canary": (
+        "error",
+        lambda t: _variants(t).append({**_variants(t)[1], "VariantName": "New"}),
+        _with("Endpoint", DeploymentConfig=CANARY),
+    ),
+    "variant removed, rolling": ("error", lambda t: _variants(t).pop(), _with("Endpoint", DeploymentConfig=ROLLING)),
+    "variant renamed, canary": (
+        "error",
+        _variant(1, VariantName="Better"),
+        _with("Endpoint", DeploymentConfig=CANARY),
+    ),
+    "another type of a scaled variant": ("error", _variant(0, InstanceType="ml.g6.xlarge"), None),
+    "another type, scaling removed at once": (
+        "error",
+        _all(_variant(0, InstanceType="ml.g6.xlarge"), lambda t: t["Resources"].pop("Target")),
+        None,
+    ),
+    "count of a scaled endpoint": (
+        "warning",
+        _variant(0, InitialInstanceCount=2),
+        _with("Endpoint", RetainAllVariantProperties=True),
+    ),
+    "another name": ("warning", _with("Endpoint", EndpointName="find"), None),
+    "another bucket id": ("warning", _renamed("Bucket", "Store2"), None),
+    "another key": ("warning", _key(OTHER_KEY), None),
+    "another id without a name": (
+        "warning",
+        _renamed("Endpoint", "Search"),
+        lambda t: _properties(t, "Endpoint").pop("EndpointName"),
+    ),
+}
+
+
+@pytest.mark.parametrize(("state", "change", "before"), DANGEROUS.values(), ids=DANGEROUS)
+def test_a_dangerous_change_is_one_sentence_with_its_fix(
+    messages: Messages, state: str, change: Change, before: Change | None
+) -> None:
+    (found,) = _found(change, before)
+
+    assert found.state == state
+    messages.record("cdk-triton doctor", f"{found.found}; {found.fix}")
+
+
+def test_another_id_with_the_same_name_fails_and_moves_nobody(messages: Messages) -> None:
+    taken, moved = _found(_renamed("Endpoint", "Search"))
+
+    assert (taken.state, moved.state) == ("error", "warning")
+    messages.record("cdk-triton doctor", f"{taken.found}; {taken.fix}")
+
+
+SOUND: dict[str, tuple[Change, Change | None]] = {
+    "nothing": (lambda t: None, None),
+    "weight": (_variant(0, InitialVariantWeight=3), None),
+    "release of the model": (_variant(0, ModelName="other"), None),
+    "variant added without a policy": (
+        lambda t: _variants(t).append({**_variants(t)[1], "VariantName": "New"}),
+        None,
+    ),
+    "variant added all at once": (
+        lambda t: _variants(t).append({**_variants(t)[1], "VariantName": "New"}),
+        _with("Endpoint", DeploymentConfig=ALL_AT_ONCE),
+    ),
+    "variant added, and the policy left out once": (
+        _all(
+            lambda t: _variants(t).append({**_variants(t)[1], "VariantName": "New"}),
+            lambda t: _properties(t, "Endpoint").pop("DeploymentConfig"),
+        ),
+        _with("Endpoint", DeploymentConfig=CANARY),
+    ),
+    "variants in another order": (lambda t: _variants(t).reverse(), _with("Endpoint", DeploymentConfig=CANARY)),
+    "another type of a fixed variant": (_variant(1, InstanceType="ml.g6.xlarge"), None),
+    "count of an endpoint that is not scaled": (_variant(1, InitialInstanceCount=2), None),
+    "another id of the configuration": (_renamed("Config", "Config2"), None),
+    "endpoint removed": (_all(lambda t: t["Resources"].pop("Endpoint"), lambda t: t["Resources"].pop("Target")), None),
+    "another key with the former one": (_all(_key(OTHER_KEY), _former_key), None),
+}
+
+
+@pytest.mark.parametrize(("change", "before"), SOUND.values(), ids=SOUND)
+def test_any_other_change_is_none(change: Change, before: Change | None) -> None:
+    assert _found(change, before) == []
+
+
+def test_a_first_key_is_harmless() -> None:
+    old, new = _template(), _template()
+    _properties(old, "Bucket").pop("BucketEncryption")
+
+    assert list(dangerous_changes(old, new, lambda _: True)) == []
+
+
+def test_a_second_endpoint_with_a_free_name_is_none() -> None:
+    def add(template: Template) -> None:
+        template["Resources"]["Second"] = copy.deepcopy(template["Resources"]["Endpoint"])
+        _properties(template, "Second")["EndpointName"] = "find"
+
+    assert _found(add) == []
+
+
+@pytest.mark.slow
+class TestOfAnAccount:
+    """The templates are those of a cloud assembly and of CloudFormation."""
+
+    @staticmethod
+    def _assembly(directory: Path, template: Template) -> Path:
+        directory.mkdir()
+        artifact = {
+            "type": "aws:cloudformation:stack",
+            "environment": "aws://unknown-account/unknown-region",
+            "properties": {"templateFile": "t.json", "stackName": "Topics"},
+        }
+        (directory / "manifest.json").write_text(json.dumps({"artifacts": {"Topics": artifact}}))
+        (directory / "t.json").write_text(json.dumps(template))
+        return directory
+
+    def test_a_deployed_stack_is_compared(self, messages: Messages, doctor: Any, aws: Any, tmp_path: Path) -> None:
+        topic = {"Type": "AWS::SNS::Topic"}
+        template = _template()
+        cloudformation = aws.local.client("cloudformation")
+        cloudformation.create_stack(StackName="Topics", TemplateBody=json.dumps({"Resources": {"Topic": topic}}))
+        cloudformation.get_waiter("stack_create_complete").wait(StackName="Topics", WaiterConfig={"Delay": 1})
+        app = self._assembly(tmp_path / "sound", {"Resources": {"Topic": topic, **template["Resources"]}})
+
+        outcome = doctor("--app", str(app))
+
+        assert outcome.graded("updates") == "ok"
+
+    def test_a_refusal_is_unknown(self, messages: Messages, doctor: Any, aws: Any, tmp_path: Path) -> None:
+        error = "<ErrorResponse><Error><Code>AccessDenied</Code><Message>not you</Message></Error></ErrorResponse>"
+        aws.answers("DescribeStacks", error, 403)
+
+        outcome = doctor("--app", str(self._assembly(tmp_path / "app", _template())))
+
+        assert outcome.graded("updates") == "unknown"
