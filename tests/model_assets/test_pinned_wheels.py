@@ -40,7 +40,7 @@ def test_a_requirement_names_distribution_version_and_hash() -> None:
 
 
 def test_the_vendored_package_needs_nothing_but_the_standard_library(model_assets: Path) -> None:
-    version = model_assets / "sentence_embedding/preprocess/1"
+    version = model_assets / "sentence_embedding/tokenizer/1"
     program = (
         "import sys; sys.path.insert(0, 'vendor'); import tokenizers; "
         "t = tokenizers.Tokenizer.from_file('tokenizer.json'); t.no_padding(); "

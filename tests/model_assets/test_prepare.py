@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 
 
 WEIGHTS = "sentence_embedding/bert/bert.onnx"
-TOKENIZER = "sentence_embedding/preprocess/1/tokenizer.json"
-VENDOR = "sentence_embedding/preprocess/1/vendor"
+TOKENIZER = "sentence_embedding/tokenizer/1/tokenizer.json"
+VENDOR = "sentence_embedding/tokenizer/1/vendor"
 UNTRAINED = "image_classification/inception/1/model.onnx"
 PREPARED = (TOKENIZER, VENDOR, WEIGHTS, UNTRAINED)
 

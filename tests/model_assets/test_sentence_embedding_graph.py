@@ -39,7 +39,7 @@ def session(model_assets: Path) -> onnxruntime.InferenceSession:
 
 @pytest.fixture(scope="module")
 def run(session: onnxruntime.InferenceSession, model_assets: Path) -> Callable[[list[str]], npt.NDArray[np.float32]]:
-    tokenizer = Tokenizer.from_file(str(model_assets / "sentence_embedding/preprocess/1/tokenizer.json"))
+    tokenizer = Tokenizer.from_file(str(model_assets / "sentence_embedding/tokenizer/1/tokenizer.json"))
     tokenizer.enable_truncation(256)
     tokenizer.enable_padding()
 
