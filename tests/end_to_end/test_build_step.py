@@ -14,37 +14,17 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import onnx
 import pytest
-from onnx import TensorProto, helper, numpy_helper
 
 from cdk_triton.client import TritonClient
 from cdk_triton.local.aws import LocalAws
+from sample_repositories.networks import write_network
 
 HERE = Path(__file__).parent
 CDK = HERE.parents[1] / "node_modules" / ".bin" / "cdk"
 ASSETS = "assets"
 ALONE = "--exclusively"  # the store is as it was
 ADDED = {"alpha": 1.0, "beta": 2.0}
-CONFIG = """
-name: "net"
-platform: "tensorrt_plan"
-max_batch_size: 4
-input [ { name: "x" data_type: TYPE_FP32 dims: [ 3 ] } ]
-output [ { name: "y" data_type: TYPE_FP32 dims: [ 3 ] } ]
-"""
-
-
-def write_repository(directory: Path, operator: str, value: float, domain: str = "") -> None:
-    """A model whose network is `operator(x, value)`."""
-    x, y = (helper.make_tensor_value_info(name, TensorProto.FLOAT, ["batch", 3]) for name in "xy")
-    node = helper.make_node(operator, ["x", "value"], ["y"], domain=domain)
-    values = [numpy_helper.from_array(np.full(3, value, dtype=np.float32), "value")]
-    versions = [helper.make_opsetid("", 17), helper.make_opsetid("example.com", 1)]
-    model = helper.make_model(helper.make_graph([node], "net", [x], [y], values), opset_imports=versions, ir_version=8)
-    (directory / "net").mkdir(parents=True)
-    (directory / "net" / "config.pbtxt").write_text(CONFIG, encoding="utf-8")
-    onnx.save(model, directory / "net" / "model.onnx")
 
 
 class Deployment:
@@ -119,8 +99,8 @@ class Deployment:
 def deployment(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Deployment]:
     directory = tmp_path_factory.mktemp("build")
     for name, added in ADDED.items():
-        write_repository(directory / "sound" / name, "Add", added)
-    write_repository(directory / "broken" / "beta", "Unheard", 0, "example.com")
+        write_network(directory / "sound" / name, "Add", added)
+    write_network(directory / "broken" / "beta", "Unheard", 0, "example.com")
     gate, assemblies = directory / "gate", directory / "assemblies"
     subprocess.run([sys.executable, HERE / "build_app" / "app.py", directory, gate, ASSETS, assemblies], check=True)
     with LocalAws(tmp_path_factory.mktemp("aws")) as aws:
@@ -191,8 +171,10 @@ def test_a_network_that_cannot_be_built_fails_with_a_sentence_and_the_endpoint_a
     output = deployment.deploy("broken", ALONE, ok=False)
     for told in (deployment.reasons(), output):
         (reason, *_) = (line for line in told.splitlines() if "trtexec --onnx=net/model.onnx" in line)
-        assert "Error: beta " in reason
+        assert "beta could not be built" in reason
         assert "Unheard" in reason, "the cause is cut off"
+        assert "(cdk-triton local logs --source " in reason
+    assert "console.aws" not in deployment.reasons()
     assert deployment.status() == "UPDATE_ROLLBACK_COMPLETE"
     assert deployment.artifacts() == before
     deployment.answers()

@@ -11,13 +11,16 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from unittest.mock import Mock
 
 import onnx.parser
 import pytest
 
 from cdk_triton.local.aws import LocalAws
+
+if TYPE_CHECKING:
+    from golden_messages import Messages
 
 HERE = Path(__file__).parent
 CDK = HERE.parents[1] / "node_modules" / ".bin" / "cdk"
@@ -41,6 +44,14 @@ class Account:
     def deploy(self, app: str, *stacks: str) -> None:
         quiet = ("--require-approval", "never", "--no-notices", "--ci")
         self._run(CDK, "deploy", *stacks, "--app", self._assemblies / app, *quiet)
+
+    def doctor(self, app: str) -> str:
+        """What the doctor says of the app's store, whatever it says of this machine."""
+        command = (Path(sys.executable).parent / "cdk-triton", "doctor", "--app", self._assemblies / app)
+        done = subprocess.run(command, env=self.aws.process_environment(), capture_output=True, text=True, check=False)
+        lines = done.stdout.splitlines()
+        (number,) = (number for number, line in enumerate(lines) if line[9:].startswith("artifact store: "))
+        return "\n".join([lines[number], *(line for line in lines[number + 1 : number + 2] if line.startswith("    "))])
 
     def users(self) -> list[str]:
         """Who uses the one artifact that the owner's store has."""
@@ -99,6 +110,23 @@ def test_the_second_app_finds_what_the_first_has_built(account: Account) -> None
     assert len(account.builds()) == 1
     assert account.users() == sorted(f"model {model.rsplit('/', 1)[-1]}" for model in models)
     assert "AWS::S3::Bucket" not in account.resources("Search")
+
+
+def test_a_second_app_that_declares_the_same_store_is_warned_before_it_deploys(
+    messages: Messages, account: Account
+) -> None:
+    account.deploy("owner", "--all")
+
+    assert account.doctor("owner").startswith("ok ")
+    warning = account.doctor("intruding")
+    assert warning.startswith("warning")
+    assert "Translation" in warning
+    messages.record("cdk-triton doctor", warning)
+
+    account.aws.client("cloudformation").delete_stack(StackName="Translation")
+    account.aws.client("cloudformation").get_waiter("stack_delete_complete").wait(StackName="Translation")
+    assert account.doctor("intruding").startswith("ok ")  # a stack that is gone loses nothing
+    account.deploy("owner", "--all")
 
 
 def test_what_asks_another_store_and_may_read_it_comes_before_the_endpoint_and_the_old_goes_after(

@@ -20,7 +20,10 @@ if TYPE_CHECKING:
 REQUIRED = [
     "cdk_triton/py.typed",
     "cdk_triton/artifacts/recipes/data/trtexec_flags.json",
+    "cdk_triton/triton/data/onnxruntime_operators.json",
+    "cdk_triton/triton/data/python_names.json",
     "cdk_triton/triton/data/releases.json",
+    "cdk_triton/triton/data/server_options.json",
     "cdk_triton/triton/schema.pyi",
     "cdk_triton/sagemaker/data/gpu_instances.json",
     "cdk_triton/sagemaker/data/images.json",

@@ -1,5 +1,7 @@
 """A model in a VPC without internet, isolated, served without an archive, from an image of the stack's own repository.
 
+The functions of its store are in another such VPC.
+
 Context: `addend` changes one file of the repository.
 """
 
@@ -45,11 +47,15 @@ for path, content in {
     (root / path).write_text(content)
 
 env = cdk.Environment(account="123456789012", region="us-east-1")
-store = TritonArtifactStore(cdk.Stack(app, "Artifacts", env=env), "Store")
-stack = cdk.Stack(app, "Serving", env=env)
+artifacts, stack = cdk.Stack(app, "Artifacts", env=env), cdk.Stack(app, "Serving", env=env)
 isolated = ec2.SubnetConfiguration(name="Isolated", subnet_type=ec2.SubnetType.PRIVATE_ISOLATED)
-vpc = ec2.Vpc(stack, "Vpc", availability_zones=["us-east-1a", "us-east-1b"], subnet_configuration=[isolated])
+vpc, vpc_of_store = (
+    ec2.Vpc(each, "Vpc", availability_zones=["us-east-1a", "us-east-1b"], subnet_configuration=[isolated])
+    for each in (stack, artifacts)
+)
 add_vpc_endpoints(vpc)
+add_vpc_endpoints(vpc_of_store, store_functions=True)
+store = TritonArtifactStore(artifacts, "Store", vpc=vpc_of_store)
 image = ecr.Repository(stack, "Mirror").repository_uri_for_digest(f"sha256:{'a' * 64}")
 model = TritonModel(
     stack,

@@ -58,6 +58,12 @@ def main(repository: str, sha256: str, assets: str, output: str) -> None:
     serve(search, TritonArtifactStore(search, "Store", builders=[CodeBuildGpuBuilder()]))
     alone.synth()
 
+    intruding = app("intruding")
+    home = cdk.Stack(intruding, "Home", env=PLACE)
+    store = TritonArtifactStore(home, "Store", builders=[CodeBuildGpuBuilder()], export_prefix="triton-artifacts")
+    serve(cdk.Stack(intruding, "Search", env=PLACE), store)
+    intruding.synth()
+
     sharing = app("sharing")
     search = cdk.Stack(sharing, "Search", env=PLACE)
     builders = [CodeBuildGpuBuilder()]
