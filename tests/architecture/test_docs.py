@@ -53,7 +53,8 @@ def test_every_link_leads_somewhere(root: Path) -> None:
 
 def examples(page: Path, language: str) -> list[str]:
     """What a page shows in a language; commands of a shell have none."""
-    return re.findall(rf"^```{language}\n(.*?)^```$", page.read_text(encoding="utf-8"), re.DOTALL | re.MULTILINE)
+    blocks = re.findall(r"^```(\w*)\n(.*?)^```$", page.read_text(encoding="utf-8"), re.DOTALL | re.MULTILINE)
+    return [shown for of, shown in blocks if of == language]
 
 
 def test_every_python_example_is_python_that_the_library_takes(root: Path) -> None:

@@ -23,15 +23,15 @@ MAY_IMPORT = {
     "wire": set(),
     "endpoints": set(),
     "lambdas": {"process"},
-    "cloudformation": {"wire"},
     "triton": {"endpoints", "process"},
     "build_tools": {"triton"},
     "jobs": {"build_tools", "process", "wire"},
-    "services": {"wire"},
-    "moto_state": {"lambdas", "process"},
+    "services": {"lambdas", "wire"},
+    "cloudformation": {"lambdas", "services", "wire"},
+    "moto_state": {"endpoints", "lambdas", "process"},
     "front": {"endpoints", "lambdas", "services", "wire"},
 }
-TOP = {"__init__.py", "aws.py", "daemon.py", "fidelity.py"}
+TOP = {"__init__.py", "aws.py", "daemon.py", "fidelity.py", "logs.py", "running.py"}
 
 # What the programs of this repository may import beside the public names: the generator of the user guide's table.
 FOR_PROGRAMS = {f"{LOCAL}.fidelity"}

@@ -13,7 +13,7 @@ from tools.generate import ROOT, Files, Generator
 PAGE = "README.md"
 BEGIN = "<!-- begin: written by `make generate` -->\n"
 END = "<!-- end -->\n"
-COMMAND = ("cdk-triton", "validate", "models", "--platform", "25.09/ml.g5.2xlarge")
+COMMAND = ("cdk-triton", "validate", "models", "--platform", "26.05/ml.g5.2xlarge")
 COLUMNS = 100
 
 CLASSIFIER = """\
