@@ -115,6 +115,15 @@ def test_a_function_is_ended_at_its_timeout_and_works_again(local_aws: LocalAws,
     assert invoke(local_aws, "slow", False) == ("done", None)
 
 
+@pytest.mark.slow
+def test_the_import_of_a_module_does_not_count_against_the_timeout(local_aws: LocalAws, role: str) -> None:
+    """Lambda's init phase has a time of its own."""
+    code = "import time\ntime.sleep(1.5)\ndef handler(event, context): return event"
+    make_function(local_aws, role, "slow-start", code, Timeout=1)
+
+    assert invoke(local_aws, "slow-start", "x") == ("x", None)
+
+
 @pytest.mark.parametrize(
     ("code", "error_type", "message"),
     [

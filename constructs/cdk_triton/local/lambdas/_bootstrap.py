@@ -7,6 +7,7 @@ Python runtime reports failures. What the function prints goes to its log. Stand
 
 from __future__ import annotations
 
+import contextlib
 import importlib
 import json
 import os
@@ -15,6 +16,8 @@ import sys
 import time
 import traceback
 import uuid
+from collections.abc import Callable
+from typing import Any
 
 
 class Context:
@@ -40,17 +43,17 @@ def main(address: str, arn: str) -> None:
     # A line is one write, so that the lines of two processes of a function do not mix in the log that they share.
     sys.stdout.reconfigure(line_buffering=True)  # type: ignore[union-attr]  # it is what Python starts with
     sys.path[0] = os.environ["LAMBDA_TASK_ROOT"]  # in place of this script's directory
+    handler = None
+    with contextlib.suppress(BaseException):  # the first event gets it, as in Lambda
+        handler = load()
     channel = socket.socket(socket.AF_UNIX)
     channel.connect(address)
     stream = channel.makefile("rwb")
-    handler = None
     for line in stream:
         request = json.loads(line)
         context = Context(arn, request["deadline"])
         try:
-            if handler is None:
-                module, _, function = os.environ["_HANDLER"].rpartition(".")
-                handler = getattr(importlib.import_module(module.replace("/", ".")), function)
+            handler = handler or load()
             answer = json.dumps({"result": handler(request["event"], context)})
         except BaseException as error:
             traceback.print_exc()
@@ -66,6 +69,13 @@ def main(address: str, arn: str) -> None:
         sys.stdout.flush()  # the answer makes the log be read
         stream.write(answer.encode() + b"\n")
         stream.flush()
+
+
+def load() -> Callable[[Any, Context], Any]:
+    """Import the function's module and return its handler."""
+    module, _, function = os.environ["_HANDLER"].rpartition(".")
+    handler: Callable[[Any, Context], Any] = getattr(importlib.import_module(module.replace("/", ".")), function)
+    return handler
 
 
 if __name__ == "__main__":

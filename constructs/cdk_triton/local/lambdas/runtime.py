@@ -16,6 +16,7 @@ from __future__ import annotations
 import hashlib
 import io
 import json
+import os
 import re
 import shutil
 import socket
@@ -38,6 +39,9 @@ __all__ = ["FunctionCode", "FunctionError", "LambdaRuntime"]
 
 _BOOTSTRAP = Path(__file__).with_name("_bootstrap.py")
 _START_SECONDS = 30.0
+_STARTS_AT_ONCE = os.cpu_count() or 1
+"""More would only slow each other down, while a process that has started already becomes idle."""
+
 _NAME = re.compile(r"[a-zA-Z0-9-_]{1,140}")
 """A function's name, which becomes the name of files (botocore's service model of Lambda, shape FunctionName)."""
 
@@ -110,6 +114,8 @@ class LambdaRuntime:
         self._told: dict[str, int] = {}  # how much of each function's log was published, in bytes
         self._workers: list[_Worker] = []
         self._lock = threading.Lock()
+        self._changed = threading.Condition(self._lock)  # a process is idle, has started, or is not going to
+        self._starting = 0
         self._closed = False
 
     def invoke(self, function: str, event: Any) -> Any:
@@ -143,23 +149,37 @@ class LambdaRuntime:
         with self._lock:
             self._closed = True
             workers, self._workers, self._idle = self._workers, [], {}
+            self._changed.notify_all()
         for worker in workers:
             worker.stop()
 
     def _take(self, code: FunctionCode) -> _Worker:
-        with self._lock:
+        """An idle process of the function as it is now, or a new one."""
+
+        def fresh() -> list[_Worker]:
+            return [worker for worker in self._idle.get(code.name, []) if worker.version == code.version]
+
+        with self._changed:
+            self._changed.wait_for(lambda: self._closed or fresh() or self._starting < _STARTS_AT_ONCE)
             if self._closed:
                 raise LocalError("the local AWS is being stopped")
-            idle = self._idle.get(code.name, [])
-            stale = [worker for worker in idle if worker.version != code.version]
-            fresh = [worker for worker in idle if worker.version == code.version]
-            taken = fresh.pop() if fresh else None
-            self._idle[code.name] = fresh
+            kept = fresh()
+            stale = [worker for worker in self._idle.get(code.name, []) if worker not in kept]
+            taken = kept.pop() if kept else None
+            self._idle[code.name] = kept
+            self._starting += taken is None
         for worker in stale:
             worker.stop()
-        if taken is not None:
-            return taken
-        worker = _Worker(code, self._unpack(code), self._environment, self._log_file(code.name))
+        return taken or self._started(code)
+
+    def _started(self, code: FunctionCode) -> _Worker:
+        """A new process, which `_take` has counted."""
+        try:
+            worker = _Worker(code, self._unpack(code), self._environment, self._log_file(code.name))
+        finally:
+            with self._changed:
+                self._starting -= 1
+                self._changed.notify_all()
         with self._lock:
             if not self._closed:
                 self._workers = [each for each in self._workers if each.usable] + [worker]
@@ -168,9 +188,10 @@ class LambdaRuntime:
         raise LocalError("the local AWS is being stopped")
 
     def _give_back(self, code: FunctionCode, worker: _Worker) -> None:
-        with self._lock:
+        with self._changed:
             if not self._closed:
                 self._idle.setdefault(code.name, []).append(worker)
+                self._changed.notify_all()
 
     def _log_file(self, name: str) -> Path:
         """The log that all processes of a function share; what an earlier local AWS left in it is not published."""
