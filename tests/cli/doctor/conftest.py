@@ -161,3 +161,22 @@ def doctor(run: Callable[..., Any], messages: Messages) -> Callable[..., Visit]:
         return Visit(outcome.status, outcome.out, outcome.err, messages)
 
     return call
+
+
+@pytest.fixture
+def assembly(tmp_path: Path) -> Callable[[str, Mapping[str, Any]], str]:
+    """Writes a cloud assembly with one stack for any account and region, and returns its directory."""
+
+    def write(stack: str, template: Mapping[str, Any]) -> str:
+        directory = tmp_path / "assembly"
+        directory.mkdir()
+        artifact = {
+            "type": "aws:cloudformation:stack",
+            "environment": "aws://unknown-account/unknown-region",
+            "properties": {"templateFile": "t.json", "stackName": stack},
+        }
+        (directory / "manifest.json").write_text(json.dumps({"artifacts": {stack: artifact}}))
+        (directory / "t.json").write_text(json.dumps(template))
+        return str(directory)
+
+    return write

@@ -5,7 +5,6 @@ from __future__ import annotations
 import copy
 import json
 from collections.abc import Callable
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -204,34 +203,22 @@ def test_a_second_endpoint_with_a_free_name_is_none() -> None:
 class TestOfAnAccount:
     """The templates are those of a cloud assembly and of CloudFormation."""
 
-    @staticmethod
-    def _assembly(directory: Path, template: Template) -> Path:
-        directory.mkdir()
-        artifact = {
-            "type": "aws:cloudformation:stack",
-            "environment": "aws://unknown-account/unknown-region",
-            "properties": {"templateFile": "t.json", "stackName": "Topics"},
-        }
-        (directory / "manifest.json").write_text(json.dumps({"artifacts": {"Topics": artifact}}))
-        (directory / "t.json").write_text(json.dumps(template))
-        return directory
-
-    def test_a_deployed_stack_is_compared(self, messages: Messages, doctor: Any, aws: Any, tmp_path: Path) -> None:
+    def test_a_deployed_stack_is_compared(self, messages: Messages, doctor: Any, aws: Any, assembly: Any) -> None:
         topic = {"Type": "AWS::SNS::Topic"}
         template = _template()
         cloudformation = aws.local.client("cloudformation")
         cloudformation.create_stack(StackName="Topics", TemplateBody=json.dumps({"Resources": {"Topic": topic}}))
         cloudformation.get_waiter("stack_create_complete").wait(StackName="Topics", WaiterConfig={"Delay": 1})
-        app = self._assembly(tmp_path / "sound", {"Resources": {"Topic": topic, **template["Resources"]}})
+        app = assembly("Topics", {"Resources": {"Topic": topic, **template["Resources"]}})
 
-        outcome = doctor("--app", str(app))
+        outcome = doctor("--app", app)
 
         assert outcome.graded("updates") == "ok"
 
-    def test_a_refusal_is_unknown(self, messages: Messages, doctor: Any, aws: Any, tmp_path: Path) -> None:
+    def test_a_refusal_is_unknown(self, messages: Messages, doctor: Any, aws: Any, assembly: Any) -> None:
         error = "<ErrorResponse><Error><Code>AccessDenied</Code><Message>not you</Message></Error></ErrorResponse>"
         aws.answers("DescribeStacks", error, 403)
 
-        outcome = doctor("--app", str(self._assembly(tmp_path / "app", _template())))
+        outcome = doctor("--app", assembly("Topics", _template()))
 
         assert outcome.graded("updates") == "unknown"

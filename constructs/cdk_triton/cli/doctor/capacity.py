@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 from botocore.exceptions import ClientError
 
 from cdk_triton.cli.doctor.answers import Answer, State
-from cdk_triton.cli.doctor.quotas import Quota, quotas
+from cdk_triton.cli.doctor.quotas import endpoint_usage, quotas, request_of, unlisted
 from cdk_triton.errors import ConfigurationError
 from cdk_triton.sagemaker import (
     REPOSITORY,
@@ -80,14 +80,14 @@ def executions(account: Account) -> Answer:
     subject = "Lambda concurrency"
     quota = quotas(account, "lambda", [LAMBDA_QUOTA]).get(LAMBDA_QUOTA)
     if quota is None:
-        return _unlisted(subject, LAMBDA_QUOTA, account)
+        return unlisted(subject, LAMBDA_QUOTA, account)
     if quota.value <= FEW_EXECUTIONS:
         return Answer(
             subject=subject,
             state=State.WARNING,
             found=f"{quota.value} executions at once for all functions of the region, as in a new account: many models "
             "take longer to deploy, and other functions are throttled meanwhile",
-            fix=_request(quota, account, 1000),
+            fix=request_of(quota, account, 1000),
         )
     return Answer(
         subject=subject, state=State.OK, found=f"{quota.value} executions at once for all functions of the region"
@@ -96,16 +96,16 @@ def executions(account: Account) -> Answer:
 
 def endpoint_instances(account: Account, platform: ServingPlatform) -> Answer:
     """How many instances of the type endpoints may have."""
-    subject, name = "endpoint quota", f"{platform.instance_type} for endpoint usage"
+    subject, name = "endpoint quota", endpoint_usage(platform.instance_type)
     quota = quotas(account, "sagemaker", [name]).get(name)
     if quota is None:
-        return _unlisted(subject, name, account)
+        return unlisted(subject, name, account)
     if quota.value == 0:
         return Answer(
             subject=subject,
             state=State.ERROR,
             found=f"no endpoint may have an {platform.instance_type}: the quota '{name}' is 0",
-            fix=_request(quota, account, 2),
+            fix=request_of(quota, account, 2),
         )
     if quota.value == 1:
         # "SageMaker creates a new fleet during the deployment while maintaining the old fleet" (DeploymentConfig).
@@ -114,7 +114,7 @@ def endpoint_instances(account: Account, platform: ServingPlatform) -> Answer:
             state=State.WARNING,
             found=f"the quota '{name}' is 1: enough for the first deployment of one instance, but an update of the "
             "endpoint runs the old and the new one for a while",
-            fix=_request(quota, account, 2),
+            fix=request_of(quota, account, 2),
         )
     return Answer(
         subject=subject,
@@ -147,9 +147,9 @@ def build_gpu(account: Account, platform: ServingPlatform) -> Answer:
         )
     quota = quotas(account, service, [name]).get(name)
     if quota is None:
-        return _unlisted(subject, name, account)
+        return unlisted(subject, name, account)
     if quota.value == 0:
-        fix = f"{_request(quota, account, 1)}; a repository without recipes builds nothing"
+        fix = f"{request_of(quota, account, 1)}; a repository without recipes builds nothing"
         return Answer(
             subject=subject,
             state=State.ERROR,
@@ -160,19 +160,3 @@ def build_gpu(account: Account, platform: ServingPlatform) -> Answer:
 
 
 _SERVICES: Final = {"codebuild": "CodeBuild", "sagemaker": "SageMaker"}
-
-
-def _unlisted(subject: str, name: str, account: Account) -> Answer:
-    return Answer(
-        subject=subject,
-        state=State.UNKNOWN,
-        found=f"Service Quotas lists no '{name}' in {account.region}",
-        fix="look whether the region offers it at all, and use another region or instance type if it does not",
-    )
-
-
-def _request(quota: Quota, account: Account, least: int) -> str:
-    return (
-        f"ask for at least {least}, which may take days: aws service-quotas request-service-quota-increase "
-        f"--service-code {quota.service} --quota-code {quota.code} --desired-value {least} --region {account.region}"
-    )

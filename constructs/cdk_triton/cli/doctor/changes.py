@@ -6,16 +6,14 @@ Everything here is a pure rule over two templates; nothing calls AWS.
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 from cdk_triton._wording import listed
 from cdk_triton.cli.doctor.answers import State
+from cdk_triton.cli.doctor.endpoints import Endpoint, Template, endpoints, of_type, referred
 
 __all__ = ["Change", "dangerous_changes"]
-
-Template = Mapping[str, Any]
 
 _STEPWISE = ("CANARY", "LINEAR")
 _STORE_HANDLER = "artifacts.is_complete"
@@ -35,18 +33,6 @@ class Change(NamedTuple):
     fix: str
 
 
-class _Endpoint(NamedTuple):
-    name: Any  # None, a text or an intrinsic function
-    variants: Mapping[str, Mapping[str, Any]]
-    scaled: frozenset[str]
-    is_stepwise: bool
-    keeps_counts: bool
-
-    @property
-    def text(self) -> str:
-        return f" ({self.name})" if isinstance(self.name, str) else ""
-
-
 def dangerous_changes(old: Template, new: Template, is_taken: Callable[[str], bool]) -> Iterator[Change]:
     """Compare two templates of one stack.
 
@@ -55,14 +41,14 @@ def dangerous_changes(old: Template, new: Template, is_taken: Callable[[str], bo
         new: what would be deployed.
         is_taken: whether an endpoint of that name exists in the account and region.
     """
-    before, after = _endpoints(old), _endpoints(new)
+    before, after = endpoints(old), endpoints(new)
     for name in before.keys() & after.keys():
         yield from _changed(name, before[name], after[name])
     yield from _added({k: v for k, v in before.items() if k not in after}, after, before.keys(), is_taken)
     yield from _store_changes(old, new)
 
 
-def _changed(id: str, old: _Endpoint, new: _Endpoint) -> Iterator[Change]:
+def _changed(id: str, old: Endpoint, new: Endpoint) -> Iterator[Change]:
     if old.name != new.name:
         yield Change(
             State.WARNING,
@@ -72,7 +58,7 @@ def _changed(id: str, old: _Endpoint, new: _Endpoint) -> Iterator[Change]:
         )
         return  # a new endpoint: nothing of the old one is updated
     gone, come = sorted(old.variants.keys() - new.variants.keys()), sorted(new.variants.keys() - old.variants.keys())
-    if new.is_stepwise and (gone or come):
+    if _is_stepwise(new) and (gone or come):
         parts = {"removes the variant": gone, "adds the variant": come}
         what = " and ".join(f"{verb} {listed(names)}" for verb, names in parts.items() if names)
         yield Change(
@@ -85,10 +71,16 @@ def _changed(id: str, old: _Endpoint, new: _Endpoint) -> Iterator[Change]:
         yield from _changed_variant(id, name, old, new)
 
 
-def _changed_variant(id: str, name: str, old: _Endpoint, new: _Endpoint) -> Iterator[Change]:
+def _is_stepwise(endpoint: Endpoint) -> bool:
+    """Whether an update moves the requests step by step."""
+    routing = endpoint.policy.get("BlueGreenUpdatePolicy", {}).get("TrafficRoutingConfiguration", {})
+    return routing.get("Type") in _STEPWISE or "RollingUpdatePolicy" in endpoint.policy
+
+
+def _changed_variant(id: str, name: str, old: Endpoint, new: Endpoint) -> Iterator[Change]:
     first, second = old.variants[name], new.variants[name]
     types = first.get("InstanceType"), second.get("InstanceType")
-    if types[0] != types[1] and name in old.scaled:
+    if types[0] != types[1] and name in old.most:
         yield Change(
             State.ERROR,
             f"the variant {name} of the endpoint {id} changes from {types[0]} to {types[1]}, and SageMaker rejects "
@@ -106,8 +98,8 @@ def _changed_variant(id: str, name: str, old: _Endpoint, new: _Endpoint) -> Iter
 
 
 def _added(
-    gone: Mapping[str, _Endpoint],
-    after: Mapping[str, _Endpoint],
+    gone: Mapping[str, Endpoint],
+    after: Mapping[str, Endpoint],
     known: Any,
     is_taken: Callable[[str], bool],
 ) -> Iterator[Change]:
@@ -150,38 +142,11 @@ def _store_changes(old: Template, new: Template) -> Iterator[Change]:
             )
 
 
-def _of_type(template: Template, kind: str) -> dict[str, Mapping[str, Any]]:
-    resources = template.get("Resources", {}).items()
-    return {id: each.get("Properties", {}) for id, each in resources if each.get("Type") == kind}
-
-
-def _endpoints(template: Template) -> dict[str, _Endpoint]:
-    configurations = _of_type(template, "AWS::SageMaker::EndpointConfig")
-    targets = _of_type(template, "AWS::ApplicationAutoScaling::ScalableTarget").values()
-    resource_ids = [_flat(each.get("ResourceId")) for each in targets]
-    found = {}
-    for id, properties in _of_type(template, "AWS::SageMaker::Endpoint").items():
-        configuration = configurations.get(_referred(properties.get("EndpointConfigName")) or "", {})
-        name = properties.get("EndpointName")
-        owners = "|".join(re.escape(each) for each in (f"<{id}>", name) if isinstance(each, str))
-        scaled = [re.fullmatch(rf"endpoint/(?:{owners})/variant/(.+)", each) for each in resource_ids]
-        policy = properties.get("DeploymentConfig", {})
-        routing = policy.get("BlueGreenUpdatePolicy", {}).get("TrafficRoutingConfiguration", {})
-        found[id] = _Endpoint(
-            name=name,
-            variants={str(each.get("VariantName")): each for each in configuration.get("ProductionVariants", ())},
-            scaled=frozenset(each[1] for each in scaled if each),
-            is_stepwise=routing.get("Type") in _STEPWISE or "RollingUpdatePolicy" in policy,
-            keeps_counts=properties.get("RetainAllVariantProperties") is True,
-        )
-    return found
-
-
 def _stores(template: Template) -> dict[str, Any]:
     """The key by the logical id of the bucket, as the template has it; None for S3's own key."""
-    buckets = _of_type(template, "AWS::S3::Bucket")
-    handlers = [each for each in _of_type(template, "AWS::Lambda::Function").values() if _is_of_store(each)]
-    names = [_referred(each.get("Environment", {}).get("Variables", {}).get("STORE_BUCKET")) for each in handlers]
+    buckets = of_type(template, "AWS::S3::Bucket")
+    handlers = [each for each in of_type(template, "AWS::Lambda::Function").values() if _is_of_store(each)]
+    names = [referred(each.get("Environment", {}).get("Variables", {}).get("STORE_BUCKET")) for each in handlers]
     return {name: _key(buckets[name]) for name in names if name in buckets}
 
 
@@ -192,24 +157,3 @@ def _is_of_store(function: Mapping[str, Any]) -> bool:
 def _key(bucket: Mapping[str, Any]) -> Any:
     rules = bucket.get("BucketEncryption", {}).get("ServerSideEncryptionConfiguration", [{}])
     return rules[0].get("ServerSideEncryptionByDefault", {}).get("KMSMasterKeyID")
-
-
-def _referred(value: Any) -> str | None:
-    """The logical id that a `Ref` or `Fn::GetAtt` names."""
-    if isinstance(value, Mapping) and len(value) == 1:
-        ((function, argument),) = value.items()
-        if function == "Ref":
-            return str(argument)
-        if function == "Fn::GetAtt":
-            return str(argument[0] if isinstance(argument, list) else argument.partition(".")[0])
-    return None
-
-
-def _flat(value: Any) -> str:
-    """A text with `<logical id>` for each reference."""
-    if isinstance(value, str):
-        return value
-    if isinstance(value, Mapping) and "Fn::Join" in value:
-        separator, parts = value["Fn::Join"]
-        return str(separator).join(map(_flat, parts)) if isinstance(parts, list) else ""
-    return f"<{_referred(value)}>"

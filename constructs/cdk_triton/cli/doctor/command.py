@@ -95,18 +95,17 @@ def _examine(platform: ServingPlatform | None, app: Path | None) -> Iterator[Ans
         except (BotoCoreError, ClientError) as error:
             yield accounts.refused(subject, error)
     if app is not None:
-        from cdk_triton.cli.doctor import stores, updates
+        from cdk_triton.cli.doctor import instances, stores, updates
 
-        try:
-            answer = stores.artifact_stores(account, app)
-        except (BotoCoreError, ClientError) as error:
-            answer = accounts.refused(stores.SUBJECT, error)
-        if answer is not None:
-            yield answer
-        try:
-            yield from updates.updates(account, app)
-        except (BotoCoreError, ClientError) as error:
-            yield accounts.refused(updates.SUBJECT, error)
+        for subject, of_app in (
+            (instances.SUBJECT, instances.instances),
+            (stores.SUBJECT, stores.artifact_stores),
+            (updates.SUBJECT, updates.updates),
+        ):
+            try:
+                yield from of_app(account, app)
+            except (BotoCoreError, ClientError) as error:
+                yield accounts.refused(subject, error)
 
 
 def _print(answer: Answer) -> None:

@@ -6,10 +6,12 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from cdk_triton.cli.doctor.answers import Answer, State
+
 if TYPE_CHECKING:
     from cdk_triton.cli.doctor.account import Account
 
-__all__ = ["Quota", "quotas"]
+__all__ = ["Quota", "endpoint_usage", "quotas", "request_of", "unlisted"]
 
 
 @dataclass(frozen=True)
@@ -54,3 +56,26 @@ def _listed(account: Account, operation: str, service: str) -> Iterator[Any]:
     pages = account.client("service-quotas").get_paginator(operation)
     for page in pages.paginate(ServiceCode=service, PaginationConfig={"PageSize": 100}):
         yield from page["Quotas"]
+
+
+def endpoint_usage(instance_type: str) -> str:
+    """The name of the quota of a type's instances for all endpoints of the region."""
+    return f"{instance_type} for endpoint usage"
+
+
+def unlisted(subject: str, name: str, account: Account) -> Answer:
+    """The answer where no list has a quota."""
+    return Answer(
+        subject=subject,
+        state=State.UNKNOWN,
+        found=f"Service Quotas lists no '{name}' in {account.region}",
+        fix="look whether the region offers it at all, and use another region or instance type if it does not",
+    )
+
+
+def request_of(quota: Quota, account: Account, least: int) -> str:
+    """How to ask for more."""
+    return (
+        f"ask for at least {least}, which may take days: aws service-quotas request-service-quota-increase "
+        f"--service-code {quota.service} --quota-code {quota.code} --desired-value {least} --region {account.region}"
+    )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -13,13 +13,13 @@ from cdk_triton.cli.doctor.account import Account
 from cdk_triton.cli.doctor.answers import Answer, State
 from cdk_triton.cli.doctor.templates import deployed_template, is_deployed
 
-__all__ = ["artifact_stores"]
+__all__ = ["SUBJECT", "artifact_stores"]
 
 SUBJECT = "artifact store"
 
 
-def artifact_stores(account: Account, app: Path) -> Answer | None:
-    """Compare the app's stores with the deployed ones of the same names; None where the app has no store for others.
+def artifact_stores(account: Account, app: Path) -> Iterator[Answer]:
+    """Compare the app's stores with the deployed ones of the same names; nothing where the app has no store for others.
 
     Args:
         account: where it would be deployed to.
@@ -32,11 +32,13 @@ def artifact_stores(account: Account, app: Path) -> Answer | None:
     stores = {name: _users(template) for name, template in read_templates(app, account.id, account.region)}
     stores = {name: users for name, users in stores.items() if users}
     if not stores:
-        return None
+        return
+    alone = True
     for name, users in stores.items():
         others = [each for each in sorted(_deployed_users(account, name) - users) if is_deployed(account, each)]
         if others:
-            return Answer(
+            alone = False
+            yield Answer(
                 subject=SUBJECT,
                 state=State.WARNING,
                 found=f"the stack {name} was deployed for {listed(others)} too, which {_are(others)} deployed and not "
@@ -45,7 +47,8 @@ def artifact_stores(account: Account, app: Path) -> Answer | None:
                 fix=f"if another app has {listed(others)}: let that one deploy {name} with export_prefix=, and use the "
                 "store here by TritonArtifactStore.from_exports; if this app has renamed or dropped it, delete it",
             )
-    return Answer(subject=SUBJECT, state=State.OK, found=f"{listed(sorted(stores))}: of this app alone")
+    if alone:
+        yield Answer(subject=SUBJECT, state=State.OK, found=f"{listed(sorted(stores))}: of this app alone")
 
 
 def _users(template: Mapping[str, Any]) -> frozenset[str]:
