@@ -160,7 +160,7 @@ class Model:
         """
         return self if self.config_error is None else replace(self, skips_unknown_fields=True)
 
-    @property
+    @cached_property
     def config_path(self) -> PurePosixPath:
         """Where the configuration is or would be, relative to the repository."""
         return self.directory / CONFIG_NAME
@@ -312,9 +312,8 @@ class ModelRepository:
     @cached_property
     def model_directories(self) -> tuple[str, ...]:
         """What `serve_arguments` wants to know of the archive's top: its directories, and a `config.pbtxt` there."""
-        directories = {file.path.parts[0] for file in self.files if len(file.path.parts) > 1}
-        directories |= {str(file.path) for file in self.files if file.path == PurePosixPath(CONFIG_NAME)}
-        return tuple(sorted(directories))
+        paths = (file.path.parts for file in self.files)
+        return tuple(sorted({path[0] for path in paths if len(path) > 1 or path[0] == CONFIG_NAME}))
 
     def model(self, name: str) -> Model | None:
         """The model of that name, or None."""

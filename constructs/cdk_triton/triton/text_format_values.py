@@ -24,17 +24,21 @@ if TYPE_CHECKING:
 
 __all__ = ["Reader", "Refused", "as_python_reads_values", "read_up_to"]
 
-# What every difference needs; nearly every text has nothing of it.
-_SUSPECT = re.compile(
+# What every difference needs; nearly every text has nothing of it. One search for all three would be slower.
+_ODD_NUMBER = re.compile(
     r"""
-      \b0[0-9xX]                                  # a number that is not decimal
-    | [0-9]{10}                                   # or may have more than 32 bits
-    | -\s*0
-    | [fF]{2}\b | \b(?:[iI][nN][fF]|[nN][aA][nN]) # numbers that end in f
-    | \b(?:key|value)\s*:?\s*(?:""|''|0)   # an entry whose key or value may be given again
+    [\s:,;\[{<-]                     # what comes before a value
+    (?: 0[0-9xX]                    # a number that is not decimal
+      | [0-9]{10}                   # or may have more than 32 bits
+      | [0-9.][\w.]*[fF]{2}\b       # or ends in f
+      | [iInN][nNaA][fFnN]
+    )
     """,
     re.VERBOSE,
 )
+_MINUS_ZERO = re.compile(r"-\s*0")
+_GIVEN_AGAIN = re.compile(r"""(?:key|value)\s*:?\s*(?:""|''|0)""")  # an entry may have the key or value twice
+_SUSPECT = _ODD_NUMBER, _MINUS_ZERO, _GIVEN_AGAIN
 _TOKEN = re.compile(
     r"""
       (?P<skipped>\#[^\n]* | [\s:,;]+)
@@ -89,7 +93,7 @@ def as_python_reads_values(text: str) -> str:
     Raises:
         Refused: the text contains a value that Python's parser takes and the server's does not.
     """
-    if not _SUSPECT.search(text):
+    if not any(suspect.search(text) for suspect in _SUSPECT):
         return text
     pieces, end = [], 0
     for value in _values(text):

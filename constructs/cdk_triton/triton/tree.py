@@ -139,6 +139,7 @@ class _Walk:
     def run(self) -> None:
         pending = [_Directory(self.root, "", ())]
         for directory in pending:  # grows while we walk
+            above = (*directory.above, directory.source)
             for entry in self._entries(directory.source):
                 if _LITTER.match(entry.name) or (entry.name == SETTINGS_NAME and not directory.above):
                     continue  # what the checks are told about the repository is no part of it
@@ -147,25 +148,22 @@ class _Walk:
                         f"the name {entry.name!r} in {directory.source} {_fault_of(entry.name)}; rename the "
                         f"{'directory' if entry.is_dir() else 'file'}"
                     )
-                below = self._take(entry, directory)
+                below = self._take(entry, directory.prefix + entry.name, above)
                 if below is not None:
                     pending.append(below)
 
-    def _take(self, entry: os.DirEntry[str], directory: _Directory) -> _Directory | None:
-        """Note down an entry; a directory is returned, to be walked."""
-        source, path = entry.path, directory.prefix + entry.name
-        above = (*directory.above, directory.source)
+    def _take(self, entry: os.DirEntry[str], path: str, above: tuple[str, ...]) -> _Directory | None:
+        """Note down an entry by its path in the archive; a directory is returned, to be walked."""
+        source = entry.path
         try:
             if entry.is_symlink():
                 source = self._follow(source, path, above)
-                status = Path(source).stat()
-            else:
-                status = entry.stat(follow_symlinks=False)
+            if entry.is_dir():  # what listing the directory has told already, except of a link
+                self.directories.append(_path(path))
+                return _Directory(source, f"{path}/", above)
+            status = entry.stat()
         except OSError as error:
             raise RepositoryError(f"{source} cannot be read: {error.strerror}; make it readable") from error
-        if stat.S_ISDIR(status.st_mode):
-            self.directories.append(_path(path))
-            return _Directory(source, f"{path}/", above)
         if not stat.S_ISREG(status.st_mode):
             raise RepositoryError(f"{source} is neither a file nor a directory; remove it from the repository")
         self.files.append(RepositoryFile(_path(path), Path(source), status.st_size))

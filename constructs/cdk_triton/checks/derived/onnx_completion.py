@@ -12,7 +12,7 @@ from cdk_triton.checks.context import CheckContext, per_check
 from cdk_triton.checks.derived.completion import completes_tensors, known_backend
 from cdk_triton.checks.files.onnx_models import OnnxModelFile, onnx_models
 from cdk_triton.triton.contents.onnx_file import OnnxFile, OnnxTensor
-from cdk_triton.triton.repository import Model
+from cdk_triton.triton.repository import CONFIG_NAME, Model
 from cdk_triton.triton.schema import DataType, ModelConfig
 
 __all__ = ["completed"]
@@ -41,8 +41,6 @@ def _completed(context: CheckContext) -> Mapping[str, ModelConfig]:
 def _complete(context: CheckContext, versions: list[OnnxModelFile]) -> ModelConfig | None:
     """The completed configuration; None where nothing is completed, or what is cannot be known."""
     model, config, onnx = versions[0].backend_file.model, versions[0].config, versions[0].onnx
-    if any(model.config_path in file.path.parents for file in model.files):
-        return None  # a directory is no configuration: reported by CT101
     sides = [
         side
         for side in ("input", "output")
@@ -50,6 +48,8 @@ def _complete(context: CheckContext, versions: list[OnnxModelFile]) -> ModelConf
     ]
     if not sides or known_backend(context, model, config) != "onnxruntime" or not _is_plain(config):
         return None
+    if CONFIG_NAME in model.subdirectories:
+        return None  # a directory is no configuration: reported by CT101
     if len(versions) != len(model.served_versions) or any(_face(each.onnx) != _face(onnx) for each in versions):
         return None  # a version that cannot be read, or versions that differ
     if any(tensor.kind != "tensor" for tensor in (*onnx.inputs, *onnx.outputs)):

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from difflib import SequenceMatcher
-from pathlib import Path
 
-from cdk_triton.checks.context import CheckContext, per_check
-from cdk_triton.checks.derived.plan_sources import PlanSource, plan_sources
-from cdk_triton.triton.contents.onnx_graph import GraphFault, GraphVerdict, onnx_graphs
+from cdk_triton.checks.context import CheckContext
+from cdk_triton.checks.derived.graph_verdicts import graph_verdicts
+from cdk_triton.checks.derived.plan_sources import PlanSource
+from cdk_triton.triton.contents.onnx_graph import GraphFault
 
 __all__ = ["plan_graph_faults"]
 
@@ -19,15 +18,9 @@ _SLIP = 0.85
 _KINDS = ("operator", "shape", "attribute", "value", "cycle")
 
 
-@per_check
-def _verdicts(context: CheckContext) -> Mapping[Path, GraphVerdict]:
-    files = [source.network.source for source in plan_sources(context) if source.has_recipe]
-    return onnx_graphs(files) if files else {}
-
-
 def plan_graph_faults(context: CheckContext, source: PlanSource) -> tuple[GraphFault, ...]:
     """The faults of the network that a recipe builds, once for each operator and reason; none without a recipe."""
-    verdict = _verdicts(context).get(source.network.source) if source.has_recipe else None
+    verdict = graph_verdicts(context).get(source.network.source) if source.has_recipe else None
     first: dict[tuple[str, str], GraphFault] = {}
     for fault in verdict.faults if verdict is not None else ():
         if fault.kind in _KINDS and not _may_be_taken(fault, source):

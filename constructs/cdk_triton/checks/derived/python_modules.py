@@ -129,6 +129,13 @@ def _is_alone(each: BackendFile) -> bool:
     return each.is_there and not any(len(other.parts) > deepest or other.suffix in _SUFFIXES for other in others)
 
 
+def _path_of_model(owner: BackendFile) -> tuple[PurePosixPath, PurePosixPath]:
+    """The directories that the server appends to Python's path for a model."""
+    if "/" not in owner.name:
+        return owner.version, owner.version.parent
+    return _path(f"{owner.version}/{owner.name}".rpartition("/")[0])
+
+
 def _path(directory: str) -> tuple[PurePosixPath, PurePosixPath]:
     """The directories that the server appends to Python's path."""
     return below(PurePosixPath(), directory), below(PurePosixPath(), directory.rpartition("/")[0])
@@ -197,8 +204,7 @@ def has_module(owner: BackendFile, name: str) -> bool:
 
 def own_module(owner: BackendFile, name: str) -> Module | None:
     """The top-level module of a name in the directories that the server appends to Python's path; None for none."""
-    path = _path(f"{owner.version}/{owner.name}".rpartition("/")[0])
-    return _look(owner.files, name, name, path)
+    return _look(owner.files, name, name, _path_of_model(owner))
 
 
 class _Imports:
@@ -213,7 +219,7 @@ class _Imports:
         self._owner = owner
         self._source = source
         self._files = owner.files
-        self._path = _path(f"{owner.version}/{owner.name}".rpartition("/")[0])
+        self._path = _path_of_model(owner)
 
     def found(self) -> Iterator[ImportedModule]:
         """The modules that are imported, and the missing ones."""

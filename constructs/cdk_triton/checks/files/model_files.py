@@ -55,11 +55,12 @@ def missing_file(context: CheckContext) -> Iterator[Problem]:
     """
     missing = set()
     for each in backend_files(context):
-        # A directory in the place of a Python model's file is CT146's.
-        is_directory = each.backend == "python" and each.files.has_directory(each.path)
-        if not each.is_there and not is_directory and not _is_gone(context, each.backend):
-            missing.add(each.path)
-            yield Problem(each.path, f"the file is missing, and {_consequence(each)}", _fix(each))
+        if each.is_there or _is_gone(context, each.backend):
+            continue
+        if each.backend == "python" and each.files.has_directory(each.path):
+            continue  # a directory in its place is CT146's
+        missing.add(each.path)
+        yield Problem(each.path, f"the file is missing, and {_consequence(each)}", _fix(each))
     for model, config, path in _completing_files(context):
         if path not in missing:
             yield Problem(
@@ -257,8 +258,10 @@ def missing_weights(context: CheckContext) -> Iterator[Problem]:
         A network without any constant needs no second file; hardly one is without.
     """
     for each in backend_files(context):
+        if each.backend != "openvino" or each.path.suffix != ".xml" or not each.is_there:
+            continue
         weights = each.path.with_suffix(".bin")
-        if each.backend == "openvino" and each.path.suffix == ".xml" and each.is_there and not each.files.has(weights):
+        if not each.files.has(weights):
             yield Problem(
                 weights,
                 f"the file is missing beside {each.path.name}; a network with weights would not load: bin file "
@@ -308,7 +311,8 @@ def _needed_files(context: CheckContext) -> Iterator[tuple[Model, RepositoryFile
     """The files that models read, as far as their places tell."""
     for model in context.loaded_models:
         places = {str(version) for version in model.served_versions} | {"warmup", "initial_state"}
-        labels = {below(model.directory, each.label_filename) for each in (model.config.output if model.config else ())}
+        named = {each.label_filename for each in (model.config.output if model.config else ())} - {""}
+        labels = {below(model.directory, name) for name in named}
         depth = len(model.directory.parts)
         for file in model.files:
             inside = file.path.parts[depth:]
@@ -376,8 +380,10 @@ def missing_labels(context: CheckContext) -> Iterator[Problem]:
     """
     for model in context.loaded_models:
         for index, output in enumerate(model.config.output if model.config is not None else ()):
+            if not output.label_filename:
+                continue
             labels = named_file(context, model.directory, output.label_filename)
-            if not output.label_filename or not (labels.error or labels.is_directory):
+            if not labels.error and not labels.is_directory:
                 continue
             said = f"failed to open text file for read {labels.spelled}: {labels.error}"
             found = f"the labels of the output {output.name!r} are to be in {labels.spelled}"

@@ -8,11 +8,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from cdk_triton.checks.context import CheckContext, per_check
+from cdk_triton.checks.derived.graph_verdicts import graph_verdicts
 from cdk_triton.checks.derived.plan_sources import plan_sources
 from cdk_triton.checks.derived.releases import known_release
 from cdk_triton.checks.files.onnx_models import OnnxModelFile, onnx_models
 from cdk_triton.checks.registry import Problem, rule
-from cdk_triton.triton.contents.onnx_graph import GraphFault, GraphVerdict, onnx_graphs
+from cdk_triton.triton.contents.onnx_graph import GraphFault, GraphVerdict
 from cdk_triton.triton.findings import Severity
 
 __all__ = ["judged_models"]
@@ -27,9 +28,8 @@ _GRAPH = (
 @per_check
 def judged_models(context: CheckContext) -> Iterator[tuple[OnnxModelFile, GraphVerdict]]:
     """The ONNX files that the server would load, each with the verdict on its graph."""
-    models = onnx_models(context)
-    verdicts = onnx_graphs(each.file.source for each in models) if models else {}
-    for each in models:
+    verdicts = graph_verdicts(context)
+    for each in onnx_models(context):
         if each.file.source in verdicts:
             yield each, verdicts[each.file.source]
 
@@ -194,9 +194,8 @@ def unchecked_graph(context: CheckContext) -> Iterator[Problem]:
     """
     files = [each.file for each in onnx_models(context)]
     files += [source.network for source in plan_sources(context) if source.has_recipe]
-    verdicts = onnx_graphs(file.source for file in files) if files else {}
     for file in dict.fromkeys(files):
-        verdict = verdicts.get(file.source)
+        verdict = graph_verdicts(context).get(file.source)
         if verdict is None or (verdict.is_too_new and known_release(context.platform) is not None):
             continue  # CT137 knows what the release reads
         if verdict.unjudged:

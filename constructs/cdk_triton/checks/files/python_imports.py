@@ -148,8 +148,10 @@ def hidden_module(context: CheckContext) -> Iterator[Problem]:
         for path, source in sources.items():
             for imported in source.needed:
                 name = imported.module.partition(".")[0]
-                module = None if imported.level or name in relative else own_module(each, name)
-                if name not in standard or module is None or module.path is None or (path, name) in seen:
+                if imported.level or name not in standard or name in relative or (path, name) in seen:
+                    continue
+                module = own_module(each, name)
+                if module is None or module.path is None:
                     continue
                 seen.add((path, name))
                 yield Problem(

@@ -6,7 +6,7 @@ import builtins
 from collections.abc import Iterator
 from pathlib import PurePosixPath
 
-from cdk_triton.checks.context import CheckContext
+from cdk_triton.checks.context import CheckContext, per_check
 from cdk_triton.checks.derived.backend_files import BackendFile
 from cdk_triton.checks.derived.python_modules import has_module, needed_sources
 from cdk_triton.checks.derived.python_search import is_in_repository, widest
@@ -41,6 +41,7 @@ _GIVEN = frozenset(
 _USUAL = {"np": "numpy", "pb_utils": MODULE}
 
 
+@per_check
 def _needed(context: CheckContext) -> Iterator[tuple[BackendFile, PurePosixPath, PythonSource, Used]]:
     """The first use of each name that a file of a Python model needs, and that no file sets from outside."""
     if context.environment is not None and "PYTHONPATH" in context.environment.variables:
@@ -180,15 +181,17 @@ def missing_utility(context: CheckContext) -> Iterator[Problem]:
     """
     suggestions = Suggestions()
     for each, path, _, used in _needed(context):
-        if used.module != MODULE or used.name.startswith("__") or not _has_utilities_of_server(context, each):
+        if used.module != MODULE or used.name.startswith("__"):
             continue
         names = utility_names(None if context.platform is None else context.platform.release)
         is_early = used.is_loading and used.name in SET_LATER
         if context.platform is not None and is_older(context.platform, SET_LATE_SINCE):
             is_early = False
+        if (used.name in names and not is_early) or not _has_utilities_of_server(context, each):
+            continue
         if used.name not in names:
             yield _missing_utility(each, path, used, suggestions.closest(used.name, sorted(names)))
-        elif is_early:
+        else:
             yield Problem(
                 path,
                 f"line {used.line} uses {_whole(used)} while the server imports the file, and the server sets this "
@@ -241,13 +244,12 @@ def missing_utility_somewhere(context: CheckContext) -> Iterator[Problem]:
     names = utility_names(None)
     seen = set()
     for each, sources in needed_sources(context):
-        if not _has_utilities_of_server(context, each):
-            continue
-        attributes = frozenset[str]().union(*(source.attributes for source in sources.values()))
+        attributes = names.union(*(source.attributes for source in sources.values()))
         for path, source in sources.items():
             for used in source.utilities:
-                is_known = used.name in names or used.name in attributes or used.name.startswith("__")
-                if not is_known and (path, used.name) not in certain and (path, used.name) not in seen:
+                if used.name in attributes or used.name.startswith("__") or (path, used.name) in certain:
+                    continue
+                if (path, used.name) not in seen and _has_utilities_of_server(context, each):
                     seen.add((path, used.name))
                     yield _missing_utility(each, path, used, suggestions.closest(used.name, sorted(names)))
 
