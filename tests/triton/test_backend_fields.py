@@ -32,13 +32,13 @@ from cdk_triton.triton.backend_fields import completed_pair
     ],
 )
 def test_pairs(config: str, entries: Mapping[str, bool], pair: tuple[str, str]) -> None:
-    assert completed_pair(parse_model_config(config), "model", entries) == pair
+    assert completed_pair(parse_model_config(config), "model", lambda: entries) == pair
 
 
 def test_a_name_that_tells_the_backend() -> None:
-    assert completed_pair(parse_model_config(""), "model.identity", {}) == ("", "identity")
+    assert completed_pair(parse_model_config(""), "model.identity", dict) == ("", "identity")
 
 
 def test_a_release_without_pytorchs_other_platform() -> None:
     config = parse_model_config('platform: "torch_aoti"')
-    assert completed_pair(config, "model", {}, knows_aoti=False) == ("torch_aoti", "")
+    assert completed_pair(config, "model", dict, knows_aoti=False) == ("torch_aoti", "")

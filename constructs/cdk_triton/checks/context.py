@@ -20,6 +20,8 @@ __all__ = ["CheckContext", "per_check"]
 Contents = TypeVar("Contents")
 Derived = TypeVar("Derived")
 
+_NOT_READ = object()
+
 
 @dataclass(frozen=True)
 class CheckContext:
@@ -94,9 +96,10 @@ class CheckContext:
         The readers stand in `cdk_triton.triton.contents`; a rule itself opens nothing.
         """
         key = (read, file.path)
-        if key not in self._contents:
-            self._contents[key] = read(file.source)
-        return cast(Contents, self._contents[key])
+        found = self._contents.get(key, _NOT_READ)
+        if found is _NOT_READ:
+            found = self._contents[key] = read(file.source)
+        return cast(Contents, found)
 
     @cached_property
     def _contents(self) -> dict[object, object]:
@@ -127,9 +130,10 @@ def per_check(derive: Callable[[CheckContext], object]) -> Callable[[CheckContex
 
     @wraps(derive)
     def kept(context: CheckContext) -> object:
-        if derive not in context._derived:
+        found = context._derived.get(derive, _NOT_READ)
+        if found is _NOT_READ:
             found = derive(context)
-            context._derived[derive] = tuple(found) if isinstance(found, Iterator) else found
-        return context._derived[derive]
+            found = context._derived[derive] = tuple(found) if isinstance(found, Iterator) else found
+        return found
 
     return kept

@@ -5,7 +5,7 @@ Server core, model_config_utils.cc, AutoCompleteBackendFields.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 from cdk_triton.triton.schema import ModelConfig
 
@@ -29,7 +29,7 @@ _PLATFORM_OF = {"tensorrt": "tensorrt_plan", "onnxruntime": "onnxruntime_onnx", 
 def completed_pair(
     config: ModelConfig | None,
     name: str,
-    entries: Mapping[str, bool],
+    entries_of: Callable[[], Mapping[str, bool]],
     *,
     knows_aoti: bool = True,
     knows_libtorch: bool = False,
@@ -39,13 +39,16 @@ def completed_pair(
     Args:
         config: the configuration, or None where there is none.
         name: the model's name, which may end in a dot and the backend.
-        entries: what is in the first version directory: names, and whether each is a directory.
+        entries_of: tells what is in the first version directory: names, and whether each is a directory. It is called
+            where the configuration leaves something open.
         knows_aoti: whether the release knows the platform `torch_aoti`.
         knows_libtorch: whether the release takes the platform `libtorch` for PyTorch (and then rejects the pair).
     """
     config = config or ModelConfig()
     platform, backend, file = config.platform, config.backend, config.default_model_filename
     looks_into_directory = not (platform or file)
+    is_open = looks_into_directory and backend in ("", "tensorflow")
+    entries = entries_of() if is_open else {}
     if not platform and backend in ("", "tensorflow"):
         for candidate, its_file in _TENSORFLOW.items():
             is_directory = entries.get(its_file) if looks_into_directory else None

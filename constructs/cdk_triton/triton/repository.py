@@ -151,7 +151,7 @@ class Model:
             return None
         from cdk_triton.triton.backend_fields import completed_pair
 
-        return completed_pair(self.config, self.name, self.first_version_entries)[1] or None
+        return completed_pair(self.config, self.name, lambda: self.first_version_entries)[1] or None
 
     def tolerant(self) -> Model:
         """The same model with a configuration even if that has fields the schema does not know.
@@ -299,7 +299,7 @@ class ModelRepository:
         is_plain = self.root.name not in ("", "..") and not self.root.is_symlink()
         return self.root.name if is_plain else self.root.resolve().name
 
-    @property
+    @cached_property
     def ensembles(self) -> tuple[Model, ...]:
         """The models that are ensembles."""
         return tuple(model for model in self.models if model.is_ensemble)

@@ -10,6 +10,8 @@ The types of the messages stand in `schema.pyi`.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from functools import cache
 from importlib.util import find_spec, module_from_spec, spec_from_file_location
 from pathlib import Path
 from types import ModuleType
@@ -71,6 +73,10 @@ def enum_name(message: Message, field: str) -> str:
     The server takes such numbers, because an enum of proto3 is open; only some of its checks look at the value.
     """
     number: int = getattr(message, field)
-    kind = message.DESCRIPTOR.fields_by_name[field].enum_type
-    named = None if kind is None else kind.values_by_number.get(number)
-    return str(number) if named is None else named.name
+    return _enum_names(type(message), field).get(number) or str(number)
+
+
+@cache
+def _enum_names(kind: type[Message], field: str) -> Mapping[int, str]:
+    values = kind.DESCRIPTOR.fields_by_name[field].enum_type
+    return {} if values is None else {value.number: value.name for value in values.values}

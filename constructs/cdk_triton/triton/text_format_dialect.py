@@ -30,7 +30,7 @@ _TOKEN = re.compile(
 )
 # What no fault below can do without; nearly every text is done with these. One search for both would be slower.
 _ODD_CHARACTER = re.compile(r"[^\n\t\v\f\r -*,-\[\]-~]")
-_ODD_NUMBER = re.compile(r"\b(?:0[bBoO]|[0-9][\w.]*_)")
+_ODD_NUMBER = re.compile(r"[0-9](?<!\w.)(?:(?<=0)[bBoO]|[\w.]*_)")  # to look for digits first is three times faster
 _ESCAPE = re.compile(r"""\\(?:[abfnrtv\\?'"0-7]|x[0-9a-fA-F]|u[0-9a-fA-F]{4}|U00[01][0-9a-fA-F]{5}|(?P<unknown>.))""")
 _NOT_C = re.compile(r"0[bBoO]|.*_")
 _NOT_TEXT = re.compile("[\0\ud800-\udc7f\udd00-\udfff]")

@@ -35,7 +35,7 @@ def unknown_platform(context: CheckContext) -> Iterator[Problem]:
     suggestions = Suggestions()
     fix = 'name the backend, for example backend: "python"'
     for model, config in configured(context):
-        platform, backend = completed_pair(model, config, context.platform)
+        platform, backend = completed_pair(context, model)
         if backend or platform == "ensemble" or not (platform or config.default_model_filename):
             continue  # the last: nothing tells the backend, which CT105 reports
         if config.HasField("ensemble_scheduling"):
@@ -74,8 +74,8 @@ def platform_of_another_backend(context: CheckContext) -> Iterator[Problem]:
         input { name: "x" data_type: TYPE_FP32 dims: 4 }
         output { name: "y" data_type: TYPE_FP32 dims: 4 }
     """
-    for model, config in configured(context):
-        platform, backend = completed_pair(model, config, context.platform)
+    for model, _ in configured(context):
+        platform, backend = completed_pair(context, model)
         if not is_wrong_pair(platform, backend, context.platform):
             continue
         yield Problem(
@@ -125,7 +125,7 @@ def ensemble_with_backend(context: CheckContext) -> Iterator[Problem]:
         }
     """
     for model, config in configured(context):
-        platform, backend = completed_pair(model, config, context.platform)
+        platform, backend = completed_pair(context, model)
         if platform == "ensemble" and backend:
             yield Problem(
                 model.config_path,

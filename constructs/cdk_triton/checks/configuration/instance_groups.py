@@ -380,4 +380,4 @@ def _groups(context: CheckContext) -> Iterator[tuple[Model, int, ModelInstanceGr
 
 
 def _pair(context: CheckContext, model: Model) -> tuple[str, str]:
-    return ("", "") if model.config is None else completed_pair(model, model.config, context.platform)
+    return ("", "") if model.config is None else completed_pair(context, model)

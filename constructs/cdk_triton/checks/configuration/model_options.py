@@ -175,7 +175,7 @@ def unreadable_parameter(context: CheckContext) -> Iterator[Problem]:
     for model, config in configured(context):
         if not config.parameters or is_newer_than_schema(context.platform):
             continue
-        readers = _READERS.get(known_backend(context, model, config), {})
+        readers = _READERS.get(known_backend(context, model), {})
         for name in sorted(set(config.parameters) & set(readers)):
             value, (accepted, words) = config.parameters[name].string_value, readers[name]
             if not accepted.fullmatch(value):
@@ -221,7 +221,7 @@ def refused_optimization(context: CheckContext) -> Iterator[Problem]:
     for model, config in configured(context):
         if not config.HasField("optimization") or is_newer_than_schema(context.platform):
             continue
-        name = known_backend(context, model, config)
+        name = known_backend(context, model)
         faults = {"onnxruntime": _accelerator_faults, "tensorrt": _graph_faults}.get(name)
         for found, words, fix, field in () if faults is None else faults(config):
             yield Problem(

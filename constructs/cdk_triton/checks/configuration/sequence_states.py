@@ -399,7 +399,7 @@ def backend_without_states(context: CheckContext) -> Iterator[Problem]:
         Nothing is said of a backend that is not Triton's own.
     """
     for model, config in configured(context):
-        runs = completed_pair(model, config, context.platform)[1]
+        runs = completed_pair(context, model)[1]
         if config.sequence_batching.state and runs in _WITHOUT_STATES:
             yield Problem(
                 model.config_path,

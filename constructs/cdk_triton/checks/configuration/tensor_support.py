@@ -160,7 +160,7 @@ def optional_input(context: CheckContext) -> Iterator[Problem]:
         message = tensor.message
         if not isinstance(message, ModelInput) or not message.optional:
             continue
-        name = known_backend(context, tensor.model, tensor.config)
+        name = known_backend(context, tensor.model)
         if name in _KNOW_NO_OPTIONAL:
             words = (
                 f"'optional' is set to true for input '{tensor.name}' while the backend model doesn't support optional "
@@ -212,7 +212,7 @@ def unsupported_data_type(context: CheckContext) -> Iterator[Problem]:
         data_type = enum_name(tensor.message, "data_type")
         if data_type == "TYPE_INVALID" or data_type.removeprefix("TYPE_") in _NUMBERS:
             continue  # the former is reported by CT202, or completed
-        name = known_backend(context, tensor.model, tensor.config)
+        name = known_backend(context, tensor.model)
         if name not in _TYPES_OF:
             continue
         seen = tensor.dims if tensor.reshape is None else tensor.reshape
@@ -264,7 +264,7 @@ def no_tensors(context: CheckContext) -> Iterator[Problem]:
             listed = config.input if side == "input" else config.output
             if listed or model.is_ensemble or completes_tensors(context, model, config, side):
                 continue
-            if known_backend(context, model, config) != "pytorch":
+            if known_backend(context, model) != "pytorch":
                 continue
             words = "model configuration must contain at least one output, none were specified"
             if side == "input":  # the number is compared first
@@ -305,7 +305,7 @@ def no_configuration(context: CheckContext) -> Iterator[Problem]:
         if model.config_text is not None or CONFIG_NAME in model.subdirectories or is_elsewhere:
             continue
         if completes_nothing(context, model, nothing):
-            name = known_backend(context, model, nothing)
+            name = known_backend(context, model)
             yield Problem(
                 model.config_path,
                 f"the file is missing, the backend {name!r} makes no configuration, and the server would not load "
@@ -316,4 +316,4 @@ def no_configuration(context: CheckContext) -> Iterator[Problem]:
 
 def _is_plan(context: CheckContext, tensor: ConfiguredTensor) -> bool:
     """Whether the model is a TensorRT plan for the server."""
-    return completed_pair(tensor.model, tensor.config, context.platform)[0] == "tensorrt_plan"
+    return completed_pair(context, tensor.model)[0] == "tensorrt_plan"

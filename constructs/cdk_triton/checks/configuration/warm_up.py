@@ -302,7 +302,7 @@ def too_large_batch(context: CheckContext) -> Iterator[Problem]:
     """
     for sample in warm_ups(context):
         size, most = sample.warmup.batch_size, sample.config.max_batch_size
-        if size in range(max(most, 1) + 1) or known_backend(context, sample.model, sample.config) not in _COUNT_BATCHES:
+        if size in range(max(most, 1) + 1) or known_backend(context, sample.model) not in _COUNT_BATCHES:
             continue
         if most == 0 and completes_batch_size(context, sample.model, sample.config):
             continue

@@ -12,10 +12,13 @@ from cdk_triton.checks.context import CheckContext, per_check
 from cdk_triton.checks.derived.configured import completed_pair
 from cdk_triton.sagemaker import ServingPlatform
 from cdk_triton.triton import backend_fields
+from cdk_triton.triton.contents.magic import is_git_lfs_pointer
 from cdk_triton.triton.repository import Model, ModelRepository, RepositoryFile
 from cdk_triton.triton.schema import ModelConfig
 
-__all__ = ["BackendFile", "Files", "backend_files", "below", "model_files", "repository_files"]
+__all__ = ["BackendFile", "Files", "backend_files", "below", "is_pointer", "model_files", "repository_files"]
+
+_POINTER_SIZES = range(42, 1024)  # of Git LFS: the first line is always the same
 
 # Backend → the file that it loads where the configuration names none.
 _DEFAULT = {
@@ -40,15 +43,19 @@ class Files:
     """The files of a model or of the whole repository, those that recipes will make included."""
 
     def __init__(self, owner: Model | ModelRepository) -> None:
-        models = (owner,) if isinstance(owner, Model) else owner.models
-        self._files = {file.path: file for file in owner.files}
-        self._paths = {*self._files, *(path for model in models for path in model.produced)}
+        self._owner = owner
+
+    @cached_property
+    def _files(self) -> dict[PurePosixPath, RepositoryFile | None]:
+        models = (self._owner,) if isinstance(self._owner, Model) else self._owner.models
+        made = {path: None for model in models for path in model.produced}
+        return {**made, **{file.path: file for file in self._owner.files}}
 
     @cached_property
     def _directories(self) -> dict[PurePosixPath, set[str]]:
         """Directory → the names of what is in it."""
         names: dict[PurePosixPath, set[str]] = {}
-        for path in self._paths:
+        for path in self._files:
             for entry, directory in zip((path, *path.parents), path.parents, strict=False):
                 known = names.setdefault(directory, set())
                 if entry.name in known:
@@ -58,7 +65,7 @@ class Files:
 
     def __iter__(self) -> Iterator[PurePosixPath]:
         """The paths, in no order."""
-        return iter(self._paths)
+        return iter(self._files)
 
     def file(self, path: PurePosixPath) -> RepositoryFile | None:
         """The file, if it is there already."""
@@ -66,7 +73,7 @@ class Files:
 
     def has(self, path: PurePosixPath) -> bool:
         """Whether it is a file, now or after the build."""
-        return path in self._paths
+        return path in self._files
 
     def has_directory(self, path: PurePosixPath) -> bool:
         """Whether it is a directory with something in it."""
@@ -149,19 +156,22 @@ def backend_files(context: CheckContext) -> Iterator[BackendFile]:
     """
     for model in context.loaded_models:
         config = ModelConfig() if model.config is None else model.config
-        platform, backend = completed_pair(model, config, context.platform)
+        platform, backend = completed_pair(context, model)
         if model.is_ensemble or not backend or model.config_error is not None:
             continue
         files = model_files(context)[model.name]
-        if files.has(model.directory / f"libtriton_{backend}.so"):
-            continue  # the model brings its own backend of that name
+        library = f"libtriton_{backend}.so"
+        own_backends = {path.parent for path in files if path.name == library}
+        if model.directory in own_backends:
+            continue
         for version in model.served_versions:
             directory = model.directory / str(version)
-            if version not in model.versions or files.has(directory / f"libtriton_{backend}.so"):
+            if version not in model.versions or directory in own_backends:
                 continue
             named = _named(context.platform, model, config, backend, is_aoti=platform == "torch_aoti")
             path = directory if named is None else below(directory, named[0])
-            if named is not None and path.is_relative_to(model.directory):  # elsewhere is another model's business
+            is_own = path.parts[: len(model.directory.parts)] == model.directory.parts
+            if named is not None and is_own:  # elsewhere is another model's business
                 if backend == "onnxruntime" and not files.has(path) and files.has_directory(path):
                     path = path / "model.onnx"
                 others = _alternatives(config, backend, directory)
@@ -205,6 +215,13 @@ def _alternatives(config: ModelConfig, backend: str, directory: PurePosixPath) -
     return ()
 
 
+def is_pointer(context: CheckContext, file: RepositoryFile) -> bool:
+    """Whether the file is what git checks out where Git LFS has not fetched the content: reported by CT127."""
+    return file.size in _POINTER_SIZES and context.contents(is_git_lfs_pointer, file)
+
+
 def below(directory: PurePosixPath, name: str) -> PurePosixPath:
     """A name in a version's directory, as the server puts the two together: an absolute one is below it as well."""
+    if name not in ("", ".", "..") and "/" not in name:
+        return directory / name
     return PurePosixPath(normpath(f"{directory}/{name}"))

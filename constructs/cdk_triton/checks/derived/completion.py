@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
-from cdk_triton.checks.context import CheckContext
+from cdk_triton.checks.context import CheckContext, per_check
 from cdk_triton.checks.derived.configured import completed_pair
 from cdk_triton.checks.derived.python_modules import python_version
 from cdk_triton.checks.sources import backend, core
@@ -81,21 +81,32 @@ _COMPLETIONS: Mapping[str, _Completion] = {
 }
 
 
-def known_backend(context: CheckContext, model: Model, config: ModelConfig) -> str:
+def known_backend(context: CheckContext, model: Model) -> str:
     """The backend by name, `ensemble`, or "" where what runs the model is code that nobody here knows.
 
     That is where `runtime` names the code, where the model brings its own, and PyTorch's ahead-of-time compiled models.
     """
+    return _known_backends(context)[model.name]
+
+
+@per_check
+def _known_backends(context: CheckContext) -> Mapping[str, str]:
+    return {model.name: _known_backend(context, model) for model in context.repository.models}
+
+
+def _known_backend(context: CheckContext, model: Model) -> str:
     if model.is_ensemble:
         return "ensemble"
-    platform, backend_name = completed_pair(model, config, context.platform)
-    own = any(file.path.name == f"libtriton_{backend_name}.so" for file in model.files)
-    return "" if config.runtime or own or platform == "torch_aoti" else backend_name
+    platform, backend_name = completed_pair(context, model)
+    is_elsewhere = model.config is not None and model.config.runtime
+    library = f"libtriton_{backend_name}.so"
+    own = any(file.path.name == library for file in model.files)
+    return "" if is_elsewhere or own or platform == "torch_aoti" else backend_name
 
 
 def completes_nothing(context: CheckContext, model: Model, config: ModelConfig) -> bool:
     """Whether the backend is known to make nothing of a missing configuration."""
-    sets_it_unchanged = known_backend(context, model, config) in ("python", "pytorch")
+    sets_it_unchanged = known_backend(context, model) in ("python", "pytorch")
     return not sets_it_unchanged and _completion(context, model, config).side == "never"
 
 
@@ -108,7 +119,7 @@ def completes_tensors(context: CheckContext, model: Model, config: ModelConfig, 
     """Whether the backend may add inputs, or outputs, that the configuration does not name."""
     completion = _completion(context, model, config)
     if completion.side == "if none is named":
-        backend_name = known_backend(context, model, config)
+        backend_name = known_backend(context, model)
         batch_inputs = 0 if backend_name == "tensorrt" else len(config.batch_input)
         return (len(config.input) + batch_inputs if side == "input" else len(config.output)) == 0
     return completion.side == "always"
@@ -116,17 +127,17 @@ def completes_tensors(context: CheckContext, model: Model, config: ModelConfig, 
 
 def completes_batch_size(context: CheckContext, model: Model, config: ModelConfig) -> bool:
     """Whether the backend may put another number in the place of `max_batch_size: 0`."""
-    if known_backend(context, model, config) == "onnxruntime":  # together with inputs or outputs
+    if known_backend(context, model) == "onnxruntime":  # together with inputs or outputs
         return any(completes_tensors(context, model, config, side) for side in _SIDES)
     return _completion(context, model, config).batch_size
 
 
 def _completion(context: CheckContext, model: Model, config: ModelConfig) -> _Completion:
     """The parts that the model's backend may fill in; every part where the backend is not known."""
-    name = known_backend(context, model, config)
+    name = known_backend(context, model)
     if name == "python":  # python_be.cc sets what auto_complete_config returns
         return _ALL if _may_complete_itself(context, model, config) else _NOTHING
-    if name == "tensorflow" and completed_pair(model, config, context.platform)[0] == "tensorflow_graphdef":
+    if name == "tensorflow" and completed_pair(context, model)[0] == "tensorflow_graphdef":
         return _NOTHING
     return _COMPLETIONS.get(name, _ALL)
 

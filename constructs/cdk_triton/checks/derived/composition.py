@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from typing import NamedTuple
 
 from cdk_triton.checks.context import CheckContext, per_check
@@ -38,8 +37,7 @@ class RunStep(NamedTuple):
     config: ModelConfig
 
 
-@dataclass(frozen=True)
-class End:
+class End(NamedTuple):
     """A place that says what an ensemble tensor is.
 
     Attributes:
@@ -112,7 +110,7 @@ def _configuration(context: CheckContext, model: Model) -> ModelConfig | None:
     if model.config_text is not None or CONFIG_NAME in model.subdirectories or is_elsewhere:
         return completed(context, model)
     nothing = ModelConfig()
-    return nothing if known_backend(context, model, nothing) == "python" else completed(context, model)
+    return nothing if known_backend(context, model) == "python" else completed(context, model)
 
 
 @per_check

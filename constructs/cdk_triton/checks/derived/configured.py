@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from cdk_triton.checks.context import CheckContext, per_check
 from cdk_triton.checks.derived.releases import knows_aoti, knows_libtorch
@@ -31,15 +31,21 @@ def configured(context: CheckContext) -> Iterator[tuple[Model, ModelConfig]]:
             yield model, model.config
 
 
-def completed_pair(model: Model, config: ModelConfig, platform: ServingPlatform | None) -> tuple[str, str]:
+def completed_pair(context: CheckContext, model: Model) -> tuple[str, str]:
     """`platform` and `backend` as the server that serves completes them."""
-    return backend_fields.completed_pair(
-        config,
-        model.name,
-        model.first_version_entries,
-        knows_aoti=knows_aoti(platform),
-        knows_libtorch=knows_libtorch(platform),
-    )
+    return _completed_pairs(context)[model.name]
+
+
+@per_check
+def _completed_pairs(context: CheckContext) -> Mapping[str, tuple[str, str]]:
+    aoti, libtorch = knows_aoti(context.platform), knows_libtorch(context.platform)
+
+    def pair(model: Model) -> tuple[str, str]:
+        return backend_fields.completed_pair(
+            model.config, model.name, lambda: model.first_version_entries, knows_aoti=aoti, knows_libtorch=libtorch
+        )
+
+    return {model.name: pair(model) for model in context.repository.models}
 
 
 def is_wrong_pair(platform: str, backend: str, serving: ServingPlatform | None) -> bool:

@@ -46,7 +46,7 @@ def _complete(context: CheckContext, versions: list[OnnxModelFile]) -> ModelConf
         for side in ("input", "output")
         if completes_tensors(context, model, config, "input" if side == "input" else "output")
     ]
-    if not sides or known_backend(context, model, config) != "onnxruntime" or not _is_plain(config):
+    if not sides or known_backend(context, model) != "onnxruntime" or not _is_plain(config):
         return None
     if CONFIG_NAME in model.subdirectories:
         return None  # a directory is no configuration: reported by CT101

@@ -231,7 +231,7 @@ class _Imports:
             for imported in self._imports_of(self._source)
             if imported.level or not self._is_provided(imported)
         ]
-        if _file(self._files, self._path[0], "__init__") is not None:  # the package is imported before the module
+        if self._is_package():  # the package is imported before the module
             pending.insert(0, (own, Imported(0, 0, own.name.rpartition(".")[0])))
         seen = {self._owner.path}
         for importer, imported in pending:  # grows while we walk
@@ -244,6 +244,12 @@ class _Imports:
                     yield ImportedModule(self._owner, _path_of(importer), imported.line, found.path, source)
                     if isinstance(source, PythonSource):
                         pending += [(found, inner) for inner in self._imports_of(source)]
+
+    def _is_package(self) -> bool:
+        """Whether the directory of the model's file is a package with code of its own."""
+        if not any(path.name.startswith("__init__.") for path in self._files):
+            return False
+        return _file(self._files, self._path[0], "__init__") is not None
 
     def _imports_of(self, source: PythonSource) -> tuple[Imported, ...]:
         return source.needed if self._is_needed else source.imported

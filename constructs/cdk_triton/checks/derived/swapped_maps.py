@@ -75,5 +75,7 @@ def exchanged_steps(context: CheckContext) -> Mapping[str, frozenset[int]]:
 
 def _is_reversed(pairs: Mapping[str, str], own: set[str]) -> bool:
     """Whether no key is a tensor of the model, and every value is, each once."""
+    if not own.isdisjoint(pairs):
+        return False
     values = set(pairs.values())
-    return bool(pairs) and len(values) == len(pairs) and own.isdisjoint(pairs) and own.issuperset(values)
+    return bool(pairs) and len(values) == len(pairs) and own.issuperset(values)

@@ -189,7 +189,7 @@ def batch_too_large(context: CheckContext) -> Iterator[Problem]:
         most, allowed = ensemble_config.max_batch_size, config.max_batch_size
         if not 0 < allowed < most:
             continue
-        if known_backend(context, model, config) == "python" and completes_batch_size(context, model, config):
+        if known_backend(context, model) == "python" and completes_batch_size(context, model, config):
             continue  # the only backend that raises a number that is written
         if step is not next(each for each in ensemble.graph.steps if each.model_name == model.name):
             continue  # said of an earlier step

@@ -105,7 +105,7 @@ def scheduling_without_platform(context: CheckContext) -> Iterator[Problem]:
         config = model.config
         if config is None or model.is_ensemble or not config.HasField("ensemble_scheduling"):
             continue
-        platform, backend = completed_pair(model, config, context.platform)
+        platform, backend = completed_pair(context, model)
         if is_wrong_pair(platform, backend, context.platform):
             said = f"unexpected 'platform' and 'backend' pair, got:{platform}, {backend}"
         elif backend:

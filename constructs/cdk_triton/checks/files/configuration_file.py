@@ -15,7 +15,7 @@ from cdk_triton.triton.findings import Severity
 from cdk_triton.triton.model_config import fault_of
 from cdk_triton.triton.releases import release_order
 from cdk_triton.triton.repository import CONFIG_NAME
-from cdk_triton.triton.schema import SCHEMA_RELEASE, ModelConfig
+from cdk_triton.triton.schema import SCHEMA_RELEASE
 from cdk_triton.triton.versions import is_version_name
 
 _READ_TEXT_PROTO = core("src/filesystem/api.cc", 590, 604)
@@ -218,7 +218,7 @@ def no_backend(context: CheckContext) -> Iterator[Problem]:
     for model in context.loaded_models:
         config = model.config
         unread = model.config_error is not None or CONFIG_NAME in model.subdirectories  # reported by CT101
-        if unread or model.is_ensemble or completed_pair(model, config or ModelConfig(), context.platform)[1]:
+        if unread or model.is_ensemble or completed_pair(context, model)[1]:
             continue
         if config is not None and config.HasField("ensemble_scheduling"):
             continue  # meant as an ensemble: reported by CT311

@@ -6,19 +6,17 @@ from collections.abc import Iterator
 from pathlib import PurePosixPath
 
 from cdk_triton.checks.context import CheckContext
-from cdk_triton.checks.derived.backend_files import BackendFile, backend_files, below, model_files
+from cdk_triton.checks.derived.backend_files import BackendFile, backend_files, below, is_pointer, model_files
 from cdk_triton.checks.derived.named_files import named_file
 from cdk_triton.checks.derived.releases import is_at_least
 from cdk_triton.checks.files.python_environments import environments
 from cdk_triton.checks.registry import Problem, rule
 from cdk_triton.checks.sources import backend, core
-from cdk_triton.triton.contents.magic import is_git_lfs_pointer
 from cdk_triton.triton.findings import Severity
 from cdk_triton.triton.releases import backends_in
 from cdk_triton.triton.repository import Model, RepositoryFile
 from cdk_triton.triton.schema import ModelConfig
 
-_POINTER_SIZE = 1024  # Git LFS's pointers are smaller
 _PLAIN = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.-")
 
 
@@ -298,7 +296,7 @@ def pointer_file(context: CheckContext) -> Iterator[Problem]:
     own = {each.file.path for each in backend_files(context) if each.file is not None}
     seen: set[PurePosixPath] = set()
     for model, file in _needed_files(context):
-        if file.path in seen or file.size >= _POINTER_SIZE or not context.contents(is_git_lfs_pointer, file):
+        if file.path in seen or not is_pointer(context, file):
             continue
         seen.add(file.path)
         instead = f"what {model.name!r} is to read"

@@ -9,12 +9,12 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from cdk_triton.checks.context import CheckContext, per_check
-from cdk_triton.checks.derived.backend_files import BackendFile, backend_files
+from cdk_triton.checks.derived.backend_files import BackendFile, backend_files, is_pointer
 from cdk_triton.checks.registry import Problem, rule
 from cdk_triton.checks.sources import backend
 from cdk_triton.checks.spelling import Suggestions
 from cdk_triton.triton.contents import Unreadable
-from cdk_triton.triton.contents.magic import is_git_lfs_pointer, is_ort_model
+from cdk_triton.triton.contents.magic import is_ort_model
 from cdk_triton.triton.contents.onnx_file import OnnxFile, OnnxTensor, onnx_file
 from cdk_triton.triton.findings import Severity
 from cdk_triton.triton.repository import RepositoryFile
@@ -89,15 +89,18 @@ def unreadable_file(context: CheckContext) -> Iterator[Problem]:
         What is in a file in ONNX Runtime's own format is not compared with the configuration.
     """
     for each in backend_files(context):
-        if each.backend != "onnxruntime" or each.file is None or context.contents(is_git_lfs_pointer, each.file):
-            continue  # a pointer is reported by CT127
-        is_ort = context.contents(is_ort_model, each.file)
-        if _is_ort(each.file):
-            reason = "" if is_ort else "is not in ONNX Runtime's own format: ORT model verification failed"
-        else:
+        if each.backend != "onnxruntime" or each.file is None:
+            continue
+        reason = "is not in ONNX Runtime's own format: ORT model verification failed"
+        if not _is_ort(each.file):
             read = context.contents(onnx_file, each.file)
-            reason = read.reason if isinstance(read, Unreadable) else ""
-        if reason:
+            if not isinstance(read, Unreadable):
+                continue
+            reason = read.reason
+        if is_pointer(context, each.file):
+            continue
+        is_ort = context.contents(is_ort_model, each.file)
+        if not (is_ort and _is_ort(each.file)):
             yield Problem(
                 each.file.path,
                 f"the file {reason}, and the server would not load {each.model.name!r}",

@@ -7,13 +7,12 @@ from pathlib import PurePosixPath
 from posixpath import normpath
 
 from cdk_triton.checks.context import CheckContext
-from cdk_triton.checks.derived.backend_files import repository_files
+from cdk_triton.checks.derived.backend_files import is_pointer, repository_files
 from cdk_triton.checks.derived.releases import is_at_least, known_release
 from cdk_triton.checks.files.onnx_models import OnnxModelFile, onnx_models
 from cdk_triton.checks.registry import Problem, rule
 from cdk_triton.checks.sources import backend
 from cdk_triton.sagemaker import ServingPlatform
-from cdk_triton.triton.contents.magic import is_git_lfs_pointer
 from cdk_triton.triton.contents.onnx_file import ExternalData
 from cdk_triton.triton.findings import Severity
 from cdk_triton.triton.onnx_runtime import onnx_support
@@ -158,7 +157,7 @@ def _size(context: CheckContext, path: PurePosixPath) -> int | None:
     """The size of a file anywhere in the repository, -1 where it is not known yet, or None."""
     files = repository_files(context)
     file = files.file(path)
-    if files.has(path) and (file is None or context.contents(is_git_lfs_pointer, file)):
+    if files.has(path) and (file is None or is_pointer(context, file)):
         return -1  # a pointer is reported by CT127
     return None if file is None else file.size
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from cdk_triton.checks.context import CheckContext
+from cdk_triton.checks.context import CheckContext, per_check
 from cdk_triton.checks.files.onnx_models import OnnxModelFile, onnx_models, pairs
 from cdk_triton.checks.registry import Problem, rule
 from cdk_triton.checks.sources import backend
@@ -73,6 +73,11 @@ def _fits(written: Sequence[int], shape: Shape) -> bool:
     return all(said == own for said, own in zip(written, shape, strict=True) if isinstance(own, int))
 
 
+@per_check
+def _compared(context: CheckContext) -> Iterator[tuple[OnnxModelFile, tuple[_Pair, ...]]]:
+    return ((each, tuple(_pairs(each))) for each in onnx_models(context))
+
+
 def _pairs(each: OnnxModelFile) -> Iterator[_Pair]:
     batches = _batches(each)
     computed = {name for output in each.config.batch_output for name in output.target_name}
@@ -127,8 +132,8 @@ def other_shape(context: CheckContext) -> Iterator[Problem]:
         set `max_batch_size` (inputs or outputs are left out, and the file's first dimensions are variable), nothing is
         compared.
     """
-    for each in onnx_models(context):
-        differing = [pair for pair in _pairs(each) if pair.differs]
+    for each, compared in _compared(context):
+        differing = [pair for pair in compared if pair.differs]
         batch = [pair for pair in differing if pair.is_off_by_batch]
         if batch:
             yield _shape_problem(each, batch, _fix_of_batch(each, batch))
@@ -231,8 +236,8 @@ def fixed_output(context: CheckContext) -> Iterator[Problem]:
         input { name: "IN" data_type: TYPE_FP32 dims: 4 }
         output { name: "OUT" data_type: TYPE_FP32 dims: -1 }
     """
-    for each in onnx_models(context):
-        for pair in _pairs(each):
+    for each, compared in _compared(context):
+        for pair in compared:
             if pair.side == "input" or not pair.shape or pair.differs:
                 continue
             if any(said not in (own, -1) for own, said in zip(pair.shape, pair.full, strict=True)):

@@ -9,13 +9,12 @@ from pathlib import PurePosixPath
 from posixpath import normpath
 
 from cdk_triton.checks.context import CheckContext, per_check
-from cdk_triton.checks.derived.backend_files import Files, repository_files
+from cdk_triton.checks.derived.backend_files import Files, is_pointer, repository_files
 from cdk_triton.checks.derived.python_modules import PROVIDED, has_module, python_models, python_version
 from cdk_triton.checks.derived.releases import is_at_least, known_release
 from cdk_triton.checks.registry import Problem, rule
 from cdk_triton.checks.sources import backend, core
 from cdk_triton.triton.contents import Unreadable
-from cdk_triton.triton.contents.magic import is_git_lfs_pointer
 from cdk_triton.triton.contents.packed_environment import PackedEnvironment, environment_python, packed_environment
 from cdk_triton.triton.contents.python_source import PythonSource
 from cdk_triton.triton.contents.unsafe_members import UnsafeMember, unsafe_member
@@ -157,7 +156,7 @@ def no_archive(context: CheckContext) -> Iterator[Problem]:
     """
     for each in environments(context):
         read = None if each.archive is None else context.contents(packed_environment, each.archive)
-        if each.archive is not None and context.contents(is_git_lfs_pointer, each.archive):
+        if each.archive is not None and is_pointer(context, each.archive):
             continue  # reported by CT127
         if isinstance(read, Unreadable):
             yield Problem(

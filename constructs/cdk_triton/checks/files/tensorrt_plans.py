@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from cdk_triton.checks.context import CheckContext
-from cdk_triton.checks.derived.backend_files import backend_files
+from cdk_triton.checks.derived.backend_files import backend_files, is_pointer
 from cdk_triton.checks.derived.releases import known_release
 from cdk_triton.checks.registry import Problem, rule
 from cdk_triton.checks.sources import backend
 from cdk_triton.triton.contents import Unreadable
-from cdk_triton.triton.contents.magic import is_git_lfs_pointer
 from cdk_triton.triton.contents.tensorrt_plan import PlanFile, tensorrt_plan
 from cdk_triton.triton.findings import Severity
 
@@ -87,8 +86,8 @@ def no_plan(context: CheckContext) -> Iterator[Problem]:
         weights
     """
     for each in backend_files(context):
-        if each.backend != "tensorrt" or each.file is None or context.contents(is_git_lfs_pointer, each.file):
-            continue  # a pointer is reported by CT127
+        if each.backend != "tensorrt" or each.file is None or is_pointer(context, each.file):
+            continue
         read = context.contents(tensorrt_plan, each.file)
         if isinstance(read, Unreadable):
             yield Problem(
