@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from cdk_triton.checks.context import CheckContext
+from cdk_triton.checks.context import CheckContext, per_check
 from cdk_triton.checks.derived.completion import completes_batch_size
 from cdk_triton.checks.derived.configured import configured, said_name
 from cdk_triton.checks.registry import Problem, rule
@@ -14,6 +14,7 @@ from cdk_triton.triton.findings import Severity
 from cdk_triton.triton.schema import ModelConfig
 
 if TYPE_CHECKING:
+    from cdk_triton.triton.repository import Model
     from cdk_triton.triton.schema import ModelQueuePolicy
 
 _UTILS = "src/model_config_utils.cc"
@@ -267,18 +268,17 @@ def ordering_with_delay(context: CheckContext) -> Iterator[Problem]:
           default_queue_policy { timeout_action: REJECT default_timeout_microseconds: 100000 }
         }
     """
-    for model, config in configured(context):
-        for field, policy in _queue_policies(config):
-            delays = policy.timeout_action == policy.DELAY and policy.default_timeout_microseconds
-            if config.dynamic_batching.preserve_ordering and delays:
-                yield Problem(
-                    model.config_path,
-                    "the queue delays late requests and preserve_ordering is true, and the server would not load "
-                    f"{model.name!r}: Queue policy can not have DELAY as timeout action when 'preserve_ordering' is "
-                    f"true for {said_name(model)}",
-                    "reject late requests (timeout_action: REJECT), or leave out preserve_ordering",
-                    f"{field}.timeout_action",
-                )
+    for model, config, field, policy in _queue_policies(context):
+        delays = policy.timeout_action == policy.DELAY and policy.default_timeout_microseconds
+        if config.dynamic_batching.preserve_ordering and delays:
+            yield Problem(
+                model.config_path,
+                "the queue delays late requests and preserve_ordering is true, and the server would not load "
+                f"{model.name!r}: Queue policy can not have DELAY as timeout action when 'preserve_ordering' is "
+                f"true for {said_name(model)}",
+                "reject late requests (timeout_action: REJECT), or leave out preserve_ordering",
+                f"{field}.timeout_action",
+            )
 
 
 @rule("CT238", Severity.WARNING, "a queue policy never times out", source=core("src/scheduler_utils.cc", 169, 198))
@@ -302,22 +302,21 @@ def policy_without_timeout(context: CheckContext) -> Iterator[Problem]:
           default_queue_policy { allow_timeout_override: true default_timeout_microseconds: 60000000 }
         }
     """
-    for model, config in configured(context):
-        for field, policy in _queue_policies(config):
-            if policy.default_timeout_microseconds:
-                continue
-            for name, is_set in (
-                ("allow_timeout_override", policy.allow_timeout_override),
-                ("timeout_action", policy.timeout_action == policy.DELAY),
-            ):
-                if is_set:
-                    yield Problem(
-                        model.config_path,
-                        f"{name} is set and default_timeout_microseconds is not, so that no request to "
-                        f"{model.name!r} would ever time out, whatever timeout it asks for",
-                        "set default_timeout_microseconds to the longest time that a request may wait",
-                        f"{field}.{name}",
-                    )
+    for model, _, field, policy in _queue_policies(context):
+        if policy.default_timeout_microseconds:
+            continue
+        for name, is_set in (
+            ("allow_timeout_override", policy.allow_timeout_override),
+            ("timeout_action", policy.timeout_action == policy.DELAY),
+        ):
+            if is_set:
+                yield Problem(
+                    model.config_path,
+                    f"{name} is set and default_timeout_microseconds is not, so that no request to "
+                    f"{model.name!r} would ever time out, whatever timeout it asks for",
+                    "set default_timeout_microseconds to the longest time that a request may wait",
+                    f"{field}.{name}",
+                )
 
 
 @rule(
@@ -363,8 +362,13 @@ def batching_without_batch(context: CheckContext) -> Iterator[Problem]:
             )
 
 
-def _queue_policies(config: ModelConfig) -> Iterator[tuple[str, ModelQueuePolicy]]:
-    """Every queue policy of the dynamic batcher, with its field."""
-    yield "dynamic_batching.default_queue_policy", config.dynamic_batching.default_queue_policy
-    for level, policy in sorted(config.dynamic_batching.priority_queue_policy.items()):
-        yield f'dynamic_batching.priority_queue_policy["{level}"]', policy
+@per_check
+def _queue_policies(context: CheckContext) -> Iterator[tuple[Model, ModelConfig, str, ModelQueuePolicy]]:
+    """Every queue policy of a dynamic batcher, with its model and field."""
+    for model, config in configured(context):
+        if not config.HasField("dynamic_batching"):
+            continue
+        batching = config.dynamic_batching
+        yield model, config, "dynamic_batching.default_queue_policy", batching.default_queue_policy
+        for level, policy in sorted(batching.priority_queue_policy.items()):
+            yield model, config, f'dynamic_batching.priority_queue_policy["{level}"]', policy

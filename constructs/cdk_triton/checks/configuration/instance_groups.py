@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from cdk_triton.checks.context import CheckContext
+from cdk_triton.checks.context import CheckContext, per_check
 from cdk_triton.checks.derived.configured import completed_pair, configured, has_argument, said_name
 from cdk_triton.checks.derived.instance_groups import group_name, no_such_gpu
 from cdk_triton.checks.registry import Problem, rule
@@ -371,6 +371,7 @@ def unknown_host_policy(context: CheckContext) -> Iterator[Problem]:
             )
 
 
+@per_check
 def _groups(context: CheckContext) -> Iterator[tuple[Model, int, ModelInstanceGroup]]:
     """Every instance group with its model and index; an ensemble may have none, which is reported on its own."""
     for model, config in configured(context):

@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from cdk_triton.checks.context import CheckContext
+from cdk_triton.checks.context import CheckContext, per_check
 from cdk_triton.checks.derived.configured import completed_pair, configured
 from cdk_triton.checks.derived.named_files import named_file
 from cdk_triton.checks.derived.releases import counts_sizes
@@ -399,8 +399,7 @@ def backend_without_states(context: CheckContext) -> Iterator[Problem]:
         Nothing is said of a backend that is not Triton's own.
     """
     for model, config in configured(context):
-        runs = completed_pair(context, model)[1]
-        if config.sequence_batching.state and runs in _WITHOUT_STATES:
+        if config.sequence_batching.state and (runs := completed_pair(context, model)[1]) in _WITHOUT_STATES:
             yield Problem(
                 model.config_path,
                 f"the backend {runs!r} writes no states, so that every request of a sequence of {model.name!r} would "
@@ -410,6 +409,7 @@ def backend_without_states(context: CheckContext) -> Iterator[Problem]:
             )
 
 
+@per_check
 def _states(context: CheckContext) -> Iterator[tuple[Model, str, ModelSequenceBatching.State]]:
     """Every state with its model and field."""
     for model, config in configured(context):

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from cdk_triton.checks.context import CheckContext
+from cdk_triton.checks.context import CheckContext, per_check
 from cdk_triton.checks.derived.configured import configured, said_name
 from cdk_triton.checks.registry import Problem, rule
 from cdk_triton.checks.sources import core
@@ -398,6 +398,7 @@ def idle_sequence_setting(context: CheckContext) -> Iterator[Problem]:
             )
 
 
+@per_check
 def _control_inputs(context: CheckContext) -> Iterator[tuple[Model, int, ModelSequenceBatching.ControlInput]]:
     """Every control input with its model and index."""
     for model, config in configured(context):
@@ -405,6 +406,7 @@ def _control_inputs(context: CheckContext) -> Iterator[tuple[Model, int, ModelSe
             yield model, index, control_input
 
 
+@per_check
 def _controls(context: CheckContext) -> Iterator[tuple[Model, str, ModelSequenceBatching.Control]]:
     """Every signal with its model and field; the server ignores one whose kind is a number that it does not know."""
     for model, index, control_input in _control_inputs(context):

@@ -154,12 +154,13 @@ def backend_files(context: CheckContext) -> Iterator[BackendFile]:
     Left out is what other rules report (a configuration that cannot be read, a version whose directory is called
     otherwise), and a backend that needs no file or is not known.
     """
+    files_of = model_files(context)
     for model in context.loaded_models:
         config = ModelConfig() if model.config is None else model.config
         platform, backend = completed_pair(context, model)
         if model.is_ensemble or not backend or model.config_error is not None:
             continue
-        files = model_files(context)[model.name]
+        files = files_of[model.name]
         library = f"libtriton_{backend}.so"
         own_backends = {path.parent for path in files if path.name == library}
         if model.directory in own_backends:

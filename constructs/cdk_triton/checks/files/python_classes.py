@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from cdk_triton.checks.context import CheckContext
+from cdk_triton.checks.context import CheckContext, per_check
 from cdk_triton.checks.derived.backend_files import BackendFile
 from cdk_triton.checks.derived.configured import has_argument
 from cdk_triton.checks.derived.python_modules import Module, model_modules, python_models
@@ -33,6 +33,7 @@ _CALLS = (
 _NO_LISTS = frozenset({"bool", "bytes", "dict", "float", "int", "set", "str", "tuple"})
 
 
+@per_check
 def _classes(context: CheckContext) -> Iterator[tuple[BackendFile, ModelClass]]:
     for each, source in python_models(context):
         if isinstance(source, PythonSource) and source.model is not None:

@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterator
 from pathlib import PurePosixPath
 
-from cdk_triton.checks.context import CheckContext
+from cdk_triton.checks.context import CheckContext, per_check
 from cdk_triton.checks.derived.python_modules import Read, imported_modules, python_models
 from cdk_triton.checks.derived.releases import known_release
 from cdk_triton.checks.registry import Problem, rule
@@ -22,6 +22,7 @@ _STUB = "src/pb_stub.cc"
 _NEEDS_PYTHON = re.compile(r"only supported in Python 3\.(\d+)")  # of Python's parser
 
 
+@per_check
 def _sources(context: CheckContext) -> Iterator[tuple[PurePosixPath, str, str, Read]]:
     """Each file that the server compiles: its path, the model's name, how the model gets to it, and what it is."""
     seen = set()
