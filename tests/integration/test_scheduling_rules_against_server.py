@@ -242,6 +242,14 @@ REFUSED: Mapping[str, tuple[str, Files, str]] = {
         model("", 'backend: "tensorflow"'),
         "unexpected 'platform' and 'backend' pair, got:, tensorflow",
     ),
+    **{
+        f"a name that says {backend}": (
+            "CT284",
+            {f"model.{backend}/1/weights.bin": "0"},
+            f"unexpected 'platform' and 'backend' pair, got:, {backend}",
+        )
+        for backend in ("onnxruntime", "pytorch", "tensorflow", "tensorrt")
+    },
     "a file name of another platform": (
         "CT284",
         model("", 'platform: "onnxruntime_onnx" default_model_filename: "model.plan"'),

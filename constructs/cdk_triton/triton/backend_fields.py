@@ -67,7 +67,7 @@ def completed_pair(
             platform = platform or (its_platform if found else "")
             break
     if not backend and looks_into_directory:
-        backend = name.partition(".")[2]
+        return platform, name.partition(".")[2]  # the server has completed the platform before
     return platform or _PLATFORM_OF.get(backend, ""), backend
 
 

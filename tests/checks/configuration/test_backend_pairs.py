@@ -68,6 +68,19 @@ def test_platform_and_backend(messages: Messages, write: Write, config: str, fin
     assert messages.of(found(write, config)) == findings
 
 
+@pytest.mark.parametrize("config", [None, "max_batch_size: 8"], ids=["no configuration", "a configuration"])
+@pytest.mark.parametrize("backend", ["onnxruntime", "pytorch", "tensorflow", "tensorrt"])
+def test_a_name_alone_does_not_say_the_platform(
+    messages: Messages, write: Write, backend: str, config: str | None
+) -> None:
+    """The server completes the backend from the name after it has completed the platform."""
+    files = {f"model.{backend}/1/model.{backend}": "weights"}
+    if config is not None:
+        files[f"model.{backend}/config.pbtxt"] = config
+    repository = write(files, base={})
+    assert messages.of(repository.check()) == [("CT284", f"model.{backend}/config.pbtxt", "platform")]
+
+
 @pytest.mark.parametrize(
     "config",
     [

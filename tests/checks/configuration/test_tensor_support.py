@@ -70,6 +70,14 @@ FINDINGS: Mapping[str, tuple[str, list[Place]]] = {
 }
 
 
+def test_a_torchscript_file_without_a_configuration(messages: Messages, write: Write) -> None:
+    repository = write({"model/1/model.pt": "weights"}, base={})
+    assert messages.of(repository.check()) == [
+        ("CT218", "model/config.pbtxt", "input"),
+        ("CT218", "model/config.pbtxt", "output"),
+    ]
+
+
 @pytest.mark.parametrize(("text", "findings"), FINDINGS.values(), ids=FINDINGS)
 def test_tensors(messages: Messages, write: Write, text: str, findings: list[Place]) -> None:
     repository = write({"model/config.pbtxt": text, "model/1/model.py": CODE}, base={})

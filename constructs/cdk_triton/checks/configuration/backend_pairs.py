@@ -5,7 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from cdk_triton.checks.context import CheckContext
-from cdk_triton.checks.derived.configured import PLATFORMS, completed_pair, configured, is_wrong_pair, said_name
+from cdk_triton.checks.derived.configured import (
+    PLATFORMS,
+    completed_pair,
+    configured,
+    configured_or_not,
+    is_wrong_pair,
+    said_name,
+)
 from cdk_triton.checks.registry import Problem, rule
 from cdk_triton.checks.sources import core
 from cdk_triton.checks.spelling import Suggestions
@@ -59,7 +66,8 @@ def unknown_platform(context: CheckContext) -> Iterator[Problem]:
 def platform_of_another_backend(context: CheckContext) -> Iterator[Problem]:
     """TensorRT, ONNX Runtime, PyTorch and TensorFlow have platforms of their own; best is to write `backend` alone.
 
-    Other backends accept any platform, and ignore it.
+    Other backends accept any platform, and ignore it. The server completes the platform of these four by the backend,
+    or by the name of the model's file. It does not do so where the model's own name says the backend: `text.pytorch`.
 
     Example:
         # model/config.pbtxt
@@ -74,15 +82,20 @@ def platform_of_another_backend(context: CheckContext) -> Iterator[Problem]:
         input { name: "x" data_type: TYPE_FP32 dims: 4 }
         output { name: "y" data_type: TYPE_FP32 dims: 4 }
     """
-    for model, _ in configured(context):
+    for model, _ in configured_or_not(context):
         platform, backend = completed_pair(context, model)
         if not is_wrong_pair(platform, backend, context.platform):
             continue
+        found = f"the platform is {platform!r} and the backend is {backend!r}"
+        fix = f"write platform: {PLATFORMS[backend]}" + ("" if backend == "tensorflow" else ", or leave platform out")
+        if model.name.partition(".")[2] == backend and not platform:
+            found = f"the name says the backend {backend!r}, which needs a platform too"
+            fix = f'write backend: "{backend}"' if backend != "tensorflow" else fix
         yield Problem(
             model.config_path,
-            f"the platform is {platform!r} and the backend is {backend!r}, and the server would not load "
-            f"{model.name!r}: unexpected 'platform' and 'backend' pair, got:{platform}, {backend}",
-            f"write platform: {PLATFORMS[backend]}" + ("" if backend == "tensorflow" else ", or leave platform out"),
+            f"{found}, and the server would not load {model.name!r}: unexpected 'platform' and 'backend' pair, "
+            f"got:{platform}, {backend}",
+            fix,
             "platform",
         )
 

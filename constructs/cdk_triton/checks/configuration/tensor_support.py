@@ -6,12 +6,11 @@ from collections.abc import Iterator, Mapping
 
 from cdk_triton.checks.context import CheckContext
 from cdk_triton.checks.derived.completion import Side, completes_nothing, completes_tensors, known_backend
-from cdk_triton.checks.derived.configured import completed_pair, configured, has_argument, said_name
+from cdk_triton.checks.derived.configured import completed_pair, configured_or_not, has_no_configuration, said_name
 from cdk_triton.checks.derived.tensors import ConfiguredTensor, named_tensors
 from cdk_triton.checks.registry import Problem, rule
 from cdk_triton.checks.sources import backend, core
 from cdk_triton.triton.findings import Severity
-from cdk_triton.triton.repository import CONFIG_NAME
 from cdk_triton.triton.schema import ModelConfig, ModelInput, enum_name
 
 _UTILS = "src/model_config_utils.cc"
@@ -258,7 +257,7 @@ def no_tensors(context: CheckContext) -> Iterator[Problem]:
     Limits:
         A Python model without inputs is loaded. It may be right: some have none, or say them in `auto_complete_config`.
     """
-    for model, config in configured(context):
+    for model, config in configured_or_not(context):
         sides: tuple[Side, ...] = ("input", "output")
         for side in sides:
             listed = config.input if side == "input" else config.output
@@ -301,10 +300,7 @@ def no_configuration(context: CheckContext) -> Iterator[Problem]:
     """
     nothing = ModelConfig()
     for model in context.loaded_models:
-        is_elsewhere = model.config_path in model.produced or has_argument(context, "--model-config-name")
-        if model.config_text is not None or CONFIG_NAME in model.subdirectories or is_elsewhere:
-            continue
-        if completes_nothing(context, model, nothing):
+        if has_no_configuration(context, model) and completes_nothing(context, model, nothing):
             name = known_backend(context, model)
             yield Problem(
                 model.config_path,

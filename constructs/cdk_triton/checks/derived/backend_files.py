@@ -9,7 +9,7 @@ from pathlib import PurePosixPath
 from posixpath import normpath
 
 from cdk_triton.checks.context import CheckContext, per_check
-from cdk_triton.checks.derived.configured import completed_pair
+from cdk_triton.checks.derived.configured import PLATFORMS, completed_pair
 from cdk_triton.sagemaker import ServingPlatform
 from cdk_triton.triton import backend_fields
 from cdk_triton.triton.contents.magic import is_git_lfs_pointer
@@ -158,7 +158,8 @@ def backend_files(context: CheckContext) -> Iterator[BackendFile]:
     for model in context.loaded_models:
         config = ModelConfig() if model.config is None else model.config
         platform, backend = completed_pair(context, model)
-        if model.is_ensemble or not backend or model.config_error is not None:
+        is_rejected = not platform and backend in PLATFORMS  # reported by CT284
+        if model.is_ensemble or not backend or is_rejected or model.config_error is not None:
             continue
         files = files_of[model.name]
         library = f"libtriton_{backend}.so"

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from cdk_triton.checks.context import CheckContext, per_check
-from cdk_triton.checks.derived.configured import completed_pair
+from cdk_triton.checks.derived.configured import PLATFORMS, completed_pair
 from cdk_triton.checks.derived.python_modules import python_version
 from cdk_triton.checks.sources import backend, core
 from cdk_triton.triton.contents.python_source import PythonSource, python_source
@@ -85,6 +85,7 @@ def known_backend(context: CheckContext, model: Model) -> str:
     """The backend by name, `ensemble`, or "" where what runs the model is code that nobody here knows.
 
     That is where `runtime` names the code, where the model brings its own, and PyTorch's ahead-of-time compiled models.
+    "" is also said where the server rejects the model for want of a platform (CT284).
     """
     return _known_backends(context)[model.name]
 
@@ -101,7 +102,8 @@ def _known_backend(context: CheckContext, model: Model) -> str:
     is_elsewhere = model.config is not None and model.config.runtime
     library = f"libtriton_{backend_name}.so"
     own = any(file.path.name == library for file in model.files)
-    return "" if is_elsewhere or own or platform == "torch_aoti" else backend_name
+    is_rejected = not platform and backend_name in PLATFORMS
+    return "" if is_elsewhere or own or is_rejected or platform == "torch_aoti" else backend_name
 
 
 def completes_nothing(context: CheckContext, model: Model, config: ModelConfig) -> bool:

@@ -8,12 +8,12 @@ from typing import NamedTuple
 
 from cdk_triton.checks.context import CheckContext, per_check
 from cdk_triton.checks.derived.completion import completes_batch_size, known_backend
-from cdk_triton.checks.derived.configured import has_argument
+from cdk_triton.checks.derived.configured import has_no_configuration
 from cdk_triton.checks.derived.cycles import ensemble_cycles
 from cdk_triton.checks.derived.onnx_completion import completed
 from cdk_triton.checks.derived.swapped_maps import exchanged_steps
 from cdk_triton.triton.ensemble import EnsembleStep
-from cdk_triton.triton.repository import CONFIG_NAME, Model
+from cdk_triton.triton.repository import Model
 from cdk_triton.triton.schema import ModelConfig, ModelInput, ModelOutput, enum_name
 
 __all__ = ["End", "RunStep", "fits", "flow_ends", "passed_on", "run_steps"]
@@ -106,11 +106,9 @@ def _configuration(context: CheckContext, model: Model) -> ModelConfig | None:
 
     A Python model without one has the tensors that its `auto_complete_config` says, or none.
     """
-    is_elsewhere = model.config_path in model.produced or has_argument(context, "--model-config-name")
-    if model.config_text is not None or CONFIG_NAME in model.subdirectories or is_elsewhere:
-        return completed(context, model)
-    nothing = ModelConfig()
-    return nothing if known_backend(context, model) == "python" else completed(context, model)
+    if has_no_configuration(context, model) and known_backend(context, model) == "python":
+        return ModelConfig()
+    return completed(context, model)
 
 
 @per_check

@@ -8,11 +8,20 @@ from cdk_triton.checks.context import CheckContext, per_check
 from cdk_triton.checks.derived.releases import knows_aoti, knows_libtorch
 from cdk_triton.sagemaker import ServingPlatform
 from cdk_triton.triton import backend_fields
-from cdk_triton.triton.repository import Model
+from cdk_triton.triton.repository import CONFIG_NAME, Model
 from cdk_triton.triton.schema import ModelConfig
 from cdk_triton.triton.server_options import given_options
 
-__all__ = ["PLATFORMS", "completed_pair", "configured", "has_argument", "is_wrong_pair", "said_name"]
+__all__ = [
+    "PLATFORMS",
+    "completed_pair",
+    "configured",
+    "configured_or_not",
+    "has_argument",
+    "has_no_configuration",
+    "is_wrong_pair",
+    "said_name",
+]
 
 PLATFORMS = {
     "onnxruntime": '"onnxruntime_onnx"',
@@ -29,6 +38,21 @@ def configured(context: CheckContext) -> Iterator[tuple[Model, ModelConfig]]:
     for model in context.loaded_models:
         if model.config is not None:
             yield model, model.config
+
+
+def configured_or_not(context: CheckContext) -> Iterator[tuple[Model, ModelConfig]]:
+    """The loaded models, those without a configuration included: the server begins with an empty one for them."""
+    for model in context.loaded_models:
+        if model.config is not None:
+            yield model, model.config
+        elif has_no_configuration(context, model):
+            yield model, ModelConfig()
+
+
+def has_no_configuration(context: CheckContext, model: Model) -> bool:
+    """Whether a model certainly has no configuration, in its directory or elsewhere."""
+    is_elsewhere = model.config_path in model.produced or has_argument(context, "--model-config-name")
+    return model.config_text is None and CONFIG_NAME not in model.subdirectories and not is_elsewhere
 
 
 def completed_pair(context: CheckContext, model: Model) -> tuple[str, str]:
