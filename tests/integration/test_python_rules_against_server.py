@@ -1,7 +1,7 @@
 """The rules of Python models before NVIDIA's own Python backend, that of nvidia-pytriton.
 
-They are CT140 to CT146, CT160 to CT166, CT169, CT175, CT176 and CT178. The backend is that of 24.10 with Python 3.11.
-It has a shell, and decodes paths as ASCII whatever the locale. The repositories are checked without a platform.
+They are CT140 to CT146, CT160 to CT166, CT169, CT175, CT176, CT178 and CT181. The backend is that of 24.10 with Python
+3.11. It has a shell, and decodes paths as ASCII whatever the locale. The repositories are checked without a platform.
 So CT164 is seen as CT165. CT141 and CT160 depend on the Python. CT180 is a warning about lines that may never run.
 """
 
@@ -98,6 +98,16 @@ REFUSED: Mapping[str, tuple[str, Files, str]] = {
         {**model(f"from ..text import clean\n{SOURCE}"), "text.py": "clean = 1"},
         "attempted relative import beyond top-level package",
     ),
+    "a missing helper in a method": (
+        "CT161",
+        model(f"{SOURCE}    def initialize(self, args):\n        from .text import clean"),
+        "No module named '1.text'",
+    ),
+    "a missing helper in a function": (
+        "CT161",
+        model(f"def load():\n    from .text import clean\n{SOURCE}    def initialize(self, args): load()"),
+        "No module named '1.text'",
+    ),
     "a missing name": (
         "CT161",
         {**model(f"from .text import clean\n{SOURCE}"), "1/text.py": ""},
@@ -123,6 +133,30 @@ REFUSED: Mapping[str, tuple[str, Files, str]] = {
         "Protocols cannot be instantiated",
     ),
     "no function": ("CT163", model(f"{SOURCE}    initialize = None"), "'NoneType' object is not callable"),
+    "a named tuple": (
+        "CT144",
+        model(f"from typing import NamedTuple\nclass TritonPythonModel(NamedTuple):\n    path: str\n{EXECUTE}"),
+        "TypeError",
+    ),
+    **{
+        f"a class that Python refuses: {said}": ("CT181", model(source + EXECUTE), said)
+        for source, said in (
+            ("class TritonPythonModel(bool):\n", "TypeError: type 'bool' is not an acceptable base type"),
+            ("class TritonPythonModel(None):\n", "TypeError: NoneType takes no arguments"),
+            ("class TritonPythonModel(x=1):\n", "__init_subclass__() takes no keyword arguments"),
+            ("class TritonPythonModel(object, int):\n", "TypeError: Cannot create a consistent method resolution"),
+            ("class A: pass\nclass TritonPythonModel(A, A):\n", "TypeError: duplicate base class A"),
+            ("class A(int, str): pass\n" + CLASS, "TypeError: multiple bases have instance lay-out conflict"),
+            (
+                CLASS + "    __slots__ = ('a',)\n    a = 1\n",
+                "ValueError: 'a' in __slots__ conflicts with class variable",
+            ),
+            (
+                "def f(): pass\nclass A(f): pass\n" + CLASS,
+                "TypeError: function() argument 'code' must be code, not str",
+            ),
+        )
+    },
     "an asynchronous constructor": (
         "CT163",
         model(f"{SOURCE}    async def __init__(self): pass"),
@@ -258,6 +292,18 @@ LOADED: Mapping[str, Files] = {
     "a configuration": model(f"{SOURCE}{COMPLETE}c.set_max_batch_size(0)\n        return c"),
     "a helper": {**model(f"from .text import clean\nimport other\n{SOURCE}"), "1/text.py": "clean = 1", "other.py": ""},
     "a shadowed helper": {**model(f"import text\n{SOURCE}"), "1/text.py": "", "text.py": "("},
+    "a helper that need not be there, in a method": model(
+        f"{SOURCE}    def initialize(self, args):\n        try:\n            from .text import clean\n"
+        "        except ImportError: pass"
+    ),
+    "classes of odd bases": model(
+        "from typing import NamedTuple\nclass A(NamedTuple):\n    a: int\nclass B(int): __slots__ = ()\n"
+        "class C(Exception): pass\nclass D(C, ValueError): pass\nclass E(type): pass\nclass F(metaclass=E): a = 1\n"
+        f"class G:\n    def __init_subclass__(cls, x): pass\nclass H(G, x=1): pass\n{SOURCE}"
+    ),
+    "a named tuple with a default": model(
+        f"from typing import NamedTuple\nclass TritonPythonModel(NamedTuple):\n    path: str = ''\n{EXECUTE}"
+    ),
     "a helper that need not be there": model(f"try:\n    from .text import clean\nexcept ImportError: pass\n{SOURCE}"),
     "no name before the suffix": named(".py"),
     "a module in a directory": named("sub/model.py"),

@@ -1,4 +1,4 @@
-"""The rules CT140, CT141, CT160 and CT161: whether Python understands a model's source and what it imports."""
+"""The rules CT140, CT141, CT160, CT161 and CT181: whether Python understands a model's source and what it imports."""
 
 from __future__ import annotations
 
@@ -110,6 +110,51 @@ def test_what_a_model_imports(
     named = {f"preprocess/{name}": text for name, text in files.items()}
     findings = write({"preprocess/1/model.py": f"{line}\n{CLASS}{EXECUTE}", **named}).check()
     assert messages.of(findings) == [(code, f"preprocess/{path}", "")]
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "    def initialize(self, args):\n        from .text import clean",
+        "    def finalize(self):\n        from . import text",
+        "    def __init__(self): self.load()\n    def load(self):\n        from .text import clean",
+    ],
+)
+def test_an_import_in_a_method(messages: Messages, write: Write, body: str) -> None:
+    findings = write({"preprocess/1/model.py": f"{CLASS}{EXECUTE}{body}\n"}).check()
+    assert messages.of(findings) == [("CT161", "preprocess/1/model.py", "")]
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "    def other(self):\n        from .text import clean",
+        "    def initialize(self, args):\n        if args:\n            from .text import clean",
+        "    def initialize(self, args):\n        try:\n            from .text import clean\n"
+        "        except ImportError: pass",
+    ],
+)
+def test_an_import_that_may_never_run(write: Write, body: str) -> None:
+    assert write({"preprocess/1/model.py": f"{CLASS}{EXECUTE}{body}\n"}).check() == ()
+
+
+REFUSED = {
+    "a built-in class": "class A(bool): pass",
+    "order": "class A: pass\nclass B(object, A): pass",
+    "twice": "class A: pass\nclass B(A, A): pass",
+    "layouts": "class A(dict, list): pass",
+    "slots": "class A:\n    __slots__ = ('a',)\n    def a(self): pass",
+    "a function as a base": "def f(): pass\nclass A(f): pass",
+    "an option": "class A(x=1): pass",
+}
+
+
+@pytest.mark.parametrize("source", REFUSED.values(), ids=REFUSED)
+@pytest.mark.parametrize("file", ["model.py", "text.py"])
+def test_a_class_that_python_refuses(messages: Messages, write: Write, source: str, file: str) -> None:
+    files = {"preprocess/1/model.py": f"from . import text\n{CLASS}{EXECUTE}", "preprocess/1/text.py": ""}
+    files[f"preprocess/1/{file}"] += f"{source}\n"
+    assert messages.of(write(files).check()) == [("CT181", f"preprocess/1/{file}", "")]
 
 
 @pytest.mark.parametrize(

@@ -89,7 +89,7 @@ def platform_of_another_backend(context: CheckContext) -> Iterator[Problem]:
         found = f"the platform is {platform!r} and the backend is {backend!r}"
         fix = f"write platform: {PLATFORMS[backend]}" + ("" if backend == "tensorflow" else ", or leave platform out")
         if model.name.partition(".")[2] == backend and not platform:
-            found = f"the name says the backend {backend!r}, which needs a platform too"
+            found = f"the backend {backend!r} follows from the name alone, and no platform does"
             fix = f'write backend: "{backend}"' if backend != "tensorflow" else fix
         yield Problem(
             model.config_path,

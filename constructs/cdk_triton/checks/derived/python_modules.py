@@ -27,6 +27,7 @@ __all__ = [
     "has_module",
     "imported_modules",
     "model_modules",
+    "needed_modules",
     "needed_sources",
     "own_module",
     "python_models",
@@ -187,14 +188,23 @@ def imported_modules(context: CheckContext) -> Iterator[ImportedModule]:
 
 
 @per_check
-def needed_sources(context: CheckContext) -> Iterator[tuple[BackendFile, Mapping[PurePosixPath, PythonSource]]]:
-    """Each Python model, with the sources that certainly run: its own, and those of the modules that they import."""
+def needed_modules(context: CheckContext) -> Iterator[ImportedModule]:
+    """The modules that Python models import for certain when they are loaded or called, and so on for these modules."""
     for each, source in python_models(context):
         if isinstance(source, PythonSource):
-            found = _Imports(context, each, source, is_needed=True).found()
-            inner = {one.path: one.source for one in found if one.path is not None}
-            sources = {each.path: source} | inner
-            yield each, {path: one for path, one in sources.items() if isinstance(one, PythonSource)}
+            yield from _Imports(context, each, source, is_needed=True).found()
+
+
+@per_check
+def needed_sources(context: CheckContext) -> Iterator[tuple[BackendFile, Mapping[PurePosixPath, PythonSource]]]:
+    """Each Python model, with the sources that certainly run: its own, and those of the modules that they import."""
+    imported: dict[PurePosixPath, dict[PurePosixPath, PythonSource]] = {}
+    for one in needed_modules(context):
+        if one.path is not None and isinstance(one.source, PythonSource):
+            imported.setdefault(one.owner.path, {})[one.path] = one.source
+    for each, source in python_models(context):
+        if isinstance(source, PythonSource):
+            yield each, {each.path: source, **imported.get(each.path, {})}
 
 
 def has_module(owner: BackendFile, name: str) -> bool:
@@ -237,6 +247,8 @@ class _Imports:
         for importer, imported in pending:  # grows while we walk
             for found in self._imported(importer, imported):
                 if isinstance(found, str):
+                    if self._is_needed and self._source.changes_path and not imported.level:
+                        continue
                     yield ImportedModule(self._owner, _path_of(importer), imported.line, said=found)
                 elif found.path is not None and found.path not in seen and found.path.suffix == ".py":
                     seen.add(found.path)

@@ -1,4 +1,4 @@
-"""CT140, CT141, CT160 and CT161: whether Python understands a model's source and what it imports.
+"""CT140, CT141, CT160, CT161 and CT181: whether Python understands a model's source and what it imports.
 
 The source is compiled, never executed.
 """
@@ -10,11 +10,11 @@ from collections.abc import Iterator
 from pathlib import PurePosixPath
 
 from cdk_triton.checks.context import CheckContext, per_check
-from cdk_triton.checks.derived.python_modules import Read, imported_modules, python_models
+from cdk_triton.checks.derived.python_modules import Read, imported_modules, needed_modules, python_models
 from cdk_triton.checks.derived.releases import known_release
 from cdk_triton.checks.registry import Problem, rule
 from cdk_triton.checks.sources import backend
-from cdk_triton.triton.contents.python_source import NotJudged, SyntaxFault
+from cdk_triton.triton.contents.python_source import NotJudged, PythonSource, SyntaxFault
 from cdk_triton.triton.findings import Severity
 from cdk_triton.triton.releases import releases
 
@@ -184,7 +184,8 @@ def missing_module(context: CheckContext) -> Iterator[Problem]:
 
     The server imports the file as a module of the package `1`, or of another version's number. So `from .` means the
     version's directory, and `from ..` is beyond the top. `import text` finds a module in the version's directory or in
-    the model's.
+    the model's. An import in a function counts if the function certainly runs: it is a method that the server calls, or
+    one of these calls it.
 
     Example:
         # model/config.pbtxt
@@ -202,16 +203,65 @@ def missing_module(context: CheckContext) -> Iterator[Problem]:
             return text
 
     Limits:
-        Imports in a function or under a condition are not looked at, and neither are packages that an environment or
-        the image may have.
+        Imports under a condition are not looked at, and neither are packages that an environment or the image may have.
     """
-    for each in imported_modules(context):
-        if each.said:
-            error = "ModuleNotFoundError" if each.said.startswith("No module") else "ImportError"
+    at_load = [each for each in imported_modules(context) if each.said]
+    places = {(each.importer, each.line) for each in at_load}
+    later = [each for each in needed_modules(context) if each.said and (each.importer, each.line) not in places]
+    for each in (*at_load, *later):
+        error = "ModuleNotFoundError" if each.said.startswith("No module") else "ImportError"
+        name = repr(each.owner.model.name)
+        effect = f"{name} fails there" if each in later else f"the server would not load {name}"
+        yield Problem(
+            each.importer,
+            f"line {each.line} imports what is not there, and {effect}: {error}: {each.said}",
+            "add the file to the version's directory, or import what is there",
+            line=each.line,
+        )
+
+
+@rule(
+    "CT181",
+    Severity.ERROR,
+    "Python rejects a class of a Python model",
+    source=backend("python_backend", _STUB, 2062, 2072),
+)
+def rejected_class(context: CheckContext) -> Iterator[Problem]:
+    """A class has bases that do not go together, or `__slots__` that its other names contradict.
+
+    Python says so when it comes to the class statement, so that the import of the file fails.
+
+    Example:
+        # model/config.pbtxt
+        backend: "python"
+        # model/1/model.py
+        class Base:
+            pass
+
+        class TritonPythonModel(object, Base):
+            def execute(self, requests):
+                return []
+
+    Instead:
+        # model/1/model.py
+        class Base:
+            pass
+
+        class TritonPythonModel(Base):
+            def execute(self, requests):
+                return []
+
+    Limits:
+        Only classes at the top of a file are looked at, and only if their bases are built into Python or stand in the
+        same file.
+    """
+    for path, name, by, source in _sources(context):
+        if isinstance(source, PythonSource) and source.rejected is not None:
+            rejected = source.rejected
             yield Problem(
-                each.importer,
-                f"line {each.line} imports what is not there, and the server would not load "
-                f"{each.owner.model.name!r}: {error}: {each.said}",
-                "add the file to the version's directory, or import what is there",
-                line=each.line,
+                path,
+                f"Python does not make the class {rejected.name} in line {rejected.line}{by}, and the server would not "
+                f"load {name!r}: {rejected.said}",
+                "correct its bases, or its __slots__",
+                line=rejected.line,
             )

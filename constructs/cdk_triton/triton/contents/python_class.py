@@ -154,7 +154,7 @@ class _Reader:
             return None
         bases: list[type] = []
         for name in map(self._dotted, given.bases):
-            if name in _PLAIN or name in _ENUMS or name == "typing.Protocol":
+            if name in _PLAIN or name in _ENUMS or name in ("typing.NamedTuple", "typing.Protocol"):
                 continue
             definition = self._definitions.get(name or "")
             if not isinstance(definition, ast.ClassDef) or definition.lineno >= given.lineno:
@@ -188,10 +188,12 @@ class _Reader:
                         members.pop(name, None)
                 case _:
                     members |= dict.fromkeys(bound, _OPEN)
-        required = list(self._fields(given)) if self._is_dataclass(given) else []
-        if required and "__init__" not in members:
+        is_tuple = any(self._dotted(each) == "typing.NamedTuple" for each in given.bases)
+        constructor = "__new__" if is_tuple else "__init__"
+        required = list(self._fields(given)) if is_tuple or self._is_dataclass(given) else []
+        if required and constructor not in members:
             count = len(required)
-            members["__init__"] = Method("__init__", required[0].lineno, count, None, needs_keywords=False)
+            members[constructor] = Method(constructor, required[0].lineno, count, None, needs_keywords=False)
         return members
 
     def failure(self, own: ast.ClassDef, lineage: Sequence[ast.ClassDef], members: Members) -> str:
@@ -252,7 +254,7 @@ class _Reader:
         return any(self._dotted(each) == "dataclasses.dataclass" for each in given.decorator_list)
 
     def _fields(self, given: ast.ClassDef) -> Iterator[ast.AnnAssign]:
-        """The fields of a dataclass that a call has to give."""
+        """The fields of a dataclass, or of a named tuple, that a call has to give."""
         for statement in given.body:
             if isinstance(statement, ast.AnnAssign) and not self._is_given(statement.value):
                 written = ast.unparse(statement.annotation)

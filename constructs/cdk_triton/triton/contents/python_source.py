@@ -17,6 +17,7 @@ from cdk_triton.triton.backend_utils import MODULE
 from cdk_triton.triton.contents.newer_syntax import NEWEST_KNOWN, without_newer_syntax
 from cdk_triton.triton.contents.python_calls import certain_type
 from cdk_triton.triton.contents.python_class import ModelClass, model_class
+from cdk_triton.triton.contents.python_definitions import RejectedClass, rejected_class
 from cdk_triton.triton.contents.python_imports import Imported, needed, statement_imports
 from cdk_triton.triton.contents.python_names import (
     bound_names,
@@ -79,6 +80,7 @@ class PythonSource:
         used: the names that it uses for certain, and does not have of its own; empty where it may set names by a
             roundabout way.
         utilities: the attributes of the server's `triton_python_backend_utils` that it reads under whatever condition.
+        rejected: the first class statement that Python rejects whatever happens, or None.
     """
 
     model: ModelClass | None
@@ -92,6 +94,7 @@ class PythonSource:
     tensors: TensorNames = field(default_factory=TensorNames)
     used: tuple[Used, ...] = ()
     utilities: tuple[Used, ...] = ()
+    rejected: RejectedClass | None = None
 
     @property
     def changes_path(self) -> bool:
@@ -203,6 +206,7 @@ def _look(module: ast.Module, version: tuple[int, int]) -> PythonSource:
         tensor_names(module),
         () if dynamic else tuple(each for each in used if each.module or not defined & {each.name, "*"}),
         () if dynamic else tuple(mentioned(nodes, MODULE)),
+        None if dynamic else rejected_class(statements),
     )
 
 
