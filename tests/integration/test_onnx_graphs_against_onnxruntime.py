@@ -17,7 +17,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from cdk_triton.triton.contents.onnx_graph import onnx_graphs
-from cdk_triton.triton.onnx_runtime import has_operator, known_operators, newest_version
+from cdk_triton.triton.onnx_runtime import OWN_OPSETS, has_operator, known_operators, newest_version
 from sample_repositories.onnx_graphs import REFUSED, TAKEN, UNREGISTERED, graph
 
 onnxruntime = pytest.importorskip("onnxruntime")
@@ -82,6 +82,14 @@ def test_the_table_has_the_operators_of_this_onnxruntime() -> None:
     assert version.startswith(f"{newest_version()}."), "the installed version is newer: write the table again"
     registered = {each.name for each in get_all_operator_schema() if each.domain == "com.microsoft"}
     assert registered == {*known_operators("com.microsoft")}
+
+
+@pytest.mark.parametrize("domain", OWN_OPSETS)
+def test_a_domain_of_its_own_has_one_version(domain: str) -> None:
+    text = '<ir_version: 8, opset_import: ["" : 17, "{}" : {}]> g (float[N] A) => (float[N] B) {{ B = Identity(A) }}'
+    for version in (OWN_OPSETS[domain], OWN_OPSETS[domain] + 1):
+        said = refusal(onnx.parser.parse_model(text.format(domain, version)))
+        assert ("is under development" in said) == (version > OWN_OPSETS[domain])
 
 
 def test_a_graph_needs_no_name(judged: Judged) -> None:

@@ -1,4 +1,4 @@
-"""What a request meets where a Python model names unknown tensors (CT150), or returns no list (CT177)."""
+"""The errors of requests: unknown tensors (CT150), no list (CT177), and called models that are not there (CT182)."""
 
 from __future__ import annotations
 
@@ -120,3 +120,32 @@ def test_a_request_is_never_answered_where_the_return_is_missing(tmp_path: Path,
 
     with pytest.raises(TimeoutError):
         ask(serve(repository.root, "model"), timeout=3)
+
+
+CALL = """
+import triton_python_backend_utils as pb_utils
+class TritonPythonModel:
+    def execute(self, requests):
+        return [self.answer(request) for request in requests]
+    def answer(self, request):
+        inputs = [pb_utils.Tensor("IN", pb_utils.get_input_tensor_by_name(request, "IN").as_numpy())]
+        answer = pb_utils.InferenceRequest(model_name="other", requested_output_names=["OUT"], inputs=inputs).exec()
+        if answer.has_error():
+            raise pb_utils.TritonModelException(answer.error().message())
+        return pb_utils.InferenceResponse(answer.output_tensors())
+"""
+
+
+@pytest.mark.parametrize("is_there", [False, True], ids=["missing", "there, and not loaded"])
+def test_a_called_model_that_is_not_loaded_is_an_error(tmp_path: Path, serve: Serve, is_there: bool) -> None:
+    other: Files = model(name="other") if is_there else {}
+    repository = write(tmp_path / "repository", {**model(), "model/1/model.py": CALL, **other})
+    (finding,) = [finding for finding in repository.check(default_model="model") if finding.code != "CT304"]
+    assert finding.code == "CT182"
+
+    status, answer = ask(serve(repository.root, "model"))
+
+    assert status == 500
+    words = "Failed for execute the inference request. Model 'other' is not ready"
+    assert words in answer["error"]
+    assert words in finding.message

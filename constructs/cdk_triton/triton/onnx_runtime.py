@@ -10,9 +10,17 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
-from typing import Any
+from typing import Any, Final
 
-__all__ = ["OnnxSupport", "has_operator", "known_operators", "newest_version", "onnx_support", "operator_since"]
+__all__ = [
+    "OWN_OPSETS",
+    "OnnxSupport",
+    "has_operator",
+    "known_operators",
+    "newest_version",
+    "onnx_support",
+    "operator_since",
+]
 
 
 @dataclass(frozen=True)
@@ -27,6 +35,11 @@ class OnnxSupport:
     opsets: Mapping[str, int]
     ir_version: int
 
+
+OWN_OPSETS: Final = dict.fromkeys(
+    ("com.microsoft", "com.microsoft.experimental", "com.microsoft.nchwc", "ai.onnx.training", "org.pytorch.aten"), 1
+)
+"""Domains that ONNX Runtime knows in version 1 only, as its newest version was measured."""
 
 # Minor version → opset of ONNX, opset of ai.onnx.ml, version of the format. Measured on 2026-11-21: the wheel of each
 # minor version that a Triton release has was given files with ever newer numbers. Of versions before 1.15 (Triton
@@ -50,7 +63,7 @@ _READS = {
 def onnx_support(version: str) -> OnnxSupport | None:
     """What a version of ONNX Runtime reads, `1.19.2`; None for one that is not in the table."""
     row = _READS.get(".".join(version.split(".")[:2]))
-    return None if row is None else OnnxSupport({"": row[0], "ai.onnx.ml": row[1]}, row[2])
+    return None if row is None else OnnxSupport({"": row[0], "ai.onnx.ml": row[1], **OWN_OPSETS}, row[2])
 
 
 def known_operators(domain: str) -> tuple[str, ...]:

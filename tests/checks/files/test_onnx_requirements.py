@@ -34,6 +34,16 @@ def test_what_the_releases_onnx_runtime_reads(
     assert messages.of(found) == [(code, "model/1/model.onnx", "") for code in codes]
 
 
+@pytest.mark.parametrize(("version", "codes"), [(1, []), (2, ["CT137"])])
+def test_a_domain_of_onnx_runtime_has_one_version(
+    messages: Messages, write: Write, version: int, codes: list[str]
+) -> None:
+    file = onnx_model().replace('"com.microsoft" : 1', f'"com.microsoft" : {version}')
+    platform = ServingPlatform(release="25.09", instance_type="ml.g5.xlarge")
+    found = [f for f in written(write, "", file).check(platform=platform) if f.code == "CT137"]
+    assert messages.of(found) == [(code, "model/1/model.onnx", "") for code in codes]
+
+
 @pytest.mark.parametrize(("release", "codes"), [("26.08", ["CT137"]), ("26.09", []), ("27.01", [])])
 def test_an_onnx_runtime_that_nobody_has_read_is_not_judged(write: Write, release: str, codes: list[str]) -> None:
     repository = written(write, "", onnx_model(opset=27, ir=13))

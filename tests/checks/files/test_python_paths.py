@@ -30,7 +30,7 @@ CLASS = "class TritonPythonModel:\n"
         ("pre[0]process", "25.04", []),
         ("pre[0]process", "25.09", ["CT145"]),
         ("prétraitement", None, ["CT165"]),
-        ("prétraitement", "24.09", ["CT165"]),
+        ("prétraitement", "24.09", ["CT146"]),
         ("prétraitement", "25.04", []),
         ("pre process", "25.04", ["CT145"]),
         ("pre process", "25.09", []),
@@ -116,8 +116,8 @@ def test_a_pattern_that_matches_another_file(write: Write) -> None:
 @pytest.mark.parametrize(
     ("release", "variables", "codes"),
     [
-        ("24.09", {}, ["CT165"]),
-        ("24.09", {"LC_ALL": "C.UTF-8"}, ["CT165"]),
+        ("24.09", {}, ["CT146"]),
+        ("24.09", {"LC_ALL": "C.UTF-8"}, ["CT146"]),
         (None, {"PYTHONUTF8": "1"}, ["CT165"]),
         ("25.09", {}, []),
     ],

@@ -119,6 +119,9 @@ def _is_other_rules(context: CheckContext, model: Model) -> bool:
 def unimportable_file(context: CheckContext) -> Iterator[Problem]:
     """The server imports the file as a module: its name ends in `.py` and has no other dot.
 
+    Before 24.11 the process of a Python model is an isolated Python without UTF-8, whatever the container's locale. It
+    does not find names outside of ASCII.
+
     Example:
         # model/config.pbtxt
         backend: "python"
@@ -137,11 +140,14 @@ def unimportable_file(context: CheckContext) -> Iterator[Problem]:
             def execute(self, requests):
                 return []
     """
+    is_ascii_only = context.platform is not None and is_older(context.platform, _UTF8_SINCE)
     for each in backend_files(context):
         if each.backend != "python" or not (each.is_there or each.files.has_directory(each.path)):
             continue
         found = model_modules(context)[each.version]
-        if isinstance(found, str):
+        if is_ascii_only and not str(each.path).isascii():
+            yield _not_ascii(each)
+        elif isinstance(found, str):
             yield Problem(
                 each.model.config_path if each.field else each.path,
                 f"the file {each.path} cannot be imported as a module, and the server would not load "
@@ -202,14 +208,13 @@ def unsafe_path(context: CheckContext) -> Iterator[Problem]:
     source="https://github.com/pybind/pybind11/blob/v2.10.0/include/pybind11/embed.h#L112-L163",
 )
 def path_of_some_releases(context: CheckContext) -> Iterator[Problem]:
-    """The release that serves is not given, or reads names as ASCII.
+    """The release that serves is not given, and the name is fine with newer ones only.
 
     Through 25.07 a shell reads the path of a Python model, and a blank or a quote in it breaks the command; with a
-    platform, CT145 or CT164 says so. Before 24.11 the process of a Python model is an isolated Python
-    without UTF-8, whatever the container's locale: names outside of ASCII are not found.
+    platform, CT145 or CT164 reports it. Before 24.11 names outside of ASCII are not found; with a platform, CT146
+    reports it.
 
     Example:
-        $ cdk-triton validate . --platform 24.09/ml.g5.xlarge
         # model/config.pbtxt
         backend: "python"
         default_model_filename: "modèle.py"
@@ -236,16 +241,19 @@ def path_of_some_releases(context: CheckContext) -> Iterator[Problem]:
                 yield _of_some(model.directory, f"the name {model.name!r}", blank, model)
         for model, path, wrong, field in _misread_paths(context):
             yield _of_some(model.config_path, f"the path {path}", wrong, model, field)
-    if platform is None or not is_at_least(platform, _UTF8_SINCE):
         for each in _python_files(context):
             if not str(each.path).isascii():
-                wrong = next(character for character in str(each.path) if not character.isascii())
-                yield Problem(
-                    each.path,
-                    f"the path has the character {wrong!r}; before 24.11 the server would not load "
-                    f"{each.model.name!r}, because Python reads the path as ASCII",
-                    "use ASCII, or serve with 24.11 or newer",
-                )
+                yield _not_ascii(each)
+
+
+def _not_ascii(each: BackendFile) -> Problem:
+    wrong = next(character for character in str(each.path) if not character.isascii())
+    return Problem(
+        each.path,
+        f"the path has the character {wrong!r}; before 24.11 the server would not load {each.model.name!r}, because "
+        "Python reads the path as ASCII",
+        "use ASCII, or serve with 24.11 or newer",
+    )
 
 
 def _of_some(path: PurePosixPath, what: str, wrong: str, model: Model, field: str = "") -> Problem:

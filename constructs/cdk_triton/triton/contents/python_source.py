@@ -27,6 +27,7 @@ from cdk_triton.triton.contents.python_names import (
     stored_attributes,
 )
 from cdk_triton.triton.contents.python_path import Search, search_of
+from cdk_triton.triton.contents.python_references import References, references_of
 from cdk_triton.triton.contents.python_tensors import TensorNames, tensor_names
 from cdk_triton.triton.contents.python_uses import Used, mentioned
 from cdk_triton.triton.contents.unreadable import Unreadable
@@ -81,6 +82,7 @@ class PythonSource:
             roundabout way.
         utilities: the attributes of the server's `triton_python_backend_utils` that it reads under whatever condition.
         rejected: the first class statement that Python rejects whatever happens, or None.
+        references: the models and files that it names.
     """
 
     model: ModelClass | None
@@ -95,6 +97,7 @@ class PythonSource:
     used: tuple[Used, ...] = ()
     utilities: tuple[Used, ...] = ()
     rejected: RejectedClass | None = None
+    references: References = field(default_factory=References)
 
     @property
     def changes_path(self) -> bool:
@@ -207,6 +210,7 @@ def _look(module: ast.Module, version: tuple[int, int]) -> PythonSource:
         () if dynamic else tuple(each for each in used if each.module or not defined & {each.name, "*"}),
         () if dynamic else tuple(mentioned(nodes, MODULE)),
         None if dynamic else rejected_class(statements),
+        references_of((node for statement in statements for node in ast.walk(statement)), defined, names),
     )
 
 

@@ -1,0 +1,154 @@
+"""CT182 and CT183: whether the models and files are there that a Python model names."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import PurePosixPath
+
+from cdk_triton.checks.context import CheckContext
+from cdk_triton.checks.derived.backend_files import BackendFile, below, repository_files
+from cdk_triton.checks.derived.configured import has_argument
+from cdk_triton.checks.derived.python_modules import needed_sources
+from cdk_triton.checks.registry import Problem, rule
+from cdk_triton.checks.sources import backend
+from cdk_triton.checks.spelling import Suggestions
+from cdk_triton.triton.findings import Severity
+
+
+@rule(
+    "CT182",
+    Severity.WARNING,
+    "a Python model calls a model that the server does not load",
+    source=backend("python_backend", "src/request_executor.cc", 379, 393),
+)
+def called_model(context: CheckContext) -> Iterator[Problem]:
+    """A Python model sends a request to another model (BLS) whose name is misspelt, or that nothing loads.
+
+    The server loads the entry model with the steps that it leads to, and what `additional_models` names. It does not
+    look into the source of a Python model.
+
+    Example:
+        $ cdk-triton validate . --default-model pipeline --additional-model classifier
+        # classifier/config.pbtxt
+        backend: "python"
+        # pipeline/config.pbtxt
+        backend: "python"
+        # pipeline/1/model.py
+        import triton_python_backend_utils as pb_utils
+
+        class TritonPythonModel:
+            def execute(self, requests):
+                return [self.ask(request) for request in requests]
+
+            def ask(self, request):
+                return pb_utils.InferenceRequest(model_name="classifyer", inputs=request.inputs()).exec()
+
+    Instead:
+        # pipeline/1/model.py
+        import triton_python_backend_utils as pb_utils
+
+        class TritonPythonModel:
+            def execute(self, requests):
+                return [self.ask(request) for request in requests]
+
+            def ask(self, request):
+                return pb_utils.InferenceRequest(model_name="classifier", inputs=request.inputs()).exec()
+
+    Limits:
+        Only names that are written out in the call are seen. A model that loads models itself (`load_model`) is not
+        judged.
+    """
+    if has_argument(context, "--load-model") or has_argument(context, "--model-control-mode"):
+        return
+    suggestions = Suggestions()
+    there = sorted(model.name for model in context.repository.models)
+    loaded = {model.name for model in context.loaded_models}
+    for each, sources in needed_sources(context):
+        if any(source.references.loads_models for source in sources.values()):
+            continue
+        for path, source in sources.items():
+            for line, name in ((one.line, one.name) for one in source.references.models):
+                if name in loaded:
+                    continue
+                why, fix = "is not in the repository", "name a model of the repository"
+                if name in there:
+                    why, fix = "is never loaded", _fix(context, name)
+                elif close := suggestions.closest(name, there):
+                    fix = f"did you mean {close!r}?"
+                yield Problem(
+                    path,
+                    f"line {line} sends a request to the model {name!r}, which {why}, and {each.model.name!r} gets an "
+                    f"error: Failed for execute the inference request. Model '{name}' is not ready",
+                    fix,
+                    line=line,
+                )
+
+
+def _fix(context: CheckContext, name: str) -> str:
+    if context.mode == "single":
+        return f"name {name!r} in additional_models"
+    return "make it a step of the ensemble, or run it on its own endpoint"
+
+
+@rule(
+    "CT183",
+    Severity.WARNING,
+    "a Python model opens a file of the repository by a relative path",
+    source=backend("python_backend", "src/stub_launcher.cc", 450, 462),
+)
+def relative_path(context: CheckContext) -> Iterator[Problem]:
+    """A Python model opens a file as if the working directory were that of the model.
+
+    The process of a model has the working directory of the server, which contains no model.
+
+    Example:
+        # model/config.pbtxt
+        backend: "python"
+        # model/1/vocabulary.txt
+        cat dog
+        # model/1/model.py
+        class TritonPythonModel:
+            def initialize(self, args):
+                with open("vocabulary.txt") as file:
+                    self.words = file.read().split()
+
+            def execute(self, requests):
+                return []
+
+    Instead:
+        # model/1/model.py
+        from pathlib import Path
+
+        class TritonPythonModel:
+            def initialize(self, args):
+                with open(Path(__file__).parent / "vocabulary.txt") as file:
+                    self.words = file.read().split()
+
+            def execute(self, requests):
+                return []
+
+    Limits:
+        Only paths that are written out in a call of `open` or of a method of `Path` are seen, and only if the file is
+        in the repository. A model that changes the working directory is not judged.
+    """
+    files = repository_files(context)
+    for each, sources in needed_sources(context):
+        if any(source.references.changes_directory for source in sources.values()):
+            continue
+        for path, source in sources.items():
+            for opened in source.references.files:
+                found = next((place for place in _places(each, path, opened.name) if files.has(place)), None)
+                if found is not None:
+                    yield Problem(
+                        path,
+                        f"line {opened.line} opens {opened.name!r} below the working directory, which is the server's, "
+                        f"and {each.model.name!r} does not find {found} there: FileNotFoundError",
+                        "open it by its place beside the source: Path(__file__).parent",
+                        line=opened.line,
+                    )
+
+
+def _places(each: BackendFile, source: PurePosixPath, name: str) -> Iterator[PurePosixPath]:
+    """The places where somebody may have meant a relative path to lead."""
+    for directory in (source.parent, each.version, each.model.directory, PurePosixPath()):
+        yield below(directory, name)
