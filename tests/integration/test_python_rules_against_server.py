@@ -1,8 +1,9 @@
 """The rules of Python models before NVIDIA's own Python backend, that of nvidia-pytriton.
 
-They are CT140 to CT146, CT160 to CT166, CT169, CT175, CT176, CT178 and CT181. The backend is that of 24.10 with Python
-3.11. It has a shell, and decodes paths as ASCII whatever the locale. The repositories are checked without a platform.
-So CT164 is seen as CT165. CT141 and CT160 depend on the Python. CT180 is a warning about lines that may never run.
+They are CT140 to CT146, CT160 to CT166, CT169, CT175, CT176, CT178, CT181 and CT184. The backend is that of 24.10 with
+Python 3.11. It has a shell, and decodes paths as ASCII whatever the locale. The repositories are checked without a
+platform. So CT164 is seen as CT165. CT141 and CT160 depend on the Python. CT180 is a warning about lines that may
+never run.
 """
 
 from __future__ import annotations
@@ -27,6 +28,7 @@ EXECUTE = "    def execute(self, requests): return []\n"
 INITIALIZE = "    def initialize(self): pass\n"
 COMPLETE = "    @staticmethod\n    def auto_complete_config(c):\n        "
 SOURCE = CLASS + EXECUTE
+READS = "import json\nfrom pathlib import Path\n"
 UTILS = "import triton_python_backend_utils as pb_utils\n"
 
 Files = Mapping[str, str]
@@ -155,6 +157,22 @@ REFUSED: Mapping[str, tuple[str, Files, str]] = {
                 "def f(): pass\nclass A(f): pass\n" + CLASS,
                 "TypeError: function() argument 'code' must be code, not str",
             ),
+        )
+    },
+    **{
+        f"initialize: {body}": (
+            "CT184",
+            {**model(f"{READS}{SOURCE}    def initialize(self, args):\n        {body}"), "labels.txt": ""},
+            words,
+        )
+        for body, words in (
+            ("args['model_path']", "KeyError: 'model_path'"),
+            ("args['model_config']['input']", "TypeError: string indices must be integers, not 'str'"),
+            ("json.loads(args['model_config'])['inputs']", "KeyError: 'inputs'"),
+            ("json.loads(args['model_config'])['input'][1]", "IndexError: list index out of range"),
+            ("json.loads(args['model_config'])['parameters']['x']", "KeyError: 'x'"),
+            ("float(json.loads(args['model_config'])['output'])", "TypeError: float() argument must be a string"),
+            ("Path(__file__).with_name('x'), (Path(__file__).parent / 'labels.txt').open()", "FileNotFoundError"),
         )
     },
     "an asynchronous constructor": (
@@ -292,6 +310,17 @@ LOADED: Mapping[str, Files] = {
     "a configuration": model(f"{SOURCE}{COMPLETE}c.set_max_batch_size(0)\n        return c"),
     "a helper": {**model(f"from .text import clean\nimport other\n{SOURCE}"), "1/text.py": "clean = 1", "other.py": ""},
     "a shadowed helper": {**model(f"import text\n{SOURCE}"), "1/text.py": "", "text.py": "("},
+    "what the server hands to initialize": {
+        **model(
+            f"{READS}{SOURCE}    def initialize(self, args):\n"
+            "        [args[f'model_{x}'] for x in ('name', 'version', 'instance_kind', 'instance_name')]\n"
+            "        args['model_instance_device_id'], Path(args['model_repository'] + '/labels.txt').read_text()\n"
+            "        c = json.loads(args['model_config'])\n"
+            "        c['name'], c['max_batch_size'], c['input'][0]['dims'], c['output'][0]['data_type']\n"
+            "        c['parameters'], c['instance_group'], c['version_policy'], c['model_warmup'], c['backend']"
+        ),
+        "labels.txt": "",
+    },
     "a helper that need not be there, in a method": model(
         f"{SOURCE}    def initialize(self, args):\n        try:\n            from .text import clean\n"
         "        except ImportError: pass"

@@ -15,7 +15,7 @@ from cdk_triton.triton.contents.python_calls import own_nodes
 from cdk_triton.triton.contents.python_names import bound_names, certain_statements
 from cdk_triton.triton.contents.python_uses import Used, evaluated, imported_modules
 
-__all__ = ["Imported", "needed", "statement_imports"]
+__all__ = ["Imported", "may_leave", "needed", "statement_imports"]
 
 _CALLED = ("__init__", "auto_complete_config", "initialize", "execute", "finalize")
 """The methods of a model that the server calls: python_backend, src/pb_stub.cc."""
@@ -134,7 +134,7 @@ class _Walk:
             if isinstance(statement, ast.ClassDef):
                 local = scope.local.union(_type_parameters(statement), *map(bound_names, statement.body))
                 yield from self._body(statement.body, _Scope(statement.name, local=local, is_loading=scope.is_loading))
-            if isinstance(statement, ast.Raise) or (scope.is_function and _may_leave(statement)):
+            if isinstance(statement, ast.Raise) or (scope.is_function and may_leave(statement)):
                 return
 
     def _use_all(self, imported: Imported, scope: _Scope) -> None:
@@ -261,11 +261,11 @@ def _type_parameters(statement: ast.stmt | None) -> frozenset[str]:
     return frozenset(each.name for each in getattr(statement, "type_params", ()))
 
 
-def _may_leave(statement: ast.AST, leaves: tuple[type[ast.stmt], ...] = (ast.Return, ast.Continue, ast.Break)) -> bool:
+def may_leave(statement: ast.AST, leaves: tuple[type[ast.stmt], ...] = (ast.Return, ast.Continue, ast.Break)) -> bool:
     """Whether a function may end with a statement, or the loop around it skip what follows."""
     if isinstance(statement, leaves):
         return True
     if isinstance(statement, (*_SCOPES, ast.Lambda)):
         return False
     inner = (ast.Return,) if isinstance(statement, ast.For | ast.AsyncFor | ast.While) else leaves
-    return any(_may_leave(node, inner) for node in ast.iter_child_nodes(statement))
+    return any(may_leave(node, inner) for node in ast.iter_child_nodes(statement))

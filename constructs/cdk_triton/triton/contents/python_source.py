@@ -19,6 +19,7 @@ from cdk_triton.triton.contents.python_calls import certain_type
 from cdk_triton.triton.contents.python_class import ModelClass, model_class
 from cdk_triton.triton.contents.python_definitions import RejectedClass, rejected_class
 from cdk_triton.triton.contents.python_imports import Imported, needed, statement_imports
+from cdk_triton.triton.contents.python_initialize import Initialize
 from cdk_triton.triton.contents.python_names import (
     bound_names,
     certain_statements,
@@ -83,6 +84,7 @@ class PythonSource:
         utilities: the attributes of the server's `triton_python_backend_utils` that it reads under whatever condition.
         rejected: the first class statement that Python rejects whatever happens, or None.
         references: the models and files that it names.
+        initialize: the method of that name, if the model has it for certain.
     """
 
     model: ModelClass | None
@@ -98,6 +100,7 @@ class PythonSource:
     utilities: tuple[Used, ...] = ()
     rejected: RejectedClass | None = None
     references: References = field(default_factory=References)
+    initialize: Initialize | None = None
 
     @property
     def changes_path(self) -> bool:
@@ -211,7 +214,19 @@ def _look(module: ast.Module, version: tuple[int, int]) -> PythonSource:
         () if dynamic else tuple(mentioned(nodes, MODULE)),
         None if dynamic else rejected_class(statements),
         references_of((node for statement in statements for node in ast.walk(statement)), defined, names),
+        None if dynamic or not isinstance(bound, ast.ClassDef) else _initialize(bound, attributes, names),
     )
+
+
+def _initialize(own: ast.ClassDef, attributes: frozenset[str], imported: Mapping[str, str]) -> Initialize | None:
+    """The method `initialize` of a class, if nothing else may be in its place."""
+    given = [each for each in own.body if "initialize" in bound_names(each)]
+    if own.decorator_list or own.keywords or "initialize" in attributes or len(given) != 1:
+        return None
+    method = given[0]
+    if not isinstance(method, ast.FunctionDef) or method.decorator_list:
+        return None
+    return Initialize(method, imported)
 
 
 def _bound(statements: Iterable[ast.stmt]) -> ast.ClassDef | str | EllipsisType | None:

@@ -1,0 +1,110 @@
+"""CT184: whether a Python model finds in the configuration and in its directory what `initialize` takes from them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import PurePosixPath
+
+from cdk_triton.checks.context import CheckContext
+from cdk_triton.checks.derived.backend_files import BackendFile
+from cdk_triton.checks.derived.python_modules import python_models
+from cdk_triton.checks.derived.releases import is_newer_than_schema
+from cdk_triton.checks.registry import Problem, rule
+from cdk_triton.checks.sources import backend
+from cdk_triton.triton.contents.python_initialize import Message, Served, failure_of
+from cdk_triton.triton.contents.python_source import PythonSource
+from cdk_triton.triton.findings import Severity
+from cdk_triton.triton.schema import ModelConfig, ModelInput, ModelOutput, enum_name
+
+
+@rule(
+    "CT184",
+    Severity.ERROR,
+    "initialize of a Python model fails",
+    source=backend("python_backend", "src/python_be.cc", 560, 600),
+)
+def failing_initialize(context: CheckContext) -> Iterator[Problem]:
+    """The method `initialize` takes something from the configuration or from the model's directory that is not there.
+
+    The server hands texts to it, by name: `model_config`, `model_instance_kind`, `model_instance_name`,
+    `model_instance_device_id`, `model_repository`, `model_version` and `model_name`. The configuration is JSON, which
+    `json.loads` reads; a parameter has its value in `string_value`. `model_repository` is the model's directory, above
+    that of the version.
+
+    Example:
+        # model/config.pbtxt
+        backend: "python"
+        parameters { key: "threshold" value { string_value: "0.5" } }
+        # model/1/model.py
+        import json
+
+        class TritonPythonModel:
+            def initialize(self, args):
+                config = json.loads(args["model_config"])
+                self.threshold = float(config["parameters"]["threshold"])
+
+            def execute(self, requests):
+                return []
+
+    Instead:
+        # model/1/model.py
+        import json
+
+        class TritonPythonModel:
+            def initialize(self, args):
+                config = json.loads(args["model_config"])
+                self.threshold = float(config["parameters"]["threshold"]["string_value"])
+
+            def execute(self, requests):
+                return []
+
+    Limits:
+        The method is followed to the first statement of which it is open whether it runs. A file counts as missing if
+        another directory of the model has one of the same name. A model with `auto_complete_config` is not judged.
+    """
+    for each, source in python_models(context):
+        if not isinstance(source, PythonSource) or source.initialize is None or source.model is None:
+            continue
+        if "auto_complete_config" in source.model.methods or not source.model.is_complete:
+            continue
+        if is_newer_than_schema(context.platform) or context.is_renamed(each.model):
+            continue
+        served = Served(each.model.name, each.model.directory, each.path, _config(each), _missing_at(each))
+        failure = failure_of(source.initialize, served)
+        if failure is not None:
+            yield Problem(
+                each.path,
+                f"initialize fails in line {failure.line}, and the server would not load {each.model.name!r}: "
+                f"{failure.said}",
+                "take what the configuration, the arguments and the model's directory have",
+                line=failure.line,
+            )
+
+
+def _config(each: BackendFile) -> Message:
+    """The configuration as the server writes it in JSON, as far as it is known."""
+    config = each.config
+    parameters = {name: Message({"string_value": one.string_value}) for name, one in config.parameters.items()}
+    known = {
+        "name": each.model.name,
+        "max_batch_size": config.max_batch_size,
+        "input": [_tensor(tensor) for tensor in config.input],
+        "output": [_tensor(tensor) for tensor in config.output],
+        "parameters": Message(parameters),
+    }
+    return Message(known, frozenset(ModelConfig.DESCRIPTOR.fields_by_name))
+
+
+def _tensor(tensor: ModelInput | ModelOutput) -> Message:
+    known = {"name": tensor.name, "data_type": enum_name(tensor, "data_type")}
+    return Message(known, frozenset(tensor.DESCRIPTOR.fields_by_name))
+
+
+def _missing_at(each: BackendFile) -> Callable[[PurePosixPath], bool]:
+    names = {path.name for path in each.files}
+
+    def misses(path: PurePosixPath) -> bool:
+        is_own = path.is_relative_to(each.model.directory)
+        return is_own and path.name in names and not each.files.has(path) and not each.files.has_directory(path)
+
+    return misses
