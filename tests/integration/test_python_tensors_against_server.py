@@ -26,6 +26,7 @@ class TritonPythonModel:
         return pb_utils.InferenceResponse([{MAKE}])
 """
 
+CLASS = "class TritonPythonModel:\n"
 MADE = "pb_utils.InferenceResponse([])"
 
 Serve = Callable[[Path, str], TritonServer]
@@ -98,8 +99,21 @@ def test_the_next_step_lacks_its_input(tmp_path: Path, serve: Serve) -> None:
     assert "missing required input(s) ['IN']" in answer["error"]
 
 
-def test_a_dictionary_of_responses_is_an_error(tmp_path: Path, serve: Serve) -> None:
-    source = "class TritonPythonModel:\n    def execute(self, requests): return {}\n"
+@pytest.mark.parametrize(
+    ("result", "words"),
+    [
+        ("return {}", "Expected a list in the execute return, found type '<class 'dict'>'."),
+        (
+            "return pb_utils.InferenceResponse([])",
+            "Expected a list in the execute return, found type '<class 'c_python_backend_utils.InferenceResponse'>'.",
+        ),
+        ("return tuple(requests)", "Expected a list in the execute return, found type '<class 'tuple'>'."),
+        ("yield pb_utils.InferenceResponse([])", ""),
+        ("return (pb_utils.InferenceResponse([]) for r in requests)", ""),
+    ],
+)
+def test_no_list_of_responses_is_an_error(tmp_path: Path, serve: Serve, result: str, words: str) -> None:
+    source = f"import triton_python_backend_utils as pb_utils\n{CLASS}    def execute(self, requests): {result}\n"
     repository = write(tmp_path / "repository", {**python(), "model/1/model.py": source})
     (finding,) = repository.check()
     assert finding.code == "CT177"
@@ -107,7 +121,6 @@ def test_a_dictionary_of_responses_is_an_error(tmp_path: Path, serve: Serve) -> 
     status, answer = ask(serve(repository.root, "model"))
 
     assert status == 500
-    words = "Expected a list in the execute return, found type '<class 'dict'>'."
     assert words in answer["error"]
     assert words in finding.message
 

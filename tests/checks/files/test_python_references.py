@@ -1,4 +1,4 @@
-"""The rules CT182 and CT183: whether the models and files are there that a Python model names."""
+"""The rules CT182, CT183, CT185 and CT186: whether what a Python model names is there."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def test_a_model_that_is_not_loaded(
     "source",
     [
         calling("'preprocess'"),
-        calling("self.name"),
+        calling("requests[0]"),
         calling("'other'", "        pb_utils.load_model(model_name='other')\n"),
         f"if __name__ == '__main__':\n    InferenceRequest(model_name='other')\n{CLASS}{EXECUTE}",
     ],
@@ -95,3 +95,70 @@ def test_a_file_by_a_relative_path(messages: Messages, write: Write, line: str) 
 def test_a_file_that_may_be_found(write: Write, line: str) -> None:
     files = {"1/model.py": f"MODE = 'r'\n{line}\n{CLASS}{EXECUTE}", "1/words.txt": "cat"}
     assert write({f"{CALLER}/{name}": text for name, text in files.items()}).check() == ()
+
+
+OWN = "class Base:\n    x = 1\n    def answer(self): return self.y\n"
+
+
+@pytest.mark.parametrize(
+    ("source", "count"),
+    [
+        pytest.param(
+            CLASS + "    def execute(self, requests): return [self.anwser(r) for r in requests]", 1, id="a method"
+        ),
+        pytest.param(CLASS + EXECUTE + "    def initialize(this, args): print(this.name)", 1, id="in initialize"),
+        pytest.param(f"{OWN}class TritonPythonModel(Base):\n{EXECUTE}", 1, id="of a base"),
+        pytest.param(CLASS + EXECUTE + "    def a(self): return self.b, self.c", 2, id="two"),
+        pytest.param(CLASS + EXECUTE + "    def a(self): self.b = 1\n    def c(self): return self.b", 0, id="set"),
+        pytest.param(CLASS + EXECUTE + "    b: int\n    def c(self): return self.b", 0, id="declared"),
+        pytest.param(CLASS + EXECUTE + "    def c(self): return self.__class__, self.execute", 0, id="of every object"),
+        pytest.param(CLASS + EXECUTE + "    def c(self): return hasattr(self, 'b') and self.b", 0, id="asked for"),
+        pytest.param(
+            CLASS + EXECUTE + "    def c(self): fill(self); return self.b\ndef fill(x): x.d = 1", 0, id="filled"
+        ),
+        pytest.param(CLASS + EXECUTE + "    def __getattr__(self, n): ...\n    def c(self): self.b", 0, id="computed"),
+        pytest.param(
+            CLASS + EXECUTE + "    def c(self):\n        try: self.b\n        except AttributeError: ...", 0, id="tried"
+        ),
+        pytest.param(
+            f"from dataclasses import dataclass\n@dataclass\n{CLASS}    b: int = 1\n{EXECUTE}    def c(self): self.b",
+            0,
+            id="a field",
+        ),
+        pytest.param(
+            f"import json\nclass TritonPythonModel(json.JSONDecoder):\n{EXECUTE}    def c(self): self.b", 0, id="b"
+        ),
+    ],
+)
+def test_an_attribute_of_its_own(messages: Messages, write: Write, source: str, count: int) -> None:
+    found = messages.of(write({f"{CALLER}/1/model.py": source}).check())
+    assert found == [("CT185", f"{CALLER}/1/model.py", "")] * count
+
+
+COMPLETE = f"{CLASS}{EXECUTE}    @staticmethod\n    def auto_complete_config(c):\n        "
+
+
+@pytest.mark.parametrize(
+    ("source", "count"),
+    [
+        pytest.param(
+            f"{CLASS}    def execute(self, r): return [pb_utils.InferenceResponse(outputs=[])]", 1, id="response"
+        ),
+        pytest.param(f"{CLASS}    def execute(self, r): return [pb_utils.Tensor(name='x', array=r)]", 2, id="tensor"),
+        pytest.param(f"{CLASS}{EXECUTE}    def a(self): pb_utils.InferenceRequest(model='x')", 1, id="request"),
+        pytest.param(f"{COMPLETE}c.set_batch_size(8); return c", 1, id="a method of the configuration"),
+        pytest.param(f"{COMPLETE}c.add_input({{'name': 'x', 'dtype': 'TYPE_FP32'}}); return c", 1, id="of an input"),
+        pytest.param(f"{COMPLETE}c.add_output({{'name': 'x', 'optional': 1}}); return c", 1, id="of an output"),
+        pytest.param(
+            f"{COMPLETE}c.add_input({{'name': 'x', **OTHERS}}); c.set_max_batch_size(1); return c", 0, id="fine"
+        ),
+        pytest.param(
+            f"{CLASS}    def execute(self, r): return [pb_utils.InferenceResponse(output_tensors=[], error=None)]",
+            0,
+            id="a response that is fine",
+        ),
+    ],
+)
+def test_names_of_the_servers_classes(messages: Messages, write: Write, source: str, count: int) -> None:
+    findings = write({f"{CALLER}/1/model.py": f"{IMPORTS}OTHERS = {{}}\n{source}\n"}).check()
+    assert messages.of(findings) == [("CT186", f"{CALLER}/1/model.py", "")] * count

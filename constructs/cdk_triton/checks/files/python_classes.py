@@ -30,7 +30,8 @@ _CALLS = (
 )
 
 # Types that the method `execute` may return by mistake.
-_NO_LISTS = frozenset({"bool", "bytes", "dict", "float", "int", "set", "str", "tuple"})
+_RESPONSE = "c_python_backend_utils.InferenceResponse"
+_NO_LISTS = frozenset({"bool", "bytes", "dict", "float", "int", "set", "str", "tuple", _RESPONSE})
 
 
 @per_check
@@ -264,6 +265,8 @@ def no_responses(context: CheckContext) -> Iterator[Problem]:
             continue
         if method.returns == ("NoneType",) and method.keeps_responses:
             effect = "never answer a request, or, before 24.06, give the error: Expected a list in the execute return"
+        elif method.returns == ("generator",):
+            effect = "answer every request with an error, because it would run the generator as a coroutine"
         elif method.returns and set(method.returns) <= _NO_LISTS:
             effect = (
                 "answer every request with an error: Expected a list in the execute return, found type "

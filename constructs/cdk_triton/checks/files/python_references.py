@@ -1,4 +1,4 @@
-"""CT182 and CT183: whether the models and files are there that a Python model names."""
+"""CT182, CT183, CT185 and CT186: whether the models, files, attributes and parameters are there that a model names."""
 
 from __future__ import annotations
 
@@ -8,10 +8,11 @@ from pathlib import PurePosixPath
 from cdk_triton.checks.context import CheckContext
 from cdk_triton.checks.derived.backend_files import BackendFile, below, repository_files
 from cdk_triton.checks.derived.configured import has_argument
-from cdk_triton.checks.derived.python_modules import needed_sources
+from cdk_triton.checks.derived.python_modules import needed_sources, python_models
 from cdk_triton.checks.registry import Problem, rule
 from cdk_triton.checks.sources import backend
 from cdk_triton.checks.spelling import Suggestions
+from cdk_triton.triton.contents.python_source import PythonSource
 from cdk_triton.triton.findings import Severity
 
 
@@ -152,3 +153,98 @@ def _places(each: BackendFile, source: PurePosixPath, name: str) -> Iterator[Pur
     """The places where somebody may have meant a relative path to lead."""
     for directory in (source.parent, each.version, each.model.directory, PurePosixPath()):
         yield below(directory, name)
+
+
+@rule(
+    "CT185",
+    Severity.WARNING,
+    "a Python model reads an attribute of its own that nothing sets",
+    source=backend("python_backend", "src/pb_stub.cc", 786, 850),
+)
+def unset_attribute(context: CheckContext) -> Iterator[Problem]:
+    """A method of the model reads `self.anwser`, and the class has no such method and sets no such attribute.
+
+    The server loads the model unless `initialize` reads it. Requests fail where the line runs.
+
+    Example:
+        # model/config.pbtxt
+        backend: "python"
+        # model/1/model.py
+        class TritonPythonModel:
+            def initialize(self, args):
+                self.version = args["model_version"]
+
+            def execute(self, requests):
+                print(self.verison)
+                return []
+
+    Instead:
+        # model/1/model.py
+        class TritonPythonModel:
+            def initialize(self, args):
+                self.version = args["model_version"]
+
+            def execute(self, requests):
+                print(self.version)
+                return []
+
+    Limits:
+        A class is judged if all its bases are in the same file, and if no method hands `self` to a function. Where the
+        file handles `AttributeError`, nothing is judged.
+    """
+    suggestions = Suggestions()
+    for each, source in python_models(context):
+        if not isinstance(source, PythonSource) or source.model is None:
+            continue
+        names = sorted(source.attributes.union(source.model.methods))
+        for unset in source.model.unset:
+            close = suggestions.closest(unset.name, names)
+            yield Problem(
+                each.path,
+                f"line {unset.line} reads self.{unset.name}, which nothing sets, and {each.model.name!r} fails there: "
+                f"AttributeError: 'TritonPythonModel' object has no attribute '{unset.name}'",
+                f"did you mean {close!r}?" if close is not None else "set it in initialize, or define the method",
+                line=unset.line,
+            )
+
+
+@rule(
+    "CT186",
+    Severity.WARNING,
+    "a Python model uses the server's classes with names that they do not have",
+    source=backend("python_backend", "src/resources/triton_python_backend_utils.py", 375, 590),
+)
+def unknown_parameter(context: CheckContext) -> Iterator[Problem]:
+    """A call names a parameter of `InferenceResponse`, `InferenceRequest` or `Tensor` that does not exist.
+
+    The same is said of methods that the configuration in `auto_complete_config` does not have, and of properties that
+    `add_input` and `add_output` reject. `Tensor` takes its name and its values by position only.
+
+    Example:
+        # model/config.pbtxt
+        backend: "python"
+        # model/1/model.py
+        import triton_python_backend_utils as pb_utils
+
+        class TritonPythonModel:
+            def execute(self, requests):
+                return [pb_utils.InferenceResponse(outputs=[]) for request in requests]
+
+    Instead:
+        # model/1/model.py
+        import triton_python_backend_utils as pb_utils
+
+        class TritonPythonModel:
+            def execute(self, requests):
+                return [pb_utils.InferenceResponse(output_tensors=[]) for request in requests]
+    """
+    for each, sources in needed_sources(context):
+        for path, source in sources.items():
+            for misused, said in source.references.misused:
+                yield Problem(
+                    path,
+                    f"line {misused.line} uses {misused.name}, which the server does not have, and {each.model.name!r} "
+                    f"fails there: {said}",
+                    "use the names of python_backend's README",
+                    line=misused.line,
+                )

@@ -120,7 +120,7 @@ def _returned(function: ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda, own
     parameters = function.args.posonlyargs + function.args.args
     config = parameters[own].arg if own < len(parameters) else None
     if isinstance(function, ast.Lambda):
-        kind = certain_type(function.body) or _of_config(function.body, config)
+        kind = certain_type(function.body) or _called(function.body, config)
         return [] if kind is None else [kind]
     nodes = list(own_nodes(*function.body))
     yields = any(isinstance(node, ast.Yield | ast.YieldFrom) for node in nodes)
@@ -133,7 +133,7 @@ def _returned(function: ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda, own
     found = [] if _never_completes(function.body) else ["NoneType"]
     for node in nodes:
         if isinstance(node, ast.Return):
-            kind = "NoneType" if node.value is None else certain_type(node.value) or _of_config(node.value, config)
+            kind = "NoneType" if node.value is None else certain_type(node.value) or _called(node.value, config)
             if kind is None:
                 return []
             found.append(kind)
@@ -187,10 +187,15 @@ def _named(value: ast.expr) -> Iterator[ast.Name]:
         yield value
 
 
-def _of_config(value: ast.expr, config: str | None) -> str | None:
+def _called(value: ast.expr, config: str | None) -> str | None:
+    """The type that a call returns, of a method of the configuration, a class of the server, or one of Python."""
     match value:
         case ast.Call(func=ast.Attribute(value=ast.Name(id=name), attr=attribute)) if name == config:
             return _OF_CONFIG.get(attribute)
+        case ast.Call(func=ast.Attribute(value=ast.Name(), attr="InferenceResponse" as attribute)):
+            return f"c_python_backend_utils.{attribute}"
+        case ast.Call(func=ast.Name(id="tuple" | "dict" | "set" as name)):
+            return name
     return None
 
 

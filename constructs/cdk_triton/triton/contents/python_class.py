@@ -10,8 +10,10 @@ import ast
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from cdk_triton.triton.contents.python_attributes import unset_attributes
 from cdk_triton.triton.contents.python_calls import Method, certain_type, method_of
 from cdk_triton.triton.contents.python_names import bound_names, is_dynamic, stored_attributes
+from cdk_triton.triton.contents.python_references import Reference
 
 __all__ = ["CALLED", "ModelClass", "Value", "model_class"]
 
@@ -54,6 +56,7 @@ class ModelClass:
         values: name → value, of those methods in whose place it certainly has something that cannot be called.
         is_complete: whether these are all it can have: nothing else is inherited, set or decorated.
         failure: what a call of the class says in any case, as Python words it; "" where it may be called.
+        unset: the attributes of its own object that it reads, and that nothing in the module sets.
     """
 
     line: int
@@ -61,6 +64,7 @@ class ModelClass:
     values: Mapping[str, Value] = field(default_factory=dict)
     is_complete: bool = True
     failure: str = ""
+    unset: tuple[Reference, ...] = ()
 
 
 def model_class(
@@ -86,6 +90,7 @@ def model_class(
     if "__new__" in members:  # what it returns may be of any class
         members |= dict.fromkeys(("__init__", "initialize", "execute"), _OPEN)
     failure = reader.failure(own, lineage, members)
+    catches = any(isinstance(node, ast.Name) and node.id == "AttributeError" for node in nodes)
     if isinstance(members.get("__getattr__"), Method):
         members |= {each: _OPEN for each in CALLED if each not in members}
     return ModelClass(
@@ -94,6 +99,7 @@ def model_class(
         {each: member for each, member in members.items() if isinstance(member, Value)},
         is_complete=not any(each in members and members[each] is _OPEN for each in CALLED),
         failure=failure,
+        unset=() if catches or not reader.is_plain(lineage) else unset_attributes(lineage, members, nodes),
     )
 
 
@@ -168,6 +174,11 @@ class _Reader:
         own = type(given.name, tuple(bases), {})
         made[own] = given
         return own
+
+    def is_plain(self, lineage: Sequence[ast.ClassDef]) -> bool:
+        """Whether the classes inherit nothing from outside of the module but from `object` and `ABC`."""
+        others = {self._dotted(base) for each in lineage for base in each.bases} - {each.name for each in lineage}
+        return others <= {"object", "abc.ABC"}
 
     def members(self, given: ast.ClassDef) -> Members:
         """The names that the body of a class sets; a name that is set in some cases only is open."""

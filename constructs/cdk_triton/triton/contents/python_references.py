@@ -1,4 +1,4 @@
-"""The models and files that a Python source names by literals. It is parsed, never executed."""
+"""The models, files and parameters that a Python source names by literals. It is parsed, never executed."""
 
 from __future__ import annotations
 
@@ -7,6 +7,29 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 __all__ = ["Reference", "References", "references_of"]
+
+# The parameters of the server's classes, and what a configuration offers to `auto_complete_config` (python_backend:
+# src/pb_stub.cc and src/resources/triton_python_backend_utils.py).
+_PARAMETERS: dict[str, frozenset[str]] = {
+    "InferenceResponse": frozenset({"output_tensors", "error", "parameters"}),
+    "InferenceRequest": frozenset(
+        {
+            *("inputs", "requested_output_names", "model_name", "model_version", "request_id", "correlation_id"),
+            *("flags", "timeout", "preferred_memory", "trace", "parameters"),
+        }
+    ),
+    "Tensor": frozenset(),
+}
+_OF_CONFIG = frozenset(
+    {
+        *("as_dict", "add_input", "add_output", "set_max_batch_size", "set_dynamic_batching"),
+        *("set_model_transaction_policy", "_model_config"),
+    }
+)
+_OF_TENSORS = {
+    "add_input": ("name", "data_type", "dims", "optional"),
+    "add_output": ("name", "data_type", "dims"),
+}
 
 _PATH = "pathlib.Path"
 _READS = frozenset({"open", "read_text", "read_bytes"})
@@ -33,12 +56,14 @@ class References:
     Attributes:
         models: the models that it sends requests to (BLS).
         files: the files that it opens for reading by a relative path.
+        misused: the parameters, methods and properties that the server's classes do not have, with what Python says.
         loads_models: whether it may load models itself.
         changes_directory: whether it may change the working directory.
     """
 
     models: tuple[Reference, ...] = ()
     files: tuple[Reference, ...] = ()
+    misused: tuple[tuple[Reference, str], ...] = ()
     loads_models: bool = False
     changes_directory: bool = False
 
@@ -51,6 +76,7 @@ def references_of(nodes: Iterable[ast.AST], names: frozenset[str], imported: Map
         names: the names that the module defines.
         imported: what its names are imported as.
     """
+    misused: set[tuple[Reference, str]] = set()
     models: set[Reference] = set()
     files: set[Reference] = set()
     attributes: set[str] = set()
@@ -60,9 +86,16 @@ def references_of(nodes: Iterable[ast.AST], names: frozenset[str], imported: Map
                 attributes.add(name)
             case ast.Call():
                 models.update(_called(node))
+                misused.update(_unknown_parameters(node))
                 files.update(_opened(node, names, imported))
+            case ast.FunctionDef(name="auto_complete_config", args=ast.arguments(args=[*_, ast.arg(arg=config)])):
+                misused.update(_unknown_in_config(node, config))
     return References(
-        tuple(sorted(models)), tuple(sorted(files)), "load_model" in attributes, bool({"chdir", "fchdir"} & attributes)
+        tuple(sorted(models)),
+        tuple(sorted(files)),
+        tuple(sorted(misused)),
+        loads_models="load_model" in attributes,
+        changes_directory=bool({"chdir", "fchdir"} & attributes),
     )
 
 
@@ -73,6 +106,30 @@ def _called(call: ast.Call) -> Iterator[Reference]:
                 match keyword:
                     case ast.keyword(arg="model_name", value=ast.Constant(value=str(name))):
                         yield Reference(call.lineno, name)
+
+
+def _unknown_parameters(call: ast.Call) -> Iterator[tuple[Reference, str]]:
+    match call.func:
+        case ast.Attribute(value=ast.Name(), attr=name) if name in _PARAMETERS:
+            for keyword in call.keywords:
+                if keyword.arg is not None and keyword.arg not in _PARAMETERS[name]:
+                    said = "TypeError: __init__(): incompatible constructor arguments"
+                    yield Reference(call.lineno, f"{name}({keyword.arg}=)"), said
+
+
+def _unknown_in_config(method: ast.FunctionDef, config: str) -> Iterator[tuple[Reference, str]]:
+    for node in ast.walk(method):
+        match node:
+            case ast.Attribute(value=ast.Name(id=name), attr=attribute) if name == config:
+                if attribute not in _OF_CONFIG:
+                    said = f"AttributeError: 'ModelConfig' object has no attribute '{attribute}'"
+                    yield Reference(node.lineno, f"{config}.{attribute}"), said
+            case ast.Call(func=ast.Attribute(value=ast.Name(id=name), attr=attribute), args=[ast.Dict(keys=keys)]):
+                known = _OF_TENSORS.get(attribute, ()) if name == config else ()
+                for key in keys:
+                    if known and isinstance(key, ast.Constant) and key.value not in known:
+                        said = f"ValueError: contains property other than {', '.join(map(repr, known[:-1]))}"
+                        yield Reference(key.lineno, f"{attribute}({key.value!r})"), f"{said} and {known[-1]!r}"
 
 
 def _opened(call: ast.Call, names: frozenset[str], imported: Mapping[str, str]) -> Iterator[Reference]:

@@ -1,0 +1,61 @@
+"""The attributes of its own object that a class reads and never sets: `self.anwser`. The source is never executed."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Container, Iterator, Sequence
+
+from cdk_triton.triton.contents.python_references import Reference
+
+__all__ = ["unset_attributes"]
+
+_ASKING = frozenset({"hasattr", "getattr", "setattr", "delattr"})
+_OTHER_WAYS = frozenset({"__getattr__", "__getattribute__", "__setstate__", "__slots__"})
+
+
+def unset_attributes(
+    lineage: Sequence[ast.ClassDef], members: Container[str], nodes: Sequence[ast.AST]
+) -> tuple[Reference, ...]:
+    """The attributes that methods read of their object, and that nothing in the module sets.
+
+    Args:
+        lineage: the class and its bases; they are all in the module.
+        members: the names that the bodies of the classes set, and the attributes that the module sets on any object.
+        nodes: the nodes of the module.
+
+    Returns:
+        Nothing where the object is handed to somebody else, who may set attributes.
+    """
+    if any(each.decorator_list for each in lineage) or any(name in members for name in _OTHER_WAYS):
+        return ()
+    asked = set(_asked(nodes)) | {name for each in lineage for name in _declared(each)}
+    found: set[Reference] = set()
+    for method in (each for given in lineage for each in given.body):
+        if not isinstance(method, ast.FunctionDef | ast.AsyncFunctionDef) or method.decorator_list:
+            continue
+        own = next((each.arg for each in (*method.args.posonlyargs, *method.args.args)), None)
+        inside = [node for statement in method.body for node in ast.walk(statement)]
+        entered = [node.value for node in inside if isinstance(node, ast.Attribute)]
+        if any(isinstance(node, ast.Name) and node.id == own and node not in entered for node in inside):
+            return ()
+        for node in inside:
+            match node:
+                case ast.Attribute(value=ast.Name(id=owner), attr=name, ctx=ast.Load()) if owner == own:
+                    if not (name in members or name in asked or hasattr(object, name)):
+                        found.add(Reference(node.lineno, name))
+    return tuple(sorted(found))
+
+
+def _asked(nodes: Sequence[ast.AST]) -> Iterator[str]:
+    """The attributes of which the module asks whether they are there."""
+    for node in nodes:
+        match node:
+            case ast.Call(func=ast.Name(id=name), args=[_, ast.Constant(value=str(attribute)), *_]) if name in _ASKING:
+                yield attribute
+
+
+def _declared(given: ast.ClassDef) -> Iterator[str]:
+    for statement in given.body:
+        match statement:
+            case ast.AnnAssign(target=ast.Name(id=name)):
+                yield name
