@@ -59,6 +59,17 @@ OF_THE_PYTHON_BACKEND: Mapping[str, tuple[str, Files, str]] = {
         python(f'{IN}{OUT}model_warmup {{ name: "first" batch_size: 4 {ZEROS} }}'),
         "failed to run warmup sample 'first': batch size 4",
     ),
+    "a plain text for a warm-up": (
+        "CT249",
+        {
+            **python(
+                f'input {{ name: "IN" data_type: TYPE_STRING dims: 1 }} {OUT} model_warmup {{ name: "w" batch_size: 1 '
+                'inputs { key: "IN" value { data_type: TYPE_STRING dims: 1 input_data_file: "f" } } }'
+            ),
+            "model/warmup/f": "hello",
+        },
+        "incomplete string data for inference input 'IN', expecting string of length 1819043176 but only 1 bytes",
+    ),
     "a parameter": (
         "CT228",
         python('parameters { key: "FORCE_CPU_ONLY_INPUT_TENSORS" value { string_value: "1" } }'),

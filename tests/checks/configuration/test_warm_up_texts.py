@@ -39,7 +39,8 @@ def files(content: bytes, dims: str) -> dict[str, str | bytes]:
         pytest.param(element("a"), "2", FOUND, id="fewer"),
         pytest.param(element("a") * 3, "2", FOUND, id="more"),
         pytest.param(element("a") + b"bc", "2", FOUND, id="half a length"),
-        pytest.param(b"a plain text", "1", [], id="one element that is cut off"),
+        pytest.param(b"a plain text", "1", FOUND, id="one element that is cut off"),
+        pytest.param(element("a") + element("b")[:-1], "2", FOUND, id="the last element is cut off"),
         pytest.param(b"\0" * 500_000, "125000", [], id="more than are counted"),
         pytest.param(b"\0" * 500_000, "99", FOUND, id="more than are counted, and than wanted"),
     ],
@@ -47,6 +48,12 @@ def files(content: bytes, dims: str) -> dict[str, str | bytes]:
 def test_elements(messages: Messages, write: Write, content: bytes, dims: str, expected: object) -> None:
     repository = write(files(content, dims), base={})
     assert messages.of(each for each in repository.check() if each.code == "CT249") == expected
+
+
+def test_a_backend_that_may_not_look(write: Write) -> None:
+    content = files(b"a plain text", "1")
+    content["model/config.pbtxt"] = str(content["model/config.pbtxt"]).replace("python", "mine")
+    assert "CT249" not in {each.code for each in write(content, base={}).check()}
 
 
 def test_a_server_that_does_not_count(write: Write) -> None:

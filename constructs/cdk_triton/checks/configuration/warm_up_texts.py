@@ -6,6 +6,7 @@ import math
 from collections.abc import Iterator
 
 from cdk_triton.checks.context import CheckContext
+from cdk_triton.checks.derived.completion import known_backend
 from cdk_triton.checks.derived.named_files import named_file
 from cdk_triton.checks.derived.releases import is_older
 from cdk_triton.checks.derived.warm_ups import warm_up_inputs
@@ -15,6 +16,7 @@ from cdk_triton.triton.contents.text_elements import TextElements, text_elements
 from cdk_triton.triton.findings import Severity
 from cdk_triton.triton.schema import enum_name
 
+_READ_TEXTS = ("onnxruntime", "python", "pytorch", "tensorflow")  # backend_common.cc, ValidateStringBuffer
 _COUNTED_SINCE = "24.06"  # branches of core: from r24.06 on it counts the elements
 
 
@@ -28,7 +30,7 @@ def other_elements(context: CheckContext) -> Iterator[Problem]:
     """The file of a `TYPE_STRING` input has more or fewer elements than its dims say.
 
     Each element is four bytes with its length, the lowest first, and then the text. A plain text file is not that. The
-    server counts the elements since 24.06.
+    server counts the elements since 24.06. The model's backend reads them, and rejects a text that is cut off.
 
     Example:
         # model/config.pbtxt
@@ -70,7 +72,8 @@ def other_elements(context: CheckContext) -> Iterator[Problem]:
         file = files.get(place.path) if place.path is not None else None
         if file is None:
             continue  # reported by CT221, or made by a build
-        words = _fault(context.contents(text_elements, file), math.prod(given.dims), each.name, sample.model.name)
+        wanted, name = math.prod(given.dims), known_backend(context, sample.model)
+        words = _fault(context.contents(text_elements, file), wanted, each.name, sample.model.name, name)
         if words is not None:
             yield Problem(
                 file.path,
@@ -80,7 +83,7 @@ def other_elements(context: CheckContext) -> Iterator[Problem]:
             )
 
 
-def _fault(found: TextElements, wanted: int, name: str, model: str) -> str | None:
+def _fault(found: TextElements, wanted: int, name: str, model: str, backend_name: str) -> str | None:
     """The server's words about the elements of a file; None where they are right or not counted."""
     what = f"for inference input '{name}' for model '{model}'"
     if found.count > wanted:
@@ -89,4 +92,12 @@ def _fault(found: TextElements, wanted: int, name: str, model: str) -> str | Non
         return None
     if found.rest:
         return f"incomplete string length indicator {what}, expecting 4 bytes but only {found.rest} bytes available"
-    return None if found.count == wanted else f"expected {wanted} string elements {what}, got {found.count}"
+    if found.count != wanted:
+        return f"expected {wanted} string elements {what}, got {found.count}"
+    if found.cut_off is None or backend_name not in _READ_TEXTS:
+        return None
+    length, there = found.cut_off
+    return (
+        f"incomplete string data for inference input '{name}', expecting string of length {length} but only {there} "
+        "bytes available"
+    )

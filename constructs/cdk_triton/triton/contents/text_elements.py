@@ -17,6 +17,7 @@ class TextElements:
 
     Attributes:
         count: the elements; the last may be cut off.
+        cut_off: the length of the last element and how many bytes of it are there, if it is cut off.
         rest: the bytes after them, fewer than a length has.
         is_complete: whether the file was read to its end.
     """
@@ -24,6 +25,7 @@ class TextElements:
     count: int
     rest: int
     is_complete: bool
+    cut_off: tuple[int, int] | None = None
 
 
 def text_elements(path: Path) -> TextElements:
@@ -31,11 +33,13 @@ def text_elements(path: Path) -> TextElements:
     try:
         size = path.stat().st_size
         with path.open("rb") as file:
-            count = position = 0
+            count = position = length = 0
             while size - position >= _LENGTH and count < _MOST:
-                position += _LENGTH + int.from_bytes(file.read(_LENGTH), "little")
+                length = int.from_bytes(file.read(_LENGTH), "little")
+                position += _LENGTH + length
                 file.seek(position)
                 count += 1
     except OSError:
         return TextElements(0, 0, is_complete=False)
-    return TextElements(count, max(0, size - position), is_complete=size - position < _LENGTH)
+    cut_off = (length, length - (position - size)) if position > size else None
+    return TextElements(count, max(0, size - position), size - position < _LENGTH, cut_off)
