@@ -93,7 +93,7 @@ FINE = {
     "another value of the name": "args = {'path': 1}\nargs['path']",
     "an attribute that a method sets": ("self.c = json.loads(args['model_config'])\nself.fill(1)\nself.c['x']"),
     "a loop": "c = json.loads(args['model_config'])\nfor each in c['input']:\n    c = each['x']\nc['x']",
-    "parts": "args[self.key], [args[x] for x in args], lambda: args['path']",
+    "parts": "args[str(args)], [args[x] for x in args], lambda: args['path']",
 }
 FILL = "    def fill(self, c): self.c = {'x': 1}\n"
 

@@ -146,6 +146,16 @@ COMPLETE = f"{CLASS}{EXECUTE}    @staticmethod\n    def auto_complete_config(c):
         ),
         pytest.param(f"{CLASS}    def execute(self, r): return [pb_utils.Tensor(name='x', array=r)]", 2, id="tensor"),
         pytest.param(f"{CLASS}{EXECUTE}    def a(self): pb_utils.InferenceRequest(model='x')", 1, id="request"),
+        pytest.param(f"{CLASS}    def execute(self, r): return pb_utils.Tensor(r, 'OUT')", 1, id="exchanged"),
+        pytest.param(
+            f"{CLASS}{EXECUTE}    def a(self, t): pb_utils.InferenceResponse(pb_utils.Tensor('o', t))", 1, id="one"
+        ),
+        pytest.param(f"{CLASS}    def execute(self, r): pb_utils.get_input_tensor_by_name(r, 'IN')", 1, id="of all"),
+        pytest.param(
+            f"{CLASS}{EXECUTE}    def a(self, r): pb_utils.get_input_tensor_by_name(r, 'IDS').numpy()",
+            1,
+            id="a tensor's",
+        ),
         pytest.param(f"{COMPLETE}c.set_batch_size(8); return c", 1, id="a method of the configuration"),
         pytest.param(f"{COMPLETE}c.add_input({{'name': 'x', 'dtype': 'TYPE_FP32'}}); return c", 1, id="of an input"),
         pytest.param(f"{COMPLETE}c.add_output({{'name': 'x', 'optional': 1}}); return c", 1, id="of an output"),
@@ -161,4 +171,5 @@ COMPLETE = f"{CLASS}{EXECUTE}    @staticmethod\n    def auto_complete_config(c):
 )
 def test_names_of_the_servers_classes(messages: Messages, write: Write, source: str, count: int) -> None:
     findings = write({f"{CALLER}/1/model.py": f"{IMPORTS}OTHERS = {{}}\n{source}\n"}).check()
-    assert messages.of(findings) == [("CT186", f"{CALLER}/1/model.py", "")] * count
+    found = messages.of(each for each in findings if each.code not in ("CT150", "CT177"))
+    assert found == [("CT186", f"{CALLER}/1/model.py", "")] * count

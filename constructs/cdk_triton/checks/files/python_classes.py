@@ -31,6 +31,7 @@ _CALLS = (
 
 # Types that the method `execute` may return by mistake.
 _RESPONSE = "c_python_backend_utils.InferenceResponse"
+_LIST_OF = "list of "
 _NO_LISTS = frozenset({"bool", "bytes", "dict", "float", "int", "set", "str", "tuple", _RESPONSE})
 
 
@@ -265,6 +266,11 @@ def no_responses(context: CheckContext) -> Iterator[Problem]:
             continue
         if method.returns == ("NoneType",) and method.keeps_responses:
             effect = "never answer a request, or, before 24.06, give the error: Expected a list in the execute return"
+        elif len(method.returns) == 1 and method.returns[0].startswith(_LIST_OF):
+            effect = (
+                "answer every request with an error: Expected an 'InferenceResponse' object in the execute function "
+                f"return list, found type '<class '{method.returns[0].removeprefix(_LIST_OF)}'>'."
+            )
         elif method.returns == ("generator",):
             effect = "answer every request with an error, because it would run the generator as a coroutine"
         elif method.returns and set(method.returns) <= _NO_LISTS:

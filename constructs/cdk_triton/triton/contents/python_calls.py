@@ -96,6 +96,15 @@ def method_of(
     )
 
 
+def _listed(value: ast.expr | None) -> str | None:
+    """`list of dict` for a list whose elements are certainly no responses."""
+    match value:
+        case ast.ListComp(elt=element) | ast.List(elts=[element, *_]):
+            kind = certain_type(element) or _called(element, None)
+            return f"list of {kind}" if kind in ("dict", "c_python_backend_utils.Tensor") else None
+    return None
+
+
 def certain_type(value: ast.expr) -> str | None:
     """The type of an expression, where its form shows it."""
     if isinstance(value, ast.Constant):
@@ -136,7 +145,7 @@ def _returned(function: ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda, own
             kind = "NoneType" if node.value is None else certain_type(node.value) or _called(node.value, config)
             if kind is None:
                 return []
-            found.append(kind)
+            found.append(_listed(node.value) or kind)
     return found
 
 
@@ -192,7 +201,7 @@ def _called(value: ast.expr, config: str | None) -> str | None:
     match value:
         case ast.Call(func=ast.Attribute(value=ast.Name(id=name), attr=attribute)) if name == config:
             return _OF_CONFIG.get(attribute)
-        case ast.Call(func=ast.Attribute(value=ast.Name(), attr="InferenceResponse" as attribute)):
+        case ast.Call(func=ast.Attribute(value=ast.Name(), attr="InferenceResponse" | "Tensor" as attribute)):
             return f"c_python_backend_utils.{attribute}"
         case ast.Call(func=ast.Name(id="tuple" | "dict" | "set" as name)):
             return name

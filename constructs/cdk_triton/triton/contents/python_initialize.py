@@ -240,6 +240,8 @@ class _Reader:
         value = self._of(inner)
         if value is None:
             raise _Raised(node, f"AttributeError: 'NoneType' object has no attribute '{name}'")
+        if isinstance(value, Message) and not hasattr(dict, name):
+            raise _Raised(node, f"AttributeError: 'dict' object has no attribute '{name}'")
         return value.parent if isinstance(value, _Place) and name == "parent" else _OPEN
 
     def _item(self, node: ast.expr, value: Any, key: Any) -> Any:
@@ -302,6 +304,10 @@ class _Reader:
                 return self._served.config
             case "loads", [Message()]:
                 raise _Raised(node, "TypeError: the JSON object must be str, bytes or bytearray, not dict")
+            case "load", [_Text()] if name == "json.load":
+                raise _Raised(node, "AttributeError: 'str' object has no attribute 'read'")
+            case "triton_string_to_numpy", [str(data_type)] if not data_type.startswith("TYPE_"):
+                raise _Raised(node, f"KeyError: {data_type!r}")
             case (("get_input_config_by_name" | "get_output_config_by_name"), [_Text(), _]):
                 raise _Raised(node, "TypeError: string indices must be integers, not 'str'")
             case ("get_input_config_by_name" | "get_output_config_by_name") as asked, [Message(known), str(tensor)]:

@@ -6,6 +6,8 @@ import ast
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
+from cdk_triton.triton.contents.python_names import bound_names
+
 __all__ = ["Reference", "References", "references_of"]
 
 # The parameters of the server's classes, and what a configuration offers to `auto_complete_config` (python_backend:
@@ -26,6 +28,7 @@ _OF_CONFIG = frozenset(
         *("set_model_transaction_policy", "_model_config"),
     }
 )
+_OF_TENSOR = ("name", "as_numpy", "triton_dtype", "is_cpu", "to_dlpack", "from_dlpack", "shape")
 _OF_TENSORS = {
     "add_input": ("name", "data_type", "dims", "optional"),
     "add_output": ("name", "data_type", "dims"),
@@ -82,14 +85,19 @@ def references_of(nodes: Iterable[ast.AST], names: frozenset[str], imported: Map
     attributes: set[str] = set()
     for node in nodes:
         match node:
-            case ast.Attribute(attr=name) | ast.alias(name=name):
+            case ast.alias(name=name):
                 attributes.add(name)
+            case ast.Attribute(attr=name):
+                attributes.add(name)
+                misused.update(_unknown_of_tensor(node))
             case ast.Call():
                 models.update(_called(node))
                 misused.update(_unknown_parameters(node))
                 files.update(_opened(node, names, imported))
             case ast.FunctionDef(name="auto_complete_config", args=ast.arguments(args=[*_, ast.arg(arg=config)])):
                 misused.update(_unknown_in_config(node, config))
+            case ast.FunctionDef(name="execute", decorator_list=[]):
+                misused.update(_taken_from_all(node))
     return References(
         tuple(sorted(models)),
         tuple(sorted(files)),
@@ -109,12 +117,38 @@ def _called(call: ast.Call) -> Iterator[Reference]:
 
 
 def _unknown_parameters(call: ast.Call) -> Iterator[tuple[Reference, str]]:
-    match call.func:
-        case ast.Attribute(value=ast.Name(), attr=name) if name in _PARAMETERS:
+    said = "TypeError: __init__(): incompatible constructor arguments"
+    match call:
+        case ast.Call(func=ast.Attribute(value=ast.Name(), attr=name)) if name in _PARAMETERS:
             for keyword in call.keywords:
                 if keyword.arg is not None and keyword.arg not in _PARAMETERS[name]:
-                    said = "TypeError: __init__(): incompatible constructor arguments"
                     yield Reference(call.lineno, f"{name}({keyword.arg}=)"), said
+    match call:
+        case ast.Call(func=ast.Attribute(value=ast.Name(), attr="Tensor"), args=[_, ast.Constant(value=str())]):
+            yield Reference(call.lineno, "Tensor(<values>, <name>)"), said
+        case ast.Call(func=ast.Attribute(value=ast.Name(), attr="InferenceResponse"), args=[ast.Call(func=inner)]):
+            if isinstance(inner, ast.Attribute) and inner.attr == "Tensor":
+                yield Reference(call.lineno, "InferenceResponse(<tensor>)"), said
+
+
+def _unknown_of_tensor(node: ast.Attribute) -> Iterator[tuple[Reference, str]]:
+    match node.value:
+        case ast.Call(func=ast.Attribute(value=ast.Name(), attr="get_input_tensor_by_name")):
+            if node.attr not in _OF_TENSOR and not node.attr.startswith("__"):
+                said = f"AttributeError: 'c_python_backend_utils.Tensor' object has no attribute '{node.attr}'"
+                yield Reference(node.lineno, f"{node.attr} of a tensor"), said
+
+
+def _taken_from_all(method: ast.FunctionDef) -> Iterator[tuple[Reference, str]]:
+    """A tensor that is taken from the list of requests, and not from one of them."""
+    if len(method.args.args) != 2 or any(method.args.args[1].arg in bound_names(each) for each in method.body):
+        return
+    for node in ast.walk(method):
+        match node:
+            case ast.Call(func=ast.Attribute(attr="get_input_tensor_by_name"), args=[ast.Name(id=name), *_]):
+                if name == method.args.args[1].arg:
+                    said = "AttributeError: 'list' object has no attribute 'inputs'"
+                    yield Reference(node.lineno, f"get_input_tensor_by_name({name})"), said
 
 
 def _unknown_in_config(method: ast.FunctionDef, config: str) -> Iterator[tuple[Reference, str]]:
