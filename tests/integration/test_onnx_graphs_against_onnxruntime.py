@@ -16,9 +16,12 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from cdk_triton.triton.contents import Unreadable
+from cdk_triton.triton.contents.onnx_file import onnx_file
 from cdk_triton.triton.contents.onnx_graph import onnx_graphs
 from cdk_triton.triton.onnx_runtime import OWN_OPSETS, has_operator, known_operators, newest_version
 from sample_repositories.onnx_graphs import REFUSED, TAKEN, UNREGISTERED, graph
+from sample_repositories.onnx_models import INCOMPLETE
 
 onnxruntime = pytest.importorskip("onnxruntime")
 onnxruntime.set_default_logger_severity(4)
@@ -82,6 +85,14 @@ def test_the_table_has_the_operators_of_this_onnxruntime() -> None:
     assert version.startswith(f"{newest_version()}."), "the installed version is newer: write the table again"
     registered = {each.name for each in get_all_operator_schema() if each.domain == "com.microsoft"}
     assert registered == {*known_operators("com.microsoft")}
+
+
+@pytest.mark.parametrize("content", INCOMPLETE.values(), ids=INCOMPLETE)
+def test_it_refuses_what_is_incomplete(tmp_path: Path, content: bytes) -> None:
+    (tmp_path / "model.onnx").write_bytes(content)
+    found = onnx_file(tmp_path / "model.onnx")
+    assert isinstance(found, Unreadable)
+    assert found.reason.removeprefix("is incomplete: ") in refusal(onnx.ModelProto.FromString(content))
 
 
 @pytest.mark.parametrize("domain", OWN_OPSETS)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from sample_repositories.onnx_models import CONFIG, IN, OUT, external, onnx_model, written
+from sample_repositories.onnx_models import CONFIG, IN, INCOMPLETE, OUT, external, onnx_model, written
 
 if TYPE_CHECKING:
     from golden_messages import Messages, Place
@@ -56,6 +56,10 @@ def test_sound(write: Write, tensors: str, file: str, batch: int) -> None:
     ("tensors", "file", "batch", "found"),
     [
         pytest.param("", b"", 8, ("CT130", "model/1/model.onnx", ""), id="empty"),
+        *(
+            pytest.param("", content, 0, ("CT130", "model/1/model.onnx", ""), id=name)
+            for name, content in INCOMPLETE.items()
+        ),
         pytest.param(
             "",
             b"hello world",

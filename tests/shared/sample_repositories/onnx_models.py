@@ -5,6 +5,9 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
+import onnx.numpy_helper
+import onnx.parser
+
 from cdk_triton.triton import ModelRepository
 
 if TYPE_CHECKING:
@@ -23,6 +26,30 @@ PREFIX = "the server would not load 'model': model 'model', tensor "
 BATCHED = (
     "(an initial batch dimension because max_batch_size > 0 followed by the explicit tensor shape, making complete"
 )
+
+
+def _changed(change: str) -> bytes:
+    """A graph that adds weights to its input, with something missing."""
+    model = onnx.parser.parse_model(
+        '<ir_version: 8, opset_import: ["" : 17]> model (float[2, 2] IN) => (float[2, 2] OUT)'
+        " <float[2, 2] W = {1, 2, 3, 4}> { OUT = Add(IN, W) }"
+    )
+    weights = onnx.numpy_helper.from_array(onnx.numpy_helper.to_array(model.graph.initializer[0]), "W")
+    if change == "no opset":
+        del model.opset_import[:]
+    elif change == "an input without a type":
+        model.graph.input[0].ClearField("type")
+    elif change == "too few bytes":
+        weights.raw_data = weights.raw_data[:-4]
+    elif change == "too many bytes":
+        weights.raw_data += b"\0"
+    model.graph.initializer[0].CopyFrom(weights)
+    return model.SerializeToString()
+
+
+INCOMPLETE = {
+    change: _changed(change) for change in ("no opset", "an input without a type", "too few bytes", "too many bytes")
+}
 
 
 def onnx_model(

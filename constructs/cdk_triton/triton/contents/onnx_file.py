@@ -7,6 +7,7 @@ second, for code that nobody needs here.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
@@ -29,7 +30,9 @@ _MODEL_IR_VERSION, _MODEL_GRAPH, _MODEL_OPSET_IMPORT = 1, 7, 8
 _GRAPH_NODE, _GRAPH_INITIALIZER, _GRAPH_INPUT, _GRAPH_OUTPUT, _GRAPH_SPARSE = 1, 5, 11, 12, 15
 _NODE_ATTRIBUTE = 5
 _ATTRIBUTE_TENSORS, _ATTRIBUTE_GRAPHS = (5, 10), (6, 11)
-_TENSOR_NAME, _TENSOR_EXTERNAL_DATA, _TENSOR_DATA_LOCATION = 8, 13, 14
+_TENSOR_DIMS, _TENSOR_DATA_TYPE, _TENSOR_NAME, _TENSOR_RAW_DATA = 1, 2, 8, 9
+_TENSOR_EXTERNAL_DATA, _TENSOR_DATA_LOCATION = 13, 14
+_TENSOR_KEPT = (_TENSOR_DIMS, _TENSOR_DATA_TYPE, _TENSOR_NAME, _TENSOR_EXTERNAL_DATA, _TENSOR_DATA_LOCATION)
 _SPARSE_VALUES = 1
 
 # Less than this is looked at in one piece.
@@ -38,6 +41,15 @@ _SMALL = 4096
 # protobuf refuses a larger message, which is why ONNX has external data.
 _LARGEST = 2**31 - 1
 _READ_WHOLE = 2**16  # reading so few bytes is faster than mapping them
+
+# Bytes of an element; the types of less than a byte are left out.
+_BYTES = {
+    **dict.fromkeys(("INT8", "UINT8", "BOOL"), 1),
+    **dict.fromkeys(("INT16", "UINT16", "FLOAT16", "BFLOAT16"), 2),
+    **dict.fromkeys(("INT32", "UINT32", "FLOAT"), 4),
+    **dict.fromkeys(("INT64", "UINT64", "DOUBLE", "COMPLEX64"), 8),
+    "COMPLEX128": 16,
+}
 
 _DATA_TYPES = {
     "FLOAT": "FP32",
@@ -104,6 +116,15 @@ class OnnxFile:
     external_data: tuple[ExternalData, ...]
 
 
+class _WrongSizeError(Exception):
+    """The data of a tensor are not as many bytes as its dims and its type say."""
+
+    def __init__(self, tensor: str, size: int, wanted: int) -> None:
+        self.tensor = tensor
+        self.size = size
+        self.wanted = wanted
+
+
 def onnx_file(path: Path) -> OnnxFile | Unreadable:
     """Read an ONNX file."""
     try:
@@ -116,6 +137,11 @@ def onnx_file(path: Path) -> OnnxFile | Unreadable:
             return _read(path.read_bytes())
         with path.open("rb") as file, mmap(file.fileno(), 0, access=ACCESS_READ) as buffer:
             return _read(buffer)
+    except _WrongSizeError as error:
+        return Unreadable(
+            f"is incomplete: Initializer '{error.tensor}': raw_data size ({error.size} bytes) does not match expected "
+            f"size from shape and data type ({error.wanted} bytes)"
+        )
     except (WireError, DecodeError, UnicodeDecodeError):
         return Unreadable("is no ONNX file: Protobuf parsing failed")
     except OSError as error:
@@ -124,13 +150,9 @@ def onnx_file(path: Path) -> OnnxFile | Unreadable:
 
 def _read(buffer: bytes | mmap) -> OnnxFile | Unreadable:
     onnx = _messages()
-    kept: list[bytes] = []
-    graph: Field | None = None
-    for field in fields(buffer, 0, len(buffer)):
-        if field.number == _MODEL_GRAPH:
-            graph = field
-        elif field.number in (_MODEL_IR_VERSION, _MODEL_OPSET_IMPORT):
-            kept.append(buffer[field.start : field.end])
+    top = list(fields(buffer, 0, len(buffer)))
+    kept = [buffer[each.start : each.end] for each in top if each.number in (_MODEL_IR_VERSION, _MODEL_OPSET_IMPORT)]
+    graph = next((each for each in reversed(top) if each.number == _MODEL_GRAPH), None)
     if graph is None:
         return Unreadable("is no ONNX file: No graph was found in the protobuf")
     model = onnx.ModelProto.FromString(b"".join(kept))
@@ -145,6 +167,11 @@ def _read(buffer: bytes | mmap) -> OnnxFile | Unreadable:
                 own = tensors.setdefault(name if field.number != _GRAPH_NODE else "", [])
                 own.extend([external] if external is not None else [])
     faces = onnx.GraphProto.FromString(b"".join(kept))
+    open_inputs = [each for each in faces.input if each.type.WhichOneof("value") is None and each.name not in tensors]
+    if open_inputs:
+        return Unreadable(f"is incomplete: Model input ({open_inputs[0].name}) does not have type information")
+    if not model.opset_import:
+        return Unreadable("is incomplete: Missing opset in the model")
     given = [_tensor(value) for value in faces.input]
     # Before version 4 of the format, every initializer is an input, and a constant.
     is_constant = model.ir_version < 4
@@ -185,13 +212,18 @@ def _tensors_of_attribute(buffer: bytes | mmap, attribute: Field) -> Iterator[tu
 
 
 def _initializer(buffer: bytes | mmap, tensor: Field) -> tuple[str, ExternalData | None]:
-    kept = [
-        buffer[field.start : field.end]
-        for field in fields(buffer, tensor.content, tensor.end)
-        if field.number in (_TENSOR_NAME, _TENSOR_EXTERNAL_DATA, _TENSOR_DATA_LOCATION)
-    ]
+    kept: list[bytes] = []
+    size: int | None = None
+    for field in fields(buffer, tensor.content, tensor.end):
+        if field.number == _TENSOR_RAW_DATA:
+            size = field.end - field.content
+        elif field.number in _TENSOR_KEPT:
+            kept.append(buffer[field.start : field.end])
     read = _messages().TensorProto.FromString(b"".join(kept))
     if read.data_location != read.EXTERNAL:
+        wanted = math.prod(read.dims) * _bytes_of_types().get(read.data_type, 0)
+        if size and wanted and size != wanted:
+            raise _WrongSizeError(read.name, size, wanted)
         return read.name, None
     entries = {entry.key: entry.value for entry in read.external_data}
     end = sum(int(entries[key]) for key in ("offset", "length") if entries.get(key, "").isdecimal())
@@ -215,6 +247,13 @@ def _data_types() -> Mapping[int, str]:
     """The type by its number in ONNX."""
     numbers = dict(_messages().TensorProto.DataType.items())
     return {numbers[name]: data_type for name, data_type in _DATA_TYPES.items()}
+
+
+@cache
+def _bytes_of_types() -> Mapping[int, int]:
+    """The bytes of an element by the type's number in ONNX."""
+    numbers = dict(_messages().TensorProto.DataType.items())
+    return {numbers[name]: size for name, size in _BYTES.items()}
 
 
 def _dimension(given: Any) -> int | str | None:
