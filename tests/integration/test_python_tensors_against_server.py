@@ -108,6 +108,11 @@ def test_the_next_step_lacks_its_input(tmp_path: Path, serve: Serve) -> None:
             "Expected a list in the execute return, found type '<class 'c_python_backend_utils.InferenceResponse'>'.",
         ),
         ("return tuple(requests)", "Expected a list in the execute return, found type '<class 'tuple'>'."),
+        (
+            "return [pb_utils.Tensor('OUT', request) for request in [__import__('numpy').zeros(4)]]",
+            "Expected an 'InferenceResponse' object in the execute function return list, found type "
+            "'<class 'c_python_backend_utils.Tensor'>'.",
+        ),
         ("yield pb_utils.InferenceResponse([])", ""),
         ("return (pb_utils.InferenceResponse([]) for r in requests)", ""),
     ],

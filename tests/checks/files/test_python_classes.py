@@ -255,6 +255,16 @@ MAKE = "[pb.InferenceResponse([]) for _ in requests]"
         pytest.param("return {}", True, id="a dictionary"),
         pytest.param(f"return tuple({MAKE})", True, id="made a tuple"),
         pytest.param("return pb.InferenceResponse([])", True, id="one response"),
+        pytest.param(
+            "out = []\n        for r in requests: out.append(pb.Tensor('x', r))\n        return out",
+            True,
+            id="collected",
+        ),
+        pytest.param(
+            "out = []\n        for r in requests: out.append(pb.Tensor('x', r)); fix(out)\n        return out",
+            False,
+            id="collected, and changed elsewhere",
+        ),
         pytest.param("return [pb.Tensor('x', r) for r in requests]", True, id="a list of tensors"),
         pytest.param("return [{'OUT': r} for r in requests]", True, id="a list of dictionaries"),
         pytest.param("for r in requests: yield pb.InferenceResponse([])", True, id="a generator"),
@@ -306,6 +316,24 @@ MAKE = "[pb.InferenceResponse([]) for _ in requests]"
 def test_what_execute_returns(messages: Messages, write: Write, body: str, *, is_found: bool) -> None:
     source = f"{UTILS}{CLASS}    def execute(self, requests):\n        {body}\n"
     files = {"model/config.pbtxt": 'backend: "python"', "model/1/model.py": source}
+    found = messages.of(each for each in write(files, base={}).check() if each.code == "CT177")
+    assert found == ([("CT177", "model/1/model.py", "")] if is_found else [])
+
+
+@pytest.mark.parametrize(
+    ("body", "is_found"),
+    [
+        pytest.param(f"return {MAKE}", True, id="a list"),
+        pytest.param("out = []\n        for r in requests: out.append(self)\n        return out", True, id="collected"),
+        pytest.param("return None", False, id="nothing"),
+        pytest.param("if requests: return []", False, id="nothing in some cases"),
+        pytest.param("return self.execute(requests)", False, id="what a method returns"),
+    ],
+)
+def test_what_execute_returns_in_decoupled_mode(messages: Messages, write: Write, body: str, *, is_found: bool) -> None:
+    source = f"{UTILS}{CLASS}    def execute(self, requests):\n        {body}\n"
+    config = 'backend: "python" model_transaction_policy { decoupled: true }'
+    files = {"model/config.pbtxt": config, "model/1/model.py": source}
     found = messages.of(each for each in write(files, base={}).check() if each.code == "CT177")
     assert found == ([("CT177", "model/1/model.py", "")] if is_found else [])
 

@@ -13,6 +13,7 @@ from cdk_triton.checks.derived.configured import has_argument
 from cdk_triton.checks.derived.python_modules import Module, model_modules, python_models
 from cdk_triton.checks.registry import Problem, rule
 from cdk_triton.checks.sources import backend
+from cdk_triton.triton.contents.python_calls import Method
 from cdk_triton.triton.contents.python_class import ModelClass
 from cdk_triton.triton.contents.python_source import PythonSource
 from cdk_triton.triton.findings import Severity
@@ -228,6 +229,8 @@ def no_configuration(context: CheckContext) -> Iterator[Problem]:
 def no_responses(context: CheckContext) -> Iterator[Problem]:
     """The method `execute` of a model that is not decoupled has to return a list with one response for each request.
 
+    That of a decoupled model sends its responses, and has to return None.
+
     If it returns None, releases from 24.06 on never answer the requests, because the model could still send responses.
     Often `return responses` is missing at the end.
 
@@ -261,8 +264,12 @@ def no_responses(context: CheckContext) -> Iterator[Problem]:
     """
     for each, model in _classes(context):
         method = model.methods.get("execute")
-        is_open = each.config.model_transaction_policy.decoupled or "auto_complete_config" in model.methods
+        is_open = "auto_complete_config" in model.methods
         if method is None or is_open or model.failure or not model.is_complete or not method.takes(1):
+            continue
+        if each.config.model_transaction_policy.decoupled:
+            if method.returns and not {"NoneType", "coroutine", "generator", "async_generator"} & set(method.returns):
+                yield _returns_in_decoupled_mode(each, method)
             continue
         if method.returns == ("NoneType",) and method.keeps_responses:
             effect = "never answer a request, or, before 24.06, give the error: Expected a list in the execute return"
@@ -286,6 +293,17 @@ def no_responses(context: CheckContext) -> Iterator[Problem]:
             "return a list with one pb_utils.InferenceResponse for each request",
             line=method.line,
         )
+
+
+def _returns_in_decoupled_mode(each: BackendFile, method: Method) -> Problem:
+    return Problem(
+        each.path,
+        f"execute in line {method.line} returns {' or '.join(method.returns)}, and the server would answer every "
+        f"request with an error: Python model '{each.model.name}_0' is using the decoupled mode and the execute "
+        "function must return None.",
+        "send each response with request.get_response_sender().send(...), or leave out decoupled",
+        line=method.line,
+    )
 
 
 @rule(

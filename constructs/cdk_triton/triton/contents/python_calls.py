@@ -27,6 +27,7 @@ _OF_REQUEST = frozenset(
         *("parameters", "trace", "is_cancelled"),
     }
 )
+_NO_RESPONSES = ("dict", "c_python_backend_utils.Tensor")  # what models put into the list of responses by mistake
 _SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef)
 _TYPES: dict[type[ast.expr], str] = {
     ast.Dict: "dict",
@@ -101,8 +102,38 @@ def _listed(value: ast.expr | None) -> str | None:
     match value:
         case ast.ListComp(elt=element) | ast.List(elts=[element, *_]):
             kind = certain_type(element) or _called(element, None)
-            return f"list of {kind}" if kind in ("dict", "c_python_backend_utils.Tensor") else None
+            return f"list of {kind}" if kind in _NO_RESPONSES else None
     return None
+
+
+def _collected(value: ast.expr | None, nodes: list[ast.AST]) -> str | None:
+    """The type of a variable that is only ever set to a list of its own; its elements if all are appended alike."""
+    if not isinstance(value, ast.Name):
+        return None
+    given, appended, uses = [], [], 0
+    for node in nodes:
+        match node:
+            case ast.Assign(targets=[ast.Name(id=name)], value=own) if name == value.id:
+                given.append(own)
+                uses += 1
+            case ast.Call(func=ast.Attribute(value=ast.Name(id=name), attr="append"), args=[element]):
+                if name == value.id:
+                    appended.append(certain_type(element) or _called(element, None))
+                    uses += 1
+            case ast.Return(value=ast.Name(id=name)) if name == value.id:
+                uses += 1
+    stores = [node for node in nodes if isinstance(node, ast.Name) and node.id == value.id and _is_stored(node)]
+    if not given or len(stores) != len(given) or any(certain_type(own) != "list" for own in given):
+        return None
+    mentions = sum(isinstance(node, ast.Name) and node.id == value.id for node in nodes)
+    is_empty_at_first = all(isinstance(own, ast.List) and not own.elts for own in given)
+    if uses == mentions and is_empty_at_first and len(set(appended)) == 1 and appended[0] in _NO_RESPONSES:
+        return f"list of {appended[0]}"
+    return "list"
+
+
+def _is_stored(node: ast.Name) -> bool:
+    return not isinstance(node.ctx, ast.Load)
 
 
 def certain_type(value: ast.expr) -> str | None:
@@ -143,9 +174,10 @@ def _returned(function: ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda, own
     for node in nodes:
         if isinstance(node, ast.Return):
             kind = "NoneType" if node.value is None else certain_type(node.value) or _called(node.value, config)
+            kind = _listed(node.value) or kind or _collected(node.value, nodes)
             if kind is None:
                 return []
-            found.append(_listed(node.value) or kind)
+            found.append(kind)
     return found
 
 
