@@ -324,7 +324,11 @@ def test_what_execute_returns(messages: Messages, write: Write, body: str, *, is
     ("body", "is_found"),
     [
         pytest.param(f"return {MAKE}", True, id="a list"),
-        pytest.param("out = []\n        for r in requests: out.append(self)\n        return out", True, id="collected"),
+        pytest.param(
+            "out = []\n        for r in requests: out.append(pb.InferenceResponse([]))\n        return out",
+            True,
+            id="x",
+        ),
         pytest.param("return None", False, id="nothing"),
         pytest.param("if requests: return []", False, id="nothing in some cases"),
         pytest.param("return self.execute(requests)", False, id="what a method returns"),

@@ -268,7 +268,11 @@ def no_responses(context: CheckContext) -> Iterator[Problem]:
         if method is None or is_open or model.failure or not model.is_complete or not method.takes(1):
             continue
         if each.config.model_transaction_policy.decoupled:
-            if method.returns and not {"NoneType", "coroutine", "generator", "async_generator"} & set(method.returns):
+            if (
+                method.keeps_responses
+                and method.returns
+                and not {"NoneType", "coroutine", "generator", "async_generator"} & set(method.returns)
+            ):
                 yield _returns_in_decoupled_mode(each, method)
             continue
         if method.returns == ("NoneType",) and method.keeps_responses:
@@ -301,7 +305,7 @@ def _returns_in_decoupled_mode(each: BackendFile, method: Method) -> Problem:
         f"execute in line {method.line} returns {' or '.join(method.returns)}, and the server would answer every "
         f"request with an error: Python model '{each.model.name}_0' is using the decoupled mode and the execute "
         "function must return None.",
-        "send each response with request.get_response_sender().send(...), or leave out decoupled",
+        "send each response with request.get_response_sender().send(...), or remove decoupled",
         line=method.line,
     )
 

@@ -56,6 +56,7 @@ class ModelClass:
         values: name → value, of those methods in whose place it certainly has something that cannot be called.
         is_complete: whether these are all it can have: nothing else is inherited, set or decorated.
         failure: what a call of the class says in any case, as Python words it; "" where it may be called.
+        unread: its methods that nothing in the module mentions.
         unset: the attributes of its own object that it reads, and that nothing in the module sets.
     """
 
@@ -65,6 +66,7 @@ class ModelClass:
     is_complete: bool = True
     failure: str = ""
     unset: tuple[Reference, ...] = ()
+    unread: tuple[Reference, ...] = ()
 
 
 def model_class(
@@ -90,6 +92,7 @@ def model_class(
     if "__new__" in members:  # what it returns may be of any class
         members |= dict.fromkeys(("__init__", "initialize", "execute"), _OPEN)
     failure = reader.failure(own, lineage, members)
+    read = {node.attr for node in nodes if isinstance(node, ast.Attribute)}
     catches = any(isinstance(node, ast.Name) and node.id == "AttributeError" for node in nodes)
     if isinstance(members.get("__getattr__"), Method):
         members |= {each: _OPEN for each in CALLED if each not in members}
@@ -99,6 +102,11 @@ def model_class(
         {each: member for each, member in members.items() if isinstance(member, Value)},
         is_complete=not any(each in members and members[each] is _OPEN for each in CALLED),
         failure=failure,
+        unread=tuple(
+            Reference(member.line, each)
+            for each, member in members.items()
+            if isinstance(member, Method) and each not in read
+        ),
         unset=() if catches or not reader.is_plain(lineage) else unset_attributes(lineage, members, nodes),
     )
 

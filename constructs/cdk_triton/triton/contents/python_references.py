@@ -29,6 +29,9 @@ _OF_CONFIG = frozenset(
     }
 )
 _OF_TENSOR = ("name", "as_numpy", "triton_dtype", "is_cpu", "to_dlpack", "from_dlpack", "shape")
+_OF_LOGGER = (
+    *("log", "log_info", "log_warn", "log_error", "log_verbose", "LogLevel", "INFO", "WARNING", "ERROR", "VERBOSE"),
+)
 _OF_TENSORS = {
     "add_input": ("name", "data_type", "dims", "optional"),
     "add_output": ("name", "data_type", "dims"),
@@ -59,6 +62,7 @@ class References:
     Attributes:
         models: the models that it sends requests to (BLS).
         files: the files that it opens for reading by a relative path.
+        numbers: the tensors that it takes from a request and reads as numbers of numpy.
         misused: the parameters, methods and properties that the server's classes do not have, with what Python says.
         loads_models: whether it may load models itself.
         changes_directory: whether it may change the working directory.
@@ -66,6 +70,7 @@ class References:
 
     models: tuple[Reference, ...] = ()
     files: tuple[Reference, ...] = ()
+    numbers: tuple[Reference, ...] = ()
     misused: tuple[tuple[Reference, str], ...] = ()
     loads_models: bool = False
     changes_directory: bool = False
@@ -81,6 +86,7 @@ def references_of(nodes: Iterable[ast.AST], names: frozenset[str], imported: Map
     """
     misused: set[tuple[Reference, str]] = set()
     models: set[Reference] = set()
+    numbers: set[Reference] = set()
     files: set[Reference] = set()
     attributes: set[str] = set()
     for node in nodes:
@@ -89,7 +95,8 @@ def references_of(nodes: Iterable[ast.AST], names: frozenset[str], imported: Map
                 attributes.add(name)
             case ast.Attribute(attr=name):
                 attributes.add(name)
-                misused.update(_unknown_of_tensor(node))
+                misused.update(_unknown_attribute(node))
+                numbers.update(_read_as_numbers(node))
             case ast.Call():
                 models.update(_called(node))
                 misused.update(_unknown_parameters(node))
@@ -101,7 +108,8 @@ def references_of(nodes: Iterable[ast.AST], names: frozenset[str], imported: Map
     return References(
         tuple(sorted(models)),
         tuple(sorted(files)),
-        tuple(sorted(misused)),
+        numbers=tuple(sorted(numbers)),
+        misused=tuple(sorted(misused)),
         loads_models="load_model" in attributes,
         changes_directory=bool({"chdir", "fchdir"} & attributes),
     )
@@ -131,8 +139,22 @@ def _unknown_parameters(call: ast.Call) -> Iterator[tuple[Reference, str]]:
                 yield Reference(call.lineno, "InferenceResponse(<tensor>)"), said
 
 
-def _unknown_of_tensor(node: ast.Attribute) -> Iterator[tuple[Reference, str]]:
+def _read_as_numbers(node: ast.Attribute) -> Iterator[Reference]:
+    match node:
+        case ast.Attribute(
+            value=ast.Call(
+                func=ast.Attribute(attr="get_input_tensor_by_name"), args=[_, ast.Constant(value=str(name))]
+            ),
+            attr="as_numpy",
+        ):
+            yield Reference(node.lineno, name)
+
+
+def _unknown_attribute(node: ast.Attribute) -> Iterator[tuple[Reference, str]]:
     match node.value:
+        case ast.Attribute(value=ast.Name(), attr="Logger") if node.attr not in _OF_LOGGER:
+            said = f"AttributeError: type object 'c_python_backend_utils.Logger' has no attribute '{node.attr}'"
+            yield Reference(node.lineno, f"Logger.{node.attr}"), said
         case ast.Call(func=ast.Attribute(value=ast.Name(), attr="get_input_tensor_by_name")):
             if node.attr not in _OF_TENSOR and not node.attr.startswith("__"):
                 said = f"AttributeError: 'c_python_backend_utils.Tensor' object has no attribute '{node.attr}'"

@@ -1,0 +1,67 @@
+"""The rules CT187 to CT189: methods, tensors and parameters of Python models that do not do what they are meant for."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from golden_messages import Messages
+    from sample_repositories import Write
+
+CLASS = "import triton_python_backend_utils as pb_utils\nclass TritonPythonModel:\n"
+EXECUTE = "    def execute(self, requests): return []\n"
+
+
+def model(source: str, tensors: str = "") -> dict[str, str]:
+    return {"model/config.pbtxt": f'backend: "python" {tensors}', "model/1/model.py": f"{CLASS}{source}"}
+
+
+@pytest.mark.parametrize(
+    ("source", "count"),
+    [
+        pytest.param(f"{EXECUTE}    def initialise(self, args): ...", 1, id="nearly initialize"),
+        pytest.param(f"{EXECUTE}    def finalise(self): ...", 1, id="nearly finalize"),
+        pytest.param(f"{EXECUTE}    async def initialize(self, args): ...", 1, id="a coroutine"),
+        pytest.param(
+            f"{EXECUTE}    def initialize(self, args): self.initialise()\n    def initialise(self): ...", 0, id="called"
+        ),
+        pytest.param(f"{EXECUTE}    def initialize(self, args): ...\n    def initialise(self): ...", 0, id="both"),
+        pytest.param(f"{EXECUTE}    def decode(self, text): ...", 0, id="a name of its own"),
+        pytest.param("    async def execute(self, requests): return []", 0, id="execute may be a coroutine"),
+    ],
+)
+def test_methods_that_never_run(messages: Messages, write: Write, source: str, count: int) -> None:
+    found = messages.of(write(model(f"{source}\n"), base={}).check())
+    assert found == [("CT187", "model/1/model.py", "")] * count
+
+
+@pytest.mark.parametrize(
+    ("data_type", "read", "count"),
+    [("BF16", "as_numpy()", 1), ("BF16", "to_dlpack()", 0), ("FP16", "as_numpy()", 0)],
+)
+def test_tensors_without_a_type_of_numpy(
+    messages: Messages, write: Write, data_type: str, read: str, count: int
+) -> None:
+    source = "    def execute(self, requests):\n        return [self.answer(each) for each in requests]\n"
+    source += f"    def answer(self, each): return pb_utils.get_input_tensor_by_name(each, 'IN').{read}\n"
+    tensors = f'input {{ name: "IN" data_type: TYPE_{data_type} dims: 4 }}'
+    found = messages.of(write(model(source, tensors), base={}).check())
+    assert found == [("CT188", "model/1/model.py", "")] * count
+
+
+@pytest.mark.parametrize(
+    ("name", "count"),
+    [
+        ("EXECUTION_ENVIRONMENT_PATH", 1),
+        ("execution_env_path", 1),
+        ("FORCE_CPU_ONLY_INPUT_TENSOR", 1),
+        ("threshold", 0),
+        ("MODEL_PATH", 0),
+    ],
+)
+def test_parameters(messages: Messages, write: Write, name: str, count: int) -> None:
+    parameter = f'parameters {{ key: "{name}" value {{ string_value: "x" }} }}'
+    found = messages.of(write(model(EXECUTE, parameter), base={}).check())
+    assert found == [("CT189", "model/config.pbtxt", f'parameters["{name}"]')] * count
