@@ -10,8 +10,17 @@ from aws_cdk import aws_ec2 as ec2
 from aws_cdk import aws_iam as iam
 from aws_cdk import aws_kms as kms
 from aws_cdk import aws_s3 as s3
+from aws_cdk import aws_sns as sns
 
-from cdk_triton import CodeBuildGpuBuilder, DataCapture, TritonArtifactStore, TritonEndpoint, TritonModel
+from cdk_triton import (
+    CodeBuildGpuBuilder,
+    DataCapture,
+    ServingPlatform,
+    TritonArtifactStore,
+    TritonEndpoint,
+    TritonModel,
+    TritonMultiModel,
+)
 from cdk_triton.errors import ConfigurationError
 
 if TYPE_CHECKING:
@@ -115,3 +124,52 @@ def test_builds_write_with_a_key_of_their_region(messages: Messages, app: cdk.Ap
 def test_a_key_may_be_one_of_another_account(stack: cdk.Stack) -> None:
     key = kms.Key.from_key_arn(stack, "Key", "arn:aws:kms:eu-west-1:444455556666:key/theirs")
     TritonArtifactStore(stack, "Store", encryption_key=key)
+
+
+def own_image(region: str) -> ServingPlatform:
+    image = f"111122223333.dkr.ecr.{region}.amazonaws.com/triton@sha256:{'a' * 64}"
+    return ServingPlatform(image=image, release="25.09", instance_type="ml.g5.2xlarge")
+
+
+@pytest.mark.parametrize("kind", ["single", "multi"])
+def test_an_own_image_is_where_its_model_is(messages: Messages, world: World, stack: cdk.Stack, kind: str) -> None:
+    def make(id: str, platform: ServingPlatform) -> None:
+        if kind == "single":
+            TritonModel(stack, id, repository=world.repository(), platform=platform)
+        else:
+            TritonMultiModel(stack, id, ensembles={"text": world.repository()}, platform=platform)
+
+    make("Near", own_image("eu-west-1"))
+    with messages.raises(ConfigurationError) as caught:
+        make("Far", own_image("eu-north-1"))
+    assert "eu-north-1" in str(caught.value)
+
+
+def test_an_own_image_may_be_where_only_the_deployment_goes(world: World, app: cdk.App) -> None:
+    anywhere = cdk.Stack(app, "Anywhere")
+    TritonModel(anywhere, "Model", repository=world.repository(), platform=own_image("eu-north-1"))
+
+
+THEIR_TOPICS = ["arn:aws:sns:eu-north-1:111122223333:pager", "arn:aws:sns:eu-west-1:444455556666:pager"]
+
+
+def test_alarms_are_published_in_their_region(messages: Messages, world: World, stack: cdk.Stack) -> None:
+    model = TritonModel(stack, "Model", repository=world.repository(), platform=world.platform)
+    endpoint = TritonEndpoint(stack, "Endpoint", model=model)
+    there, of_others = (sns.Topic.from_topic_arn(stack, arn[12:26], arn) for arn in THEIR_TOPICS)
+    with messages.raises(ConfigurationError) as caught:
+        endpoint.monitor(topic=there)
+    assert "eu-north-1" in str(caught.value)
+
+    endpoint.monitor(topic=of_others)  # the refused one left nothing behind
+
+
+@pytest.mark.parametrize("arn", THEIR_TOPICS, ids=["region", "account"])
+def test_rollbacks_are_told_to_a_topic_of_the_same_environment(
+    messages: Messages, world: World, stack: cdk.Stack, arn: str
+) -> None:
+    model = TritonModel(stack, "Model", repository=world.repository(), platform=world.platform)
+    endpoint = TritonEndpoint(stack, "Endpoint", model=model, endpoint_name="search")
+    with messages.raises(ConfigurationError) as caught:
+        endpoint.add_rollback_notification(sns.Topic.from_topic_arn(stack, "Topic", arn))
+    assert arn in str(caught.value)

@@ -410,10 +410,11 @@ class TestVpcEndpoints:
         with messages.raises(ConfigurationError):
             add_vpc_endpoints(vpc)
 
-    def test_cannot_be_added_twice(self, vpc: ec2.IVpc) -> None:
-        add_vpc_endpoints(vpc)
-        with pytest.raises(RuntimeError, match="already a Construct with name"):
-            add_vpc_endpoints(vpc)
+    @pytest.mark.parametrize("again", [{}, {"store_functions": True, "exclude": ["s3"]}], ids=["the same", "more"])
+    def test_cannot_be_added_twice(self, messages: Messages, vpc: ec2.IVpc, again: dict[str, Any]) -> None:
+        add_vpc_endpoints(vpc, exclude=["logs"])
+        with messages.raises(ConfigurationError):
+            add_vpc_endpoints(vpc, **again)
 
     def test_are_not_left_out_by_a_name_that_is_none(self, messages: Messages, vpc: ec2.IVpc) -> None:
         with messages.raises(ConfigurationError):

@@ -9,7 +9,8 @@ from aws_cdk import Aws, CfnMapping, Stack
 from constructs import Construct
 
 from cdk_triton._tokens import has_token
-from cdk_triton.hosting._cdk.stacks import region_of, stack_of
+from cdk_triton.hosting._cdk.per_construct import path_of
+from cdk_triton.hosting._cdk.stacks import region_of, require_same, stack_of
 from cdk_triton.sagemaker import REPOSITORY, ServingPlatform, accounts, image_name, registry_accounts
 
 __all__ = ["PULL_ACTIONS", "ContainerImage", "container_image", "sagemaker_repositories"]
@@ -48,10 +49,12 @@ def container_image(scope: Construct, platform: ServingPlatform) -> ContainerIma
     SageMaker's registry there: one per stack and release, `TritonImages<release>`.
 
     Raises:
-        ConfigurationError: SageMaker has no such image in the stack's region.
+        ConfigurationError: SageMaker has no such image in the stack's region, or the platform's image is certainly in
+            another one.
     """
     stack = stack_of(scope)
     if platform.image is not None:
+        _require_own_region(scope, platform.image)
         arn = _repository_arn(stack, platform.image)
         return ContainerImage(platform.image, arn, is_in_app=_refers_to_resources(stack.resolve(arn)))
     region = region_of(stack)
@@ -84,6 +87,20 @@ def _account_mapping(stack: Stack, release: str) -> CfnMapping:
     return CfnMapping(
         stack, name, mapping={region: {"account": account} for region, account in sorted(accounts(release).items())}
     )
+
+
+def _require_own_region(scope: Construct, uri: str) -> None:
+    """Refuse an image that SageMaker does not pull.
+
+    The image in Amazon ECR "must be in the same region as the model or endpoint you are creating" (`Image` of
+    ContainerDefinition in SageMaker's API).
+    """
+    match = _ECR_IMAGE.fullmatch(uri)
+    if match:
+        image = "the image of its platform" if has_token(uri) else f"the image {uri}"
+        here = region_of(scope)
+        reason = f"SageMaker pulls from Amazon ECR of its own region only, so copy it to {here} and name the copy"
+        require_same("region", path_of(scope), here, image, match["region"], reason)
 
 
 def _repository_arn(stack: Stack, uri: str) -> str | None:

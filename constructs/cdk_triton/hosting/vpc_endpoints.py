@@ -13,6 +13,7 @@ from constructs import Construct, IConstruct
 
 from cdk_triton.errors import ConfigurationError
 from cdk_triton.hosting._cdk.arguments import checked
+from cdk_triton.hosting._cdk.per_construct import path_of
 from cdk_triton.hosting._cdk.stacks import stack_of
 from cdk_triton.hosting.acknowledgements import acknowledge, acknowledge_nist
 from cdk_triton.hosting.network import Network
@@ -87,12 +88,18 @@ def add_vpc_endpoints(
         The new ones, by service.
 
     Raises:
-        ConfigurationError: `exclude` names another service, or an imported VPC lacks what is needed of it.
+        ConfigurationError: `exclude` names another service, the VPC has endpoints of this function already, or an
+            imported VPC lacks what is needed of it.
     """
     services = [*VPC_ENDPOINTS, *(FUNCTION_ENDPOINTS if store_functions else ())]
     if unknown := sorted(set(exclude) - set(services)):
         raise ConfigurationError(
             f"exclude={unknown[0]!r} is not a service that gets a VPC endpoint: use any of {', '.join(services)}"
+        )
+    if any(vpc.node.try_find_child(_id(service)) is not None for service in (*VPC_ENDPOINTS, *FUNCTION_ENDPOINTS)):
+        raise ConfigurationError(
+            f"{path_of(vpc)} has the VPC endpoints of add_vpc_endpoints already: keep what its first call returned, "
+            "and pass store_functions=True there if a store's functions run in the VPC too"
         )
     try:
         return _add_vpc_endpoints(vpc, subnets, [service for service in services if service not in exclude])
@@ -212,7 +219,7 @@ def _add_vpc_endpoints(
     group = _endpoints_group(vpc) if set(services) - {"s3"} else None
     added: dict[str, ec2.VpcEndpoint] = {}
     for service in services:
-        id = f"Triton{''.join(part.capitalize() for part in service.split('.'))}"
+        id = _id(service)
         if group is None or service == "s3":
             added[service] = vpc.add_gateway_endpoint(id, service=ec2.GatewayVpcEndpointAwsService.S3)
         else:
@@ -222,6 +229,10 @@ def _add_vpc_endpoints(
                 id, service=aws, subnets=subnets, security_groups=[group], open=False
             )
     return added
+
+
+def _id(service: str) -> str:
+    return f"Triton{''.join(part.capitalize() for part in service.split('.'))}"
 
 
 def _endpoints_group(vpc: ec2.IVpc) -> ec2.SecurityGroup:

@@ -334,8 +334,8 @@ class TritonEndpoint(Resource, VariantMetrics):
             The dashboard and the alarms, to which other actions may be added.
 
         Raises:
-            ConfigurationError: the endpoint is monitored already, `runbook` cannot be added to, or CloudWatch rejects
-                the dashboard's name.
+            ConfigurationError: the endpoint is monitored already, the topic is certainly in another region, `runbook`
+                cannot be added to, or CloudWatch rejects the dashboard's name.
         """
         from cdk_triton.hosting.monitoring.monitoring import EndpointMonitoring
 
@@ -381,7 +381,8 @@ class TritonEndpoint(Resource, VariantMetrics):
             The topic, to subscribe to.
 
         Raises:
-            ConfigurationError: the endpoint has no literal `endpoint_name`.
+            ConfigurationError: the endpoint has no literal `endpoint_name`, or the topic was imported from another
+                account or region.
         """
         from cdk_triton.hosting.endpoints.rollback_notice import add_rollback_notification
 

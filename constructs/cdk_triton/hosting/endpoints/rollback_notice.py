@@ -18,6 +18,9 @@ from aws_cdk import aws_sagemaker as sagemaker
 from aws_cdk import aws_sns as sns
 from constructs import Construct
 
+from cdk_triton._tokens import has_token
+from cdk_triton.errors import ConfigurationError
+from cdk_triton.hosting._cdk.per_construct import path_of
 from cdk_triton.hosting._cdk.stacks import stack_of
 from cdk_triton.hosting.keys import warn_about_topic
 
@@ -44,6 +47,9 @@ def add_rollback_notification(
         config: the configuration that it shall have.
         endpoint_name: its name, literally.
         topic: where to; None: a topic of the endpoint's own, encrypted, with a key that EventBridge may use.
+
+    Raises:
+        ConfigurationError: the topic was imported from another account or region.
     """
     from aws_cdk import aws_events_targets as targets  # takes a while: for endpoints that need it
 
@@ -66,7 +72,17 @@ def add_rollback_notification(
         f"The SageMaker endpoint {name} is {status} with the configuration {current}. The stack {stack} has set "
         f"{wanted}: an update of the endpoint was rolled back or has failed, or somebody else has updated it."
     )
-    rule.add_target(targets.SnsTopic(to, message=events.RuleTargetInput.from_text(text)))
+    try:
+        rule.add_target(targets.SnsTopic(to, message=events.RuleTargetInput.from_text(text)))
+    except RuntimeError as error:  # jsii's, of what CDK refuses
+        if "cross-account or cross-region" not in str(error):
+            raise
+        arn = "" if has_token(to.topic_arn) else f" ({to.topic_arn})"
+        raise ConfigurationError(
+            f"the topic {path_of(to)}{arn} is in another account or region than {path_of(scope)}, whose rule of "
+            "EventBridge publishes to topics of its own only: give one of them, or leave topic out and subscribe to "
+            "what add_rollback_notification returns"
+        ) from error
     return to
 
 

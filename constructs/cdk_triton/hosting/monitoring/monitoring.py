@@ -17,7 +17,7 @@ from cdk_triton._tokens import has_token
 from cdk_triton._wording import quoted
 from cdk_triton.errors import ConfigurationError
 from cdk_triton.hosting._cdk.name_lookup import NameLookup
-from cdk_triton.hosting._cdk.stacks import stack_of
+from cdk_triton.hosting._cdk.stacks import require_own_region, stack_of
 from cdk_triton.hosting.endpoint_variant import EndpointVariant
 from cdk_triton.hosting.keys import warn_about_topic
 from cdk_triton.hosting.monitoring.alarms import RULES, AlarmThresholds, add_alarms, threshold
@@ -75,6 +75,10 @@ class EndpointMonitoring(Construct):
             raise ConfigurationError(
                 f"runbook is {quoted(runbook)}: use the address of a page, to which '#' and the alarm's name are added"
             )
+        if topic is not None:
+            # "Invalid region ca-central-1 specified. Only us-west-2 is supported." (PutMetricAlarm's answer, in
+            # cds-snc/notification-terraform#128)
+            require_own_region(scope, topic, "alarms publish to topics of their own region only, so give one of it")
         super().__init__(scope, id)
         limits = AlarmThresholds() if thresholds is None else thresholds
         self.alarms: Mapping[str, Mapping[str, cloudwatch.Alarm]] = MappingProxyType(
