@@ -249,6 +249,13 @@ CONSTRUCT_CODES: Final[tuple[ConstructCode, ...]] = (
         "security.md",
     ),
     ConstructCode(
+        "cdk-triton:ShadowWithoutCopies",
+        "the shadow of an endpoint has the weight 0",
+        "No request is copied to the shadow, and its instances cost all the same. Give it a positive initial_weight, "
+        "or remove it.",
+        "endpoints.md",
+    ),
+    ConstructCode(
         "cdk-triton:SharedModelNames",
         "ensembles of a multi-model endpoint have inner models of the same name",
         "Python writes bytecode beside the model's file. Each time SageMaker loads one of these ensembles, Triton "

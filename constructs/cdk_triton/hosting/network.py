@@ -18,6 +18,7 @@ from aws_cdk import aws_sagemaker as sagemaker
 from constructs import Construct, IDependable
 
 from cdk_triton.errors import ConfigurationError
+from cdk_triton.hosting._cdk.descriptions import group_description
 from cdk_triton.hosting._cdk.stacks import require_own_region, stack_of
 from cdk_triton.hosting.acknowledgements import acknowledge_wildcards, skip_checkov
 from cdk_triton.hosting.permissions import Statement, allow
@@ -344,7 +345,7 @@ def _zone(subnet: ec2.ISubnet) -> str | None:
 
 
 def _own_group(scope: Construct, vpc: ec2.IVpc, whose: str) -> ec2.SecurityGroup:
-    description = f"cdk-triton: {whose} of {scope.node.path}"[:255]
+    description = group_description(f"cdk-triton: {whose} of {scope.node.path}")
     return ec2.SecurityGroup(scope, "SecurityGroup", vpc=vpc, description=description)
 
 

@@ -268,6 +268,18 @@ class TestShadow:
         with messages.raises(ConfigurationError):
             TritonEndpoint(stack, "Endpoint", model=model, shadow=shadow)
 
+    @pytest.mark.parametrize("weight", [0, 0.1])
+    def test_without_a_weight_it_gets_nothing(
+        self, messages: Messages, stack: cdk.Stack, model: TritonModel, candidate: TritonModel, weight: float
+    ) -> None:
+        shadow = TritonVariant(model=candidate, variant_name="Shadow", initial_weight=weight)
+        TritonEndpoint(stack, "Endpoint", model=model, shadow=shadow)
+
+        found = warnings(stack, "cdk-triton:ShadowWithoutCopies")
+        assert len(found) == (not weight)
+        for warning in found:
+            messages.record("cdk-triton:ShadowWithoutCopies", warning)
+
 
 class TestTargetModels:
     """A request that names no variant may reach any that has a weight."""

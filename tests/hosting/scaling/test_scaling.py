@@ -169,6 +169,12 @@ def test_the_safety_factor_is_a_choice_and_leaves_no_binary_noise(
     assert target_tracking(world, stack)["TargetValue"] == 126
 
 
+def test_a_small_target_is_not_rounded_to_nothing(world: World, stack: cdk.Stack, count: ScalableInstanceCount) -> None:
+    count.scale_on_invocations("Requests", max_requests_per_second=1e-9)
+
+    assert target_tracking(world, stack)["TargetValue"] == 3e-8
+
+
 def test_concurrent_requests_use_the_metric_of_high_resolution(
     world: World, stack: cdk.Stack, count: ScalableInstanceCount
 ) -> None:

@@ -71,6 +71,50 @@ def test_a_schedule_that_cannot_be_meant_is_refused(
         count.scale_on_schedule("X", **{"schedule": autoscaling.Schedule.cron(hour="7", minute="0"), **arguments})
 
 
+@pytest.mark.parametrize(
+    ("expression", "named"),
+    [
+        ("0 7 * * *", "cron(0 7 * * ? *)"),
+        ("0 7 * * 1-5", "cron(0 7 * * ? *)"),
+        ("cron(0 7 * * *)", "cron(0 7 * * ? *)"),
+        ("cron 0 7 * * ? *", "six fields"),
+        ("rate(1 week)", "rate"),
+        ("7:00", "at("),
+        ("cron(0 25 * * ? *)", "hours 25: use 0 to 23"),
+        ("cron(60/5 7 * * ? *)", "minutes 60"),
+        ("cron(0 7 0-3 * ? *)", "day of month 0"),
+        ("cron(0 7 * 1,13 ? *)", "month 13"),
+        ("cron(0 7 ? * 8 *)", "day of week 8"),
+    ],
+)
+def test_an_expression_that_is_no_schedule_is_refused(
+    messages: Messages, count: ScalableInstanceCount, expression: str, named: str
+) -> None:
+    with messages.raises(ConfigurationError) as caught:
+        count.scale_on_schedule("X", schedule=autoscaling.Schedule.expression(expression), min_capacity=2)
+    assert named in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "expression",
+    [
+        "cron(0/15 7-19 ? * MON-FRI *)",
+        "cron(0 7 L * ? 2026-2030)",
+        "cron(0 7 15W 1,6 ? *)",
+        "cron(0 7 ? * 6#3 *)",
+        "rate(5 minutes)",
+        "at(2026-12-24T20:00:00)",
+    ],
+)
+def test_other_expressions_are_passed_on(count: ScalableInstanceCount, expression: str) -> None:
+    count.scale_on_schedule("X", schedule=autoscaling.Schedule.expression(expression), min_capacity=2)
+
+
+def test_an_expression_may_be_a_token(stack: cdk.Stack, count: ScalableInstanceCount) -> None:
+    given = cdk.CfnParameter(stack, "Morning").value_as_string
+    count.scale_on_schedule("X", schedule=autoscaling.Schedule.expression(given), min_capacity=2)
+
+
 def test_two_schedules_have_two_names(messages: Messages, count: ScalableInstanceCount) -> None:
     schedule = autoscaling.Schedule.cron(hour="7", minute="0")
     count.scale_on_schedule("Morning", schedule=schedule, min_capacity=2)

@@ -21,6 +21,7 @@ from constructs import Construct
 from cdk_triton.artifacts import layout
 from cdk_triton.errors import ConfigurationError
 from cdk_triton.hosting._cdk.buckets import arn_of, encryption_key_of
+from cdk_triton.hosting._cdk.descriptions import role_description
 from cdk_triton.hosting._cdk.per_construct import path_of
 from cdk_triton.hosting.acknowledgements import acknowledge_wildcards
 from cdk_triton.hosting.network import Network
@@ -129,7 +130,7 @@ def build_role(
         scope,
         "Role",
         assumed_by=principal,
-        description=f"cdk-triton: what the builds of {path_of(scope)} may do",
+        description=role_description(f"cdk-triton: what the builds of {path_of(scope)} may do"),
     )
     allow(role, Statement(actions=["ecr:GetAuthorizationToken"], resources=["*"]), *statements)
     reason = "ecr:GetAuthorizationToken, cloudwatch:PutMetricData and the ec2:Describe actions know no resources."

@@ -37,6 +37,7 @@ from cdk_triton.hosting.endpoints.variant_set import (
     check_shadow,
     production_variants,
     warn_about_networks,
+    warn_about_shadow,
     warn_about_stacks,
     warn_about_storage,
     warn_about_target_models,
@@ -131,6 +132,7 @@ class TritonEndpoint(Resource, VariantMetrics):
         names = UniqueNames(endpoint_name, in_store)
         names.check(scope, path)
         super().__init__(scope, id, physical_name=endpoint_name)
+        warn_about_shadow(self, shadow)
         warn_about_stacks(self, served)
         warn_about_storage(self, served, encryption_key)
         if encryption_key is not None and is_of_another_account(encryption_key, stack_of(self).account):

@@ -26,6 +26,7 @@ __all__ = [
     "check_shadow",
     "production_variants",
     "warn_about_networks",
+    "warn_about_shadow",
     "warn_about_stacks",
     "warn_about_storage",
     "warn_about_target_models",
@@ -33,6 +34,7 @@ __all__ = [
 
 VOLUME_SIZE_WARNING = "cdk-triton:VolumeSize"
 DIFFERENT_MODELS_WARNING = "cdk-triton:VariantsServeDifferentModels"
+SHADOW_WARNING = "cdk-triton:ShadowWithoutCopies"
 STACKS_WARNING = "cdk-triton:ModelInAnotherStack"
 KEY_WARNING = "cdk-triton:EncryptionKeyOfLocalDisks"
 NETWORKS_WARNING = "cdk-triton:VariantsInDifferentNetworks"
@@ -90,6 +92,16 @@ def check_shadow(shadow: TritonVariant, production: Sequence[TritonVariant]) -> 
             f"initial_weight of the shadow {shadow.variant_name} is {weights[0]:g} and that of "
             f"{production[0].variant_name} {weights[1]:g}: their ratio is the share of the requests that are copied, so"
             f" use at most {weights[1]:g}, which copies all"
+        )
+
+
+def warn_about_shadow(construct: IConstruct, shadow: TritonVariant | None) -> None:
+    """Warn of a shadow that gets no copies, and whose instances are paid for."""
+    if shadow is not None and shadow.initial_weight == 0:
+        Annotations.of(construct).add_warning_v2(
+            SHADOW_WARNING,
+            f"initial_weight of the shadow {shadow.variant_name} is 0, so that no request is copied to its instances, "
+            "which run and cost all the same: give it a positive weight, leave shadow out, or acknowledge this",
         )
 
 

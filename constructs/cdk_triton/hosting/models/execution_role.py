@@ -18,6 +18,7 @@ from aws_cdk import aws_iam as iam
 from constructs import Construct
 
 from cdk_triton.hosting._cdk.buckets import arn_of
+from cdk_triton.hosting._cdk.descriptions import role_description
 from cdk_triton.hosting._cdk.per_construct import path_of
 from cdk_triton.hosting._cdk.stacks import require_same, stack_of
 from cdk_triton.hosting.acknowledgements import acknowledge_wildcards, bucket_identity, imported_objects_arns
@@ -57,7 +58,7 @@ def execution_role(scope: Construct, role: iam.IRole | None) -> iam.IRole:
         scope,
         "Role",
         assumed_by=sagemaker_inference(scope),
-        description=f"cdk-triton: what the containers of {path_of(scope)} may do",
+        description=role_description(f"cdk-triton: what the containers of {path_of(scope)} may do"),
     )
 
 

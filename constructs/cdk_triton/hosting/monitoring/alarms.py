@@ -10,12 +10,19 @@ from aws_cdk import Duration
 from aws_cdk import aws_cloudwatch as cloudwatch
 from constructs import Construct
 
-from cdk_triton._tokens import refuse_token
+from cdk_triton._tokens import has_token, refuse_token
+from cdk_triton._wording import quoted
 from cdk_triton.errors import ConfigurationError
 from cdk_triton.hosting.endpoint_variant import EndpointVariant
 from cdk_triton.hosting.metrics import PER_MILLISECOND, PER_PERCENT, VariantMetrics
 
 __all__ = ["RULES", "AlarmRule", "AlarmThresholds", "add_alarms", "threshold"]
+
+MAX_DESCRIPTION: Final = 1024
+"""Characters in the description of an alarm (AlarmDescription of PutMetricAlarm in the API of CloudWatch)."""
+
+MAX_PATH: Final = 500
+"""Of a longer path, an alarm's description has the end."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -251,6 +258,9 @@ def add_alarms(
     """Make the alarms of a variant below its child `Alarms`; returns them by name.
 
     An alarm links to its section of the runbook; without one, it says itself what to do first.
+
+    Raises:
+        ConfigurationError: the address of the runbook is too long for a description.
     """
     scope = Construct(variant, "Alarms")
     made = {}
@@ -260,10 +270,16 @@ def add_alarms(
             continue
         meaning = rule.meaning.format(_text(getattr(thresholds, rule.threshold)))
         advice = rule.first_step if runbook is None else f"Runbook: {runbook}#{rule.name.lower()}"
+        description = f"{variant.node.path[-MAX_PATH:]}: {meaning}. {advice}"
+        if len(description) > MAX_DESCRIPTION and not has_token(advice):
+            raise ConfigurationError(
+                f"runbook is {quoted(runbook)}, with which the description of the alarm {rule.name} has "
+                f"{len(description):,} characters: CloudWatch takes {MAX_DESCRIPTION:,}, so use a shorter address"
+            )
         made[rule.name] = cloudwatch.Alarm(
             scope,
             rule.name,
-            alarm_description=f"{variant.node.path}: {meaning}. {advice}",
+            alarm_description=description,
             metric=rule.metric(variant, statistic=rule.statistic, period=Duration.minutes(rule.minutes)),
             threshold=limit,
             comparison_operator=cloudwatch.ComparisonOperator.LESS_THAN_THRESHOLD

@@ -22,6 +22,7 @@ from aws_cdk import aws_logs as logs
 from aws_cdk import aws_scheduler as scheduler
 from constructs import Construct
 
+from cdk_triton.hosting._cdk.descriptions import role_description
 from cdk_triton.hosting._cdk.stacks import stack_of
 from cdk_triton.hosting.acknowledgements import acknowledge_wildcards
 from cdk_triton.hosting.permissions import Statement, allow
@@ -90,14 +91,14 @@ class LogRetention(Construct):
             assumed_by=iam.ServicePrincipal(
                 "scheduler.amazonaws.com", conditions={"StringEquals": {"aws:SourceAccount": stack.account}}
             ),
-            description=f"cdk-triton: sets how long the logs of {scope.node.path} are kept",
+            description=role_description(f"cdk-triton: sets how long the logs of {scope.node.path} are kept"),
         )
         allow(role, Statement(actions=["logs:PutRetentionPolicy"], resources=[group]))
         acknowledge_wildcards(role, {group: "The ARN of one log group: CloudWatch Logs wants it with :* in policies."})
         schedule = scheduler.CfnSchedule(
             self,
             "Resource",
-            description=f"Keeps the logs of {scope.node.path} for {DAYS[retention]} days",
+            description=f"Keeps the logs of {scope.node.path} for {DAYS[retention]} days"[-512:],
             flexible_time_window=scheduler.CfnSchedule.FlexibleTimeWindowProperty(mode="OFF"),
             schedule_expression="rate(1 day)",
             target=scheduler.CfnSchedule.TargetProperty(

@@ -23,6 +23,7 @@ from cdk_triton.hosting.scaling.checks import (
     check_count,
     check_number,
     check_percent,
+    check_schedule,
     check_scheduled,
 )
 from cdk_triton.hosting.scaling.service_linked_role import service_linked_role
@@ -311,19 +312,15 @@ class ScalableInstanceCount(Construct):
             time_zone: of a `cron` or `at` schedule; it follows daylight saving time.
 
         Raises:
-            ConfigurationError: no limit is given, limits contradict each other or allow no instance, a rate has a time
-                zone, or the name is taken.
+            ConfigurationError: no limit is given, limits contradict each other or allow no instance, the schedule is
+                none or a rate with a time zone, or the name is taken.
         """
         what = f"schedule {id!r} of {self._what}"
         if id in self._scheduled:
             raise ConfigurationError(f"{self._what} has two schedules called {id!r}: give each a name of its own")
         if min_capacity is None and max_capacity is None:
             raise ConfigurationError(f"{what} changes nothing: give min_capacity, max_capacity or both")
-        if time_zone is not None and schedule.expression_string.startswith("rate("):
-            raise ConfigurationError(
-                f"{what} has the time zone {time_zone.timezone_name} and is {schedule.expression_string}, which has no "
-                "time of day: use Schedule.cron or Schedule.at, or leave time_zone out"
-            )
+        check_schedule(what, schedule.expression_string, time_zone)
         check_scheduled(what, (min_capacity, max_capacity), (self.min_capacity, self.max_capacity))
         self._scheduled.add(id)
         self.scalable_target.scale_on_schedule(
@@ -443,4 +440,4 @@ def _cooldown(given: Duration | None, seconds: int) -> Duration:
 
 def _rounded(target: float) -> float:
     """Without the noise of binary fractions, which a template would show: 0.7 * 3 * 60 is 125.99999999999999."""
-    return round(target, 6)
+    return float(f"{target:.12g}")
