@@ -12,7 +12,7 @@ import struct
 
 from cdk_triton.errors import ConfigurationError
 
-__all__ = ["has_token", "is_number_token", "refuse_token"]
+__all__ = ["has_token", "is_number_token", "refuse_token", "sample_note", "with_samples"]
 
 # How aws-cdk-lib writes a token into a string, and into the only element of a list: core/lib/private/encoding.ts.
 _TOKEN = re.compile(r"[$#]\{Token\[[^\]]*\]\}")
@@ -21,6 +21,20 @@ _TOKEN = re.compile(r"[$#]\{Token\[[^\]]*\]\}")
 def has_token(text: str) -> bool:
     """Whether a text contains a CDK token."""
     return _TOKEN.search(text) is not None
+
+
+_SHORTEST = {"AWS.Region": "us-east-1", "AWS.AccountId": "111122223333"}
+"""Values of two tokens, by their names in the CDK: no region has a shorter name."""
+
+
+def with_samples(text: str) -> str:
+    """The text with a value for each token, none shorter than it can be: of one that is not known, one letter."""
+    return _TOKEN.sub(lambda token: _SHORTEST.get(token[0][len("${Token[") :].rpartition(".")[0], "x"), text)
+
+
+def sample_note(text: str) -> str:
+    """What a message says behind `with_samples` of a text."""
+    return " (with examples of what only the deployment knows)" if has_token(text) else ""
 
 
 def is_number_token(value: object) -> bool:

@@ -107,6 +107,7 @@ def build_network(
         return None
     _check_region(scope, vpc)
     subnets = _selected(vpc, vpc_subnets)
+    _check_membership(vpc, subnets, security_groups)
     groups = list(security_groups) or [_own_group(scope, vpc, "builds")]
     return _network(vpc, subnets, groups)
 
@@ -135,6 +136,7 @@ def function_network(
         "they reach no bucket",
         "add_vpc_endpoints(vpc, store_functions=True)",
     )
+    _check_membership(vpc, subnets, security_groups)
     groups = list(security_groups) or [_own_group(scope, vpc, "functions")]
     return _network(vpc, subnets, groups)
 
@@ -155,7 +157,7 @@ def model_network(
             nothing in: SageMaker brings the requests to the container, not the network.
 
     Raises:
-        ConfigurationError: there is no VPC to what is given, or SageMaker would refuse it.
+        ConfigurationError: there is no VPC to what is given, it is of another VPC, or SageMaker would refuse it.
     """
     check_network(vpc, vpc_subnets, security_groups)
     if vpc is None:
@@ -171,6 +173,7 @@ def model_network(
             f"security_groups has {len(security_groups)} groups: SageMaker takes 1 to {MAX_SECURITY_GROUPS}; leave it "
             "out for a group of the model's own"
         )
+    _check_membership(vpc, subnets, security_groups or ())
     groups = [_own_group(scope, vpc, "instances")] if security_groups is None else list(security_groups)
     return _network(vpc, subnets, groups)
 
@@ -321,6 +324,36 @@ def _check_zones(vpc: ec2.IVpc, subnets: Sequence[ec2.ISubnet]) -> None:
             f"vpc_subnets of {vpc.node.path} select {found}: SageMaker wants at least two subnets, in different "
             "availability zones, even for one instance; give the VPC more, or select others"
         )
+
+
+def _check_membership(
+    vpc: ec2.IVpc, subnets: Sequence[ec2.ISubnet], security_groups: Sequence[ec2.ISecurityGroup]
+) -> None:
+    """Refuse subnets and security groups that the app makes in another VPC.
+
+    Raises:
+        ConfigurationError: one is certainly in another VPC.
+    """
+    groups = [(group, group.node.default_child) for group in security_groups]
+    made = [(subnet, subnet.node.default_child) for subnet in subnets if subnet.node.scope is not vpc]
+    for each, resource in (*groups, *made):
+        if isinstance(resource, ec2.CfnSecurityGroup | ec2.CfnSubnet) and _is_of_another_vpc(resource, vpc):
+            what = "security group" if isinstance(resource, ec2.CfnSecurityGroup) else "subnet"
+            raise ConfigurationError(
+                f"the {what} {each.node.path} is in another VPC than {vpc.node.path}: an instance has the subnets and "
+                "security groups of one VPC only, so give those of vpc="
+            )
+
+
+def _is_of_another_vpc(resource: ec2.CfnSecurityGroup | ec2.CfnSubnet, vpc: ec2.IVpc) -> bool:
+    """Whether it certainly is: both ids are literal, or of VPCs that the app makes, and none a lookup's dummy."""
+    stack = stack_of(resource)
+    theirs, ours = stack.resolve(resource.vpc_id), stack.resolve(vpc.vpc_id)
+    if theirs == ours or "vpc-12345" in (theirs, ours):
+        return False
+    vpcs = [each for each in resource.node.root.node.find_all() if isinstance(each, ec2.CfnVPC)]
+    made = [stack.resolve(id) for each in vpcs for id in (each.ref, each.attr_vpc_id)]
+    return all(isinstance(id, str) or id in made for id in (theirs, ours))
 
 
 def _warn_of_public_subnets(

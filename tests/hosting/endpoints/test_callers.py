@@ -117,6 +117,15 @@ class TestImports:
         with messages.raises(ConfigurationError):
             TritonEndpoint.from_endpoint_attributes(stack, "Search", endpoint_name="search", endpoint_arn=arn)
 
+    def test_name_and_arn_are_of_one_endpoint(self, messages: Messages, stack: cdk.Stack) -> None:
+        with messages.raises(ConfigurationError):
+            TritonEndpoint.from_endpoint_attributes(stack, "Other", endpoint_name="other", endpoint_arn=ARN)
+
+        unknown = cdk.CfnParameter(stack, "Name").value_as_string
+        of_unknown = ARN.rpartition("/")[0] + f"/{unknown}"
+        TritonEndpoint.from_endpoint_attributes(stack, "A", endpoint_name=unknown, endpoint_arn=ARN)
+        TritonEndpoint.from_endpoint_attributes(stack, "B", endpoint_name="other", endpoint_arn=of_unknown)
+
     def test_an_arn_may_leave_the_account_to_the_deployment(self, stack: cdk.Stack) -> None:
         arn = ARN.replace("111122223333", stack.account)
         assert TritonEndpoint.from_endpoint_arn(stack, "Search", arn).endpoint_arn == arn

@@ -243,6 +243,17 @@ def test_a_stack_with_other_assets_is_refused(messages: Messages, world: World) 
     assert "cdk-team-assets" in str(caught.value)
 
 
+def test_a_stack_with_another_idea_of_its_environment_is_refused(messages: Messages, world: World) -> None:
+    app = world.app()
+    store = TritonArtifactStore(cdk.Stack(app, "Artifacts"), "Store")
+    here = cdk.Stack(app, "Here", env=cdk.Environment(account="111122223333", region="us-east-1"))
+
+    with messages.raises(ConfigurationError) as caught:
+        TritonModel(here, "Model", repository=world.repository(), platform=world.platform, store=store)
+    assert "env=" in str(caught.value)
+    assert '{"' not in str(caught.value)
+
+
 OWN_STORE = Match.string_like_regexp(r"\[ack: cdk-triton:ArtifactStoreInStack\]")
 
 

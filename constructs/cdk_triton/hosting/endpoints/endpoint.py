@@ -224,7 +224,7 @@ class TritonEndpoint(Resource, VariantMetrics):
         """An endpoint that exists already, by its name as callers say it and its ARN as IAM compares it.
 
         Raises:
-            ConfigurationError: the name is none, or the ARN names no endpoint.
+            ConfigurationError: the name is none, or the ARN names no endpoint or another one.
         """
         return ImportedEndpoint(scope, id, endpoint_name=endpoint_name, endpoint_arn=endpoint_arn)
 

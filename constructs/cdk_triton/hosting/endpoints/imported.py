@@ -49,7 +49,7 @@ class ImportedEndpoint(Resource):
         endpoint_arn: its ARN; by default that of the name in the scope's account and region.
 
     Raises:
-        ConfigurationError: the name is none, or the ARN names no endpoint.
+        ConfigurationError: the name is none, or the ARN names no endpoint or another one.
     """
 
     @checked
@@ -64,6 +64,7 @@ class ImportedEndpoint(Resource):
         check_sagemaker_name(endpoint_name, "endpoint_name")
         if endpoint_arn is not None:
             _check_arn(endpoint_arn)
+            _check_same(endpoint_name, endpoint_arn)
         super().__init__(scope, id, environment_from_arn=endpoint_arn)
         self._name = endpoint_name
         self._arn = _arn_of_name(self, endpoint_name) if endpoint_arn is None else endpoint_arn
@@ -191,4 +192,13 @@ def _check_arn(endpoint_arn: str) -> None:
         raise ConfigurationError(
             f"endpoint_arn {endpoint_arn!r} names no endpoint: use one such as "
             "arn:aws:sagemaker:eu-west-1:111122223333:endpoint/search, or import the endpoint by from_endpoint_name"
+        )
+
+
+def _check_same(endpoint_name: str, endpoint_arn: str) -> None:
+    in_arn = endpoint_arn.rpartition("/")[2]
+    if in_arn.lower() != endpoint_name.lower() and not has_token(endpoint_name) and not has_token(in_arn):
+        raise ConfigurationError(
+            f"endpoint_name is {endpoint_name!r}, and endpoint_arn names the endpoint {in_arn!r}: callers would call "
+            "one and be allowed the other, so give both of the same endpoint"
         )

@@ -13,7 +13,7 @@ from aws_cdk import aws_logs as logs
 from aws_cdk import aws_sns as sns
 from constructs import Construct
 
-from cdk_triton._tokens import has_token
+from cdk_triton._tokens import sample_note, with_samples
 from cdk_triton._wording import quoted
 from cdk_triton.errors import ConfigurationError
 from cdk_triton.hosting._cdk.name_lookup import NameLookup
@@ -67,9 +67,10 @@ class EndpointMonitoring(Construct):
         runbook: str | None = None,
         dashboard_name: str | None = None,
     ) -> None:
-        if dashboard_name is not None and not has_token(dashboard_name) and not _NAME.fullmatch(dashboard_name):
+        if dashboard_name is not None and not _NAME.fullmatch(with_samples(dashboard_name)):
             raise ConfigurationError(
-                f"dashboard_name is {quoted(dashboard_name)}: use 1 to 255 letters, digits, '-' and '_'"
+                f"dashboard_name is {quoted(with_samples(dashboard_name))}{sample_note(dashboard_name)}: use 1 to 255 "
+                "letters, digits, '-' and '_'"
             )
         if runbook is not None and (not runbook or "#" in runbook):
             raise ConfigurationError(

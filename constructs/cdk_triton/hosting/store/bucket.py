@@ -11,7 +11,7 @@ from aws_cdk import aws_kms as kms
 from aws_cdk import aws_s3 as s3
 from constructs import Construct
 
-from cdk_triton._tokens import has_token
+from cdk_triton._tokens import has_token, sample_note, with_samples
 from cdk_triton.artifacts.layout import STAGING_PREFIX
 from cdk_triton.errors import ConfigurationError
 from cdk_triton.hosting._cdk.per_construct import path_of
@@ -38,13 +38,14 @@ def check_bucket(scope: Construct, name: str | None, access_logs: s3.IBucket | N
     S3's certificate does not fit names with dots ("General purpose bucket naming rules" in S3's user guide).
 
     Raises:
-        ConfigurationError: the name is literal and cannot be a bucket's, or the bucket for access logs is certainly in
-            another account or region.
+        ConfigurationError: the name cannot be a bucket's, as far as it is known, or the bucket for access logs is
+            certainly in another account or region.
     """
-    if name is not None and not has_token(name) and not _BUCKET_NAME.fullmatch(name):
+    known = "" if name is None else with_samples(name)
+    if name is not None and not _BUCKET_NAME.fullmatch(known.ljust(3, "x") if has_token(name) else known):
         raise ConfigurationError(
-            f"bucket_name of {path_of(scope)} is {name!r}: use 3 to 63 lower-case letters, digits and '-', with a "
-            "letter or digit at both ends"
+            f"bucket_name of {path_of(scope)} is {known!r}{sample_note(name)}: use 3 to 63 lower-case letters, digits "
+            "and '-', with a letter or digit at both ends"
         )
     if access_logs is not None:
         _check_access_logs(scope, access_logs)

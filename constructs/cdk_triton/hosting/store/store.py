@@ -297,12 +297,14 @@ class TritonArtifactStore(Construct):
         record_user(self.bucket, scope)
         if bucket_name == self._asset_bucket:
             return
-        theirs, ours = (json.dumps(stack_of(self).resolve(name)) for name in (bucket_name, self._asset_bucket))
+        theirs, ours = (_readable(stack_of(self).resolve(name)) for name in (bucket_name, self._asset_bucket))
         if theirs != ours:
+            unknown = ("${AWS::" in theirs) != ("${AWS::" in ours)  # one of the stacks has an environment
+            how = ", by the same env= of both stacks," if unknown else ""
             raise ConfigurationError(
                 f"{stack_of(scope).node.path} publishes its assets to {theirs}, but the artifact store "
-                f"{self.node.path} reads {ours}: deploy both to one account and region with one bootstrap qualifier, "
-                "or give the stack a store of its own"
+                f"{self.node.path} reads {ours}: deploy both to one account and region{how} with one bootstrap "
+                "qualifier, or give the stack a store of its own"
             )
 
     def _builder_for(self, scope: Construct, platform: ServingPlatform, inputs: Iterable[S3File]) -> Builder:
@@ -435,3 +437,9 @@ def _place_of_assets(store: TritonArtifactStore, code: lambda_.Code) -> tuple[st
         )
     by_hash = re.search(r"[0-9a-f]{64}\.zip$", object_key)  # a synthesizer of the user's own may name it otherwise
     return place.text("bucket_name"), object_key[: by_hash.start() if by_hash else object_key.rfind("/") + 1]
+
+
+def _readable(name: object) -> str:
+    """The name of a bucket as CloudFormation writes it in `Fn::Sub`, without the JSON around it."""
+    text = name["Fn::Sub"] if isinstance(name, dict) and list(name) == ["Fn::Sub"] else name
+    return json.dumps(text)
