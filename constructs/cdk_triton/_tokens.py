@@ -33,7 +33,7 @@ def with_samples(text: str) -> str:
 
 
 def sample_note(text: str) -> str:
-    """What a message says behind `with_samples` of a text."""
+    """A remark for messages with `with_samples` of a text."""
     return " (with examples of what only the deployment knows)" if has_token(text) else ""
 
 

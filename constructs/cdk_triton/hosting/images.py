@@ -90,7 +90,7 @@ def _account_mapping(stack: Stack, release: str) -> CfnMapping:
 
 
 def _require_own_region(scope: Construct, uri: str) -> None:
-    """Refuse an image that SageMaker does not pull.
+    """Reject an image that SageMaker does not pull.
 
     The image in Amazon ECR "must be in the same region as the model or endpoint you are creating" (`Image` of
     ContainerDefinition in SageMaker's API).

@@ -329,7 +329,7 @@ def _check_zones(vpc: ec2.IVpc, subnets: Sequence[ec2.ISubnet]) -> None:
 def _check_membership(
     vpc: ec2.IVpc, subnets: Sequence[ec2.ISubnet], security_groups: Sequence[ec2.ISecurityGroup]
 ) -> None:
-    """Refuse subnets and security groups that the app makes in another VPC.
+    """Reject subnets and security groups that the app makes in another VPC.
 
     Raises:
         ConfigurationError: one is certainly in another VPC.

@@ -24,7 +24,8 @@ def check_sagemaker_name(name: str, what: str) -> None:
     """
     known = with_samples(name)
     if not re.fullmatch(NAME_PATTERN, known) or len(known) > MAX_NAME_LENGTH:
+        shown = quoted(known) + sample_note(name)
         raise ConfigurationError(
-            f"{what} {quoted(known)}{sample_note(name)} is no name for SageMaker: use up to {MAX_NAME_LENGTH} letters "
+            f"{what} {shown} is no name for SageMaker: use up to {MAX_NAME_LENGTH} letters "
             "and digits, with '-' only between them"
         )

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import aws_cdk as cdk
 import pytest
 from aws_cdk import aws_applicationautoscaling as autoscaling
+from aws_cdk import aws_cloudwatch as cloudwatch
 
 from cdk_triton import TritonEndpoint, TritonModel, TritonVariant
 from cdk_triton.errors import ConfigurationError
@@ -88,6 +89,15 @@ def test_targets_that_cannot_be_meant_are_refused(
         getattr(count, method)("X", **(RPS if argument == "safety_factor" else {}), **{argument: value})
     assert argument in str(caught.value)
     assert suggested in str(caught.value)
+
+
+def test_two_policies_have_two_names(messages: Messages, count: ScalableInstanceCount) -> None:
+    count.scale_on_invocations("X", **RPS)
+    with messages.raises(ConfigurationError):
+        count.scale_on_gpu_utilization("X", target_utilization_percent=60)
+    steps = [autoscaling.ScalingInterval(upper=1, change=-1), autoscaling.ScalingInterval(lower=3, change=1)]
+    with messages.raises(ConfigurationError):
+        count.scale_on_metric("X", metric=cloudwatch.Metric(namespace="Own", metric_name="M"), scaling_steps=steps)
 
 
 def test_a_target_that_is_computed_is_no_token(

@@ -8,10 +8,10 @@ from typing import Final
 __all__ = ["group_description", "role_description"]
 
 _NOT_FOR_ROLES: Final = re.compile("[^\\u0009\\u000A\\u000D\\u0020-\\u007E\\u00A1-\\u00FF]")
-"""What `Description` of a role does not take (CreateRole in the API of IAM)."""
+"""IAM takes Latin-1 without its control characters (`Description` of CreateRole in the API of IAM)."""
 
 _NOT_FOR_GROUPS: Final = re.compile(r"[^a-zA-Z0-9 ._\-:/()#,@\[\]+=&;{}!$*]")
-"""What `GroupDescription` does not take (CreateSecurityGroup in the API of EC2)."""
+"""EC2 takes these letters and signs (`GroupDescription` of CreateSecurityGroup in the API of EC2)."""
 
 
 def role_description(text: str) -> str:

@@ -80,7 +80,7 @@ def add_rollback_notification(
         arn = "" if has_token(to.topic_arn) else f" ({to.topic_arn})"
         raise ConfigurationError(
             f"the topic {path_of(to)}{arn} is in another account or region than {path_of(scope)}, whose rule of "
-            "EventBridge publishes to topics of its own only: give one of them, or leave topic out and subscribe to "
+            "EventBridge publishes to topics of its own only: give one of them, or omit topic and subscribe to "
             "what add_rollback_notification returns"
         ) from error
     return to

@@ -101,7 +101,7 @@ def warn_about_shadow(construct: IConstruct, shadow: TritonVariant | None) -> No
         Annotations.of(construct).add_warning_v2(
             SHADOW_WARNING,
             f"initial_weight of the shadow {shadow.variant_name} is 0, so that no request is copied to its instances, "
-            "which run and cost all the same: give it a positive weight, leave shadow out, or acknowledge this",
+            "which run and cost all the same: give it a positive weight, omit shadow, or acknowledge this",
         )
 
 

@@ -22,7 +22,7 @@ MAX_DESCRIPTION: Final = 1024
 """Characters in the description of an alarm (AlarmDescription of PutMetricAlarm in the API of CloudWatch)."""
 
 MAX_PATH: Final = 500
-"""Of a longer path, an alarm's description has the end."""
+"""An alarm's description has the end of a longer path."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -21,6 +21,7 @@ __all__ = [
     "NothingScales",
     "check_capacities",
     "check_count",
+    "check_new_policy",
     "check_number",
     "check_percent",
     "check_schedule",
@@ -75,7 +76,7 @@ def check_scheduled(what: str, scheduled: tuple[int | None, int | None], standin
 
 
 def check_schedule(what: str, expression: str, time_zone: TimeZone | None) -> None:
-    """Refuse an expression that Application Auto Scaling does not take; a token may become one.
+    """Reject an expression that Application Auto Scaling does not take; a token may become one.
 
     "At expressions", "rate expressions" and "cron expressions" are all it takes (`Schedule` of PutScheduledAction),
     the last with six fields ("Schedule recurring scaling actions using cron expressions" in its user guide).
@@ -103,6 +104,16 @@ def check_schedule(what: str, expression: str, time_zone: TimeZone | None) -> No
             for number in re.findall(r"(?<![/#\w])\d+(?!\w)", field):
                 if not low <= int(number) <= high:
                     raise ConfigurationError(f"{what} is {expression}, with the {name} {number}: use {low} to {high}")
+
+
+def check_new_policy(target: autoscaling.ScalableTarget, id: str, what: str) -> None:
+    """Reject a second policy of one id.
+
+    Raises:
+        ConfigurationError: the target has one already.
+    """
+    if target.node.try_find_child(id) is not None:
+        raise ConfigurationError(f"{what} has two policies called {id!r}: give each a name of its own")
 
 
 def check_count(what: str, count: int | None) -> None:

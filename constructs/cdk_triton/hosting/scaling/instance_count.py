@@ -21,6 +21,7 @@ from cdk_triton.hosting.scaling.checks import (
     NothingScales,
     check_capacities,
     check_count,
+    check_new_policy,
     check_number,
     check_percent,
     check_schedule,
@@ -359,6 +360,7 @@ class ScalableInstanceCount(Construct):
             ConfigurationError: there are too few or too many steps, or none changes anything.
         """
         what = self._policy(id)
+        check_new_policy(self.scalable_target, id, self._what)
         check_steps(what, scaling_steps)
         check_count(f"evaluation_periods of {what}", evaluation_periods)
         check_count(f"datapoints_to_alarm of {what}", datapoints_to_alarm)
@@ -419,6 +421,7 @@ class ScalableInstanceCount(Construct):
             raise ConfigurationError(
                 f"{self._what} scales on {what} already: one policy can follow a metric, leave {policy_id!r} out"
             )
+        check_new_policy(self.scalable_target, policy_id, self._what)
         policy = self.scalable_target.scale_to_track_metric(
             policy_id,
             target_value=target,
