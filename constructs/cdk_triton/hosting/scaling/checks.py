@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import math
-import re
 from typing import Final
 
 import jsii
-from aws_cdk import Annotations, IAspect, TimeZone
+from aws_cdk import Annotations, IAspect
 from aws_cdk import aws_applicationautoscaling as autoscaling
 from constructs import IConstruct
 
-from cdk_triton._tokens import has_token, refuse_token
-from cdk_triton._wording import quoted
+from cdk_triton._tokens import refuse_token
 from cdk_triton.errors import ConfigurationError
 from cdk_triton.hosting._cdk.literals import is_number, is_token, is_whole
 from cdk_triton.hosting._cdk.stacks import stack_of
@@ -24,22 +22,10 @@ __all__ = [
     "check_new_policy",
     "check_number",
     "check_percent",
-    "check_schedule",
     "check_scheduled",
 ]
 
 NOTHING_SCALES_WARNING: Final = "cdk-triton:NothingScales"
-
-_SCHEDULE: Final = re.compile(r"cron\(.+\)|at\(.+\)|rate\(\s*[1-9]\d*\s+(minute|hour|day)s?\s*\)")
-_FIELDS: Final = {
-    "minutes": (0, 59),
-    "hours": (0, 23),
-    "day of month": (1, 31),
-    "month": (1, 12),
-    "day of week": (0, 7),
-    "year": (1970, 2199),
-}
-"""The fields of a cron expression, each with its least and greatest number."""
 
 
 def check_capacities(what: str, initial: int, min_capacity: int, max_capacity: int) -> None:
@@ -73,37 +59,6 @@ def check_scheduled(what: str, scheduled: tuple[int | None, int | None], standin
             _check_capacity(f"{name} of {what}", capacity)
     low, high = (own if given is None else given for given, own in zip(scheduled, standing, strict=True))
     _check_order(what, low, high)
-
-
-def check_schedule(what: str, expression: str, time_zone: TimeZone | None) -> None:
-    """Reject an expression that Application Auto Scaling does not take; a token may become one.
-
-    "At expressions", "rate expressions" and "cron expressions" are all it takes (`Schedule` of PutScheduledAction),
-    the last with six fields ("Schedule recurring scaling actions using cron expressions" in its user guide).
-
-    Raises:
-        ConfigurationError: it is none of these, has a number out of its range, or is a rate with a time zone.
-    """
-    if has_token(expression):
-        return
-    if time_zone is not None and expression.startswith("rate("):
-        raise ConfigurationError(
-            f"{what} has the time zone {time_zone.timezone_name} and is {expression}, which has no "
-            "time of day: use Schedule.cron or Schedule.at, or leave time_zone out"
-        )
-    fields = expression.removeprefix("cron(").removesuffix(")").split()
-    if not (_SCHEDULE.fullmatch(expression) and (not expression.startswith("cron(") or len(fields) == len(_FIELDS))):
-        every_day = len(fields) == 5 and fields[4] == "*"
-        meant = f"cron({' '.join(fields[:4])} ? *)" if every_day else "cron(0 7 * * ? *) for each day at 7"
-        raise ConfigurationError(
-            f"{what} is {quoted(expression)}, and Application Auto Scaling takes cron(…) with the six fields "
-            f"{', '.join(_FIELDS)}, or rate(…), or at(…): write {meant}"
-        )
-    if expression.startswith("cron("):
-        for field, (name, (low, high)) in zip(fields, _FIELDS.items(), strict=True):
-            for number in re.findall(r"(?<![/#\w])\d+(?!\w)", field):
-                if not low <= int(number) <= high:
-                    raise ConfigurationError(f"{what} is {expression}, with the {name} {number}: use {low} to {high}")
 
 
 def check_new_policy(target: autoscaling.ScalableTarget, id: str, what: str) -> None:

@@ -24,9 +24,9 @@ from cdk_triton.hosting.scaling.checks import (
     check_new_policy,
     check_number,
     check_percent,
-    check_schedule,
     check_scheduled,
 )
+from cdk_triton.hosting.scaling.schedules import check_schedule
 from cdk_triton.hosting.scaling.service_linked_role import service_linked_role
 from cdk_triton.hosting.scaling.steps import check_steps, set_scale_in_cooldown
 from cdk_triton.hosting.variant import TritonVariant

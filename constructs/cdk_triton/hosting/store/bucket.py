@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from typing import Final
 
 from aws_cdk import ArnFormat, Aws, CfnDeletionPolicy, Duration, RemovalPolicy
 from aws_cdk import aws_iam as iam
@@ -21,7 +22,11 @@ from cdk_triton.hosting.keys import warn_about_store_key
 
 __all__ = ["check_bucket", "keep_when_creation_fails", "let_logs_use", "store_bucket"]
 
-_BUCKET_NAME = re.compile(r"[a-z0-9][a-z0-9-]{1,61}[a-z0-9]")
+_BUCKET_NAME: Final = re.compile(r"[a-z0-9][a-z0-9-]{1,61}[a-z0-9]")
+
+_RESERVED_BEGINNINGS: Final = ("xn--", "sthree-", "amzn-s3-demo-")
+_RESERVED_ENDS: Final = ("-s3alias", "--ol-s3", "--x-s3", "--table-s3")
+"""What S3 keeps for names of its own; names with a dot are rejected in any case, so `.mrap` is not among them."""
 
 
 def keep_when_creation_fails(bucket: s3.IBucket) -> None:
@@ -33,7 +38,7 @@ def keep_when_creation_fails(bucket: s3.IBucket) -> None:
 
 
 def check_bucket(scope: Construct, name: str | None, access_logs: s3.IBucket | None) -> None:
-    """Reject a name that S3 would reject, or with a dot, and a bucket that S3 would not log to.
+    """Reject a name that S3 would reject, or that has a dot, and a bucket that S3 would not log to.
 
     S3's certificate does not fit names with dots ("General purpose bucket naming rules" in S3's user guide).
 
@@ -41,12 +46,8 @@ def check_bucket(scope: Construct, name: str | None, access_logs: s3.IBucket | N
         ConfigurationError: the name cannot be a bucket's, as far as it is known, or the bucket for access logs is
             certainly in another account or region.
     """
-    known = "" if name is None else with_samples(name)
-    if name is not None and not _BUCKET_NAME.fullmatch(known.ljust(3, "x") if has_token(name) else known):
-        raise ConfigurationError(
-            f"bucket_name of {path_of(scope)} is {known!r}{sample_note(name)}: use 3 to 63 lower-case letters, digits "
-            "and '-', with a letter or digit at both ends"
-        )
+    if name is not None:
+        _check_name(scope, name)
     if access_logs is not None:
         _check_access_logs(scope, access_logs)
 
@@ -92,6 +93,20 @@ def store_bucket(
     )
     acknowledge_nist(bucket, {"S3BucketReplicationEnabled": reason})
     return bucket
+
+
+def _check_name(scope: Construct, name: str) -> None:
+    known = with_samples(name)
+    what = f"bucket_name of {path_of(scope)} is {known!r}{sample_note(name)}"
+    if not _BUCKET_NAME.fullmatch(known.ljust(3, "x") if has_token(name) else known):
+        raise ConfigurationError(
+            f"{what}: use 3 to 63 lower-case letters, digits and '-', with a letter or digit at both ends"
+        )
+    reserved = [*filter(known.startswith, _RESERVED_BEGINNINGS), *filter(known.endswith, _RESERVED_ENDS)]
+    if reserved:
+        raise ConfigurationError(
+            f"{what}, and S3 keeps names with {reserved[0]!r} at this end for itself: choose another name"
+        )
 
 
 def _check_access_logs(scope: Construct, bucket: s3.IBucket) -> None:

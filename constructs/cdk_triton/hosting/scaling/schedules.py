@@ -1,0 +1,105 @@
+"""Rejects schedules that Application Auto Scaling does not take; it would say so only when the stack is deployed."""
+
+from __future__ import annotations
+
+import re
+from datetime import datetime
+from typing import Final, NamedTuple
+
+from aws_cdk import TimeZone
+
+from cdk_triton._tokens import has_token
+from cdk_triton._wording import quoted
+from cdk_triton.errors import ConfigurationError
+
+__all__ = ["check_schedule"]
+
+
+class _Field(NamedTuple):
+    """A field of a cron expression: its least and greatest number, its words, and what it takes beside them."""
+
+    name: str
+    low: int
+    high: int
+    words: str = ""
+    special: str = ""
+
+
+_DAYS: Final = "SUN|MON|TUE|WED|THU|FRI|SAT"
+_FIELDS: Final = (
+    _Field("minutes", 0, 59),
+    _Field("hours", 0, 23),
+    _Field("day of month", 1, 31, special=r"\?|LW?|\d+W"),
+    _Field("month", 1, 12, "JAN|FEB|MAR|APR|MAY|JUN|JUL|AUG|SEP|OCT|NOV|DEC"),
+    _Field("day of week", 1, 7, _DAYS, special=rf"\?|(\d+|{_DAYS})?L|(\d+|{_DAYS})#[1-5]"),
+    _Field("year", 1970, 2199),
+)
+
+_EVERY_MORNING: Final = "cron(0 7 * * ? *)"
+_RATE: Final = re.compile(r"rate\(\s*[1-9]\d*\s+(minute|hour|day)s?\s*\)")
+
+
+def check_schedule(what: str, expression: str, time_zone: TimeZone | None) -> None:
+    """Reject an expression that Application Auto Scaling does not take; a token may become one.
+
+    It takes "at expressions", "rate expressions" and "cron expressions" (`Schedule` of PutScheduledAction). Numbers,
+    words and wildcards of the six fields are those of "Cron expressions reference" in EventBridge's user guide, which
+    the guide of Application Auto Scaling cites. The reference asks for `?` in one of the two day fields. An example of
+    the citing guide has been without it, so that is not checked here.
+
+    Raises:
+        ConfigurationError: it is none of these, a field of `cron` is not what the reference describes, the time of
+            `at` is none, or a rate has a time zone.
+    """
+    if has_token(expression):
+        return
+    if time_zone is not None and expression.startswith("rate("):
+        raise ConfigurationError(
+            f"{what} has the time zone {time_zone.timezone_name} and is {expression}, which has no "
+            "time of day: use Schedule.cron or Schedule.at, or leave time_zone out"
+        )
+    kind, _, inner = expression.partition("(")
+    if kind == "at" and inner.endswith(")"):
+        _check_time(what, expression, inner.removesuffix(")"))
+    elif kind == "cron" and inner.endswith(")") and len(inner.split()) == len(_FIELDS):
+        for field, text in zip(_FIELDS, inner.removesuffix(")").split(), strict=True):
+            _check_field(what, expression, field, text)
+    elif not _RATE.fullmatch(expression):
+        raise ConfigurationError(
+            f"{what} is {quoted(expression)}, and Application Auto Scaling takes cron(…) with the six fields "
+            f"{', '.join(field.name for field in _FIELDS)}, or rate(…), or at(…): write {_meant(expression)}"
+        )
+
+
+def _check_time(what: str, expression: str, text: str) -> None:
+    try:
+        datetime.strptime(text, "%Y-%m-%dT%H:%M:%S")
+    except ValueError:
+        raise ConfigurationError(
+            f"{what} is {quoted(expression)}, which has no date and time: write at(2027-01-31T07:00:00)"
+        ) from None
+
+
+def _check_field(what: str, expression: str, field: _Field, text: str) -> None:
+    one = r"\d+" + (f"|{field.words}" if field.words else "")
+    several = rf"(\*|({one})(-({one}))?)(/\d+)?"
+    for item in text.split(","):
+        if not re.fullmatch(several + (f"|{field.special}" if field.special else ""), item, re.IGNORECASE):
+            words = f", words from {field.words[:3]} to {field.words[-3:]}" if field.words else ""
+            raise ConfigurationError(
+                f"{what} is {quoted(expression)}, with {quoted(item)} as {field.name}: use numbers from {field.low} "
+                f"to {field.high}{words}, or '*'"
+            )
+        for number in re.findall(r"(?<![/#\d])\d+", item):
+            if not field.low <= int(number) <= field.high:
+                raise ConfigurationError(
+                    f"{what} is {expression}, with the {field.name} {number}: use {field.low} to {field.high}"
+                )
+
+
+def _meant(expression: str) -> str:
+    """What somebody who wrote the five fields of a crontab may have meant."""
+    fields = expression.removeprefix("cron(").removesuffix(")").split()
+    if len(fields) == len(_FIELDS) - 1 and fields[-1] == "*":
+        return f"cron({' '.join(fields[:-1])} ? *)"
+    return f"{_EVERY_MORNING} for each day at 7"
