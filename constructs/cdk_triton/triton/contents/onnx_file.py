@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, lru_cache
 from importlib.util import find_spec, module_from_spec, spec_from_file_location
 from mmap import ACCESS_READ, mmap
 from pathlib import Path
@@ -134,7 +134,7 @@ def onnx_file(path: Path) -> OnnxFile | Unreadable:
         if size > _LARGEST:
             return Unreadable("is larger than 2 GiB, which protobuf cannot read: keep its weights as external data")
         if size < _READ_WHOLE:
-            return _read(path.read_bytes())
+            return _read_small(path.read_bytes())
         with path.open("rb") as file, mmap(file.fileno(), 0, access=ACCESS_READ) as buffer:
             return _read(buffer)
     except _WrongSizeError as error:
@@ -146,6 +146,11 @@ def onnx_file(path: Path) -> OnnxFile | Unreadable:
         return Unreadable("is no ONNX file: Protobuf parsing failed")
     except OSError as error:
         return Unreadable(f"cannot be read: {error.strerror}")
+
+
+@lru_cache(maxsize=64)  # ensembles often have the same small networks around their own
+def _read_small(content: bytes) -> OnnxFile | Unreadable:
+    return _read(content)
 
 
 def _read(buffer: bytes | mmap) -> OnnxFile | Unreadable:
