@@ -98,7 +98,7 @@ def _check_field(what: str, expression: str, field: _Field, text: str) -> None:
 
 
 def _meant(expression: str) -> str:
-    """What somebody who wrote the five fields of a crontab may have meant."""
+    """The expression that somebody may have meant, such as one with the five fields of a crontab."""
     fields = expression.removeprefix("cron(").removesuffix(")").split()
     if len(fields) == len(_FIELDS) - 1 and fields[-1] == "*":
         return f"cron({' '.join(fields[:-1])} ? *)"

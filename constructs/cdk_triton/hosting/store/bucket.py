@@ -26,7 +26,7 @@ _BUCKET_NAME: Final = re.compile(r"[a-z0-9][a-z0-9-]{1,61}[a-z0-9]")
 
 _RESERVED_BEGINNINGS: Final = ("xn--", "sthree-", "amzn-s3-demo-")
 _RESERVED_ENDS: Final = ("-s3alias", "--ol-s3", "--x-s3", "--table-s3")
-"""What S3 keeps for names of its own; names with a dot are rejected in any case, so `.mrap` is not among them."""
+"""S3 keeps these for names of its own. Names with a dot are rejected in any case, so `.mrap` is not among them."""
 
 
 def keep_when_creation_fails(bucket: s3.IBucket) -> None:
