@@ -27,6 +27,7 @@ class TritonPythonModel:
 """
 
 CLASS = "class TritonPythonModel:\n"
+ONE = IN.replace("4", "1") + OUT.replace("4", "1")
 MADE = "pb_utils.InferenceResponse([])"
 
 Serve = Callable[[Path, str], TritonServer]
@@ -167,3 +168,20 @@ def test_a_called_model_that_is_not_loaded_is_an_error(tmp_path: Path, serve: Se
     words = "Failed for execute the inference request. Model 'other' is not ready"
     assert words in answer["error"]
     assert words in finding.message
+
+
+def test_the_sequence_batcher_writes_over_what_callers_send(tmp_path: Path, serve: Serve) -> None:
+    signal = 'control_input { name: "IN" control { kind: CONTROL_SEQUENCE_START fp32_false_true: [ 0, 1 ] } }'
+    repository = write(
+        tmp_path / "repository",
+        {**python(f"max_batch_size: 1 {ONE} sequence_batching {{ {signal} }}"), "model/1/model.py": SOURCE},
+    )
+    (finding,) = repository.check()
+    assert finding.code == "CT289"
+
+    tensor = {"name": "IN", "shape": [1, 1], "datatype": "FP32", "data": [5]}
+    body = json.dumps({"inputs": [tensor], "parameters": {"sequence_id": 7, "sequence_start": True}}).encode()
+    server = serve(repository.root, "model")
+    reply = server.request("POST", "/invocations", body, {"Content-Type": "application/json"}, timeout=60)
+
+    assert json.loads(reply.body)["outputs"][0]["data"] == [1]

@@ -160,7 +160,7 @@ COMPLETE = f"{CLASS}{EXECUTE}    @staticmethod\n    def auto_complete_config(c):
         pytest.param(f"{COMPLETE}c.add_input({{'name': 'x', 'dtype': 'TYPE_FP32'}}); return c", 1, id="of an input"),
         pytest.param(f"{COMPLETE}c.add_output({{'name': 'x', 'optional': 1}}); return c", 1, id="of an output"),
         pytest.param(
-            f"{COMPLETE}c.add_input({{'name': 'x', **OTHERS}}); c.set_max_batch_size(1); return c", 0, id="fine"
+            f"{COMPLETE}c.add_input({{'name': 'x', **OTHERS}}); c.set_max_batch_size(64); return c", 0, id="fine"
         ),
         pytest.param(
             f"{CLASS}    def execute(self, r): return [pb_utils.InferenceResponse(output_tensors=[], error=None)]",

@@ -174,6 +174,35 @@ def test_a_backend_of_ones_own(write: Write, more: str, files: Mapping[str, str]
     assert [finding.code for finding in found] == codes
 
 
+@pytest.mark.parametrize(
+    ("backend", "runtime", "files", "codes"),
+    [
+        pytest.param("fil", "model.py", {"m/model.py": "", "m/2/model.py": ""}, ["CT607"], id="no backend in Python"),
+        pytest.param("fil", "libfoo.so", {}, ["CT607"], id="a library that is nowhere"),
+        pytest.param("fil", "libfoo.so", {"m/1/libfoo.so": ""}, ["CT607"], id="in a version that is not served"),
+        pytest.param("fil", "libfoo.so", {"m/2/libfoo.so": ""}, [], id="in the version"),
+        pytest.param("fil", "libfoo.so", {"m/libfoo.so": ""}, [], id="in the model"),
+        pytest.param("fil", "libtriton_fil.so", {}, [], id="the backend's own"),
+        pytest.param("fil", "../fil/libtriton_fil.so", {}, [], id="a path"),
+        pytest.param("vllm", "model.py", {}, [], id="a backend of other images"),
+    ],
+)
+def test_the_library_that_runtime_names(
+    messages: Messages, write: Write, backend: str, runtime: str, files: Mapping[str, str], codes: list[str]
+) -> None:
+    repository = write({**model_of(backend, f'runtime: "{runtime}"'), **files}, base={})
+    image = ServingPlatform(release="25.09", instance_type="ml.g5.xlarge")
+    found = [each for each in repository.check(platform=image) if each.code == "CT607"]
+    assert messages.of(found) == [(code, "m/config.pbtxt", "runtime") for code in codes]
+    assert [each for each in repository.check() if each.code == "CT607"] == []  # an image of one's own may have it
+
+
+def test_pytorch_has_a_backend_in_python(write: Write) -> None:
+    repository = write(model_of("pytorch", 'runtime: "model.py"'), base={})
+    found = repository.check(platform=ServingPlatform(release="25.09", instance_type="ml.g5.xlarge"))
+    assert "CT607" not in [each.code for each in found]
+
+
 def test_backends_in_another_directory(write: Write) -> None:
     environment = ContainerEnvironment(additional_args=("--backend-directory=/opt/ml/model/backends",))
     assert write(model_of("own"), base={}).check(environment=environment) == ()

@@ -15,6 +15,7 @@ from cdk_triton.triton.server_options import given_options
 __all__ = [
     "PLATFORMS",
     "completed_pair",
+    "completes",
     "configured",
     "configured_or_not",
     "has_argument",
@@ -53,6 +54,11 @@ def has_no_configuration(context: CheckContext, model: Model) -> bool:
     """Whether a model certainly has no configuration, in its directory or elsewhere."""
     is_elsewhere = model.config_path in model.produced or has_argument(context, "--model-config-name")
     return model.config_text is None and CONFIG_NAME not in model.subdirectories and not is_elsewhere
+
+
+def completes(context: CheckContext) -> bool:
+    """Whether the server lets backends complete configurations, unless the container's environment says otherwise."""
+    return not any(has_argument(context, each) for each in ("--disable-auto-complete-config", "--strict-model-config"))
 
 
 def completed_pair(context: CheckContext, model: Model) -> tuple[str, str]:

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 from cdk_triton.checks.context import CheckContext, per_check
 from cdk_triton.checks.derived.backend_files import BackendFile
-from cdk_triton.checks.derived.configured import has_argument
+from cdk_triton.checks.derived.configured import completes
 from cdk_triton.checks.derived.python_modules import Module, model_modules, python_models
 from cdk_triton.checks.registry import Problem, rule
 from cdk_triton.checks.sources import backend
@@ -164,9 +164,7 @@ def wrong_signature(context: CheckContext) -> Iterator[Problem]:
 
 
 def _is_called(context: CheckContext, method: str) -> bool:
-    """Whether the server calls a method: it completes no configuration if the container's environment says so."""
-    disabled = has_argument(context, "--disable-auto-complete-config") or has_argument(context, "--strict-model-config")
-    return method != "auto_complete_config" or not disabled
+    return method != "auto_complete_config" or completes(context)
 
 
 @rule(

@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterator
 
 from cdk_triton.checks.context import CheckContext
-from cdk_triton.checks.derived.configured import has_argument
+from cdk_triton.checks.derived.configured import completed_pair, configured, has_argument
 from cdk_triton.checks.derived.releases import known_release
 from cdk_triton.checks.registry import Problem, rule
 from cdk_triton.checks.sources import backend, core, server
@@ -64,7 +64,7 @@ def backend_not_in_release(context: CheckContext) -> Iterator[Problem]:
         platform: "tensorrt_plan"
 
     Limits:
-        What `runtime` names is not looked for. An image of one's own is the subject of CT606.
+        What `runtime` names is CT607's. An image of one's own is the subject of CT606.
     """
     for model, backend_name, fix in _without_backend(context):
         yield Problem(
@@ -113,6 +113,59 @@ def backend_not_known(context: CheckContext) -> Iterator[Problem]:
             fix,
             _backend_field(model),
         )
+
+
+@rule(
+    "CT607",
+    Severity.ERROR,
+    "the release does not have the library that runtime names",
+    source=core("src/backend_model.cc", 328, 400),
+    applies=lambda platform: (
+        platform.release is not None and platform.image is None and is_at_least(platform.release, "24.01")
+    ),
+)
+def runtime_not_in_release(context: CheckContext) -> Iterator[Problem]:
+    """The server finds no library of the name in `runtime`, which stands for `libtriton_<backend>.so`.
+
+    It looks in the version's directory, in the model's, and in that of the backend in the image. `model.py` stands for
+    a backend in Python, which is looked for in the image alone. Of SageMaker's images, only PyTorch's backend has one.
+
+    Example:
+        $ cdk-triton validate . --platform 25.09/ml.g5.xlarge
+        # model/config.pbtxt
+        backend: "python"
+        runtime: "model.py"
+
+    Instead:
+        $ cdk-triton validate . --platform 25.09/ml.g5.xlarge
+        # model/config.pbtxt
+        backend: "python"
+
+    Limits:
+        A name with `/` is not judged, and neither is a backend that the release does not have.
+    """
+    known = backends_in(_release(context))
+    if has_argument(context, "--backend-directory"):
+        return
+    for model, config in configured(context):
+        _, backend_name = completed_pair(context, model)
+        runtime = config.runtime
+        if not runtime or "/" in runtime or backend_name not in known:
+            continue
+        if runtime == "model.py":
+            is_there = backend_name == "pytorch"
+            said = f"unable to find Python backend based backend library 'model.py' for model '{model.name}'"
+        else:
+            is_there = runtime == f"libtriton_{backend_name}.so" or _lies_beside(model, runtime)
+            said = f"unable to find backend library '{runtime}' for model '{model.name}'"
+        if not is_there:
+            yield Problem(
+                model.config_path,
+                f"SageMaker's image of {_release(context)} has no {runtime!r} for the backend {backend_name!r}, and "
+                f"the server would not load {model.name!r}: {said}",
+                "remove runtime, or add the library beside the model",
+                "runtime",
+            )
 
 
 @rule(
@@ -307,7 +360,11 @@ def _brings_its_own(model: Model, config: ModelConfig) -> bool:
     """Whether the model's library is named, or lies beside the model; an ensemble without its platform is CT311's."""
     if config.runtime or config.HasField("ensemble_scheduling"):
         return True
-    library = f"libtriton_{model.backend_name}.so"
+    return _lies_beside(model, f"libtriton_{model.backend_name}.so")
+
+
+def _lies_beside(model: Model, library: str) -> bool:
+    """Whether a library is in the model's directory, or in that of each version that is served."""
     paths = {*(file.path for file in model.files), *model.produced}
     places = [model.directory / str(version) / library for version in model.served_versions]
     return model.directory / library in paths or (bool(places) and paths.issuperset(places))

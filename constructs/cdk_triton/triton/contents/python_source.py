@@ -17,6 +17,7 @@ from cdk_triton.triton.backend_utils import MODULE
 from cdk_triton.triton.contents.newer_syntax import NEWEST_KNOWN, without_newer_syntax
 from cdk_triton.triton.contents.python_calls import certain_type
 from cdk_triton.triton.contents.python_class import ModelClass, model_class
+from cdk_triton.triton.contents.python_completion import Completion, completions_of
 from cdk_triton.triton.contents.python_definitions import RejectedClass, rejected_class
 from cdk_triton.triton.contents.python_imports import Imported, needed, statement_imports
 from cdk_triton.triton.contents.python_initialize import Initialize
@@ -85,6 +86,7 @@ class PythonSource:
         rejected: the first class statement that Python rejects whatever happens, or None.
         references: the models and files that it names.
         initialize: the method of that name, if the model has it for certain.
+        completions: what its `auto_complete_config` asks of the configuration, if the model has it for certain.
     """
 
     model: ModelClass | None
@@ -101,6 +103,7 @@ class PythonSource:
     rejected: RejectedClass | None = None
     references: References = field(default_factory=References)
     initialize: Initialize | None = None
+    completions: tuple[Completion, ...] = ()
 
     @property
     def changes_path(self) -> bool:
@@ -215,18 +218,28 @@ def _look(module: ast.Module, version: tuple[int, int]) -> PythonSource:
         None if dynamic else rejected_class(statements),
         references_of((node for statement in statements for node in ast.walk(statement)), defined, names),
         None if dynamic or not isinstance(bound, ast.ClassDef) else _initialize(bound, attributes, names),
+        () if dynamic or not isinstance(bound, ast.ClassDef) else _completions(bound, attributes, names),
     )
 
 
 def _initialize(own: ast.ClassDef, attributes: frozenset[str], imported: Mapping[str, str]) -> Initialize | None:
     """The method `initialize` of a class, if nothing else may be in its place."""
-    given = [each for each in own.body if "initialize" in bound_names(each)]
-    if own.decorator_list or own.keywords or "initialize" in attributes or len(given) != 1:
+    method = _only_method("initialize", own, attributes)
+    return None if method is None or method.decorator_list else Initialize(method, imported)
+
+
+def _completions(own: ast.ClassDef, attributes: frozenset[str], imported: Mapping[str, str]) -> tuple[Completion, ...]:
+    method = _only_method("auto_complete_config", own, attributes)
+    decorators = [ast.unparse(each) for each in method.decorator_list] if method is not None else []
+    return completions_of(method, imported) if method is not None and decorators in ([], ["staticmethod"]) else ()
+
+
+def _only_method(name: str, own: ast.ClassDef, attributes: frozenset[str]) -> ast.FunctionDef | None:
+    """A method of a class, if nothing else may be in its place."""
+    given = [each for each in own.body if name in bound_names(each)]
+    if own.decorator_list or own.keywords or name in attributes or len(given) != 1:
         return None
-    method = given[0]
-    if not isinstance(method, ast.FunctionDef) or method.decorator_list:
-        return None
-    return Initialize(method, imported)
+    return given[0] if isinstance(given[0], ast.FunctionDef) else None
 
 
 def _bound(statements: Iterable[ast.stmt]) -> ast.ClassDef | str | EllipsisType | None:

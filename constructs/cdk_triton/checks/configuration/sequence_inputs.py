@@ -1,0 +1,61 @@
+"""CT289: whether callers and the sequence batcher fill the same input."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from cdk_triton.checks.context import CheckContext
+from cdk_triton.checks.derived.configured import configured
+from cdk_triton.checks.registry import Problem, rule
+from cdk_triton.checks.sources import core
+from cdk_triton.triton.findings import Severity
+
+
+@rule(
+    "CT289",
+    Severity.WARNING,
+    "an input is filled by callers and by the sequence batcher",
+    source=core("src/infer_request.cc", 817, 840),
+)
+def input_of_two(context: CheckContext) -> Iterator[Problem]:
+    """The tensor of a signal or of a state has the name of one of the model's inputs.
+
+    Callers have to send the input, and the server writes the signal or the state over what they send. The inputs of a
+    configuration are those that callers fill; the others stand in `sequence_batching` alone.
+
+    Example:
+        # model/config.pbtxt
+        backend: "python"
+        max_batch_size: 8
+        input [ { name: "START" data_type: TYPE_INT32 dims: [ 1 ] } ]
+        output [ { name: "OUT" data_type: TYPE_INT32 dims: [ 1 ] } ]
+        sequence_batching {
+          control_input { name: "START" control { kind: CONTROL_SEQUENCE_START int32_false_true: [ 0, 1 ] } }
+        }
+
+    Instead:
+        # model/config.pbtxt
+        backend: "python"
+        max_batch_size: 8
+        input [ { name: "IN" data_type: TYPE_INT32 dims: [ 1 ] } ]
+        output [ { name: "OUT" data_type: TYPE_INT32 dims: [ 1 ] } ]
+        sequence_batching {
+          control_input { name: "START" control { kind: CONTROL_SEQUENCE_START int32_false_true: [ 0, 1 ] } }
+        }
+    """
+    for model, config in configured(context):
+        inputs = {tensor.name for tensor in config.input} - {""}
+        batching = config.sequence_batching
+        signals = [
+            (f"control_input[{at}].name", "a signal", each.name) for at, each in enumerate(batching.control_input)
+        ]
+        states = [(f"state[{at}].input_name", "a state", each.input_name) for at, each in enumerate(batching.state)]
+        for field, what, name in (*signals, *states):
+            if name in inputs:
+                yield Problem(
+                    model.config_path,
+                    f"the input {name!r} of {model.name!r} is the tensor of {what}, too, and the server writes it over "
+                    "what callers send",
+                    "give one of them another name, or remove the input",
+                    f"sequence_batching.{field}",
+                )
