@@ -11,8 +11,9 @@ from cdk_triton.checks.derived.python_modules import python_models
 from cdk_triton.checks.derived.releases import is_newer_than_schema
 from cdk_triton.checks.registry import Problem, rule
 from cdk_triton.checks.sources import backend
-from cdk_triton.triton.contents.python_initialize import Message, Served, failure_of
+from cdk_triton.triton.contents.python_initialize import Served, failure_of
 from cdk_triton.triton.contents.python_source import PythonSource
+from cdk_triton.triton.contents.python_values import Message
 from cdk_triton.triton.findings import Severity
 from cdk_triton.triton.schema import ModelConfig, ModelInput, ModelOutput, enum_name
 
@@ -59,8 +60,9 @@ def failing_initialize(context: CheckContext) -> Iterator[Problem]:
                 return []
 
     Limits:
-        The method is followed to the first statement of which it is open whether it runs. A file counts as missing if
-        another directory of the model has one of the same name. A model with `auto_complete_config` is not judged.
+        The method is followed to the first statement of which it is open whether it runs, or what it changes: a call of
+        another method, for example. A file counts as missing if another directory of the model has one of the same
+        name, and nothing before may have made it. A model with `auto_complete_config` is not judged.
     """
     for each, source in python_models(context):
         if not isinstance(source, PythonSource) or source.initialize is None or source.model is None:

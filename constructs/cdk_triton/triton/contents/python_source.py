@@ -203,6 +203,7 @@ def _look(module: ast.Module, version: tuple[int, int]) -> PythonSource:
     is_open = dynamic or "__getattr__" in defined
     lazy = version >= _LAZY_SINCE or names.get("annotations") == "__future__.annotations"
     imports, used = needed(module, names, _NAME, lazy=lazy)
+    own = bound if isinstance(bound, ast.ClassDef) and not dynamic else None
     return PythonSource(
         model_class(bound, module, nodes, names, _NAME) if isinstance(bound, ast.ClassDef) else None,
         bound is not None or is_open,
@@ -217,15 +218,26 @@ def _look(module: ast.Module, version: tuple[int, int]) -> PythonSource:
         () if dynamic else tuple(mentioned(nodes, MODULE)),
         None if dynamic else rejected_class(statements),
         references_of((node for statement in statements for node in ast.walk(statement)), defined, names),
-        None if dynamic or not isinstance(bound, ast.ClassDef) else _initialize(bound, attributes, names),
-        () if dynamic or not isinstance(bound, ast.ClassDef) else _completions(bound, attributes, names),
+        None if own is None else _initialize(own, attributes, names, defined, nodes),
+        () if own is None else _completions(own, attributes, names),
     )
 
 
-def _initialize(own: ast.ClassDef, attributes: frozenset[str], imported: Mapping[str, str]) -> Initialize | None:
+def _initialize(
+    own: ast.ClassDef,
+    attributes: frozenset[str],
+    imported: Mapping[str, str],
+    defined: frozenset[str],
+    nodes: Iterable[ast.AST],
+) -> Initialize | None:
     """The method `initialize` of a class, if nothing else may be in its place."""
     method = _only_method("initialize", own, attributes)
-    return None if method is None or method.decorator_list else Initialize(method, imported)
+    if method is None or method.decorator_list:
+        return None
+    bodies = [each for node in nodes if isinstance(node, ast.ClassDef) for each in node.body]
+    plain = [each for each in bodies if isinstance(each, ast.Assign) and isinstance(each.value, ast.Constant)]
+    members = frozenset[str]().union(*(bound_names(each) for each in bodies if each not in plain))
+    return Initialize(method, imported, defined, members)
 
 
 def _completions(own: ast.ClassDef, attributes: frozenset[str], imported: Mapping[str, str]) -> tuple[Completion, ...]:
