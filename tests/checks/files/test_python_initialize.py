@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import textwrap
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import pytest
@@ -107,3 +109,125 @@ def test_a_model_that_completes_its_configuration_is_not_judged(write: Write) ->
     more = "    @staticmethod\n    def auto_complete_config(c): return c\n"
     body = "json.loads(args['model_config'])['input'][1]"
     assert write(model(body, more), base={}).check() == ()
+
+
+# What other code may change.
+
+MORE = """import shutil
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from types import SimpleNamespace
+"""
+LOADS = "def _load(self, n=0):\n    self.model = object()\n"
+NONE = "self.model = None\n"
+USES = "\nself.dim = self.model.hidden"
+CONFIGURED = "config = json.loads(args['model_config'])\n"
+THRESHOLD = "\nself.t = float(config['parameters']['threshold']['string_value'])"
+HERE = "here = os.path.dirname(os.path.abspath(__file__))\n"
+
+
+@dataclass(frozen=True)
+class Sound:
+    """A model that a server loads: the method's body, and what is around it."""
+
+    body: str
+    members: str = LOADS
+    before: str = ""
+    files: Mapping[str, str] = field(default_factory=dict)
+
+
+MODELS = {
+    **{
+        name: Sound(f"{NONE}{body}{USES}")
+        for name, body in {
+            "in both branches": "if args['model_instance_kind'] == 'GPU':\n    self._load()\nelse:\n    self._load(1)",
+            "in a loop": "for n in range(2):\n    self._load(n)",
+            "while": "while self.model is None:\n    self._load()",
+            "in an attempt": "try:\n    self._load()\nexcept RuntimeError as error:\n    print(error)",
+            "in a pool": "with ThreadPoolExecutor() as pool:\n    pool.submit(self._load)",
+            "under a lock": "with threading.Lock():\n    self._load()",
+            "with an open file": "with open('/etc/hosts') as file:\n    self._load(file)",
+            "in a match": "match args:\n    case {'x': 1}:\n        self._load()\n    case _:\n        self._load(2)",
+            "in a conditional expression": "self._load() if args else self._load(1)",
+            "after or": "args.get('foo') or self._load()",
+            "in an assertion": "assert self._load() is None",
+            "in a comprehension": "[self._load(n) for n in range(1)]",
+            "in +=": "n = 0\nn += self._load() or 0",
+            "in a text": "print(f'{self._load()!r:>10}')",
+            "in a subscript": "d = {}\nd[self._load()] = 1",
+            "in a key": "d = {self._load(): 1}",
+            "by another name": "me = self\nme._load()",
+            "by a function": "def go():\n    self.model = object()\ngo()",
+            "by a lambda": "(lambda: self._load())()",
+        }.items()
+    },
+    "a method taken before": Sound(f"load = self._load\n{NONE}load(){USES}"),
+    "a thread made before": Sound(f"t = threading.Thread(target=self._load)\n{NONE}t.start()\nt.join(){USES}"),
+    "a function defined before": Sound(f"def go():\n    self.model = object()\n{NONE}go(){USES}"),
+    "a property": Sound(
+        f"{NONE}self.kind = 'x'{USES}",
+        "@property\ndef kind(self): return 1\n@kind.setter\ndef kind(self, value): self.model = object()\n",
+    ),
+    "a variable of a function": Sound(
+        "found = None\ndef work():\n    nonlocal found\n    found = object()\nwork()\nself.m = found.model"
+    ),
+    "a global variable": Sound(
+        "global MODEL\nMODEL = None\nmake()\nself.m = MODEL.model",
+        before="MODEL = None\ndef make():\n    global MODEL\n    MODEL = object()\n",
+    ),
+    "objects of another kind": Sound(
+        "self.c = json.loads(args['model_config'], object_hook=lambda d: SimpleNamespace(**d))\nself.c.max_batch_size"
+    ),
+    "a loads of its own": Sound(
+        "self.c = Config.loads(args['model_config'])\nself.b = self.c.batch",
+        before="class Config:\n    batch = 1\n    @classmethod\n    def loads(cls, text): return cls()\n",
+    ),
+    "a loads of a helper": Sound(
+        "self.c = loads(args['model_config'])\nself.b = self.c.batch",
+        before="from helper import loads\n",
+        files={"1/helper.py": "from types import SimpleNamespace\ndef loads(t): return SimpleNamespace(batch=1)\n"},
+    ),
+    "defaults by another name": Sound(
+        f"{CONFIGURED}params = config['parameters']\nparams.setdefault('threshold', {{}}){THRESHOLD}"
+    ),
+    "a default by another name": Sound(
+        f"{CONFIGURED}params = config['parameters']\nif 'threshold' not in params:\n    params['threshold'] = {{}}"
+        f"{THRESHOLD}"
+    ),
+    "defaults in a loop": Sound(
+        f"{CONFIGURED}for k, v in {{'threshold': 1}}.items():\n    config['parameters'].setdefault(k, v){THRESHOLD}"
+    ),
+    "defaults of a method": Sound(
+        f"self.config = {CONFIGURED}self._fill(){THRESHOLD}",
+        "def _fill(self):\n    self.config['parameters'].setdefault('threshold', {})\n",
+    ),
+    "defaults in an attempt": Sound(
+        f"{CONFIGURED}try:\n    fill(config)\nexcept OSError:\n    pass{THRESHOLD}",
+        before="def fill(c): c['parameters']['threshold'] = {}\n",
+    ),
+    "a file that it copies": Sound(
+        f"{HERE}shutil.copy(os.path.join(here, '..', 'a.txt'), os.path.join(here, 'a.txt'))\n"
+        "open(os.path.join(here, 'a.txt'))",
+        files={"a.txt": "a"},
+    ),
+    "a file that it writes": Sound(
+        f"{HERE}open(os.path.join(here, 'a.txt'), mode='w')\n(Path(__file__).parent / 'a.txt').open(mode='w')",
+        files={"a.txt": "a"},
+    ),
+    "a value that may be missing": Sound(
+        f"{CONFIGURED}found = config['parameters'].get('k')\nself.k = found['string_value'] if found else 'x'"
+    ),
+    "a value that is replaced": Sound("x = None\nif x is None:\n    x = object()\nself.c = x.__class__"),
+}
+
+
+@pytest.mark.parametrize("sound", MODELS.values(), ids=MODELS)
+def test_what_other_code_may_change_is_open(write: Write, sound: Sound) -> None:
+    method = f"def initialize(self, args):\n{textwrap.indent(sound.body, '    ')}\n"
+    members = textwrap.indent(method + sound.members, "    ") + EXECUTE
+    files = {
+        "model/config.pbtxt": CONFIG,
+        "model/1/model.py": f"{HEAD}{MORE}{sound.before}class TritonPythonModel:\n{members}",
+        **{f"model/{name}": text for name, text in sound.files.items()},
+    }
+    assert [each for each in write(files, base={}).check() if each.severity.value == "error"] == []

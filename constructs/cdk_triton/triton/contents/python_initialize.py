@@ -156,19 +156,13 @@ class _Reader:
                     self._of(value)
                 case ast.Import() | ast.ImportFrom():
                     self._imported.update(imported_names([statement]))
-                case ast.With(items=items, body=inner) if all(map(self._is_open, items)):
+                case ast.With(items=items, body=inner) if all(map(_is_open, items)):
                     for item in items:
                         self._of(item.context_expr)
                         self._bind([item.optional_vars] if item.optional_vars else [], OTHER)
                     self.run(inner)
                 case _:
                     self._compound(statement)
-
-    def _is_open(self, item: ast.withitem) -> bool:
-        match item.context_expr:
-            case ast.Call(func=ast.Name(id="open")):
-                return True
-        return False
 
     def _compound(self, statement: ast.stmt) -> None:
         """Look at what a statement evaluates first, and go on after it if it leaves alone what is known."""
@@ -450,3 +444,7 @@ class _Reader:
             case ast.Attribute(value=inner, attr=name) if before := self._dotted(inner):
                 return f"{before}.{name}"
         return ""
+
+
+def _is_open(item: ast.withitem) -> bool:
+    return isinstance(item.context_expr, ast.Call) and ast.unparse(item.context_expr.func) == "open"
