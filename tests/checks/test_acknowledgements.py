@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -97,6 +98,13 @@ def test_a_file_that_cannot_be_used_is_one_sentence(messages: Messages, write: W
 def test_a_directory_of_that_name_is_refused(messages: Messages, write: Write) -> None:
     with messages.raises(RepositoryError):
         write({"cdk-triton.toml/": ""})
+
+
+def test_a_pipe_of_that_name_is_refused(messages: Messages, write: Write) -> None:
+    repository = write()
+    os.mkfifo(repository.root / "cdk-triton.toml")
+    with messages.raises(RepositoryError):
+        again(repository, {})
 
 
 def test_the_argument_is_held_to_the_same(messages: Messages, write: Write) -> None:

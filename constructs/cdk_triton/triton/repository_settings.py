@@ -76,6 +76,8 @@ def read_settings(root: Path) -> RepositorySettings:
 
 
 def _parsed(file: Path) -> Mapping[str, Any]:
+    if file.exists() and not (file.is_file() or file.is_dir()):  # reading a pipe would wait for ever
+        raise RepositoryError(f"{file} is neither a file nor a directory; remove it from the repository")
     try:
         text = file.read_text(encoding="utf-8")
     except FileNotFoundError:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping
+from textwrap import indent
 from typing import TYPE_CHECKING
 
 import pytest
@@ -16,6 +17,11 @@ if TYPE_CHECKING:
 
 EXECUTE = "    def execute(self, requests): return []\n"
 CLASS = "class TritonPythonModel:\n"
+SMALL = """
+backend: "python"
+input { name: "IN" data_type: TYPE_FP32 dims: 1 }
+output { name: "OUT" data_type: TYPE_FP32 dims: 1 }
+"""
 
 
 MATCH = CLASS + "    def execute(self, requests):\n        match requests:\n            case []: return []"
@@ -184,3 +190,106 @@ def test_a_class_that_python_refuses(messages: Messages, write: Write, source: s
 def test_imports_that_may_be_right(write: Write, line: str, files: Mapping[str, str]) -> None:
     named = {f"preprocess/{name}": text for name, text in files.items()}
     assert write({"preprocess/1/model.py": f"{line}\n{CLASS}{EXECUTE}", **named}).check() == ()
+
+
+# Sound models, in ways in which people write them.
+
+HEAD = """import contextlib, json, logging, os
+from dataclasses import dataclass
+import numpy as np
+import triton_python_backend_utils as pb_utils
+"""
+ANSWERS = """
+    def execute(self, requests):
+        return [pb_utils.InferenceResponse([pb_utils.Tensor("OUT", self.take(each))]) for each in requests]
+
+    def take(self, request):
+        return pb_utils.get_input_tensor_by_name(request, "IN").as_numpy()
+"""
+SOUND = {
+    "a class within a method": (
+        "",
+        "def initialize(self, args):\n    from http.server import BaseHTTPRequestHandler\n"
+        "    class Handler(BaseHTTPRequestHandler):\n        def do_GET(self): self.send_response(200)\n"
+        "    self.handler = Handler",
+    ),
+    "a function of the class": (
+        "",
+        "def _clean(text): return text.strip()\nNAMES = [_clean(' a ')]\n"
+        "def initialize(self, args): self.n = TritonPythonModel._clean(' x ')",
+    ),
+    "a lambda with a self": (
+        "",
+        "def initialize(self, args): self.c = type('C', (), {'run': lambda self: self.speed, 'speed': 3})()",
+    ),
+    "a private attribute": (
+        "",
+        "def initialize(self, args):\n    self.__a = 1\n    self.b = self._TritonPythonModel__a",
+    ),
+    "an attempt in the end": (
+        "",
+        "def finalize(self):\n    try: self.server.stop()\n    except Exception: pass\n"
+        "    with contextlib.suppress(Exception): self.pool.stop()",
+    ),
+    "loggers of the standard library": (
+        "",
+        "def initialize(self, args): list(logging.Logger.manager.loggerDict)",
+    ),
+    "tensors of another library": (
+        "try:\n    import torch\nexcept ImportError:\n    torch = None\n",
+        "def initialize(self, args): self.x = torch and torch.Tensor([1.0], device='cpu')",
+    ),
+    "an execute of another class": (
+        "class Step:\n    def execute(self, request): return pb_utils.get_input_tensor_by_name(request, 'IN')\n",
+        "def initialize(self, args): self.step = Step()",
+    ),
+    "a default of auto_complete_config": (
+        "TENSORS = {'IN': 1}\n",
+        "@staticmethod\ndef auto_complete_config(c, tensors=TENSORS):\n    tensors.keys()\n    return c",
+    ),
+    "a second place for a file": (
+        "",
+        "def initialize(self, args):\n    try: self.f = open('labels.txt')\n"
+        "    except FileNotFoundError: self.f = open(os.path.join(os.path.dirname(__file__), 'labels.txt'))",
+    ),
+    "a standard module, and one beside it": (
+        "import tokenize\ntry:\n    from .tokenize import bpe\nexcept ImportError:\n    bpe = None\n",
+        "def initialize(self, args):\n    from .tokenize import bpe as own\n    self.t = own, tokenize.tok_name",
+    ),
+    "slots and another name": (
+        "",
+        "__qualname__ = 'X'\n__slots__ = ('model',)\ndef initialize(self, args): self.model = 1",
+    ),
+}
+
+
+@pytest.mark.parametrize(("before", "members"), SOUND.values(), ids=SOUND)
+def test_nothing_is_said_of_a_sound_model(write: Write, before: str, members: str) -> None:
+    body = indent(members, "    ")
+    files = {"model.py": f"{HEAD}{before}class TritonPythonModel:\n{body}{ANSWERS}", "tokenize.py": "bpe = 1\n"}
+    named = {f"model/1/{name}": text for name, text in {**files, "labels.txt": "a"}.items()}
+    assert write({**named, "model/config.pbtxt": SMALL}, base={}).check() == ()
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "@dataclass\nclass Base:\n    path: str\n@dataclass\nclass TritonPythonModel(Base):\n    path: str = 'x'\n",
+        "class Base:\n    def initialize(self, args): self.prepare()\n"
+        "    def prepare(self):\n        import no_such_package\n        undefined()\n"
+        "class TritonPythonModel(Base):\n    def initialize(self, args): Base.initialize(self, args)\n"
+        "    def prepare(self): pass\n",
+        f"class Impl:{ANSWERS}def make():\n    global TritonPythonModel\n    TritonPythonModel = Impl\n"
+        "TritonPythonModel = None\nmake()\nclass Other:\n    pass\n",
+    ],
+    ids=["a default for a field of the base", "a method of the base that is replaced", "a class that a function makes"],
+)
+def test_nothing_is_said_of_a_sound_class(write: Write, source: str) -> None:
+    files = {"model/1/model.py": f"{HEAD}{source}{ANSWERS}", "model/config.pbtxt": SMALL}
+    assert write(files, base={}).check(platform=ServingPlatform(release="25.09", instance_type="ml.g5.xlarge")) == ()
+
+
+@pytest.mark.parametrize("encoding", ["rot13", "base64", "undefined"])
+def test_an_encoding_that_is_none_of_texts_is_an_error(messages: Messages, write: Write, encoding: str) -> None:
+    files = {"model/1/model.py": f"# coding: {encoding}\n{HEAD}", "model/config.pbtxt": SMALL}
+    assert messages.of(write(files, base={}).check()) == [("CT140", "model/1/model.py", "")]

@@ -138,13 +138,7 @@ def hidden_module(context: CheckContext) -> Iterator[Problem]:
     for each, sources in needed_sources(context):
         if widest(source.search for source in sources.values()) != "usual":
             continue
-        relative = {
-            name
-            for source in sources.values()
-            for imported in source.imported
-            if imported.level
-            for name in (imported.module.partition(".")[0], *imported.names)
-        }
+        relative = frozenset[str]().union(*(source.relative for source in sources.values()))
         for path, source in sources.items():
             for imported in source.needed:
                 name = imported.module.partition(".")[0]

@@ -10,6 +10,7 @@ from cdk_triton.triton.contents.python_references import Reference
 __all__ = ["unset_attributes"]
 
 _ASKING = frozenset({"hasattr", "getattr", "setattr", "delattr"})
+_CALLED = ("__init__", "initialize", "execute", "finalize", "is_ready")
 _OTHER_WAYS = frozenset({"__getattr__", "__getattribute__", "__setstate__", "__slots__"})
 
 
@@ -34,16 +35,43 @@ def unset_attributes(
         if not isinstance(method, ast.FunctionDef | ast.AsyncFunctionDef) or method.decorator_list:
             continue
         own = next((each.arg for each in (*method.args.posonlyargs, *method.args.args)), None)
-        inside = [node for statement in method.body for node in ast.walk(statement)]
-        entered = [node.value for node in inside if isinstance(node, ast.Attribute)]
-        if any(isinstance(node, ast.Name) and node.id == own and node not in entered for node in inside):
+        if own is None or not _is_method(method.name, own, nodes):
+            continue
+        everywhere = [node for statement in method.body for node in ast.walk(statement)]
+        entered = [node.value for node in everywhere if isinstance(node, ast.Attribute)]
+        if any(isinstance(node, ast.Name) and node.id == own and node not in entered for node in everywhere):
             return ()
-        for node in inside:
+        for node in _nodes_of(method.body, own):
             match node:
                 case ast.Attribute(value=ast.Name(id=owner), attr=name, ctx=ast.Load()) if owner == own:
-                    if not (name in members or name in asked or hasattr(object, name)):
+                    is_private = name.startswith("_") and "__" in name[1:]  # `self._Model__size` is `self.__size`
+                    if not (name in members or name in asked or hasattr(object, name) or is_private):
                         found.add(Reference(node.lineno, name))
     return tuple(sorted(found))
+
+
+def _is_method(name: str, own: str, nodes: Sequence[ast.AST]) -> bool:
+    """Whether a function of a class gets an object of it: by its name, by that of its parameter, or by a call."""
+    if name in _CALLED or own == "self":
+        return True
+    read = (node for node in nodes if isinstance(node, ast.Attribute) and node.attr == name)
+    return any(isinstance(node.value, ast.Name) and node.value.id == own for node in read)
+
+
+def _nodes_of(body: Sequence[ast.AST], own: str) -> Iterator[ast.AST]:
+    """The nodes that run with the object, but for those whose errors somebody may catch."""
+    for node in body:
+        match node:
+            case ast.FunctionDef(args=given) | ast.AsyncFunctionDef(args=given) | ast.Lambda(args=given):
+                if own in {each.arg for each in ast.walk(given) if isinstance(each, ast.arg)}:
+                    continue
+            case ast.Try(body=guarded, handlers=[_, *_]):
+                yield from _nodes_of([each for each in ast.iter_child_nodes(node) if each not in guarded], own)
+                continue
+            case ast.With(items=items) if any("suppress" in ast.unparse(item.context_expr) for item in items):
+                continue
+        yield node
+        yield from _nodes_of(list(ast.iter_child_nodes(node)), own)
 
 
 def _asked(nodes: Sequence[ast.AST]) -> Iterator[str]:

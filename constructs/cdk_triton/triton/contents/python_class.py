@@ -213,6 +213,8 @@ class _Reader:
         if required and constructor not in members:
             count = len(required)
             members[constructor] = Method(constructor, required[0].lineno, count, None, needs_keywords=False)
+        elif self._is_dataclass(given) and given.bases and constructor not in members:
+            members[constructor] = _OPEN  # it has the fields of the bases, which may have got a default here
         return members
 
     def failure(self, own: ast.ClassDef, lineage: Sequence[ast.ClassDef], members: Members) -> str:

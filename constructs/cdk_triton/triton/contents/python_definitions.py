@@ -98,7 +98,7 @@ def _value(base: ast.expr, known: dict[str, object]) -> object:
 
 
 def _slots(given: ast.ClassDef) -> dict[str, Any]:
-    """`__slots__` and the names beside it, if the class has some that are written out."""
+    """`__slots__` and the names in it that the class binds, if these are written out."""
     named: dict[str, Any] = {}
     for statement in given.body:
         match statement:
@@ -112,6 +112,8 @@ def _slots(given: ast.ClassDef) -> dict[str, Any]:
                 return {}
     try:
         slots = ast.literal_eval(named["__slots__"])
+        listed = [slots] if isinstance(slots, str) else [*slots]
     except (KeyError, ValueError, TypeError):
         return {}
-    return {**dict.fromkeys(named), "__slots__": slots}
+    beside = [name for name in named if name in listed and not name.startswith("__")]
+    return {**dict.fromkeys(beside), "__slots__": slots}

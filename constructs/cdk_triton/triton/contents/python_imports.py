@@ -210,13 +210,14 @@ class _Walk:
             case ast.Attribute(value=ast.Name(id="self" | "cls"), attr=called):
                 self._call_method(owner, called)
             case ast.Attribute(value=ast.Name(id=class_name), attr=called):
-                self._call_method(class_name, called)
+                self._call_method(class_name, called, owner if _gives_self(call) else "")
 
-    def _call_method(self, class_name: str, name: str) -> None:
+    def _call_method(self, class_name: str, name: str, owner: str = "") -> None:
+        """Look at a method later; `owner` is the class of the object, if that is another one."""
         found = self._classes.get(class_name)
         if isinstance(found, ast.ClassDef):
             methods = _once(each for each in found.body if isinstance(each, Function))
-            self._add(methods.get(name), class_name)
+            self._add(methods.get(name), owner or class_name)
 
     def _add(self, function: ast.stmt | None, owner: str) -> None:
         if isinstance(function, Function) and function not in self._seen:
@@ -234,6 +235,11 @@ class _Walk:
                 before = self._dotted(value)
                 return None if before is None else f"{before}.{name}"
         return None
+
+
+def _gives_self(call: ast.Call) -> bool:
+    """Whether a call hands on the object of the method around it: `Base.initialize(self, args)`."""
+    return bool(call.args) and isinstance(call.args[0], ast.Name) and call.args[0].id == "self"
 
 
 def _is_generator(function: Function) -> bool:

@@ -6,6 +6,7 @@ import ast
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
+from cdk_triton.triton.backend_utils import MODULE
 from cdk_triton.triton.contents.python_names import bound_names
 
 __all__ = ["Reference", "References", "references_of"]
@@ -84,6 +85,9 @@ def references_of(nodes: Iterable[ast.AST], names: frozenset[str], imported: Map
         names: the names that the module defines.
         imported: what its names are imported as.
     """
+    nodes = list(nodes)
+    utils = frozenset(_names_of_utils(nodes))
+    attempted = {inner for node in nodes if isinstance(node, ast.Try) for inner in _attempted(node)}
     misused: set[tuple[Reference, str]] = set()
     models: set[Reference] = set()
     numbers: set[Reference] = set()
@@ -95,16 +99,15 @@ def references_of(nodes: Iterable[ast.AST], names: frozenset[str], imported: Map
                 attributes.add(name)
             case ast.Attribute(attr=name):
                 attributes.add(name)
-                misused.update(_unknown_attribute(node))
-                numbers.update(_read_as_numbers(node))
+                misused.update(_unknown_attribute(node, utils))
+                numbers.update(_read_as_numbers(node, utils))
             case ast.Call():
                 models.update(_called(node))
-                misused.update(_unknown_parameters(node))
-                files.update(_opened(node, names, imported))
-            case ast.FunctionDef(name="auto_complete_config", args=ast.arguments(args=[*_, ast.arg(arg=config)])):
-                misused.update(_unknown_in_config(node, config))
-            case ast.FunctionDef(name="execute", decorator_list=[]):
-                misused.update(_taken_from_all(node))
+                misused.update(_unknown_parameters(node, utils))
+                files.update(_opened(node, names, imported) if node not in attempted else ())
+            case ast.ClassDef(name="TritonPythonModel", body=body):
+                for each in body:
+                    misused.update(_misused_by_method(each, utils))
     return References(
         tuple(sorted(models)),
         tuple(sorted(files)),
@@ -113,6 +116,27 @@ def references_of(nodes: Iterable[ast.AST], names: frozenset[str], imported: Map
         loads_models="load_model" in attributes,
         changes_directory=bool({"chdir", "fchdir"} & attributes),
     )
+
+
+def _names_of_utils(nodes: Iterable[ast.AST]) -> Iterator[str]:
+    """The names under which the module knows `triton_python_backend_utils`."""
+    for node in nodes:
+        if isinstance(node, ast.Import):
+            yield from (alias.asname or alias.name for alias in node.names if alias.name == MODULE)
+
+
+def _attempted(node: ast.Try) -> Iterator[ast.AST]:
+    """The nodes of an attempt whose errors are caught."""
+    for statement in node.body if node.handlers else ():
+        yield from ast.walk(statement)
+
+
+def _misused_by_method(method: ast.stmt, utils: frozenset[str]) -> Iterator[tuple[Reference, str]]:
+    match method:
+        case ast.FunctionDef(name="auto_complete_config", args=ast.arguments(args=[ast.arg(arg=config)])):
+            yield from _unknown_in_config(method, config)
+        case ast.FunctionDef(name="execute", decorator_list=[]):
+            yield from _taken_from_all(method, utils)
 
 
 def _called(call: ast.Call) -> Iterator[Reference]:
@@ -124,8 +148,13 @@ def _called(call: ast.Call) -> Iterator[Reference]:
                         yield Reference(call.lineno, name)
 
 
-def _unknown_parameters(call: ast.Call) -> Iterator[tuple[Reference, str]]:
+def _unknown_parameters(call: ast.Call, utils: frozenset[str]) -> Iterator[tuple[Reference, str]]:
     said = "TypeError: __init__(): incompatible constructor arguments"
+    match call.func:
+        case ast.Attribute(value=ast.Name(id=owner)) if owner in utils:
+            pass
+        case _:
+            return
     match call:
         case ast.Call(func=ast.Attribute(value=ast.Name(), attr=name)) if name in _PARAMETERS:
             for keyword in call.keywords:
@@ -139,35 +168,39 @@ def _unknown_parameters(call: ast.Call) -> Iterator[tuple[Reference, str]]:
                 yield Reference(call.lineno, "InferenceResponse(<tensor>)"), said
 
 
-def _read_as_numbers(node: ast.Attribute) -> Iterator[Reference]:
+def _read_as_numbers(node: ast.Attribute, utils: frozenset[str]) -> Iterator[Reference]:
     match node:
         case ast.Attribute(
             value=ast.Call(
-                func=ast.Attribute(attr="get_input_tensor_by_name"), args=[_, ast.Constant(value=str(name))]
+                func=ast.Attribute(value=ast.Name(id=owner), attr="get_input_tensor_by_name"),
+                args=[_, ast.Constant(value=str(name))],
             ),
             attr="as_numpy",
-        ):
+        ) if owner in utils:
             yield Reference(node.lineno, name)
 
 
-def _unknown_attribute(node: ast.Attribute) -> Iterator[tuple[Reference, str]]:
+def _unknown_attribute(node: ast.Attribute, utils: frozenset[str]) -> Iterator[tuple[Reference, str]]:
     match node.value:
-        case ast.Attribute(value=ast.Name(), attr="Logger") if node.attr not in _OF_LOGGER:
+        case ast.Attribute(value=ast.Name(id=owner), attr="Logger") if owner in utils and node.attr not in _OF_LOGGER:
             said = f"AttributeError: type object 'c_python_backend_utils.Logger' has no attribute '{node.attr}'"
             yield Reference(node.lineno, f"Logger.{node.attr}"), said
-        case ast.Call(func=ast.Attribute(value=ast.Name(), attr="get_input_tensor_by_name")):
+        case ast.Call(func=ast.Attribute(value=ast.Name(id=owner), attr="get_input_tensor_by_name")) if owner in utils:
             if node.attr not in _OF_TENSOR and not node.attr.startswith("__"):
                 said = f"AttributeError: 'c_python_backend_utils.Tensor' object has no attribute '{node.attr}'"
                 yield Reference(node.lineno, f"{node.attr} of a tensor"), said
 
 
-def _taken_from_all(method: ast.FunctionDef) -> Iterator[tuple[Reference, str]]:
+def _taken_from_all(method: ast.FunctionDef, utils: frozenset[str]) -> Iterator[tuple[Reference, str]]:
     """A tensor that is taken from the list of requests, and not from one of them."""
     if len(method.args.args) != 2 or any(method.args.args[1].arg in bound_names(each) for each in method.body):
         return
     for node in ast.walk(method):
         match node:
-            case ast.Call(func=ast.Attribute(attr="get_input_tensor_by_name"), args=[ast.Name(id=name), *_]):
+            case ast.Call(
+                func=ast.Attribute(value=ast.Name(id=owner), attr="get_input_tensor_by_name"),
+                args=[ast.Name(id=name), *_],
+            ) if owner in utils:
                 if name == method.args.args[1].arg:
                     said = "AttributeError: 'list' object has no attribute 'inputs'"
                     yield Reference(node.lineno, f"get_input_tensor_by_name({name})"), said

@@ -87,6 +87,7 @@ class PythonSource:
         references: the models and files that it names.
         initialize: the method of that name, if the model has it for certain.
         completions: what its `auto_complete_config` asks of the configuration, if the model has it for certain.
+        relative: the modules and names that it imports relatively, under whatever condition.
     """
 
     model: ModelClass | None
@@ -104,6 +105,7 @@ class PythonSource:
     references: References = field(default_factory=References)
     initialize: Initialize | None = None
     completions: tuple[Completion, ...] = ()
+    relative: frozenset[str] = frozenset()
 
     @property
     def changes_path(self) -> bool:
@@ -172,8 +174,8 @@ def _judged(content: bytes, version: tuple[int, int], fault: SyntaxError) -> Syn
             _compiled(without_newer_syntax(_decoded(content)), None)
         except SyntaxError as remaining:
             fault = remaining
-        except (ValueError, RecursionError, MemoryError):
-            pass
+        except (ValueError, LookupError, RecursionError, MemoryError):
+            pass  # LookupError: an encoding that is none of texts, `# coding: rot13`
         else:
             return newer
     try:
@@ -197,7 +199,8 @@ def _look(module: ast.Module, version: tuple[int, int]) -> PythonSource:
     statements = list(certain_statements(module.body, names))
     nodes = list(ast.walk(module))
     attributes = frozenset(stored_attributes(nodes))
-    bound = ... if _NAME in attributes else _bound(statements)
+    is_global = any(isinstance(node, ast.Global) and _NAME in node.names for node in nodes)
+    bound = ... if is_global or _NAME in attributes else _bound(statements)
     defined = frozenset[str]().union(*map(bound_names, module.body))
     dynamic = is_dynamic(nodes)
     is_open = dynamic or "__getattr__" in defined
@@ -220,7 +223,15 @@ def _look(module: ast.Module, version: tuple[int, int]) -> PythonSource:
         references_of((node for statement in statements for node in ast.walk(statement)), defined, names),
         None if own is None else _initialize(own, attributes, names, defined, nodes),
         () if own is None else _completions(own, attributes, names),
+        frozenset(_relative(nodes)),
     )
+
+
+def _relative(nodes: Iterable[ast.AST]) -> Iterator[str]:
+    for node in nodes:
+        if isinstance(node, ast.ImportFrom) and node.level:
+            yield (node.module or "").partition(".")[0]
+            yield from (alias.name for alias in node.names)
 
 
 def _initialize(
