@@ -157,6 +157,13 @@ TAKEN = {
     "a dimension of weights that runs only show": (
         _HEAD + "(float[1, 3, 8, 8] x, float[2, 4, 3, 3] w) => (float[1, 2, 6, 6] y) { y = Conv(x, w) }"
     ),
+    "a negative size before MatMul": (
+        _HEAD + "(float[-1, -1] x, float[4, 6] w) => (float[-1, 6] y) { y = MatMul(x, w) }"
+    ),
+    "a negative size before Add": _HEAD + "(float[-1, 4] x, float[3, 4] w) => (float[3, 4] y) { y = Add(x, w) }",
+    "a negative size before Concat": (
+        _HEAD + "(float[2, -1] x, float[2, 4] w) => (float[M, 4] y) { y = Concat <axis = 0> (x, w) }"
+    ),
 }
 
 # Operators that no ONNX Runtime registers without a library.

@@ -17,6 +17,7 @@ import resource
 import signal
 import struct
 import sys
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from difflib import get_close_matches
@@ -38,8 +39,7 @@ _INFERENCE = re.compile(r".*\(op_type:[^,()]*, node name: #(\d+)\): (?:\[(\w+)\]
 _NUMBER = re.compile(r" \(#\d+\)")  # a node by the name that it has here
 # What follows from a type or a value that only ONNX Runtime knows.
 _UNKNOWN = ("is null", "xternal", "No opset import", "has no type", "Type info is expected")
-_MOST_FAULTS = 20
-_MOST_FOREIGN = 500
+_MOST_FAULTS, _MOST_FOREIGN = 20, 500
 
 Fault = dict[str, str]
 
@@ -112,24 +112,23 @@ class Judge:
     def _graph(self, graph: Any, outer: frozenset[str], opsets: dict[str, int]) -> bool:
         """Judge a graph; whether a node had to be removed from it."""
         initial = {each.name for each in graph.initializer} | {each.values.name for each in graph.sparse_initializer}
-        given = [each.name for each in graph.input]
-        made = [name for node in graph.node for name in node.output if name]
-        for name in sorted({name for name in made if made.count(name) > 1 or name in initial or name in given}):
-            self._add("value", _GRAPH, f"Duplicate definition of name ({name})")
-        for name in sorted({name for name in given if given.count(name) > 1}):
-            self._add("value", _GRAPH, f"Duplicate definition-site for ({name})")
-        names = [node.name for node in graph.node if node.name]
-        for name in sorted({name for name in names if names.count(name) > 1}):
-            self._add("name", _GRAPH, f"two nodes with same node name ({name})")
+        given = Counter(each.name for each in graph.input)
+        made = Counter(name for node in graph.node for name in node.output if name)
+        for kind, words, twice in (
+            ("value", "Duplicate definition of name", _twice(made) | made.keys() & (initial | given.keys())),
+            ("value", "Duplicate definition-site for", _twice(given)),
+            ("name", "two nodes with same node name", _twice(Counter(n.name for n in graph.node if n.name))),
+        ):
+            for name in sorted(twice):
+                self._add(kind, _GRAPH, f"{words} ({name})")
         visible = outer | initial | set(given) | set(made)
-        for each in graph.output:
-            if each.name not in visible:
-                self._add("value", _GRAPH, f"Graph output ({each.name}) does not exist in the graph")
+        for name in sorted({each.name for each in graph.output} - visible):
+            self._add("value", _GRAPH, f"Graph output ({name}) does not exist in the graph")
+        _forget_declared_shapes(graph)
         for reason in _default_faults(graph):
             self._add("type", _GRAPH, reason)
         removed = self._nodes_of(graph, visible, opsets)
         self._sort(graph)
-        _forget_declared_shapes(graph)
         return removed
 
     def _nodes_of(self, owner: Any, visible: frozenset[str], opsets: dict[str, int]) -> bool:
@@ -153,11 +152,10 @@ class Judge:
                 self._vague.add(number)
                 unknown.update(node.output)
             node.name = f"#{number}"
-            kept.append(node)
+            kept.append(type(node).FromString(node.SerializeToString()))
         changed = len(kept) < len(owner.node)
-        copies = [type(node).FromString(node.SerializeToString()) for node in kept]
         del owner.node[:]
-        owner.node.extend(copies)
+        owner.node.extend(kept)
         return changed
 
     def _is_known(self, node: Any, opsets: dict[str, int]) -> bool:
@@ -349,9 +347,8 @@ def _default_faults(graph: Any) -> Iterator[str]:
             yield f"Data in initializer '{each.name}' has another element type than its usage in the graph expects"
         elif declared.HasField("shape"):
             dims = [size.dim_value if size.HasField("dim_value") else None for size in declared.shape.dim]
-            shape = list(each.dims)
-            pairs = zip(dims, shape, strict=False)
-            if len(dims) != len(shape) or any(size is not None and size != found for size, found in pairs):
+            pairs = zip(dims, each.dims, strict=False)
+            if len(dims) != len(each.dims) or any(size is not None and size != found for size, found in pairs):
                 yield f"Shape of initializer {each.name} does not match"
 
 
@@ -359,12 +356,12 @@ def _closest(name: str, known: Iterable[str]) -> str:
     return next(iter(get_close_matches(name, list(known)[:5000], n=1)), "")
 
 
-def _domain(name: str) -> str:
-    return "" if name == "ai.onnx" else name
-
-
 def _opsets(imports: Any) -> dict[str, int]:
     return {_domain(each.domain): each.version for each in imports}
+
+
+def _domain(name: str) -> str:
+    return "" if name == "ai.onnx" else name
 
 
 def _graphs_of(node: Any) -> Iterator[Any]:
@@ -388,9 +385,17 @@ def _used(node: Any) -> Iterator[str]:
         yield from each.input
 
 
+def _twice(names: Counter[str]) -> set[str]:
+    return {name for name, count in names.items() if count > 1}
+
+
 def _forget_declared_shapes(graph: Any) -> None:
-    """Remove the shapes that a file declares for results: where they disagree, ONNX Runtime only logs a warning."""
+    """Remove what ONNX Runtime does not compare: shapes of results, and sizes below 0, with which some mean any."""
     del graph.value_info[:]
+    for each in graph.input:
+        for size in each.type.tensor_type.shape.dim if each.type.HasField("tensor_type") else ():
+            if size.dim_value < 0:
+                size.ClearField("dim_value")
     for each in graph.output:
         if each.type.HasField("tensor_type"):
             each.type.tensor_type.ClearField("shape")
@@ -426,7 +431,6 @@ def main() -> None:
         resource.setrlimit(resource.RLIMIT_AS, (most_bytes, most_bytes))
     loaded, failure = None, ""
     try:
-        import onnx
         import onnx.defs
         import onnx.shape_inference
 

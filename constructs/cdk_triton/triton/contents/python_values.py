@@ -1,4 +1,4 @@
-"""What is known of a value in a Python model: a text, a path in the repository, an object in JSON, or how little."""
+"""The value of an expression in a Python model: a text, a path in the repository, an object in JSON, or unknown."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def may_hold(value: Any) -> bool:
 
 
 def unknown(parts: Iterable[Any]) -> Any:
-    """What is made of these values, of which nothing is known."""
+    """A value made of these parts: open if one of them may be changed through it."""
     return OPEN if any(map(may_hold, parts)) else OTHER
 
 
