@@ -29,6 +29,13 @@ def model(source: str, tensors: str = "") -> dict[str, str]:
         ),
         pytest.param(f"{EXECUTE}    def initialize(self, args): ...\n    def initialise(self): ...", 0, id="both"),
         pytest.param(f"{EXECUTE}    def decode(self, text): ...", 0, id="a name of its own"),
+        pytest.param(f"{EXECUTE}    def initialized(self): ...", 0, id="the server's name goes on"),
+        pytest.param(f"{EXECUTE}    def finalize_all(self): ...", 0, id="the server's name and more"),
+        pytest.param(
+            f"{EXECUTE}    def finalise(self): ...\n    def __init__(self): print(self)",
+            0,
+            id="somebody else may call it",
+        ),
         pytest.param("    async def execute(self, requests): return []", 0, id="execute may be a coroutine"),
     ],
 )

@@ -175,6 +175,7 @@ def test_a_class_that_python_refuses(messages: Messages, write: Write, source: s
         ("from .text import a", {"1/text.py": "def __getattr__(name): return 1"}),
         ("from .text import a", {"1/__init__.py": "__path__ = ['x']"}),
         ("import text\ntext.a = 1\nfrom text import a", {"text.py": ""}),
+        ("from p import Name", {"1/p/__init__.py": "from . import q", "1/p/q.py": "import p\np.Name = 1"}),
         ("import text", {"1/text.py": "", "text.py": "return"}),
         ("import sys\nsys.path.insert(0, 'x')\nimport text", {"1/text.py": "return"}),
         ("try:\n    from .text import clean\nexcept ImportError: pass", {}),

@@ -307,14 +307,21 @@ class _Imports:
         source = self._read(module)
         defined = source.names if isinstance(source, PythonSource) else None
         for name in names:
-            is_defined = defined is None or name in defined or name in self._source.attributes
+            is_defined = defined is None or name in defined
             if name == "*" or (module.kind != "directory" and is_defined):
                 continue
             inner = _find(self._files, f"{module.name}.{name}", self._path)
             if isinstance(inner, Module):
                 yield inner
-            elif self._is_closed(module, is_own=is_own) and not name.startswith("__"):
+            elif self._is_closed(module, is_own=is_own) and not name.startswith("__") and not self._is_set(name):
                 yield f"cannot import name '{name}' from '{module.name}'"
+
+    def _is_set(self, name: str) -> bool:
+        """Whether a file of the model sets an attribute of this name on whatever object: it may be a module."""
+        files = (self._files.file(path) for path in self._files if path.suffix == ".py")
+        read = python_source(python_version(self._context))
+        sources = (self._context.contents(read, file) for file in files if file is not None)
+        return any(isinstance(source, PythonSource) and name in source.attributes for source in sources)
 
     def _is_closed(self, package: Module | None, *, is_own: bool) -> bool:
         """Whether what is not found in a package is missing: not where a package elsewhere may have the same name."""

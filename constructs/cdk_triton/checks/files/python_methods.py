@@ -50,6 +50,10 @@ def idle_method(context: CheckContext) -> Iterator[Problem]:
 
             def execute(self, requests):
                 return []
+
+    Limits:
+        A name that begins with that of the server, `initialized`, counts as another one. A model that hands itself to
+        somebody else is not judged, who may call any of its methods.
     """
     suggestions = Suggestions()
     for each, source in python_models(context):
@@ -69,7 +73,7 @@ def idle_method(context: CheckContext) -> Iterator[Problem]:
         own = {*model.methods, *model.values}
         for unread in model.unread:
             meant = None if unread.name in _CALLED else suggestions.closest(unread.name, _CALLED)
-            if meant is not None and meant not in own:
+            if meant is not None and meant not in own and not unread.name.startswith(meant):
                 yield Problem(
                     each.path,
                     f"nothing calls the method {unread.name!r} in line {unread.line}: the server does not know it",

@@ -7,7 +7,7 @@ from collections.abc import Container, Iterator, Sequence
 
 from cdk_triton.triton.contents.python_references import Reference
 
-__all__ = ["unset_attributes"]
+__all__ = ["hands_itself_over", "unset_attributes"]
 
 _ASKING = frozenset({"hasattr", "getattr", "setattr", "delattr"})
 _CALLED = ("__init__", "initialize", "execute", "finalize", "is_ready")
@@ -19,28 +19,18 @@ def unset_attributes(
 ) -> tuple[Reference, ...]:
     """The attributes that methods read of their object, and that nothing in the module sets.
 
+    The classes hand their object to nobody: see `hands_itself_over`.
+
     Args:
         lineage: the class and its bases; they are all in the module.
         members: the names that the bodies of the classes set, and the attributes that the module sets on any object.
         nodes: the nodes of the module.
-
-    Returns:
-        Nothing where the object is handed to somebody else, who may set attributes.
     """
     if any(each.decorator_list for each in lineage) or any(name in members for name in _OTHER_WAYS):
         return ()
     asked = set(_asked(nodes)) | {name for each in lineage for name in _declared(each)}
     found: set[Reference] = set()
-    for method in (each for given in lineage for each in given.body):
-        if not isinstance(method, ast.FunctionDef | ast.AsyncFunctionDef) or method.decorator_list:
-            continue
-        own = next((each.arg for each in (*method.args.posonlyargs, *method.args.args)), None)
-        if own is None or not _is_method(method.name, own, nodes):
-            continue
-        everywhere = [node for statement in method.body for node in ast.walk(statement)]
-        entered = [node.value for node in everywhere if isinstance(node, ast.Attribute)]
-        if any(isinstance(node, ast.Name) and node.id == own and node not in entered for node in everywhere):
-            return ()
+    for method, own in _methods(lineage, nodes):
         for node in _nodes_of(method.body, own):
             match node:
                 case ast.Attribute(value=ast.Name(id=owner), attr=name, ctx=ast.Load()) if owner == own:
@@ -48,6 +38,27 @@ def unset_attributes(
                     if not (name in members or name in asked or hasattr(object, name) or is_private):
                         found.add(Reference(node.lineno, name))
     return tuple(sorted(found))
+
+
+def hands_itself_over(lineage: Sequence[ast.ClassDef], nodes: Sequence[ast.AST]) -> bool:
+    """Whether a method gives its object to somebody else, who may call its methods and set its attributes."""
+    for method, own in _methods(lineage, nodes):
+        everywhere = [node for statement in method.body for node in ast.walk(statement)]
+        entered = [node.value for node in everywhere if isinstance(node, ast.Attribute)]
+        if any(isinstance(node, ast.Name) and node.id == own and node not in entered for node in everywhere):
+            return True
+    return False
+
+
+def _methods(
+    lineage: Sequence[ast.ClassDef], nodes: Sequence[ast.AST]
+) -> Iterator[tuple[ast.FunctionDef | ast.AsyncFunctionDef, str]]:
+    """The methods of the classes that get an object, each with its name of the object."""
+    for method in (each for given in lineage for each in given.body):
+        if isinstance(method, ast.FunctionDef | ast.AsyncFunctionDef) and not method.decorator_list:
+            own = next((each.arg for each in (*method.args.posonlyargs, *method.args.args)), None)
+            if own is not None and _is_method(method.name, own, nodes):
+                yield method, own
 
 
 def _is_method(name: str, own: str, nodes: Sequence[ast.AST]) -> bool:

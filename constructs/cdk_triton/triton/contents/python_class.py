@@ -10,7 +10,7 @@ import ast
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from cdk_triton.triton.contents.python_attributes import unset_attributes
+from cdk_triton.triton.contents.python_attributes import hands_itself_over, unset_attributes
 from cdk_triton.triton.contents.python_calls import Method, certain_type, method_of
 from cdk_triton.triton.contents.python_names import bound_names, is_dynamic, stored_attributes
 from cdk_triton.triton.contents.python_references import Reference
@@ -56,7 +56,7 @@ class ModelClass:
         values: name → value, of those methods in whose place it certainly has something that cannot be called.
         is_complete: whether these are all it can have: nothing else is inherited, set or decorated.
         failure: what a call of the class says in any case, as Python words it; "" where it may be called.
-        unread: its methods that nothing in the module mentions.
+        unread: its methods that nothing can call: the module mentions them nowhere, and hands the object to nobody.
         unset: the attributes of its own object that it reads, and that nothing in the module sets.
     """
 
@@ -92,6 +92,7 @@ def model_class(
     if "__new__" in members:  # what it returns may be of any class
         members |= dict.fromkeys(("__init__", "initialize", "execute"), _OPEN)
     failure = reader.failure(own, lineage, members)
+    is_shared = hands_itself_over(lineage, nodes)
     read = {node.attr for node in nodes if isinstance(node, ast.Attribute)}
     catches = any(isinstance(node, ast.Name) and node.id == "AttributeError" for node in nodes)
     if isinstance(members.get("__getattr__"), Method):
@@ -105,9 +106,9 @@ def model_class(
         unread=tuple(
             Reference(member.line, each)
             for each, member in members.items()
-            if isinstance(member, Method) and each not in read
+            if isinstance(member, Method) and each not in read and not is_shared
         ),
-        unset=() if catches or not reader.is_plain(lineage) else unset_attributes(lineage, members, nodes),
+        unset=() if is_shared or catches or not reader.is_plain(lineage) else unset_attributes(lineage, members, nodes),
     )
 
 
