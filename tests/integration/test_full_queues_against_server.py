@@ -19,6 +19,7 @@ from cdk_triton.local.triton.server import free_port
 from cdk_triton.local.triton.server_files import ServerFiles, arrange_server_files
 from cdk_triton.sagemaker import ServingPlatform
 from judging.composed import IN, OUT, Files, ensemble, python, step, tensor, write
+from judging.server import named_memory
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(120)]
 
@@ -67,11 +68,20 @@ def serving(server: ServerFiles, repository: Path) -> Iterator[str]:
         "--load-model=pipeline",
     ]
     arguments += [f"--model-repository={repository}", f"--backend-directory={server.backends}"]
+    option, memory = named_memory()
     libraries = {"LD_LIBRARY_PATH": str(server.libraries)} if server.libraries else {}
     child = process.start(
-        [server.program, *arguments, "--http-address=127.0.0.1", f"--http-port={port}", "--exit-timeout-secs=1"],
+        [
+            server.program,
+            *arguments,
+            option,
+            "--http-address=127.0.0.1",
+            f"--http-port={port}",
+            "--exit-timeout-secs=1",
+        ],
         environment={**libraries, "PATH": f"{server.python}:/usr/bin:/bin"},
         output=subprocess.DEVNULL,
+        leftovers=memory,
     )
     try:
         for _ in range(300):

@@ -14,6 +14,7 @@ from cdk_triton.local import process
 from cdk_triton.local.triton.server_files import ServerFiles, arrange_server_files
 from cdk_triton.triton import Finding, serve_arguments
 from judging.composed import IN, MODEL_PY, OUT, Files, ensemble, python, step, write
+from judging.server import named_memory
 
 ZEROS = 'inputs { key: "IN" value { data_type: TYPE_FP32 dims: 4 zero_data: true } }'
 
@@ -36,11 +37,13 @@ def how_it_ends(server: ServerFiles, repository: Path) -> tuple[int, str]:
         for argument in serve_arguments(variables, ["model"])
         if not argument.startswith("--allow-sagemaker")
     ]
+    option, memory = named_memory()
     libraries = {"LD_LIBRARY_PATH": str(server.libraries)} if server.libraries else {}
     child = process.start(
-        [server.program, *arguments, f"--backend-directory={server.backends}", "--exit-timeout-secs=1"],
+        [server.program, *arguments, option, f"--backend-directory={server.backends}", "--exit-timeout-secs=1"],
         environment={**libraries, "PATH": f"{server.python}:/usr/bin:/bin"},
         output=subprocess.PIPE,
+        leftovers=memory,
     )
     assert child.stdout is not None
     watchdog = threading.Timer(60, child.kill)

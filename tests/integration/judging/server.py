@@ -14,6 +14,7 @@ import signal
 import subprocess
 import sys
 import threading
+import uuid
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,7 +24,7 @@ from cdk_triton.local.triton.server_files import ServerFiles
 from cdk_triton.triton import serve_arguments
 from cdk_triton.triton.releases import backends_in
 
-__all__ = ["BACKENDS", "Judge", "NoServerError", "Verdict", "null_server_files", "other_server_files"]
+__all__ = ["BACKENDS", "Judge", "NoServerError", "Verdict", "named_memory", "null_server_files", "other_server_files"]
 
 BACKENDS: Final = (
     "dali",
@@ -116,6 +117,15 @@ def _null_backends(directory: Path, names: Sequence[str]) -> Path:
     return directory / "backends"
 
 
+def named_memory() -> tuple[str, str]:
+    """An option that names the shared memory of a server's Python backend, and the pattern of its files.
+
+    A server that is killed leaves them behind, and they are memory.
+    """
+    prefix = f"judged-{uuid.uuid4().hex}-"
+    return f"--backend-config=python,shm-region-prefix-name={prefix}", f"/dev/shm/{prefix}*"
+
+
 @dataclass(frozen=True)
 class Verdict:
     """What became of a start.
@@ -144,6 +154,7 @@ class Judge:
             if not argument.startswith("--allow-sagemaker")  # no port at all: the question is whether it loads
         ]
         arguments += [f"--load-model={model}" for model in models[1:]]
+        option, memory = named_memory()
         child = subprocess.Popen(
             [
                 # A guardian (see `cdk_triton.local.process`) would take longer than the server's whole answer.
@@ -151,6 +162,7 @@ class Judge:
                 self.files.program,
                 *arguments,
                 f"--backend-directory={self.files.backends}",
+                option,
                 "--exit-timeout-secs=1",
             ],
             env={
@@ -182,4 +194,6 @@ class Judge:
             os.killpg(child.pid, signal.SIGKILL)
             child.wait()
             child.stdout.close()
+            for left in Path("/").glob(memory.lstrip("/")):
+                left.unlink()
         return Verdict(not missing, "".join(said))
