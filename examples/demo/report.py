@@ -15,11 +15,13 @@ from botocore.config import Config
 from rich.console import Console
 from rich.table import Table
 
-from calls import Call, draw_jpeg, image_calls, text_calls
+from calls import Call, image_calls, text_calls
 
 SENTENCES = ("A man is eating food.", "A man is eating a piece of bread.")
 PUBLISHED_COSINE = 0.7553  # the model card of all-MiniLM-L6-v2
-LABELS = Path(__file__).resolve().parents[2] / "model_assets/image_classification/inception/inception_labels.txt"
+ROOT = Path(__file__).resolve().parents[2]
+LABELS = ROOT / "model_assets/image_classification/resnet50/labels.txt"
+PHOTOGRAPH = ROOT / "examples/photographs/chelsea.jpg"
 WARM_CALLS = 20
 
 console = Console(highlight=False, soft_wrap=True)
@@ -49,7 +51,7 @@ def report(environment: Mapping[str, str], outputs: Mapping[str, str]) -> None:
     runtime = client(environment)
     calls = {
         "text": text_calls(outputs["TextModel"], SENTENCES),
-        "image": image_calls(outputs["ImageModel"], draw_jpeg()),
+        "image": image_calls(outputs["ImageModel"], PHOTOGRAPH.read_bytes()),
     }
     table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False)
     for heading in ("ensemble", "target model", "request", "first call", f"median of {WARM_CALLS}"):
@@ -95,7 +97,7 @@ def print_embeddings(binary: npt.NDArray[Any], as_json: npt.NDArray[Any]) -> Non
 def print_classes(binary: npt.NDArray[Any], as_json: npt.NDArray[Any]) -> None:
     """The five most likely classes."""
     labels = LABELS.read_text().splitlines()
-    console.print("\n[bold]image[/]  Inception v3, untrained: the architecture answers, its classes mean nothing")
+    console.print("\n[bold]image[/]  ResNet-50, asked for a photograph of a cat")
     for index in np.argsort(binary[0])[:-6:-1]:
         console.print(f"  {binary[0][index]:.4f}  {labels[index]}")
     console.print(f"  binary and JSON answers differ by at most {np.abs(binary - as_json).max():.0e}")
@@ -106,7 +108,7 @@ def print_what_was_real() -> None:
     console.print("\n[bold]Real[/]")
     console.print("  the cdk CLI, its cloud assembly, the handlers of the artifact store, the build program, boto3")
     console.print("  tritonserver 2.51 (release 24.10): SageMaker front end, ensembles, Python backend")
-    console.print("  the weights and the tokenizer of all-MiniLM-L6-v2; the architecture of Inception v3")
+    console.print("  trained weights: all-MiniLM-L6-v2 with its tokenizer, ResNet-50")
     console.print("[bold]Stand-ins[/]")
     console.print("  AWS: a local CloudFormation, moto for the other services' state, a gateway for sagemaker-runtime")
     console.print("  trtexec: it checked its arguments and the network, and wrote a plan that only this machine serves")
@@ -114,7 +116,6 @@ def print_what_was_real() -> None:
         "  GPU: `tensorrt` and `onnxruntime` models ran in ONNX Runtime on the CPU: no latency here is that of a GPU"
     )
     console.print(f"  DALI: {dali_line()}")
-    console.print("  Inception v3: weights generated from a fixed seed, untrained")
 
 
 def dali_line() -> str:

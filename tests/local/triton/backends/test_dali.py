@@ -104,13 +104,18 @@ def test_every_value_is_within_one_grey_level_of_what_dali_was_recorded_to_give(
 
 @pytest.mark.skipif(not has_dali(), reason="the extra dali is not installed")
 @pytest.mark.parametrize(
-    ("width", "height", "layout", "crop"),
-    [(299, 299, "HWC", (299, 299)), (300, 257, "CHW", (224, 224)), (256, 302, "HWC", (225, 223))],
+    ("width", "height", "layout", "crop", "channels"),
+    [
+        (299, 299, "HWC", (299, 299), "RGB"),
+        (300, 257, "CHW", (224, 224), "BGR"),
+        (256, 302, "HWC", (225, 223), "RGB"),
+    ],
 )
 def test_every_value_is_within_one_grey_level_of_dali(
-    definition: Any, pictures: Pictures, width: int, height: int, layout: str, crop: tuple[int, int]
+    definition: Any, pictures: Pictures, width: int, height: int, layout: str, crop: tuple[int, int], channels: str
 ) -> None:
-    path = definition(PIPELINE.format(width=width, height=height, layout=layout, crop=crop))
+    text = PIPELINE.format(width=width, height=height, layout=layout, crop=crop)
+    path = definition(text.replace("RGB", channels))
     batch = {"IN": list(pictures.values())}
     ours = numpy_pipeline(path, ["IN"])(batch)[0]
     theirs = real_pipeline(path, batch_size=16, threads=2)(batch)[0]
@@ -119,6 +124,13 @@ def test_every_value_is_within_one_grey_level_of_dali(
         difference = np.abs(one - other)
         assert difference.max() <= 1, name
         assert difference.mean() < 0.01, name
+
+
+def test_blue_may_come_before_red(definition: Any, pictures: Pictures) -> None:
+    text = PIPELINE.format(width=48, height=40, layout="HWC", crop=(40, 48))
+    rgb = numpy_pipeline(definition(text), ["IN"])({"IN": [pictures["jpeg"]]})[0][0]
+    bgr = numpy_pipeline(definition(text.replace("RGB", "BGR")), ["IN"])({"IN": [pictures["jpeg"]]})[0][0]
+    np.testing.assert_array_equal(bgr, rgb[:, :, ::-1])
 
 
 def triangular(old: int, new: int) -> NDArray[np.float64]:

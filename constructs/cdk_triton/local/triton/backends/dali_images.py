@@ -17,10 +17,11 @@ from PIL import Image, ImageOps
 __all__ = ["crop_mirror_normalize", "decode_image", "resize"]
 
 
-def decode_image(encoded: NDArray[np.uint8]) -> NDArray[np.uint8]:
-    """Decode a JPEG, PNG, … to RGB, turned as its EXIF orientation says (DALI's `adjust_orientation` is on)."""
+def decode_image(encoded: NDArray[np.uint8], channels: Literal["RGB", "BGR"] = "RGB") -> NDArray[np.uint8]:
+    """Decode a JPEG, PNG, …, turned as its EXIF orientation says (DALI's `adjust_orientation` is on)."""
     with Image.open(io.BytesIO(encoded.tobytes())) as image:
-        return np.asarray(ImageOps.exif_transpose(image).convert("RGB"))
+        decoded = np.asarray(ImageOps.exif_transpose(image).convert("RGB"))
+    return decoded if channels == "RGB" else decoded[:, :, ::-1]
 
 
 def resize(image: NDArray[np.uint8], width: int, height: int) -> NDArray[np.uint8]:

@@ -35,7 +35,7 @@ _MODULES: Final = (
     "nvidia.dali.plugin.triton",
     "nvidia.dali.types",
 )
-_TYPES: Final = ("FLOAT", "FLOAT16", "UINT8", "RGB")
+_TYPES: Final = ("FLOAT", "FLOAT16", "UINT8", "RGB", "BGR")
 _DEVICES: Final = ("cpu", "mixed", "gpu")
 _PIPELINE_ARGUMENTS: Final = {"batch_size", "num_threads", "device_id"}  # about resources, which are Triton's here
 
@@ -173,9 +173,10 @@ class _Source(_Node):
 
 
 def _image(encoded: _Node, *, device: str = "cpu", output_type: str = "RGB") -> _Node:
-    if output_type != "RGB":
+    if output_type not in ("RGB", "BGR"):
         raise UnsupportedError(f"output_type {output_type} of fn.decoders.image")
-    return _Node(dali_images.decode_image, (encoded,))
+    decode = functools.partial(dali_images.decode_image, channels="BGR" if output_type == "BGR" else "RGB")
+    return _Node(decode, (encoded,))
 
 
 def _resize(image: _Node, *, resize_x: float, resize_y: float, device: str = "cpu") -> _Node:
