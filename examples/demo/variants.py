@@ -18,14 +18,16 @@ from onnx import TensorProto, helper
 CHECKOUT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(CHECKOUT))
 
-import app as example  # noqa: E402 - after the path
+from app import add_stacks  # noqa: E402 - after the path
+from examples.reference_systems.assets import ASSETS  # noqa: E402
+from examples.reference_systems.two_ensembles import BERT, text_repository  # noqa: E402
 
 
 def write_broken_repository(directory: Path) -> Path:
     """A copy of the text ensemble whose network has the right inputs and outputs, and an operator nobody knows."""
     copy = directory / "sentence_embedding"
     if not copy.exists():
-        shutil.copytree(example.ASSETS / "sentence_embedding", copy, ignore=shutil.ignore_patterns("bert.onnx"))
+        shutil.copytree(ASSETS / "sentence_embedding", copy, ignore=shutil.ignore_patterns("bert.onnx"))
     ids, mask = (
         helper.make_tensor_value_info(name, TensorProto.INT32, ["batch", "tokens"])
         for name in ("token_ids", "attn_mask")
@@ -42,9 +44,9 @@ def main(variant: str, directory: str = "") -> None:
     """Synthesise the example app, changed."""
     app = cdk.App()
     if variant == "broken":
-        example.add_stacks(app, text=example.text_repository(write_broken_repository(Path(directory))))
+        add_stacks(app, text=text_repository(write_broken_repository(Path(directory))))
     else:
-        example.add_stacks(app, text=example.text_repository(bert=replace(example.BERT, optimization_level=4)))
+        add_stacks(app, text=text_repository(bert=replace(BERT, optimization_level=4)))
     app.synth()
 
 

@@ -23,6 +23,8 @@ import pytest
 from aws_cdk.assertions import Template
 from tests.snapshots.compare import assert_as_looked_at
 
+from examples.reference_systems.assets import PREPARED
+
 if TYPE_CHECKING:
     from tests.hosting.conftest import World
 
@@ -50,7 +52,9 @@ def write_checkout(world: World) -> Path:
     """A directory with the app and prepared assets."""
     write_repositories(world)
     shutil.copy(world.root / "app.py", world.directory)
-    for prepared in load(world.directory).PREPARED:
+    systems = Path("examples", "reference_systems")
+    shutil.copytree(world.root / systems, world.directory / systems, ignore=shutil.ignore_patterns("__pycache__"))
+    for prepared in PREPARED:
         (world.directory / "model_assets" / prepared).parent.mkdir(parents=True, exist_ok=True)
         (world.directory / "model_assets" / prepared).write_text("prepared")
     return world.directory
@@ -62,11 +66,18 @@ def _checkout(world: World) -> Path:
 
 
 def load(directory: Path) -> ModuleType:
+    """The app of a directory, with the systems that are beside it."""
     spec = importlib.util.spec_from_file_location("example_app", directory / "app.py")
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
+    with pytest.MonkeyPatch.context() as during:
+        during.syspath_prepend(directory)
+        for name in [name for name in sys.modules if name.split(".")[0] == "examples"]:
+            during.delitem(sys.modules, name)
+        spec.loader.exec_module(module)
+        for name in [name for name in sys.modules if name.split(".")[0] == "examples"]:
+            del sys.modules[name]
     return module
 
 
@@ -149,7 +160,7 @@ def test_missing_weights_are_named_with_the_command_that_prepares_them(messages:
 
 def test_a_missing_constructs_distribution_is_not_mistaken_for_the_directory(checkout: Path) -> None:
     (checkout / "constructs" / "cdk_triton").mkdir(parents=True)
-    (checkout / "aws_cdk.py").write_text("aws_kms = aws_s3 = aws_sns = None")
+    (checkout / "aws_cdk.py").write_text("")
     (checkout / "cdk_nag.py").write_text("AwsSolutionsChecks = NIST80053R5Checks = None")
 
     done = run(checkout, "-S")  # without site-packages

@@ -1,0 +1,19 @@
+"""The model repositories of all systems, and the platform that serves them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from cdk_triton import ServingPlatform
+
+ASSETS = Path(__file__).resolve().parents[2] / "model_assets"
+PREPARED = (
+    "sentence_embedding/tokenizer/1/tokenizer.json",
+    "sentence_embedding/tokenizer/1/vendor",
+    "sentence_embedding/bert/bert.onnx",
+    "image_classification/resnet50/1/model.onnx",
+    "image_classification/resnet50/labels.txt",
+)
+"""The files of the repositories that git does not keep."""
+
+PLATFORM = ServingPlatform(release="26.05", instance_type="ml.g5.2xlarge")
