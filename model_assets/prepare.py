@@ -103,6 +103,7 @@ PREPARED = (
     Asset("sentence_embedding/tokenizer/1/tokenizer.json", (ALL_MINILM,), ("packages",), _tokenizer),
     Asset("sentence_embedding/tokenizer/1/vendor", (TOKENIZERS,), ("packages",), _vendored_tokenizers),
     Asset("sentence_embedding/bert/bert.onnx", (ALL_MINILM,), ("minilm", "onnx_graph"), _bert),
+    Asset("tensorrt_tenants/bert/bert.onnx", (ALL_MINILM,), ("minilm", "onnx_graph"), _bert),
     Asset("image_classification/resnet50/1/model.onnx", (RESNET,), ("resnet", "onnx_graph"), _resnet),
     Asset("image_classification/resnet50/labels.txt", (RESNET,), ("resnet", "packages"), _labels),
 )

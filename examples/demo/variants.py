@@ -20,7 +20,8 @@ sys.path.insert(0, str(CHECKOUT))
 
 from app import add_stacks  # noqa: E402 - after the path
 from examples.reference_systems.assets import ASSETS  # noqa: E402
-from examples.reference_systems.two_ensembles import BERT, text_repository  # noqa: E402
+from examples.reference_systems.bert import BERT  # noqa: E402
+from examples.reference_systems.two_ensembles import text_repository  # noqa: E402
 
 
 def write_broken_repository(directory: Path) -> Path:

@@ -11,6 +11,7 @@ PREPARED = (
     "sentence_embedding/tokenizer/1/tokenizer.json",
     "sentence_embedding/tokenizer/1/vendor",
     "sentence_embedding/bert/bert.onnx",
+    "tensorrt_tenants/bert/bert.onnx",
     "image_classification/resnet50/1/model.onnx",
     "image_classification/resnet50/labels.txt",
 )

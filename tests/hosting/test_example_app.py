@@ -30,7 +30,8 @@ if TYPE_CHECKING:
 
     from golden_messages import Messages
 
-STACKS = ["TritonArtifacts", "TwoEnsembles", "ImageClassification"]
+SYSTEMS = ["TwoEnsembles", "ImageClassification", "TensorRTTenants"]
+STACKS = ["TritonArtifacts", *SYSTEMS]
 
 BERT = """
 <ir_version: 8, opset_import: ["" : 17]>
@@ -39,12 +40,14 @@ graph (int32[N, L] token_ids, int32[N, L] attn_mask) => (float[N, 384] output) {
 
 
 def write_repositories(world: World) -> None:
-    """The text ensemble with a network that has bert's inputs and outputs only, and an image ensemble of nothing."""
+    """The repositories with a network that has bert's inputs and outputs only, and an image ensemble of nothing."""
     assets = world.directory / "model_assets"
     prepared = shutil.ignore_patterns("*.onnx", "vendor", "tokenizer.json")
     shutil.copytree(world.root / "model_assets" / "sentence_embedding", assets / "sentence_embedding", ignore=prepared)
+    shutil.copytree(world.root / "model_assets" / "tensorrt_tenants", assets / "tensorrt_tenants", ignore=prepared)
     network = onnx.parser.parse_model(BERT).SerializeToString()
-    (assets / "sentence_embedding" / "bert" / "bert.onnx").write_bytes(network)
+    for repository in ("sentence_embedding", "tensorrt_tenants"):
+        (assets / repository / "bert" / "bert.onnx").write_bytes(network)
     world.repository("image_classification", below="model_assets")
 
 
@@ -107,7 +110,7 @@ def test_two_ensembles_share_one_endpoint(app: cdk.App) -> None:
 
 
 def test_each_stack_can_be_deployed_with_the_store_alone(app: cdk.App) -> None:
-    for name in ("TwoEnsembles", "ImageClassification"):
+    for name in SYSTEMS:
         assert [dependency.node.id for dependency in stack(app, name).dependencies] == ["TritonArtifacts"]
 
 

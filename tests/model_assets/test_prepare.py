@@ -24,7 +24,8 @@ TOKENIZER = "sentence_embedding/tokenizer/1/tokenizer.json"
 VENDOR = "sentence_embedding/tokenizer/1/vendor"
 RESNET = "image_classification/resnet50/1/model.onnx"
 LABELS = "image_classification/resnet50/labels.txt"
-PREPARED = (TOKENIZER, VENDOR, WEIGHTS, RESNET, LABELS)
+TENANTS = "tensorrt_tenants/bert/bert.onnx"
+PREPARED = (TOKENIZER, VENDOR, WEIGHTS, TENANTS, RESNET, LABELS)
 
 
 @pytest.fixture

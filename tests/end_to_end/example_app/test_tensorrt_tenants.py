@@ -1,0 +1,87 @@
+"""System 3: tenants that share one built plan, each with a target model of its own."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+from tokenizers import Tokenizer
+
+SENTENCES = ("A man is eating food.", "A man is eating a piece of bread.")
+PUBLISHED_COSINE = 0.7553  # model card of all-MiniLM-L6-v2
+STACK = "TensorRTTenants"
+
+
+def deploy(example_app: Any, tenants: int) -> dict[str, str]:
+    example_app.deploy(STACK, "--exclusively", "-c", f"tenants={tenants}")
+    outputs: dict[str, str] = example_app.outputs(STACK)
+    return outputs
+
+
+def builds(example_app: Any) -> list[str]:
+    """The builds of all projects."""
+    codebuild = example_app.client("codebuild")
+    return [each for name in codebuild.list_projects()["projects"] for each in listed(codebuild, name)]
+
+
+def listed(codebuild: Any, project: str) -> list[str]:
+    found: list[str] = codebuild.list_builds_for_project(projectName=project)["ids"]
+    return found
+
+
+def stored(example_app: Any, part: str) -> list[str]:
+    """The objects of the store whose key has this part."""
+    s3 = example_app.client("s3")
+    (bucket,) = (b["Name"] for b in s3.list_buckets()["Buckets"] if b["Name"].startswith("tritonartifacts-storebucket"))
+    pages = s3.get_paginator("list_objects_v2").paginate(Bucket=bucket)
+    return [each["Key"] for page in pages for each in page.get("Contents", []) if part in each["Key"]]
+
+
+@pytest.fixture
+def tokens(model_assets: Path) -> dict[str, npt.NDArray[np.int32]]:
+    """Both sentences as the plan takes them."""
+    tokenizer = Tokenizer.from_file(str(model_assets / "sentence_embedding/tokenizer/1/tokenizer.json"))
+    tokenizer.enable_padding()
+    encoded = tokenizer.encode_batch(list(SENTENCES))
+    return {
+        "token_ids": np.array([each.ids for each in encoded], dtype=np.int32),
+        "attn_mask": np.array([each.attention_mask for each in encoded], dtype=np.int32),
+    }
+
+
+def cosine(example_app: Any, outputs: dict[str, str], tenant: int, tokens: Any, *, binary: bool = True) -> float:
+    first, second = example_app.ask(
+        outputs["EndpointName"], "output", tokens, target_model=outputs[f"Tenant{tenant}"], binary=binary
+    )
+    return float(first @ second)
+
+
+def test_tenants_share_one_build_and_more_of_them_touch_no_endpoint(example_app: Any, tokens: Any) -> None:
+    before = builds(example_app)
+    outputs = deploy(example_app, 3)
+    assert len(builds(example_app)) == len(before) + 1
+    assert len(stored(example_app, "artifacts/tensorrt_tenants/")) == 2  # the archive, and the manifest that commits it
+    endpoint = example_app.client("sagemaker").describe_endpoint(EndpointName=outputs["EndpointName"])
+
+    for tenant, binary in ((1, True), (2, False), (3, True)):
+        assert cosine(example_app, outputs, tenant, tokens, binary=binary) == pytest.approx(PUBLISHED_COSINE, abs=5e-5)
+
+    more = deploy(example_app, 13)
+    assert {name: more[name] for name in outputs} == outputs
+    assert len(builds(example_app)) == len(before) + 1
+    assert len(stored(example_app, "artifacts/tensorrt_tenants/")) == 2
+    assert len(stored(example_app, "/tenant-")) == 13
+    after = example_app.client("sagemaker").describe_endpoint(EndpointName=outputs["EndpointName"])
+    assert after["EndpointConfigName"] == endpoint["EndpointConfigName"]
+    assert after["LastModifiedTime"] == endpoint["LastModifiedTime"]
+    for tenant in (13, 1):
+        assert cosine(example_app, more, tenant, tokens) == pytest.approx(PUBLISHED_COSINE, abs=5e-5)
+
+
+@pytest.mark.parametrize("given", ["191", "six"])
+def test_a_number_of_tenants_that_cannot_be_is_one_sentence(example_app: Any, messages: Any, given: str) -> None:
+    said = example_app.cdk("synth", STACK, "-c", f"tenants={given}", status=1)
+    messages.record("app.py", next(line for line in said.splitlines() if line.startswith("app.py: ")))
