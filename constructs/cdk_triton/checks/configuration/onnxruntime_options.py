@@ -1,0 +1,100 @@
+"""CT290: whether the options of ONNX Runtime for CUDA have an effect where they are written."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from cdk_triton.checks.context import CheckContext
+from cdk_triton.checks.derived.completion import known_backend
+from cdk_triton.checks.derived.configured import configured
+from cdk_triton.checks.derived.releases import is_newer_than_schema
+from cdk_triton.checks.registry import Problem, rule
+from cdk_triton.checks.sources import backend
+from cdk_triton.triton.findings import Severity
+from cdk_triton.triton.schema import ModelConfig
+
+
+@dataclass(frozen=True)
+class _Option:
+    """An option that the backend takes from `parameters`.
+
+    Attributes:
+        default: its value where `parameters` has none, as ONNX Runtime calls it.
+        written: words of ONNX Runtime → the text in `parameters`; what is not listed is the same in both.
+    """
+
+    default: str
+    written: Mapping[str, str]
+
+
+_OPTIONS = {
+    "cudnn_conv_algo_search": _Option("EXHAUSTIVE", {"EXHAUSTIVE": "0", "HEURISTIC": "1", "DEFAULT": "2"}),
+    "gpu_mem_limit": _Option(str(2**64 - 1), {}),
+    "arena_extend_strategy": _Option("kNextPowerOfTwo", {"kNextPowerOfTwo": "0", "kSameAsRequested": "1"}),
+    "do_copy_in_default_stream": _Option("1", {"true": "1", "false": "0"}),
+}
+
+
+@rule(
+    "CT290",
+    Severity.WARNING,
+    "an option of the accelerator cuda has no effect",
+    source=backend("onnxruntime_backend", "src/onnxruntime.cc", 747, 883),
+)
+def replaced_option(context: CheckContext) -> Iterator[Problem]:
+    """The ONNX Runtime backend takes four options of CUDA from `parameters`, and replaces those of the accelerator.
+
+    They are `cudnn_conv_algo_search`, `gpu_mem_limit`, `arena_extend_strategy` and `do_copy_in_default_stream`. The
+    backend's own page calls them deprecated in `parameters`, and recommends the accelerator. Its code reads the
+    accelerator first and `parameters` afterwards: it puts the default there for each of the four that `parameters` has
+    not. The server writes `parameters` into every configuration, also where it is empty, so that this always happens.
+
+    Example:
+        # model/config.pbtxt
+        backend: "onnxruntime"
+        input { name: "IN" data_type: TYPE_FP32 dims: 4 }
+        output { name: "OUT" data_type: TYPE_FP32 dims: 4 }
+        optimization {
+          execution_accelerators {
+            gpu_execution_accelerator {
+              name: "cuda"
+              parameters { key: "cudnn_conv_algo_search" value: "HEURISTIC" }
+            }
+          }
+        }
+
+    Instead:
+        # model/config.pbtxt
+        backend: "onnxruntime"
+        input { name: "IN" data_type: TYPE_FP32 dims: 4 }
+        output { name: "OUT" data_type: TYPE_FP32 dims: 4 }
+        parameters { key: "cudnn_conv_algo_search" value { string_value: "1" } }
+
+    Limits:
+        Read in the sources of 24.07, the first release with this accelerator, to 26.06. No GPU has shown it.
+    """
+    for model, config in configured(context):
+        if is_newer_than_schema(context.platform) or known_backend(context, model) != "onnxruntime":
+            continue
+        for field, key, value in _of_cuda(config):
+            option, given = _OPTIONS[key], config.parameters.get(key)
+            used = option.default if given is None else given.string_value
+            text = option.written.get(value, value)
+            if text not in (used, option.written.get(used, used)):
+                yield Problem(
+                    model.config_path,
+                    f"the accelerator cuda of {model.name!r} has {key} = {value!r}, and the backend uses {used!r}: it "
+                    "takes this option from parameters",
+                    f'write parameters {{ key: "{key}" value {{ string_value: "{text}" }} }} instead',
+                    field,
+                )
+
+
+def _of_cuda(config: ModelConfig) -> Iterator[tuple[str, str, str]]:
+    """The options of the accelerator that the backend replaces: the field, the option and its value."""
+    for index, accelerator in enumerate(config.optimization.execution_accelerators.gpu_execution_accelerator):
+        if accelerator.name == "cuda":
+            place = f"optimization.execution_accelerators.gpu_execution_accelerator[{index}]"
+            for key in sorted(_OPTIONS.keys() & accelerator.parameters.keys()):
+                yield f'{place}.parameters["{key}"]', key, accelerator.parameters[key]
