@@ -23,6 +23,7 @@ from cdk_triton.errors import CdkTritonError
 from examples.reference_systems.artifacts import Artifacts
 from examples.reference_systems.assets import ASSETS, PREPARED
 from examples.reference_systems.image_classification import ImageClassification
+from examples.reference_systems.onnx_models import OnnxModels
 from examples.reference_systems.tensorrt_tenants import TensorRTTenants
 from examples.reference_systems.two_ensembles import TwoEnsembles, text_repository
 
@@ -32,6 +33,7 @@ def add_stacks(scope: Construct, *, text: ModelRepository | None = None) -> None
     store = Artifacts(scope, "TritonArtifacts").store
     TwoEnsembles(scope, "TwoEnsembles", store=store, text=text_repository() if text is None else text)
     ImageClassification(scope, "ImageClassification", store=store)
+    OnnxModels(scope, "OnnxModels", store=store)
     TensorRTTenants(scope, "TensorRTTenants", store=store)
 
 

@@ -106,6 +106,9 @@ PREPARED = (
     Asset("tensorrt_tenants/bert/bert.onnx", (ALL_MINILM,), ("minilm", "onnx_graph"), _bert),
     Asset("image_classification/resnet50/1/model.onnx", (RESNET,), ("resnet", "onnx_graph"), _resnet),
     Asset("image_classification/resnet50/labels.txt", (RESNET,), ("resnet", "packages"), _labels),
+    Asset("onnx_models/images/resnet50/1/model.onnx", (RESNET,), ("resnet", "onnx_graph"), _resnet),
+    Asset("onnx_models/images/resnet50/labels.txt", (RESNET,), ("resnet", "packages"), _labels),
+    Asset("onnx_models/texts/minilm/1/model.onnx", (ALL_MINILM,), ("minilm", "onnx_graph"), _bert),
 )
 
 
@@ -168,7 +171,7 @@ def _interrupted() -> int:
 def _explained(error: OSError) -> str:
     place = error.filename or ASSETS
     if error.errno in (errno.ENOSPC, errno.EDQUOT):
-        return f"no space is left for {place}; free 500 MB and run it again, nothing half-written is left"
+        return f"no space is left for {place}; free 1 GB and run it again, nothing half-written is left"
     if error.errno in (errno.EACCES, errno.EROFS, errno.EPERM):
         return f"{place} cannot be written ({error.strerror}); make {ASSETS} writable for this user"
     return f"{place} cannot be written ({error.strerror}); fix that and run it again"

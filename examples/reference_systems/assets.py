@@ -14,6 +14,9 @@ PREPARED = (
     "tensorrt_tenants/bert/bert.onnx",
     "image_classification/resnet50/1/model.onnx",
     "image_classification/resnet50/labels.txt",
+    "onnx_models/images/resnet50/1/model.onnx",
+    "onnx_models/images/resnet50/labels.txt",
+    "onnx_models/texts/minilm/1/model.onnx",
 )
 """The files of the repositories that git does not keep."""
 

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
     from golden_messages import Messages
 
-SYSTEMS = ["TwoEnsembles", "ImageClassification", "TensorRTTenants"]
+SYSTEMS = ["TwoEnsembles", "ImageClassification", "OnnxModels", "TensorRTTenants"]
 STACKS = ["TritonArtifacts", *SYSTEMS]
 
 BERT = """
@@ -49,6 +49,8 @@ def write_repositories(world: World) -> None:
     for repository in ("sentence_embedding", "tensorrt_tenants"):
         (assets / repository / "bert" / "bert.onnx").write_bytes(network)
     world.repository("image_classification", below="model_assets")
+    for name in ("images", "texts"):
+        world.repository(name, below="model_assets/onnx_models")
 
 
 def write_checkout(world: World) -> Path:

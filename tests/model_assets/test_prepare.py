@@ -25,7 +25,12 @@ VENDOR = "sentence_embedding/tokenizer/1/vendor"
 RESNET = "image_classification/resnet50/1/model.onnx"
 LABELS = "image_classification/resnet50/labels.txt"
 TENANTS = "tensorrt_tenants/bert/bert.onnx"
-PREPARED = (TOKENIZER, VENDOR, WEIGHTS, TENANTS, RESNET, LABELS)
+ONNX_MODELS = (
+    "onnx_models/images/resnet50/1/model.onnx",
+    "onnx_models/images/resnet50/labels.txt",
+    "onnx_models/texts/minilm/1/model.onnx",
+)
+PREPARED = (TOKENIZER, VENDOR, WEIGHTS, TENANTS, RESNET, LABELS, *ONNX_MODELS)
 
 
 @pytest.fixture
@@ -117,7 +122,11 @@ def test_a_change_of_a_builder_builds_what_it_builds(prepared: Path) -> None:
     with (prepared / "builders/resnet.py").open("a") as file:
         file.write("# another version\n")
     done = prepare(prepared)
-    assert [line.split()[1] for line in done.stdout.splitlines() if line.startswith("built ")] == [RESNET, LABELS]
+    assert [line.split()[1] for line in done.stdout.splitlines() if line.startswith("built ")] == [
+        RESNET,
+        LABELS,
+        *ONNX_MODELS[:2],
+    ]
 
 
 def test_a_damaged_record_means_building_again(prepared: Path) -> None:

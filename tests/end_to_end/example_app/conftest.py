@@ -17,6 +17,7 @@ import boto3
 import numpy as np
 import numpy.typing as npt
 import pytest
+from tokenizers import Tokenizer
 
 from cdk_triton.client import TritonClient
 from cdk_triton.local import process
@@ -116,3 +117,15 @@ def _local_aws() -> Callable[[Path], AbstractContextManager[Shell]]:
 def shell(tmp_path: Path) -> Shell:
     """A shell in an empty directory, led nowhere."""
     return Shell(tmp_path)
+
+
+@pytest.fixture
+def tokens(model_assets: Path) -> dict[str, npt.NDArray[np.int32]]:
+    """Two sentences as the networks take them whose cosine the model card of all-MiniLM-L6-v2 has: 0.7553."""
+    tokenizer = Tokenizer.from_file(str(model_assets / "sentence_embedding/tokenizer/1/tokenizer.json"))
+    tokenizer.enable_padding()
+    encoded = tokenizer.encode_batch(["A man is eating food.", "A man is eating a piece of bread."])
+    return {
+        "token_ids": np.array([each.ids for each in encoded], dtype=np.int32),
+        "attn_mask": np.array([each.attention_mask for each in encoded], dtype=np.int32),
+    }

@@ -2,15 +2,10 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
-import numpy as np
-import numpy.typing as npt
 import pytest
-from tokenizers import Tokenizer
 
-SENTENCES = ("A man is eating food.", "A man is eating a piece of bread.")
 PUBLISHED_COSINE = 0.7553  # model card of all-MiniLM-L6-v2
 STACK = "TensorRTTenants"
 
@@ -38,18 +33,6 @@ def stored(example_app: Any, part: str) -> list[str]:
     (bucket,) = (b["Name"] for b in s3.list_buckets()["Buckets"] if b["Name"].startswith("tritonartifacts-storebucket"))
     pages = s3.get_paginator("list_objects_v2").paginate(Bucket=bucket)
     return [each["Key"] for page in pages for each in page.get("Contents", []) if part in each["Key"]]
-
-
-@pytest.fixture
-def tokens(model_assets: Path) -> dict[str, npt.NDArray[np.int32]]:
-    """Both sentences as the plan takes them."""
-    tokenizer = Tokenizer.from_file(str(model_assets / "sentence_embedding/tokenizer/1/tokenizer.json"))
-    tokenizer.enable_padding()
-    encoded = tokenizer.encode_batch(list(SENTENCES))
-    return {
-        "token_ids": np.array([each.ids for each in encoded], dtype=np.int32),
-        "attn_mask": np.array([each.attention_mask for each in encoded], dtype=np.int32),
-    }
 
 
 def cosine(example_app: Any, outputs: dict[str, str], tenant: int, tokens: Any, *, binary: bool = True) -> float:
