@@ -6,6 +6,7 @@ import os
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
+import onnx.parser
 import pytest
 
 from cdk_triton.triton import ContainerEnvironment, ModelRepository
@@ -71,6 +72,40 @@ def python_model(*fields: str) -> Mapping[str, Change]:
 def test_sizes(messages: Messages, write: Write, fields: list[str], findings: list[Place], mode: str) -> None:
     repository = write(python_model(*fields), base={})
     assert messages.of(repository.check("multi" if mode == "multi" else "single")) == findings
+
+
+ENCODER = """
+<ir_version: 8, opset_import: ["" : 17]>
+encoder (int64[batch, %s] ids) => (float[batch, tokens, 768] states)
+{
+  numbers = Cast <to = 1> (ids)
+  column = Unsqueeze (numbers, last)
+  states = Tile (column, repeats)
+}
+"""
+
+
+@pytest.mark.parametrize(
+    ("tokens", "dims", "output", "found"),
+    [
+        pytest.param("tokens", "512", "-1, 768", True, id="the tokens of the input"),
+        pytest.param("tokens", "128", "-1, 768", False, id="fewer of them"),
+        pytest.param("tokens", "-1", "-1, 768", False, id="any number"),
+        pytest.param("others", "512", "-1, 768", False, id="of another name"),
+        pytest.param("tokens", "512", "-1, -1", True, id="a number that the network knows"),
+    ],
+)
+def test_an_output_as_long_as_an_input(write: Write, tokens: str, dims: str, output: str, found: bool) -> None:
+    graph = onnx.parser.parse_model(ENCODER % tokens)
+    graph.graph.initializer.append(onnx.helper.make_tensor("last", onnx.TensorProto.INT64, [1], [2]))
+    graph.graph.initializer.append(onnx.helper.make_tensor("repeats", onnx.TensorProto.INT64, [3], [1, 1, 768]))
+    config = f"""
+        backend: "onnxruntime" max_batch_size: 8
+        input {{ name: "ids" data_type: TYPE_INT64 dims: [ {dims} ] }}
+        output {{ name: "states" data_type: TYPE_FP32 dims: [ {output} ] }}
+    """
+    files: Mapping[str, Change] = {"model/config.pbtxt": config, "model/1/model.onnx": graph.SerializeToString()}
+    assert ("CT650" in {each.code for each in write(files, base={}).check("multi")}) == found
 
 
 def test_only_the_entry_model_counts(write: Write) -> None:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
 
 from cdk_triton.checks.context import CheckContext
 from cdk_triton.checks.derived.inference_type import known_inference_type, way_to_stream
+from cdk_triton.checks.derived.onnx_dimensions import output_dims
 from cdk_triton.checks.registry import Problem, rule
 from cdk_triton.checks.sources import server
 from cdk_triton.sagemaker.limits import MAX_INVOCATION_BYTES, MAX_VOLUME_GB
@@ -63,13 +64,13 @@ def answer_too_large(context: CheckContext) -> Iterator[Problem]:
         output { name: "embedding" data_type: TYPE_FP32 dims: 768 }
 
     Limits:
-        Sizes of JSON are estimates. A dimension of -1 and text count for nothing, so that an answer may be larger. A
-        request may ask for some of the outputs only.
+        Sizes of JSON are estimates. Text counts for nothing, and so does an output with a dimension of -1, unless it is
+        one of an input in the ONNX file: an answer may be larger. A request may ask for some of the outputs only.
     """
     model = context.entry
     if model is None or model.config is None:
         return
-    size = _Size.of(model.config.output)
+    size = _Size.of(model.config.output, output_dims(context, model))
     if size.binary > MAX_INVOCATION_BYTES:
         yield _too_large(
             model, "output", size, "return less, ask for some of the outputs only, or use asynchronous inference"
@@ -229,14 +230,16 @@ class _Size:
     json: int
 
     @classmethod
-    def of(cls, tensors: Iterable[ModelInput | ModelOutput]) -> _Size:
+    def of(cls, tensors: Iterable[ModelInput | ModelOutput], known: Mapping[str, Sequence[int]] = {}) -> _Size:
+        """Add tensors up; `known` has dimensions that the configuration leaves open."""
         binary = json = 0
         expressible = True
         for tensor in tensors:
             kind = _TYPES.get(tensor.data_type, "")
-            if kind not in _BYTES or not tensor.dims or any(dim < 1 for dim in tensor.dims):
+            dims = known.get(tensor.name, tensor.dims)
+            if kind not in _BYTES or not dims or any(dim < 1 for dim in dims):
                 continue
-            elements = prod(tensor.dims)
+            elements = prod(dims)
             binary += elements * _BYTES[kind]
             json += elements * _JSON_BYTES.get(kind, _JSON_BYTES_OF_INTEGER)
             expressible = expressible and kind not in _NOT_IN_JSON
