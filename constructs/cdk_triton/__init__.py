@@ -20,6 +20,7 @@ if TYPE_CHECKING:
         S3File,
         TensorRTPlan,
         Tolerance,
+        WheelEnvironment,
     )
     from cdk_triton.checks import Report, SkippedRule
     from cdk_triton.hosting import (
@@ -115,6 +116,7 @@ __all__ = [
     "TritonModel",
     "TritonMultiModel",
     "TritonVariant",
+    "WheelEnvironment",
     "add_vpc_endpoints",
     "assert_no_errors",
 ]

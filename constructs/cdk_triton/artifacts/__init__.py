@@ -24,6 +24,7 @@ if TYPE_CHECKING:
         S3File,
         TensorRTPlan,
         Tolerance,
+        WheelEnvironment,
         recipes_of,
     )
     from cdk_triton.artifacts.recipes.trtexec import trtexec_has_option, trtexec_versions
@@ -40,6 +41,7 @@ __all__ = [
     "S3File",
     "TensorRTPlan",
     "Tolerance",
+    "WheelEnvironment",
     "artifact_key",
     "build_inputs",
     "cache_directory",

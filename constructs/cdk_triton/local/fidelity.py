@@ -53,6 +53,9 @@ DIFFERENCES = (
     "on how many run.",
     "A build or a processing job is bash on this machine, without a container: it can read this machine's files, and "
     "its image only lends it a name. Its `python3` is the one that runs the local AWS, and its PATH is this machine's.",
+    "`WheelEnvironment` packs for the Python that runs the local AWS, in place of the image's, because the models run "
+    "with that one; the build says so, and its manifest names a stand-in for Python. pip works as you have configured "
+    "it, by its files and by the `PIP_` variables that the local AWS was started with.",
     "The stand-ins for the tools of an image play the Triton release that its tag names; of another image, those of "
     "24.10.",
     "In a build, variables that are not exported, functions and background processes end with their phase; on AWS they "

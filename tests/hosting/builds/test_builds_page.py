@@ -98,6 +98,8 @@ FILES: dict[str, str | bytes] = {
     "tokens/tokenize/config.pbtxt": PYTHON_MODEL,
     "tokens/tokenize/conda-linux-64.lock": "@EXPLICIT\n"
     f"https://conda.anaconda.org/conda-forge/linux-64/python-3.12.4-0.conda#{'0' * 64}\n",
+    "wheels/tokenize/config.pbtxt": PYTHON_MODEL,
+    "wheels/tokenize/requirements.txt": f"numpy==1.26.4 --hash=sha256:{'0' * 64}\n",
     "registered/bert/config.pbtxt": TENSORRT.format(length=128),
     "registry.json": json.dumps(
         {"bert": {"bucket": "networks", "key": "bert.onnx", "sha256": "0" * 64, "gpus": ["NVIDIA A10G"]}}
@@ -159,6 +161,7 @@ def test_the_examples_run_and_their_repositories_can_be_built(tmp_path: Path, mo
         "large": ["tensorrt_plan"],
         "images": ["dali_pipeline"],
         "tokens": ["conda_environment"],
+        "wheels": ["wheel_environment"],
         "exported": ["onnx_export", "tensorrt_plan"],
         "registered": ["tensorrt_plan"],
     }

@@ -35,6 +35,7 @@ class Work(Protocol):
         platform: what the plan expects (`platform` of the plan).
         probed: what the machine has: gpu, compute_capability, driver, tensorrt, dali, python; None where not found.
         stop: asked between the blocks of whatever takes long in this process.
+        stand_ins: the stand-ins that the build has met so far; none where it runs in an image.
     """
 
     repository: Path
@@ -43,6 +44,10 @@ class Work(Protocol):
     platform: Mapping[str, Any]
     probed: Mapping[str, str | None]
     stop: Stop
+
+    @property
+    def stand_ins(self) -> Sequence[str]:
+        """See the class."""
 
     def run(
         self,

@@ -13,6 +13,7 @@ STEPS = {
     "tensorrt_plan": "tensorrt",
     "dali_pipeline": "dali",
     "conda_environment": "conda",
+    "wheel_environment": "wheels",
     "onnx_export": "onnx_export",
 }
 """A step's `recipe` and the module of this package whose `build(step, work)` builds it.

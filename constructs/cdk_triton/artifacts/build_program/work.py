@@ -71,6 +71,11 @@ class BuildWork:
         self._log = log
         self._journal = journal
 
+    @property
+    def stand_ins(self) -> Sequence[str]:
+        """See `Work.stand_ins`."""
+        return tuple(self._journal.stand_ins)
+
     def run(
         self,
         command: list[str],

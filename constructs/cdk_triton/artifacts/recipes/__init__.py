@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from cdk_triton.artifacts.recipes.recipe import BuildRecipe, recipes_of
     from cdk_triton.artifacts.recipes.s3_file import S3File
     from cdk_triton.artifacts.recipes.tensorrt import TensorRTPlan
+    from cdk_triton.artifacts.recipes.wheels import WheelEnvironment
 
 __all__ = [
     "BuildRecipe",
@@ -24,6 +25,7 @@ __all__ = [
     "S3File",
     "TensorRTPlan",
     "Tolerance",
+    "WheelEnvironment",
     "recipes_of",
 ]
 

@@ -8,21 +8,26 @@ from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Final
 
 from cdk_triton.artifacts.recipes.conda_lock import EXPLICIT, LockedPackage, read_explicit_lock
+from cdk_triton.artifacts.recipes.packed_environments import (
+    archive_target,
+    check_host,
+    check_is_only_copy,
+    check_is_used,
+    needed_python,
+)
 from cdk_triton.artifacts.recipes.sources import required_text
 from cdk_triton.artifacts.recipes.values import model_of, path_in_model
 from cdk_triton.errors import ConfigurationError
-from cdk_triton.triton.execution_environment import environment_path
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from cdk_triton.artifacts.recipes.s3_file import S3File
     from cdk_triton.sagemaker import ServingPlatform
-    from cdk_triton.triton import Model, ModelRepository
+    from cdk_triton.triton import ModelRepository
 
 __all__ = ["CondaEnvironment"]
 
-_MODEL_DATA: Final = "/opt/ml/model"  # where a single-model endpoint finds the repository
 _SHOWN_PROBLEMS: Final = 5
 _YAML = re.compile(r"^(?:name|channels|dependencies|version|metadata|package):", re.MULTILINE)
 _CONDA_LOCK_YAML = re.compile(r"^package:", re.MULTILINE)
@@ -59,10 +64,7 @@ class CondaEnvironment:
     def __post_init__(self) -> None:
         """Refuse values that no repository could fix."""
         path_in_model(self.model, self.lock, f"lock of {self}")
-        if not path_in_model(self.model, self.archive, f"archive of {self}").endswith(".tar.gz"):
-            raise ConfigurationError(
-                f"archive of {self} is {self.archive!r} and must end with .tar.gz, which is what is packed"
-            )
+        archive_target(self, self.model, self.archive)
 
     def __str__(self) -> str:
         return f"CondaEnvironment({self.model!r})"
@@ -75,7 +77,7 @@ class CondaEnvironment:
     @property
     def _target(self) -> str:
         """The packed environment, relative to the repository."""
-        return path_in_model(self.model, self.archive, f"archive of {self}")
+        return archive_target(self, self.model, self.archive)
 
     @property
     def produces(self) -> tuple[str, ...]:
@@ -98,23 +100,11 @@ class CondaEnvironment:
 
     def validate(self, repository: ModelRepository, platform: ServingPlatform) -> None:
         """See `BuildRecipe.validate`."""
-        model = model_of(repository, self.model, str(self))
-        if platform.instance.host != "x86_64":
-            raise ConfigurationError(
-                f"{self} makes an environment for linux-64 and {platform.instance_type} has an Arm host: use an "
-                "instance type with an x86-64 host"
-            )
-        packages = self._packages(repository)
-        versions = platform.versions
-        python = versions.python if versions is not None and "python" not in versions.assumed else None
-        self._check_python(packages, python, platform)
-        self._check_is_only_copy(repository)
-        if not any(self._target in _environment_paths(each) for each in repository.models):
-            raise ConfigurationError(
-                f"{self} packs {self._target}, and no Python model of the repository uses it: write parameters "
-                f'{{ key: "EXECUTION_ENV_PATH" value {{ string_value: "$$TRITON_MODEL_DIRECTORY/{self.archive}" }} }} '
-                f"into {model.config_path}, or leave the recipe out"
-            )
+        model_of(repository, self.model, str(self))
+        check_host(self, platform)
+        self._check_python(self._packages(repository), needed_python(platform), platform)
+        check_is_only_copy(self, self.model, repository, lambda each: each._contents(repository))
+        check_is_used(self, self.model, self.archive, repository)
 
     def _packages(self, repository: ModelRepository) -> tuple[LockedPackage, ...]:
         """What is locked, in the order of the file.
@@ -162,25 +152,9 @@ class CondaEnvironment:
                 f"{platform.release} has {needed}, which would find none of its packages: lock python={needed}"
             )
 
-    def _check_is_only_copy(self, repository: ModelRepository) -> None:
-        """Environments weigh gigabytes, and the server unpacks each archive for itself (python_backend: pb_env.cc)."""
-        own = {(package.url, package.digest) for package in self._packages(repository)}
-        for other in repository.recipes:
-            if other == self:
-                return  # the first of several copies is right, the later ones are not
-            if isinstance(other, CondaEnvironment):
-                theirs = {(package.url, package.digest) for package in other._packages(repository)}
-                if own == theirs:
-                    raise ConfigurationError(
-                        f"{self} and {other} lock the same packages, and one archive is enough: leave {self} out, and "
-                        f'let {self.model} name "$$TRITON_MODEL_DIRECTORY/../{other._target}" as EXECUTION_ENV_PATH'
-                    )
-
-
-def _environment_paths(model: Model) -> set[str]:
-    """The environment that a Python model names, relative to the repository, if it is in there."""
-    path = environment_path(model, _MODEL_DATA)
-    return set() if path is None else {path.as_posix()}
+    def _contents(self, repository: ModelRepository) -> frozenset[object]:
+        """The packages and their hashes, which make an environment what it is."""
+        return frozenset((package.url, package.digest) for package in self._packages(repository))
 
 
 def _refuse_other_forms(path: str, text: str) -> None:

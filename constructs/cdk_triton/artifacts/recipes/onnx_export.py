@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final, Literal
 
 from cdk_triton._arguments import require_type, several
 from cdk_triton._wording import quoted
-from cdk_triton.artifacts.recipes.requirements_lock import read_requirements
+from cdk_triton.artifacts.recipes.requirements_lock import lock_command, pinned_packages
 from cdk_triton.artifacts.recipes.sources import parsed_python, required_text
 from cdk_triton.artifacts.recipes.values import literal, model_of, path_in_model
 from cdk_triton.errors import ConfigurationError
@@ -24,9 +24,6 @@ if TYPE_CHECKING:
     from cdk_triton.triton import Model, ModelRepository
 
 __all__ = ["OnnxExport"]
-
-_SHOWN_PROBLEMS: Final = 5
-
 
 _TEXTS: Final = several(
     lambda value: isinstance(value, str) and value != "", "use a list of texts, none of them empty, such as ['logits']"
@@ -199,18 +196,11 @@ class OnnxExport:
             )
 
     def _check_requirements(self, text: str) -> None:
-        packages, problems = read_requirements(text)
-        name = PurePosixPath(self._requirements)
-        command = f"`uv pip compile --generate-hashes {name.with_suffix('.in').name} -o {name.name}`"
-        if problems:
-            shown = "; ".join(map(str, problems[:_SHOWN_PROBLEMS]))
-            more = f"; and {len(problems) - _SHOWN_PROBLEMS} more" if len(problems) > _SHOWN_PROBLEMS else ""
-            raise ConfigurationError(
-                f"the requirements file {name} of {self} does not pin every package with its hash: {shown}{more}; "
-                f"write it with {command} (or pip-compile --generate-hashes)"
-            )
+        path = PurePosixPath(self._requirements)
+        command = lock_command(self._requirements)
+        packages = pinned_packages(text, self._requirements, str(self), command)
         if not any(package.name == "onnx" for package in packages):
             raise ConfigurationError(
-                f"the requirements file {name} of {self} has no onnx, with which the export is compared: add onnx to "
-                f"{name.with_suffix('.in').name} and run {command}"
+                f"the requirements file {path} of {self} has no onnx, with which the export is compared: add onnx to "
+                f"{path.with_suffix('.in').name} and run {command}"
             )

@@ -83,8 +83,8 @@ def recipes_of(repository: ModelRepository) -> tuple[BuildRecipe, ...]:
             )
         if not isinstance(recipe, BuildRecipe):
             raise ConfigurationError(
-                f"{recipe!r} is not a recipe: use TensorRTPlan, DaliPipeline, CondaEnvironment or OnnxExport, or write "
-                "a class with every member of BuildRecipe"
+                f"{recipe!r} is not a recipe: use TensorRTPlan, DaliPipeline, CondaEnvironment, WheelEnvironment or "
+                "OnnxExport, or write a class with every member of BuildRecipe"
             )
         recipes.append(recipe)
     return tuple(sorted(recipes, key=lambda recipe: canonical_json(recipe.parameters())))

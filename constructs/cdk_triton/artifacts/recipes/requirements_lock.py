@@ -9,9 +9,15 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from pathlib import PurePosixPath
+from typing import Final
 from urllib.parse import urlsplit
 
-__all__ = ["PinnedPackage", "RequirementProblem", "read_requirements"]
+from cdk_triton.errors import ConfigurationError
+
+__all__ = ["PinnedPackage", "RequirementProblem", "lock_command", "pinned_packages", "read_requirements"]
+
+_SHOWN_PROBLEMS: Final = 5
 
 _PIN = re.compile(
     r"(?P<name>[A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?)\s*(?:\[[A-Za-z0-9._,\s-]*\])?\s*"
@@ -54,6 +60,36 @@ class RequirementProblem:
 
     def __str__(self) -> str:
         return f"line {self.line}: {self.reason}"
+
+
+def lock_command(path: str, *options: str) -> str:
+    """The command that writes a requirements file with hashes from the `.in` file beside it, for a message."""
+    name = PurePosixPath(path)
+    words = ("uv", "pip", "compile", "--generate-hashes", *options, name.with_suffix(".in").name, "-o", name.name)
+    return f"`{' '.join(words)}`"
+
+
+def pinned_packages(text: str, path: str, recipe: str, command: str) -> tuple[PinnedPackage, ...]:
+    """The packages of a requirements file that a recipe names.
+
+    Args:
+        text: its content.
+        path: the file.
+        recipe: the recipe, for the message.
+        command: the command that writes the file.
+
+    Raises:
+        ConfigurationError: not every package is pinned with its hash; up to five lines are named.
+    """
+    packages, problems = read_requirements(text)
+    if problems:
+        shown = "; ".join(map(str, problems[:_SHOWN_PROBLEMS]))
+        more = f"; and {len(problems) - _SHOWN_PROBLEMS} more" if len(problems) > _SHOWN_PROBLEMS else ""
+        raise ConfigurationError(
+            f"the requirements file {PurePosixPath(path)} of {recipe} does not pin every package with its hash: "
+            f"{shown}{more}; write it with {command} (or pip-compile --generate-hashes)"
+        )
+    return packages
 
 
 def read_requirements(text: str) -> tuple[tuple[PinnedPackage, ...], tuple[RequirementProblem, ...]]:

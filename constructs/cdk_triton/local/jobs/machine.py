@@ -34,7 +34,7 @@ class JobMachine:
     compute_capability: str | None = None
 
     def environment(self, work: Path, image: str, extra: Mapping[str, str]) -> dict[str, str]:
-        """The environment of a job's commands: nothing of the user's but what every child process here gets.
+        """The environment of a job's commands: of the user's, what every child process here gets, and pip's variables.
 
         Args:
             work: a directory of the job's own; what must be on its PATH is put there.
@@ -44,6 +44,9 @@ class JobMachine:
         found = child_environment()
         if self.gpu is not None and self.compute_capability is not None:
             found |= _tools(self.gpu, self.compute_capability, _release_in(image), found)
+        # On AWS a build finds a package index by what its image or its project says, here by what this machine's user
+        # says: a mirror, or a directory of wheels where there is no network.
+        found |= {name: value for name, value in os.environ.items() if name.startswith("PIP_")}
         path = os.pathsep.join((_python(work / "bin"), found.get("PATH", os.defpath)))
         return found | {"PATH": path} | dict(extra)
 

@@ -1,0 +1,98 @@
+"""Checks that all recipes of packed environments make: a model uses the archive, and nothing is packed twice."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Final, TypeVar
+
+from cdk_triton.artifacts.recipes.values import model_of, path_in_model
+from cdk_triton.errors import ConfigurationError
+from cdk_triton.triton.execution_environment import environment_path
+
+if TYPE_CHECKING:
+    from cdk_triton.artifacts.recipes.recipe import BuildRecipe
+    from cdk_triton.sagemaker import ServingPlatform
+    from cdk_triton.triton import Model, ModelRepository
+
+__all__ = ["archive_target", "check_host", "check_is_only_copy", "check_is_used", "needed_python"]
+
+_MODEL_DATA: Final = "/opt/ml/model"  # where a single-model endpoint finds the repository
+_Recipe = TypeVar("_Recipe", bound="BuildRecipe")
+
+
+def archive_target(recipe: BuildRecipe, model: str, archive: str) -> str:
+    """The packed environment, relative to the repository.
+
+    Raises:
+        ConfigurationError: the path leaves the model's directory, or is no `.tar.gz`.
+    """
+    target = path_in_model(model, archive, f"archive of {recipe}")
+    if not target.endswith(".tar.gz"):
+        raise ConfigurationError(
+            f"archive of {recipe} is {archive!r} and must end with .tar.gz, which is what is packed"
+        )
+    return target
+
+
+def check_host(recipe: BuildRecipe, platform: ServingPlatform) -> None:
+    """Builds run on x86-64, and packages with compiled code are for one processor.
+
+    Raises:
+        ConfigurationError: the platform's instances have another processor.
+    """
+    if platform.instance.host != "x86_64":
+        raise ConfigurationError(
+            f"{recipe} makes an environment for linux-64 and {platform.instance_type} has an Arm host: use an "
+            "instance type with an x86-64 host"
+        )
+
+
+def needed_python(platform: ServingPlatform) -> str | None:
+    """The Python of the container, such as "3.12"; None if the table of releases does not have it."""
+    versions = platform.versions
+    return versions.python if versions is not None and "python" not in versions.assumed else None
+
+
+def check_is_used(recipe: BuildRecipe, model: str, archive: str, repository: ModelRepository) -> None:
+    """A Python model names the environment.
+
+    Raises:
+        ConfigurationError: none does.
+    """
+    target = path_in_model(model, archive, f"archive of {recipe}")
+    if not any(target in _environment_paths(each) for each in repository.models):
+        raise ConfigurationError(
+            f"{recipe} packs {target}, and no Python model of the repository uses it: write parameters "
+            f'{{ key: "EXECUTION_ENV_PATH" value {{ string_value: "$$TRITON_MODEL_DIRECTORY/{archive}" }} }} '
+            f"into {model_of(repository, model, str(recipe)).config_path}, or leave the recipe out"
+        )
+
+
+def check_is_only_copy(
+    recipe: _Recipe, model: str, repository: ModelRepository, packages: Callable[[_Recipe], frozenset[object]]
+) -> None:
+    """Environments weigh gigabytes, and the server unpacks each archive for itself (python_backend: pb_env.cc).
+
+    Args:
+        recipe: one of the repository's.
+        model: its model.
+        repository: the repository.
+        packages: the locked packages of a recipe of the same kind.
+
+    Raises:
+        ConfigurationError: a recipe before this one packs the same.
+    """
+    for other in repository.recipes:
+        if other == recipe:
+            return  # the first of several copies is right, the later ones are not
+        if isinstance(other, type(recipe)) and packages(recipe) == packages(other):
+            raise ConfigurationError(
+                f"{recipe} and {other} lock the same packages, and one archive is enough: leave {recipe} out, and let "
+                f'{model} name "$$TRITON_MODEL_DIRECTORY/../{other.produces[0]}" as EXECUTION_ENV_PATH'
+            )
+
+
+def _environment_paths(model: Model) -> set[str]:
+    """The environment that a Python model names, relative to the repository, if it is in there."""
+    path = environment_path(model, _MODEL_DATA)
+    return set() if path is None else {path.as_posix()}

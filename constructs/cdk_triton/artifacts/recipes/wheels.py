@@ -1,0 +1,156 @@
+"""`WheelEnvironment`: an environment of locked wheels, packed for the Python backend."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from pathlib import PurePosixPath
+from typing import TYPE_CHECKING
+
+from cdk_triton.artifacts.recipes.packed_environments import (
+    archive_target,
+    check_host,
+    check_is_only_copy,
+    check_is_used,
+    needed_python,
+)
+from cdk_triton.artifacts.recipes.requirements_lock import PinnedPackage, lock_command, pinned_packages
+from cdk_triton.artifacts.recipes.sources import required_text
+from cdk_triton.artifacts.recipes.values import model_of, path_in_model
+from cdk_triton.errors import ConfigurationError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from cdk_triton.artifacts.recipes.s3_file import S3File
+    from cdk_triton.sagemaker import ServingPlatform
+    from cdk_triton.triton import ModelRepository
+
+__all__ = ["WheelEnvironment"]
+
+# The first comments of what uv and pip-compile write tell the Python that the versions were chosen for.
+_LOCKED_FOR = re.compile(
+    r"^#.*?(?:uv pip compile\b.*?--python-version[ =]|pip-compile with Python )(?P<python>3\.\d+)", re.MULTILINE
+)
+
+
+@dataclass(frozen=True)
+class WheelEnvironment:
+    """Wheels of a Python package index, locked by hash, packed for the Python models that name them.
+
+    The requirements file pins every package, those that others require among them, and has hashes for each:
+    `uv pip compile --generate-hashes --python-version 3.12 --python-platform x86_64-manylinux_2_28 requirements.in -o
+    requirements.txt` writes it for releases from 24.11 on. Name the Python of your release. numpy has to be among the
+    packages, because the Python backend imports it.
+
+    The build makes a virtual environment of the image's own Python, and fills it with pip: wheels only, so that no
+    package runs code of its own, and with each file's hash checked. pip fails if a package that another one requires is
+    not pinned, or has no wheel for this Python. The archive has no compiled files (`*.pyc`), which hold times.
+
+    The Python itself is not in the archive, because the process that runs a model uses the image's. An environment is
+    of use in images with that version alone, and its size is that of its packages.
+
+    One packed environment per repository is enough for several models: the others name
+    `$$TRITON_MODEL_DIRECTORY/../generate/env.tar.gz`.
+
+    Attributes:
+        model: the directory of the model that holds the environment.
+        requirements: the requirements file, relative to the model's directory. It is left out of the archive.
+        archive: the packed environment, relative to the model's directory.
+
+    Raises:
+        ConfigurationError: a path leaves the model's directory, or the archive is no `.tar.gz`.
+    """
+
+    model: str
+    requirements: str = "requirements.txt"
+    archive: str = "env.tar.gz"
+
+    def __post_init__(self) -> None:
+        """Reject values that no repository could fix."""
+        path_in_model(self.model, self.requirements, f"requirements of {self}")
+        archive_target(self, self.model, self.archive)
+
+    def __str__(self) -> str:
+        return f"WheelEnvironment({self.model!r})"
+
+    @property
+    def _source(self) -> str:
+        """The requirements file, relative to the repository."""
+        return path_in_model(self.model, self.requirements, f"requirements of {self}")
+
+    @property
+    def _target(self) -> str:
+        """The packed environment, relative to the repository."""
+        return archive_target(self, self.model, self.archive)
+
+    @property
+    def produces(self) -> tuple[str, ...]:
+        """See `BuildRecipe.produces`."""
+        return (self._target,)
+
+    @property
+    def consumes(self) -> tuple[str, ...]:
+        """See `BuildRecipe.consumes`."""
+        return (self._source,)
+
+    @property
+    def s3_files(self) -> Mapping[str, S3File]:
+        """See `BuildRecipe.s3_files`."""
+        return {}
+
+    def parameters(self) -> dict[str, object]:
+        """See `BuildRecipe.parameters`."""
+        return {"recipe": "wheel_environment", "requirements": self._source, "archive": self._target}
+
+    def validate(self, repository: ModelRepository, platform: ServingPlatform) -> None:
+        """See `BuildRecipe.validate`."""
+        model_of(repository, self.model, str(self))
+        check_host(self, platform)
+        self._check_python(repository, platform)
+        self._check_numpy(repository)
+        check_is_only_copy(self, self.model, repository, lambda each: each._contents(repository))
+        check_is_used(self, self.model, self.archive, repository)
+
+    def step(self, repository: ModelRepository, platform: ServingPlatform) -> dict[str, object]:
+        """See `BuildRecipe.step`."""
+        return {
+            "recipe": "wheel_environment",
+            "name": f"the Python environment of {self.model}",
+            "requirements": self._source,
+            "target": self._target,
+        }
+
+    def estimated_minutes(self, repository: ModelRepository) -> float:
+        """See `BuildRecipe.estimated_minutes`: to download, install and compress, about two seconds for a package."""
+        return 1 + len(self._packages(repository)) / 30
+
+    def _text(self, repository: ModelRepository) -> str:
+        return required_text(repository, self._source, f"the requirements file of {self}")
+
+    def _packages(self, repository: ModelRepository) -> tuple[PinnedPackage, ...]:
+        return pinned_packages(self._text(repository), self._source, str(self), lock_command(self._source))
+
+    def _contents(self, repository: ModelRepository) -> frozenset[object]:
+        """The packages and their versions, which make an environment what it is."""
+        return frozenset((package.name, package.version) for package in self._packages(repository))
+
+    def _check_python(self, repository: ModelRepository, platform: ServingPlatform) -> None:
+        """Compare the Python that the file was locked for with the container's, if the file names one."""
+        needed = needed_python(platform)
+        found = _LOCKED_FOR.search(self._text(repository))
+        if found is not None and needed is not None and found["python"] != needed:
+            command = lock_command(self._source, "--python-version", needed)
+            raise ConfigurationError(
+                f"the requirements file {self._source} of {self} was locked for Python {found['python']} and the "
+                f"container of {platform.release} has {needed}, for which other versions may be right: lock it with "
+                f"{command}"
+            )
+
+    def _check_numpy(self, repository: ModelRepository) -> None:
+        if not any(package.name == "numpy" for package in self._packages(repository)):
+            path = PurePosixPath(self._source)
+            raise ConfigurationError(
+                f"the requirements file {self._source} of {self} has no numpy, which the Python backend imports in the "
+                f"environment: add numpy to {path.with_suffix('.in').name} and run {lock_command(self._source)}"
+            )
