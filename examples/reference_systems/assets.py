@@ -17,6 +17,8 @@ PREPARED = (
     "onnx_models/images/resnet50/1/model.onnx",
     "onnx_models/images/resnet50/labels.txt",
     "onnx_models/texts/minilm/1/model.onnx",
+    "text_generation/generate/1/model.onnx",
+    "text_generation/generate/1/tokenizer.json",
 )
 """The files of the repositories that git does not keep."""
 

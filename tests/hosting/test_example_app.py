@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
     from golden_messages import Messages
 
-SYSTEMS = ["TwoEnsembles", "ImageClassification", "OnnxModels", "TensorRTTenants"]
+SYSTEMS = ["TwoEnsembles", "ImageClassification", "OnnxModels", "TensorRTTenants", "TextGeneration"]
 STACKS = ["TritonArtifacts", *SYSTEMS]
 
 BERT = """
@@ -45,6 +45,7 @@ def write_repositories(world: World) -> None:
     prepared = shutil.ignore_patterns("*.onnx", "vendor", "tokenizer.json")
     shutil.copytree(world.root / "model_assets" / "sentence_embedding", assets / "sentence_embedding", ignore=prepared)
     shutil.copytree(world.root / "model_assets" / "tensorrt_tenants", assets / "tensorrt_tenants", ignore=prepared)
+    shutil.copytree(world.root / "model_assets" / "text_generation", assets / "text_generation", ignore=prepared)
     network = onnx.parser.parse_model(BERT).SerializeToString()
     for repository in ("sentence_embedding", "tensorrt_tenants"):
         (assets / repository / "bert" / "bert.onnx").write_bytes(network)

@@ -30,13 +30,16 @@ ONNX_MODELS = (
     "onnx_models/images/resnet50/labels.txt",
     "onnx_models/texts/minilm/1/model.onnx",
 )
-PREPARED = (TOKENIZER, VENDOR, WEIGHTS, TENANTS, RESNET, LABELS, *ONNX_MODELS)
+GENERATING = ("text_generation/generate/1/model.onnx", "text_generation/generate/1/tokenizer.json")
+WHEELS = "wheels"
+PREPARED = (TOKENIZER, VENDOR, WEIGHTS, TENANTS, RESNET, LABELS, *ONNX_MODELS, *GENERATING, WHEELS)
 
 
 @pytest.fixture
 def checkout(model_assets: Path, tmp_path: Path) -> Iterator[Path]:
     """A fresh `model_assets`: what git keeps, and nothing else."""
-    ignore = shutil.ignore_patterns("*.onnx", "vendor", "tokenizer.json", "labels.txt", ".downloads", "__pycache__")
+    prepared = ("*.onnx", "vendor", "tokenizer.json", "labels.txt", WHEELS)
+    ignore = shutil.ignore_patterns(*prepared, ".downloads", "__pycache__")
     yield Path(shutil.copytree(model_assets, tmp_path / "model_assets", ignore=ignore))
     shutil.rmtree(tmp_path)  # pytest would keep 500 MB of it for a while
 
@@ -49,9 +52,13 @@ def prepared(model_assets: Path, tmp_path: Path) -> Iterator[Path]:
 
 
 @pytest.fixture
-def packages(minilm_wheel: Path) -> Path:
+def packages(model_assets: Path, tmp_path: Path) -> Path:
     """A directory with every package."""
-    return minilm_wheel.parent
+    (tmp_path / "packages").mkdir()
+    kinds = (".downloads/*.whl", ".downloads/*.tgz", f"{WHEELS}/*.whl")  # tokenizers is of two kinds
+    for name, file in {file.name: file for kind in kinds for file in model_assets.glob(kind)}.items():
+        (tmp_path / "packages" / name).symlink_to(file)
+    return tmp_path / "packages"
 
 
 def command(assets: Path, *arguments: str | Path) -> list[str]:

@@ -76,10 +76,15 @@ class Shell:
 
 
 @contextmanager
-def local_aws(directory: Path) -> Iterator[Shell]:
-    """A shell in `directory` that is led to a bootstrapped local AWS there, which ends with this process."""
+def local_aws(directory: Path, variables: Mapping[str, str] | None = None) -> Iterator[Shell]:
+    """A shell in `directory` that is led to a bootstrapped local AWS there, which ends with this process.
+
+    Args:
+        directory: where both work.
+        variables: what the local AWS finds in its environment, besides what is in ours.
+    """
     shell = Shell(directory)
-    environment = {**os.environ, "PATH": PATH}
+    environment = {**os.environ, "PATH": PATH, **(variables or {})}
     command = ["cdk-triton", "local", "up"]
     running = process.start(command, environment=environment, directory=directory, output=PIPE, errors=DEVNULL)
     try:
@@ -103,7 +108,9 @@ def example_app(model_assets: Path, tmp_path_factory: pytest.TempPathFactory) ->
     settings = json.loads((CHECKOUT / "cdk.json").read_text())
     settings["app"] = f"{sys.executable} {model_assets.parent / 'app.py'}"
     (directory / "cdk.json").write_text(json.dumps(settings))
-    with local_aws(directory) as shell:
+    # The build of TextGeneration's environment finds the wheels here, and asks no package index.
+    wheels = {"PIP_NO_INDEX": "1", "PIP_FIND_LINKS": str(model_assets / "wheels")}
+    with local_aws(directory, wheels) as shell:
         shell.deploy("TritonArtifacts", "TwoEnsembles")
         yield shell
 

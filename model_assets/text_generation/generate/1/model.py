@@ -1,0 +1,79 @@
+"""Triton's side of the generating model: requests become prompts, answers become tensors.
+
+Nothing is fetched: the weights, the tokenizer and the packages travel in the archive. Nothing is logged: a prompt is
+its sender's, and the logs of an endpoint are read by others.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+import triton_python_backend_utils as pb_utils
+from generation import Answer, Generator
+
+DEFAULT_MAX_TOKENS = 128
+MOST_TOKENS = 512
+
+
+class Task(NamedTuple):
+    """One prompt, as token ids, and the longest answer in tokens."""
+
+    prompt: list[int]
+    max_tokens: int
+
+
+class TritonPythonModel:
+    """prompt, UTF-8 [1], and max_tokens [1] -> text, tokens and finish_reason, each [1]."""
+
+    def initialize(self, args: dict[str, str]) -> None:
+        """Loads the network, onto the GPU of this instance if it has one."""
+        gpu = int(args["model_instance_device_id"]) if args["model_instance_kind"] == "GPU" else None
+        self._generator = Generator(Path(__file__).resolve().parent, gpu=gpu)
+
+    def execute(self, requests: list[pb_utils.InferenceRequest]) -> list[pb_utils.InferenceResponse]:
+        """Generates for the prompts of all requests at once, and answers each request on its own."""
+        batches = [self._tasks(request) for request in requests]
+        tasks = [task for batch in batches if isinstance(batch, list) for task in batch]
+        answers = iter(self._generator.generate([task.prompt for task in tasks], [task.max_tokens for task in tasks]))
+        return [
+            _tensors([next(answers) for _ in batch])
+            if isinstance(batch, list)
+            else pb_utils.InferenceResponse(error=batch)
+            for batch in batches
+        ]
+
+    def _tasks(self, request: pb_utils.InferenceRequest) -> list[Task] | pb_utils.TritonError:
+        """The tasks of a request, or an error for this request alone, which quotes no prompt: errors are logged."""
+        encoded = pb_utils.get_input_tensor_by_name(request, "prompt").as_numpy().ravel()
+        sent = pb_utils.get_input_tensor_by_name(request, "max_tokens")
+        limits = [DEFAULT_MAX_TOKENS] * len(encoded) if sent is None else sent.as_numpy().ravel().tolist()
+        tasks = []
+        for number, (data, limit) in enumerate(zip(encoded, limits, strict=True), start=1):
+            if not 1 <= limit <= MOST_TOKENS:
+                return _invalid(f"max_tokens is {limit}; send a number from 1 to {MOST_TOKENS}")
+            try:
+                prompt = self._generator.prompt(data.decode("utf-8"))
+            except UnicodeDecodeError as error:
+                return _invalid(f"prompt {number} of {len(encoded)} is not UTF-8 (at byte {error.start}); send UTF-8")
+            room = self._generator.positions - limit
+            if len(prompt) > room:
+                return _invalid(
+                    f"prompt {number} of {len(encoded)} has {len(prompt)} tokens, and an answer of {limit} leaves "
+                    f"{room}; shorten it, or send a smaller max_tokens"
+                )
+            tasks.append(Task(prompt, limit))
+        return tasks
+
+
+def _invalid(message: str) -> pb_utils.TritonError:
+    return pb_utils.TritonError(message, pb_utils.TritonError.INVALID_ARG)
+
+
+def _tensors(answers: list[Answer]) -> pb_utils.InferenceResponse:
+    texts = np.array([[answer.text.encode()] for answer in answers], dtype=np.object_)
+    tokens = np.array([[answer.tokens] for answer in answers], dtype=np.int32)
+    reasons = np.array([[answer.finish_reason.encode()] for answer in answers], dtype=np.object_)
+    named = {"text": texts, "tokens": tokens, "finish_reason": reasons}
+    return pb_utils.InferenceResponse([pb_utils.Tensor(name, value) for name, value in named.items()])
