@@ -8,7 +8,7 @@ SHELL := bash
 .SHELLFLAGS := -eu -o pipefail -c
 
 .DEFAULT_GOAL := help
-.PHONY: help setup preflight demo test test-fast test-hosting generate lint bench docs lock clean
+.PHONY: help setup preflight demo reference test test-fast test-hosting generate lint bench docs lock clean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -19,7 +19,10 @@ preflight: setup ## add TensorRT's ONNX parser, for the checks of TensorRT model
 	@uv pip install --quiet --python $(BIN)/python -r pyproject.toml --extra preflight
 
 demo: setup ## two ensembles on one multi-model endpoint, on this machine
-	@python examples/demo
+	@python -m examples.demo
+
+reference: setup ## all five reference systems on this machine, each asked and taken down again
+	@python -m examples.reference_systems
 
 test: setup ## every test, two files at a time
 	@pytest --numprocesses 2 --dist loadfile

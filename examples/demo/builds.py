@@ -6,7 +6,7 @@ import json
 from collections.abc import Callable
 from typing import Any
 
-from report import console
+from examples.local_run import console
 
 __all__ = ["Builds"]
 

@@ -8,14 +8,12 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-import boto3
 import numpy as np
 import numpy.typing as npt
-from botocore.config import Config
-from rich.console import Console
 from rich.table import Table
 
-from calls import Call, image_calls, text_calls
+from examples.demo.calls import Call, image_calls, text_calls
+from examples.local_run import console, dali_line, runtime, step
 
 SENTENCES = ("A man is eating food.", "A man is eating a piece of bread.")
 PUBLISHED_COSINE = 0.7553  # the model card of all-MiniLM-L6-v2
@@ -24,31 +22,12 @@ LABELS = ROOT / "model_assets/image_classification/resnet50/labels.txt"
 PHOTOGRAPH = ROOT / "examples/photographs/chelsea.jpg"
 WARM_CALLS = 20
 
-console = Console(highlight=False, soft_wrap=True)
-
-
-def step(title: str) -> None:
-    """Say what happens next."""
-    console.print(f"\n[bold]==> {title}[/]")
-
-
-def client(environment: Mapping[str, str]) -> Any:
-    """A client of the local endpoint runtime that asks once."""
-    return boto3.client(
-        "sagemaker-runtime",
-        endpoint_url=environment["AWS_ENDPOINT_URL"],
-        region_name=environment["AWS_REGION"],
-        aws_access_key_id=environment["AWS_ACCESS_KEY_ID"],
-        aws_secret_access_key=environment["AWS_SECRET_ACCESS_KEY"],
-        config=Config(retries={"total_max_attempts": 1}),
-    )
-
 
 def report(environment: Mapping[str, str], outputs: Mapping[str, str]) -> None:
     """Invoke both ensembles in both payload forms and print what came back."""
     endpoint = outputs["EndpointName"]
     step(f"Invoking {endpoint} with boto3")
-    runtime = client(environment)
+    client = runtime(environment)
     calls = {
         "text": text_calls(outputs["TextModel"], SENTENCES),
         "image": image_calls(outputs["ImageModel"], PHOTOGRAPH.read_bytes()),
@@ -60,8 +39,8 @@ def report(environment: Mapping[str, str], outputs: Mapping[str, str]) -> None:
     for ensemble, forms in calls.items():
         for form, call in forms.items():
             console.print(f"  {ensemble}, {form} payload, {1 + WARM_CALLS} calls ...")
-            first, answer = timed(call, runtime, endpoint)
-            warm = [timed(call, runtime, endpoint)[0] for _ in range(WARM_CALLS)]
+            first, answer = timed(call, client, endpoint)
+            warm = [timed(call, client, endpoint)[0] for _ in range(WARM_CALLS)]
             milliseconds = f"{first:.0f} ms", f"{statistics.median(warm):.1f} ms"
             table.add_row(ensemble, call.target_model, f"{form}, {len(call.body) / 1000:.1f} kB", *milliseconds)
             answers[ensemble, form] = answer
@@ -74,14 +53,14 @@ def report(environment: Mapping[str, str], outputs: Mapping[str, str]) -> None:
 def ask_again(environment: Mapping[str, str], outputs: Mapping[str, str]) -> None:
     """Print that the text ensemble answers as before."""
     (call, _) = text_calls(outputs["TextModel"], SENTENCES).values()
-    embeddings = call.send(client(environment), outputs["EndpointName"])
+    embeddings = call.send(runtime(environment), outputs["EndpointName"])
     console.print(f"  The endpoint goes on: {call.target_model} answers, cosine {embeddings[0] @ embeddings[1]:.4f}.")
 
 
-def timed(call: Call, runtime: Any, endpoint: str) -> tuple[float, npt.NDArray[Any]]:
+def timed(call: Call, client: Any, endpoint: str) -> tuple[float, npt.NDArray[Any]]:
     """Milliseconds that the call took, and its answer."""
     start = time.perf_counter()
-    answer = call.send(runtime, endpoint)
+    answer = call.send(client, endpoint)
     return (time.perf_counter() - start) * 1000, answer
 
 
@@ -116,12 +95,3 @@ def print_what_was_real() -> None:
         "  GPU: `tensorrt` and `onnxruntime` models ran in ONNX Runtime on the CPU: no latency here is that of a GPU"
     )
     console.print(f"  DALI: {dali_line()}")
-
-
-def dali_line() -> str:
-    """Which DALI decoded the picture."""
-    try:
-        from nvidia.dali import __version__
-    except ImportError:
-        return "the pipeline ran in numpy and Pillow (the extra `dali` brings the real one, 0.9 GB)"
-    return f"the pipeline ran in DALI {__version__}, on the CPU"

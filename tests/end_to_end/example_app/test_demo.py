@@ -5,7 +5,7 @@ import re
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import psutil
@@ -14,9 +14,12 @@ import pytest
 CHECKOUT = Path(__file__).parents[3]
 
 
+Start = Callable[[str], subprocess.Popen[str]]
+
+
 @pytest.fixture
-def demo(model_assets: Path, tmp_path: Path) -> Iterator[subprocess.Popen[str]]:
-    """The running demo, whose temporary files are below `tmp_path`."""
+def start(model_assets: Path, tmp_path: Path) -> Iterator[Start]:
+    """Starts a module of the examples, whose temporary files are below `tmp_path`."""
     environment = {
         **os.environ,
         "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",
@@ -24,18 +27,32 @@ def demo(model_assets: Path, tmp_path: Path) -> Iterator[subprocess.Popen[str]]:
         "XDG_CACHE_HOME": str(tmp_path / "cache"),
         "CI": "true",
     }
-    process = subprocess.Popen(
-        [sys.executable, model_assets.parent / "examples/demo"],
-        env=environment,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        start_new_session=True,
-    )
-    yield process
-    if process.poll() is None:
-        os.killpg(process.pid, signal.SIGKILL)
-    process.wait()
+    started: list[subprocess.Popen[str]] = []
+
+    def run(module: str) -> subprocess.Popen[str]:
+        process = subprocess.Popen(
+            [sys.executable, "-m", module],
+            cwd=model_assets.parent,
+            env=environment,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            start_new_session=True,
+        )
+        started.append(process)
+        return process
+
+    yield run
+    for process in started:
+        if process.poll() is None:
+            os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+
+
+@pytest.fixture
+def demo(start: Start) -> subprocess.Popen[str]:
+    """The running demo."""
+    return start("examples.demo")
 
 
 def left_running(directory: Path) -> list[str]:
@@ -46,6 +63,11 @@ def left_running(directory: Path) -> list[str]:
         if str(directory) in command and process.info["pid"] != os.getpid():
             found.append(command)
     return found
+
+
+def assert_nothing_is_left(directory: Path) -> None:
+    assert left_running(directory) == []
+    assert [path.name for path in directory.iterdir() if path.name.startswith(("cdk-triton", "python_env"))] == []
 
 
 @pytest.mark.timeout(1500)
@@ -70,25 +92,41 @@ def test_it_shows_two_ensembles_says_what_was_real_and_leaves_nothing(
     assert re.search(r"0\.\d{4}  Egyptian cat", printed)
     assert "Real\n" in printed
     assert "Stand-ins\n" in printed
-    assert left_running(tmp_path) == []
-    assert [path.name for path in tmp_path.iterdir() if path.name.startswith("cdk-triton")] == []
+    assert_nothing_is_left(tmp_path)
     # ONNX Runtime would keep what it reports to its maker in a directory `Microsoft`.
     assert [path.name for path in (tmp_path / "cache").iterdir()] == ["cdk-triton"]
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_an_interruption_in_the_middle_of_the_deployment_leaves_nothing(
-    demo: subprocess.Popen[str], number: signal.Signals, tmp_path: Path
+@pytest.mark.timeout(1500)
+def test_all_five_systems_are_deployed_answer_rightly_and_are_taken_down(start: Start, tmp_path: Path) -> None:
+    reference = start("examples.reference_systems")
+    printed, _ = reference.communicate(timeout=1200)
+    assert reference.returncode == 0, printed
+    stacks = ("ImageClassification", "TwoEnsembles", "OnnxModels", "TensorRTTenants", "TextGeneration")
+    table = printed.partition("==> Asking every system")[2].partition("\nReal")[0]
+    assert all(re.search(rf"^{stack} .* \d+ ms +\d+ ms *$", table, re.MULTILINE) for stack in stacks)
+    assert re.search(r"in the build of text_generation, as its manifest says: .*Python 3\.12", printed)
+    assert all(f"{stack}: destroyed" in printed for stack in stacks)
+    assert_nothing_is_left(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("number", "line"),
+    [
+        pytest.param(signal.SIGINT, "CREATE_IN_PROGRESS", id="Ctrl-C in the deployment"),
+        pytest.param(signal.SIGTERM, "CREATE_IN_PROGRESS", id="kill in the deployment"),
+        pytest.param(signal.SIGINT, "Custom::TritonArtifact", id="Ctrl-C in the build"),
+    ],
+)
+def test_an_interruption_in_the_middle_leaves_nothing(
+    demo: subprocess.Popen[str], number: signal.Signals, line: str, tmp_path: Path
 ) -> None:
     assert demo.stdout is not None
-    for line in demo.stdout:
-        if "CREATE_IN_PROGRESS" in line:
-            break
+    assert any(line in printed for printed in demo.stdout)
     # A terminal's Ctrl-C goes to every process of the session, a `kill` to the one that is named.
     (os.killpg if number is signal.SIGINT else os.kill)(demo.pid, number)
     printed, _ = demo.communicate(timeout=60)
     assert demo.returncode == 130, printed
     assert "Interrupted. Everything that the demo started has been stopped." in printed
     assert "Traceback" not in printed
-    assert left_running(tmp_path) == []
-    assert [path.name for path in tmp_path.iterdir() if path.name.startswith("cdk-triton")] == []
+    assert_nothing_is_left(tmp_path)
