@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 from typing import Any
 
 import pytest
@@ -44,4 +45,13 @@ def test_a_model_finds_its_own_modules(new_bench: Any, packed: Any, source: str,
     archive = {"model/config.pbtxt": CONFIG, "model/1/model.py": f"{source}\n{EXECUTE}"}
     bench = new_bench()
     bench.single("endpoint", packed(archive | {f"model/{name}": content for name, content in files.items()}))
+    assert bench.answer("endpoint", 1.0) == [3.0]
+
+
+def test_a_model_finds_the_standard_library_of_this_machine(new_bench: Any, packed: Any) -> None:
+    # Modules in C: they fit no libpython of another patch version, which the system may have beside this one.
+    modules = [name for name in ("ssl", "ctypes", "bz2", "lzma", "sqlite3") if importlib.util.find_spec(name)]
+    source = f"import {', '.join(modules)}\nimport types\nwords = types.SimpleNamespace(NUMBER=2)\n{EXECUTE}"
+    bench = new_bench()
+    bench.single("endpoint", packed({"model/config.pbtxt": CONFIG, "model/1/model.py": source}))
     assert bench.answer("endpoint", 1.0) == [3.0]

@@ -140,12 +140,16 @@ def _version(name: str) -> tuple[int, ...]:
 
 
 def _library_directory(stub: Path) -> Path | None:
-    """Where the stub finds libpython: nowhere in particular, or beside an interpreter that the system does not know."""
+    """Return the directory of the libpython that belongs to this interpreter; None for the system's.
+
+    The system may have a libpython of another patch version, with which modules of this interpreter's standard library
+    cannot be imported: `ssl`, for example.
+    """
+    directory = Path(sysconfig.get_config_var("LIBDIR") or os.devnull)
+    if list(directory.glob(f"libpython{PYTHON_VERSION}.so*")) and _runs(stub, directory):
+        return directory
     if _runs(stub, None):
         return None
-    directory = Path(sysconfig.get_config_var("LIBDIR") or os.devnull)
-    if _runs(stub, directory):
-        return directory
     raise LocalError(
         f"Triton's Python backend needs the shared library of Python {PYTHON_VERSION}, which this machine does not "
         f"have; install it with: apt-get install libpython{PYTHON_VERSION}"
