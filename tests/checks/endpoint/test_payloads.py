@@ -1,4 +1,4 @@
-"""The rules CT650 to CT654: whether the endpoint can hold the archive, and pass on what its entry model says."""
+"""The rules CT650 to CT655: whether the endpoint can hold the archive, and pass on what its entry model says."""
 
 from __future__ import annotations
 
@@ -72,6 +72,33 @@ def python_model(*fields: str) -> Mapping[str, Change]:
 def test_sizes(messages: Messages, write: Write, fields: list[str], findings: list[Place], mode: str) -> None:
     repository = write(python_model(*fields), base={})
     assert messages.of(repository.check("multi" if mode == "multi" else "single")) == findings
+
+
+FEATURES = 'output { name: "features" data_type: TYPE_FP32 dims: [ 2048, 32, 32 ] }'
+LABEL = 'output { name: "label" data_type: TYPE_FP32 dims: 1000 }'
+
+
+@pytest.mark.parametrize(
+    ("backend", "outputs", "single", "multi"),
+    [
+        pytest.param("onnxruntime", [FEATURES], ["CT650"], ["CT655"], id="the only output"),
+        pytest.param("onnxruntime", [FEATURES, LABEL], ["CT650"], ["CT650"], id="a caller may ask for the other one"),
+        pytest.param("python", [FEATURES], ["CT650"], ["CT650"], id="a Python model may return less"),
+    ],
+)
+def test_an_answer_that_is_too_large_in_every_form(
+    messages: Messages, write: Write, backend: str, outputs: list[str], single: list[str], multi: list[str]
+) -> None:
+    fields = [f'backend: "{backend}"', "max_batch_size: 8", SMALL_INPUT, *outputs]
+    files: dict[str, Change] = {"model/config.pbtxt": "\n".join(fields)}
+    files["model/1/model.py" if backend == "python" else "model/1/model.onnx"] = PYTHON_MODEL
+    repository = write(files, base={})
+
+    def codes(found: list[Place]) -> list[str]:
+        return [code for code, *_ in found if code.startswith("CT65")]
+
+    assert codes(messages.of(repository.check("single"))) == single
+    assert codes(messages.of(repository.check("multi"))) == multi
 
 
 ENCODER = """

@@ -34,6 +34,9 @@ _JSON_BYTES = {"BOOL": 5, "FP32": 20, "FP64": 20}
 _NOT_IN_JSON = ("FP16", "BF16")
 _JSON_BYTES_OF_INTEGER = 2
 
+# Backends whose outputs have the shapes of the configuration.
+_DECLARED = ("onnxruntime", "tensorrt")
+
 _GIB = 1024**3
 
 
@@ -68,8 +71,8 @@ def answer_too_large(context: CheckContext) -> Iterator[Problem]:
         one of an input in the ONNX file: an answer may be larger. A request may ask for some of the outputs only.
     """
     model = context.entry
-    if model is None or model.config is None:
-        return
+    if model is None or model.config is None or _smallest_answer(context) > MAX_INVOCATION_BYTES:
+        return  # the second is reported by CT655
     size = _Size.of(model.config.output, output_dims(context, model))
     if size.binary > MAX_INVOCATION_BYTES:
         yield _too_large(
@@ -77,6 +80,45 @@ def answer_too_large(context: CheckContext) -> Iterator[Problem]:
         )
     elif size.json > MAX_INVOCATION_BYTES:
         yield _too_large(model, "output", size, "ask for binary outputs, as TritonClient does, or return less")
+
+
+@rule(
+    "CT655",
+    Severity.ERROR,
+    "every answer is larger than SageMaker passes on",
+    source=_INVOKE_ENDPOINT,
+    modes=("multi",),
+)
+def every_answer_too_large(context: CheckContext) -> Iterator[Problem]:
+    """Each output of the entry model is larger than 6 MiB as binary, for one item.
+
+    SageMaker refuses larger answers, so that no request gets one, in whatever form it asks and for whichever output. A
+    multi-model endpoint is called in no other way: asynchronous inference and batch transform, which pass on more, take
+    a single model. For that one CT650 is a warning.
+
+    Example:
+        $ cdk-triton validate . --mode multi
+        # model/config.pbtxt
+        backend: "onnxruntime"
+        max_batch_size: 8
+        input { name: "image" data_type: TYPE_FP32 dims: [ 3, 64, 64 ] }
+        output { name: "features" data_type: TYPE_FP32 dims: [ 2048, 32, 32 ] }
+
+    Instead:
+        # model/config.pbtxt
+        backend: "onnxruntime"
+        max_batch_size: 8
+        input { name: "image" data_type: TYPE_FP32 dims: [ 3, 64, 64 ] }
+        output { name: "features" data_type: TYPE_FP32 dims: 2048 }
+
+    Limits:
+        Only for backends that keep to the shapes of the configuration. A Python model may return less than it declares.
+    """
+    model = context.entry
+    if model is None or model.config is None or _smallest_answer(context) <= MAX_INVOCATION_BYTES:
+        return
+    size = _Size.of(model.config.output, output_dims(context, model))
+    yield _too_large(model, "output", size, "return less, or serve it on a single-model endpoint for large answers")
 
 
 @rule(
@@ -244,6 +286,17 @@ class _Size:
             json += elements * _JSON_BYTES.get(kind, _JSON_BYTES_OF_INTEGER)
             expressible = expressible and kind not in _NOT_IN_JSON
         return cls(binary, json if expressible else 0)
+
+
+def _smallest_answer(context: CheckContext) -> int:
+    """The bytes of the smallest output that a multi-model endpoint gives; 0 where an answer may be smaller."""
+    model = context.entry
+    if context.mode != "multi" or model is None or model.config is None:
+        return 0
+    if model.backend_name not in _DECLARED:
+        return 0
+    known = output_dims(context, model)
+    return min((_Size.of([output], known).binary for output in model.config.output), default=0)
 
 
 def _too_large(model: Model, field: str, size: _Size, fix: str) -> Problem:
