@@ -13,7 +13,7 @@ import tempfile
 import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO
 
 import boto3
 from botocore.config import Config
@@ -72,13 +72,15 @@ class Cdk:
     Args:
         aws: the local AWS.
         work: a temporary directory.
+        output: where its output goes.
     """
 
-    def __init__(self, aws: LocalAws, work: Path) -> None:
+    def __init__(self, aws: LocalAws, work: Path, output: TextIO | None = None) -> None:
         # The version check recommends aws-cdk 3.0.0, the accidental publish that package.json speaks of.
         quiet = {"NODE_NO_WARNINGS": "1", "CDK_DISABLE_VERSION_CHECK": "1", "CDK_DISABLE_CLI_TELEMETRY": "1"}
         self._environment = {**aws.process_environment(), **quiet}
         self._options = ["--no-notices", f"--output={work / 'cdk.out'}"]
+        self._console = console if output is None else Console(file=output, highlight=False, soft_wrap=True)
 
     def __call__(self, *arguments: str) -> None:
         """Run a command: `cdk("bootstrap")`.
@@ -86,10 +88,10 @@ class Cdk:
         Raises:
             LocalError: it failed.
         """
-        run(["cdk", *arguments, *self._options], self._environment)
+        run(["cdk", *arguments, *self._options], self._environment, self._console)
 
 
-def run(command: Sequence[str], environment: Mapping[str, str]) -> None:
+def run(command: Sequence[str], environment: Mapping[str, str], shown: Console = console) -> None:
     """Run a program with its output in view, and to its end, whatever ends the run; `cdk` is package.json's.
 
     Raises:
@@ -102,9 +104,9 @@ def run(command: Sequence[str], environment: Mapping[str, str]) -> None:
     assert child.stdout is not None
     try:
         # The line that turns below the output tells that something goes on while a program is silent.
-        with child.stdout as output, console.status(f"{title} ..."):
+        with child.stdout as output, shown.status(f"{title} ..."):
             for line in output:
-                console.print(line.decode(errors="replace").rstrip(), markup=False, emoji=False)
+                shown.print(line.decode(errors="replace").rstrip(), markup=False, emoji=False)
         status = child.wait()
     finally:
         child.kill()

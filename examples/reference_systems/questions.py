@@ -88,10 +88,15 @@ def questions() -> Iterator[Question]:
         lambda answer: class_of(answer["probabilities"][0], "onnx_models/images"),
         COFFEE,
     )
-    yield Question("OnnxModels", "TextModel", "two sentences, as tokens", tokens(), cosine("output"), COSINE)
+    yield Question("OnnxModels", "TextModel", "two sentences, as tokens", tokens(*SENTENCES), cosine("output"), COSINE)
     for tenant in (1, 6):
         yield Question(
-            "TensorRTTenants", f"Tenant{tenant}", "two sentences, as tokens", tokens(), cosine("output"), COSINE
+            "TensorRTTenants",
+            f"Tenant{tenant}",
+            "two sentences, as tokens",
+            tokens(*SENTENCES),
+            cosine("output"),
+            COSINE,
         )
     yield Question(
         "TextGeneration",
@@ -119,12 +124,12 @@ def pixels(name: str) -> npt.NDArray[np.float32]:
     return found
 
 
-def tokens() -> dict[str, npt.NDArray[np.int32]]:
-    """The sentences as token ids and mask, truncated to what the plan takes."""
+def tokens(*sentences: str) -> dict[str, npt.NDArray[np.int32]]:
+    """Sentences as token ids and mask, truncated to what the plan takes."""
     tokenizer = Tokenizer.from_file(str(ASSETS / "sentence_embedding/tokenizer/1/tokenizer.json"))
     tokenizer.enable_padding()
     tokenizer.enable_truncation(256)
-    encoded = tokenizer.encode_batch(list(SENTENCES))
+    encoded = tokenizer.encode_batch(list(sentences))
     return {
         "token_ids": np.array([each.ids for each in encoded], dtype=np.int32),
         "attn_mask": np.array([each.attention_mask for each in encoded], dtype=np.int32),
@@ -138,7 +143,7 @@ def class_of(probabilities: npt.NDArray[np.float32], repository: str) -> str:
 
 
 def cosine(output: str) -> Callable[[Any], str]:
-    """Makes a function that tells how close the two embeddings of an output are."""
+    """Make a function that writes how close the two embeddings of an output are."""
     return lambda answer: f"cosine {answer[output][0] @ answer[output][1]:.4f}"
 
 

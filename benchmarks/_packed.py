@@ -1,0 +1,119 @@
+"""The archives that `reference_systems.py` compares: the published form of the text ensemble, and the examples.
+
+The published form is our own re-implementation of its description: two Python steps, each with a packed environment of
+torch and transformers, around a network that takes 128 tokens and gives all hidden states. The published one also logs
+each text.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import os
+import shutil
+import sys
+import time
+from pathlib import Path
+
+import onnx
+from onnx import helper
+
+from cdk_triton.artifacts.build_program import wheels
+from cdk_triton.artifacts.build_program.log import Log
+from cdk_triton.artifacts.build_program.pack import pack
+from cdk_triton.artifacts.build_program.stop import Stop
+from cdk_triton.artifacts.build_program.work import BuildWork, Journal
+from cdk_triton.artifacts.contents import archive_files
+from cdk_triton.local.triton.backends.plan import stand_in_plan
+from cdk_triton.triton import ModelRepository
+
+ASSETS = Path(__file__).resolve().parents[1] / "model_assets"
+PUBLISHED = Path(__file__).with_name("_published")
+HIDDEN_STATES = "encoder.layer.5.output.LayerNorm/LayerNormalization"
+ONE_THREAD = 'parameters { key: "intra_op_thread_count" value { string_value: "1" } }\n'
+BUILD_SECONDS = 3600
+
+
+def published_text(directory: Path) -> tuple[Path, Path]:
+    """The archive of the published text ensemble, packed as a build packs ours, and its network's file."""
+    repository = Path(shutil.copytree(PUBLISHED / "models", directory / "published"))
+    environment = cached_environment(PUBLISHED / "requirements.txt")
+    for step in ("preprocess", "postprocess"):
+        os.link(environment, repository / step / "processing_env.tar.gz")
+    shutil.copy(ASSETS / "sentence_embedding/tokenizer/1/tokenizer.json", repository / "preprocess/1")
+    network = onnx.load(ASSETS / "sentence_embedding/bert/bert.onnx")
+    last = next(number for number, node in enumerate(network.graph.node) if HIDDEN_STATES in node.output)
+    del network.graph.node[last + 1 :]
+    network.graph.node.append(helper.make_node("Identity", [HIDDEN_STATES], ["output"]))
+    states = helper.make_tensor_value_info("output", onnx.TensorProto.FLOAT, ["batch", "tokens", 384])
+    network.graph.output[0].CopyFrom(states)
+    plan = write_plan(repository / "bert", network.SerializeToString())
+    return packed(repository, directory / "published.tar.gz"), plan
+
+
+def example_text(directory: Path) -> tuple[Path, Path]:
+    """The archive of the example's text ensemble, as its build leaves it, and its network's file."""
+    source = ASSETS / "sentence_embedding"
+    repository = Path(shutil.copytree(source, directory / "example", ignore=shutil.ignore_patterns("*.onnx", "*.toml")))
+    plan = write_plan(repository / "bert", (source / "bert/bert.onnx").read_bytes())
+    return packed(repository, directory / "example.tar.gz"), plan
+
+
+def generating(directory: Path) -> Path:
+    """The archive of the generating model, with its environment."""
+    source = ASSETS / "text_generation"
+    ignore = shutil.ignore_patterns("requirements.*", "*.toml", "__pycache__")
+    repository = Path(shutil.copytree(source, directory / "generating", ignore=ignore))
+    os.environ |= {"PIP_NO_INDEX": "1", "PIP_FIND_LINKS": str(ASSETS / "wheels")}
+    os.link(cached_environment(source / "generate/requirements.txt"), repository / "generate/env.tar.gz")
+    return packed(repository, directory / "generating.tar.gz")
+
+
+def write_plan(model: Path, network: bytes) -> Path:
+    """Write the stand-in for a model's TensorRT plan, and let it use one thread."""
+    (model / "1").mkdir()
+    (model / "1/model.plan").write_bytes(stand_in_plan(network))
+    with (model / "config.pbtxt").open("a") as file:
+        file.write(ONE_THREAD)
+    return model / "1/model.plan"
+
+
+def packed(repository: Path, archive: Path) -> Path:
+    """Pack a repository as a build does."""
+    files = [file.path for file in archive_files(ModelRepository.from_directory(repository))]
+    pack(repository, files, archive, Stop(time.monotonic() + BUILD_SECONDS))
+    return archive
+
+
+def cached_environment(requirements: Path) -> Path:
+    """A packed environment, made once for these requirements and this Python, and kept in the user's cache."""
+    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "cdk-triton/benchmarks"
+    digest = hashlib.sha256(requirements.read_bytes() + sys.version.encode()).hexdigest()[:16]
+    kept = cache / f"{digest}.tar.gz"
+    if kept.exists():
+        return kept
+    print(f"packing the environment of {requirements}, once: this takes minutes ...", file=sys.stderr)
+    work = cache / f"{digest}.partial"
+    shutil.rmtree(work, ignore_errors=True)
+    (work / "scratch").mkdir(parents=True)
+    shutil.copy(requirements, work / "requirements.txt")
+    step = {"requirements": "requirements.txt", "target": "env.tar.gz"}
+    log = io.StringIO()
+    try:
+        wheels.build(
+            step,
+            BuildWork(
+                requirements.name,
+                repository=work,
+                scratch=work / "scratch",
+                platform={},
+                probed={},
+                log=Log(log),
+                stop=Stop(time.monotonic() + BUILD_SECONDS),
+                journal=Journal([], []),
+            ),
+        )
+        (work / "env.tar.gz").replace(kept)
+    finally:
+        shutil.rmtree(work, ignore_errors=True)
+    return kept
