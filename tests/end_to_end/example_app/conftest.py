@@ -115,6 +115,20 @@ def example_app(model_assets: Path, tmp_path_factory: pytest.TempPathFactory) ->
         yield shell
 
 
+@pytest.fixture(scope="module")
+def deployed(example_app: Shell) -> Iterator[Callable[..., dict[str, str]]]:
+    """Deploys a stack of the example app beside the two ensembles, and gives its outputs; it goes with the module."""
+    stacks: set[str] = set()
+
+    def deploy(stack: str, *options: str) -> dict[str, str]:
+        stacks.add(stack)
+        example_app.deploy(stack, "--exclusively", *options)
+        return example_app.outputs(stack)
+
+    yield deploy
+    example_app.cdk("destroy", *stacks, "--exclusively", "--force")
+
+
 @pytest.fixture(name="local_aws", scope="session")
 def _local_aws() -> Callable[[Path], AbstractContextManager[Shell]]:
     return local_aws

@@ -16,9 +16,8 @@ EGYPTIAN_CAT, ESPRESSO = 285, 967
 
 
 @pytest.fixture(scope="module")
-def endpoint(example_app: Any) -> str:
-    example_app.deploy(STACK, "--exclusively")
-    found: str = example_app.outputs(STACK)["EndpointName"]
+def endpoint(deployed: Any) -> str:
+    found: str = deployed(STACK)["EndpointName"]
     return found
 
 

@@ -10,12 +10,6 @@ PUBLISHED_COSINE = 0.7553  # model card of all-MiniLM-L6-v2
 STACK = "TensorRTTenants"
 
 
-def deploy(example_app: Any, tenants: int) -> dict[str, str]:
-    example_app.deploy(STACK, "--exclusively", "-c", f"tenants={tenants}")
-    outputs: dict[str, str] = example_app.outputs(STACK)
-    return outputs
-
-
 def builds(example_app: Any) -> list[str]:
     """The builds of all projects."""
     codebuild = example_app.client("codebuild")
@@ -42,9 +36,11 @@ def cosine(example_app: Any, outputs: dict[str, str], tenant: int, tokens: Any, 
     return float(first @ second)
 
 
-def test_tenants_share_one_build_and_more_of_them_touch_no_endpoint(example_app: Any, tokens: Any) -> None:
+def test_tenants_share_one_build_and_more_of_them_touch_no_endpoint(
+    example_app: Any, deployed: Any, tokens: Any
+) -> None:
     before = builds(example_app)
-    outputs = deploy(example_app, 3)
+    outputs = deployed(STACK, "-c", "tenants=3")
     assert len(builds(example_app)) == len(before) + 1
     assert len(stored(example_app, "artifacts/tensorrt_tenants/")) == 2  # the archive, and the manifest that commits it
     endpoint = example_app.client("sagemaker").describe_endpoint(EndpointName=outputs["EndpointName"])
@@ -52,7 +48,7 @@ def test_tenants_share_one_build_and_more_of_them_touch_no_endpoint(example_app:
     for tenant, binary in ((1, True), (2, False), (3, True)):
         assert cosine(example_app, outputs, tenant, tokens, binary=binary) == pytest.approx(PUBLISHED_COSINE, abs=5e-5)
 
-    more = deploy(example_app, 13)
+    more = deployed(STACK, "-c", "tenants=13")
     assert {name: more[name] for name in outputs} == outputs
     assert len(builds(example_app)) == len(before) + 1
     assert len(stored(example_app, "artifacts/tensorrt_tenants/")) == 2

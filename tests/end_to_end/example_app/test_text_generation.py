@@ -18,9 +18,8 @@ PARIS = "The capital of France is Paris."
 
 
 @pytest.fixture(scope="module")
-def outputs(example_app: Any) -> dict[str, str]:
-    example_app.deploy(STACK, "--exclusively")
-    found: dict[str, str] = example_app.outputs(STACK)
+def outputs(deployed: Any) -> dict[str, str]:
+    found: dict[str, str] = deployed(STACK)
     return found
 
 
