@@ -39,7 +39,7 @@ def pytest_collection_finish() -> None:
 
 @pytest.fixture(scope="session")
 def model_assets() -> Path:
-    """The directory `model_assets` with all weights in place; takes a second when they are, and one download when not."""
+    """The directory `model_assets` with all weights in place: a second if they are, a download if not."""
     prepare = [sys.executable, str(CHECKOUT / "model_assets/prepare.py")]
     done = subprocess.run(prepare, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr

@@ -19,7 +19,7 @@ sys.path.insert(0, str(MODEL_ASSETS))  # its builders are no part of the library
 
 @pytest.fixture(scope="session")
 def model_assets() -> Path:
-    """The directory `model_assets` with all weights in place; takes a second when they are, and one download when not."""
+    """The directory `model_assets` with all weights in place: a second if they are, a download if not."""
     done = subprocess.run([sys.executable, MODEL_ASSETS / "prepare.py"], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
     return MODEL_ASSETS

@@ -1,5 +1,8 @@
 """With a warm cloud assembly, the CLI's looking-around opens no weights and no archive."""
 
+import os
+import shutil
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -32,8 +35,32 @@ def test_the_counter_sees_a_large_file(tmp_path: Path) -> None:
     assert opened == {tmp_path / "weights"}
 
 
+@pytest.fixture(scope="module")
+def checkout(example_app: Any, model_assets: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The example app in a directory of its own, whose files no other test opens, synthesised once."""
+    directory = tmp_path_factory.mktemp("checkout")
+    shutil.copy(model_assets.parent / "app.py", directory)
+    shutil.copytree(model_assets.parent / "examples", directory / "examples")
+    unused = shutil.ignore_patterns(".downloads", "wheels")
+    shutil.copytree(model_assets, directory / "model_assets", copy_function=link_or_copy, ignore=unused)
+    example_app.cdk("synth", "--quiet", "--app", app(directory))
+    return directory
+
+
+def link_or_copy(source: str, target: str) -> None:
+    """A link to the file, or a copy on another file system. An opened link is no event in another directory."""
+    try:
+        os.link(source, target)
+    except OSError:
+        shutil.copy2(source, target)
+
+
+def app(directory: Path) -> str:
+    return f"{sys.executable} {directory / 'app.py'}"
+
+
 @pytest.mark.parametrize("command", [("ls",), ("diff", "TwoEnsembles"), ("destroy", "ImageClassification", "--force")])
-def test_command_opens_no_large_file(command: tuple[str, ...], example_app: Any, model_assets: Path) -> None:
-    with opened_files(model_assets, example_app.directory / "cdk.out") as opened:
-        example_app.cdk(*command)
+def test_command_opens_no_large_file(command: tuple[str, ...], example_app: Any, checkout: Path) -> None:
+    with opened_files(checkout / "model_assets", example_app.directory / "cdk.out") as opened:
+        example_app.cdk(*command, "--app", app(checkout))
     assert opened == set()
