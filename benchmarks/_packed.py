@@ -11,9 +11,11 @@ import hashlib
 import io
 import os
 import shutil
+import subprocess
 import sys
 import time
 from pathlib import Path
+from unittest import mock
 
 import onnx
 from onnx import helper
@@ -32,6 +34,13 @@ PUBLISHED = Path(__file__).with_name("_published")
 HIDDEN_STATES = "encoder.layer.5.output.LayerNorm/LayerNormalization"
 ONE_THREAD = 'parameters { key: "intra_op_thread_count" value { string_value: "1" } }\n'
 BUILD_SECONDS = 3600
+WHEELS = {"PIP_NO_INDEX": "1", "PIP_FIND_LINKS": str(ASSETS / "wheels")}
+"""Variables with which pip takes the wheels that `prepare.py` has downloaded, and asks no index."""
+
+
+def prepare() -> None:
+    """Prepare the weights, as `make demo` does."""
+    subprocess.run([sys.executable, ASSETS / "prepare.py"], stdout=sys.stderr, check=True)
 
 
 def published_text(directory: Path) -> tuple[Path, Path]:
@@ -39,7 +48,7 @@ def published_text(directory: Path) -> tuple[Path, Path]:
     repository = Path(shutil.copytree(PUBLISHED / "models", directory / "published"))
     environment = cached_environment(PUBLISHED / "requirements.txt")
     for step in ("preprocess", "postprocess"):
-        os.link(environment, repository / step / "processing_env.tar.gz")
+        shutil.copy(environment, repository / step / "processing_env.tar.gz")
     shutil.copy(ASSETS / "sentence_embedding/tokenizer/1/tokenizer.json", repository / "preprocess/1")
     network = onnx.load(ASSETS / "sentence_embedding/bert/bert.onnx")
     last = next(number for number, node in enumerate(network.graph.node) if HIDDEN_STATES in node.output)
@@ -64,8 +73,9 @@ def generating(directory: Path) -> Path:
     source = ASSETS / "text_generation"
     ignore = shutil.ignore_patterns("requirements.*", "*.toml", "__pycache__")
     repository = Path(shutil.copytree(source, directory / "generating", ignore=ignore))
-    os.environ |= {"PIP_NO_INDEX": "1", "PIP_FIND_LINKS": str(ASSETS / "wheels")}
-    os.link(cached_environment(source / "generate/requirements.txt"), repository / "generate/env.tar.gz")
+    with mock.patch.dict(os.environ, WHEELS):
+        environment = cached_environment(source / "generate/requirements.txt")
+    shutil.copy(environment, repository / "generate/env.tar.gz")
     return packed(repository, directory / "generating.tar.gz")
 
 

@@ -26,10 +26,10 @@ import psutil
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # the examples are beside this directory
 
 from _figures import progress, report
+from _packed import WHEELS, prepare
 from cdk_triton.client import TritonClient
 from cdk_triton.local import LocalAws
 from examples.local_run import CHECKOUT, Cdk, runtime
-from examples.reference_systems.assets import ASSETS
 from examples.reference_systems.questions import Question, photographs, pixels, questions, tokens
 
 CLIENTS = 16
@@ -126,7 +126,7 @@ def memory() -> int:
 
 def measure(directory: Path, seconds: float) -> None:
     """Deploy, ask each question alone, then all at once, and report."""
-    os.environ |= {"PIP_NO_INDEX": "1", "PIP_FIND_LINKS": str(ASSETS / "wheels")}
+    os.environ |= WHEELS
     os.chdir(CHECKOUT)
     with LocalAws(directory / "local") as aws:
         cdk = Cdk(aws, directory, output=sys.stderr)
@@ -165,6 +165,7 @@ def main(arguments: list[str]) -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--seconds", type=float, default=120)
     options = parser.parse_args(arguments)
+    prepare()
     with tempfile.TemporaryDirectory(prefix="cdk-triton-") as directory:
         measure(Path(directory), options.seconds)
 

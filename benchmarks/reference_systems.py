@@ -29,7 +29,7 @@ import numpy.typing as npt
 from tokenizers import Tokenizer
 
 from _figures import progress, report
-from _packed import ASSETS, example_text, generating, published_text
+from _packed import ASSETS, example_text, generating, prepare, published_text
 from cdk_triton.client import payload
 from cdk_triton.local.endpoints import Container, Endpoint, Invocation, Variant
 from cdk_triton.local.triton import TritonHost
@@ -292,6 +292,7 @@ def measure_generation(directory: Path, archive: Path) -> None:
 
 def main() -> None:
     """Measure and report."""
+    prepare()
     with tempfile.TemporaryDirectory(prefix="cdk-triton-") as name:
         directory = Path(name)
         published = Form(*published_text(directory), binary=False)

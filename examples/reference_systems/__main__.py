@@ -31,6 +31,8 @@ def reference(aws: LocalAws, work: Path) -> None:
     Raises:
         LocalError: a command failed, or an answer is wrong.
     """
+    # The build of TextGeneration's environment takes the wheels that are prepared, and asks no package index.
+    os.environ |= {"PIP_NO_INDEX": "1", "PIP_FIND_LINKS": str(ASSETS / "wheels")}
     cdk = Cdk(aws, work)
     step("cdk bootstrap")
     cdk("bootstrap")
@@ -98,6 +100,4 @@ def build_stand_ins(aws: LocalAws) -> Iterator[tuple[str, tuple[str, ...]]]:
 
 
 if __name__ == "__main__":
-    # The build of TextGeneration's environment takes the wheels that are prepared, and asks no package index.
-    os.environ |= {"PIP_NO_INDEX": "1", "PIP_FIND_LINKS": str(ASSETS / "wheels")}
     sys.exit(on_local_aws("run", reference))
