@@ -7,11 +7,14 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from cdk_triton.sagemaker import ServingPlatform
+
 if TYPE_CHECKING:
     from cdk_triton.triton import Finding, ModelRepository
     from golden_messages import Messages, Place
     from sample_repositories import Write
 
+IMAGE = f"registry.example.com/triton@sha256:{'0' * 64}"
 OWN = tuple(f"CT{number}" for number in range(220, 230))
 
 CODE = """
@@ -86,6 +89,40 @@ FINDINGS: Mapping[str, tuple[str, list[Place]]] = {
                 "CT229",
                 "model/config.pbtxt",
                 'optimization.execution_accelerators.gpu_execution_accelerator[0].parameters["precision_mode"]',
+            )
+        ],
+    ),
+    "CT229 option": (
+        'backend: "onnxruntime" optimization { execution_accelerators { gpu_execution_accelerator { '
+        'name: "tensorrt" parameters { key: "trt_engine_cache" value: "true" } } } }',
+        [
+            (
+                "CT229",
+                "model/config.pbtxt",
+                'optimization.execution_accelerators.gpu_execution_accelerator[0].parameters["trt_engine_cache"]',
+            )
+        ],
+    ),
+    "CT229 switch": (
+        'backend: "onnxruntime" optimization { execution_accelerators { gpu_execution_accelerator { '
+        'name: "tensorrt" parameters { key: "trt_engine_cache_enable" value: "yes" } } } }',
+        [
+            (
+                "CT229",
+                "model/config.pbtxt",
+                'optimization.execution_accelerators.gpu_execution_accelerator[0].parameters["trt_engine_cache_enable"]',
+            )
+        ],
+    ),
+    "CT229 number": (
+        'backend: "onnxruntime" optimization { execution_accelerators { gpu_execution_accelerator { '
+        'name: "tensorrt" parameters { key: "max_workspace_size_bytes" value: "1073741824" } '
+        'parameters { key: "trt_min_subgraph_size" value: "few" } } } }',
+        [
+            (
+                "CT229",
+                "model/config.pbtxt",
+                'optimization.execution_accelerators.gpu_execution_accelerator[0].parameters["trt_min_subgraph_size"]',
             )
         ],
     ),
@@ -167,3 +204,40 @@ SOUND: Mapping[str, str] = {
 @pytest.mark.parametrize("text", SOUND.values(), ids=SOUND)
 def test_what_is_right_is_no_fault(write: Write, text: str) -> None:
     assert found_in(write({"model/config.pbtxt": text, "model/1/model.py": CODE}, base={})) == []
+
+
+@pytest.mark.parametrize(
+    ("release", "accelerator", "places"),
+    [
+        pytest.param(
+            "24.03", 'name: "tensorrt" parameters { key: "trt_engine_cache_enable" value: "1" }', [], id="old"
+        ),
+        pytest.param(
+            "24.03",
+            'name: "tensorrt" parameters { key: "trt_profile_min_shapes" value: "IN:1x4" }',
+            ['[0].parameters["trt_profile_min_shapes"]'],
+            id="option of 24.04",
+        ),
+        pytest.param(
+            "24.05",
+            'name: "tensorrt" parameters { key: "trt_profile_min_shapes" value: "IN:1x4" }',
+            [],
+            id="from 24.04",
+        ),
+        pytest.param("24.05", 'name: "cuda"', ["[0].name"], id="accelerator of 24.06"),
+        pytest.param("24.07", 'name: "cuda"', [], id="from 24.06"),
+    ],
+)
+def test_accelerators_belong_to_releases(
+    messages: Messages, write: Write, release: str, accelerator: str, places: list[str]
+) -> None:
+    config = f"""
+        backend: "onnxruntime" input {{ name: "IN" data_type: TYPE_FP32 dims: 4 }}
+        output {{ name: "OUT" data_type: TYPE_FP32 dims: 4 }}
+        optimization {{ execution_accelerators {{ gpu_execution_accelerator {{ {accelerator} }} }} }}
+    """
+    platform = ServingPlatform(release=release, image=IMAGE, instance_type="ml.g5.2xlarge")
+    repository = write({"model/config.pbtxt": config}, base={})
+    findings = [each for each in repository.check(platform=platform) if each.code in OWN]
+    field = "optimization.execution_accelerators.gpu_execution_accelerator"
+    assert messages.of(findings) == [("CT229", "model/config.pbtxt", f"{field}{place}") for place in places]

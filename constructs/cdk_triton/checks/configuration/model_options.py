@@ -3,51 +3,45 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Iterator, Mapping
 
 from cdk_triton.checks.context import CheckContext
 from cdk_triton.checks.derived.completion import known_backend
 from cdk_triton.checks.derived.configured import configured
+from cdk_triton.checks.derived.onnxruntime_accelerators import Fault, accelerator_faults
+from cdk_triton.checks.derived.parameter_values import BOOLEAN, INTEGER, Reader
 from cdk_triton.checks.derived.releases import is_newer_than_schema
 from cdk_triton.checks.registry import Problem, rule
 from cdk_triton.checks.sources import backend, core
 from cdk_triton.triton.findings import Severity
-from cdk_triton.triton.schema import ModelConfig, ModelInstanceGroup
-
-if TYPE_CHECKING:
-    from cdk_triton.triton.schema import ModelOptimizationPolicy
-
-    Accelerator = ModelOptimizationPolicy.ExecutionAccelerators.Accelerator
+from cdk_triton.triton.schema import ModelConfig
 
 _TAG = re.compile(r"(?!_)[A-Za-z0-9_]*")
 
-# How a value is read, and what is said of one that cannot be: backend_common.cc and the backends' own readers.
-_BOOLEAN = (re.compile(r"true|on|1|false|off|0", re.IGNORECASE), "failed to convert '{0}' to boolean")
-_INTEGER = (re.compile(r"\s*[+-]?\d+.*", re.DOTALL), "failed to convert '{0}' to integral number")
+# How a value is read, and what is said of one that cannot be: the backends' own readers.
 _COUNT = re.compile(r"|\d+")  # nothing is as if the parameter were not there
 _EXPECTED = "expected the parameter '{1}' to be "
 
-_READERS: Mapping[str, Mapping[str, tuple[re.Pattern[str], str]]] = {
+_READERS: Mapping[str, Mapping[str, Reader]] = {
     "onnxruntime": {
         "execution_mode": (
             re.compile(r"\s*[+]?0*[01](?!\d).*", re.DOTALL),
             "Expected values for  execution_mode are 0 or 1 but got {0}",
         ),
-        "intra_op_thread_count": _INTEGER,
-        "inter_op_thread_count": _INTEGER,
-        "enable_mem_arena": _BOOLEAN,
-        "enable_mem_pattern": _BOOLEAN,
+        "intra_op_thread_count": INTEGER,
+        "inter_op_thread_count": INTEGER,
+        "enable_mem_arena": BOOLEAN,
+        "enable_mem_pattern": BOOLEAN,
     },
     "pytorch": {
-        "DISABLE_OPTIMIZED_EXECUTION": _BOOLEAN,
-        "ENABLE_CACHE_CLEANING": _BOOLEAN,
-        "INFERENCE_MODE": _BOOLEAN,
-        "DISABLE_CUDNN": _BOOLEAN,
-        "ENABLE_TENSOR_FUSER": _BOOLEAN,
-        "ENABLE_WEIGHT_SHARING": _BOOLEAN,
-        "ENABLE_JIT_PROFILING": _BOOLEAN,
-        "ENABLE_JIT_EXECUTOR": _BOOLEAN,
+        "DISABLE_OPTIMIZED_EXECUTION": BOOLEAN,
+        "ENABLE_CACHE_CLEANING": BOOLEAN,
+        "INFERENCE_MODE": BOOLEAN,
+        "DISABLE_CUDNN": BOOLEAN,
+        "ENABLE_TENSOR_FUSER": BOOLEAN,
+        "ENABLE_WEIGHT_SHARING": BOOLEAN,
+        "ENABLE_JIT_PROFILING": BOOLEAN,
+        "ENABLE_JIT_EXECUTOR": BOOLEAN,
     },
     "python": {
         "FORCE_CPU_ONLY_INPUT_TENSORS": (re.compile("yes|no"), "Incorrect value for FORCE_CPU_ONLY_INPUT_TENSORS: {0}")
@@ -63,8 +57,6 @@ _READERS: Mapping[str, Mapping[str, tuple[re.Pattern[str], str]]] = {
         ),
     },
 }
-
-_PRECISIONS = ("FP32", "FP16", "BF16", "INT8")
 
 
 @rule(
@@ -195,11 +187,14 @@ def unreadable_parameter(context: CheckContext) -> Iterator[Problem]:
     source=backend("onnxruntime_backend", "src/onnxruntime.cc", 444, 786),
 )
 def refused_optimization(context: CheckContext) -> Iterator[Problem]:
-    """ONNX Runtime refuses accelerators that it does not know, TensorRT CUDA graphs that fit no batch.
+    """ONNX Runtime rejects accelerators and options that it does not know, TensorRT CUDA graphs that fit no batch.
 
-    ONNX Runtime's accelerators are `tensorrt` and `cuda` on GPUs, and `openvino` on CPUs; on CPUs, those for GPUs are
-    not looked at. The CUDA graphs of a TensorRT plan are for batches from 1 to `max_batch_size`, and a lower bound is
-    not above the graph that it belongs to.
+    ONNX Runtime's accelerators are `tensorrt` and, from 24.06 on, `cuda` on GPUs, and `openvino` on CPUs. A model on
+    CPUs ignores those for GPUs. The backend has a list of the options of `tensorrt`: six up to 24.03, and 32 since. It
+    converts switches and numbers, and rejects those that it cannot convert.
+
+    The CUDA graphs of a TensorRT plan are for batches from 1 to `max_batch_size`, and a lower bound is not above the
+    graph that it belongs to.
 
     Example:
         # model/config.pbtxt
@@ -216,14 +211,19 @@ def refused_optimization(context: CheckContext) -> Iterator[Problem]:
         optimization { execution_accelerators { gpu_execution_accelerator { name: "tensorrt" } } }
 
     Limits:
-        Not looked at: values of an accelerator's parameters other than `precision_mode`, and shapes of CUDA graphs.
+        The rule does not check what ONNX Runtime itself reads: the texts of other options, such as the shapes of
+        profiles, and all options of `cuda`. It does not check the shapes of CUDA graphs either.
     """
     for model, config in configured(context):
         if not config.HasField("optimization") or is_newer_than_schema(context.platform):
             continue
         name = known_backend(context, model)
-        faults = {"onnxruntime": _accelerator_faults, "tensorrt": _graph_faults}.get(name)
-        for found, words, fix, field in () if faults is None else faults(config):
+        faults: Iterable[Fault] = ()
+        if name == "onnxruntime":
+            faults = accelerator_faults(config, context.platform)
+        elif name == "tensorrt":
+            faults = _graph_faults(config)
+        for found, words, fix, field in faults:
             yield Problem(
                 model.config_path,
                 f"{found}, and the backend {name!r} would not load {model.name!r}: {words}",
@@ -232,32 +232,8 @@ def refused_optimization(context: CheckContext) -> Iterator[Problem]:
             )
 
 
-def _accelerator_faults(config: ModelConfig) -> Iterator[tuple[str, str, str, str]]:
-    """What was found, what the backend says, what to do, and where."""
-    accelerators = config.optimization.execution_accelerators
-    groups = [group.kind for group in config.instance_group]
-    on_cpu = bool(groups) and all(kind == ModelInstanceGroup.KIND_CPU for kind in groups)
-    kinds: list[tuple[str, Sequence[Accelerator], tuple[str, ...]]] = [
-        ("cpu_execution_accelerator", accelerators.cpu_execution_accelerator, ("openvino",))
-    ]
-    if not on_cpu:
-        kinds += [("gpu_execution_accelerator", accelerators.gpu_execution_accelerator, ("tensorrt", "cuda"))]
-    for kind, listed, known in kinds:
-        for index, accelerator in enumerate(listed):
-            field = f"execution_accelerators.{kind}[{index}]"
-            precision = accelerator.parameters.get("precision_mode", "FP32")
-            if accelerator.name not in known:
-                words = f"unknown Execution Accelerator '{accelerator.name}' is requested"
-                fix = f"write {' or '.join(map(repr, known))}, or leave the accelerator out"
-                yield f"the accelerator is called {accelerator.name!r}", words, fix, f"{field}.name"
-            elif accelerator.name == "tensorrt" and precision not in _PRECISIONS:
-                words = f"unsupported precision mode '{precision}' is requested"
-                fix = f"write one of {', '.join(_PRECISIONS)}"
-                yield f"the precision mode is {precision!r}", words, fix, f'{field}.parameters["precision_mode"]'
-
-
-def _graph_faults(config: ModelConfig) -> Iterator[tuple[str, str, str, str]]:
-    """The same of CUDA graphs; without `max_batch_size` the plan tells what the batch is."""
+def _graph_faults(config: ModelConfig) -> Iterator[Fault]:
+    """The faults of CUDA graphs. Without `max_batch_size`, the batch is the plan's."""
     most = config.max_batch_size
     for index, spec in enumerate(config.optimization.cuda.graph_spec if config.optimization.cuda.graphs else ()):
         bounded = spec.HasField("graph_lower_bound")

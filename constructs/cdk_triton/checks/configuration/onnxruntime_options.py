@@ -72,7 +72,7 @@ def replaced_option(context: CheckContext) -> Iterator[Problem]:
         parameters { key: "cudnn_conv_algo_search" value { string_value: "1" } }
 
     Limits:
-        Read in the sources of 24.07, the first release with this accelerator, to 26.06. No GPU has shown it.
+        Read in the sources of 24.06, the first release with this accelerator, to 26.06. No GPU has shown it.
     """
     for model, config in configured(context):
         if is_newer_than_schema(context.platform) or known_backend(context, model) != "onnxruntime":
