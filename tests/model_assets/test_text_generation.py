@@ -179,6 +179,15 @@ def test_neighbours_in_a_batch_change_no_answer(generator: Any) -> None:
     assert len({each.tokens for each in together}) > 1  # some rows ended before others
 
 
+def test_a_short_prompt_beside_the_longest_one_gets_a_long_answer(generator: Any) -> None:
+    positions, limit = generator.positions, 40
+    longest = generator.prompt("word " * (positions - len(generator.prompt("")) - 2))[: positions - 2]
+    short = generator.prompt(SEA)
+    answer, _ = generator.generate([short, longest], [limit, 2])
+    assert answer == generator.generate([short], [limit])[0]
+    assert answer.tokens > 2
+
+
 def test_nothing_is_generated_for_no_prompt(generator: Any) -> None:
     assert generator.generate([], []) == []
 
@@ -214,8 +223,9 @@ class PlayedSession:
 
     made: ClassVar[list[dict[str, Any]]] = []
 
-    def __init__(self, path: str, **options: Any) -> None:
-        self.made.append(options)
+    def __init__(self, path: str, settings: Any, **options: Any) -> None:
+        spinning = settings.get_session_config_entry("session.intra_op.allow_spinning")
+        self.made.append({**options, "spinning": spinning})
         self._session = RealSession(path, providers=["CPUExecutionProvider"])
 
     def get_providers(self) -> list[str]:
@@ -231,7 +241,9 @@ def test_the_network_goes_to_the_gpu_of_the_instance(
     monkeypatch.setattr(generation.onnxruntime, "InferenceSession", PlayedSession)
     model = loaded_model(directory, monkeypatch)
     model.initialize({"model_instance_kind": "GPU", "model_instance_device_id": "1"})
-    assert PlayedSession.made == [{"providers": ["CUDAExecutionProvider"], "provider_options": [{"device_id": "1"}]}]
+    assert PlayedSession.made == [
+        {"providers": ["CUDAExecutionProvider"], "provider_options": [{"device_id": "1"}], "spinning": "0"}
+    ]
 
 
 class TritonError(Exception):

@@ -92,7 +92,10 @@ class Generator:
                     goes_on[row] = len(written[number]) < max_tokens[number]
             if not goes_on.all():  # a row that has its answer costs nothing any more
                 going, chosen, mask = going[goes_on], chosen[goes_on], mask[goes_on]
-                cache = [self._on_device(each.numpy()[goes_on]) for each in cache]
+                # Nor does the padding that it needed: with it, a shorter row would leave the network's positions.
+                padding = int(mask.any(axis=0).argmax())
+                mask = mask[:, padding:]
+                cache = [self._on_device(each.numpy()[goes_on, :, padding:]) for each in cache]
             ids = chosen[:, np.newaxis]
             mask = np.pad(mask, ((0, 0), (0, 1)), constant_values=1)
         texts = self._tokenizer.decode_batch(written)
@@ -121,7 +124,10 @@ class Generator:
 def _session(path: Path, gpu: int | None) -> onnxruntime.InferenceSession:
     provider = "CPUExecutionProvider" if gpu is None else "CUDAExecutionProvider"
     options = {} if gpu is None else {"device_id": str(gpu)}
-    session = onnxruntime.InferenceSession(str(path), providers=[provider], provider_options=[options])
+    settings = onnxruntime.SessionOptions()
+    # Between two steps its threads would otherwise wait in a loop, on processors that others need.
+    settings.add_session_config_entry("session.intra_op.allow_spinning", "0")
+    session = onnxruntime.InferenceSession(str(path), settings, providers=[provider], provider_options=[options])
     # ONNX Runtime takes the CPU when it cannot use CUDA, and every answer would be slow and nobody would know why.
     if provider not in session.get_providers():
         raise RuntimeError(f"ONNX Runtime cannot use CUDA on GPU {gpu}; its own message is in the log above")
