@@ -84,6 +84,13 @@ LABEL = 'output { name: "label" data_type: TYPE_FP32 dims: 1000 }'
         pytest.param("onnxruntime", [FEATURES], ["CT650"], ["CT655"], id="the only output"),
         pytest.param("onnxruntime", [FEATURES, LABEL], ["CT650"], ["CT650"], id="a caller may ask for the other one"),
         pytest.param("python", [FEATURES], ["CT650"], ["CT650"], id="a Python model may return less"),
+        pytest.param(
+            "onnxruntime",
+            [FEATURES.replace("}", 'label_filename: "labels.txt" }')],
+            ["CT650"],
+            ["CT650"],
+            id="callers ask for classes",
+        ),
     ],
 )
 def test_an_answer_that_is_too_large_in_every_form(
@@ -99,6 +106,22 @@ def test_an_answer_that_is_too_large_in_every_form(
 
     assert codes(messages.of(repository.check("single"))) == single
     assert codes(messages.of(repository.check("multi"))) == multi
+
+
+def test_an_answer_behind_an_ensemble(messages: Messages, write: Write) -> None:
+    fields = ["max_batch_size: 8", SMALL_INPUT, FEATURES]
+    step = (
+        'platform: "ensemble" ensemble_scheduling { step { model_name: "model" model_version: -1 '
+        'input_map { key: "ids" value: "ids" } output_map { key: "features" value: "features" } } }'
+    )
+    files: Mapping[str, Change] = {
+        "whole/config.pbtxt": "\n".join([*fields, step]),
+        "whole/1/README.md": "",
+        "model/config.pbtxt": "\n".join(['backend: "onnxruntime"', *fields]),
+        "model/1/model.onnx": PYTHON_MODEL,
+    }
+    found = [place[:2] for place in messages.of(write(files, base={}).check("multi")) if place[0].startswith("CT65")]
+    assert found == [("CT655", "whole/config.pbtxt")]
 
 
 ENCODER = """

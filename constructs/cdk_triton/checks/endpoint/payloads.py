@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
 
+from cdk_triton._wording import in_words
 from cdk_triton.checks.context import CheckContext
 from cdk_triton.checks.derived.inference_type import known_inference_type, way_to_stream
 from cdk_triton.checks.derived.onnx_dimensions import output_dims
@@ -75,9 +76,8 @@ def answer_too_large(context: CheckContext) -> Iterator[Problem]:
         return  # the second is reported by CT655
     size = _Size.of(model.config.output, output_dims(context, model))
     if size.binary > MAX_INVOCATION_BYTES:
-        yield _too_large(
-            model, "output", size, "return less, ask for some of the outputs only, or use asynchronous inference"
-        )
+        ways = ["return less", "ask for some of the outputs only"]
+        yield _too_large(model, "output", size, _or_asynchronous(context, ways))
     elif size.json > MAX_INVOCATION_BYTES:
         yield _too_large(model, "output", size, "ask for binary outputs, as TritonClient does, or return less")
 
@@ -92,9 +92,10 @@ def answer_too_large(context: CheckContext) -> Iterator[Problem]:
 def every_answer_too_large(context: CheckContext) -> Iterator[Problem]:
     """Each output of the entry model is larger than 6 MiB as binary, for one item.
 
-    SageMaker refuses larger answers, so that no request gets one, in whatever form it asks and for whichever output. A
-    multi-model endpoint is called in no other way: asynchronous inference and batch transform, which pass on more, take
-    a single model. For that one CT650 is a warning.
+    SageMaker refuses larger answers, in the binary form and in JSON, whichever output a request asks for. A multi-model
+    endpoint offers no other call: asynchronous inference and batch transform, which pass on more, take a single model.
+    For that one CT650 is a warning. The rule skips an output with a `label_filename`: its callers ask for classes,
+    which are a small answer.
 
     Example:
         $ cdk-triton validate . --mode multi
@@ -112,7 +113,9 @@ def every_answer_too_large(context: CheckContext) -> Iterator[Problem]:
         output { name: "features" data_type: TYPE_FP32 dims: 2048 }
 
     Limits:
-        Only for backends that keep to the shapes of the configuration. A Python model may return less than it declares.
+        The rule is for outputs of backends that keep to the shapes of the configuration, also behind an ensemble. A
+        Python model may return less than it declares. A request may ask for the classes of any output with numbers: if
+        all callers do, give the output a `label_filename`, or acknowledge the rule.
     """
     model = context.entry
     if model is None or model.config is None or _smallest_answer(context) <= MAX_INVOCATION_BYTES:
@@ -154,9 +157,7 @@ def request_too_large(context: CheckContext) -> Iterator[Problem]:
         return
     size = _Size.of(given for given in model.config.input if not given.optional)
     if size.binary > MAX_INVOCATION_BYTES:
-        yield _too_large(
-            model, "input", size, "take compressed input, such as JPEG, or less of it, or use asynchronous inference"
-        )
+        yield _too_large(model, "input", size, _or_asynchronous(context, ["take less", "take compressed input (JPEG)"]))
     elif size.json > MAX_INVOCATION_BYTES:
         yield _too_large(model, "input", size, "send binary inputs, as TritonClient does, or take less")
 
@@ -293,10 +294,29 @@ def _smallest_answer(context: CheckContext) -> int:
     model = context.entry
     if context.mode != "multi" or model is None or model.config is None:
         return 0
-    if model.backend_name not in _DECLARED:
-        return 0
     known = output_dims(context, model)
-    return min((_Size.of([output], known).binary for output in model.config.output), default=0)
+    return min((_smallest(context, model, output, known) for output in model.config.output), default=0)
+
+
+def _smallest(context: CheckContext, model: Model, output: ModelOutput, known: Mapping[str, Sequence[int]]) -> int:
+    """The same of one output."""
+    if output.label_filename or _source_of(context, model, output).backend_name not in _DECLARED:
+        return 0
+    return _Size.of([output], known).binary
+
+
+def _source_of(context: CheckContext, model: Model, output: ModelOutput) -> Model:
+    """The model that computes an output: the model itself, or that of an ensemble's step."""
+    steps = [] if model.config is None else model.config.ensemble_scheduling.step
+    for step in steps:
+        if output.name in step.output_map.values():
+            return context.repository.model(step.model_name) or model
+    return model
+
+
+def _or_asynchronous(context: CheckContext, ways: Sequence[str]) -> str:
+    """Ways to a smaller payload, and asynchronous inference where the endpoint may offer it."""
+    return in_words([*ways] if context.mode == "multi" else [*ways, "use asynchronous inference"])
 
 
 def _too_large(model: Model, field: str, size: _Size, fix: str) -> Problem:
