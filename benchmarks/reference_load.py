@@ -21,6 +21,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import psutil
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # the examples are beside this directory
@@ -36,14 +37,22 @@ CLIENTS = 16
 WARM_UP = 60.0
 """Seconds until every process has the memory that it needs for its largest batch."""
 EVERY = 15.0
-GROWTH = 1.05
+GROWTH = 1.03
 
 SENTENCES = (
     ("A man is eating food.", "A man is eating a piece of bread."),
     ("The girl is carrying a baby.", "A woman is playing violin."),
     ("Someone in a gorilla costume plays drums.", "A cheetah chases prey across a field."),
 )
-PROMPTS = ("What is the capital of France?", "How many days has a week?", "Name three colours.")
+PROMPTS = (
+    ("What is the capital of France?", 20),
+    ("How many days has a week?", 5),
+    ("Name three colours.", 40),
+    ("Here is a list of words: " + "house river stone " * 100 + "What is the first one?", 10),
+)
+"""Prompts, a long one among them, and the longest answer of each in tokens: they share batches."""
+
+TENANTS = 6
 
 
 @dataclass(frozen=True)
@@ -58,14 +67,19 @@ class Asked:
 def variants() -> list[Question]:
     """The questions of `make reference`, each with other inputs, too."""
     found: list[Question] = []
-    for each in questions():
+    asked = list(questions())
+    (tenant,) = (each for each in asked if each.model == "Tenant1")
+    others = [replace(tenant, model=f"Tenant{number}") for number in range(2, TENANTS + 1)]
+    for each in [*(each for each in asked if each.model != f"Tenant{TENANTS}"), *others]:
         name = next(iter(each.inputs))
         choices: dict[str, list[dict[str, Any]]] = {
             "INPUT": [{"INPUT": photographs("chelsea")}, {"INPUT": photographs("coffee")}],
             "input": [{"input": pixels("chelsea")}, {"input": pixels("coffee")}],
             "INPUT0": [{"INPUT0": [[text] for text in pair]} for pair in SENTENCES],
             "token_ids": [tokens(*pair) for pair in SENTENCES],
-            "prompt": [{"prompt": [[prompt]]} for prompt in PROMPTS],
+            "prompt": [
+                {"prompt": [[prompt]], "max_tokens": np.array([[limit]], np.int32)} for prompt, limit in PROMPTS
+            ],
         }
         found += [each, *(replace(each, inputs=inputs) for inputs in choices[name])]
     return found
@@ -113,12 +127,12 @@ class Client(threading.Thread):
 
 
 def memory() -> int:
-    """Bytes that the servers and their models' processes have for themselves."""
+    """Bytes that the servers and their models' processes have, with their share of what several of them map."""
     total = 0
     for process in psutil.Process().children(recursive=True):
         try:
             if "triton" in process.name():
-                total += process.memory_full_info().uss
+                total += process.memory_full_info().pss
         except psutil.NoSuchProcess:
             continue
     return total

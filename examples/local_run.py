@@ -50,7 +50,7 @@ def on_local_aws(name: str, work: Callable[[LocalAws, Path], None], *, prepare: 
     try:
         step("Preparing the example weights")
         run([sys.executable, "model_assets/prepare.py", *prepare], os.environ)
-        with tempfile.TemporaryDirectory(prefix="cdk-triton-demo-") as directory:
+        with tempfile.TemporaryDirectory(prefix=f"cdk-triton-{name}-") as directory:
             step("Starting the local AWS")
             with LocalAws(Path(directory) / "local") as aws:
                 work(aws, Path(directory))

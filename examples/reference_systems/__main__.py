@@ -1,6 +1,6 @@
 """All five reference systems, deployed onto this machine by the unmodified `cdk` CLI, asked, and taken down again.
 
-What `make reference` runs. It ends with status 1 if an answer is wrong.
+`make reference` runs this module. It ends with status 1 if an answer is wrong.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from rich.table import Table
 from cdk_triton.errors import LocalError
 from cdk_triton.local import LocalAws
 from examples.local_run import Cdk, console, dali_line, on_local_aws, runtime, step
-from examples.reference_systems.assets import ASSETS
+from examples.reference_systems.assets import WHEELS
 from examples.reference_systems.questions import questions
 
 Outputs = Mapping[str, Mapping[str, str]]
@@ -31,8 +31,7 @@ def reference(aws: LocalAws, work: Path) -> None:
     Raises:
         LocalError: a command failed, or an answer is wrong.
     """
-    # The build of TextGeneration's environment takes the wheels that are prepared, and asks no package index.
-    os.environ |= {"PIP_NO_INDEX": "1", "PIP_FIND_LINKS": str(ASSETS / "wheels")}
+    os.environ |= WHEELS
     cdk = Cdk(aws, work)
     step("cdk bootstrap")
     cdk("bootstrap")

@@ -27,8 +27,11 @@ def test_requests_are_joined_and_the_first_one_waits_for_nothing(repository: str
     assert config.model_warmup
 
 
-def test_the_options_of_cuda_stand_where_the_backend_reads_them() -> None:
+def test_the_options_of_cuda_have_equal_values_in_both_places() -> None:
     config = configuration("images")
     assert set(config.parameters) >= CUDA_OPTIONS
-    accelerators = config.optimization.execution_accelerators.gpu_execution_accelerator
-    assert not {option for each in accelerators for option in each.parameters} & CUDA_OPTIONS
+    (accelerator,) = config.optimization.execution_accelerators.gpu_execution_accelerator
+    assert accelerator.name == "cuda"
+    assert set(accelerator.parameters) == CUDA_OPTIONS
+    found = ModelRepository.from_directory(ASSETS / "onnx_models/images").check("multi")
+    assert "CT290" not in {each.code for each in found}

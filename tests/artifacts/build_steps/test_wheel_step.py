@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import base64
 import hashlib
-import io
 import subprocess
 import sys
 import tarfile
@@ -170,11 +169,20 @@ def test_another_python_than_the_image_has_is_told_where_stand_ins_build(
 
 
 def test_installing_sees_no_credentials(
-    index: Index, repository: Path, make_work: Make, monkeypatch: pytest.MonkeyPatch, log: io.StringIO
+    index: Index, repository: Path, make_work: Make, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
+    (tmp_path / "watch").mkdir()
+    # Python imports this module in each process that it starts.
+    (tmp_path / "watch/sitecustomize.py").write_text(
+        f"import os, sys\nwith open({str(tmp_path / 'seen')!r}, 'a') as file:\n"
+        "    print('pip' in sys.orig_argv, 'AWS_SECRET_ACCESS_KEY' in os.environ, file=file)\n"
+    )
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path / "watch"))
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "very-secret")
     build(repository, make_work(repository), index.add("numpy"))
-    assert "very-secret" not in log.getvalue()
+    seen = (tmp_path / "seen").read_text().splitlines()
+    assert "True False" in seen  # pip, without the secret
+    assert {line.split()[1] for line in seen} == {"False"}
 
 
 def test_packing_ends_when_the_job_has_to(

@@ -36,6 +36,7 @@ def found(write: Write, config: str, backend: str = "onnxruntime") -> list[Findi
         pytest.param("arena_extend_strategy", "kSameAsRequested", "", id="arena"),
         pytest.param("gpu_mem_limit", "2147483648", "", id="memory"),
         pytest.param("do_copy_in_default_stream", "0", "", id="copy"),
+        pytest.param("cudnn_conv_algo_search", "fast", "", id="a word that is unknown"),
         pytest.param(
             "cudnn_conv_algo_search", "DEFAULT", parameter("cudnn_conv_algo_search", "1"), id="another in parameters"
         ),

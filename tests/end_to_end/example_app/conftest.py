@@ -109,7 +109,7 @@ def example_app(model_assets: Path, tmp_path_factory: pytest.TempPathFactory) ->
     settings["app"] = f"{sys.executable} {model_assets.parent / 'app.py'}"
     (directory / "cdk.json").write_text(json.dumps(settings))
     # The build of TextGeneration's environment finds the wheels here, and asks no package index.
-    wheels = {"PIP_NO_INDEX": "1", "PIP_FIND_LINKS": str(model_assets / "wheels")}
+    wheels = {"PIP_NO_INDEX": "1", "PIP_FIND_LINKS": (model_assets / "wheels").as_uri()}
     with local_aws(directory, wheels) as shell:
         shell.deploy("TritonArtifacts", "TwoEnsembles")
         yield shell

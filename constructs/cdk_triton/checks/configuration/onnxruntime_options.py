@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
+from cdk_triton._wording import in_words
 from cdk_triton.checks.context import CheckContext
 from cdk_triton.checks.derived.completion import known_backend
 from cdk_triton.checks.derived.configured import configured
@@ -86,9 +87,18 @@ def replaced_option(context: CheckContext) -> Iterator[Problem]:
                     model.config_path,
                     f"the accelerator cuda of {model.name!r} has {key} = {value!r}, and the backend uses {used!r}: it "
                     "takes this option from parameters",
-                    f'write parameters {{ key: "{key}" value {{ string_value: "{text}" }} }} instead',
+                    _instead(key, text),
                     field,
                 )
+
+
+def _instead(key: str, text: str) -> str:
+    """The form that has an effect; `text` is the value as `parameters` writes it."""
+    written = _OPTIONS[key].written
+    if not written or text in written.values():
+        return f'write parameters {{ key: "{key}" value {{ string_value: "{text}" }} }} instead'
+    values = in_words(f'"{number}" for {word}' for word, number in written.items())
+    return f'write parameters {{ key: "{key}" value {{ string_value: … }} }} instead, with {values}'
 
 
 def _of_cuda(config: ModelConfig) -> Iterator[tuple[str, str, str]]:
