@@ -21,6 +21,7 @@ __all__ = [
     "MAX_UPDATE_SECONDS",
     "MAX_UPDATE_WAIT_SECONDS",
     "MAX_VOLUME_GB",
+    "METRIC_FREQUENCIES",
     "MIN_TIMEOUT_SECONDS",
     "MIN_UPDATE_SECONDS",
     "MIN_VOLUME_GB",
@@ -41,6 +42,9 @@ MAX_TIMEOUT_SECONDS: Final = 3600
 MIN_VOLUME_GB: Final = 1
 MAX_VOLUME_GB: Final = 512
 """The EBS volume of an instance (ProductionVariantVolumeSizeInGB)."""
+
+METRIC_FREQUENCIES: Final = (10, 30, 60, 120, 180, 240, 300)
+"""Seconds between two datapoints of an endpoint's metrics (documentation of MetricsConfig)."""
 
 MAX_PRODUCTION_VARIANTS: Final = 10
 """Variants of one endpoint configuration (ProductionVariantList)."""

@@ -116,6 +116,7 @@ REFUSED: dict[str, Callable[[Any], object]] = {
     "percent of Capacity: text": lambda g: Capacity(wrong("25")),
     "bucket of DataCapture: a str": lambda g: DataCapture(bucket=wrong("name"), sampling_percentage=10),
     "enhanced_metrics of MetricsConfig: a str": lambda g: MetricsConfig(enhanced_metrics=wrong("false")),
+    "publish_frequency of MetricsConfig: an int": lambda g: MetricsConfig(publish_frequency=wrong(10)),
     "grantee of grant_invoke: a str": lambda g: g.endpoint.grant_invoke("service"),
     "target_models of grant_invoke: a str": lambda g: g.fleet_endpoint.grant_invoke(g.role, target_models="text"),
     "target_models of grant_invoke: with an int": lambda g: g.imported.grant_invoke(g.role, target_models=[1]),

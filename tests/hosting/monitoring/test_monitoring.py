@@ -18,7 +18,6 @@ from aws_cdk.assertions import Template
 from cdk_triton import (
     AlarmThresholds,
     AllAtOnce,
-    MetricsConfig,
     TritonEndpoint,
     TritonModel,
     TritonMultiModel,
@@ -419,27 +418,3 @@ def test_a_runbook_that_cannot_be_added_to_is_refused(
 ) -> None:
     with messages.raises(ConfigurationError):
         TritonEndpoint(stack, "Endpoint", model=model).monitor(runbook=runbook)
-
-
-@pytest.mark.parametrize(
-    ("config", "rendered"),
-    [
-        (MetricsConfig(), {"EnableDetailedObservability": True, "EnableEnhancedMetrics": False}),
-        (
-            MetricsConfig(detailed_observability=False, enhanced_metrics=True),
-            {"EnableDetailedObservability": False, "EnableEnhancedMetrics": True},
-        ),
-        (None, None),
-    ],
-    ids=["detailed", "enhanced", "not said"],
-)
-def test_what_sagemaker_publishes_is_said_as_given(
-    world: World,
-    stack: cdk.Stack,
-    model: TritonModel,
-    config: MetricsConfig | None,
-    rendered: dict[str, bool] | None,
-) -> None:
-    TritonEndpoint(stack, "Endpoint", model=model, metrics_config=config)
-
-    assert world.only(stack, "AWS::SageMaker::EndpointConfig")["Properties"].get("MetricsConfig") == rendered

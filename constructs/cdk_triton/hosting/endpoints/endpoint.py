@@ -139,6 +139,8 @@ class TritonEndpoint(Resource, VariantMetrics):
             warn_about_key(self, encryption_key, "the role that deploys make grants for SageMaker (kms:CreateGrant)")
         warn_about_networks(self, served)
         warn_about_target_models(self, self._variants)
+        if metrics_config is not None:
+            metrics_config._warn(self)
         self._config = sagemaker.CfnEndpointConfig(
             self,
             "Config",

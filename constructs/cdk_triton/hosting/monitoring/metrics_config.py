@@ -4,11 +4,21 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from aws_cdk import Annotations, Duration
 from aws_cdk import aws_sagemaker as sagemaker
+from constructs import IConstruct
 
+from cdk_triton.errors import ConfigurationError
 from cdk_triton.hosting._cdk.arguments import checked
+from cdk_triton.hosting._cdk.literals import literal_seconds
+from cdk_triton.sagemaker.limits import METRIC_FREQUENCIES
 
 __all__ = ["MetricsConfig"]
+
+FREQUENCY_WARNING = "cdk-triton:MetricsEveryFewMinutes"
+
+MINUTE = 60
+"""The period of most alarms of `monitor()`, and of what scaling policies watch."""
 
 
 @checked
@@ -29,13 +39,47 @@ class MetricsConfig:
             CloudWatch bills them by volume. SageMaker does it where nothing is said (endpoint configurations made since
             June 2026).
         enhanced_metrics: the standard metrics by instance and GPU as well (dimensions `InstanceId`, `AcceleratorId`).
+        publish_frequency: how often SageMaker publishes metrics of utilization, and of invocations if
+            `enhanced_metrics` is on: 10 or 30 seconds, or 1, 2, 3, 4 or 5 minutes. None: SageMaker's default, which is
+            a minute. Without `enhanced_metrics`, metrics of invocations come every minute.
+
+    Raises:
+        ConfigurationError: SageMaker does not take this `publish_frequency`.
     """
 
     detailed_observability: bool = True
     enhanced_metrics: bool = False
+    publish_frequency: Duration | None = None
+
+    def __post_init__(self) -> None:
+        """Reject a frequency that CreateEndpointConfig rejects; its schema in CloudFormation takes any number."""
+        seconds = literal_seconds(self.publish_frequency)
+        if seconds is not None and seconds not in METRIC_FREQUENCIES:
+            *others, last = METRIC_FREQUENCIES
+            raise ConfigurationError(
+                f"publish_frequency of MetricsConfig is {seconds:g} seconds: SageMaker takes "
+                f"{', '.join(map(str, others))} or {last}"
+            )
 
     def _rendered(self) -> sagemaker.CfnEndpointConfig.MetricsConfigProperty:
         """As an endpoint configuration writes it."""
         return sagemaker.CfnEndpointConfig.MetricsConfigProperty(
-            enable_detailed_observability=self.detailed_observability, enable_enhanced_metrics=self.enhanced_metrics
+            enable_detailed_observability=self.detailed_observability,
+            enable_enhanced_metrics=self.enhanced_metrics,
+            metric_publish_frequency_in_seconds=None
+            if self.publish_frequency is None
+            else self.publish_frequency.to_seconds(),
+        )
+
+    def _warn(self, construct: IConstruct) -> None:
+        """Warn where metrics come more rarely than alarms and scaling policies look at them."""
+        seconds = literal_seconds(self.publish_frequency)
+        if seconds is None or seconds <= MINUTE:
+            return
+        which = "utilization and invocations" if self.enhanced_metrics else "utilization"
+        Annotations.of(construct).add_warning_v2(
+            FREQUENCY_WARNING,
+            f"publish_frequency lets the metrics of {which} come every {seconds / MINUTE:g} minutes: alarms and "
+            "scaling policies that look at each minute find most minutes empty, so they react late or never. Use one "
+            "minute or less, give your alarms longer periods, or acknowledge this",
         )
