@@ -20,6 +20,7 @@ LAYERS = (
     "images",
     "network",
     "vpc_endpoints",
+    "capacity_reservations",
     "builds",
     "store",
     "models",

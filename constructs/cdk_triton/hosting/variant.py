@@ -13,6 +13,7 @@ from cdk_triton._tokens import has_token
 from cdk_triton.errors import ConfigurationError
 from cdk_triton.hosting._cdk.arguments import checked
 from cdk_triton.hosting._cdk.literals import is_number, is_token, is_whole, literal_seconds
+from cdk_triton.hosting.capacity_reservations import check_reservation, reservation_property
 from cdk_triton.hosting.models.model import ITritonModel
 from cdk_triton.hosting.sagemaker_names import check_sagemaker_name
 from cdk_triton.sagemaker import instance_storage
@@ -56,9 +57,13 @@ class TritonVariant:
         routing_strategy: how requests are spread over the instances. None: SageMaker's default, which is random
             ("Minimize real-time inference latency by using Amazon SageMaker routing strategies", AWS Machine Learning
             Blog); the other one suits requests of differing duration.
+        capacity_reservation_arn: a training plan for endpoints, or an ML reservation, of the same instance type. All
+            instances of the variant start in it, also those that an update or a scale-out adds, or they fail to start.
+            When a training plan ends, requests fail.
 
     Raises:
-        ConfigurationError: a value is out of its range, or the instance type takes no volume size.
+        ConfigurationError: a value is out of its range, the instance type takes no volume size, or
+            `capacity_reservation_arn` is not the ARN of a reservation.
     """
 
     model: ITritonModel
@@ -69,6 +74,7 @@ class TritonVariant:
     model_download_timeout: Duration | None = None
     volume_size: Size | None = None
     routing_strategy: RoutingStrategy | None = None
+    capacity_reservation_arn: str | None = None
 
     def __post_init__(self) -> None:
         """Refuse what CreateEndpointConfig would refuse minutes later."""
@@ -88,6 +94,8 @@ class TritonVariant:
             self._check_timeout(name)
         self._check_volume_size()
         self._check_routing_strategy()
+        if self.capacity_reservation_arn is not None:
+            check_reservation(f"capacity_reservation_arn of variant {self.variant_name}", self.capacity_reservation_arn)
 
     def _check_timeout(self, name: str) -> None:
         what = f"{name} of variant {self.variant_name}"
@@ -143,6 +151,7 @@ def production_variant(variant: TritonVariant) -> sagemaker.CfnEndpointConfig.Pr
         routing_config=None
         if strategy is None
         else sagemaker.CfnEndpointConfig.RoutingConfigProperty(routing_strategy=strategy),
+        capacity_reservation_config=reservation_property(variant.capacity_reservation_arn),
     )
 
 

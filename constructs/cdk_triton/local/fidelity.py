@@ -31,8 +31,8 @@ DIFFERENCES = (
     "Patterns in `SAGEMAKER_TRITON_ADDITIONAL_ARGS` are passed on as they are; the shell in the image expands them to "
     "file names.",
     "The configuration of an ONNX model is not completed from its file: inputs and outputs must be written out.",
-    "A variant's timeouts for the container's start-up health check and the model download, its volume size and its "
-    "routing strategy are recorded only.",
+    "A variant's timeouts for the container's start-up health check and the model download, its volume size, its "
+    "routing strategy and its capacity reservation are recorded only.",
     "A server that leaves six pings in a row unanswered, one every 5 s, is killed and replaced; how many SageMaker "
     "allows is not documented. A ping that is answered with an error changes nothing, and a Python model whose process "
     "died answers with errors until the server is replaced, because Triton does not start the process again.",

@@ -15,6 +15,7 @@ __all__ = [
     "MAX_INVOCATION_SECONDS",
     "MAX_NAME_LENGTH",
     "MAX_PRODUCTION_VARIANTS",
+    "MAX_RESERVATION_ARN_LENGTH",
     "MAX_ROLLBACK_ALARMS",
     "MAX_TARGET_MODEL_LENGTH",
     "MAX_TIMEOUT_SECONDS",
@@ -26,6 +27,7 @@ __all__ = [
     "MIN_UPDATE_SECONDS",
     "MIN_VOLUME_GB",
     "NAME_PATTERN",
+    "RESERVATION_ARN_PATTERN",
 ]
 
 NAME_PATTERN: Final = r"[a-zA-Z0-9](-*[a-zA-Z0-9]){0,62}"
@@ -70,3 +72,10 @@ MAX_INVOCATION_BYTES: Final = 6_291_456
 
 MAX_INVOCATION_SECONDS: Final = 60
 """How long a container may take to answer (documentation of InvokeEndpoint)."""
+
+RESERVATION_ARN_PATTERN: Final = r"arn:aws[a-z\-]*:sagemaker:([a-z0-9\-]+):([0-9]{12}):([a-z0-9\-]{1,14})/.+"
+"""ARN of an ML capacity reservation with its region, account and kind (MlReservationArn, which lets the region and the
+name be empty)."""
+
+MAX_RESERVATION_ARN_LENGTH: Final = 258
+"""Characters in such an ARN (MlReservationArn)."""

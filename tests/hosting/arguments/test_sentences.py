@@ -100,6 +100,9 @@ REFUSED: dict[str, Callable[[Any], object]] = {
     "container_startup_timeout of TritonVariant: an int": lambda g: TritonVariant(
         model=g.model, container_startup_timeout=wrong(600)
     ),
+    "capacity_reservation_arn of TritonVariant: a list": lambda g: TritonVariant(
+        model=g.model, capacity_reservation_arn=wrong(["arn:aws:sagemaker:us-east-1:111122223333:training-plan/x"])
+    ),
     "volume_size of TritonVariant: an int": lambda g: TritonVariant(model=g.model, volume_size=wrong(100)),
     "topic of monitor: a str": lambda g: g.endpoint.monitor(topic="arn:aws:sns:x"),
     "thresholds of monitor: a dict": lambda g: g.endpoint.monitor(thresholds={"model_latency": 5}),

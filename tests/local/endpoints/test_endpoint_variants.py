@@ -187,6 +187,23 @@ def test_what_moto_forgets_of_a_configuration_is_told(sagemaker: Any) -> None:
     assert {name: found[name] for name in more} == more
 
 
+def test_a_capacity_reservation_is_told_of_configuration_and_endpoint(sagemaker: Any) -> None:
+    reserved = {
+        "CapacityReservationPreference": "capacity-reservations-only",
+        "MlReservationArn": "arn:aws:sagemaker:us-east-1:123456789012:training-plan/search",
+    }
+    variants = [{**variant("A"), "CapacityReservationConfig": reserved}, variant("B")]
+    sagemaker.create_endpoint_config(EndpointConfigName="reserved", ProductionVariants=variants)
+    sagemaker.create_endpoint(EndpointName="reserved", EndpointConfigName="reserved")
+
+    configured = sagemaker.describe_endpoint_config(EndpointConfigName="reserved")["ProductionVariants"]
+    described = settled(sagemaker, "reserved")["ProductionVariants"]
+
+    for first, second in (configured, described):
+        assert first["CapacityReservationConfig"] == reserved
+        assert "CapacityReservationConfig" not in second
+
+
 BAD_NAMES = ["bad_name!", "x/../../victim", "../../esc", "with a blank", "-a", "a-", "a" * 64, "é", ""]
 
 

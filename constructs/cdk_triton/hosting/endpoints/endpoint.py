@@ -18,6 +18,7 @@ from cdk_triton.errors import ConfigurationError
 from cdk_triton.hosting._cdk.arguments import checked
 from cdk_triton.hosting._cdk.per_construct import path_of
 from cdk_triton.hosting._cdk.stacks import is_of_another_account, stack_of
+from cdk_triton.hosting.capacity_reservations import check_reservations
 from cdk_triton.hosting.endpoint_variant import EndpointVariant
 from cdk_triton.hosting.endpoints.data_capture import (
     DataCapture,
@@ -94,8 +95,8 @@ class TritonEndpoint(Resource, VariantMetrics):
         ConfigurationError: both or neither of `model` and `variants`, two variants of one name, more of them than
             SageMaker takes, no variant with a weight, a shadow that SageMaker does not take, a bad name, a
             deployment policy that does not fit the variants or the name, parameters that cannot be written, a name or
-            parameters of another endpoint of the account and region, a model of another account or region, or a key
-            or bucket of another region.
+            parameters of another endpoint of the account and region, a model of another account or region, a key or
+            bucket of another region, several capacity reservations, or one of another region or account.
     """
 
     @checked
@@ -123,6 +124,7 @@ class TritonEndpoint(Resource, VariantMetrics):
             check_sagemaker_name(endpoint_name, "endpoint_name")
         path = f"{path_of(scope)}/{id}"
         check_environments(scope, path, served, encryption_key)
+        check_reservations(scope, path, {each.variant_name: each.capacity_reservation_arn for each in served})
         if data_capture is not None:
             check_capture(scope, path, data_capture)
         check_deployment(deployment_policy, self._variants, endpoint_name, path)

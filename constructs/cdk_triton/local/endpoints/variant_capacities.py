@@ -18,6 +18,10 @@ Both change at once here."""
 
 Summary = dict[str, Any]
 
+_REPEATED = ("CapacityReservationConfig", "RoutingConfig")
+"""Fields of a variant that its summary repeats. Nothing is reserved here, so the numbers of a reservation's instances,
+which ProductionVariantCapacityReservationSummary also has, are absent."""
+
 
 def initial_summaries(variants: Sequence[Mapping[str, Any]]) -> list[Summary]:
     """The summaries (ProductionVariantSummary) of variants as an endpoint configuration has them."""
@@ -25,7 +29,7 @@ def initial_summaries(variants: Sequence[Mapping[str, Any]]) -> list[Summary]:
         {"VariantName": variant["VariantName"]}
         | _desired_and_current("DesiredInstanceCount", variant.get("InitialInstanceCount", 1))
         | _desired_and_current("DesiredWeight", variant.get("InitialVariantWeight", 1.0))
-        | ({"RoutingConfig": variant["RoutingConfig"]} if "RoutingConfig" in variant else {})
+        | {name: variant[name] for name in _REPEATED if name in variant}
         for variant in variants
     ]
 

@@ -82,7 +82,8 @@ class EndpointConfig(_Named):
     note = (
         "Variants with their models and weights are served by one server each, whatever the instance type and count; "
         "a shadow gets copies of requests, and its answers are thrown away. Data capture writes to the local S3; "
-        "encryption, routing, volumes and timeouts are recorded. Asynchronous and serverless inference are refused."
+        "encryption, routing, volumes, timeouts and capacity reservations are recorded. Asynchronous and serverless "
+        "inference are refused."
     )
     modelled = frozenset(
         {"DataCaptureConfig", "EndpointConfigName", "ProductionVariants", "ShadowProductionVariants", "Tags"}
