@@ -6,7 +6,7 @@ import io
 import json
 import os
 import shutil
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -164,19 +164,32 @@ def doctor(run: Callable[..., Any], messages: Messages) -> Callable[..., Visit]:
 
 
 @pytest.fixture
-def assembly(tmp_path: Path) -> Callable[[str, Mapping[str, Any]], str]:
-    """Writes a cloud assembly with one stack for any account and region, and returns its directory."""
+def assembly(tmp_path: Path) -> Callable[..., str]:
+    """Writes a cloud assembly with one stack for any account and region, and returns its directory.
 
-    def write(stack: str, template: Mapping[str, Any]) -> str:
+    The template may refer to the plans, which are assets, as `triton-plan-0.json` and so on.
+    """
+
+    def write(stack: str, template: Mapping[str, Any], plans: Sequence[Mapping[str, Any]] = ()) -> str:
         directory = tmp_path / "assembly"
         directory.mkdir()
-        artifact = {
-            "type": "aws:cloudformation:stack",
-            "environment": "aws://unknown-account/unknown-region",
-            "properties": {"templateFile": "t.json", "stackName": stack},
+        files = {f"triton-plan-{number}.json": plan for number, plan in enumerate(plans)}
+        artifacts = {
+            stack: {
+                "type": "aws:cloudformation:stack",
+                "environment": "aws://unknown-account/unknown-region",
+                "properties": {"templateFile": "t.json", "stackName": stack},
+                "dependencies": ["assets"],
+            },
+            "assets": {"type": "cdk:asset-manifest", "properties": {"file": "assets.json"}},
         }
-        (directory / "manifest.json").write_text(json.dumps({"artifacts": {stack: artifact}}))
-        (directory / "t.json").write_text(json.dumps(template))
+        place = {"bucketName": "assets-${AWS::AccountId}"}
+        assets = {
+            name: {"source": {"path": name}, "destinations": {"d": {**place, "objectKey": name}}} for name in files
+        }
+        documents = {"manifest.json": {"artifacts": artifacts}, "assets.json": {"files": assets}, "t.json": template}
+        for name, document in {**documents, **files}.items():
+            (directory / name).write_text(json.dumps(document))
         return str(directory)
 
     return write

@@ -16,7 +16,7 @@ from typing import Any
 from cdk_triton.cli.artifacts.intrinsics import resolve
 from cdk_triton.errors import ConfigurationError
 
-__all__ = ["Asset", "Planned", "StackAssembly", "read_stack", "read_templates"]
+__all__ = ["Asset", "Planned", "StackAssembly", "read_plans", "read_stack", "read_templates"]
 
 RESOURCE_TYPE = "Custom::TritonArtifacts"
 
@@ -122,11 +122,29 @@ def read_templates(app: Path, account: str, region: str) -> Iterator[tuple[str, 
     Raises:
         ConfigurationError: a file of the cloud assembly cannot be read.
     """
+    for stack in _stacks_for(app, account, region):
+        yield stack.name, _json(stack.directory / stack.properties["templateFile"])
+
+
+def read_plans(app: Path, account: str, region: str) -> Iterator[tuple[str, list[Mapping[str, Any]]]]:
+    """Name of each such stack, and what its `Custom::TritonArtifacts` ask for, those of nested stacks included.
+
+    Raises:
+        ConfigurationError: a file of the cloud assembly cannot be read.
+    """
+    for stack in _stacks_for(app, account, region):
+        files = {asset.key: asset.path for manifest in stack.asset_manifests for asset in _assets(manifest, {})}
+        template = _json(stack.directory / stack.properties["templateFile"])
+        keys = [each["Properties"].get("PlanKey") for _, each in _artifact_resources(stack.directory, template)]
+        yield stack.name, [_json(files[key]) for key in keys if isinstance(key, str) and key in files]
+
+
+def _stacks_for(app: Path, account: str, region: str) -> Iterator[_Stack]:
     for stack in _stacks(app):
         place = stack.environment.removeprefix("aws://").split("/")
         wanted = ("unknown-account", account), ("unknown-region", region)
         if all(part in each for part, each in zip(place, wanted, strict=False) if part):
-            yield stack.name, _json(stack.directory / stack.properties["templateFile"])
+            yield stack
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 from botocore.exceptions import ClientError
 
 from cdk_triton.cli.doctor.answers import Answer, State
-from cdk_triton.cli.doctor.quotas import endpoint_usage, quotas, request_of, unlisted
+from cdk_triton.cli.doctor.quotas import CODEBUILD_GPU, endpoint_usage, processing_usage, quotas, request_of, unlisted
 from cdk_triton.errors import ConfigurationError
 from cdk_triton.sagemaker import (
     REPOSITORY,
@@ -29,9 +29,6 @@ LAMBDA_QUOTA: Final = "Concurrent executions"
 
 FEW_EXECUTIONS: Final = 10
 """Up to here, the functions of some other app or of a store's many models make each other wait."""
-
-CODEBUILD_QUOTA: Final = "Concurrently running builds for Linux GPU Small environment"
-"""L-F1FE1B52, as listings of accounts show it; it is 0 in some new accounts and 300 in others."""
 
 MANIFESTS: Final = (
     "application/vnd.docker.distribution.manifest.v2+json",
@@ -130,9 +127,9 @@ def build_gpu(account: Account, platform: ServingPlatform) -> Answer:
     That is CodeBuild where it has that GPU in the region, and SageMaker Processing elsewhere.
     """
     subject, processing = "build quota", processing_instance(platform.instance)
-    on_processing = processing and f"{processing.name} for processing job usage"
+    on_processing = processing and processing_usage(processing.name)
     if platform.gpu == codebuild_gpu() and account.region in codebuild_gpu_regions():
-        service, name = "codebuild", CODEBUILD_QUOTA
+        service, name = "codebuild", CODEBUILD_GPU
         other = "or give the store builders=[SageMakerProcessingBuilder()], which has a quota of its own: "
         other += f"'{on_processing}'"
     elif on_processing:

@@ -95,10 +95,11 @@ def _examine(platform: ServingPlatform | None, app: Path | None) -> Iterator[Ans
         except (BotoCoreError, ClientError) as error:
             yield accounts.refused(subject, error)
     if app is not None:
-        from cdk_triton.cli.doctor import instances, stores, updates
+        from cdk_triton.cli.doctor import builds, instances, stores, updates
 
         for subject, of_app in (
             (instances.SUBJECT, instances.instances),
+            (builds.SUBJECT, builds.builds),
             (stores.SUBJECT, stores.artifact_stores),
             (updates.SUBJECT, updates.updates),
         ):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
 __all__ = ["Endpoint", "Template", "endpoints", "of_type", "referred"]
@@ -17,6 +17,7 @@ class Endpoint(NamedTuple):
     Attributes:
         name: its name: None, a text or an intrinsic function.
         variants: the production variants, by name.
+        shadows: the shadow variants, by name.
         most: how many instances a variant may have, by the name of each variant that is scaled.
         policy: how it is updated, `DeploymentConfig`.
         keeps_counts: whether an update keeps the numbers of instances.
@@ -24,6 +25,7 @@ class Endpoint(NamedTuple):
 
     name: Any
     variants: Mapping[str, Mapping[str, Any]]
+    shadows: Mapping[str, Mapping[str, Any]]
     most: Mapping[str, Any]
     policy: Mapping[str, Any]
     keeps_counts: bool
@@ -47,12 +49,17 @@ def endpoints(template: Template) -> dict[str, Endpoint]:
         scaled = [(re.fullmatch(rf"endpoint/(?:{owners})/variant/(.+)", id), most) for id, most in capacities.items()]
         found[id] = Endpoint(
             name=name,
-            variants={str(each.get("VariantName")): each for each in configuration.get("ProductionVariants", ())},
+            variants=_by_name(configuration.get("ProductionVariants", ())),
+            shadows=_by_name(configuration.get("ShadowProductionVariants", ())),
             most={match[1]: most for match, most in scaled if match},
             policy=properties.get("DeploymentConfig", {}),
             keeps_counts=properties.get("RetainAllVariantProperties") is True,
         )
     return found
+
+
+def _by_name(variants: Iterable[Mapping[str, Any]]) -> dict[str, Mapping[str, Any]]:
+    return {str(each.get("VariantName")): each for each in variants}
 
 
 def of_type(template: Template, kind: str) -> dict[str, Mapping[str, Any]]:

@@ -1,12 +1,17 @@
-"""Whether the account's quotas have room for the endpoints of an app, and for an update of any of them."""
+"""Whether the account's quotas have room for the endpoints of an app, and for an update of any of them.
+
+A quota for endpoints counts instances, whatever they serve: no list of SageMaker's quotas has one of asynchronous
+endpoints, of instance pools or of inference components (1,618 adjustable quotas of January 2026 in
+gruntwork-io/terraform-aws-utilities, modules/request-quota-increase/variables.tf at 55f0c2d).
+"""
 
 from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from cdk_triton.cli.artifacts.assembly import read_templates
 from cdk_triton.cli.doctor.account import Account
@@ -14,17 +19,22 @@ from cdk_triton.cli.doctor.answers import Answer, State
 from cdk_triton.cli.doctor.endpoints import Endpoint, endpoints
 from cdk_triton.cli.doctor.quotas import Quota, endpoint_usage, quotas, request_of, unlisted
 
-__all__ = ["SUBJECT", "instances"]
+__all__ = ["SUBJECT", "SUBJECT_OF_ALL", "instances"]
 
 SUBJECT = "instances of the app"
+SUBJECT_OF_ALL = "all instances of the app"
+
+ACROSS_ENDPOINTS: Final = "Number of instances across active endpoints"
+"""L-7A3DF611, in the list above."""
 
 
 def instances(account: Account, app: Path) -> Iterator[Answer]:
-    """Compare the instances of all endpoints of the app with the quota of each type.
+    """Compare the instances of all endpoints of the app with the quota of each type, and with the quota of all types.
 
     An update runs the instances of its endpoint twice for a while ("SageMaker creates a new fleet during the deployment
-    while maintaining the old fleet", DeploymentConfig), and a rolling one runs a batch more. Numbers that only a
-    deployment knows, such as a parameter, are left out, and so are nested stacks.
+    while maintaining the old fleet", DeploymentConfig), and a rolling one runs a batch more. A variant with instance
+    pools may get all its instances from any of them. Numbers that only a deployment knows, such as a parameter, are
+    left out, and so are nested stacks.
 
     Args:
         account: where it would be deployed to.
@@ -35,37 +45,95 @@ def instances(account: Account, app: Path) -> Iterator[Answer]:
         ClientError: AWS rejects a call.
     """
     templates = read_templates(app, account.id, account.region)
-    found = [each for _, template in templates for id, it in endpoints(template).items() for each in _needs(id, it)]
-    types = sorted({each.instance_type for each in found})
-    values = quotas(account, "sagemaker", [endpoint_usage(each) for each in types]) if types else {}
-    for each in types:
-        name = endpoint_usage(each)
-        of_type = [need for need in found if need.instance_type == each]
-        yield _answer(of_type, values[name], account) if name in values else unlisted(SUBJECT, name, account)
+    found = [list(_fleets(each)) for _, template in templates for each in endpoints(template).values()]
+    needs = [need for fleets in found for need in _needs_by_type(fleets)]
+    if not needs:
+        return
+    types = sorted({each.instance_type for each in needs})
+    names = [*map(endpoint_usage, types), ACROSS_ENDPOINTS]
+    values = quotas(account, "sagemaker", names)
+    for kind, name in zip(types, names, strict=False):
+        of_type = [need for need in needs if need.instance_type == kind]
+        yield _answer(SUBJECT, of_type, values[name], account) if name in values else unlisted(SUBJECT, name, account)
+    if ACROSS_ENDPOINTS in values:
+        of_all = [_sum("instances", fleets, fleets) for fleets in found if fleets]
+        yield _answer(SUBJECT_OF_ALL, of_all, values[ACROSS_ENDPOINTS], account)
+
+
+class _Fleet(NamedTuple):
+    """The instances of one variant.
+
+    Attributes:
+        types: the instance types that it may have, beginning with the preferred one.
+        initial: how many it begins with.
+        most: how many it may be scaled to.
+        policy: how its endpoint is updated.
+    """
+
+    types: Sequence[str]
+    initial: int
+    most: int
+    policy: Mapping[str, Any]
 
 
 class _Need(NamedTuple):
-    """The instances of one type that one endpoint needs, at first and scaled out to its limit.
+    """The instances that one endpoint needs, each with how many more an update runs.
 
-    Each is a number of instances, and how many more an update runs.
+    Attributes:
+        instance_type: their type, or "instances" for those of all types.
+        first: what the endpoint begins with, if every variant gets its preferred type.
+        fallen: what it begins with, if every variant that may have this type gets it.
+        most: the same, scaled out.
     """
 
-    endpoint: str
     instance_type: str
     first: tuple[int, int]
+    fallen: tuple[int, int]
     most: tuple[int, int]
 
 
-def _needs(id: str, endpoint: Endpoint) -> Iterator[_Need]:
-    first, most = Counter[str](), Counter[str]()
-    for name, variant in endpoint.variants.items():
-        kind, count, limit = variant.get("InstanceType"), variant.get("InitialInstanceCount"), endpoint.most.get(name)
-        if isinstance(kind, str) and isinstance(count, int):
-            first[kind] += count
-            most[kind] += limit if isinstance(limit, int) else count
-    for kind, count in first.items():
-        fleets = ((each, _added_by_update(each, endpoint.policy)) for each in (count, most[kind]))
-        yield _Need(f"{id}{endpoint.text}", kind, *fleets)
+def _fleets(endpoint: Endpoint) -> Iterator[_Fleet]:
+    for name, variant in {**endpoint.variants, **endpoint.shadows}.items():
+        types, count = _types(variant), variant.get("InitialInstanceCount")
+        if types and isinstance(count, int):
+            limits = [count, endpoint.most.get(name), _managed_most(variant)]
+            yield _Fleet(types, count, max(each for each in limits if isinstance(each, int)), endpoint.policy)
+
+
+def _types(variant: Mapping[str, Any]) -> list[str]:
+    """The instance types of a variant, beginning with the preferred one (InstancePool, `Priority`)."""
+    pools = variant.get("InstancePools")
+    listed = [each for each in pools if isinstance(each, Mapping)] if isinstance(pools, list) else [variant]
+    ordered = sorted(listed, key=lambda each: each["Priority"] if isinstance(each.get("Priority"), int) else math.inf)
+    return [each["InstanceType"] for each in ordered if isinstance(each.get("InstanceType"), str)]
+
+
+def _managed_most(variant: Mapping[str, Any]) -> Any:
+    """The most instances of a variant whose instances follow its inference components."""
+    match variant.get("ManagedInstanceScaling"):
+        case {"Status": "DISABLED"}:
+            return None
+        case {"MaxInstanceCount": most}:
+            return most
+    return None
+
+
+def _needs_by_type(fleets: Sequence[_Fleet]) -> Iterator[_Need]:
+    for kind in Counter(kind for fleet in fleets for kind in fleet.types):
+        certain = [fleet for fleet in fleets if fleet.types[0] == kind]
+        yield _sum(kind, certain, [fleet for fleet in fleets if kind in fleet.types])
+
+
+def _sum(kind: str, certain: Sequence[_Fleet], possible: Sequence[_Fleet]) -> _Need:
+    """The need of one endpoint for one type."""
+    policy = possible[0].policy
+    counts = (
+        sum(fleet.initial for fleet in certain),
+        sum(fleet.initial for fleet in possible),
+        sum(fleet.most for fleet in possible),
+    )
+    first, fallen, most = ((each, _added_by_update(each, policy)) for each in counts)
+    return _Need(kind, first, fallen, most)
 
 
 def _added_by_update(count: int, policy: Mapping[str, Any]) -> int:
@@ -78,14 +146,18 @@ def _added_by_update(count: int, policy: Mapping[str, Any]) -> int:
     return count
 
 
-def _answer(needs: list[_Need], quota: Quota, account: Account) -> Answer:
+def _answer(subject: str, needs: Sequence[_Need], quota: Quota, account: Account) -> Answer:
     kind = needs[0].instance_type
-    at_first, with_update = _totals([each.first for each in needs])
+    at_first, _ = _totals([each.first for each in needs])
+    fallen, with_update = _totals([each.fallen for each in needs])
     at_most, most_with_update = _totals([each.most for each in needs])
-    begin = f"the app's endpoints begin with {at_first} {kind}"
+    begins = [f"begin with {at_first}"] if at_first else []
+    if fallen > at_first:
+        begins.append(f"may fall back to {fallen}")
+    begin = f"the app's endpoints {' and '.join(begins)} {kind}"
     last = f"the quota '{quota.name}' is {quota.value}"
     if quota.value >= most_with_update:
-        return Answer(subject=SUBJECT, state=State.OK, found=f"{most_with_update} {kind} at most, and {last}")
+        return Answer(subject=subject, state=State.OK, found=f"{most_with_update} {kind} at most, and {last}")
     if quota.value < at_first:
         state, found = State.ERROR, f"{begin}, and {last}"
     elif quota.value < with_update:
@@ -93,7 +165,7 @@ def _answer(needs: list[_Need], quota: Quota, account: Account) -> Answer:
     else:
         state = State.WARNING
         found = f"{begin}, may have {at_most} scaled out, and {most_with_update} with an update, and {last}"
-    return Answer(subject=SUBJECT, state=state, found=found, fix=request_of(quota, account, most_with_update))
+    return Answer(subject=subject, state=state, found=found, fix=request_of(quota, account, most_with_update))
 
 
 def _totals(fleets: list[tuple[int, int]]) -> tuple[int, int]:

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from cdk_triton.cli.doctor.answers import Answer, State
 
 if TYPE_CHECKING:
     from cdk_triton.cli.doctor.account import Account
 
-__all__ = ["Quota", "endpoint_usage", "quotas", "request_of", "unlisted"]
+__all__ = ["CODEBUILD_GPU", "Quota", "endpoint_usage", "processing_usage", "quotas", "request_of", "unlisted"]
+
+CODEBUILD_GPU: Final = "Concurrently running builds for Linux GPU Small environment"
+"""L-F1FE1B52, as listings of accounts show it; it is 0 in some new accounts and 300 in others."""
 
 
 @dataclass(frozen=True)
@@ -61,6 +64,11 @@ def _listed(account: Account, operation: str, service: str) -> Iterator[Any]:
 def endpoint_usage(instance_type: str) -> str:
     """The name of the quota of a type's instances for all endpoints of the region."""
     return f"{instance_type} for endpoint usage"
+
+
+def processing_usage(instance_type: str) -> str:
+    """The name of the quota of a type's instances for all Processing jobs of the region."""
+    return f"{instance_type} for processing job usage"
 
 
 def unlisted(subject: str, name: str, account: Account) -> Answer:

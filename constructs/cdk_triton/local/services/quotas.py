@@ -2,8 +2,8 @@
 
 Only the concurrent executions of Lambda functions are enforced here.
 
-moto knows the quotas of VPCs only. Names are AWS's own. The codes of SageMaker's quotas are made up, as no source lists
-them; they stay the same.
+moto knows the quotas of VPCs only. Names are AWS's own. The codes of SageMaker's quotas for instance types are made up;
+they stay the same.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ VALUE: Final = 100
 
 _CODEBUILD_GPU: Final = "L-F1FE1B52"
 _EXECUTIONS: Final = "L-B99A9384"
+_ACROSS_ENDPOINTS: Final = "Number of instances across active endpoints"
 _PAGE: Final = 100
 """Most quotas of one answer, and the number where none is asked for."""
 
@@ -78,7 +79,7 @@ def _quotas(service: str, region: str, account: str) -> list[dict[str, Any]]:
         instances = gpu_instances().values()
         endpoints = [f"{each.name} for endpoint usage" for each in instances if each.hosting]
         jobs = [f"{each.name} for processing job usage" for each in instances if processing_instance(each) == each]
-        names = {name: _code(name) for name in sorted((*endpoints, *jobs))}
+        names = {name: _code(name) for name in sorted((*endpoints, *jobs))} | {_ACROSS_ENDPOINTS: "L-7A3DF611"}
     return [
         {
             "ServiceCode": service,

@@ -1,0 +1,81 @@
+"""Whether the account's quotas have room for the builds that a deployment of the app may start."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from cdk_triton.cli.artifacts.assembly import read_plans, read_templates
+from cdk_triton.cli.doctor.account import Account
+from cdk_triton.cli.doctor.answers import Answer, State
+from cdk_triton.cli.doctor.endpoints import of_type
+from cdk_triton.cli.doctor.quotas import CODEBUILD_GPU, Quota, processing_usage, quotas, request_of, unlisted
+
+__all__ = ["SUBJECT", "builds"]
+
+SUBJECT = "builds of the app"
+
+
+def builds(account: Account, app: Path) -> Iterator[Answer]:
+    """Compare the builds that one stack may start at the same time with the quota of each kind of machine.
+
+    A model with recipes is one build, and CloudFormation deploys the models of a stack side by side. The command `cdk`
+    deploys one stack after the other, unless `--concurrency` lets it deploy several. An archive that is in the store
+    already is not built again; only the deployment looks for it. CodeBuild queues what exceeds the quota ("Builds in
+    AWS CodeBuild"), and SageMaker rejects it.
+
+    Args:
+        account: where it would be deployed to.
+        app: the directory of the cloud assembly.
+
+    Raises:
+        ConfigurationError: a file of the cloud assembly cannot be read.
+        ClientError: AWS rejects a call.
+    """
+    fleets_alone = _builds_on_fleets_alone(template for _, template in read_templates(app, account.id, account.region))
+    most = Counter[tuple[str, str]]()
+    for _, plans in read_plans(app, account.id, account.region):
+        machines = [_machine(plan["builder"]) for plan in plans if "builder" in plan]
+        most |= Counter(each for each in machines if not (fleets_alone and each == _CODEBUILD))
+    for service in sorted({service for service, _ in most}):
+        names = sorted(name for each, name in most if each == service)
+        values = quotas(account, service, names)
+        for name in names:
+            if name in values:
+                yield _answer(most[service, name], values[name], account)
+            else:
+                yield unlisted(SUBJECT, name, account)
+
+
+_CODEBUILD = ("codebuild", CODEBUILD_GPU)
+
+
+def _machine(builder: Mapping[str, Any]) -> tuple[str, str]:
+    """The service and the quota of the machine that a plan is built on."""
+    if builder["kind"] == "codebuild":
+        return _CODEBUILD
+    return "sagemaker", processing_usage(builder["instance_type"])
+
+
+def _builds_on_fleets_alone(templates: Iterator[Mapping[str, Any]]) -> bool:
+    """Whether every project with a GPU has a fleet of the user's, whose machines no quota of builds counts."""
+    projects = [each for template in templates for each in of_type(template, "AWS::CodeBuild::Project").values()]
+    environments = [each.get("Environment", {}) for each in projects]
+    on_gpus = [each for each in environments if each.get("Type") == "LINUX_GPU_CONTAINER"]
+    return bool(on_gpus) and all(each.get("Fleet") for each in on_gpus)
+
+
+def _answer(count: int, quota: Quota, account: Account) -> Answer:
+    found = f"a stack of the app may start {count} build{'s' * (count != 1)} at once"
+    last = f"the quota '{quota.name}' is {quota.value}"
+    if quota.value >= count:
+        return Answer(subject=SUBJECT, state=State.OK, found=f"{found}, and {last}")
+    if quota.value == 0:
+        state = State.ERROR
+    elif quota.service == "codebuild":
+        state, last = State.WARNING, f"{last}: the others wait in CodeBuild's queue"
+    else:
+        state, last = State.WARNING, f"{last}: the others fail, and the next deployment starts them"
+    return Answer(subject=SUBJECT, state=state, found=f"{found}, and {last}", fix=request_of(quota, account, count))

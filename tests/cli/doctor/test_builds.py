@@ -1,0 +1,84 @@
+"""What `cdk-triton doctor --app` says of the builds that a deployment of the app may start."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+
+SUBJECT = "builds of the app"
+CODEBUILD = "Concurrently running builds for Linux GPU Small environment"
+PROCESSING = "ml.g6.2xlarge for processing job usage"
+ON_CODEBUILD = {"builder": {"kind": "codebuild", "instance_type": None}}
+ON_PROCESSING = {"builder": {"kind": "processing", "instance_type": "ml.g6.2xlarge"}}
+WITHOUT_RECIPES: Mapping[str, Any] = {"commits": []}
+
+
+def _template(plans: int, *, fleets: tuple[bool, ...] = ()) -> dict[str, Any]:
+    """Models with a plan each, and a project with a GPU for each of `fleets`, with a fleet or without."""
+    models = {f"Model{n}": _resource("Custom::TritonArtifacts", PlanKey=f"triton-plan-{n}.json") for n in range(plans)}
+    projects = {}
+    for number, fleet in enumerate(fleets):
+        environment = {"Type": "LINUX_GPU_CONTAINER", "ComputeType": "BUILD_GENERAL1_SMALL"}
+        more = {"Fleet": {"FleetArn": "arn:aws:codebuild:us-east-1:123456789012:fleet/mine"}} if fleet else {}
+        projects[f"Project{number}"] = _resource("AWS::CodeBuild::Project", Environment={**environment, **more})
+    return {"Resources": {**models, **projects}}
+
+
+def _resource(kind: str, **properties: Any) -> dict[str, Any]:
+    return {"Type": kind, "Properties": properties}
+
+
+@pytest.mark.parametrize(
+    ("plans", "quota", "value", "grade"),
+    [
+        pytest.param([ON_CODEBUILD], CODEBUILD, 0, "error", id="CodeBuild, none"),
+        pytest.param([ON_CODEBUILD], CODEBUILD, 1, "ok", id="CodeBuild, enough"),
+        pytest.param([ON_CODEBUILD, ON_CODEBUILD], CODEBUILD, 1, "warning", id="CodeBuild, one of two waits"),
+        pytest.param([ON_PROCESSING], PROCESSING, 0, "error", id="Processing, none"),
+        pytest.param([ON_PROCESSING, ON_PROCESSING], PROCESSING, 1, "warning", id="Processing, one of two fails"),
+        pytest.param([ON_PROCESSING, WITHOUT_RECIPES], PROCESSING, 1, "ok", id="Processing, enough"),
+    ],
+)
+def test_a_quota(
+    plans: list[Mapping[str, Any]], quota: str, value: int, grade: str, doctor: Any, aws: Any, assembly: Any
+) -> None:
+    listed = {"QuotaName": quota, "QuotaCode": "L-12345678", "Value": float(value)}
+    aws.answers("ListServiceQuotas", {"Quotas": [listed]})
+
+    assert doctor("--app", assembly("Served", _template(len(plans)), plans)).graded(SUBJECT) == grade
+
+
+def test_each_machine_has_its_quota(doctor: Any, aws: Any, assembly: Any) -> None:
+    out = doctor("--app", assembly("Served", _template(2), [ON_CODEBUILD, ON_PROCESSING])).out
+
+    assert [name for name in (CODEBUILD, PROCESSING) if f"the quota '{name}' is" in " ".join(out.split())] == [
+        CODEBUILD,
+        PROCESSING,
+    ]
+
+
+@pytest.mark.parametrize(
+    ("fleets", "counted"),
+    [((True,), False), ((False,), True), ((True, False), True)],
+    ids=["fleet", "on demand", "both"],
+)
+def test_the_machines_of_a_fleet_need_no_quota(
+    fleets: tuple[bool, ...], counted: bool, doctor: Any, aws: Any, assembly: Any
+) -> None:
+    out = doctor("--app", assembly("Served", _template(1, fleets=fleets), [ON_CODEBUILD])).out
+
+    assert (f"{SUBJECT}: " in out) == counted
+
+
+@pytest.mark.parametrize("plans", [[], [WITHOUT_RECIPES]], ids=["no model", "no recipe"])
+def test_an_app_that_builds_nothing_is_not_mentioned(plans: Any, doctor: Any, aws: Any, assembly: Any) -> None:
+    assert f"{SUBJECT}: " not in doctor("--app", assembly("Served", _template(len(plans)), plans)).out
+
+
+def test_a_quota_that_no_list_has_is_unknown(doctor: Any, aws: Any, assembly: Any) -> None:
+    for operation in ("ListServiceQuotas", "ListAWSDefaultServiceQuotas"):
+        aws.answers(operation, {"Quotas": []})
+
+    assert doctor("--app", assembly("Served", _template(1), [ON_PROCESSING])).graded(SUBJECT) == "unknown"
