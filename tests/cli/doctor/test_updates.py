@@ -152,10 +152,6 @@ def test_another_id_with_the_same_name_fails_and_moves_nobody(messages: Messages
 
 
 SOUND: dict[str, tuple[Change, Change | None]] = {
-    "instance pools of a scaled variant": (
-        _variant(0, InstanceType=None, InstancePools=[{"InstanceType": "ml.g5.xlarge", "Priority": 1}]),
-        None,
-    ),
     "nothing": (lambda t: None, None),
     "weight": (_variant(0, InitialVariantWeight=3), None),
     "release of the model": (_variant(0, ModelName="other"), None),

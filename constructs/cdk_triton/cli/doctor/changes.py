@@ -79,8 +79,8 @@ def _is_stepwise(endpoint: Endpoint) -> bool:
 
 def _changed_variant(id: str, name: str, old: Endpoint, new: Endpoint) -> Iterator[Change]:
     first, second = old.variants[name], new.variants[name]
-    types = first.get("InstanceType"), second.get("InstanceType")  # None: a variant with instance pools
-    if types[0] != types[1] and None not in types and name in old.most:
+    types = first.get("InstanceType"), second.get("InstanceType")
+    if types[0] != types[1] and name in old.most:
         yield Change(
             State.ERROR,
             f"the variant {name} of the endpoint {id} changes from {types[0]} to {types[1]}, and SageMaker rejects "
