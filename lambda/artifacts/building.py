@@ -71,7 +71,7 @@ def build(
         return _key_state(commit, locks[commit.artifact_key], builds, request, invocation)
 
     found = list(invocation.each(decide, pending))
-    failures = {each.commit.repository: each.failure for each in found if each.failure is not None}
+    failures = {_named(each.commit): each.failure for each in found if each.failure is not None}
     if failures:
         raise ArtifactError(_failure_text(failures))
     _start(found, builder, request, invocation)
@@ -131,11 +131,16 @@ def _failure(commit: Commit, state: BuildState, invocation: Invocation) -> tuple
 
 def _failure_text(failures: Mapping[str, tuple[str, Sequence[str], str]]) -> str:
     if len(failures) == 1:
-        ((repository, (reason, lines, link)),) = failures.items()
-        return with_log_tail(f"{repository} could not be built: {reason}", lines, link)
-    reasons = "; ".join(f"{repository}: {reason}" for repository, (reason, _, _) in failures.items())
+        ((ensemble, (reason, lines, link)),) = failures.items()
+        return with_log_tail(f"{ensemble} could not be built: {reason}", lines, link)
+    reasons = "; ".join(f"{ensemble}: {reason}" for ensemble, (reason, _, _) in failures.items())
     (_, _, link) = next(iter(failures.values()))
     return with_log_tail(f"{len(failures)} ensembles could not be built: {reasons}", [], link)
+
+
+def _named(commit: Commit) -> str:
+    """A repository with what it is built for: each instance pool of a variant has the same repository."""
+    return f"{commit.repository} for {commit.platform}"
 
 
 def _start(found: Sequence[_KeyState], builder: BuildMachine | None, request: Request, invocation: Invocation) -> None:
@@ -171,7 +176,7 @@ def _wait(found: Sequence[_KeyState]) -> None:
     running = [each for each in found if each.state is not None]
     if not running:
         return
-    names = ", ".join(sorted(each.commit.repository for each in running))
+    names = ", ".join(sorted(_named(each.commit) for each in running))
     links = sorted({each.state.link for each in running if each.state is not None and each.state.link})
     before = [each.lock.previous for each in running if each.lock is not None and each.lock.previous]
     reason = f"{names} is being built" + "".join(f" ({link})" for link in links[:1])

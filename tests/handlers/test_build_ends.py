@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import pytest
 
 from build_model import Cloud, Poll
 from build_model.steps import ONE, PROCESSING, deploy, job, poll
+
+if TYPE_CHECKING:
+    from golden_messages import Messages
 
 HOUR = 60 * 60
 LIMIT = 2 * HOUR + 8 * HOUR + HOUR  # of the job, of CodeBuild's queue, and some time to end it
@@ -64,3 +69,31 @@ def test_a_processing_job_that_failed_by_no_fault_of_ours_is_tried_once_more(clo
     assert failure is not None
     assert reason in failure
     assert cloud.live_jobs() == {}
+
+
+@pytest.mark.parametrize("plan", [ONE, PROCESSING], ids=["codebuild", "processing"])
+def test_a_build_that_no_machine_is_free_for_says_how_to_build_before_the_deployment(
+    cloud: Cloud, plan: int, messages: Messages
+) -> None:
+    stack = deploy(cloud, plan)
+    for _ in range(2 if plan == PROCESSING else 1):
+        assert poll(stack) == Poll()
+        if plan == PROCESSING:
+            cloud.processing.end(job(cloud), "FAILED", "CapacityError: Unable to provision requested ML capacity.")
+        else:
+            cloud.codebuild.end(job(cloud), "TIMED_OUT", "Build timed out in the queue", in_queue=True)
+
+    failure = poll(stack).failure
+
+    assert failure is not None
+    assert "text for 25.09-a10g" in failure
+    assert "cdk-triton artifacts build" in failure
+    messages.record("the build of a pool", failure)
+
+
+def test_a_build_that_takes_too_long_on_its_machine_says_nothing_of_capacity(cloud: Cloud) -> None:
+    stack = deploy(cloud, ONE)
+    poll(stack)
+    cloud.codebuild.end(job(cloud), "TIMED_OUT", "Build has timed out")
+
+    assert "artifacts build" not in str(poll(stack).failure)

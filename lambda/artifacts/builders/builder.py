@@ -7,10 +7,16 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 from urllib.parse import urlsplit
 
-__all__ = ["LOG_LINES", "Job", "JobService", "Progress", "address_of_log"]
+__all__ = ["LOG_LINES", "NO_CAPACITY", "Job", "JobService", "Progress", "address_of_log"]
 
 LOG_LINES = 8
 """How many lines of a log may stand in a reason of at most 1000 characters."""
+
+NO_CAPACITY = (
+    "the service has no free machine with this GPU now; deploy again later, or build beforehand with `cdk-triton "
+    "artifacts build`, which needs no deployment"
+)
+"""What to do where a service has no machine for a job."""
 
 
 @dataclass(frozen=True)

@@ -9,13 +9,16 @@ from typing import Any
 from botocore.exceptions import ClientError
 
 from ..failure import ArtifactError, error_code
-from .builder import Job, Progress, address_of_log
+from .builder import NO_CAPACITY, Job, Progress, address_of_log
 from .cloudwatch import last_lines
 
 __all__ = ["CodeBuildBuilder"]
 
 MAX_IDS = 100
 """Of BatchGetBuilds (API reference)."""
+
+_BEFORE_IT_RUNS = ("QUEUED", "PROVISIONING")
+"""The phases of a build that has no machine yet (API reference, `BuildPhase`)."""
 
 CLOCKS_DIFFER_SECONDS = 10 * 60
 """How far the service's clock may be behind ours when a build is looked for by its age."""
@@ -112,13 +115,16 @@ def _progress(build: Mapping[str, Any]) -> Progress:
     status, ended = build["buildStatus"], build.get("endTime")
     logs = build.get("logs", {})
     group, stream = logs.get("groupName"), logs.get("streamName")
+    phases = build.get("phases", [])
     messages = [
         context["message"]
-        for phase in build.get("phases", [])
+        for phase in phases
         if phase.get("phaseStatus", "SUCCEEDED") != "SUCCEEDED"
         for context in phase.get("contexts", [])
         if context.get("message")
     ]
+    if any(each.get("phaseType") in _BEFORE_IT_RUNS and each.get("phaseStatus") == "TIMED_OUT" for each in phases):
+        messages = [f"{'; '.join(messages)} ({NO_CAPACITY})".strip()]
     return Progress(
         job=build["id"],
         status=status,

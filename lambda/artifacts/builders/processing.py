@@ -8,7 +8,7 @@ from typing import Any
 from botocore.exceptions import BotoCoreError, ClientError
 
 from ..failure import ArtifactError, error_code
-from .builder import Job, Progress, address_of_log
+from .builder import NO_CAPACITY, Job, Progress, address_of_log
 from .cloudwatch import last_lines
 
 __all__ = ["ProcessingBuilder"]
@@ -163,12 +163,13 @@ class ProcessingBuilder:
         # InProgress and Stopping run on; Completed, Failed and Stopped are ends (API reference, ProcessingJobStatus).
         status, ended = found["ProcessingJobStatus"], found.get("ProcessingEndTime")
         message = "; ".join(found[name] for name in ("FailureReason", "ExitMessage") if found.get(name))
+        told = f"{message} ({NO_CAPACITY})" if message.startswith("CapacityError") else message
         return Progress(
             job=job,
             status=status,
             over=status not in {"InProgress", "Stopping"},
             at=None if ended is None else ended.timestamp(),
-            message=message,
+            message=told,
             link=address_of_log(self._client, _console(self._client.meta.region_name, job), f"processing-{job}"),
             log=None,
             again=message.startswith(("InternalServerError", "CapacityError")),

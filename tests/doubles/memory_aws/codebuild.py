@@ -25,6 +25,7 @@ class _Build:
     status: str = "IN_PROGRESS"
     ended: float | None = None
     message: str = ""
+    in_queue: bool = False
 
 
 class CodeBuild:
@@ -59,10 +60,10 @@ class CodeBuild:
         running = [build for build in self._builds.values() if build.ended is None]
         return {build.id: build.request["idempotencyToken"] for build in running}
 
-    def end(self, job: str, status: str, message: str = "") -> None:
-        """End a job."""
+    def end(self, job: str, status: str, message: str = "", *, in_queue: bool = False) -> None:
+        """End a job; in the queue, it never had a machine."""
         build = self._builds[job]
-        build.status, build.ended, build.message = status, self._clock.now, message
+        build.status, build.ended, build.message, build.in_queue = status, self._clock.now, message, in_queue
 
     def decide(self, job: str, status: str) -> None:
         """Give a job its status, while what it wrote is still being uploaded."""
@@ -156,9 +157,8 @@ class CodeBuild:
             clock.now = build.ended
             described["endTime"] = clock.date()
             failed = {"statusCode": build.status, "message": build.message}
-            described["phases"] = [
-                {"phaseType": "QUEUED", "phaseStatus": "SUCCEEDED"},
-                {"phaseType": "BUILD", "phaseStatus": build.status, "contexts": [failed] if build.message else []},
-                {"phaseType": "COMPLETED"},
-            ]
+            last = {"phaseStatus": build.status, "contexts": [failed] if build.message else []}
+            queue, work = {"phaseType": "QUEUED"}, {"phaseType": "BUILD"}
+            phases = [queue | last] if build.in_queue else [queue | {"phaseStatus": "SUCCEEDED"}, work | last]
+            described["phases"] = [*phases, {"phaseType": "COMPLETED"}]
         return described
