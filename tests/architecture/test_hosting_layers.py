@@ -24,6 +24,7 @@ LAYERS = (
     "builds",
     "store",
     "models",
+    "instance_pools",
     "variant",
     "metrics",
     "scaling",

@@ -20,7 +20,7 @@ from cdk_triton.hosting.sagemaker_names import check_sagemaker_name
 if TYPE_CHECKING:  # takes a while: for endpoints whose metrics are asked for
     from aws_cdk import aws_cloudwatch as cloudwatch
 
-__all__ = ["EndpointMetrics", "VariantMetrics"]
+__all__ = ["EndpointMetrics", "VariantMetrics", "of_instance_type"]
 
 INVOCATIONS = "AWS/SageMaker"
 """The namespace of what callers see, and of what a multi-model endpoint loads for them."""
@@ -236,6 +236,15 @@ class EndpointMetrics(VariantMetrics):
     def metric_dimensions(self) -> Mapping[str, str]:
         """`EndpointName` and `VariantName`."""
         return {"EndpointName": self.endpoint_name, "VariantName": self.variant_name}
+
+
+def of_instance_type(metric: cloudwatch.Metric, instance_type: str) -> cloudwatch.Metric:
+    """A metric of a variant with instance pools, of one instance type alone.
+
+    "CloudWatch publishes these metrics with an InstanceType dimension" ("Monitor instance pools",
+    realtime-endpoints-heterogeneous in SageMaker's developer guide).
+    """
+    return metric.with_(dimensions_map={**(metric.dimensions or {}), "InstanceType": instance_type})
 
 
 def _minute(period: Duration | None) -> Duration:

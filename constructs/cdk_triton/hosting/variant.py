@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal, get_args
 
@@ -14,9 +15,10 @@ from cdk_triton.errors import ConfigurationError
 from cdk_triton.hosting._cdk.arguments import checked
 from cdk_triton.hosting._cdk.literals import is_number, is_token, is_whole, literal_seconds
 from cdk_triton.hosting.capacity_reservations import check_reservation, reservation_property
+from cdk_triton.hosting.instance_pools import POOL_ROUTING, check_pools, check_provision_timeout, instance_pools
 from cdk_triton.hosting.models.model import ITritonModel
 from cdk_triton.hosting.sagemaker_names import check_sagemaker_name
-from cdk_triton.sagemaker import instance_storage
+from cdk_triton.sagemaker import common_host_ami, instance_storage
 from cdk_triton.sagemaker.limits import (
     MAX_TIMEOUT_SECONDS,
     MAX_VOLUME_GB,
@@ -43,8 +45,15 @@ class TritonVariant:
 
     The instance type and the host AMI are those of the model's platform.
 
+    With `fallback_models` the variant has instance pools: SageMaker starts instances of the first platform that has
+    capacity, with the model of that platform. All models then have the same image and the same repository directory;
+    that of an imported model, or one of your own, is not known and not compared. The variant has one host AMI for all
+    of them, and sends requests to the instance with the fewest.
+
     Attributes:
-        model: a `TritonModel` or `TritonMultiModel`.
+        model: a `TritonModel` or `TritonMultiModel`. It is the first instance pool where there are `fallback_models`.
+        fallback_models: up to four single models for other instance types, in the order in which SageMaker falls back
+            to them where the types before have no capacity.
         variant_name: its name, unique within the endpoint; callers may send it as `TargetVariant`.
         initial_instance_count: instances at first, at least 1.
         initial_weight: share of the requests that name no variant, relative to the other variants; 0 gets none. Of a
@@ -56,14 +65,18 @@ class TritonVariant:
         volume_size: the EBS volume of each instance, 1 to 512 GiB, for instance types without disks of their own.
         routing_strategy: how requests are spread over the instances. None: SageMaker's default, which is random
             ("Minimize real-time inference latency by using Amazon SageMaker routing strategies", AWS Machine Learning
-            Blog); the other one suits requests of differing duration.
+            Blog); the other one suits requests of differing duration, and is that of a variant with `fallback_models`.
         capacity_reservation_arn: a training plan for endpoints, or an ML reservation, of the same instance type. All
             instances of the variant start in it, also those that an update or a scale-out adds, or they fail to start.
-            When a training plan ends, requests fail.
+            When a training plan ends, requests fail. Not with `fallback_models`: a reservation has one instance type.
+        instance_provision_timeout: how long SageMaker looks for instances before a deployment or a change of the
+            number of instances fails, over all instance types together, 300 to 3600 seconds. It contains neither the
+            download of the model nor the start of the container. None: SageMaker's default, which no page of AWS names.
 
     Raises:
-        ConfigurationError: a value is out of its range, the instance type takes no volume size, or
-            `capacity_reservation_arn` is not the ARN of a reservation.
+        ConfigurationError: a value is out of its range, an instance type takes no volume size, the fallback models do
+            not fit the model or the reservation, no host AMI suits all GPUs, or `capacity_reservation_arn` is not the
+            ARN of a reservation.
     """
 
     model: ITritonModel
@@ -75,6 +88,8 @@ class TritonVariant:
     volume_size: Size | None = None
     routing_strategy: RoutingStrategy | None = None
     capacity_reservation_arn: str | None = None
+    fallback_models: Sequence[ITritonModel] = ()
+    instance_provision_timeout: Duration | None = None
 
     def __post_init__(self) -> None:
         """Refuse what CreateEndpointConfig would refuse minutes later."""
@@ -92,10 +107,23 @@ class TritonVariant:
             )
         for name in ("container_startup_timeout", "model_download_timeout"):
             self._check_timeout(name)
+        object.__setattr__(self, "fallback_models", tuple(self.fallback_models))
         self._check_volume_size()
         self._check_routing_strategy()
         if self.capacity_reservation_arn is not None:
             check_reservation(f"capacity_reservation_arn of variant {self.variant_name}", self.capacity_reservation_arn)
+        check_provision_timeout(f"variant {self.variant_name}", self.instance_provision_timeout)
+        if self.fallback_models:
+            check_pools(f"variant {self.variant_name}", self.models, self.routing_strategy)
+        self._host_ami()  # or a sentence that no AMI suits all of them
+
+    @property
+    def models(self) -> tuple[ITritonModel, ...]:
+        """Every model that may serve it: `model`, then the `fallback_models`."""
+        return (self.model, *self.fallback_models)
+
+    def _host_ami(self) -> str | None:
+        return common_host_ami(f"variant {self.variant_name}", [model.platform for model in self.models])
 
     def _check_timeout(self, name: str) -> None:
         what = f"{name} of variant {self.variant_name}"
@@ -109,12 +137,12 @@ class TritonVariant:
     def _check_volume_size(self) -> None:
         if self.volume_size is None:
             return
-        platform = self.model.platform
-        if instance_storage(platform.instance).takes_volume_size is False:
-            raise ConfigurationError(
-                f"variant {self.variant_name} has a volume_size, and SageMaker refuses one for "
-                f"{platform.instance_type}, which keeps models on NVMe disks of its own: leave volume_size out"
-            )
+        for platform in (model.platform for model in self.models):
+            if instance_storage(platform.instance).takes_volume_size is False:
+                raise ConfigurationError(
+                    f"variant {self.variant_name} has a volume_size, and SageMaker refuses one for "
+                    f"{platform.instance_type}, which keeps models on NVMe disks of its own: leave volume_size out"
+                )
         if self.volume_size.is_unresolved():
             return
         size = self.volume_size.to_gibibytes(rounding=SizeRoundingBehavior.NONE)
@@ -136,13 +164,16 @@ class TritonVariant:
 
 def production_variant(variant: TritonVariant) -> sagemaker.CfnEndpointConfig.ProductionVariantProperty:
     """The variant as an endpoint configuration writes it, a shadow as well."""
-    platform, timeouts = variant.model.platform, default_timeouts(variant.model.size)
-    strategy = variant.routing_strategy
+    pools, timeouts = instance_pools(variant.models), default_timeouts(max(model.size for model in variant.models))
+    strategy = POOL_ROUTING if pools is not None and variant.routing_strategy is None else variant.routing_strategy
+    provision = variant.instance_provision_timeout
     return sagemaker.CfnEndpointConfig.ProductionVariantProperty(
         variant_name=variant.variant_name,
         model_name=variant.model.model_name,
-        instance_type=platform.instance_type,
-        inference_ami_version=platform.inference_ami_version,
+        instance_type=variant.model.platform.instance_type if pools is None else None,
+        instance_pools=pools,
+        variant_instance_provision_timeout_in_seconds=None if provision is None else provision.to_seconds(),
+        inference_ami_version=variant._host_ami(),
         initial_instance_count=variant.initial_instance_count,
         initial_variant_weight=variant.initial_weight,
         container_startup_health_check_timeout_in_seconds=_seconds(variant.container_startup_timeout, timeouts[0]),

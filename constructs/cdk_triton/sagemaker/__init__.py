@@ -5,6 +5,7 @@
 
 from cdk_triton.sagemaker import limits
 from cdk_triton.sagemaker.build_machines import codebuild_gpu, codebuild_gpu_regions, processing_instance
+from cdk_triton.sagemaker.common_host import common_host_ami
 from cdk_triton.sagemaker.host_amis import HOST_AMIS, HostAmi, host_ami
 from cdk_triton.sagemaker.images import (
     REPOSITORY,
@@ -30,6 +31,7 @@ __all__ = [
     "accounts",
     "codebuild_gpu",
     "codebuild_gpu_regions",
+    "common_host_ami",
     "gpu_instance",
     "gpu_instances",
     "host_ami",

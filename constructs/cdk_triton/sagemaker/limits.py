@@ -11,10 +11,12 @@ from typing import Final
 
 __all__ = [
     "MAX_IMAGE_LENGTH",
+    "MAX_INSTANCE_POOLS",
     "MAX_INVOCATION_BYTES",
     "MAX_INVOCATION_SECONDS",
     "MAX_NAME_LENGTH",
     "MAX_PRODUCTION_VARIANTS",
+    "MAX_PROVISION_SECONDS",
     "MAX_RESERVATION_ARN_LENGTH",
     "MAX_ROLLBACK_ALARMS",
     "MAX_TARGET_MODEL_LENGTH",
@@ -23,6 +25,7 @@ __all__ = [
     "MAX_UPDATE_WAIT_SECONDS",
     "MAX_VOLUME_GB",
     "METRIC_FREQUENCIES",
+    "MIN_PROVISION_SECONDS",
     "MIN_TIMEOUT_SECONDS",
     "MIN_UPDATE_SECONDS",
     "MIN_VOLUME_GB",
@@ -40,6 +43,13 @@ MIN_TIMEOUT_SECONDS: Final = 60
 MAX_TIMEOUT_SECONDS: Final = 3600
 """Both timeouts of a variant: the container's start and the download of the model data
 (ProductionVariantContainerStartupHealthCheckTimeoutInSeconds, ProductionVariantModelDataDownloadTimeoutInSeconds)."""
+
+MAX_INSTANCE_POOLS: Final = 5
+"""Instance types of one variant (InstancePoolList; InstancePoolPriority is 1 to 5)."""
+
+MIN_PROVISION_SECONDS: Final = 300
+MAX_PROVISION_SECONDS: Final = 3600
+"""How long SageMaker looks for the instances of a variant (VariantInstanceProvisionTimeoutInSeconds)."""
 
 MIN_VOLUME_GB: Final = 1
 MAX_VOLUME_GB: Final = 512

@@ -17,7 +17,7 @@ from cdk_triton.sagemaker.limits import MAX_IMAGE_LENGTH
 from cdk_triton.triton.releases import Release, releases
 from cdk_triton.triton.releases import release as release_facts
 
-__all__ = ["DERIVED", "PLATFORM", "ServingPlatform"]
+__all__ = ["DERIVED", "PLATFORM", "ServingPlatform", "derived_host_ami"]
 
 DERIVED: Final = "derived"
 """Asks `ServingPlatform` to derive the host AMI from the CUDA version of its release and from its GPU."""
@@ -72,7 +72,7 @@ class ServingPlatform:
             _check_published_release(self.release)
         _check_instance(self)
         if self.inference_ami_version == DERIVED:
-            object.__setattr__(self, "inference_ami_version", _derived_host_ami(self))
+            object.__setattr__(self, "inference_ami_version", derived_host_ami(self))
         elif self.inference_ami_version is not None:
             _check_host_ami(self.inference_ami_version)
 
@@ -260,7 +260,8 @@ def _number(version: str) -> tuple[int, ...]:
     return tuple(int(part) for part in version.split("."))
 
 
-def _derived_host_ami(platform: ServingPlatform) -> str | None:
+def derived_host_ami(platform: ServingPlatform) -> str | None:
+    """The host AMI that a platform has unless it was given one."""
     if platform.versions is None:
         return None
     return host_ami(platform.versions.cuda, platform.compute_capability)

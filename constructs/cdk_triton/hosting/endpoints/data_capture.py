@@ -172,7 +172,7 @@ def allow_capture(
     if capture._key is not None:
         # kms:Decrypt is for uploads in parts ("Protecting data with server-side encryption", S3's user guide).
         statements.append(use_of_key(scope, capture._key, ["kms:Decrypt", "kms:GenerateDataKey"]))
-    roles = sorted({variant.model.role.node.path for variant in variants})
+    roles = sorted({model.role.node.path for variant in variants for model in variant.models})
     decisive = [path_of(capture.bucket), roles]
     for policy in allow_models(scope, "DataCapture", endpoint, variants, statements, decisive):
         reason = "SageMaker names the objects after endpoint, variant and time; the prefix is the capture's own."
@@ -200,7 +200,7 @@ def warn_about_scaling(scope: Construct) -> None:
 def warn_about_capture(scope: Construct, capture: DataCapture, variants: Sequence[TritonVariant]) -> None:
     """Warn where SageMaker may capture nothing."""
     account, bucket = stack_of(scope).account, capture.bucket
-    roles = ", ".join(dict.fromkeys(path_of(variant.model.role) for variant in variants))
+    roles = ", ".join(dict.fromkeys(path_of(model.role) for variant in variants for model in variant.models))
     if is_of_another_account(bucket, account):
         Annotations.of(scope).add_warning_v2(
             BUCKET_WARNING,

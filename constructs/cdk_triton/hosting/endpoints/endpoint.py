@@ -162,7 +162,7 @@ class TritonEndpoint(Resource, VariantMetrics):
         names.take(self)
         # SageMaker uses a model's role until the endpoint is gone, so its policy must go after the endpoint.
         for variant in served:
-            self._endpoint.node.add_dependency(variant.model)
+            self._endpoint.node.add_dependency(*variant.models)
         self._updates = EndpointUpdates(
             self,
             self._endpoint,

@@ -43,7 +43,7 @@ def allow_models(
     """
     ours: dict[str, iam.IRole] = {}
     theirs: dict[str, iam.IRole] = {}
-    for model in (variant.model for variant in variants):
+    for model in (model for variant in variants for model in variant.models):
         owner = model.role.node.scope
         made_here = owner is not None and owner.node.path == model.node.path
         (ours if made_here else theirs)[model.role.node.path] = model.role

@@ -197,7 +197,7 @@ class EndpointUpdates:
         The store of a model does the waiting. An imported model, or one of the user's own making, has none.
         """
         if self._wait is None:
-            tokens = (provider_of(variant.model) for variant in self._served)
+            tokens = (provider_of(model) for variant in self._served for model in variant.models)
             token = next((each for each in tokens if each is not None), None)
             if token is None:
                 Annotations.of(self._scope).add_warning_v2(

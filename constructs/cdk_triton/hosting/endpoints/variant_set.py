@@ -67,7 +67,8 @@ def check_shadow(shadow: TritonVariant, production: Sequence[TritonVariant]) -> 
     """Refuse a shadow that SageMaker would refuse.
 
     One production variant and one shadow: API reference, CreateEndpointConfig, `ShadowProductionVariants`. No
-    multi-model endpoints: "Exclusions" of shadow tests in SageMaker's developer guide.
+    multi-model endpoints: "Exclusions" of shadow tests in SageMaker's developer guide. No instance pools: the guide
+    names single-model endpoints and inference components (realtime-endpoints-heterogeneous), and no page has both.
 
     Raises:
         ConfigurationError: it would.
@@ -77,6 +78,12 @@ def check_shadow(shadow: TritonVariant, production: Sequence[TritonVariant]) -> 
             f"the endpoint has the shadow {shadow.variant_name} beside {len(production)} production variants: "
             "SageMaker takes one production variant and one shadow, so leave one variant or move the others to an "
             "endpoint of their own"
+        )
+    if pooled := [variant.variant_name for variant in (*production, shadow) if variant.fallback_models]:
+        raise ConfigurationError(
+            f"the endpoint has the shadow {shadow.variant_name}, and {' and '.join(pooled)} has fallback_models: AWS "
+            "names instance pools for endpoints without shadow variants only, so remove fallback_models while you "
+            "compare the models"
         )
     multi_models = [variant.variant_name for variant in (*production, shadow) if variant.model.is_multi_model]
     if multi_models:
@@ -114,17 +121,15 @@ def warn_about_storage(
     instance type, the newer one of the API that the key does not encrypt its disks; and there are organisations that
     allow no endpoint configuration without a key (aws/sagemaker-python-sdk#3677).
     """
-    local = [variant for variant in variants if instance_storage(variant.model.platform.instance).is_local]
-    for variant in local:
-        if variant.volume_size is not None:
+    for variant in variants:
+        if variant.volume_size is not None and (types := _types_with_disks([variant])):
             Annotations.of(construct).add_warning_v2(
                 VOLUME_SIZE_WARNING,
-                f"variant {variant.variant_name} has a volume_size, and {variant.model.platform.instance_type} has "
+                f"variant {variant.variant_name} has a volume_size, and {', '.join(types)} has "
                 "NVMe disks of its own: SageMaker refuses the size of a volume for such types, as far as is known. "
                 "Leave it out, or try it in your account, then acknowledge this",
             )
-    if local and encryption_key is not None:
-        types = dict.fromkeys(variant.model.platform.instance_type for variant in local)
+    if encryption_key is not None and (types := _types_with_disks(variants)):
         Annotations.of(construct).add_warning_v2(
             KEY_WARNING,
             f"encryption_key does not encrypt the NVMe disks of {', '.join(types)}, which the instance encrypts with a "
@@ -133,21 +138,28 @@ def warn_about_storage(
         )
 
 
+def _types_with_disks(variants: Sequence[TritonVariant]) -> tuple[str, ...]:
+    """The instance types with disks of their own, each once."""
+    platforms = [model.platform for variant in variants for model in variant.models]
+    return tuple(dict.fromkeys(each.instance_type for each in platforms if instance_storage(each.instance).is_local))
+
+
 def warn_about_networks(construct: IConstruct, variants: Sequence[TritonVariant]) -> None:
-    """Warn where variants differ in subnets or isolation: no page of AWS allows or forbids it, and no example does it.
+    """Warn where models differ in subnets or isolation: no page of AWS allows or forbids it, and no example does it.
 
     Security groups may differ: each model in a VPC has its own by default.
     """
-    if len(variants) == 1:
+    models = [(variant.variant_name, model) for variant in variants for model in variant.models]
+    if len(models) == 1:
         return
-    places = {variant.variant_name: _place(variant.model) for variant in variants}
-    known = {name: place for name, place in places.items() if place is not None}
-    if len(set(known.values())) > 1:
+    known = [(name, place) for name, model in models if (place := _place(model)) is not None]
+    if len({place for _, place in known}) > 1:
+        names = dict.fromkeys(name for name, _ in known)
         Annotations.of(construct).add_warning_v2(
             NETWORKS_WARNING,
-            f"the models of variants {', '.join(known)} differ in their subnets or in network_isolation, and no page "
-            "of AWS says whether one endpoint takes that: give them the same, or try them with "
-            "`aws sagemaker create-endpoint-config`, which starts no instance, then acknowledge this",
+            f"the models of {'variants' if len(names) > 1 else 'variant'} {', '.join(names)} differ in their subnets "
+            "or in network_isolation, and no page of AWS says whether one endpoint takes that: give them the same, or "
+            "try them with `aws sagemaker create-endpoint-config`, which starts no instance, then acknowledge this",
         )
 
 
@@ -163,9 +175,7 @@ def _place(model: ITritonModel) -> str | None:
 
 def acknowledge_local_disks(config: IConstruct, variants: Sequence[TritonVariant]) -> None:
     """Acknowledge that a configuration names no key, where it has an instance type that takes none."""
-    platforms = [variant.model.platform for variant in variants]
-    types = dict.fromkeys(each.instance_type for each in platforms if instance_storage(each.instance).is_local)
-    if types:
+    if types := _types_with_disks(variants):
         reason = (
             f"CreateEndpointConfig fails with a KmsKeyId for instance types with disks of their own, such as "
             f"{', '.join(types)}: each encrypts them with a key that it never tells (CloudFormation's reference)."
@@ -209,7 +219,7 @@ def check_environments(
     """
     here = stack_of(scope)
     reason = "SageMaker finds models of an endpoint's own account and region only, so make a model there"
-    for model in (variant.model for variant in variants):
+    for model in (model for variant in variants for model in variant.models):
         there = _stack_of_model(model)
         if not are_deployed_together(here, there):
             require_same("account", path, here.account, model.node.path, there.account, reason)
@@ -228,7 +238,7 @@ def warn_about_stacks(construct: IConstruct, variants: Sequence[TritonVariant]) 
     model go while the endpoint runs it, and while a rollback may come back to it.
     """
     here = stack_of(construct)
-    for model in (variant.model for variant in variants):
+    for model in (model for variant in variants for model in variant.models):
         there = _stack_of_model(model)
         if not are_deployed_together(here, there):
             Annotations.of(construct).add_warning_v2(

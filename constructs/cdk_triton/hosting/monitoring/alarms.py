@@ -14,7 +14,7 @@ from cdk_triton._tokens import has_token, refuse_token
 from cdk_triton._wording import quoted
 from cdk_triton.errors import ConfigurationError
 from cdk_triton.hosting.endpoint_variant import EndpointVariant
-from cdk_triton.hosting.metrics import PER_MILLISECOND, PER_PERCENT, VariantMetrics
+from cdk_triton.hosting.metrics import PER_MILLISECOND, PER_PERCENT, VariantMetrics, of_instance_type
 
 __all__ = ["RULES", "AlarmRule", "AlarmThresholds", "add_alarms", "threshold"]
 
@@ -246,7 +246,8 @@ RULES: Final = (
 def threshold(rule: AlarmRule, thresholds: AlarmThresholds, variant: EndpointVariant) -> float | None:
     """The threshold in the metric's own unit, or None where the variant has no such alarm."""
     value = _wanted(rule, thresholds, variant)
-    gpus = variant.variant.model.platform.gpu_count if rule.of_each_gpu else 1
+    in_pools = bool(variant.variant.fallback_models)
+    gpus = variant.variant.model.platform.gpu_count if rule.of_each_gpu and not in_pools else 1
     if value is None:
         return None
     return (value.to_milliseconds() if isinstance(value, Duration) else value) * rule.unit * gpus
@@ -280,7 +281,7 @@ def add_alarms(
             scope,
             rule.name,
             alarm_description=description,
-            metric=rule.metric(variant, statistic=rule.statistic, period=Duration.minutes(rule.minutes)),
+            metric=_watched(rule, variant),
             threshold=limit,
             comparison_operator=cloudwatch.ComparisonOperator.LESS_THAN_THRESHOLD
             if rule.below
@@ -291,6 +292,28 @@ def add_alarms(
             treat_missing_data=cloudwatch.TreatMissingData.NOT_BREACHING,
         )
     return made
+
+
+def _watched(rule: AlarmRule, variant: EndpointVariant) -> cloudwatch.IMetric:
+    """What an alarm looks at.
+
+    The GPUs of a variant with instance pools are looked at by instance type, and the highest type counts: types differ
+    in how many GPUs they have, and in how much these can do. A type without instances counts as 0.
+    """
+    period = Duration.minutes(rule.minutes)
+    metric = rule.metric(variant, statistic=rule.statistic, period=period)
+    if not (rule.of_each_gpu and variant.variant.fallback_models):
+        return metric
+    platforms = [model.platform for model in variant.variant.models]
+    terms = [f"FILL(m{number}, 0) / {each.gpu_count}" for number, each in enumerate(platforms)]
+    return cloudwatch.MathExpression(
+        expression=f"MAX([{', '.join(terms)}])",
+        using_metrics={
+            f"m{number}": of_instance_type(metric, each.instance_type) for number, each in enumerate(platforms)
+        },
+        label=f"{metric.metric_name} of each, highest instance type",
+        period=period,
+    )
 
 
 def _wanted(rule: AlarmRule, thresholds: AlarmThresholds, variant: EndpointVariant) -> float | Duration | None:

@@ -13,7 +13,7 @@ from aws_cdk import Duration, IStableNumberProducer, Lazy
 from aws_cdk import aws_cloudwatch as cloudwatch
 
 from cdk_triton.hosting.endpoint_variant import EndpointVariant
-from cdk_triton.hosting.metrics import PER_MILLISECOND, PER_PERCENT, PER_SECOND
+from cdk_triton.hosting.metrics import PER_MILLISECOND, PER_PERCENT, PER_SECOND, of_instance_type
 
 __all__ = ["section"]
 
@@ -33,10 +33,10 @@ def section(variant: EndpointVariant, alarms: Alarms, thresholds: Mapping[str, f
         alarms: its alarms by name; the row of their states is left out where there are none.
         thresholds: those of the alarms, in the units that the metrics have.
     """
-    model = variant.variant.model
-    gpus = model.platform.gpu_count
+    model, pools = variant.variant.model, bool(variant.variant.fallback_models)
     lines = {name: value for name, value in thresholds.items() if name in alarms}
-    title = f"## Variant {variant.variant.variant_name}: {model.platform.label} on {model.platform.instance_type}"
+    served = [f"{each.platform.label} on {each.platform.instance_type}" for each in variant.variant.models]
+    title = f"## Variant {variant.variant.variant_name}: {', else '.join(served)}"
     rows: list[Widgets] = [[cloudwatch.TextWidget(markdown=title, width=COLUMNS, height=1)]]
     if alarms:
         rows.append([cloudwatch.AlarmStatusWidget(alarms=list(alarms.values()), width=COLUMNS, height=3)])
@@ -51,16 +51,33 @@ def section(variant: EndpointVariant, alarms: Alarms, thresholds: Mapping[str, f
             _errors(variant),
         ],
         [
-            _of_gpus("GPU", variant.metric_gpu_utilization, gpus, lines.get("GpuUtilization")),
-            _of_gpus("GPU memory", variant.metric_gpu_memory_utilization, gpus, lines.get("GpuMemory")),
+            _of_gpus("GPU", variant.metric_gpu_utilization, variant, lines.get("GpuUtilization")),
+            _of_gpus("GPU memory", variant.metric_gpu_memory_utilization, variant, lines.get("GpuMemory")),
             _host(variant, lines),
         ],
         [
             _instances(variant),
             _graph("Requests per instance", [_label(variant.metric_invocations_per_instance(), "requests")]),
         ],
+        *([_by_instance_type(variant)] if pools else []),
     ]
     return rows + (_loading(variant, lines) if model.is_multi_model else [])
+
+
+def _by_instance_type(variant: EndpointVariant) -> Widgets:
+    """The row of a variant with instance pools: which of them serves, and how well."""
+    types = [model.platform.instance_type for model in variant.variant.models]
+
+    def each(metric: cloudwatch.Metric, unit: float = 1) -> list[cloudwatch.IMetric]:
+        return [_scaled(of_instance_type(metric, kind), unit, kind, f"_{at}") for at, kind in enumerate(types)]
+
+    return [
+        _graph("Requests by instance type", each(variant.metric_invocations())),
+        _graph(
+            "Latency by instance type, p99, ms", each(variant.metric_model_latency(statistic="p99"), PER_MILLISECOND)
+        ),
+        _graph("Not 2xx in the container by instance type", each(variant.metric_invocation_model_errors())),
+    ]
 
 
 def _latency(variant: EndpointVariant, lines: Mapping[str, float]) -> cloudwatch.GraphWidget:
@@ -127,14 +144,20 @@ def _loading(variant: EndpointVariant, lines: Mapping[str, float]) -> list[Widge
 
 
 def _of_gpus(
-    what: str, metric: Callable[..., cloudwatch.Metric], gpus: int, line: float | None
+    what: str, metric: Callable[..., cloudwatch.Metric], variant: EndpointVariant, line: float | None
 ) -> cloudwatch.GraphWidget:
+    platforms = [model.platform for model in variant.variant.models]
     mean, highest = metric(statistic="Average"), metric(statistic="Maximum")
-    return _graph(
-        f"{what}, percent, of each",
-        [_scaled(mean, gpus, "mean"), _scaled(highest, gpus, "highest")],
-        marks=_marks(line, gpus),
-    )
+    if len(platforms) == 1:
+        gpus = platforms[0].gpu_count
+        shown = [_scaled(mean, gpus, "mean"), _scaled(highest, gpus, "highest")]
+        return _graph(f"{what}, percent, of each", shown, marks=_marks(line, gpus))
+    shown = [
+        _scaled(of_instance_type(found, each.instance_type), each.gpu_count, f"{each.instance_type}, {word}", f"_{at}")
+        for at, each in enumerate(platforms)
+        for found, word in ((mean, "mean"), (highest, "highest"))
+    ]
+    return _graph(f"{what}, percent, of each", shown, marks=_marks(line))
 
 
 def _graph(
@@ -162,9 +185,9 @@ def _label(metric: cloudwatch.Metric, label: str) -> cloudwatch.IMetric:
     return metric.with_(label=label)
 
 
-def _scaled(metric: cloudwatch.Metric, unit: float, label: str) -> cloudwatch.IMetric:
+def _scaled(metric: cloudwatch.Metric, unit: float, label: str, suffix: str = "") -> cloudwatch.IMetric:
     # An identifier of its own: within a widget, one may stand for one metric only.
-    identifier = f"m_{metric.metric_name}_{metric.statistic}"
+    identifier = f"m_{metric.metric_name}_{metric.statistic}{suffix}"
     return cloudwatch.MathExpression(
         expression=f"{identifier} / {unit}",
         using_metrics={identifier: metric},

@@ -29,6 +29,7 @@ from cdk_triton.hosting.scaling.checks import (
 from cdk_triton.hosting.scaling.schedules import check_schedule
 from cdk_triton.hosting.scaling.service_linked_role import service_linked_role
 from cdk_triton.hosting.scaling.steps import check_steps, set_scale_in_cooldown
+from cdk_triton.hosting.scaling.weighting import GPUS, VCPUS, Units, track_mean_of_types
 from cdk_triton.hosting.variant import TritonVariant
 
 __all__ = ["ScalableInstanceCount"]
@@ -55,6 +56,9 @@ class ScalableInstanceCount(Construct):
 
     A deployment does not undo what was scaled: the endpoint keeps its instance counts when it is updated. SageMaker
     refuses to change the instance type of a scaled variant; the guide's page on scaling shows the two steps.
+
+    Where the instance types of a variant differ in GPUs or vCPUs, a policy on their utilisation follows the mean of the
+    types that have instances. The other metrics are those of all instances together.
 
     Attributes:
         min_capacity: instances at least.
@@ -211,12 +215,7 @@ class ScalableInstanceCount(Construct):
             ConfigurationError: the target is out of its range, or the variant scales on this metric already.
         """
         return self._track_utilization(
-            id,
-            "GPUUtilization",
-            target_utilization_percent,
-            self._variant.model.platform.gpu_count,
-            scale_in_cooldown,
-            scale_out_cooldown,
+            id, "GPUUtilization", target_utilization_percent, GPUS, scale_in_cooldown, scale_out_cooldown
         )
 
     @checked
@@ -244,12 +243,7 @@ class ScalableInstanceCount(Construct):
             ConfigurationError: the target is out of its range, or the variant scales on this metric already.
         """
         policy = self._track_utilization(
-            id,
-            "GPUMemoryUtilization",
-            target_utilization_percent,
-            self._variant.model.platform.gpu_count,
-            scale_in_cooldown,
-            scale_out_cooldown,
+            id, "GPUMemoryUtilization", target_utilization_percent, GPUS, scale_in_cooldown, scale_out_cooldown
         )
         if self._variant.model.is_multi_model:
             Annotations.of(self).add_warning_v2(
@@ -285,12 +279,7 @@ class ScalableInstanceCount(Construct):
             ConfigurationError: the target is out of its range, or the variant scales on this metric already.
         """
         return self._track_utilization(
-            id,
-            "CPUUtilization",
-            target_utilization_percent,
-            self._variant.model.platform.instance.vcpu_count,
-            scale_in_cooldown,
-            scale_out_cooldown,
+            id, "CPUUtilization", target_utilization_percent, VCPUS, scale_in_cooldown, scale_out_cooldown
         )
 
     @checked
@@ -380,21 +369,30 @@ class ScalableInstanceCount(Construct):
         policy_id: str,
         metric_name: str,
         percent: float,
-        units: int,
+        units: Units,
         scale_in_cooldown: Duration | None,
         scale_out_cooldown: Duration | None,
     ) -> autoscaling.TargetTrackingScalingPolicy:
-        """Track a metric that is the sum over so many units of an instance, each 0 to 100."""
+        """Track a metric that is the sum over so many units of an instance, each 0 to 100.
+
+        Where the pools of the variant have different numbers of units, the sums of their instances cannot be compared,
+        and the metrics of each instance type are.
+        """
         check_percent(f"target_utilization_percent of {self._policy(policy_id)}", percent)
         metric = self._metrics.metric(metric_name, namespace=INSTANCES, statistic="Average")
+        instances = [model.platform.instance for model in self._variant.models]
+        of_type = {instance.name: units(instance) for instance in instances}
+        is_mixed = len(set(of_type.values())) > 1
         policy = self._track(
             policy_id,
             metric_name,
-            _rounded(percent * units),
+            _rounded(percent if is_mixed else percent * units(instances[0])),
             metric.with_(unit=cloudwatch.Unit.PERCENT),
             scale_in_cooldown,
             scale_out_cooldown,
         )
+        if is_mixed:
+            track_mean_of_types(policy, metric, of_type)
         if percent == 100:
             Annotations.of(self).add_warning_v2(
                 NEVER_SCALES_OUT_WARNING,

@@ -1,0 +1,72 @@
+"""Which host AMI serves several platforms: a variant with instance pools names one AMI for all of its instance types.
+
+`InferenceAmiVersion` is a property of the production variant, and an entry of `InstancePools` has none (shapes
+ProductionVariant and InstancePool of botocore 1.44.5).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from cdk_triton.errors import ConfigurationError
+from cdk_triton.sagemaker.host_amis import HOST_AMIS, warning_about_host_ami
+from cdk_triton.sagemaker.platform import ServingPlatform, derived_host_ami
+
+__all__ = ["common_host_ami"]
+
+
+def common_host_ami(what: str, platforms: Sequence[ServingPlatform]) -> str | None:
+    """The host AMI of a variant that runs on several platforms of one image; None: SageMaker's default host.
+
+    An AMI that a platform was given by hand holds for all of them, if nothing speaks against it on the others. Else it
+    is a derived one that suits every GPU.
+
+    Args:
+        what: the variant, as a sentence names it.
+        platforms: at least one.
+
+    Raises:
+        ConfigurationError: two platforms were given different AMIs, or no AMI suits all GPUs.
+    """
+    wanted = list(dict.fromkeys(platform.inference_ami_version for platform in platforms))
+    if len(wanted) == 1:
+        return wanted[0]
+    by_hand = [each for each in platforms if each.inference_ami_version != derived_host_ami(each)]
+    given = list(dict.fromkeys(platform.inference_ami_version for platform in by_hand))
+    if len(given) > 1:
+        other = next(each for each in by_hand if each.inference_ami_version == given[1])
+        raise ConfigurationError(
+            f"{what} has the host AMI {_text(given[0])} for {by_hand[0].instance_type} and {_text(given[1])} for "
+            f"{other.instance_type}: SageMaker takes one for all instance pools, so give both platforms the same "
+            "inference_ami_version"
+        )
+    candidates = given or wanted
+    for name in candidates:
+        if all(_conflict(name, platform) is None for platform in platforms):
+            return name
+    raise _unfit(what, candidates[-1], platforms)
+
+
+def _conflict(name: str | None, platform: ServingPlatform) -> str | None:
+    """The reason against a host AMI that the platform does not have already."""
+    if platform.inference_ami_version == name:
+        return None
+    cuda = None if platform.versions is None else platform.versions.cuda
+    return warning_about_host_ami(name, cuda, platform.instance)
+
+
+def _unfit(what: str, name: str | None, platforms: Sequence[ServingPlatform]) -> ConfigurationError:
+    owner = next(each for each in platforms if each.inference_ami_version == name)
+    other = next(each for each in platforms if _conflict(name, each) is not None)
+    newest = HOST_AMIS[-1]
+    return ConfigurationError(
+        f"{what} has pools on {owner.instance_type} and {other.instance_type}, and no host AMI suits both with "
+        f"{owner.image_identity}: {owner.instance_type} has {_text(name)}, and on {other.instance_type} "
+        f"{_conflict(name, other)}. Use a release with CUDA {newest.cuda[0]}, which {newest.name} serves on every GPU, "
+        f"or serve the two instance types by endpoints of their own, or give both platforms the same "
+        "inference_ami_version after a try"
+    )
+
+
+def _text(name: str | None) -> str:
+    return "SageMaker's default host" if name is None else name
