@@ -17,6 +17,7 @@ import pytest
 
 from cdk_triton.local import daemon as local_daemon
 from cdk_triton.local.daemon import DEFAULT_DIRECTORY, DaemonOptions, DaemonStatus
+from cdk_triton.local.endpoints.capacity import Capacity
 from cdk_triton.local.logs import LogSelection
 from cdk_triton.local.process import conflicting_variables
 
@@ -309,3 +310,43 @@ def test_ctrl_c_ends_the_foreground_as_asked(tmp_path: Path) -> None:
         process.send_signal(signal.SIGINT)
         assert process.wait(60) == 0
         assert "stopped" in process.stderr.read()
+
+
+def test_capacity_is_kept_in_the_directory_and_listed(run: Any, tmp_path: Path, messages: Messages) -> None:
+    where = ("--directory", str(tmp_path / "local"))
+    none = run("local", "capacity", *where)
+    assert (none.status, none.out) == (0, "")
+    messages.record("cdk-triton local", none.said)
+
+    assert run("local", "capacity", "ml.g5.2xlarge", "0", *where).out == "ml.g5.2xlarge 0\n"
+    assert run("local", "capacity", "ml.g4dn.xlarge", "3", *where).out == "ml.g4dn.xlarge 3\nml.g5.2xlarge 0\n"
+    assert run("local", "capacity", *where).out == "ml.g4dn.xlarge 3\nml.g5.2xlarge 0\n"
+    assert Capacity(tmp_path / "local").of("ml.g5.2xlarge") == 0
+    assert run("local", "capacity", "ml.g5.2xlarge", "unlimited", *where).out == "ml.g4dn.xlarge 3\n"
+    assert Capacity(tmp_path / "local").of("ml.g5.2xlarge") is None
+
+
+@pytest.mark.parametrize(
+    ("arguments", "status"),
+    [
+        (["ml.g5.2xlarge", "none"], 2),
+        (["ml.g5.2xlarge", "--", "-1"], 2),
+        (["ml.g5.2xlarge"], 2),
+        (["ml.g5.3xlarge", "1"], 1),
+    ],
+    ids=["no number", "less than none", "no count", "no such type"],
+)
+def test_a_capacity_that_nothing_has_is_a_sentence(
+    run: Any, tmp_path: Path, messages: Messages, arguments: list[str], status: int
+) -> None:
+    outcome = run("local", "capacity", "--directory", str(tmp_path), *arguments)
+    assert (outcome.status, outcome.out) == (status, "")
+    messages.record("cdk-triton local", outcome.said)
+    assert Capacity(tmp_path).limits() == {}
+
+
+def test_a_capacity_file_that_somebody_else_wrote_is_a_sentence(run: Any, tmp_path: Path, messages: Messages) -> None:
+    (tmp_path / "capacity.json").write_text("[]")
+    outcome = run("local", "capacity", "--directory", str(tmp_path))
+    assert outcome.status == 1
+    messages.record("cdk-triton local", outcome.said)

@@ -48,6 +48,17 @@ def _account(text: str) -> str:
     return text
 
 
+_UNLIMITED = -1
+
+
+def _instances(text: str) -> int:
+    if text == "unlimited":
+        return _UNLIMITED
+    if not re.fullmatch(r"[0-9]{1,6}", text):
+        raise typer.BadParameter(f"'{text}' is neither a number of instances nor 'unlimited'.")
+    return int(text)
+
+
 @app.command()
 def up(
     directory: Directory = None,
@@ -112,6 +123,37 @@ def logs(
     selection = LogSelection(endpoint, source, _seconds_since_1970(since), earlier_runs)
     for line in _daemon(directory).logs(selection, follow=follow):
         typer.echo(line)
+
+
+@app.command()
+def capacity(
+    instance_type: Annotated[str | None, typer.Argument(help="Such as ml.g5.2xlarge.")] = None,
+    instances: Annotated[
+        int | None,
+        typer.Argument(parser=_instances, metavar="[NUMBER|unlimited]", help="How many instances of it are free."),
+    ] = None,
+    directory: Directory = None,
+) -> None:
+    """Set how many instances of a type each deployment of an endpoint gets at most, or list what is set.
+
+    SageMaker often has no instance of a GPU free. 0 shows what a deployment then does, and which instance pool serves.
+    It holds from the next deployment on, and until the local AWS ends; endpoints that run keep running.
+    """
+    from cdk_triton.sagemaker import gpu_instance
+
+    of_directory = _daemon(directory).capacity
+    if instance_type is not None:
+        if instances is None:
+            raise typer.BadParameter(
+                f"say how many instances of {instance_type} are free: a number, or 'unlimited'.",
+                param_hint="'[NUMBER|unlimited]'",
+            )
+        of_directory.set(gpu_instance(instance_type).name, None if instances == _UNLIMITED else instances)
+    limits = of_directory.limits()
+    for name, count in sorted(limits.items()):
+        typer.echo(f"{name} {count}")
+    if not limits:
+        typer.echo("no instance type is limited", err=True)
 
 
 @app.command()

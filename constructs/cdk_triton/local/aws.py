@@ -213,6 +213,7 @@ class LocalAws:
         # moto, Flask and the service models take a second to import: a process that only asks for a status has no use
         # for them.
         from cdk_triton.local.cloudformation import CloudFormationApi, TemplateEngine
+        from cdk_triton.local.endpoints.capacity import Capacity
         from cdk_triton.local.endpoints.data_capture import CapturingHost
         from cdk_triton.local.endpoints.metrics import EndpointMetrics
         from cdk_triton.local.endpoints.operations import EndpointOperations
@@ -252,6 +253,7 @@ class LocalAws:
             state.endpoints,
             state.endpoint_configurations,
             state.scaled_variants,
+            Capacity(self.directory).of,
             self.log,
         )
         # Last in, first out: what an operation may wait for ends before the operation is waited for.

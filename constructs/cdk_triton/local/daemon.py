@@ -28,6 +28,7 @@ from typing import IO, Any
 from cdk_triton.errors import LocalError
 from cdk_triton.local.aws import LocalAws
 from cdk_triton.local.endpoints import EndpointHost
+from cdk_triton.local.endpoints.capacity import Capacity
 from cdk_triton.local.logs import LogFiles, LogSelection
 from cdk_triton.local.running import known_directories, listed_as_running
 
@@ -78,6 +79,9 @@ class DaemonStatus:
 class Daemon:
     """The local AWS of one state directory.
 
+    Attributes:
+        capacity: how many instances it has free, for every deployment; nothing is limited any more when it ends.
+
     Args:
         directory: made if it does not exist.
     """
@@ -85,6 +89,7 @@ class Daemon:
     def __init__(self, directory: Path = DEFAULT_DIRECTORY) -> None:
         self.directory = directory.absolute()
         self.log_file = self.directory / "local.log"
+        self.capacity = Capacity(self.directory)
         self._state_file = self.directory / "state.json"
         self._log_files = LogFiles(self.directory, self.log_file)
 
@@ -142,6 +147,7 @@ class Daemon:
                 for number, handler in previous.items():
                     signal.signal(number, handler)
                 self._state_file.unlink(missing_ok=True)
+                self.capacity.clear()
 
     def start(self, options: DaemonOptions | None = None) -> dict[str, str]:
         """Start it detached, wait until clients can connect, and return the variables that lead them to it.

@@ -11,15 +11,18 @@ if TYPE_CHECKING:
     from cdk_triton.local.aws import LocalAws
 
 
-def statistics(aws: LocalAws, endpoint: str, name: str, namespace: str = "AWS/SageMaker") -> dict[str, Any]:
-    """The statistics of one metric of the variant `v` over the last hour."""
+def statistics(
+    aws: LocalAws, endpoint: str, name: str, namespace: str = "AWS/SageMaker", **more: str
+) -> dict[str, Any]:
+    """The statistics of one metric of the variant `v` over the last hour, with more dimensions."""
+    dimensions = {"EndpointName": endpoint, "VariantName": "v", **more}
     now = datetime.now(UTC)
     found: list[dict[str, Any]] = (
         aws.client("cloudwatch")
         .get_metric_statistics(
             Namespace=namespace,
             MetricName=name,
-            Dimensions=[{"Name": "EndpointName", "Value": endpoint}, {"Name": "VariantName", "Value": "v"}],
+            Dimensions=[{"Name": key, "Value": value} for key, value in dimensions.items()],
             StartTime=now - timedelta(hours=1),
             EndTime=now + timedelta(minutes=1),
             Period=7200,
@@ -50,3 +53,11 @@ def test_what_was_published_is_not_published_again(local_aws: LocalAws) -> None:
     local_aws.metrics.publish()
     local_aws.metrics.publish()
     assert statistics(local_aws, "once", "Invocations")["Sum"] == 1
+
+
+def test_what_is_recorded_of_an_instance_type_is_found_with_and_without_it(local_aws: LocalAws) -> None:
+    local_aws.metrics.record("pooled", "v", "Invocations", 1, "ml.g5.xlarge")
+    local_aws.metrics.publish()
+    assert statistics(local_aws, "pooled", "Invocations")["Sum"] == 1
+    assert statistics(local_aws, "pooled", "Invocations", InstanceType="ml.g5.xlarge")["Sum"] == 1
+    assert statistics(local_aws, "pooled", "Invocations", InstanceType="ml.g6.xlarge") == {}

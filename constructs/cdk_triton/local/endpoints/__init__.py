@@ -4,6 +4,7 @@
   protocol `EndpointHost`. These are the names below; importing them imports nothing else.
 * `operations` answers CreateEndpoint, UpdateEndpoint and the others: it keeps their state and calls an `EndpointHost`;
 * `variant_capacities` computes the weights and instance counts that DescribeEndpoint reports;
+* `instance_pools` chooses the instances of a variant, and `capacity` contains how many there are;
 * `instance_changes` keeps an endpoint `Updating` while its number of instances changes;
 * `metrics` publishes the CloudWatch metrics of endpoints;
 * `data_capture` is an `EndpointHost` around another one, which writes captured requests and answers to S3.

@@ -40,13 +40,15 @@ class Container:
 class Variant:
     """A production variant, which gets `weight / sum of all weights` of the requests that name no variant; or a shadow.
 
-    A shadow gets copies of `weight / weight of the production variant` of the requests, all of them at most.
+    A shadow gets copies of `weight / weight of the production variant` of the requests, all of them at most. Of a
+    variant with instance pools it is the pool that serves, and `in_pool` is true.
     """
 
     name: str
     weight: float
     instance_type: str
     container: Container
+    in_pool: bool = False
 
 
 @dataclass(frozen=True)

@@ -13,12 +13,15 @@ import time
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from cdk_triton.local.endpoints.instance_pools import changed_pools
+
 __all__ = ["SECONDS", "change_instances"]
 
 SECONDS = 3.0
 """How long an endpoint is `Updating`."""
 
 _STATUS, _DESIRED, _CURRENT = "endpoint_status", "DesiredInstanceCount", "CurrentInstanceCount"
+_POOLS = "InstancePools"
 
 
 def change_instances(endpoint: Any, summaries: Iterable[dict[str, Any]], wanted: Mapping[str, int]) -> None:
@@ -38,6 +41,8 @@ def change_instances(endpoint: Any, summaries: Iterable[dict[str, Any]], wanted:
     def settle() -> None:
         for summary in changed:
             summary[_CURRENT] = summary[_DESIRED]
+            if _POOLS in summary:
+                summary[_POOLS] = changed_pools(summary[_POOLS], summary[_CURRENT])
 
     if getattr(endpoint, _STATUS) != "InService":
         settle()  # a deployment is under way, and brings these instances too

@@ -31,7 +31,8 @@ _OF_INSTANCES: Final = frozenset({"LoadedModelCount"})
 _PER_REQUEST: Final = 500  # PutMetricData takes 1,000 metrics
 _PERIOD_SECONDS: Final = 5.0
 
-_Key = tuple[str, str, str]
+_Key = tuple[str, str, str, str]
+"""Endpoint, variant, metric and instance type; the last is empty for a variant without instance pools."""
 
 
 class EndpointMetrics:
@@ -51,7 +52,7 @@ class EndpointMetrics:
         self._thread = threading.Thread(target=self._run, name="endpoint metrics", daemon=True)
         self._thread.start()
 
-    def record(self, endpoint: str, variant: str, name: str, value: float) -> None:
+    def record(self, endpoint: str, variant: str, name: str, value: float, instance_type: str = "") -> None:
         """Keep a value until it is published.
 
         Args:
@@ -59,12 +60,15 @@ class EndpointMetrics:
             variant: the variant's name.
             name: the metric's name.
             value: its value; a time is in seconds.
+            instance_type: of a variant with instance pools. SageMaker publishes such a value with this dimension and
+                without it. moto finds it in both ways where it has the dimension, because moto compares only the
+                dimensions that are asked for.
         """
-        value = value * 1e6 if name in _TIMES else value
+        value, key = value * 1e6 if name in _TIMES else value, (endpoint, variant, name, instance_type)
         with self._lock:
-            found = self._collected.get((endpoint, variant, name))
+            found = self._collected.get(key)
             if found is None:
-                self._collected[endpoint, variant, name] = [value, 1, value, value]
+                self._collected[key] = [value, 1, value, value]
             else:
                 found[:] = [found[0] + value, found[1] + 1, min(found[2], value), max(found[3], value)]
 
@@ -95,11 +99,14 @@ class EndpointMetrics:
 
 
 def _datum(key: _Key, values: list[float]) -> dict[str, Any]:
-    endpoint, variant, name = key
+    endpoint, variant, name, instance_type = key
     total, number, least, most = values
+    dimensions = {"EndpointName": endpoint, "VariantName": variant}
+    if instance_type:
+        dimensions["InstanceType"] = instance_type
     return {
         "MetricName": name,
-        "Dimensions": [{"Name": "EndpointName", "Value": endpoint}, {"Name": "VariantName", "Value": variant}],
+        "Dimensions": [{"Name": name, "Value": value} for name, value in dimensions.items()],
         "StatisticValues": {"Sum": total, "SampleCount": number, "Minimum": least, "Maximum": most},
         "Unit": "Microseconds" if name in _TIMES else "None",
     }

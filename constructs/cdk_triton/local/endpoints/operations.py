@@ -10,17 +10,21 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Collection, Mapping, MutableMapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, Final
 
+from cdk_triton.errors import LocalError
 from cdk_triton.local.endpoints import Container, Endpoint, EndpointHost, Variant
 from cdk_triton.local.endpoints.data_capture import capture_of
 from cdk_triton.local.endpoints.instance_changes import change_instances
+from cdk_triton.local.endpoints.instance_pools import Placement, instance_types, model_names, place, rejection
 from cdk_triton.local.endpoints.variant_capacities import Summary, initial_summaries, retained_summaries
 
 __all__ = ["EndpointOperations", "SageMakerError"]
 
 _SHADOWS: Final = "shadow_production_variants"
+
+_COUNT: Final = "DesiredInstanceCount"
 
 _SETTLED: Final = ("InService", "Failed")
 
@@ -46,6 +50,8 @@ class _Wanted:
     summaries: list[Summary]
     shadow_summaries: list[Summary]
     deployment: Mapping[str, Any] | None
+    types: Mapping[str, str]
+    placements: Mapping[str, Placement]
 
 
 class EndpointOperations:
@@ -57,6 +63,7 @@ class EndpointOperations:
         endpoints: moto's endpoints by name; their status is changed here, and those that were deleted are removed.
         configurations: moto's endpoint configurations by name; what moto forgets of them is added here.
         scaled: names the variants of an endpoint that are scalable targets.
+        capacity: how many instances of a type are free; None: as many as anybody asks for.
         log: called with one line per endpoint status.
     """
 
@@ -67,6 +74,7 @@ class EndpointOperations:
         endpoints: Callable[[], MutableMapping[str, Any]],
         configurations: Callable[[], Mapping[str, Any]],
         scaled: Callable[[str], Collection[str]],
+        capacity: Callable[[str], int | None],
         log: Callable[[str], None],
     ) -> None:
         self._host = host
@@ -74,6 +82,7 @@ class EndpointOperations:
         self._endpoints = endpoints
         self._configurations = configurations
         self._scaled = scaled
+        self._capacity = capacity
         self._log = log
         self._lock = threading.Lock()
 
@@ -81,7 +90,7 @@ class EndpointOperations:
         """Check a CreateEndpointConfig; returns what is to be done when moto has carried it out.
 
         Raises:
-            SageMakerError: SageMaker takes no such shadow.
+            SageMakerError: SageMaker takes no such shadow or no such instance pools.
         """
         shadows, production = request.get("ShadowProductionVariants") or [], request.get("ProductionVariants") or []
         if shadows and (len(shadows), len(production)) != (1, 1):
@@ -89,8 +98,13 @@ class EndpointOperations:
                 "An endpoint configuration with ShadowProductionVariants takes one production variant and one shadow "
                 f"variant; it has {len(production)} and {len(shadows)}."
             )
-        if shadows and any(self._variant(each).container.mode == "MultiModel" for each in (*production, *shadows)):
+        if shadows and any(map(self._is_multi_model, (*production, *shadows))):
             raise SageMakerError("Shadow variants are not supported for multi-model endpoints.")
+        for variant in (*production, *shadows):
+            if (reason := rejection(variant)) is not None:
+                raise SageMakerError(reason)
+            if "InstancePools" in variant and self._is_multi_model(variant):
+                raise SageMakerError("InstancePools are not supported for multi-model endpoints.")
 
         def configured() -> None:
             configuration = self._configurations()[request["EndpointConfigName"]]
@@ -153,7 +167,7 @@ class EndpointOperations:
         """
         endpoint = self._existing(request)
         wanted = self._wanted(request, endpoint)
-        self._refuse_other_type_of_scaled(wanted.endpoint, endpoint)
+        self._refuse_other_type_of_scaled(wanted, endpoint)
         with self._lock:
             self._refuse_busy(endpoint)
             self._start(wanted, "Updating")
@@ -198,21 +212,23 @@ class EndpointOperations:
         if endpoint.endpoint_status != "InService":
             raise SageMakerError(f'Cannot update in-progress endpoint "{endpoint.arn}".')
 
-    def _refuse_other_type_of_scaled(self, wanted: Endpoint, existing: Any) -> None:
+    def _refuse_other_type_of_scaled(self, wanted: _Wanted, existing: Any) -> None:
         """Refuse an update that changes the instance type of a scaled variant, as SageMaker does.
 
-        Developer guide, "Update endpoints that use auto scaling"; the text of the error is not the service's.
+        Developer guide, "Update endpoints that use auto scaling"; the text of the error is not the service's. No page
+        says the same of instance pools: those are refused here too.
         """
-        if not (scaled := self._scaled(wanted.name)):
+        if not (scaled := self._scaled(wanted.endpoint.name)):
             return
         before = self._client.describe_endpoint_config(EndpointConfigName=existing.endpoint_config_name)
-        types = {each["VariantName"]: each.get("InstanceType") for each in before["ProductionVariants"]}
-        for variant in wanted.variants:
-            old = types.get(variant.name, variant.instance_type)
-            if variant.name in scaled and variant.instance_type != old:
+        types = {each["VariantName"]: instance_types(each) for each in before["ProductionVariants"]}
+        for variant in wanted.endpoint.variants:
+            new = wanted.types[variant.name]
+            old = types.get(variant.name, new)
+            if variant.name in scaled and new != old:
                 raise SageMakerError(
                     f"Variant {variant.name} is registered with Application Auto Scaling, so its instance type cannot "
-                    f"change from {old} to {variant.instance_type}; deregister it first."
+                    f"change from {old} to {new}; deregister it first."
                 )
 
     def _start(self, wanted: _Wanted, status: str) -> None:
@@ -225,6 +241,7 @@ class EndpointOperations:
 
         def deploy() -> None:
             try:
+                self._take_instances(wanted)
                 self._host.deploy(wanted.endpoint)
             except Exception as error:
                 # Whatever a host raises is the endpoint's failure, and must not leave it Creating.
@@ -238,6 +255,22 @@ class EndpointOperations:
             self._log(f"endpoint {name}: {endpoint.endpoint_status}{reason}")
 
         threading.Thread(target=deploy, name=f"endpoint-{name}", daemon=True).start()
+
+    def _take_instances(self, wanted: _Wanted) -> None:
+        """Fail where instances are lacking, and log which pool of a variant serves.
+
+        Raises:
+            LocalError: an instance type, or all pools of a variant, have too few instances.
+        """
+        for variant in (*wanted.endpoint.variants, *wanted.endpoint.shadows):
+            placement = wanted.placements[variant.name]
+            if placement.shortage is not None:
+                raise LocalError(placement.shortage)
+            if placement.pools is not None:
+                self._log(
+                    f"endpoint {wanted.endpoint.name}: variant {variant.name} runs on {placement.instance_type} with "
+                    f"{variant.container.model_data_url} {placement.reason}".rstrip()
+                )
 
     @staticmethod
     def _describe(endpoint: Any, wanted: _Wanted) -> None:
@@ -262,9 +295,15 @@ class EndpointOperations:
                 summaries[attribute] = retained_summaries(fresh, getattr(existing, attribute, None) or [], excluded)
         if existing is not None and request.get("RetainDeploymentConfig"):
             deployment = getattr(existing, "last_deployment_config", None)
+        placements = dict[str, Placement]()
+        for attribute, each in variants.items():
+            for variant, summary in zip(each, summaries[attribute], strict=True):
+                placements[variant["VariantName"]] = placed = place(variant, summary[_COUNT], self._capacity)
+                if placed.pools is not None:
+                    summary["InstancePools"] = placed.pools
         served = {
             attribute: tuple(
-                replace(self._variant(variant), weight=float(summary["CurrentWeight"]))
+                self._variant(variant, float(summary["CurrentWeight"]), placements[variant["VariantName"]])
                 for variant, summary in zip(each, summaries[attribute], strict=True)
             )
             for attribute, each in variants.items()
@@ -276,25 +315,32 @@ class EndpointOperations:
             served[_SHADOWS],
             capture_of(configuration),
         )
-        return _Wanted(endpoint, summaries["production_variants"], summaries[_SHADOWS], deployment)
+        types = {each["VariantName"]: instance_types(each) for each in configuration["ProductionVariants"]}
+        return _Wanted(endpoint, summaries["production_variants"], summaries[_SHADOWS], deployment, types, placements)
 
-    def _variant(self, variant: Mapping[str, Any]) -> Variant:
+    def _is_multi_model(self, variant: Mapping[str, Any]) -> bool:
+        return any(self._container(name).mode == "MultiModel" for name in model_names(variant))
+
+    def _variant(self, variant: Mapping[str, Any], weight: float, placement: Placement) -> Variant:
         if "ModelName" not in variant or "ServerlessConfig" in variant:
             raise SageMakerError(
                 f"variant {variant['VariantName']!r} is serverless or has no model; the local AWS serves variants of "
                 "one model on instances"
             )
-        model_name = variant["ModelName"].rsplit("/", 1)[-1]
-        try:
-            model = self._client.describe_model(ModelName=model_name)
-        except self._client.exceptions.ClientError as error:
-            raise SageMakerError(f'Could not find model "{model_name}".') from error
         return Variant(
             name=variant["VariantName"],
-            weight=float(variant.get("InitialVariantWeight", 1.0)),
-            instance_type=variant.get("InstanceType", ""),
-            container=_container(model),
+            weight=weight,
+            instance_type=placement.instance_type,
+            container=self._container(placement.model_name),
+            in_pool=placement.pools is not None,
         )
+
+    def _container(self, name_or_arn: str) -> Container:
+        name = name_or_arn.rsplit("/", 1)[-1]
+        try:
+            return _container(self._client.describe_model(ModelName=name))
+        except self._client.exceptions.ClientError as error:
+            raise SageMakerError(f'Could not find model "{name}".') from error
 
 
 def _container(model: Mapping[str, Any]) -> Container:

@@ -12,6 +12,7 @@ These methods of moto are replaced. A test fails when moto no longer has one of 
   `enforce_ssl` would lock every bucket;
 * `moto.sagemaker.models.FakeEndpointConfig.validate_instance_type`: moto's list of instance types ends with g4dn,
   p3 and inf1;
+* `moto.sagemaker.models.FakeEndpointConfig.validate_production_variants`: moto takes no variant with instance pools;
 * `moto.iam.models.IAMBackend.create_service_linked_role`: moto derives a wrong name for the role of Application Auto
   Scaling.
 

@@ -24,6 +24,7 @@ def correct_moto() -> None:
     replace_method(FakeBucket, "get_permission", lambda original: _neutral)
     # botocore's list of instance types is the service's own.
     replace_method(FakeEndpointConfig, "validate_instance_type", lambda original: _validate_instance_type)
+    replace_method(FakeEndpointConfig, "validate_production_variants", _validate_variants)
     correct_roles()
     correct_scaling()
 
@@ -43,6 +44,14 @@ def _validate_instance_type(config: Any, instance_type: str) -> None:
             "'productionVariants.1.member.instanceType' failed to satisfy constraint: Member must satisfy enum value "
             "set"
         )
+
+
+def _validate_variants(original: Any) -> Any:
+    def validate_production_variants(config: Any, production_variants: list[dict[str, Any]]) -> None:
+        """A variant has an instance type, serverless settings or, which moto does not know, instance pools."""
+        original(config, [variant for variant in production_variants if "InstancePools" not in variant])
+
+    return validate_production_variants
 
 
 @functools.cache

@@ -14,7 +14,8 @@ from pathlib import Path
 from typing import Final
 
 from cdk_triton.errors import LocalError
-from cdk_triton.local.endpoints import Endpoint, Invocation, Response
+from cdk_triton.local.endpoints import Endpoint, Invocation, Response, Variant
+from cdk_triton.local.endpoints.metrics import Record
 from cdk_triton.local.triton.deadline import Deadline
 from cdk_triton.local.triton.gateway import answer, choose_variant, validate_request
 from cdk_triton.local.triton.loopback import loopback_library
@@ -79,7 +80,7 @@ class TritonHost:
         region: str = "us-east-1",
         listen_on_all_interfaces: bool = False,
         ports: Callable[[], int] = free_port,
-        record: Callable[[str, str, str, float], None] = lambda endpoint, variant, name, value: None,
+        record: Callable[..., None] = lambda *metric: None,
     ) -> None:
         if max_loaded_models < 1:
             raise LocalError(f"max_loaded_models is {max_loaded_models}, and an endpoint needs room for one; raise it")
@@ -196,7 +197,7 @@ class TritonHost:
                         self._directory / "endpoints" / f"{prefix}-{variant.name}",
                         logs / f"{variant.name}.log",
                         self._errors(endpoint.name),
-                        functools.partial(self._record, endpoint.name, variant.name),
+                        self._recorder(endpoint.name, variant),
                     )
                 )
         except BaseException:
@@ -205,6 +206,11 @@ class TritonHost:
         count = len(endpoint.variants)
         shadows = (Shadow(variant, endpoint.name, self._log) for variant in started[count:])
         return _InService(tuple(started[:count]), tuple(shadows))
+
+    def _recorder(self, endpoint: str, variant: Variant) -> Record:
+        """Records the metrics of a variant; those of an instance pool with its instance type."""
+        record = functools.partial(self._record, endpoint, variant.name)
+        return functools.partial(record, instance_type=variant.instance_type) if variant.in_pool else record
 
     def _stop(self, *endpoints: _InService | None) -> None:
         """Stop servers side by side: Triton takes two to four seconds to say goodbye to its Python models."""

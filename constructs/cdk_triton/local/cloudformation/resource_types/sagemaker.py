@@ -81,7 +81,8 @@ class EndpointConfig(_Named):
     noun = "EndpointConfig"
     note = (
         "Variants with their models and weights are served by one server each, whatever the instance type and count; "
-        "a shadow gets copies of requests, and its answers are thrown away. Data capture writes to the local S3; "
+        "of a variant with instance pools, the first pool that `cdk-triton local capacity` leaves instances serves. A "
+        "shadow gets copies of requests, and its answers are thrown away. Data capture writes to the local S3; "
         "encryption, routing, volumes, timeouts and capacity reservations are recorded. Asynchronous and serverless "
         "inference are refused."
     )
