@@ -251,3 +251,26 @@ def test_an_endpoint_on_a_deleted_model_or_configuration_is_said(messages: Messa
     world.sagemaker.delete_endpoint_config(EndpointConfigName="configuration")
     (unknown,) = listed(run, world)["unknown"]
     messages.record("cdk-triton artifacts", unknown)
+
+
+def test_an_endpoint_with_a_deleted_model_in_an_instance_pool_is_said(run: Any, world: World) -> None:
+    for name in ("first", "gone"):
+        world.model(name, ModelDataUrl=world.archive(name, "ab" * 32))
+    pools = [
+        {"InstanceType": "ml.g5.xlarge", "Priority": 1},
+        {"InstanceType": "ml.g6.xlarge", "Priority": 2, "ModelNameOverride": "gone"},
+    ]
+    variant = {
+        "VariantName": "v",
+        "ModelName": "first",
+        "InitialInstanceCount": 1,
+        "InstancePools": pools,
+        "RoutingConfig": {"RoutingStrategy": "LEAST_OUTSTANDING_REQUESTS"},
+    }
+    world.sagemaker.create_endpoint_config(EndpointConfigName="configuration", ProductionVariants=[variant])
+    world.sagemaker.create_endpoint(EndpointName="endpoint", EndpointConfigName="configuration")
+    assert listed(run, world)["unknown"] == []
+
+    world.sagemaker.delete_model(ModelName="gone")
+    (unknown,) = listed(run, world)["unknown"]
+    assert "the deleted model gone" in unknown

@@ -86,6 +86,18 @@ def _variant(number: int, **properties: object) -> Change:
     return lambda template: _variants(template)[number].update(properties)
 
 
+def _pools(number: int, *types: str) -> Change:
+    """Instance pools in place of an instance type, listed from the last priority to the first."""
+
+    def change(template: Template) -> None:
+        variant = _variants(template)[number]
+        variant.pop("InstanceType", None)
+        pools = [{"InstanceType": each, "Priority": at} for at, each in enumerate(types, start=1)]
+        variant["InstancePools"] = pools[::-1]
+
+    return change
+
+
 def _former_key(template: Template) -> None:
     statement = {"Action": "kms:Decrypt", "Resource": [OTHER_KEY, KEY]}
     template["Resources"]["Policy"] = {"Type": "AWS::IAM::ManagedPolicy", "Properties": {"Statement": [statement]}}
@@ -117,6 +129,12 @@ DANGEROUS: dict[str, tuple[str, Change, Change | None]] = {
         "error",
         _all(_variant(0, InstanceType="ml.g6.xlarge"), lambda t: t["Resources"].pop("Target")),
         None,
+    ),
+    "pools in place of the type of a scaled variant": ("warning", _pools(0, "ml.g5.xlarge", "ml.g6.xlarge"), None),
+    "other pools of a scaled variant": (
+        "warning",
+        _pools(0, "ml.g5.xlarge", "ml.g4dn.xlarge"),
+        _pools(0, "ml.g5.xlarge", "ml.g6.xlarge"),
     ),
     "count of a scaled endpoint": (
         "warning",
@@ -172,6 +190,11 @@ SOUND: dict[str, tuple[Change, Change | None]] = {
     ),
     "variants in another order": (lambda t: _variants(t).reverse(), _with("Endpoint", DeploymentConfig=CANARY)),
     "another type of a fixed variant": (_variant(1, InstanceType="ml.g6.xlarge"), None),
+    "pools of a fixed variant": (_pools(1, "ml.g5.xlarge", "ml.g6.xlarge"), None),
+    "the same pools of a scaled variant": (
+        lambda t: _variants(t)[0]["InstancePools"].reverse(),
+        _pools(0, "ml.g5.xlarge", "ml.g6.xlarge"),
+    ),
     "count of an endpoint that is not scaled": (_variant(1, InitialInstanceCount=2), None),
     "another id of the configuration": (_renamed("Config", "Config2"), None),
     "endpoint removed": (_all(lambda t: t["Resources"].pop("Endpoint"), lambda t: t["Resources"].pop("Target")), None),

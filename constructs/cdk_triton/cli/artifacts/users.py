@@ -139,8 +139,10 @@ def _models_of(aws: Aws, configuration: str) -> frozenset[str] | None:
     if found is None:
         return None
     variants = [*found.get("ProductionVariants", []), *found.get("ShadowProductionVariants", [])]
-    # A variant of inference components names no model.
-    return frozenset(each["ModelName"] for each in variants if each.get("ModelName"))
+    # A variant of inference components names no model, and an instance pool names one of its own.
+    names = [each.get("ModelName") for each in variants]
+    names += [pool.get("ModelNameOverride") for each in variants for pool in each.get("InstancePools", [])]
+    return frozenset(name for name in names if name)
 
 
 def _unless_gone(describe: Callable[[], Mapping[str, Any]]) -> Mapping[str, Any] | None:

@@ -79,14 +79,16 @@ def _is_stepwise(endpoint: Endpoint) -> bool:
 
 def _changed_variant(id: str, name: str, old: Endpoint, new: Endpoint) -> Iterator[Change]:
     first, second = old.variants[name], new.variants[name]
-    types = first.get("InstanceType"), second.get("InstanceType")
+    types = _types(first), _types(second)
     if types[0] != types[1] and name in old.most:
-        yield Change(
-            State.ERROR,
-            f"the variant {name} of the endpoint {id} changes from {types[0]} to {types[1]}, and SageMaker rejects "
-            "another instance type while the variant is scaled",
-            "deploy twice: first without auto_scale_instance_count, then with the new type and scaling again",
-        )
+        changes = f"the variant {name} of the endpoint {id} changes from {types[0]} to {types[1]}, and "
+        fix = "deploy twice: first without auto_scale_instance_count, then with the new type and scaling again"
+        if "InstancePools" in first or "InstancePools" in second:
+            said = "no page of AWS says whether SageMaker takes other instance pools while the variant is scaled"
+            yield Change(State.WARNING, changes + said, f"to be safe, {fix}")
+        else:
+            said = "SageMaker rejects another instance type while the variant is scaled"
+            yield Change(State.ERROR, changes + said, fix)
     counts = first.get("InitialInstanceCount"), second.get("InitialInstanceCount")
     if counts[0] != counts[1] and new.keeps_counts:
         yield Change(
@@ -95,6 +97,14 @@ def _changed_variant(id: str, name: str, old: Endpoint, new: Endpoint) -> Iterat
             f"{counts[1]}, which does nothing, because updates of a scaled endpoint keep the instance counts",
             "change min_capacity or max_capacity of auto_scale_instance_count",
         )
+
+
+def _types(variant: Mapping[str, Any]) -> str:
+    """The instance type of a variant, or those of its pools by priority."""
+    if "InstancePools" not in variant:
+        return str(variant.get("InstanceType"))
+    pools = sorted(variant["InstancePools"], key=lambda pool: pool.get("Priority", 0))
+    return f"pools of {', '.join(str(pool.get('InstanceType')) for pool in pools)}"
 
 
 def _added(
