@@ -51,7 +51,15 @@ class Account:
 
     def set_capacity(self, instance_type: str, instances: str) -> None:
         """As a person does it, while the local AWS runs."""
-        command = [CDK_TRITON, "local", "capacity", instance_type, instances, "--directory", self.aws.directory]
+        command = [
+            str(CDK_TRITON),
+            "local",
+            "capacity",
+            instance_type,
+            instances,
+            "--directory",
+            str(self.aws.directory),
+        ]
         subprocess.run(command, check=True, capture_output=True)
 
     def pools(self) -> dict[str, int]:
