@@ -16,7 +16,7 @@ NO_CAPACITY = (
     "the service has no free machine with this GPU now; deploy again later, or build beforehand with `cdk-triton "
     "artifacts build`, which needs no deployment"
 )
-"""What to do where a service has no machine for a job."""
+"""The advice where a service has no machine for a job."""
 
 
 @dataclass(frozen=True)

@@ -295,7 +295,7 @@ def add_alarms(
 
 
 def _watched(rule: AlarmRule, variant: EndpointVariant) -> cloudwatch.IMetric:
-    """What an alarm looks at.
+    """The metric or expression that an alarm watches.
 
     The GPUs of a variant with instance pools are looked at by instance type, and the highest type counts: types differ
     in how many GPUs they have, and in how much these can do. A type without instances counts as 0.
