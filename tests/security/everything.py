@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import aws_cdk as cdk
@@ -17,6 +18,7 @@ from cdk_triton import (
     TritonEndpoint,
     TritonModel,
     TritonMultiModel,
+    TritonVariant,
 )
 
 if TYPE_CHECKING:
@@ -48,6 +50,15 @@ def add_everything(world: World, app: cdk.App) -> list[cdk.Stack]:
             serving, "Fleet", ensembles={"text": world.repository()}, platform=world.platform, store=store
         ),
     }
+    on_l4 = replace(world.platform, instance_type="ml.g6.2xlarge")
+    pools = TritonVariant(
+        model=TritonModel(serving, "OnA10G", repository=world.repository(), platform=world.platform, store=store),
+        fallback_models=[
+            TritonModel(serving, "OnL4", repository=world.repository(), platform=on_l4, store=store),
+        ],
+    )
+    count = TritonEndpoint(serving, "Pools", variants=[pools]).auto_scale_instance_count(min_capacity=1, max_capacity=2)
+    count.scale_on_gpu_utilization("Gpu", target_utilization_percent=60)
     captured = s3.Bucket.from_bucket_name(serving, "Captured", "captured")
     for name, model in models.items():
         endpoint = TritonEndpoint(
