@@ -280,6 +280,11 @@ def test_a_multi_model_pool_is_rejected(messages: Messages, world: World, stack:
     rejected(messages, "multi-model", model=pair[0], fallback_models=pair[1:])
 
 
+def test_a_reservation_is_rejected(messages: Messages, models: list[TritonModel]) -> None:
+    plan = "arn:aws:sagemaker:us-east-1:111122223333:training-plan/search"
+    rejected(messages, "one instance type", model=models[0], fallback_models=models[1:], capacity_reservation_arn=plan)
+
+
 def test_another_routing_is_rejected(messages: Messages, models: list[TritonModel]) -> None:
     rejected(
         messages, "LEAST_OUTSTANDING_REQUESTS", model=models[0], fallback_models=models[1:], routing_strategy="RANDOM"
