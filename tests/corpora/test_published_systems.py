@@ -141,6 +141,20 @@ def test_the_checks_say_what_breaks_with_todays_release(name: str, tmp_path: Pat
             ["CT131 roberta-large/config.pbtxt", "CT650 roberta-large/config.pbtxt"],
             id="2c: another exporter",
         ),
+        pytest.param(
+            "2c_roberta",
+            "22.10/ml.g4dn.4xlarge --mode multi",
+            {"kind: KIND_GPU": "variety: KIND_GPU"},
+            ["CT101 roberta-large/config.pbtxt"],
+            id="2c: a field as the text garbles it",
+        ),
+        pytest.param(
+            "4_t5",
+            "23.02/ml.g5.2xlarge --mode multi",
+            {'  key: "EXECUTION_ENV_PATH",\n': ""},
+            ["CT166 t5_pytorch/1/model.py"] * 2,
+            id="4: without the key that the text lost",
+        ),
     ],
 )
 def test_a_system_served_or_made_otherwise(

@@ -1,11 +1,15 @@
 """The prepared reference ensembles, and what tests of them share."""
 
+import importlib.util
+import socket
 import subprocess
 import sys
 import zipfile
 from collections.abc import Callable
 from math import erf
 from pathlib import Path
+from types import ModuleType
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -90,3 +94,63 @@ def embed(minilm_wheel: Path, model_assets: Path) -> Callable[[list[str]], npt.N
         return np.stack([embed_one(text) for text in texts])
 
     return embed_all
+
+
+class TritonError(Exception):
+    INVALID_ARG = 3
+
+
+class Tensor:
+    """The tensor of a double of Triton's module `triton_python_backend_utils`, which only a server has."""
+
+    def __init__(self, name: str, value: npt.NDArray[Any]) -> None:
+        self.name, self.value = name, value
+
+    def as_numpy(self) -> npt.NDArray[Any]:
+        return self.value
+
+
+def output_config_by_name(configuration: dict[str, Any], name: str) -> dict[str, Any]:
+    (found,) = (each for each in configuration["output"] if each["name"] == name)
+    return dict(found)
+
+
+@pytest.fixture
+def python_model(monkeypatch: pytest.MonkeyPatch) -> Callable[[Path], Any]:
+    """Loads `TritonPythonModel` of a version's directory, with doubles for what it takes from Triton.
+
+    Requests are dictionaries of arrays, and so are responses.
+    """
+    utilities = ModuleType("triton_python_backend_utils")
+    utilities.__dict__.update(
+        Tensor=Tensor,
+        InferenceRequest=dict,
+        InferenceResponse=lambda tensors=(), error=None: {each.name: each.value for each in tensors},
+        TritonError=TritonError,
+        get_input_tensor_by_name=lambda request, name: Tensor(name, request[name]) if name in request else None,
+        get_output_config_by_name=output_config_by_name,
+        triton_string_to_numpy={"TYPE_INT32": np.int32, "TYPE_INT64": np.int64}.__getitem__,
+    )
+    monkeypatch.setitem(sys.modules, "triton_python_backend_utils", utilities)
+    monkeypatch.setattr(sys, "path", [*sys.path])  # a model may add a directory of its own
+
+    def loaded(directory: Path) -> Any:
+        specification = importlib.util.spec_from_file_location("python_model", directory / "model.py")
+        assert specification is not None
+        assert specification.loader is not None
+        module = importlib.util.module_from_spec(specification)
+        specification.loader.exec_module(module)
+        return module.TritonPythonModel()
+
+    return loaded
+
+
+@pytest.fixture
+def no_network(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The test fails when it opens a connection or resolves a name."""
+
+    def reject(*arguments: Any, **options: Any) -> None:
+        raise AssertionError("a connection is opened, and nothing may be downloaded here")
+
+    monkeypatch.setattr(socket, "socket", reject)
+    monkeypatch.setattr(socket, "getaddrinfo", reject)

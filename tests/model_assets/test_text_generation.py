@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import importlib.util
 import json
-import socket
 import sys
 import zipfile
 from collections.abc import Callable
@@ -106,9 +105,24 @@ def directory(model_assets: Path) -> Path:
     return model_assets / "text_generation/generate/1"
 
 
+RealSession = onnxruntime.InferenceSession
+
+
+class RecordedSession(onnxruntime.InferenceSession):  # type: ignore[misc]  # it has no types
+    """ONNX Runtime's session, which notes how many prompts each run of the network computes."""
+
+    rows: ClassVar[list[int]] = []
+
+    def run_with_iobinding(self, iobinding: Any, run_options: Any = None) -> None:
+        super().run_with_iobinding(iobinding, run_options)
+        self.rows.append(iobinding.get_outputs()[0].shape()[0])
+
+
 @pytest.fixture(scope="module")
 def generator(generation: ModuleType, directory: Path) -> Any:
-    return generation.Generator(directory, gpu=None)
+    with pytest.MonkeyPatch.context() as during:
+        during.setattr(generation.onnxruntime, "InferenceSession", RecordedSession)
+        return generation.Generator(directory, gpu=None)
 
 
 @pytest.fixture(scope="module")
@@ -172,6 +186,12 @@ def test_an_answer_is_as_long_as_it_may_be(generator: Any) -> None:
     assert [PARIS.startswith(each.text) for each in cut] == [True] * 4
 
 
+def test_the_network_runs_once_for_all_prompts_and_no_more_for_a_whole_answer(generator: Any) -> None:
+    RecordedSession.rows.clear()
+    generator.generate([generator.prompt(CAPITAL)] * 3, [1, 3, 7])
+    assert RecordedSession.rows == [3, 2, 2, 1, 1, 1, 1]
+
+
 def test_neighbours_in_a_batch_change_no_answer(generator: Any) -> None:
     prompts = [CAPITAL, "Hi", SEA, "Name the seven days of a week, one after the other, and nothing else.", ""]
     together = answers(generator, prompts, 24)
@@ -204,18 +224,9 @@ def test_a_gpu_that_cannot_be_used_ends_the_load(generation: ModuleType, directo
         generation.Generator(directory, gpu=0)
 
 
-def test_the_model_loads_and_answers_without_a_network(
-    generation: ModuleType, directory: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def refused(*arguments: Any, **options: Any) -> None:
-        raise AssertionError("the model asks the network")
-
-    monkeypatch.setattr(socket, "socket", refused)
-    monkeypatch.setattr(socket, "getaddrinfo", refused)
+@pytest.mark.usefixtures("no_network")
+def test_the_model_loads_and_answers_without_a_network(generation: ModuleType, directory: Path) -> None:
     assert answers(generation.Generator(directory, gpu=None), [CAPITAL], 20)[0].text == PARIS
-
-
-RealSession = onnxruntime.InferenceSession
 
 
 class PlayedSession:
@@ -236,54 +247,25 @@ class PlayedSession:
 
 
 def test_the_network_goes_to_the_gpu_of_the_instance(
-    generation: ModuleType, directory: Path, monkeypatch: pytest.MonkeyPatch
+    generation: ModuleType, directory: Path, python_model: Callable[[Path], Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(generation.onnxruntime, "InferenceSession", PlayedSession)
-    model = loaded_model(directory, monkeypatch)
+    model = python_model(directory)
     model.initialize({"model_instance_kind": "GPU", "model_instance_device_id": "1"})
     assert PlayedSession.made == [
         {"providers": ["CUDAExecutionProvider"], "provider_options": [{"device_id": "1"}], "spinning": "0"}
     ]
 
 
-class TritonError(Exception):
-    INVALID_ARG = 3
-
-
-class Tensor:
-    """The tensor of a double of Triton's module `triton_python_backend_utils`, which only a server has."""
-
-    def __init__(self, name: str, value: npt.NDArray[Any]) -> None:
-        self.name, self.value = name, value
-
-    def as_numpy(self) -> npt.NDArray[Any]:
-        return self.value
-
-
-def loaded_model(directory: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
-    """`TritonPythonModel` of the file, with doubles for what it takes from Triton; requests are dictionaries."""
-    utilities = ModuleType("triton_python_backend_utils")
-    utilities.__dict__.update(
-        Tensor=Tensor,
-        InferenceRequest=dict,
-        InferenceResponse=lambda tensors=(), error=None: {each.name: each.value for each in tensors},
-        TritonError=TritonError,
-        get_input_tensor_by_name=lambda request, name: Tensor(name, request[name]) if name in request else None,
-    )
-    monkeypatch.setitem(sys.modules, "triton_python_backend_utils", utilities)
-    specification = importlib.util.spec_from_file_location("generating_model", directory / "model.py")
-    assert specification is not None
-    assert specification.loader is not None
-    module = importlib.util.module_from_spec(specification)
-    specification.loader.exec_module(module)
-    return module.TritonPythonModel()
-
-
 def test_the_prompts_of_all_requests_are_one_batch(
-    generation: ModuleType, generator: Any, directory: Path, monkeypatch: pytest.MonkeyPatch
+    generation: ModuleType,
+    generator: Any,
+    directory: Path,
+    python_model: Callable[[Path], Any],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(generation, "Generator", lambda directory, gpu: generator)
-    model = loaded_model(directory, monkeypatch)
+    model = python_model(directory)
     model.initialize({"model_instance_kind": "CPU", "model_instance_device_id": "0"})
     batches: list[int] = []
     generate = generator.generate

@@ -129,6 +129,20 @@ def deployed(example_app: Shell) -> Iterator[Callable[..., dict[str, str]]]:
     example_app.cdk("destroy", *stacks, "--exclusively", "--force")
 
 
+@pytest.fixture
+def call_of_page(example_app: Shell) -> Callable[[str, Mapping[str, str]], list[str]]:
+    """Runs the example under "Call it" of a system's page against its stack, and returns the lines that it prints."""
+
+    def called(page: str, outputs: Mapping[str, str]) -> list[str]:
+        text = (CHECKOUT / f"docs/reference_systems/{page}.md").read_text(encoding="utf-8")
+        (code,) = re.findall(r"^## Call it\n.*?^```python\n(.*?)^```$", text, re.DOTALL | re.MULTILINE)
+        for name, value in outputs.items():
+            code = code.replace(f'"<{name}>"', f'"{value}"')
+        return Shell(CHECKOUT, example_app.variables).run(sys.executable, "-c", code).splitlines()
+
+    return called
+
+
 @pytest.fixture(name="local_aws", scope="session")
 def _local_aws() -> Callable[[Path], AbstractContextManager[Shell]]:
     return local_aws

@@ -40,3 +40,9 @@ def test_the_classes_of_a_photograph_have_names(example_app: Any, endpoint: str)
 def test_photographs_of_unequal_size_share_a_request(example_app: Any, endpoint: str, binary: bool) -> None:
     answer = example_app.ask(endpoint, "OUTPUT", {"INPUT": files("chelsea", "coffee")}, binary=binary)
     assert list(answer.argmax(axis=1)) == [EGYPTIAN_CAT, ESPRESSO]
+
+
+def test_the_call_of_the_page_prints_the_class_of_its_comment(call_of_page: Any, endpoint: str) -> None:
+    (best, *_) = call_of_page("image_classification", {"EndpointName": endpoint})
+    assert best.startswith("[[b'0.95")
+    assert ":285:Egyptian cat'" in best

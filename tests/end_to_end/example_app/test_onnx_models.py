@@ -51,3 +51,7 @@ def test_sentences_get_their_embeddings(example_app: Any, outputs: dict[str, str
         outputs["EndpointName"], "output", tokens, target_model=outputs["TextModel"], binary=binary
     )
     assert first @ second == pytest.approx(PUBLISHED_COSINE, abs=5e-5)
+
+
+def test_the_call_of_the_page_prints_the_class_of_its_comment(call_of_page: Any, outputs: dict[str, str]) -> None:
+    assert call_of_page("onnx_models", outputs) == [str(ESPRESSO)]

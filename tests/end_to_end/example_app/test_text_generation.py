@@ -85,3 +85,7 @@ def test_the_manifest_says_for_which_python_it_was_packed(example_app: Any, outp
     manifest = json.loads(s3.get_object(Bucket=bucket, Key=key)["Body"].read())
     assert "Python 3.12" in json.dumps(manifest)
     assert outputs["TextModel"].startswith("smollm2-")
+
+
+def test_the_call_of_the_page_prints_its_own_answers(call_of_page: Any, outputs: dict[str, str]) -> None:
+    assert call_of_page("text_generation", outputs) == [PARIS, "length"]

@@ -77,6 +77,12 @@ def dimensions(endpoint: str) -> list[dict[str, str]]:
     return [{"Name": "EndpointName", "Value": endpoint}, {"Name": "VariantName", "Value": "AllTraffic"}]
 
 
+def test_the_call_of_the_page_prints_what_its_comments_promise(example_app: Any, call_of_page: Any) -> None:
+    cosine, number = call_of_page("two_ensembles", example_app.outputs("TwoEnsembles"))
+    assert cosine.startswith(str(PUBLISHED_COSINE))
+    assert number == str(EGYPTIAN_CAT)
+
+
 def test_deploying_again_changes_nothing(example_app: Any) -> None:
     assert "(no changes)" in example_app.deploy("TwoEnsembles")
 
