@@ -68,6 +68,7 @@ BACKENDS = {
     "tensorrt": "TensorRT plan",
 }
 BOX, GAP, HEIGHT, ROW, MARGIN, SIDE = 164, 176, 54, 118, 16, 130
+HEAD_WIDTH = 12  # of an arrow
 HEAD = """<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" \
 font-family="system-ui, -apple-system, 'Segoe UI', 'DejaVu Sans', sans-serif" role="img" aria-labelledby="title">
   <title id="title">{title}</title>
@@ -113,8 +114,7 @@ def steps(repository: ModelRepository) -> Iterator[Step]:
     names = [step.model_name for step in _config(entry).ensemble_scheduling.step] or [entry.name]
     for name in names:
         config = _config(models[name])
-        packed = " in a packed environment" if "EXECUTION_ENV_PATH" in config.parameters else ""
-        yield Step(name, BACKENDS[config.backend] + packed, tuple(map(_tensor, config.input)))
+        yield Step(name, BACKENDS[config.backend] + _more(config), tuple(map(_tensor, config.input)))
 
 
 def outside(repository: ModelRepository) -> tuple[tuple[str, ...], tuple[str, ...]]:
@@ -127,6 +127,14 @@ def _config(model: Model) -> ModelConfig:
     if model.config is None:
         raise GenerateError(f"{model.config_path} cannot be read")
     return model.config
+
+
+def _more(config: ModelConfig) -> str:
+    """The environment or the accelerator that a backend uses."""
+    accelerators = config.optimization.execution_accelerators.gpu_execution_accelerator
+    if any(each.name == "tensorrt" for each in accelerators):
+        return " in TensorRT engines"
+    return " in a packed environment" if "EXECUTION_ENV_PATH" in config.parameters else ""
 
 
 def _tensor(tensor: object) -> str:
@@ -146,7 +154,7 @@ def _row(name: str, chain: Sequence[Step], tensors: tuple[Sequence[str], Sequenc
         left += GAP
         yield _box(left, top + 30, BOX, HEIGHT + 6, step.name, *_lines(step.backend))
         left += BOX
-    yield from _arrow(left, top + 54, outputs, shift=12)
+    yield from _arrow(left, top + 54, outputs, width=GAP - HEAD_WIDTH, shift=12)
 
 
 def _lines(text: str) -> tuple[str, ...]:
