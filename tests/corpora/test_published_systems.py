@@ -149,6 +149,13 @@ def test_the_checks_say_what_breaks_with_todays_release(name: str, tmp_path: Pat
             id="2c: a field as the text garbles it",
         ),
         pytest.param(
+            "2c_roberta",
+            "22.10/ml.g4dn.4xlarge --mode multi",
+            {"1/model.onnx": "1/mannequin.onnx"},
+            ["CT120 roberta-large/1/model.onnx"],
+            id="2c: a file as the text garbles it",
+        ),
+        pytest.param(
             "4_t5",
             "23.02/ml.g5.2xlarge --mode multi",
             {'  key: "EXECUTION_ENV_PATH",\n': ""},
@@ -163,7 +170,7 @@ def test_a_system_served_or_made_otherwise(
     """What README.md says of variants that were not published."""
     files = dict(read(f"{name}.published.txt").files)
     for old, new in changes.items():
-        files = {path: text.replace(old, new) for path, text in files.items()}
+        files = {path.replace(old, new): text.replace(old, new) for path, text in files.items()}
     findings = check(Example(("--platform", *arguments.split()), files), tmp_path)
     assert [f"{code} {path}" for code, path in found(findings)] == expected
 
