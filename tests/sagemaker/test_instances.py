@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import gzip
+import json
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import boto3
+import moto
 import pytest
 
 from cdk_triton.errors import ConfigurationError
@@ -22,6 +26,7 @@ def test_an_instance_type_is_found_by_name() -> None:
         compute_capability="8.6",
         gpu_memory_gb=24,
         gpu_count=4,
+        memory_gib=192,
         host="x86_64",
         hosting=True,
         multi_model_listed=False,
@@ -55,6 +60,15 @@ def test_the_types_for_hosting_are_those_of_the_service_model() -> None:
 )
 def test_the_size_tells_the_number_of_vcpus(name: str, vcpus: int) -> None:
     assert gpu_instance(name).vcpu_count == vcpus
+
+
+def test_the_memory_of_a_host_is_that_of_its_ec2_instance() -> None:
+    """A new moto that knows more types fails here: add their memory to data/gpu_instances.json."""
+    path = Path(moto.__file__).parent / "ec2" / "resources" / "instance_types.json.gz"
+    described = json.loads(gzip.decompress(path.read_bytes()))
+    for row in gpu_instances().values():
+        found = described.get(row.name.removeprefix("ml."))
+        assert row.memory_gib == (None if found is None else found["MemoryInfo"]["SizeInMiB"] / 1024), row.name
 
 
 def test_a_gpu_has_one_compute_capability_and_memory() -> None:

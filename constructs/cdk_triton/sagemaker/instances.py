@@ -38,6 +38,7 @@ class GpuInstance:
         compute_capability: such as "8.6"; a TensorRT plan fits one compute capability.
         gpu_memory_gb: memory of one GPU, nominal.
         gpu_count: number of GPUs.
+        memory_gib: memory of the host; None for types whose memory no source states.
         host: architecture of the host's processor, "x86_64" or "arm64".
         hosting: whether a real-time endpoint may use this type.
         multi_model_listed: whether AWS lists this type for multi-model endpoints with GPUs. The list that was read ends
@@ -50,6 +51,7 @@ class GpuInstance:
     compute_capability: str
     gpu_memory_gb: int
     gpu_count: int
+    memory_gib: int | None
     host: str
     hosting: bool
     multi_model_listed: bool
@@ -78,6 +80,7 @@ class _Family(TypedDict):
     host: str
     hosting: bool
     gpu_counts: dict[str, int]
+    memory_gib: dict[str, int]
     multi_model_sizes: list[str]
 
 
@@ -95,6 +98,7 @@ def gpu_instances() -> Mapping[str, GpuInstance]:
             compute_capability=family["compute_capability"],
             gpu_memory_gb=family["gpu_memory_gb"],
             gpu_count=count,
+            memory_gib=family["memory_gib"].get(size),
             host=family["host"],
             hosting=family["hosting"],
             multi_model_listed=size in family["multi_model_sizes"],
