@@ -16,7 +16,7 @@ from aws_cdk.assertions import Annotations, Match
 from cdk_triton import ServingPlatform, TritonEndpoint, TritonModel, TritonMultiModel, TritonVariant
 from cdk_triton.errors import ConfigurationError
 from cdk_triton.hosting import ScalableInstanceCount
-from cdk_triton.hosting.scaling import instance_count as scaling
+from cdk_triton.hosting.scaling import tracking as scaling
 
 if TYPE_CHECKING:
     from tests.hosting.conftest import World

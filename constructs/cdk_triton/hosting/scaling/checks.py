@@ -111,7 +111,15 @@ class NothingScales:
     """Warns, when the app is complete, of a scalable target that no policy and no schedule makes use of.
 
     Equal limits need none: registering the target sets the number (API reference, RegisterScalableTarget).
+
+    Args:
+        what: what is scaled.
+        method: what returned that to which policies are added.
     """
+
+    def __init__(self, what: str = "instances", method: str = "auto_scale_instance_count") -> None:
+        self._what = what
+        self._method = method
 
     def visit(self, node: IConstruct) -> None:
         """Look at one construct."""
@@ -122,8 +130,8 @@ class NothingScales:
         if not fixed and not policies and not stack_of(node).resolve(node.scheduled_actions):
             Annotations.of(node).add_warning_v2(
                 NOTHING_SCALES_WARNING,
-                "the number of instances has limits, and nothing scales it within them: call a scale_on_ method of "
-                "what auto_scale_instance_count returned, or acknowledge this",
+                f"the number of {self._what} has limits, and nothing scales it within them: call a scale_on_ method of "
+                f"what {self._method} returned, or acknowledge this",
             )
 
 

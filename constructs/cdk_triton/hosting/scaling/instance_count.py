@@ -27,22 +27,20 @@ from cdk_triton.hosting.scaling.checks import (
     check_scheduled,
 )
 from cdk_triton.hosting.scaling.schedules import check_schedule
-from cdk_triton.hosting.scaling.service_linked_role import service_linked_role
 from cdk_triton.hosting.scaling.steps import check_steps, set_scale_in_cooldown
+from cdk_triton.hosting.scaling.target import scalable_target
+from cdk_triton.hosting.scaling.tracking import (
+    SAFETY_FACTOR,
+    SCALE_IN_COOLDOWN_SECONDS,
+    SCALE_OUT_COOLDOWN_SECONDS,
+    Tracking,
+    cooldown_of,
+    rounded,
+)
 from cdk_triton.hosting.scaling.weighting import GPUS, VCPUS, Units, track_mean_of_types
 from cdk_triton.hosting.variant import TritonVariant
 
 __all__ = ["ScalableInstanceCount"]
-
-SCALE_OUT_COOLDOWN_SECONDS = 300
-"""What Application Auto Scaling takes for endpoint variants by default; a GPU instance is up in about that time."""
-
-SCALE_IN_COOLDOWN_SECONDS = 600
-"""Twice the service's default: an instance that is taken away too early is missed for as long as the next one needs to
-start, to download its archive and to load it."""
-
-SAFETY_FACTOR = 0.5
-"""Where the developer guide advises to begin ("Load testing your auto scaling configuration")."""
 
 NEVER_SCALES_OUT_WARNING = "cdk-triton:NeverScalesOut"
 MULTI_MODEL_MEMORY_WARNING = "cdk-triton:GpuMemoryOfMultiModel"
@@ -98,26 +96,17 @@ class ScalableInstanceCount(Construct):
         self._what = what
         self._variant = variant
         self._metrics = metrics
-        self._tracked: set[str] = set()
         self._scheduled: set[str] = set()
-        self.scalable_target = autoscaling.ScalableTarget(
+        self.scalable_target = scalable_target(
             self,
-            "Resource",
-            service_namespace=autoscaling.ServiceNamespace.SAGEMAKER,
             scalable_dimension="sagemaker:variant:DesiredInstanceCount",
             resource_id=f"endpoint/{endpoint.attr_endpoint_name}/variant/{variant.variant_name}",
-            min_capacity=min_capacity,
-            max_capacity=max_capacity,
-            role=service_linked_role(self),
+            capacities=(min_capacity, max_capacity),
+            after=endpoint,
         )
+        self._tracking = Tracking(self.scalable_target, what)
         target = self.scalable_target.node.default_child
-        assert isinstance(target, autoscaling.CfnScalableTarget)  # the CDK's construct has one
-        # "This parameter is required for services that do not support service-linked roles" (RegisterScalableTarget).
-        # SageMaker does, and a role that is named has to exist already, and to be passed by who deploys.
-        target.add_property_deletion_override("RoleARN")
-        # Application Auto Scaling refuses a variant that does not exist, and SageMaker the deletion of an endpoint
-        # whose variants are still registered by somebody who may not deregister them.
-        target.node.add_dependency(endpoint)
+        assert target is not None  # the CDK's construct has one
         self.node.default_child = target
         Aspects.of(target).add(NothingScales())
 
@@ -149,10 +138,10 @@ class ScalableInstanceCount(Construct):
         what = self._policy(id)
         check_number(f"max_requests_per_second of {what}", max_requests_per_second)
         check_number(f"safety_factor of {what}", safety_factor, at_most=1)
-        return self._track(
+        return self._tracking.track(
             id,
             "invocations",
-            _rounded(max_requests_per_second * safety_factor * 60),
+            rounded(max_requests_per_second * safety_factor * 60),
             autoscaling.PredefinedMetric.SAGEMAKER_VARIANT_INVOCATIONS_PER_INSTANCE,
             scale_in_cooldown,
             scale_out_cooldown,
@@ -182,7 +171,7 @@ class ScalableInstanceCount(Construct):
             ConfigurationError: the target is not positive, or the variant scales on concurrent requests already.
         """
         check_number(f"target_concurrent_requests of {self._policy(id)}", target_concurrent_requests)
-        return self._track(
+        return self._tracking.track(
             id,
             "concurrent requests",
             target_concurrent_requests,
@@ -359,9 +348,9 @@ class ScalableInstanceCount(Construct):
             scaling_steps=scaling_steps,
             evaluation_periods=evaluation_periods,
             datapoints_to_alarm=datapoints_to_alarm,
-            cooldown=_cooldown(scale_out_cooldown, SCALE_OUT_COOLDOWN_SECONDS),
+            cooldown=cooldown_of(scale_out_cooldown, SCALE_OUT_COOLDOWN_SECONDS),
         )
-        set_scale_in_cooldown(policy, _cooldown(scale_in_cooldown, SCALE_IN_COOLDOWN_SECONDS))
+        set_scale_in_cooldown(policy, cooldown_of(scale_in_cooldown, SCALE_IN_COOLDOWN_SECONDS))
         return policy
 
     def _track_utilization(
@@ -383,10 +372,10 @@ class ScalableInstanceCount(Construct):
         instances = [model.platform.instance for model in self._variant.models]
         of_type = {instance.name: units(instance) for instance in instances}
         is_mixed = len(set(of_type.values())) > 1
-        policy = self._track(
+        policy = self._tracking.track(
             policy_id,
             metric_name,
-            _rounded(percent if is_mixed else percent * units(instances[0])),
+            rounded(percent if is_mixed else percent * units(instances[0])),
             metric.with_(unit=cloudwatch.Unit.PERCENT),
             scale_in_cooldown,
             scale_out_cooldown,
@@ -401,44 +390,5 @@ class ScalableInstanceCount(Construct):
             )
         return policy
 
-    def _track(
-        self,
-        policy_id: str,
-        what: str,
-        target: float,
-        metric: autoscaling.PredefinedMetric | cloudwatch.Metric,
-        scale_in_cooldown: Duration | None,
-        scale_out_cooldown: Duration | None,
-    ) -> autoscaling.TargetTrackingScalingPolicy:
-        """Add a target tracking policy.
-
-        Application Auto Scaling takes several of them where each has another metric ("Target tracking scaling
-        policies").
-        """
-        if what in self._tracked:
-            raise ConfigurationError(
-                f"{self._what} scales on {what} already: one policy can follow a metric, leave {policy_id!r} out"
-            )
-        check_new_policy(self.scalable_target, policy_id, self._what)
-        policy = self.scalable_target.scale_to_track_metric(
-            policy_id,
-            target_value=target,
-            predefined_metric=metric if isinstance(metric, autoscaling.PredefinedMetric) else None,
-            custom_metric=metric if isinstance(metric, cloudwatch.Metric) else None,
-            scale_in_cooldown=_cooldown(scale_in_cooldown, SCALE_IN_COOLDOWN_SECONDS),
-            scale_out_cooldown=_cooldown(scale_out_cooldown, SCALE_OUT_COOLDOWN_SECONDS),
-        )
-        self._tracked.add(what)
-        return policy
-
     def _policy(self, id: str) -> str:
         return f"policy {id!r} of {self._what}"
-
-
-def _cooldown(given: Duration | None, seconds: int) -> Duration:
-    return Duration.seconds(seconds) if given is None else given
-
-
-def _rounded(target: float) -> float:
-    """Without the noise of binary fractions, which a template would show: 0.7 * 3 * 60 is 125.99999999999999."""
-    return float(f"{target:.12g}")

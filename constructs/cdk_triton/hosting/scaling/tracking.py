@@ -1,0 +1,83 @@
+"""Target tracking policies, and the pauses and numbers that policies of instances and of copies have in common."""
+
+from __future__ import annotations
+
+from aws_cdk import Duration
+from aws_cdk import aws_applicationautoscaling as autoscaling
+from aws_cdk import aws_cloudwatch as cloudwatch
+
+from cdk_triton.errors import ConfigurationError
+from cdk_triton.hosting.scaling.checks import check_new_policy
+
+__all__ = [
+    "SAFETY_FACTOR",
+    "SCALE_IN_COOLDOWN_SECONDS",
+    "SCALE_OUT_COOLDOWN_SECONDS",
+    "Tracking",
+    "cooldown_of",
+    "rounded",
+]
+
+SCALE_OUT_COOLDOWN_SECONDS = 300
+"""What Application Auto Scaling takes for endpoint variants by default; a GPU instance is up in about that time."""
+
+SCALE_IN_COOLDOWN_SECONDS = 600
+"""Twice the service's default: an instance that is taken away too early is missed for as long as the next one needs to
+start, to download its archive and to load it."""
+
+SAFETY_FACTOR = 0.5
+"""Where the developer guide advises to begin ("Load testing your auto scaling configuration")."""
+
+
+class Tracking:
+    """The target tracking policies of one scalable target.
+
+    Args:
+        target: what is scaled.
+        what: what errors call it, such as `variant AllTraffic of Stack/Endpoint`.
+    """
+
+    def __init__(self, target: autoscaling.ScalableTarget, what: str) -> None:
+        self._target = target
+        self._what = what
+        self._tracked: set[str] = set()
+
+    def track(
+        self,
+        policy_id: str,
+        what: str,
+        target: float,
+        metric: autoscaling.PredefinedMetric | cloudwatch.Metric,
+        scale_in_cooldown: Duration | None,
+        scale_out_cooldown: Duration | None,
+    ) -> autoscaling.TargetTrackingScalingPolicy:
+        """Add a target tracking policy.
+
+        Application Auto Scaling takes several of them where each has another metric ("Target tracking scaling
+        policies").
+        """
+        if what in self._tracked:
+            raise ConfigurationError(
+                f"{self._what} scales on {what} already: one policy can follow a metric, leave {policy_id!r} out"
+            )
+        check_new_policy(self._target, policy_id, self._what)
+        policy = self._target.scale_to_track_metric(
+            policy_id,
+            target_value=target,
+            predefined_metric=metric if isinstance(metric, autoscaling.PredefinedMetric) else None,
+            custom_metric=metric if isinstance(metric, cloudwatch.Metric) else None,
+            scale_in_cooldown=cooldown_of(scale_in_cooldown, SCALE_IN_COOLDOWN_SECONDS),
+            scale_out_cooldown=cooldown_of(scale_out_cooldown, SCALE_OUT_COOLDOWN_SECONDS),
+        )
+        self._tracked.add(what)
+        return policy
+
+
+def cooldown_of(given: Duration | None, seconds: int) -> Duration:
+    """The pause that was given, or the default."""
+    return Duration.seconds(seconds) if given is None else given
+
+
+def rounded(target: float) -> float:
+    """Without the noise of binary fractions, which a template would show: 0.7 * 3 * 60 is 125.99999999999999."""
+    return float(f"{target:.12g}")
