@@ -2,7 +2,7 @@
 
 Source of names, namespaces, units and meanings: "Amazon SageMaker AI metrics in Amazon CloudWatch" in SageMaker's
 developer guide, read in November 2026. All have the dimensions `EndpointName` and `VariantName`, those of a multi-model
-endpoint too: there is none per target model.
+endpoint too: there is none per target model. Those of an inference component have `InferenceComponentName` instead.
 """
 
 from __future__ import annotations
@@ -20,13 +20,16 @@ from cdk_triton.hosting.sagemaker_names import check_sagemaker_name
 if TYPE_CHECKING:  # takes a while: for endpoints whose metrics are asked for
     from aws_cdk import aws_cloudwatch as cloudwatch
 
-__all__ = ["EndpointMetrics", "VariantMetrics", "of_instance_type"]
+__all__ = ["ComponentMetrics", "EndpointMetrics", "InvocationMetrics", "VariantMetrics", "of_instance_type"]
 
 INVOCATIONS = "AWS/SageMaker"
 """The namespace of what callers see, and of what a multi-model endpoint loads for them."""
 
 INSTANCES = "/aws/sagemaker/Endpoints"
 """The namespace of what instances use."""
+
+COMPONENTS = "/aws/sagemaker/InferenceComponents"
+"""The namespace of what the copies of an inference component use."""
 
 PER_MILLISECOND = 1_000
 PER_SECOND = 1_000_000
@@ -36,8 +39,8 @@ PER_PERCENT = 0.01
 """Of the shares, from 0 to 1, that are averages of counts."""
 
 
-class VariantMetrics:
-    """The metrics of one variant of an endpoint, as methods; SageMaker publishes each once a minute.
+class InvocationMetrics:
+    """The metrics of what callers invoke, a variant or an inference component, as methods; each once a minute.
 
     Every method takes the statistic, as CloudWatch writes it (`Sum`, `p99`), and the period of a datapoint, by default
     a minute. SageMaker documents percentiles of the model latency only.
@@ -46,13 +49,13 @@ class VariantMetrics:
     @property
     @abstractmethod
     def metric_dimensions(self) -> Mapping[str, str]:
-        """`EndpointName` and `VariantName`."""
+        """Of whose metrics these are."""
 
     @checked
     def metric(
         self, metric_name: str, *, namespace: str = INVOCATIONS, statistic: str = "Sum", period: Duration | None = None
     ) -> cloudwatch.Metric:
-        """Any metric of the variant.
+        """Any metric of what it belongs to.
 
         Args:
             metric_name: as SageMaker calls it.
@@ -73,14 +76,8 @@ class VariantMetrics:
     # What callers see.
 
     def metric_invocations(self, *, statistic: str = "Sum", period: Duration | None = None) -> cloudwatch.Metric:
-        """How many requests the variant got."""
+        """How many requests came."""
         return self.metric("Invocations", statistic=statistic, period=period)
-
-    def metric_invocations_per_instance(
-        self, *, statistic: str = "Sum", period: Duration | None = None
-    ) -> cloudwatch.Metric:
-        """How many requests each of its instances got; SageMaker documents the sum only."""
-        return self.metric("InvocationsPerInstance", statistic=statistic, period=period)
 
     def metric_concurrent_requests(
         self, *, statistic: str = "Maximum", period: Duration | None = None
@@ -118,6 +115,69 @@ class VariantMetrics:
         They are those with a 4xx or 5xx status, and those that timed out or broke off.
         """
         return self.metric("InvocationModelErrors", statistic=statistic, period=period)
+
+
+class ComponentMetrics(InvocationMetrics):
+    """The metrics of one inference component, with the one dimension `InferenceComponentName`.
+
+    Those of its utilisation are normalised: the share of what its copies have reserved, 0 to 100 whatever the number of
+    GPUs ("SageMaker AI inference component metrics").
+    """
+
+    def metric_invocations_per_copy(
+        self, *, statistic: str = "Sum", period: Duration | None = None
+    ) -> cloudwatch.Metric:
+        """How many requests each of its copies got; SageMaker documents the sum only."""
+        return self.metric("InvocationsPerCopy", statistic=statistic, period=period)
+
+    def metric_no_capacity_invocation_failures(
+        self, *, statistic: str = "Sum", period: Duration | None = None
+    ) -> cloudwatch.Metric:
+        """How many requests failed because there was no copy to answer them ("Scale an endpoint to zero instances")."""
+        return self.metric("NoCapacityInvocationFailures", statistic=statistic, period=period)
+
+    def metric_cpu_utilization(
+        self, *, statistic: str = "Average", period: Duration | None = None
+    ) -> cloudwatch.Metric:
+        """Percent of the vCPUs that a copy reserves, 0 to 100."""
+        return self.metric("CPUUtilizationNormalized", namespace=COMPONENTS, statistic=statistic, period=period)
+
+    def metric_memory_utilization(
+        self, *, statistic: str = "Average", period: Duration | None = None
+    ) -> cloudwatch.Metric:
+        """Percent of the memory that a copy reserves."""
+        return self.metric("MemoryUtilizationNormalized", namespace=COMPONENTS, statistic=statistic, period=period)
+
+    def metric_gpu_utilization(
+        self, *, statistic: str = "Average", period: Duration | None = None
+    ) -> cloudwatch.Metric:
+        """Percent of the GPUs that a copy reserves, 0 to 100."""
+        return self.metric("GPUUtilizationNormalized", namespace=COMPONENTS, statistic=statistic, period=period)
+
+    def metric_gpu_memory_utilization(
+        self, *, statistic: str = "Average", period: Duration | None = None
+    ) -> cloudwatch.Metric:
+        """Percent of the memory of the GPUs that a copy reserves, 0 to 100."""
+        return self.metric("GPUMemoryUtilizationNormalized", namespace=COMPONENTS, statistic=statistic, period=period)
+
+
+class VariantMetrics(InvocationMetrics):
+    """The metrics of one variant of an endpoint, as methods; SageMaker publishes each once a minute.
+
+    Every method takes the statistic, as CloudWatch writes it (`Sum`, `p99`), and the period of a datapoint, by default
+    a minute. SageMaker documents percentiles of the model latency only.
+    """
+
+    @property
+    @abstractmethod
+    def metric_dimensions(self) -> Mapping[str, str]:
+        """`EndpointName` and `VariantName`."""
+
+    def metric_invocations_per_instance(
+        self, *, statistic: str = "Sum", period: Duration | None = None
+    ) -> cloudwatch.Metric:
+        """How many requests each of its instances got; SageMaker documents the sum only."""
+        return self.metric("InvocationsPerInstance", statistic=statistic, period=period)
 
     def metric_instance_count(self, *, period: Duration | None = None) -> cloudwatch.MathExpression:
         """How many instances answered, as far as there were requests.

@@ -12,6 +12,7 @@ the user's: a managed policy would be attached to a role that says that nobody c
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from typing import NamedTuple
 
 from aws_cdk import Annotations, ArnFormat, Reference, Tokenization
 from aws_cdk import aws_iam as iam
@@ -29,12 +30,47 @@ from cdk_triton.hosting.store.imported import keys_of
 from cdk_triton.hosting.store.store import ITritonArtifactStore
 from cdk_triton.hosting.trust import require_trust_in_sagemaker, sagemaker_inference
 
-__all__ = ["check_role", "execution_role", "grant_execution"]
+__all__ = [
+    "COMPONENT_METRICS",
+    "Execution",
+    "check_role",
+    "component_log_groups",
+    "execution_of",
+    "execution_role",
+    "grant_component_execution",
+    "grant_execution",
+]
 
 PULL_WARNING = "cdk-triton:ImagePullNotGranted"
 
 METRIC_NAMESPACES = ("/aws/sagemaker/Endpoints", "AWS/SageMaker")
 """Where SageMaker publishes the metrics of endpoints."""
+
+COMPONENT_METRICS = "/aws/sagemaker/InferenceComponents"
+"""Where it publishes the metrics of inference components besides, and how the names of their log groups begin."""
+
+
+class Execution(NamedTuple):
+    """What the containers of a model need, for roles of others that run it: see `grant_execution`.
+
+    Attributes:
+        store: keeps the archive.
+        prefix: the object keys that the model is read from.
+        image: the container's image.
+        network: the subnets and security groups of the instances.
+        network_isolation: whether the containers are cut off from every network.
+    """
+
+    store: ITritonArtifactStore
+    prefix: str
+    image: ContainerImage
+    network: Network | None
+    network_isolation: bool
+
+
+def execution_of(model: object) -> Execution | None:
+    """What the containers of a model need; None for a model of the user's own making."""
+    return getattr(model, "_execution", None)
 
 
 def check_role(scope: Construct, role: iam.IRole | None) -> None:
@@ -85,14 +121,64 @@ def grant_execution(
         image: the container's image.
         network: the subnets and security groups of the instances; None where they are in no VPC of the user's.
     """
+    decisive = [bucket_identity(scope, store.bucket), f"{prefix}*", *_repositories(image)]
+    statements = _statements(scope, store, prefix, image, network, METRIC_NAMESPACES, [_endpoint_log_groups(scope)])
+    if image.repository_arn is None:
+        _warn_about_pull(scope, image, "model.role")
+    policy = _policy(role, scope, statements, decisive)
+    _acknowledge(policy, scope, store, f"{prefix}*", network, [_endpoint_log_groups(scope)])
+    return policy
+
+
+def grant_component_execution(role: iam.IRole, scope: Construct, execution: Execution) -> iam.ManagedPolicy:
+    """Allow the role of an endpoint configuration what a model needs as an inference component: `Permissions`.
+
+    The statements are those of the model's own role, and the log group and metrics of components besides. The policy is
+    replaced where it would change, as the model's own is.
+
+    Args:
+        role: the endpoint configuration's role.
+        scope: the component.
+        execution: what the model needs.
+    """
+    store, prefix, image, network, _ = execution
+    decisive = [bucket_identity(scope, store.bucket), f"{prefix}*", *_repositories(image)]
+    log_groups = [_endpoint_log_groups(scope), component_log_groups(scope)]
+    namespaces = (*METRIC_NAMESPACES, COMPONENT_METRICS)
+    statements = _statements(scope, store, prefix, image, network, namespaces, log_groups)
+    if image.repository_arn is None:
+        _warn_about_pull(scope, image, "components.role")
+    policy = managed_policy(scope, "Permissions", [role], statements, decisive)
+    _acknowledge(policy, scope, store, f"{prefix}*", network, log_groups)
+    return policy
+
+
+def component_log_groups(scope: Construct) -> str:
+    """The ARN of the log groups of all inference components, which SageMaker names after them."""
+    return _log_groups(scope, f"{COMPONENT_METRICS}/*")
+
+
+def _endpoint_log_groups(scope: Construct) -> str:
+    return _log_groups(scope, "/aws/sagemaker/Endpoints/*")
+
+
+def _log_groups(scope: Construct, names: str) -> str:
+    return stack_of(scope).format_arn(
+        service="logs", resource="log-group", resource_name=names, arn_format=ArnFormat.COLON_RESOURCE_NAME
+    )
+
+
+def _statements(
+    scope: Construct,
+    store: ITritonArtifactStore,
+    prefix: str,
+    image: ContainerImage,
+    network: Network | None,
+    namespaces: Sequence[str],
+    log_groups: Sequence[str],
+) -> list[Statement]:
     bucket, objects = store.bucket, f"{prefix}*"
     bucket_arn = arn_of(bucket)
-    log_groups = stack_of(scope).format_arn(
-        service="logs",
-        resource="log-group",
-        resource_name="/aws/sagemaker/Endpoints/*",
-        arn_format=ArnFormat.COLON_RESOURCE_NAME,
-    )
     statements = [
         Statement(actions=["s3:GetObject"], resources=[f"{bucket_arn}/{objects}"]),
         Statement(
@@ -103,42 +189,52 @@ def grant_execution(
         Statement(actions=["ecr:GetAuthorizationToken"], resources=["*"]),
         Statement(
             actions=["logs:CreateLogGroup", "logs:CreateLogStream", "logs:DescribeLogStreams", "logs:PutLogEvents"],
-            resources=[log_groups],
+            resources=log_groups,
         ),
         Statement(
             actions=["cloudwatch:PutMetricData"],
             resources=["*"],
-            conditions={"StringEquals": {"cloudwatch:namespace": list(METRIC_NAMESPACES)}},
+            conditions={"StringEquals": {"cloudwatch:namespace": list(namespaces)}},
         ),
     ]
-    if image.repository_arn is None:
-        Annotations.of(scope).add_warning_v2(
-            PULL_WARNING,
-            f"the image {image.uri} does not name a repository of Amazon ECR, so the execution role got no permission "
-            "to pull it: call grant_pull(model.role) on its repository, then acknowledge this",
-        )
-    else:
+    if image.repository_arn is not None:
         statements.append(Statement(actions=list(PULL_ACTIONS), resources=[image.repository_arn]))
     if network is not None:
         statements += network_statements(scope, network, permission=SAGEMAKER_PERMISSION)
     if keys := keys_of(bucket, store.former_keys):
         statements.append(Statement(actions=["kms:Decrypt"], resources=[key.key_arn for key in keys]))
-    archives = imported_objects_arns(scope, bucket, objects)
-    decisive = [bucket_identity(scope, bucket), objects, *_repositories(image)]
-    policy = _policy(role, scope, statements, decisive)
+    return statements
+
+
+def _warn_about_pull(scope: Construct, image: ContainerImage, role: str) -> None:
+    Annotations.of(scope).add_warning_v2(
+        PULL_WARNING,
+        f"the image {image.uri} does not name a repository of Amazon ECR, so the execution role got no permission "
+        f"to pull it: call grant_pull({role}) on its repository, then acknowledge this",
+    )
+
+
+def _acknowledge(
+    policy: iam.ManagedPolicy | iam.Policy,
+    scope: Construct,
+    store: ITritonArtifactStore,
+    objects: str,
+    network: Network | None,
+    log_groups: Sequence[str],
+) -> None:
+    archives = imported_objects_arns(scope, store.bucket, objects)
     reasons = {
         **dict.fromkeys(
             archives,
             "By prefix: while an endpoint is updated or rolled back, instances still start from the previous archives.",
         ),
-        log_groups: "SageMaker names the log group after the endpoint, which is made later.",
+        **dict.fromkeys(log_groups, "SageMaker names the log group after the endpoint, which is made later."),
         "*": "ecr:GetAuthorizationToken, cloudwatch:PutMetricData, which has a condition, and the ec2:Describe actions "
         "know no resources.",
     }
     acknowledge_wildcards(policy, reasons)
     if network is not None:
         acknowledge_network(policy)
-    return policy
 
 
 def _policy(

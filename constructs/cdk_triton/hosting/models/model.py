@@ -20,7 +20,7 @@ from cdk_triton.hosting.findings import report
 from cdk_triton.hosting.images import container_image
 from cdk_triton.hosting.models.assets import CloudAssembly
 from cdk_triton.hosting.models.delivery import Artifact, artifact_resource, reject_archives, stage_artifact, stage_files
-from cdk_triton.hosting.models.execution_role import check_role, execution_role, grant_execution
+from cdk_triton.hosting.models.execution_role import Execution, check_role, execution_role, grant_execution
 from cdk_triton.hosting.models.imported import ImportedModel
 from cdk_triton.hosting.models.metadata import check_metadata, tag_model
 from cdk_triton.hosting.models.recipe_checks import check_recipes
@@ -169,7 +169,9 @@ class TritonModel(Resource):
             self, assembly, home, {repository.name: artifact}, platform=platform, image=image, metadata=notes
         )
         self.role = execution_role(self, role)
-        policy = grant_execution(self.role, self, home, layout.archive_prefix(artifact.name), image, self._network)
+        prefix = layout.archive_prefix(artifact.name)
+        policy = grant_execution(self.role, self, home, prefix, image, self._network)
+        self._execution = Execution(home, prefix, image, self._network, network_isolation)
 
         self._model = sagemaker_model(
             self,
