@@ -25,6 +25,8 @@ __all__ = [
     "MAX_UPDATE_WAIT_SECONDS",
     "MAX_VOLUME_GB",
     "METRIC_FREQUENCIES",
+    "MIN_COPY_CPUS",
+    "MIN_COPY_MEMORY_MIB",
     "MIN_PROVISION_SECONDS",
     "MIN_TIMEOUT_SECONDS",
     "MIN_UPDATE_SECONDS",
@@ -50,6 +52,12 @@ MAX_INSTANCE_POOLS: Final = 5
 MIN_PROVISION_SECONDS: Final = 300
 MAX_PROVISION_SECONDS: Final = 3600
 """How long SageMaker looks for the instances of a variant (VariantInstanceProvisionTimeoutInSeconds)."""
+
+MIN_COPY_CPUS: Final = 0.25
+"""vCPUs that a copy of an inference component may reserve (NumberOfCpuCores)."""
+
+MIN_COPY_MEMORY_MIB: Final = 128
+"""Memory that a copy of an inference component must reserve (MemoryInMb)."""
 
 MIN_VOLUME_GB: Final = 1
 MAX_VOLUME_GB: Final = 512
