@@ -12,6 +12,7 @@
     ├── InvocationError             an endpoint did not answer as asked
     │   ├── PayloadTooLargeError    the request is larger than SageMaker accepts
     │   ├── InvocationTimeoutError  no answer in time (also a TimeoutError)
+    │   ├── NoCapacityError         the inference component has no copy: the same call may succeed in some minutes
     │   ├── ModelNotReadyError      the target model is still being loaded: the same call may succeed in a moment
     │   └── ModelError              the model container answered with an error
     ├── StoreError                  an artifact store in an account cannot be read or changed as asked
@@ -34,6 +35,7 @@ __all__ = [
     "ModelConfigError",
     "ModelError",
     "ModelNotReadyError",
+    "NoCapacityError",
     "PayloadTooLargeError",
     "RepositoryError",
     "RuleError",
@@ -116,6 +118,10 @@ class PayloadTooLargeError(InvocationError):
 
 class InvocationTimeoutError(InvocationError, TimeoutError):
     """No connection or no answer in time; whether the model ran is not known."""
+
+
+class NoCapacityError(InvocationError):
+    """The inference component has no copy; one that scales to zero starts one now, which takes minutes: call again."""
 
 
 class ModelNotReadyError(InvocationError):

@@ -20,6 +20,7 @@ from cdk_triton.errors import (
     InvocationTimeoutError,
     ModelError,
     ModelNotReadyError,
+    NoCapacityError,
     PayloadTooLargeError,
 )
 
@@ -132,6 +133,16 @@ def test_a_model_that_is_still_loading_has_its_own_class(messages: Messages) -> 
         {"Error": {"Code": "ModelNotReadyException", "Message": "Model is loading."}}, "InvokeEndpoint"
     )
     with messages.raises(ModelNotReadyError), foreign_errors_translated("endpoint"):
+        raise error
+
+
+def test_a_component_without_a_copy_has_its_own_class(messages: Messages) -> None:
+    text = (
+        "Inference Component has no capacity to process this request. ApplicationAutoScaling may be in-progress (if "
+        "configured) or try to increase the capacity by invoking UpdateInferenceComponentRuntimeConfig API."
+    )
+    error = botocore.exceptions.ClientError({"Error": {"Code": "ValidationError", "Message": text}}, "InvokeEndpoint")
+    with messages.raises(NoCapacityError), foreign_errors_translated("endpoint 'e', component 'text'"):
         raise error
 
 

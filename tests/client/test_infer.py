@@ -144,6 +144,12 @@ def test_target_model_variant_and_request_id_reach_the_endpoint(client: TritonCl
     assert answer.variant == "AllTraffic"
 
 
+def test_the_component_reaches_the_endpoint(client: TritonClient, endpoint: Any) -> None:
+    client.infer({"x": np.zeros(1, np.int8)}, inference_component="text-0123456")
+
+    assert endpoint.requests[-1][1]["x-amzn-sagemaker-inference-component"] == "text-0123456"
+
+
 def test_inputs_may_be_tritonclient_types(client: TritonClient) -> None:
     tensor = InferInput("x", [1, 2], "INT32").set_data_from_numpy(np.array([[1, 2]], np.int32))
 

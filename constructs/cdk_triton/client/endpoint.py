@@ -58,6 +58,7 @@ class TritonClient:
         outputs: Iterable[str | InferRequestedOutput] | None = None,
         target_model: str | None = None,
         target_variant: str | None = None,
+        inference_component: str | None = None,
         binary: bool = True,
         request_id: str = "",
         parameters: Mapping[str, str | int | bool] | None = None,
@@ -71,6 +72,7 @@ class TritonClient:
             outputs: the names of the wanted outputs (or tritonclient's `InferRequestedOutput`s); all by default.
             target_model: the archive to ask on a multi-model endpoint: what `TritonMultiModel.target_model(…)` says.
             target_variant: the production variant to ask; by default SageMaker chooses by the variants' weights.
+            inference_component: the component to ask on an endpoint with components: `TritonComponent.component_name`.
             binary: send and ask for binary tensors. With False both directions are JSON, which is readable, several
                 times larger and slower, and cannot carry FP16, BF16 or bytes that are not UTF-8.
             request_id: returned as `InferenceResult.request_id`, and written into Triton's trace and verbose log.
@@ -80,6 +82,7 @@ class TritonClient:
             ConfigurationError: an input cannot be sent, or boto3 refuses an argument.
             PayloadTooLargeError: the request body is larger than 6,291,456 bytes; nothing was sent.
             ModelError: the container answered with an error; the message holds Triton's own words.
+            NoCapacityError: the component has no copy, for example because it has scaled to zero; call again later.
             ModelNotReadyError: a multi-model endpoint is still loading the target model; call again.
             InvocationTimeoutError: no connection or no answer in time.
             InvocationError: anything else that SageMaker, the network or the answer's format did wrong.
@@ -87,7 +90,10 @@ class TritonClient:
         body, content_type = payload.encode(
             inputs, outputs, binary=binary, request_id=request_id, parameters=parameters
         )
-        where = f"endpoint '{self._endpoint_name}'" + (f", target model '{target_model}'" if target_model else "")
+        asked = {"target model": target_model, "component": inference_component}
+        where = "".join(
+            [f"endpoint '{self._endpoint_name}'", *(f", {what} '{name}'" for what, name in asked.items() if name)]
+        )
         if len(body) > MAX_INVOCATION_BYTES:
             raise PayloadTooLargeError(
                 f"the request to {where} has {len(body):,} bytes, and SageMaker accepts {MAX_INVOCATION_BYTES:,}: "
@@ -101,6 +107,8 @@ class TritonClient:
             arguments["TargetModel"] = target_model
         if target_variant is not None:
             arguments["TargetVariant"] = target_variant
+        if inference_component is not None:
+            arguments["InferenceComponentName"] = inference_component
         with foreign_errors_translated(where):
             response = self._runtime.invoke_endpoint(**arguments)
             answer = response["Body"].read()

@@ -14,6 +14,7 @@ from cdk_triton.errors import (
     InvocationTimeoutError,
     ModelError,
     ModelNotReadyError,
+    NoCapacityError,
 )
 from cdk_triton.sagemaker.limits import MAX_INVOCATION_SECONDS
 
@@ -31,13 +32,20 @@ _CREDENTIALS = "check the AWS credentials and the clock of this machine"
 _LOCAL_HINT = re.compile(r"\((here: `cdk-triton local logs[^`]*`)\)")
 _AGAIN = "call again, and look at the SageMaker service health if it stays so"
 
+_NO_CAPACITY = "has no capacity to process this request"
+"""In the ValidationError of an inference component without a copy ("Unlock cost savings with the new scale down to zero
+feature in SageMaker Inference", AWS Machine Learning Blog)."""
+
 SERVICE_ERRORS: Mapping[str, tuple[type[InvocationError], str]] = {
     "InternalDependencyException": (InvocationError, _AGAIN),
     "InternalFailure": (InvocationError, _AGAIN),
     "ModelError": (ModelError, "the log of the endpoint says more"),
     "ModelNotReadyException": (ModelNotReadyError, "wait for the model to be loaded and call again"),
     "ServiceUnavailable": (InvocationError, "the endpoint is busy or out of capacity; call again more slowly"),
-    "ValidationError": (InvocationError, "check the endpoint's name, its region, and the target model or variant"),
+    "ValidationError": (
+        InvocationError,
+        "check the endpoint's name and region, and the target model, variant or component",
+    ),
     # The errors that every AWS service can answer with (API reference, "Common Error Types").
     "AccessDeniedException": (InvocationError, "allow the caller sagemaker:InvokeEndpoint on this endpoint"),
     "ExpiredTokenException": (InvocationError, _CREDENTIALS),
@@ -86,7 +94,7 @@ def foreign_errors_translated(where: str) -> Iterator[None]:
     """Turn every error of botocore into one of `cdk_triton.errors`, with the cause kept.
 
     Args:
-        where: the endpoint and the target model, for the message.
+        where: the endpoint and what it is asked for, for the message.
     """
     from botocore.exceptions import BotoCoreError, ClientError
 
@@ -103,6 +111,11 @@ def _from_service(error: ClientError, where: str) -> InvocationError:
     response: Mapping[str, Any] = error.response
     code = str(response.get("Error", {}).get("Code", "Unknown"))
     message = _without_full_stop(str(response.get("Error", {}).get("Message", "") or "no message"))
+    if code == "ValidationError" and _NO_CAPACITY in message:
+        return NoCapacityError(
+            f"{where}: SageMaker answered {code}: {message}; call again in some minutes where the component scales "
+            "from zero, and raise its number of copies otherwise"
+        )
     kind, fix = SERVICE_ERRORS.get(code, (InvocationError, "the API reference of InvokeEndpoint says more"))
     if kind is not ModelError:
         return kind(f"{where}: SageMaker answered {code}: {message}; {fix}")
