@@ -20,7 +20,7 @@ from tests.recorded import assert_recorded
 
 from cdk_triton.errors import LocalError
 from cdk_triton.local.aws import LocalAws
-from cdk_triton.local.endpoints import Endpoint, Invocation, Response
+from cdk_triton.local.endpoints import Component, Endpoint, Invocation, Response
 
 HERE = Path(__file__).parent
 CDK = HERE.parents[1] / "node_modules" / ".bin" / "cdk"
@@ -38,6 +38,12 @@ class EndpointDouble:
         self.endpoints[endpoint.name] = endpoint
 
     def set_weights(self, name: str, weights: Mapping[str, float]) -> None:
+        pass
+
+    def place(self, component: Component, copies: int) -> None:
+        pass
+
+    def withdraw(self, name: str) -> None:
         pass
 
     def remove(self, name: str) -> None:

@@ -20,7 +20,7 @@ import pytest
 from botocore.exceptions import ClientError
 
 from cdk_triton.local.aws import LocalAws
-from cdk_triton.local.endpoints import Endpoint, Invocation, Response
+from cdk_triton.local.endpoints import Component, Endpoint, Invocation, Response
 
 if TYPE_CHECKING:
     from golden_messages import Messages
@@ -55,6 +55,12 @@ class EndpointDouble:
         self.endpoints[endpoint.name] = endpoint
 
     def set_weights(self, name: str, weights: Mapping[str, float]) -> None:
+        pass
+
+    def place(self, component: Component, copies: int) -> None:
+        pass
+
+    def withdraw(self, name: str) -> None:
         pass
 
     def remove(self, name: str) -> None:

@@ -18,7 +18,7 @@ from botocore.exceptions import ClientError
 
 from cdk_triton.errors import LocalError
 from cdk_triton.local.aws import LocalAws
-from cdk_triton.local.endpoints import Endpoint, Invocation, Response
+from cdk_triton.local.endpoints import Component, Endpoint, Invocation, Response
 
 if TYPE_CHECKING:
     from golden_messages import Messages
@@ -38,10 +38,12 @@ class EndpointDouble:
 
     def __init__(self) -> None:
         self.endpoints: dict[str, Endpoint] = {}
+        self.components: dict[str, tuple[Component, int]] = {}
 
     def deploy(self, endpoint: Endpoint) -> None:
-        if refusal := endpoint.variants[0].container.environment.get("REFUSE"):
-            raise LocalError(refusal)
+        for variant in endpoint.variants[:1]:
+            if refusal := variant.container.environment.get("REFUSE"):
+                raise LocalError(refusal)
         self.endpoints[endpoint.name] = endpoint
 
     def set_weights(self, name: str, weights: Mapping[str, float]) -> None:
@@ -50,6 +52,14 @@ class EndpointDouble:
             self.endpoints[name],
             variants=tuple(replace(each, weight=weights.get(each.name, each.weight)) for each in variants),
         )
+
+    def place(self, component: Component, copies: int) -> None:
+        if refusal := component.container.environment.get("REFUSE"):
+            raise LocalError(refusal)
+        self.components[component.name] = component, copies
+
+    def withdraw(self, name: str) -> None:
+        self.components.pop(name, None)
 
     def remove(self, name: str) -> None:
         self.endpoints.pop(name, None)
@@ -60,6 +70,7 @@ class EndpointDouble:
 
     def close(self) -> None:
         self.endpoints.clear()
+        self.components.clear()
 
 
 class Deployer:

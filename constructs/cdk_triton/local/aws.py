@@ -48,6 +48,7 @@ def _triton_host(aws: LocalAws) -> EndpointHost:
         account=aws.account,
         region=aws.region,
         record=aws.metrics.record,
+        record_component=aws.metrics.record_component,
     )
 
 
@@ -214,6 +215,7 @@ class LocalAws:
         # for them.
         from cdk_triton.local.cloudformation import CloudFormationApi, TemplateEngine
         from cdk_triton.local.endpoints.capacity import Capacity
+        from cdk_triton.local.endpoints.components import ComponentOperations
         from cdk_triton.local.endpoints.data_capture import CapturingHost
         from cdk_triton.local.endpoints.metrics import EndpointMetrics
         from cdk_triton.local.endpoints.operations import EndpointOperations
@@ -247,14 +249,18 @@ class LocalAws:
         self.metrics = EndpointMetrics(lambda: self.client("cloudwatch"), self.log)
         self._close.append(self.metrics.close)
         self._routes.host = host = CapturingHost(self._host_factory(self), lambda: self.client("s3"), self.log)
-        self._routes.endpoints = EndpointOperations(
+        sagemaker = self.client("sagemaker")
+        self._routes.endpoints = endpoints = EndpointOperations(
             host,
-            self.client("sagemaker"),
+            sagemaker,
             state.endpoints,
             state.endpoint_configurations,
             state.scaled_variants,
             Capacity(self.directory).of,
             self.log,
+        )
+        self._routes.components = ComponentOperations(
+            host, endpoints, state.endpoints, sagemaker, state.components, f"{self.region}:{self.account}", self.log
         )
         # Last in, first out: what an operation may wait for ends before the operation is waited for.
         self._close += [self._clients.clear, engine.close, host.close, self._lambdas.close, builds.close, jobs.close]

@@ -338,6 +338,7 @@ def _host(aws: LocalAws, options: DaemonOptions) -> EndpointHost:
         account=aws.account,
         region=aws.region,
         record=aws.metrics.record,
+        record_component=aws.metrics.record_component,
         listen_on_all_interfaces=options.listen_on_all_interfaces,
     )
 

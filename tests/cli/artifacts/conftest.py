@@ -20,7 +20,7 @@ import pytest
 from moto.s3.models import s3_backends
 
 from cdk_triton.local.aws import LocalAws
-from cdk_triton.local.endpoints import Endpoint, Invocation, Response
+from cdk_triton.local.endpoints import Component, Endpoint, Invocation, Response
 
 HANDLERS = Path(__file__).parents[3] / "lambda"
 sys.path.insert(0, str(HANDLERS))  # as Lambda does with a function's own directory
@@ -35,6 +35,12 @@ class EndpointDouble:
         pass
 
     def set_weights(self, name: str, weights: Mapping[str, float]) -> None:
+        pass
+
+    def place(self, component: Component, copies: int) -> None:
+        pass
+
+    def withdraw(self, name: str) -> None:
         pass
 
     def remove(self, name: str) -> None:

@@ -45,6 +45,25 @@ assert "shadow_production_variants" not in inspect.signature(SageMakerModelBacke
 """,
         ),
         (
+            "a variant without a model is a KeyError",
+            """
+from moto.sagemaker.models import sagemaker_backends
+try:
+    sagemaker_backends["123456789012"]["us-east-1"].validate_production_variants([{"VariantName": "v"}])
+except KeyError:
+    pass
+else:
+    raise AssertionError
+""",
+        ),
+        (
+            "there are no inference components",
+            """
+from moto.sagemaker.responses import SageMakerResponse
+assert not hasattr(SageMakerResponse, "create_inference_component")
+""",
+        ),
+        (
             "there is no UpdateEndpoint",
             """
 from moto.sagemaker.responses import SageMakerResponse

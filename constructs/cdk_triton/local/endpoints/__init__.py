@@ -6,6 +6,7 @@
 * `variant_capacities` computes the weights and instance counts that DescribeEndpoint reports;
 * `instance_pools` chooses the instances of a variant, and `capacity` contains how many there are;
 * `instance_changes` keeps an endpoint `Updating` while its number of instances changes;
+* `components` answers the operations on inference components, `components_room` computes where their copies have room;
 * `metrics` publishes the CloudWatch metrics of endpoints;
 * `data_capture` is an `EndpointHost` around another one, which writes captured requests and answers to S3.
 
@@ -13,6 +14,7 @@ The host that runs real servers is `cdk_triton.local.triton.TritonHost`.
 """
 
 from cdk_triton.local.endpoints.hosting import (
+    Component,
     Container,
     DataCapture,
     Endpoint,
@@ -22,4 +24,4 @@ from cdk_triton.local.endpoints.hosting import (
     Variant,
 )
 
-__all__ = ["Container", "DataCapture", "Endpoint", "EndpointHost", "Invocation", "Response", "Variant"]
+__all__ = ["Component", "Container", "DataCapture", "Endpoint", "EndpointHost", "Invocation", "Response", "Variant"]

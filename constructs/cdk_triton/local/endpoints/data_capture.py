@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from typing import Any
 
-from cdk_triton.local.endpoints import DataCapture, Endpoint, EndpointHost, Invocation, Response
+from cdk_triton.local.endpoints import Component, DataCapture, Endpoint, EndpointHost, Invocation, Response
 
 __all__ = ["CapturingHost", "capture_of"]
 
@@ -67,6 +67,14 @@ class CapturingHost:
     def set_weights(self, name: str, weights: Mapping[str, float]) -> None:
         """Give variants other weights; see `EndpointHost.set_weights`."""
         self._host.set_weights(name, weights)
+
+    def place(self, component: Component, copies: int) -> None:
+        """Bring a component to a number of copies; see `EndpointHost.place`."""
+        self._host.place(component, copies)
+
+    def withdraw(self, name: str) -> None:
+        """Stop a component; see `EndpointHost.withdraw`."""
+        self._host.withdraw(name)
 
     def remove(self, name: str) -> None:
         """Stop an endpoint; see `EndpointHost.remove`."""

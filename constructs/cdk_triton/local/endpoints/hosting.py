@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal, Protocol
 
-__all__ = ["Container", "DataCapture", "Endpoint", "EndpointHost", "Invocation", "Response", "Variant"]
+__all__ = ["Component", "Container", "DataCapture", "Endpoint", "EndpointHost", "Invocation", "Response", "Variant"]
 
 
 @dataclass(frozen=True)
@@ -52,6 +52,23 @@ class Variant:
 
 
 @dataclass(frozen=True)
+class Component:
+    """An inference component of an endpoint without a model.
+
+    Attributes:
+        name: its name.
+        endpoint: the endpoint's name.
+        variant: the name of the endpoint's variant.
+        container: what each copy runs.
+    """
+
+    name: str
+    endpoint: str
+    variant: str
+    container: Container
+
+
+@dataclass(frozen=True)
 class DataCapture:
     """Which requests and answers of an endpoint are kept, and where.
 
@@ -72,7 +89,7 @@ class DataCapture:
 
 @dataclass(frozen=True)
 class Endpoint:
-    """An endpoint as it shall be after a deployment."""
+    """An endpoint as it shall be after a deployment; one without variants hosts inference components."""
 
     name: str
     config_name: str
@@ -122,6 +139,18 @@ class EndpointHost(Protocol):
 
     def remove(self, name: str) -> None:
         """Stop the endpoint's servers; nothing happens if there is no such endpoint."""
+
+    def place(self, component: Component, copies: int) -> None:
+        """Bring a component of a deployed endpoint to a number of copies, and return when they answer.
+
+        Copies of another container than before take the place of the old ones when they are ready.
+
+        Raises:
+            LocalError: a copy cannot be served; the copies are those of before.
+        """
+
+    def withdraw(self, name: str) -> None:
+        """Stop the copies of a component; nothing happens if there is no such component."""
 
     def invoke(self, invocation: Invocation) -> Response:
         """Answer as `sagemaker-runtime` does; a failure is SageMaker's error response, never an exception."""

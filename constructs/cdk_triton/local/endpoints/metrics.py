@@ -31,8 +31,8 @@ _OF_INSTANCES: Final = frozenset({"LoadedModelCount"})
 _PER_REQUEST: Final = 500  # PutMetricData takes 1,000 metrics
 _PERIOD_SECONDS: Final = 5.0
 
-_Key = tuple[str, str, str, str]
-"""Endpoint, variant, metric and instance type; the last is empty for a variant without instance pools."""
+_Key = tuple[tuple[tuple[str, str], ...], str]
+"""The dimensions of a metric, by name and value, and its name."""
 
 
 class EndpointMetrics:
@@ -64,11 +64,21 @@ class EndpointMetrics:
                 without it. moto finds it in both ways where it has the dimension, because moto compares only the
                 dimensions that are asked for.
         """
-        value, key = value * 1e6 if name in _TIMES else value, (endpoint, variant, name, instance_type)
+        dimensions = [("EndpointName", endpoint), ("VariantName", variant)]
+        if instance_type:
+            dimensions.append(("InstanceType", instance_type))
+        self._keep(tuple(dimensions), name, value)
+
+    def record_component(self, component: str, name: str, value: float) -> None:
+        """Keep a value of an inference component until it is published; see `record`."""
+        self._keep((("InferenceComponentName", component),), name, value)
+
+    def _keep(self, dimensions: tuple[tuple[str, str], ...], name: str, value: float) -> None:
+        value = value * 1e6 if name in _TIMES else value
         with self._lock:
-            found = self._collected.get(key)
+            found = self._collected.get((dimensions, name))
             if found is None:
-                self._collected[key] = [value, 1, value, value]
+                self._collected[dimensions, name] = [value, 1, value, value]
             else:
                 found[:] = [found[0] + value, found[1] + 1, min(found[2], value), max(found[3], value)]
 
@@ -80,7 +90,7 @@ class EndpointMetrics:
             data = [
                 _datum(key, values)
                 for key, values in collected.items()
-                if (key[2] in _OF_INSTANCES) == (namespace == _INSTANCES)
+                if (key[1] in _OF_INSTANCES) == (namespace == _INSTANCES)
             ]
             for start in range(0, len(data), _PER_REQUEST):
                 self._client().put_metric_data(Namespace=namespace, MetricData=data[start : start + _PER_REQUEST])
@@ -99,14 +109,11 @@ class EndpointMetrics:
 
 
 def _datum(key: _Key, values: list[float]) -> dict[str, Any]:
-    endpoint, variant, name, instance_type = key
+    dimensions, name = key
     total, number, least, most = values
-    dimensions = {"EndpointName": endpoint, "VariantName": variant}
-    if instance_type:
-        dimensions["InstanceType"] = instance_type
     return {
         "MetricName": name,
-        "Dimensions": [{"Name": name, "Value": value} for name, value in dimensions.items()],
+        "Dimensions": [{"Name": dimension, "Value": value} for dimension, value in dimensions],
         "StatisticValues": {"Sum": total, "SampleCount": number, "Minimum": least, "Maximum": most},
         "Unit": "Microseconds" if name in _TIMES else "None",
     }

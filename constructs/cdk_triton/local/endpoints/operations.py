@@ -15,6 +15,7 @@ from typing import Any, Final
 
 from cdk_triton.errors import LocalError
 from cdk_triton.local.endpoints import Container, Endpoint, EndpointHost, Variant
+from cdk_triton.local.endpoints.components_room import check_components
 from cdk_triton.local.endpoints.data_capture import capture_of
 from cdk_triton.local.endpoints.instance_changes import change_instances
 from cdk_triton.local.endpoints.instance_pools import Placement, instance_types, model_names, place, rejection
@@ -92,6 +93,8 @@ class EndpointOperations:
         Raises:
             SageMakerError: SageMaker takes no such shadow or no such instance pools.
         """
+        if (fault := check_components(request)) is not None:
+            raise SageMakerError(fault)
         shadows, production = request.get("ShadowProductionVariants") or [], request.get("ProductionVariants") or []
         if shadows and (len(shadows), len(production)) != (1, 1):
             raise SageMakerError(
@@ -305,6 +308,7 @@ class EndpointOperations:
             attribute: tuple(
                 self._variant(variant, float(summary["CurrentWeight"]), placements[variant["VariantName"]])
                 for variant, summary in zip(each, summaries[attribute], strict=True)
+                if "ModelName" in variant or "ServerlessConfig" in variant  # the others host inference components
             )
             for attribute, each in variants.items()
         }
@@ -319,7 +323,7 @@ class EndpointOperations:
         return _Wanted(endpoint, summaries["production_variants"], summaries[_SHADOWS], deployment, types, placements)
 
     def _is_multi_model(self, variant: Mapping[str, Any]) -> bool:
-        return any(self._container(name).mode == "MultiModel" for name in model_names(variant))
+        return any(self.container_of(name).mode == "MultiModel" for name in model_names(variant))
 
     def _variant(self, variant: Mapping[str, Any], weight: float, placement: Placement) -> Variant:
         if "ModelName" not in variant or "ServerlessConfig" in variant:
@@ -331,16 +335,22 @@ class EndpointOperations:
             name=variant["VariantName"],
             weight=weight,
             instance_type=placement.instance_type,
-            container=self._container(placement.model_name),
+            container=self.container_of(placement.model_name),
             in_pool=placement.pools is not None,
         )
 
-    def _container(self, name_or_arn: str) -> Container:
-        name = name_or_arn.rsplit("/", 1)[-1]
+    def container_of(self, model: str) -> Container:
+        """The container of a model, by its name or ARN.
+
+        Raises:
+            SageMakerError: there is no such model, or it cannot be served here.
+        """
+        name = model.rsplit("/", 1)[-1]
         try:
-            return _container(self._client.describe_model(ModelName=name))
+            found = self._client.describe_model(ModelName=name)
         except self._client.exceptions.ClientError as error:
             raise SageMakerError(f'Could not find model "{name}".') from error
+        return _container(found)
 
 
 def _container(model: Mapping[str, Any]) -> Container:

@@ -25,6 +25,7 @@ from werkzeug.wrappers import Request, Response
 
 from cdk_triton.errors import LocalError
 from cdk_triton.local.endpoints import EndpointHost
+from cdk_triton.local.endpoints.components import ComponentOperations
 from cdk_triton.local.endpoints.operations import EndpointOperations, SageMakerError
 from cdk_triton.local.front.connection import HOST, MAILBOX, Connection
 from cdk_triton.local.front.signatures import Signatures
@@ -92,12 +93,13 @@ class Routes:
 
     Attributes:
         signatures: as given.
-        cloudformation, codebuild, endpoints, host, images, lambdas, processing, quotas, state_machines: set
+        cloudformation, codebuild, components, endpoints, host, images, lambdas, processing, quotas, state_machines: set
             before the server is started; some need its URL.
     """
 
     cloudformation: CloudFormation
     codebuild: JsonApi
+    components: ComponentOperations
     endpoints: EndpointOperations
     host: EndpointHost
     images: TritonImages
@@ -217,9 +219,9 @@ class Routes:
     def _sagemaker(self, operation: str, environ: dict[str, Any], start_response: StartResponse) -> Iterable[bytes]:
         """SageMaker's endpoint operations around moto's state."""
         answered = {
-            "DeleteEndpoint": self.endpoints.delete,
             "UpdateEndpoint": self.endpoints.update,
             "UpdateEndpointWeightsAndCapacities": self.endpoints.adjust,
+            **self.components.operations,
         }
         prepared = {
             "CreateEndpointConfig": self.endpoints.before_configure,

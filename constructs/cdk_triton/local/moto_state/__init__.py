@@ -13,8 +13,12 @@ These methods of moto are replaced. A test fails when moto no longer has one of 
 * `moto.sagemaker.models.FakeEndpointConfig.validate_instance_type`: moto's list of instance types ends with g4dn,
   p3 and inf1;
 * `moto.sagemaker.models.FakeEndpointConfig.validate_production_variants`: moto takes no variant with instance pools;
+* `moto.sagemaker.models.SageMakerModelBackend.validate_production_variants`: moto fails for a variant without a model,
+  which hosts inference components;
 * `moto.iam.models.IAMBackend.create_service_linked_role`: moto derives a wrong name for the role of Application Auto
-  Scaling.
+  Scaling;
+* `moto.applicationautoscaling.responses.ApplicationAutoScalingResponse._validate_params`: moto does not know the
+  dimension of the copies of inference components.
 
 The others are methods of `moto.applicationautoscaling.models.ApplicationAutoscalingBackend`:
 
@@ -26,8 +30,9 @@ The others are methods of `moto.applicationautoscaling.models.ApplicationAutosca
 * `.delete_scaling_policy`: moto raises another error for a missing policy;
 * `.describe_scaling_policies`: moto mixes up two variants if the name of one begins with that of the other.
 
-`cdk_triton.local.endpoints.operations` also sets attributes of moto's endpoints and endpoint configurations, and
-`cdk_triton.local.wire` uses moto's parsers and serialisers. Everything else uses moto through its HTTP interface.
+`cdk_triton.local.endpoints.operations` also sets attributes of moto's endpoints and endpoint configurations. Inference
+components are in an attribute of moto's SageMaker backend. `cdk_triton.local.wire` uses moto's parsers and serialisers.
+Everything else uses moto through its HTTP interface.
 """
 
 from cdk_triton.local.moto_state.state import MotoState

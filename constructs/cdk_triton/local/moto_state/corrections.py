@@ -19,12 +19,13 @@ def correct_moto() -> None:
         LocalError: moto does not have a method that is corrected.
     """
     from moto.s3.models import FakeBucket
-    from moto.sagemaker.models import FakeEndpointConfig
+    from moto.sagemaker.models import FakeEndpointConfig, SageMakerModelBackend
 
     replace_method(FakeBucket, "get_permission", lambda original: _neutral)
     # botocore's list of instance types is the service's own.
     replace_method(FakeEndpointConfig, "validate_instance_type", lambda original: _validate_instance_type)
-    replace_method(FakeEndpointConfig, "validate_production_variants", _validate_variants)
+    replace_method(FakeEndpointConfig, "validate_production_variants", _validate_instances)
+    replace_method(SageMakerModelBackend, "validate_production_variants", _validate_models)
     correct_roles()
     correct_scaling()
 
@@ -33,6 +34,14 @@ def _neutral(bucket: Any, action: str, resource: str) -> Any:
     from moto.iam.access_control import PermissionResult
 
     return PermissionResult.NEUTRAL
+
+
+def _validate_models(original: Any) -> Any:
+    def validate_production_variants(backend: Any, production_variants: list[dict[str, Any]]) -> None:
+        """CreateEndpointConfig: a variant without a model hosts inference components."""
+        original(backend, [variant for variant in production_variants if "ModelName" in variant])
+
+    return validate_production_variants
 
 
 def _validate_instance_type(config: Any, instance_type: str) -> None:
@@ -46,7 +55,7 @@ def _validate_instance_type(config: Any, instance_type: str) -> None:
         )
 
 
-def _validate_variants(original: Any) -> Any:
+def _validate_instances(original: Any) -> Any:
     def validate_production_variants(config: Any, production_variants: list[dict[str, Any]]) -> None:
         """A variant has an instance type, serverless settings or, which moto does not know, instance pools."""
         original(config, [variant for variant in production_variants if "InstancePools" not in variant])

@@ -6,22 +6,25 @@ known from its answers for other services.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, MutableMapping
 from typing import Any
 
 from cdk_triton.local.endpoints.instance_changes import change_instances
 from cdk_triton.local.moto_state.patching import replace_method
 from cdk_triton.local.moto_state.roles import make_scaling_role
 
-__all__ = ["correct_scaling", "scaled_variants"]
+__all__ = ["components", "correct_scaling", "scaled_variants"]
 
 _VARIANTS = ("sagemaker", "sagemaker:variant:DesiredInstanceCount")
+_COMPONENTS = ("sagemaker", "sagemaker:inference-component:DesiredCopyCount")
 
 
 def correct_scaling() -> None:
     """Correct the operations of `_CORRECTIONS`; a second call changes nothing."""
     from moto.applicationautoscaling.models import ApplicationAutoscalingBackend
+    from moto.applicationautoscaling.responses import ApplicationAutoScalingResponse
 
+    replace_method(ApplicationAutoScalingResponse, "_validate_params", _validate)
     for name, make in _CORRECTIONS.items():
         replace_method(ApplicationAutoscalingBackend, name, make)
 
@@ -34,6 +37,15 @@ def scaled_variants(account: str, region: str, endpoint: str) -> frozenset[str]:
     targets = applicationautoscaling_backends[account][region].describe_scalable_targets(namespace, None, dimension)
     found = (target.resource_id.split("/") for target in targets)
     return frozenset(variant for _, name, _, variant in found if name == endpoint)
+
+
+def components(account: str, region: str) -> MutableMapping[str, Any]:
+    """SageMaker's inference components by name, kept with moto's endpoints: they are forgotten together."""
+    from moto.sagemaker.models import sagemaker_backends
+
+    backend = sagemaker_backends[account][region]
+    found: MutableMapping[str, Any] = vars(backend).setdefault("inference_components", {})
+    return found
 
 
 def _register(original: Any) -> Any:
@@ -57,9 +69,41 @@ def _register(original: Any) -> Any:
             count = min(max(summary.get("DesiredInstanceCount", 1), target.min_capacity), target.max_capacity)
             change_instances(endpoint, [summary], {variant: count})
             return target
+        if (namespace, dimension) == _COMPONENTS:
+            return _register_component(backend, r_id, **more)
         return original(backend, namespace, r_id, dimension, **more)
 
     return register_scalable_target
+
+
+def _register_component(backend: Any, r_id: str, **more: Any) -> Any:
+    """RegisterScalableTarget for the copies of an inference component, a dimension that moto does not know."""
+    from moto.applicationautoscaling.exceptions import AWSValidationException
+    from moto.applicationautoscaling.models import FakeScalableTarget
+
+    state = components(backend.account_id, backend.region_name).get(r_id.partition("/")[2])
+    if state is None:
+        raise AWSValidationException(f"SageMaker inference component doesn't exist: {r_id}")
+    target = backend.targets.setdefault(_COMPONENTS[1], {}).get(r_id)
+    if target is None:
+        more["role_arn"] = make_scaling_role(backend.account_id, backend.region_name)
+        target = FakeScalableTarget(backend, _COMPONENTS[0], r_id, _COMPONENTS[1], **more)
+        backend.targets[_COMPONENTS[1]][r_id] = target
+    else:
+        target.update(more["min_capacity"], more["max_capacity"], more["suspended_state"])
+    count = min(max(state.desired, target.min_capacity), target.max_capacity)
+    if count != state.desired:
+        state.scale(count)
+    return target
+
+
+def _validate(original: Any) -> Any:
+    def _validate_params(response: Any) -> None:
+        """All operations: moto's list of scalable dimensions lacks that of inference components."""
+        if (response._get_param("ServiceNamespace"), response._get_param("ScalableDimension")) != _COMPONENTS:
+            original(response)
+
+    return _validate_params
 
 
 def _deregister(original: Any) -> Any:

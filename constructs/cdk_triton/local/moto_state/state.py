@@ -9,7 +9,7 @@ from typing import Any
 
 from cdk_triton.local.lambdas import FunctionCode
 from cdk_triton.local.moto_state.corrections import correct_moto
-from cdk_triton.local.moto_state.scaling import scaled_variants
+from cdk_triton.local.moto_state.scaling import components, scaled_variants
 from cdk_triton.local.process import conflicting_variables
 
 __all__ = ["MotoState"]
@@ -58,6 +58,10 @@ class MotoState:
 
         endpoints: MutableMapping[str, Any] = sagemaker_backends[self._account][self._region].endpoints
         return endpoints
+
+    def components(self) -> MutableMapping[str, Any]:
+        """SageMaker's inference components by name, which moto lacks."""
+        return components(self._account, self._region)
 
     def endpoint_configurations(self) -> Mapping[str, Any]:
         """SageMaker endpoint configurations by name."""

@@ -32,7 +32,6 @@ _PASSED_ON: Final = ("Content-Type", "Accept", "X-Amzn-SageMaker-Custom-Attribut
 _NOT_MODELLED: Final = (
     "x-amzn-sagemaker-target-container-hostname",
     "x-amzn-sagemaker-enable-explanations",
-    "x-amzn-sagemaker-inference-component",
     "x-amzn-sagemaker-session-id",
 )
 

@@ -14,8 +14,9 @@ from pathlib import Path
 from typing import Final
 
 from cdk_triton.errors import LocalError
-from cdk_triton.local.endpoints import Endpoint, Invocation, Response, Variant
+from cdk_triton.local.endpoints import Component, Endpoint, Invocation, Response, Variant
 from cdk_triton.local.endpoints.metrics import Record
+from cdk_triton.local.triton.components import COMPONENT_HEADER, ComponentServers
 from cdk_triton.local.triton.deadline import Deadline
 from cdk_triton.local.triton.gateway import answer, choose_variant, validate_request
 from cdk_triton.local.triton.loopback import loopback_library
@@ -64,6 +65,7 @@ class TritonHost:
             on machines where it cannot be compiled. Everybody who reaches this machine can then invoke the models.
         ports: gives a free TCP port at each call; a range of your own goes here.
         record: gets the values of CloudWatch metrics; see `EndpointMetrics.record`.
+        record_component: the same of inference components; see `EndpointMetrics.record_component`.
 
     Raises:
         LocalError: there is no usable tritonserver, or no C compiler.
@@ -81,6 +83,7 @@ class TritonHost:
         listen_on_all_interfaces: bool = False,
         ports: Callable[[], int] = free_port,
         record: Callable[..., None] = lambda *metric: None,
+        record_component: Callable[[str, str, float], None] = lambda component, name, value: None,
     ) -> None:
         if max_loaded_models < 1:
             raise LocalError(f"max_loaded_models is {max_loaded_models}, and an endpoint needs room for one; raise it")
@@ -102,6 +105,9 @@ class TritonHost:
             max_loaded_models=max_loaded_models,
             closing=threading.Event(),
             log=log,
+        )
+        self._components = ComponentServers(
+            self._settings, self._directory / "endpoints", self._logs, self._errors, record_component
         )
         self._endpoints: dict[str, _InService] = {}
         self._deployments = itertools.count(1)
@@ -134,6 +140,14 @@ class TritonHost:
             for variant in self._endpoints[name].all if name in self._endpoints else ():
                 variant.weight = weights.get(variant.name, variant.weight)
 
+    def place(self, component: Component, copies: int) -> None:
+        """Bring a component to a number of copies; see `EndpointHost.place`."""
+        self._components.place(component, copies)
+
+    def withdraw(self, name: str) -> None:
+        """Stop a component; see `EndpointHost.withdraw`."""
+        self._components.withdraw(name)
+
     def remove(self, name: str) -> None:
         """Stop an endpoint; see `EndpointHost.remove`."""
         with self._changed:
@@ -150,6 +164,10 @@ class TritonHost:
                 endpoint = self._endpoints.get(invocation.endpoint)
                 if endpoint is None:
                     raise errors.no_endpoint()
+                if not endpoint.variants:
+                    return self._components.answer(invocation, errors, deadline)
+                if COMPONENT_HEADER in invocation.headers:
+                    raise errors.component_unexpected()
                 variant = choose_variant(endpoint.variants, invocation, errors)
                 for shadow in endpoint.shadows:
                     shadow.copy(variant, invocation, errors)
@@ -173,6 +191,7 @@ class TritonHost:
             self._changed.wait_for(lambda: not self._starting, _CLOSE_SECONDS)
             endpoints = list(self._endpoints.values())
             self._endpoints.clear()
+        self._components.close()
         self._stop(*endpoints)
         shutil.rmtree(self._directory / "endpoints", ignore_errors=True)
 

@@ -54,6 +54,31 @@ class ErrorResponses:
         """There is no such production variant; the text is ours."""
         return _validation(f"Variant {name} of endpoint {self._endpoint} of account {self._account} not found.")
 
+    def component_missing(self) -> RejectedInvocationError:
+        """The endpoint has no model of its own (aws-samples/amazon-kendra-langchain-extensions#64)."""
+        return _validation(
+            "Inference Component Name header is required for endpoints to which you plan to deploy inference "
+            "components. Please include Inference Component Name header or consider using SageMaker models."
+        )
+
+    def component_unexpected(self) -> RejectedInvocationError:
+        """The endpoint has a model of its own (quoted in the tests of BerriAI/litellm)."""
+        return _validation(
+            "Inference Component Name header is not allowed for endpoints to which you dont plan to deploy inference "
+            "components. Please remove the Inference Component Name header and try again."
+        )
+
+    def no_component(self, name: str) -> RejectedInvocationError:
+        """There is no such component on this endpoint; the text is ours."""
+        return _validation(f"Inference Component {name} of endpoint {self._endpoint} not found.")
+
+    def component_without_capacity(self) -> RejectedInvocationError:
+        """The component has no copy ("Unlock cost savings with the new scale down to zero feature", AWS ML Blog)."""
+        return _validation(
+            "Inference Component has no capacity to process this request. ApplicationAutoScaling may be in-progress "
+            "(if configured) or try to increase the capacity by invoking UpdateInferenceComponentRuntimeConfig API."
+        )
+
     def target_model_missing(self) -> RejectedInvocationError:
         """A multi-model endpoint needs to be told the model (aws/sagemaker-tensorflow-serving-container#166)."""
         return _validation(

@@ -83,7 +83,9 @@ class EndpointConfig(_Named):
         "Variants with their models and weights are served by one server each, whatever the instance type and count; "
         "of a variant with instance pools, the first pool that `cdk-triton local capacity` leaves instances serves. A "
         "shadow gets copies of requests, and its answers are thrown away. Data capture writes to the local S3; "
-        "encryption, routing, volumes, timeouts and capacity reservations are recorded. Asynchronous and serverless "
+        "encryption, routing, volumes, timeouts and capacity reservations are recorded. A variant without a model has "
+        "inference components, as many as the instances between the limits of ManagedInstanceScaling take. "
+        "Asynchronous and serverless "
         "inference are refused."
     )
     modelled = frozenset(

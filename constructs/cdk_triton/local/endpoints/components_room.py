@@ -1,0 +1,72 @@
+"""The instances below inference components: whether copies have room, and how many instances they need.
+
+SageMaker adds and removes instances by itself between the limits of ManagedInstanceScaling; here they come and go at
+once, because one machine has them all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from cdk_triton.sagemaker import gpu_instance
+from cdk_triton.sagemaker.component_placement import CopyRequirements, instances_for
+
+__all__ = ["check_components", "room_for", "settle_instances"]
+
+
+def check_components(request: Mapping[str, Any]) -> str | None:
+    """What SageMaker finds wrong with a configuration of variants without a model; None where nothing is.
+
+    That the role is required was measured (stdapi-ai/stdapi.ai#43); the text is ours.
+    """
+    variants = request.get("ProductionVariants") or []
+    without = [each for each in variants if "ModelName" not in each and "ServerlessConfig" not in each]
+    if not without:
+        return None
+    if len(variants) > 1:
+        return "The local AWS serves endpoint configurations of one variant without a model."
+    if "ExecutionRoleArn" not in request:
+        return (
+            "ExecutionRoleArn is required for an endpoint configuration with a variant that hosts inference components."
+        )
+    return None
+
+
+def room_for(copies: Sequence[Mapping[str, Any]], variant: Mapping[str, Any]) -> bool:
+    """Whether the instances that a variant may have take all copies.
+
+    Args:
+        copies: the specification of each copy's component.
+        variant: as the endpoint configuration has it.
+    """
+    instance, most = gpu_instance(variant["InstanceType"]), _limits(variant)[1]
+    wanted = [_requirements(copy) for copy in copies]
+    if any(each.excess_over(instance) is not None for each in wanted):
+        return False
+    return instances_for(wanted, instance) <= most
+
+
+def settle_instances(endpoint: Any, variant: Mapping[str, Any], copies: Sequence[Mapping[str, Any]]) -> None:
+    """Give the variant of moto's endpoint as many instances as its copies need, within its limits."""
+    least, _ = _limits(variant)
+    needed = instances_for([_requirements(copy) for copy in copies], gpu_instance(variant["InstanceType"]))
+    for summary in endpoint.production_variants:
+        summary["DesiredInstanceCount"] = summary["CurrentInstanceCount"] = max(least, needed)
+
+
+def _limits(variant: Mapping[str, Any]) -> tuple[int, int]:
+    scaling = variant.get("ManagedInstanceScaling") or {}
+    initial = variant.get("InitialInstanceCount", 1)
+    if scaling.get("Status") != "ENABLED":
+        return initial, initial
+    return scaling.get("MinInstanceCount", initial), scaling.get("MaxInstanceCount", initial)
+
+
+def _requirements(specification: Mapping[str, Any]) -> CopyRequirements:
+    asked = specification["ComputeResourceRequirements"]
+    return CopyRequirements(
+        accelerators=int(asked.get("NumberOfAcceleratorDevicesRequired", 0)),
+        memory_mib=int(asked["MinMemoryRequiredInMb"]),
+        cpus=float(asked.get("NumberOfCpuCoresRequired", 0)),
+    )
