@@ -31,6 +31,7 @@ LAYERS = (
     "endpoint_variant",  # makes what scales it
     "monitoring",
     "endpoints",  # make what monitors them
+    "components",  # share what endpoints check and grant
 )
 """The modules and packages of `hosting`, from the lowest to the highest."""
 

@@ -15,6 +15,7 @@ from cdk_triton import (
     DataCapture,
     SageMakerProcessingBuilder,
     TritonArtifactStore,
+    TritonComponents,
     TritonEndpoint,
     TritonModel,
     TritonMultiModel,
@@ -30,7 +31,10 @@ IRELAND = cdk.Environment(account="111122223333", region="eu-west-1")
 
 
 def add_everything(world: World, app: cdk.App) -> list[cdk.Stack]:
-    """A store in a VPC with both builders; a model and a fleet, each with an endpoint that has every option."""
+    """A store in a VPC with both builders; a model and a fleet, each with an endpoint that has every option.
+
+    The model is an inference component besides.
+    """
     artifacts, serving = (cdk.Stack(app, name, env=IRELAND) for name in ("Artifacts", "Serving"))
     vpc = _vpc(artifacts)
     store = TritonArtifactStore(
@@ -72,6 +76,9 @@ def add_everything(world: World, app: cdk.App) -> list[cdk.Stack]:
         count = endpoint.auto_scale_instance_count(min_capacity=1, max_capacity=4)
         count.scale_on_gpu_utilization("Gpu", target_utilization_percent=60)
         endpoint.monitor(topic=endpoint.add_rollback_notification())
+    components = TritonComponents(serving, "Components", platform=world.platform, max_instance_count=2)
+    text = components.add_component("Text", model=models["Single"], accelerators=1, memory=cdk.Size.gibibytes(8))
+    text.scale_to_zero("Idle", max_capacity=2, max_requests_per_second=40)
     return [artifacts, serving]
 
 

@@ -1,9 +1,9 @@
 """The CDK constructs, from the artifact store to an endpoint in production.
 
 A repository becomes a Model (`models`) by way of the store (`store`) and, with recipes, of a build (`builds`). An
-endpoint serves it (`endpoints`), is scaled (`scaling`) and watched (`monitoring`). The modules beside these packages
-are shared by several of them, and `_cdk` is plumbing. No module imports from a higher layer; the table of the layers is
-`LAYERS` in `tests/architecture/test_hosting_layers.py`.
+endpoint serves it (`endpoints`, or in copies `components`), is scaled (`scaling`) and watched (`monitoring`). The
+modules beside these packages are shared by several of them, and `_cdk` is plumbing. No module imports from a higher
+layer; the table of the layers is `LAYERS` in `tests/architecture/test_hosting_layers.py`.
 
 The names below are imported when they are first used: a plain endpoint takes no alarms and no scaling.
 """
@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from cdk_triton.hosting.assertions import assert_no_errors
     from cdk_triton.hosting.builds.codebuild_gpu_builder import CodeBuildGpuBuilder
     from cdk_triton.hosting.builds.processing_builder import SageMakerProcessingBuilder
+    from cdk_triton.hosting.components.component import TritonComponent
+    from cdk_triton.hosting.components.components import TritonComponents
     from cdk_triton.hosting.endpoint_variant import EndpointVariant
     from cdk_triton.hosting.endpoints.data_capture import DataCapture
     from cdk_triton.hosting.endpoints.deployment import AllAtOnce, Canary, Capacity, DeploymentPolicy, Linear, Rolling
@@ -31,6 +33,7 @@ if TYPE_CHECKING:
     from cdk_triton.hosting.monitoring.metrics_config import MetricsConfig
     from cdk_triton.hosting.monitoring.monitoring import EndpointMonitoring
     from cdk_triton.hosting.name_prefix import NamePrefix
+    from cdk_triton.hosting.scaling.copy_count import ScalableCopyCount
     from cdk_triton.hosting.scaling.instance_count import ScalableInstanceCount
     from cdk_triton.hosting.store.imported import ImportedArtifactStore
     from cdk_triton.hosting.store.shared import SharedArtifactStore
@@ -60,9 +63,12 @@ __all__ = [
     "NamePrefix",
     "Rolling",
     "SageMakerProcessingBuilder",
+    "ScalableCopyCount",
     "ScalableInstanceCount",
     "SharedArtifactStore",
     "TritonArtifactStore",
+    "TritonComponent",
+    "TritonComponents",
     "TritonEndpoint",
     "TritonModel",
     "TritonMultiModel",

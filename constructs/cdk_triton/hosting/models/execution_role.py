@@ -228,7 +228,10 @@ def _acknowledge(
             archives,
             "By prefix: while an endpoint is updated or rolled back, instances still start from the previous archives.",
         ),
-        **dict.fromkeys(log_groups, "SageMaker names the log group after the endpoint, which is made later."),
+        **{
+            each: f"SageMaker names the log group after the {owner}, which is made later."
+            for owner, each in zip(("endpoint", "component"), log_groups, strict=False)
+        },
         "*": "ecr:GetAuthorizationToken, cloudwatch:PutMetricData, which has a condition, and the ec2:Describe actions "
         "know no resources.",
     }

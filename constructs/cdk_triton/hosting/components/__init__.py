@@ -1,0 +1,1 @@
+"""Endpoints that host inference components: each a model with copies of its own on shared instances."""

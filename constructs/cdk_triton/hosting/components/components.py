@@ -1,0 +1,331 @@
+"""`TritonComponents`: an endpoint without a model, and the inference components on it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+import jsii
+from aws_cdk import Annotations, Aspects, Resource, Size
+from aws_cdk import aws_iam as iam
+from aws_cdk import aws_sagemaker as sagemaker
+from aws_cdk.interfaces.aws_sagemaker import EndpointReference
+from constructs import Construct
+
+from cdk_triton._tokens import has_token
+from cdk_triton.errors import ConfigurationError
+from cdk_triton.hosting._cdk.arguments import checked
+from cdk_triton.hosting._cdk.descriptions import role_description
+from cdk_triton.hosting._cdk.per_construct import path_of
+from cdk_triton.hosting.components.component import TritonComponent
+from cdk_triton.hosting.components.place import SharedPlace
+from cdk_triton.hosting.components.requirements import check_count, copy_requirements, memory_doubt
+from cdk_triton.hosting.components.room import RoomWarnings, initial_copies
+from cdk_triton.hosting.endpoints.invoke_grants import allow_invocation
+from cdk_triton.hosting.endpoints.name_conflicts import UniqueNames
+from cdk_triton.hosting.endpoints.variant_set import (
+    acknowledge_local_disks,
+    check_environments,
+    warn_about_stacks,
+    warn_about_storage,
+)
+from cdk_triton.hosting.keys import key_arn_for_service
+from cdk_triton.hosting.models.model import ITritonModel
+from cdk_triton.hosting.sagemaker_names import check_sagemaker_name
+from cdk_triton.hosting.trust import sagemaker_inference
+from cdk_triton.hosting.variant import TritonVariant
+from cdk_triton.sagemaker import ServingPlatform
+from cdk_triton.sagemaker.component_placement import CopyRequirements, instances_for
+
+if TYPE_CHECKING:  # takes a while: for endpoints that need it
+    from aws_cdk import aws_kms as kms
+
+    from cdk_triton.hosting.monitoring.metrics_config import MetricsConfig
+
+__all__ = ["TritonComponents"]
+
+NO_COPY_WARNING: Final = "cdk-triton:NoInitialCopy"
+NO_INSTANCE_WARNING: Final = "cdk-triton:ScaleToZeroInstances"
+MEMORY_WARNING: Final = "cdk-triton:ComponentMemory"
+
+VARIANT_NAME: Final = "AllTraffic"
+
+MAX_COMPONENTS: Final = 10
+"""The managed policies that a role takes ("IAM and AWS STS quotas"): the configuration's role has one per component."""
+
+
+@jsii.implements(sagemaker.IEndpoint)
+class TritonComponents(Resource):
+    """A real-time endpoint that hosts inference components: each a `TritonModel` in copies of its own.
+
+    A copy has whole GPUs to itself, so components pay where an instance has several GPUs, where each ensemble scales by
+    itself, and where copies and instances may go to zero. Many ensembles on one GPU are a `TritonMultiModel` on a
+    `TritonEndpoint`. Multi-model models, asynchronous inference and instance pools do not go with components.
+
+    SageMaker scales the instances by itself between the two limits, as the copies need them.
+
+    Attributes:
+        platform: what serves the components.
+        role: the role of the endpoint configuration. Whether SageMaker reads archives with it or with the models' own
+            roles is not documented: both have the permissions.
+
+    Args:
+        scope: the stack or construct that it belongs to.
+        id: the construct's id.
+        platform: release, instance type and host AMI; the models have the same.
+        min_instance_count: instances at least. 0 lets them go when no component has a copy; some regions reject it.
+        max_instance_count: instances at most. An update of a component needs free GPUs, or one more instance.
+        initial_instance_count: instances at first; by default as many as `min_instance_count`, and at least 1.
+        endpoint_name: a name of your own; by default CloudFormation makes one.
+        encryption_key: of the endpoint's region, encrypts the EBS volumes of the instances. Instance types with disks
+            of their own have no such volume.
+        metrics_config: what SageMaker publishes beside its standard metrics; by default it decides.
+
+    Raises:
+        ConfigurationError: the numbers of instances contradict each other, the name is bad or of another endpoint of
+            the account and region, or the key is of another region.
+    """
+
+    @checked
+    def __init__(
+        self,
+        scope: Construct,
+        id: str,
+        *,
+        platform: ServingPlatform,
+        max_instance_count: int,
+        min_instance_count: int = 1,
+        initial_instance_count: int | None = None,
+        endpoint_name: str | None = None,
+        encryption_key: kms.IKey | None = None,
+        metrics_config: MetricsConfig | None = None,
+    ) -> None:
+        path = f"{path_of(scope)}/{id}"
+        initial = _instance_counts(path, min_instance_count, max_instance_count, initial_instance_count)
+        if endpoint_name is not None:
+            check_sagemaker_name(endpoint_name, "endpoint_name")
+        check_environments(scope, path, [], encryption_key)
+        names = UniqueNames(endpoint_name, [])
+        names.check(scope, path)
+        super().__init__(scope, id, physical_name=endpoint_name)
+        self.platform = platform
+        self._max_instance_count = max_instance_count
+        self._given_name = endpoint_name
+        self._encryption_key = encryption_key
+        self.role: iam.IRole = iam.Role(
+            self,
+            "Role",
+            assumed_by=sagemaker_inference(self),
+            description=role_description(f"cdk-triton: what the instances of {path_of(self)} may do"),
+        )
+        self._config = sagemaker.CfnEndpointConfig(
+            self,
+            "Config",
+            execution_role_arn=self.role.role_arn,
+            production_variants=[_variant(platform, initial, min_instance_count, max_instance_count)],
+            kms_key_id=None if encryption_key is None else key_arn_for_service(encryption_key),
+            metrics_config=None if metrics_config is None else metrics_config._rendered(),
+        )
+        self._endpoint = sagemaker.CfnEndpoint(
+            self,
+            "Resource",
+            endpoint_config_name=self._config.attr_endpoint_config_name,
+            endpoint_name=self._physical_name if endpoint_name is not None else None,
+        )
+        names.take(self)
+        if min_instance_count == 0:
+            self._warn_about_zero()
+        self._place = SharedPlace(self, self._config)
+        self._children = Construct(self, "Components")
+        self._components: list[TritonComponent] = []
+        self._callers: list[iam.IGrantable] = []
+        counts = initial, min_instance_count, max_instance_count
+        Aspects.of(self._config).add(RoomWarnings(self, platform.instance, counts, self._components))
+
+    @checked
+    def add_component(
+        self,
+        id: str,
+        *,
+        model: ITritonModel,
+        accelerators: int,
+        memory: Size,
+        cpus: float | None = None,
+        copies: int = 1,
+    ) -> TritonComponent:
+        """Add a component.
+
+        Args:
+            id: the construct's id; its name is generated, see `component_name`.
+            model: a `TritonModel` of the endpoint's platform.
+            accelerators: whole GPUs of one copy.
+            memory: of the host, that one copy reserves; it may use more.
+            cpus: vCPUs that one copy reserves; by default none.
+            copies: copies at first. Leave the number as it is once copies are scaled.
+
+        Returns:
+            The component, with its name, metrics, scaling and grants.
+
+        Raises:
+            ConfigurationError: a copy needs more than an instance has, the copies more than `max_instance_count`
+                instances have, the model is a multi-model one, of another platform or in another network, or there are
+                too many components.
+        """
+        what = f"component {id} of {self.node.path}"
+        self._check_model(what, model)
+        requirements = copy_requirements(what, self.platform.instance, accelerators, memory, cpus)
+        check_count(f"copies of {what}", copies, 0, "and 1 or more where SageMaker is to create it")
+        self._check_room(what, requirements, copies)
+        self._place.check(model)
+        served = [TritonVariant(model=model)]
+        check_environments(self, self.node.path, served, None)
+        component = TritonComponent(
+            self._children,
+            id,
+            endpoint=self,
+            endpoint_resource=self._endpoint,
+            role=self.role,
+            model=model,
+            requirements=requirements,
+            copies=copies,
+            given_name=self._given_name,
+            variant_name=VARIANT_NAME,
+        )
+        self._place.take(model)
+        warn_about_stacks(self, served)
+        if not self._components:
+            warn_about_storage(self, served, self._encryption_key)
+            acknowledge_local_disks(self._config, served)
+        self._warn_about(component, what)
+        self._components.append(component)
+        for caller in self._callers:
+            component._grant(caller)
+        return component
+
+    @property
+    def components(self) -> tuple[TritonComponent, ...]:
+        """The components, as they were added."""
+        return tuple(self._components)
+
+    @property
+    @jsii.member(jsii_name="endpointName")
+    def endpoint_name(self) -> str:
+        """The endpoint's name, for `EndpointName` of InvokeEndpoint."""
+        return self._get_resource_name_attribute(self._endpoint.attr_endpoint_name)
+
+    @property
+    @jsii.member(jsii_name="endpointArn")
+    def endpoint_arn(self) -> str:
+        """The endpoint's ARN, in which SageMaker writes its name in lower case."""
+        name = self._physical_name if has_token(self._physical_name) else self._physical_name.lower()
+        return self._get_resource_arn_attribute(
+            self._endpoint.ref, service="sagemaker", resource="endpoint", resource_name=name
+        )
+
+    @property
+    @jsii.member(jsii_name="endpointRef")
+    def endpoint_ref(self) -> EndpointReference:
+        """The reference that L1 constructs take."""
+        return self._endpoint.endpoint_ref
+
+    @jsii.member(jsii_name="grantInvoke")
+    @checked
+    def grant_invoke(self, grantee: iam.IGrantable) -> iam.Grant:
+        """Allow a principal to invoke every component, those that are added later too.
+
+        `TritonComponent.grant_invoke` allows one.
+
+        Args:
+            grantee: the principal.
+        """
+        grant = allow_invocation(self, grantee, self.endpoint_arn, None, lambda _: None)
+        self._callers.append(grantee)
+        for component in self._components:
+            grant = grant.combine(component._grant(grantee))
+        return grant
+
+    def _check_model(self, what: str, model: ITritonModel) -> None:
+        if len(self._components) == MAX_COMPONENTS:
+            raise ConfigurationError(
+                f"{what} would be number {MAX_COMPONENTS + 1}: the role of the configuration takes {MAX_COMPONENTS} "
+                "managed policies, one for each component, so put it onto another TritonComponents"
+            )
+        if model.is_multi_model:
+            raise ConfigurationError(
+                f"the model of {what} is a multi-model one: a component has one archive, and a request names a "
+                "component or a target model, so give each ensemble a TritonModel and a component of its own, or serve "
+                "the TritonMultiModel on a TritonEndpoint"
+            )
+        if model.platform != self.platform:
+            raise ConfigurationError(
+                f"the model of {what} is made for {_described(model.platform)}, and the instances are "
+                f"{_described(self.platform)}: give both the same ServingPlatform"
+            )
+
+    def _check_room(self, what: str, requirements: CopyRequirements, copies: int) -> None:
+        all_copies = [*initial_copies(self._components), *[requirements] * copies]
+        needed = instances_for(all_copies, self.platform.instance)
+        if needed > self._max_instance_count:
+            raise ConfigurationError(
+                f"with {what} there are {len(all_copies)} copies at first, which need {needed} "
+                f"{self.platform.instance_type} of {self.platform.gpu_count} GPUs, and max_instance_count is "
+                f"{self._max_instance_count}: raise it, or lower copies or accelerators"
+            )
+
+    def _warn_about(self, component: TritonComponent, what: str) -> None:
+        if component.copies == 0:
+            Annotations.of(component).add_warning_v2(
+                NO_COPY_WARNING,
+                f"{what} has no copy at first, and SageMaker rejects such a component when it is created ('Inference "
+                "components copy count an integer larger than 0', as stdapi-ai/stdapi.ai#43 reports): begin with 1 and "
+                "call scale_to_zero(), or acknowledge this where it exists already",
+            )
+        if (doubt := memory_doubt(component.requirements, self.platform.instance)) is not None:
+            Annotations.of(component).add_warning_v2(MEMORY_WARNING, f"a copy of {what} {doubt}")
+
+    def _warn_about_zero(self) -> None:
+        Annotations.of(self).add_warning_v2(
+            NO_INSTANCE_WARNING,
+            "min_instance_count is 0, which some regions reject: 'Min instance count needs to be greater than 0 for "
+            "enabled managed instance scaling' in eu-west-3, while us-east-1 takes it (stdapi-ai/stdapi.ai#43, August "
+            "2026). Try `aws sagemaker create-endpoint-config` in your region, which starts no instance, then "
+            "acknowledge this",
+        )
+
+
+def _instance_counts(path: str, least: int, most: int, initial: int | None) -> int:
+    """The initial number of instances."""
+    check_count(f"min_instance_count of {path}", least, 0, "which lets the instances go")
+    check_count(f"max_instance_count of {path}", most, 1, "because components run on instances")
+    if initial is not None:
+        check_count(f"initial_instance_count of {path}", initial, 1, "because SageMaker creates no endpoint on none")
+    first = max(1, least) if initial is None else initial
+    if not least <= first <= most:
+        raise ConfigurationError(
+            f"{path} begins with {first} instances and scales between min_instance_count {least} and "
+            f"max_instance_count {most}: begin within these limits"
+        )
+    return first
+
+
+def _variant(
+    platform: ServingPlatform, initial: int, least: int, most: int
+) -> sagemaker.CfnEndpointConfig.ProductionVariantProperty:
+    """The variant, without a model: that is what lets an endpoint host components.
+
+    Requests of an endpoint with components go to the copy with the fewest, as in AWS's samples.
+    """
+    return sagemaker.CfnEndpointConfig.ProductionVariantProperty(
+        variant_name=VARIANT_NAME,
+        instance_type=platform.instance_type,
+        inference_ami_version=platform.inference_ami_version,
+        initial_instance_count=initial,
+        managed_instance_scaling=sagemaker.CfnEndpointConfig.ManagedInstanceScalingProperty(
+            status="ENABLED", min_instance_count=least, max_instance_count=most
+        ),
+        routing_config=sagemaker.CfnEndpointConfig.RoutingConfigProperty(routing_strategy="LEAST_OUTSTANDING_REQUESTS"),
+    )
+
+
+def _described(platform: ServingPlatform) -> str:
+    host = f" with the host AMI {platform.inference_ami_version}" if platform.inference_ami_version else ""
+    return f"{platform.image_identity} on {platform.instance_type}{host}"

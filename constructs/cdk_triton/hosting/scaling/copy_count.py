@@ -1,0 +1,206 @@
+"""`ScalableCopyCount`: the number of copies of one inference component, and what makes it follow the load.
+
+Sources: "Register a model", "Define a scaling policy" and "Scale an endpoint to zero instances" in SageMaker's
+developer guide. SageMaker adds and removes the instances below the copies by itself (ManagedInstanceScaling).
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from aws_cdk import Aspects, Duration
+from aws_cdk import aws_applicationautoscaling as autoscaling
+from aws_cdk import aws_cloudwatch as cloudwatch
+from aws_cdk import aws_cloudwatch_actions as actions
+from constructs import Construct
+
+from cdk_triton._tokens import refuse_token
+from cdk_triton.errors import ConfigurationError
+from cdk_triton.hosting._cdk.arguments import checked
+from cdk_triton.hosting._cdk.literals import is_whole
+from cdk_triton.hosting.metrics import ComponentMetrics
+from cdk_triton.hosting.scaling.checks import NothingScales, check_number
+from cdk_triton.hosting.scaling.target import scalable_target
+from cdk_triton.hosting.scaling.tracking import SAFETY_FACTOR, Tracking, rounded
+
+__all__ = ["ScalableCopyCount", "check_copy_capacities"]
+
+DIMENSION: Final = "sagemaker:inference-component:DesiredCopyCount"
+
+FIRST_COPY_SECONDS: Final = 60
+"""The cooldown of the step policy in "Scale an endpoint to zero instances"."""
+
+
+def check_copy_capacities(what: str, copies: int, min_capacity: int, max_capacity: int) -> None:
+    """Reject limits that a component cannot have.
+
+    Raises:
+        ConfigurationError: they are not whole numbers, or contradict each other or the initial number of copies.
+    """
+    for name, capacity in (("min_capacity", min_capacity), ("max_capacity", max_capacity)):
+        refuse_token(capacity, f"{name} of {what}")
+        least = 0 if name == "min_capacity" else 1
+        if not is_whole(capacity, least):
+            raise ConfigurationError(
+                f"{name} of {what} is {capacity!r}: use a whole number of copies, at least {least}"
+            )
+    if min_capacity > max_capacity:
+        raise ConfigurationError(
+            f"{what} would scale between min_capacity {min_capacity} and max_capacity {max_capacity}: raise "
+            "max_capacity or lower min_capacity"
+        )
+    if not min_capacity <= copies <= max_capacity:
+        raise ConfigurationError(
+            f"{what} begins with {copies} copies and scales between {min_capacity} and {max_capacity}: begin within "
+            "these limits"
+        )
+
+
+class ScalableCopyCount(Construct):
+    """What `auto_scale_copies` and `scale_to_zero` return: the limits of a component's copies, with their policies.
+
+    The number of copies in the template stays as it is. CloudFormation does not change it as long as the template says
+    the same, so that a deployment leaves what was scaled, as far as is known.
+
+    Attributes:
+        min_capacity: copies at least.
+        max_capacity: copies at most.
+        scalable_target: the CDK's construct behind it, for policies that are not offered here.
+
+    Args:
+        scope: the component.
+        id: the construct's id.
+        component_name: its name.
+        component: what must exist before the target.
+        what: what errors call it.
+        metrics: of the component.
+        min_capacity: copies at least.
+        max_capacity: copies at most.
+    """
+
+    def __init__(
+        self,
+        scope: Construct,
+        id: str,
+        *,
+        component_name: str,
+        component: Construct,
+        what: str,
+        metrics: ComponentMetrics,
+        min_capacity: int,
+        max_capacity: int,
+    ) -> None:
+        super().__init__(scope, id)
+        self.min_capacity = min_capacity
+        self.max_capacity = max_capacity
+        self._what = what
+        self._metrics = metrics
+        self.scalable_target = scalable_target(
+            self,
+            scalable_dimension=DIMENSION,
+            resource_id=f"inference-component/{component_name}",
+            capacities=(min_capacity, max_capacity),
+            after=component,
+        )
+        self._tracking = Tracking(self.scalable_target, what)
+        target = self.scalable_target.node.default_child
+        assert target is not None  # the CDK's construct has one
+        self.node.default_child = target
+        Aspects.of(target).add(NothingScales("copies", "auto_scale_copies"))
+
+    @checked
+    def scale_on_invocations(
+        self,
+        id: str,
+        *,
+        max_requests_per_second: float,
+        safety_factor: float = SAFETY_FACTOR,
+        scale_in_cooldown: Duration | None = None,
+        scale_out_cooldown: Duration | None = None,
+    ) -> autoscaling.TargetTrackingScalingPolicy:
+        """Hold the requests per copy at a share of what one copy can answer.
+
+        SageMaker's metric counts per minute, so the target is `max_requests_per_second * safety_factor * 60`.
+
+        Args:
+            id: the policy's id.
+            max_requests_per_second: what one copy answers at most, from a load test.
+            safety_factor: the share of it to aim at, above 0 and at most 1.
+            scale_in_cooldown: pause after copies were taken away; 10 minutes by default.
+            scale_out_cooldown: pause after copies were added; 5 minutes by default.
+
+        Raises:
+            ConfigurationError: a number is out of its range, or the component scales on its invocations already.
+        """
+        what = f"policy {id!r} of {self._what}"
+        check_number(f"max_requests_per_second of {what}", max_requests_per_second)
+        check_number(f"safety_factor of {what}", safety_factor, at_most=1)
+        return self._tracking.track(
+            id,
+            "invocations",
+            rounded(max_requests_per_second * safety_factor * 60),
+            autoscaling.PredefinedMetric.SAGEMAKER_INFERENCE_COMPONENT_INVOCATIONS_PER_COPY,
+            scale_in_cooldown,
+            scale_out_cooldown,
+        )
+
+    @checked
+    def scale_on_concurrent_requests(
+        self,
+        id: str,
+        *,
+        target_concurrent_requests: float,
+        scale_in_cooldown: Duration | None = None,
+        scale_out_cooldown: Duration | None = None,
+    ) -> autoscaling.TargetTrackingScalingPolicy:
+        """Hold the requests that one copy works on or has queued: the fastest signal, every 10 seconds.
+
+        Args:
+            id: the policy's id.
+            target_concurrent_requests: requests per copy, those that wait in Triton's queue included.
+            scale_in_cooldown: pause after copies were taken away; 10 minutes by default.
+            scale_out_cooldown: pause after copies were added; 5 minutes by default.
+
+        Raises:
+            ConfigurationError: the target is not positive, or the component scales on concurrent requests already.
+        """
+        check_number(f"target_concurrent_requests of policy {id!r} of {self._what}", target_concurrent_requests)
+        return self._tracking.track(
+            id,
+            "concurrent requests",
+            target_concurrent_requests,
+            autoscaling.PredefinedMetric.SAGEMAKER_INFERENCE_COMPONENT_CONCURRENT_REQUESTS_PER_COPY_HIGH_RESOLUTION,
+            scale_in_cooldown,
+            scale_out_cooldown,
+        )
+
+    def _start_from_zero(self) -> None:
+        """Add the first copy when a request finds none: target tracking cannot, because it divides by the copies.
+
+        Statistic, period and threshold are those of the sample `infrastructure/inference_component_scale_to_zero` in
+        aws-samples/genai-ml-platform-examples. SageMaker's guide has an alarm of 60 seconds instead, which goes off at
+        the second request of a minute.
+        """
+        first = autoscaling.StepScalingAction(
+            self,
+            "FirstCopy",
+            scaling_target=self.scalable_target,
+            adjustment_type=autoscaling.AdjustmentType.CHANGE_IN_CAPACITY,
+            metric_aggregation_type=autoscaling.MetricAggregationType.MAXIMUM,
+            cooldown=Duration.seconds(FIRST_COPY_SECONDS),
+        )
+        first.add_adjustment(adjustment=1, lower_bound=0)
+        alarm = cloudwatch.Alarm(
+            self,
+            "NoCapacity",
+            alarm_description=f"{self._what} was invoked without a copy; its first copy is started",
+            metric=self._metrics.metric_no_capacity_invocation_failures(
+                statistic="Maximum", period=Duration.seconds(30)
+            ),
+            threshold=1,
+            comparison_operator=cloudwatch.ComparisonOperator.GREATER_THAN_OR_EQUAL_TO_THRESHOLD,
+            evaluation_periods=1,
+            datapoints_to_alarm=1,
+            treat_missing_data=cloudwatch.TreatMissingData.MISSING,
+        )
+        alarm.add_alarm_action(actions.ApplicationScalingAction(first))

@@ -1,0 +1,27 @@
+"""An endpoint of two instances with four GPUs each, and models for its components."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import aws_cdk as cdk
+import pytest
+
+from cdk_triton import ServingPlatform, TritonComponents, TritonModel
+
+if TYPE_CHECKING:
+    from tests.hosting.conftest import World
+
+PLATFORM = ServingPlatform(release="25.09", instance_type="ml.g5.12xlarge")
+COPY: dict[str, Any] = {"accelerators": 1, "memory": cdk.Size.gibibytes(8)}
+"""What a copy needs, where a test is not about it."""
+
+
+@pytest.fixture(name="text")
+def _text(world: World, stack: cdk.Stack) -> TritonModel:
+    return TritonModel(stack, "TextModel", repository=world.repository("text"), platform=PLATFORM)
+
+
+@pytest.fixture(name="components")
+def _components(stack: cdk.Stack) -> TritonComponents:
+    return TritonComponents(stack, "Components", platform=PLATFORM, min_instance_count=1, max_instance_count=2)
