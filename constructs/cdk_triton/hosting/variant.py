@@ -115,12 +115,12 @@ class TritonVariant:
         check_provision_timeout(f"variant {self.variant_name}", self.instance_provision_timeout)
         if self.fallback_models:
             check_pools(f"variant {self.variant_name}", self.models, self.routing_strategy)
+            self._host_ami()  # or a sentence that no AMI suits all of them
             if self.capacity_reservation_arn is not None:
                 raise ConfigurationError(
                     f"variant {self.variant_name} has fallback_models and a capacity_reservation_arn: a reservation "
                     "has one instance type, and no instance starts outside of it, so remove one of the two"
                 )
-        self._host_ami()  # or a sentence that no AMI suits all of them
 
     @property
     def models(self) -> tuple[ITritonModel, ...]:
