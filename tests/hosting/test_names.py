@@ -49,7 +49,7 @@ def test_what_cloudformation_wants_named_is_named_by_its_place(world: World) -> 
 
     policies = world.resources(serving, "AWS::ApplicationAutoScaling::ScalingPolicy").values()
     names = [policy["Properties"]["PolicyName"] for policy in policies]
-    assert len(names) == len(set(names)) == 2
+    assert len(names) == len(set(names)) == 3
     assert all(name.startswith(("ServingSingle", "ServingMulti")) for name in names)
 
 
