@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from cdk_triton.sagemaker import gpu_instance
-from cdk_triton.sagemaker.component_placement import CopyRequirements, instances_for
+from cdk_triton.sagemaker import CopyRequirements, gpu_instance, instances_for
 
 FOUR_GPUS = gpu_instance("ml.g5.12xlarge")  # 48 vCPUs, 192 GiB
 GIB = 1024

@@ -49,7 +49,7 @@ class InvocationMetrics:
     @property
     @abstractmethod
     def metric_dimensions(self) -> Mapping[str, str]:
-        """Of whose metrics these are."""
+        """The dimensions of all these metrics."""
 
     @checked
     def metric(

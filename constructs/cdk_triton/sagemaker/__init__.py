@@ -6,6 +6,7 @@
 from cdk_triton.sagemaker import limits
 from cdk_triton.sagemaker.build_machines import codebuild_gpu, codebuild_gpu_regions, processing_instance
 from cdk_triton.sagemaker.common_host import common_host_ami
+from cdk_triton.sagemaker.component_placement import CopyRequirements, instances_for
 from cdk_triton.sagemaker.host_amis import HOST_AMIS, HostAmi, host_ami
 from cdk_triton.sagemaker.images import (
     REPOSITORY,
@@ -24,6 +25,7 @@ __all__ = [
     "DERIVED",
     "HOST_AMIS",
     "REPOSITORY",
+    "CopyRequirements",
     "GpuInstance",
     "HostAmi",
     "InstanceStorage",
@@ -39,6 +41,7 @@ __all__ = [
     "image_releases",
     "image_uri",
     "instance_storage",
+    "instances_for",
     "limits",
     "processing_instance",
     "registry_accounts",

@@ -1,4 +1,4 @@
-"""Where the copies of inference components have room: how many instances of one type they need together.
+"""Computes how many instances of one type the copies of inference components need together.
 
 A copy reserves whole GPUs, and vCPUs and memory beside them, on one instance (`ComputeResourceRequirements` of
 InferenceComponentSpecification in SageMaker's API). A GPU belongs to one copy: the README of AWS's sample
@@ -22,7 +22,7 @@ MIB_PER_GIB = 1024
 
 @dataclass(frozen=True, order=True)
 class CopyRequirements:
-    """What one copy of a component reserves; ordered by GPUs, then memory, then vCPUs.
+    """The resources that one copy of a component reserves; ordered by GPUs, then memory, then vCPUs.
 
     Attributes:
         accelerators: whole GPUs.
@@ -35,7 +35,7 @@ class CopyRequirements:
     cpus: float = 0
 
     def excess_over(self, instance: GpuInstance) -> str | None:
-        """What one copy needs more than an instance has, as `memory 20480 MiB, of 16384 MiB`; None where it fits."""
+        """The first need that exceeds an instance, such as `5 accelerators, and there are 4`; None if a copy fits."""
         if self.accelerators > instance.gpu_count:
             return f"{self.accelerators} accelerators, and there are {instance.gpu_count}"
         if self.cpus > instance.vcpu_count:
@@ -46,7 +46,7 @@ class CopyRequirements:
 
 
 class _Free:
-    """What is left of an instance."""
+    """The resources of an instance that are free."""
 
     def __init__(self, instance: GpuInstance) -> None:
         self._accelerators = instance.gpu_count

@@ -27,7 +27,7 @@ from cdk_triton.hosting.models.execution_role import (
 from cdk_triton.hosting.models.model import ITritonModel
 from cdk_triton.hosting.permissions import Statement
 from cdk_triton.hosting.variant import TritonVariant, default_timeouts
-from cdk_triton.sagemaker.component_placement import CopyRequirements
+from cdk_triton.sagemaker import CopyRequirements
 
 if TYPE_CHECKING:  # takes a while: for components that are scaled
     from cdk_triton.hosting.components.components import TritonComponents
@@ -37,7 +37,9 @@ __all__ = ["TritonComponent"]
 
 
 class TritonComponent(Resource, ComponentMetrics):
-    """What `TritonComponents.add_component` returns: a model in copies, which callers invoke by the component's name.
+    """One inference component: a model in copies, which callers invoke by the component's name.
+
+    `TritonComponents.add_component` makes it.
 
     Attributes:
         model: what it serves.
@@ -150,7 +152,7 @@ class TritonComponent(Resource, ComponentMetrics):
 
     @property
     def scalable_copy_count(self) -> ScalableCopyCount | None:
-        """What `auto_scale_copies` or `scale_to_zero` returned; None where the number of copies is fixed."""
+        """The result of `auto_scale_copies` or `scale_to_zero`; None where the number of copies is fixed."""
         return self._copy_count
 
     @property
@@ -171,7 +173,7 @@ class TritonComponent(Resource, ComponentMetrics):
             max_capacity: copies at most.
 
         Returns:
-            What policies are added to, such as `.scale_on_invocations(...)`.
+            The limits, to which policies are added, such as `.scale_on_invocations(...)`.
 
         Raises:
             ConfigurationError: the limits contradict each other or the copies at first, or the component is scaled
@@ -179,8 +181,8 @@ class TritonComponent(Resource, ComponentMetrics):
         """
         if min_capacity == 0 and not isinstance(min_capacity, bool):
             raise ConfigurationError(
-                f"min_capacity of {self._what} is 0, and no target tracking policy starts a copy where there is none: "
-                "call scale_to_zero(), which adds the policy and the alarm that do"
+                f"min_capacity of {self._what} is 0, and target tracking does not start a first copy: call "
+                "scale_to_zero(), which adds the policy and the alarm that do"
             )
         return self._scalable(min_capacity, max_capacity)
 
@@ -209,7 +211,7 @@ class TritonComponent(Resource, ComponentMetrics):
             scale_out_cooldown: pause after copies were added; 5 minutes by default.
 
         Returns:
-            What further policies are added to.
+            The limits, to which further policies may be added.
 
         Raises:
             ConfigurationError: a number is out of its range, or the component is scaled already.

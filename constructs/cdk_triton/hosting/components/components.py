@@ -33,8 +33,7 @@ from cdk_triton.hosting.models.model import ITritonModel
 from cdk_triton.hosting.sagemaker_names import check_sagemaker_name
 from cdk_triton.hosting.trust import sagemaker_inference
 from cdk_triton.hosting.variant import TritonVariant
-from cdk_triton.sagemaker import ServingPlatform
-from cdk_triton.sagemaker.component_placement import CopyRequirements, instances_for
+from cdk_triton.sagemaker import CopyRequirements, ServingPlatform, instances_for
 
 if TYPE_CHECKING:  # takes a while: for endpoints that need it
     from aws_cdk import aws_kms as kms

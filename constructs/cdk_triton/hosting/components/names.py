@@ -24,7 +24,7 @@ from cdk_triton.hosting._cdk.stacks import stack_of
 __all__ = ["generated_name", "name_in_arn"]
 
 READABLE_CHARACTERS = 18
-"""Of 63, of which a stack's UUID takes 36, the digest 7, and the hyphens between them two."""
+"""A name has 63, and a stack's UUID takes 36 of them, the digest 7, and the hyphens between them two."""
 
 
 def generated_name(scope: Construct, endpoint_name: str | None) -> str:

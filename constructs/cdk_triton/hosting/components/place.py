@@ -1,7 +1,7 @@
 """The network of an endpoint configuration, which all of its components share.
 
 `VpcConfig` and `EnableNetworkIsolation` of an endpoint with components belong to the configuration (the API reference
-of CreateEndpointConfig). What its models have must be the same.
+of CreateEndpointConfig). Its models must have the same.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ OTHER_MODEL_WARNING: Final = "cdk-triton:ComponentOfOtherModel"
 
 
 class SharedPlace:
-    """Where the components of an endpoint run: the place of the first model, which the others must have too.
+    """The place of the components of an endpoint: that of the first model, which the others must have too.
 
     Args:
         scope: the endpoint.

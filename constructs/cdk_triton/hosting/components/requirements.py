@@ -1,4 +1,4 @@
-"""What one copy of a component reserves, and whether an instance has it."""
+"""Checks the resources that one copy of a component reserves."""
 
 from __future__ import annotations
 
@@ -9,20 +9,19 @@ from aws_cdk import Size, SizeRoundingBehavior
 from cdk_triton._tokens import refuse_token
 from cdk_triton.errors import ConfigurationError
 from cdk_triton.hosting._cdk.literals import is_number, is_whole
-from cdk_triton.sagemaker import GpuInstance
-from cdk_triton.sagemaker.component_placement import CopyRequirements
+from cdk_triton.sagemaker import CopyRequirements, GpuInstance
 from cdk_triton.sagemaker.limits import MIN_COPY_CPUS, MIN_COPY_MEMORY_MIB
 
 __all__ = ["check_count", "copy_requirements", "memory_doubt"]
 
 DOUBTFUL_GIB: Final = 12
-"""What a host kept for itself where SageMaker rejected a copy: see `memory_doubt`."""
+"""A host kept so much for itself where SageMaker rejected a copy: see `memory_doubt`."""
 
 
 def copy_requirements(
     what: str, instance: GpuInstance, accelerators: int, memory: Size, cpus: float | None
 ) -> CopyRequirements:
-    """What a copy reserves.
+    """The resources that a copy reserves.
 
     Args:
         what: what errors call the component.

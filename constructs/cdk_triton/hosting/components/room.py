@@ -10,8 +10,7 @@ from aws_cdk import Annotations, IAspect
 from aws_cdk import aws_sagemaker as sagemaker
 from constructs import Construct, IConstruct
 
-from cdk_triton.sagemaker import GpuInstance
-from cdk_triton.sagemaker.component_placement import CopyRequirements, instances_for
+from cdk_triton.sagemaker import CopyRequirements, GpuInstance, instances_for
 
 if TYPE_CHECKING:  # makes what looks at it
     from cdk_triton.hosting.components.component import TritonComponent
@@ -25,7 +24,7 @@ INSTANCES_STAY_WARNING: Final = "cdk-triton:InstancesStay"
 
 
 def initial_copies(components: Sequence[TritonComponent]) -> list[CopyRequirements]:
-    """What all first copies of components reserve."""
+    """The requirements of all first copies of components."""
     return [each.requirements for each in components for _ in range(each.copies)]
 
 

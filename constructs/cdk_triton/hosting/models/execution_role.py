@@ -47,11 +47,11 @@ METRIC_NAMESPACES = ("/aws/sagemaker/Endpoints", "AWS/SageMaker")
 """Where SageMaker publishes the metrics of endpoints."""
 
 COMPONENT_METRICS = "/aws/sagemaker/InferenceComponents"
-"""Where it publishes the metrics of inference components besides, and how the names of their log groups begin."""
+"""SageMaker publishes the metrics of inference components here, too. The names of their log groups begin so."""
 
 
 class Execution(NamedTuple):
-    """What the containers of a model need, for roles of others that run it: see `grant_execution`.
+    """The facts from which the permissions of a model's containers follow: see `grant_execution`.
 
     Attributes:
         store: keeps the archive.
@@ -69,7 +69,7 @@ class Execution(NamedTuple):
 
 
 def execution_of(model: object) -> Execution | None:
-    """What the containers of a model need; None for a model of the user's own making."""
+    """The facts of a model; None for a model of the user's own making."""
     return getattr(model, "_execution", None)
 
 

@@ -57,7 +57,9 @@ def check_copy_capacities(what: str, copies: int, min_capacity: int, max_capacit
 
 
 class ScalableCopyCount(Construct):
-    """What `auto_scale_copies` and `scale_to_zero` return: the limits of a component's copies, with their policies.
+    """The limits of a component's copies, to which policies are added.
+
+    `auto_scale_copies` and `scale_to_zero` return it.
 
     The number of copies in the template stays as it is. CloudFormation does not change it as long as the template says
     the same, so that a deployment leaves what was scaled, as far as is known.

@@ -1,7 +1,7 @@
 """SageMaker's operations on inference components, which moto lacks: state here, servers in an `EndpointHost`.
 
-A component is `Creating`, `Updating` or `Deleting` until its host is done. Texts of errors are the service's where
-somebody has quoted them; each docstring says where.
+A component is `Creating`, `Updating` or `Deleting` until its host is done. The texts of errors are
+those of the service where somebody has quoted them; the docstrings name the sources.
 """
 
 from __future__ import annotations

@@ -9,14 +9,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from cdk_triton.sagemaker import gpu_instance
-from cdk_triton.sagemaker.component_placement import CopyRequirements, instances_for
+from cdk_triton.sagemaker import CopyRequirements, gpu_instance, instances_for
 
 __all__ = ["check_components", "room_for", "settle_instances"]
 
 
 def check_components(request: Mapping[str, Any]) -> str | None:
-    """What SageMaker finds wrong with a configuration of variants without a model; None where nothing is.
+    """The error of a configuration that has a variant without a model; None if it is correct.
 
     That the role is required was measured (stdapi-ai/stdapi.ai#43); the text is ours.
     """

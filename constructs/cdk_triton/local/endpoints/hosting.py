@@ -89,7 +89,10 @@ class DataCapture:
 
 @dataclass(frozen=True)
 class Endpoint:
-    """An endpoint as it shall be after a deployment; one without variants hosts inference components."""
+    """An endpoint as it shall be after a deployment.
+
+    An endpoint without variants hosts inference components.
+    """
 
     name: str
     config_name: str
