@@ -214,6 +214,7 @@ class LocalAws:
         # moto, Flask and the service models take a second to import: a process that only asks for a status has no use
         # for them.
         from cdk_triton.local.cloudformation import CloudFormationApi, TemplateEngine
+        from cdk_triton.local.endpoints.async_host import AsyncHost
         from cdk_triton.local.endpoints.capacity import Capacity
         from cdk_triton.local.endpoints.components import ComponentOperations
         from cdk_triton.local.endpoints.data_capture import CapturingHost
@@ -248,7 +249,17 @@ class LocalAws:
         )
         self.metrics = EndpointMetrics(lambda: self.client("cloudwatch"), self.log)
         self._close.append(self.metrics.close)
-        self._routes.host = host = CapturingHost(self._host_factory(self), lambda: self.client("s3"), self.log)
+        captured = CapturingHost(self._host_factory(self), lambda: self.client("s3"), self.log)
+        self._routes.host = host = AsyncHost(
+            captured,
+            s3=lambda: self.client("s3"),
+            sns=lambda: self.client("sns"),
+            instances=state.instances,
+            record=self.metrics.record,
+            log=self.log,
+            region=self.region,
+        )
+        self._routes.submit = host.submit
         sagemaker = self.client("sagemaker")
         self._routes.endpoints = endpoints = EndpointOperations(
             host,

@@ -49,6 +49,14 @@ DIFFERENCES = (
     "Endpoints publish the metrics of invocations and of target models to the local CloudWatch every 5 s, as sums, "
     "counts and extremes: there are no percentiles, and no utilization of CPU, GPU, memory or disk. "
     "`InvocationsPerInstance` counts one instance, whatever the number of instances.",
+    "Scaling policies never act: an asynchronous endpoint goes to zero instances and back by "
+    "UpdateEndpointWeightsAndCapacities. Its server keeps running at zero, and requests wait.",
+    "An instance of an asynchronous endpoint gets 4 requests at a time if its configuration does not say it.",
+    "The answer of an asynchronous request is stored without the container's content type, and a failure as the text "
+    "of a ModelError. AWS documents neither. Notifications do not include answers.",
+    "An asynchronous endpoint publishes the metrics of its queue every 5 s, `ExpiredRequests`, "
+    "`InvocationFailures`, and the metrics of a real-time endpoint, too.",
+    "`--http-max-input-size` is ignored: the server here is older than the option and has no such limit.",
     "A shadow's answers are compared with nothing and captured nowhere; the log says their status and how long they "
     "took.",
     "Weights that UpdateEndpointWeightsAndCapacities sets hold at once; SageMaker is `Updating` for them, too.",

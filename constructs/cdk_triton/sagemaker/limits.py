@@ -10,13 +10,19 @@ from __future__ import annotations
 from typing import Final
 
 __all__ = [
+    "ASYNC_SECONDS",
+    "MAX_ASYNC_BYTES",
+    "MAX_ASYNC_SECONDS",
     "MAX_IMAGE_LENGTH",
+    "MAX_INFERENCE_ID_LENGTH",
+    "MAX_INLINE_BYTES",
     "MAX_INSTANCE_POOLS",
     "MAX_INVOCATION_BYTES",
     "MAX_INVOCATION_SECONDS",
     "MAX_NAME_LENGTH",
     "MAX_PRODUCTION_VARIANTS",
     "MAX_PROVISION_SECONDS",
+    "MAX_QUEUE_SECONDS",
     "MAX_RESERVATION_ARN_LENGTH",
     "MAX_ROLLBACK_ALARMS",
     "MAX_TARGET_MODEL_LENGTH",
@@ -28,6 +34,7 @@ __all__ = [
     "MIN_COPY_CPUS",
     "MIN_COPY_MEMORY_MIB",
     "MIN_PROVISION_SECONDS",
+    "MIN_QUEUE_SECONDS",
     "MIN_TIMEOUT_SECONDS",
     "MIN_UPDATE_SECONDS",
     "MIN_VOLUME_GB",
@@ -97,3 +104,24 @@ name be empty)."""
 
 MAX_RESERVATION_ARN_LENGTH: Final = 258
 """Characters in such an ARN (MlReservationArn)."""
+
+MAX_ASYNC_BYTES: Final = 1024**3
+"""Body of a request that InvokeEndpointAsync reads from S3: "up to 1GB" ("Asynchronous inference" in the developer
+guide). 6 MB of InvokeEndpoint are 6 MiB, so this is taken to be 1 GiB."""
+
+MAX_INLINE_BYTES: Final = 128_000
+"""Body of a request in the call of InvokeEndpointAsync itself (AsyncBodyBlob)."""
+
+MAX_INFERENCE_ID_LENGTH: Final = 64
+"""Characters of the identifier of an asynchronous request (InferenceId)."""
+
+MIN_QUEUE_SECONDS: Final = 60
+MAX_QUEUE_SECONDS: Final = 21_600
+"""How long an asynchronous request may wait in the queue; the longest is the default (RequestTTLSecondsHeader)."""
+
+MAX_ASYNC_SECONDS: Final = 3600
+"""How long the container may take for an asynchronous request; the default is 900 seconds
+(InvocationTimeoutSecondsHeader)."""
+
+ASYNC_SECONDS: Final = 900
+"""That default."""

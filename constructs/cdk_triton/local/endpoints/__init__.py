@@ -8,12 +8,15 @@
 * `instance_changes` keeps an endpoint `Updating` while its number of instances changes;
 * `components` answers the operations on inference components, `components_room` computes where their copies have room;
 * `metrics` publishes the CloudWatch metrics of endpoints;
+* `async_config`, `async_queue` and `async_host` are asynchronous endpoints, the last one an `EndpointHost` around
+  another one;
 * `data_capture` is an `EndpointHost` around another one, which writes captured requests and answers to S3.
 
 The host that runs real servers is `cdk_triton.local.triton.TritonHost`.
 """
 
 from cdk_triton.local.endpoints.hosting import (
+    AsyncConfig,
     Component,
     Container,
     DataCapture,
@@ -24,4 +27,14 @@ from cdk_triton.local.endpoints.hosting import (
     Variant,
 )
 
-__all__ = ["Component", "Container", "DataCapture", "Endpoint", "EndpointHost", "Invocation", "Response", "Variant"]
+__all__ = [
+    "AsyncConfig",
+    "Component",
+    "Container",
+    "DataCapture",
+    "Endpoint",
+    "EndpointHost",
+    "Invocation",
+    "Response",
+    "Variant",
+]

@@ -11,7 +11,19 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal, Protocol
 
-__all__ = ["Component", "Container", "DataCapture", "Endpoint", "EndpointHost", "Invocation", "Response", "Variant"]
+from cdk_triton.sagemaker import limits
+
+__all__ = [
+    "AsyncConfig",
+    "Component",
+    "Container",
+    "DataCapture",
+    "Endpoint",
+    "EndpointHost",
+    "Invocation",
+    "Response",
+    "Variant",
+]
 
 
 @dataclass(frozen=True)
@@ -88,6 +100,25 @@ class DataCapture:
 
 
 @dataclass(frozen=True)
+class AsyncConfig:
+    """The way in which an asynchronous endpoint handles its requests.
+
+    Attributes:
+        output: an `s3://` URL below which answers are stored.
+        failures: an `s3://` URL below which error messages are stored.
+        success_topic: the ARN of the topic that gets a notification of each answer.
+        error_topic: the ARN of the topic that gets a notification of each failure.
+        concurrency: requests that an instance gets at a time.
+    """
+
+    output: str
+    failures: str | None
+    success_topic: str | None
+    error_topic: str | None
+    concurrency: int | None
+
+
+@dataclass(frozen=True)
 class Endpoint:
     """An endpoint as it shall be after a deployment.
 
@@ -99,6 +130,7 @@ class Endpoint:
     variants: tuple[Variant, ...]
     shadows: tuple[Variant, ...] = ()
     capture: DataCapture | None = None
+    asynchronous: AsyncConfig | None = None
 
 
 @dataclass(frozen=True)
@@ -109,11 +141,15 @@ class Invocation:
         endpoint: the endpoint's name, unquoted.
         headers: the request's headers; every key in lower case.
         body: the whole request body.
+        seconds: how long the container may take.
+        largest: bytes that the request and the answer may have.
     """
 
     endpoint: str
     headers: Mapping[str, str]
     body: bytes
+    seconds: float = limits.MAX_INVOCATION_SECONDS
+    largest: int = limits.MAX_INVOCATION_BYTES
 
 
 @dataclass(frozen=True)

@@ -27,6 +27,9 @@ _TIMES: Final = frozenset(
         "OverheadLatency",
     }
 )
+_OF_THE_ENDPOINT: Final = frozenset(
+    {"ApproximateBacklogSize", "ApproximateBacklogSizePerInstance", "HasBacklogWithoutCapacity"}
+)
 _OF_INSTANCES: Final = frozenset({"LoadedModelCount"})
 _PER_REQUEST: Final = 500  # PutMetricData takes 1,000 metrics
 _PERIOD_SECONDS: Final = 5.0
@@ -57,14 +60,16 @@ class EndpointMetrics:
 
         Args:
             endpoint: the endpoint's name.
-            variant: the variant's name.
+            variant: the variant's name; no matter for the metrics of a queue, which have no such dimension.
             name: the metric's name.
             value: its value; a time is in seconds.
             instance_type: of a variant with instance pools. SageMaker publishes such a value with this dimension and
                 without it. moto finds it in both ways where it has the dimension, because moto compares only the
                 dimensions that are asked for.
         """
-        dimensions = [("EndpointName", endpoint), ("VariantName", variant)]
+        dimensions = [("EndpointName", endpoint)]
+        if name not in _OF_THE_ENDPOINT:
+            dimensions.append(("VariantName", variant))
         if instance_type:
             dimensions.append(("InstanceType", instance_type))
         self._keep(tuple(dimensions), name, value)

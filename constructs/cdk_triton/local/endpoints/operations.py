@@ -15,6 +15,7 @@ from typing import Any, Final
 
 from cdk_triton.errors import LocalError
 from cdk_triton.local.endpoints import Container, Endpoint, EndpointHost, Variant
+from cdk_triton.local.endpoints.async_config import async_of
 from cdk_triton.local.endpoints.components_room import check_components
 from cdk_triton.local.endpoints.data_capture import capture_of
 from cdk_triton.local.endpoints.instance_changes import change_instances
@@ -318,6 +319,7 @@ class EndpointOperations:
             served["production_variants"],
             served[_SHADOWS],
             capture_of(configuration),
+            async_of(configuration),
         )
         types = {each["VariantName"]: instance_types(each) for each in configuration["ProductionVariants"]}
         return _Wanted(endpoint, summaries["production_variants"], summaries[_SHADOWS], deployment, types, placements)

@@ -33,7 +33,7 @@ HOST: Final = "127.0.0.1"
 MAILBOX: Final = "/cdk-triton/custom-resource-responses/"
 """Custom resources send their answers below this path. Each URL has a secret of its own; requests are not signed."""
 
-_INVOCATION = re.compile(r"/endpoints/([^/?]+)/invocations(\?.*)?")
+_INVOCATION = re.compile(r"/endpoints/([^/?]+)/(async-)?invocations(\?.*)?")
 _CHUNK = re.compile(rb"([0-9a-fA-F]{1,12})[ \t]*(?:;[^\r\n]*)?\r?\n")  # RFC 9112, "Chunked Transfer Coding"
 _LONGEST_LINE = 65536
 _IDLE_SECONDS = 120
@@ -79,7 +79,8 @@ class Connection(MotoRequestHandler):
         if refusal:
             self._send(_denial(refusal, headers))
             return
-        self._send(self._routes.host.invoke(Invocation(unquote(path[1]), headers, body)))
+        invocation = Invocation(unquote(path[1]), headers, body)
+        self._send(self._routes.submit(invocation) if path[2] else self._routes.host.invoke(invocation))
 
     def run_wsgi(self) -> None:
         """Answer any other request."""

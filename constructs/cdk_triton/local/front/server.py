@@ -24,7 +24,8 @@ from werkzeug.serving import ThreadedWSGIServer
 from werkzeug.wrappers import Request, Response
 
 from cdk_triton.errors import LocalError
-from cdk_triton.local.endpoints import EndpointHost
+from cdk_triton.local.endpoints import EndpointHost, Invocation
+from cdk_triton.local.endpoints import Response as Answer
 from cdk_triton.local.endpoints.components import ComponentOperations
 from cdk_triton.local.endpoints.operations import EndpointOperations, SageMakerError
 from cdk_triton.local.front.connection import HOST, MAILBOX, Connection
@@ -36,7 +37,6 @@ from cdk_triton.local.wire import JsonApi, JsonApiError, Reply, checked_members
 __all__ = ["ResponseMailbox", "Routes", "Server"]
 
 _NOT_MODELLED = {
-    "async-invocations": "InvokeEndpointAsync",
     "invocations-response-stream": "InvokeEndpointWithResponseStream",
 }
 """The operations of sagemaker-runtime that nothing answers here, by the end of their paths."""
@@ -93,8 +93,8 @@ class Routes:
 
     Attributes:
         signatures: as given.
-        cloudformation, codebuild, components, endpoints, host, images, lambdas, processing, quotas, state_machines: set
-            before the server is started; some need its URL.
+        cloudformation, codebuild, components, endpoints, host, images, lambdas, processing, quotas, state_machines,
+            submit: set before the server is started; some need its URL.
     """
 
     cloudformation: CloudFormation
@@ -107,6 +107,7 @@ class Routes:
     processing: JsonApi
     quotas: JsonApi
     state_machines: StateMachines
+    submit: Callable[[Invocation], Answer]
 
     def __init__(
         self, moto: Callable[[dict[str, Any], StartResponse], Iterable[bytes]], signatures: Signatures
@@ -153,7 +154,7 @@ class Routes:
         if runtime := _RUNTIME.match(path):
             message = (
                 f"{_NOT_MODELLED[runtime['operation']]} is not modelled by the local AWS, which answers "
-                "InvokeEndpoint; call that one here"
+                "InvokeEndpoint and InvokeEndpointAsync; call one of these here"
             )
             return _rest_error("ValidationError", message)(environ, start_response)
         if service == "lambda" and environ["REQUEST_METHOD"] == "POST" and (function := _LAMBDA.match(path)):

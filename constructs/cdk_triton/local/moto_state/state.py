@@ -63,6 +63,13 @@ class MotoState:
         """SageMaker's inference components by name, which moto lacks."""
         return components(self._account, self._region)
 
+    def instances(self, endpoint: str) -> int | None:
+        """The instances that a SageMaker endpoint has at the moment; None if there is no such endpoint."""
+        found = self.endpoints().get(endpoint)
+        if found is None:
+            return None
+        return sum(int(each.get("CurrentInstanceCount", 0)) for each in found.production_variants)
+
     def endpoint_configurations(self) -> Mapping[str, Any]:
         """SageMaker endpoint configurations by name."""
         from moto.sagemaker.models import sagemaker_backends

@@ -44,7 +44,7 @@ def validate_request(invocation: Invocation, errors: ErrorResponses) -> None:
     Raises:
         RejectedInvocationError: the request cannot be answered.
     """
-    if len(invocation.body) > limits.MAX_INVOCATION_BYTES:
+    if len(invocation.body) > invocation.largest:
         raise errors.request_too_large(len(invocation.body))
     for name in _NOT_MODELLED:
         if name in invocation.headers:
@@ -101,7 +101,7 @@ def answer(variant: RunningVariant, invocation: Invocation, errors: ErrorRespons
             variant.record("OverheadLatency", time.monotonic() - since - call.seconds)
     if reply.status != 200:
         raise errors.container_error(reply)
-    if len(reply.body) > limits.MAX_INVOCATION_BYTES:
+    if len(reply.body) > invocation.largest:
         raise errors.response_too_large(len(reply.body))
     return _response(variant, reply)
 

@@ -157,7 +157,7 @@ class TritonHost:
     def invoke(self, invocation: Invocation) -> Response:
         """Answer an invocation; see `EndpointHost.invoke`."""
         errors = self._errors(invocation.endpoint)
-        deadline = Deadline(limits.MAX_INVOCATION_SECONDS)
+        deadline = Deadline(invocation.seconds)
         try:
             validate_request(invocation, errors)
             while True:

@@ -27,6 +27,7 @@ _PING_SECONDS: Final = 2.0  # SageMaker's own limit for a ping
 _ATTEMPTS: Final = 3  # a port that was free can be taken before the server binds it
 _SHARED_MEMORY: Final = Path("/dev/shm")  # noqa: S108 where shm_open(3) puts it on Linux
 _PYTHON_BACKENDS: Final = ("python", *STAND_IN_BACKENDS)
+_NEWER_OPTION: Final = "--http-max-input-size="  # of 25.06; the server here is older and has no such limit
 _PORT_TAKEN: Final = re.compile(r"Address already in use|failed to start SageMaker|Failed to start Sagemaker", re.I)
 
 
@@ -195,6 +196,8 @@ class TritonServer:
         except ServeError as error:
             raise LocalError(f"the container's serve script would exit with: {error}") from error
         for argument in arguments:
+            if argument.startswith(_NEWER_OPTION):
+                continue
             yield re.sub(r"(/opt/ml/model|/tmp/sagemaker)(?![\w.-])/?", lambda _: f"{self._repository}/", argument)
         yield f"--backend-directory={self._settings.files.backends}"
         for backend in _PYTHON_BACKENDS:  # a name to clean up by: stubs that are killed leave their memory behind

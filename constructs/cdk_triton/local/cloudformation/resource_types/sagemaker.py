@@ -85,11 +85,18 @@ class EndpointConfig(_Named):
         "shadow gets copies of requests, and its answers are thrown away. Data capture writes to the local S3; "
         "encryption, routing, volumes, timeouts and capacity reservations are recorded. A variant without a model has "
         "inference components, as many as the instances between the limits of ManagedInstanceScaling take. "
-        "Asynchronous and serverless "
-        "inference are refused."
+        "Asynchronous endpoints have a queue and write to the local S3; the key of their answers is recorded. "
+        "Serverless inference is rejected."
     )
     modelled = frozenset(
-        {"DataCaptureConfig", "EndpointConfigName", "ProductionVariants", "ShadowProductionVariants", "Tags"}
+        {
+            "AsyncInferenceConfig",
+            "DataCaptureConfig",
+            "EndpointConfigName",
+            "ProductionVariants",
+            "ShadowProductionVariants",
+            "Tags",
+        }
     )
     recorded = frozenset({"EnableNetworkIsolation", "ExecutionRoleArn", "KmsKeyId", "MetricsConfig", "VpcConfig"})
     attributes = frozenset({"EndpointConfigArn", "EndpointConfigName"})
