@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from cdk_triton.hosting import (
         AlarmThresholds,
         AllAtOnce,
+        AsyncInference,
         Canary,
         Capacity,
         CodeBuildGpuBuilder,
@@ -73,6 +74,7 @@ if TYPE_CHECKING:
 __all__ = [
     "AlarmThresholds",
     "AllAtOnce",
+    "AsyncInference",
     "BuildRecipe",
     "Canary",
     "Capacity",

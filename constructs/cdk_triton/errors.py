@@ -13,6 +13,9 @@
     │   ├── PayloadTooLargeError    the request is larger than SageMaker accepts
     │   ├── InvocationTimeoutError  no answer in time (also a TimeoutError)
     │   ├── NoCapacityError         the inference component has no copy: the same call may succeed in some minutes
+    │   │   └── ResultNotReadyError an asynchronous answer is not there yet: ask for it again
+    │   ├── ResultExpiredError      an asynchronous answer never came, or is not there any more
+    │   ├── ResultAccessError       the caller may not read an asynchronous answer
     │   ├── ModelNotReadyError      the target model is still being loaded: the same call may succeed in a moment
     │   └── ModelError              the model container answered with an error
     ├── StoreError                  an artifact store in an account cannot be read or changed as asked
@@ -38,6 +41,9 @@ __all__ = [
     "NoCapacityError",
     "PayloadTooLargeError",
     "RepositoryError",
+    "ResultAccessError",
+    "ResultExpiredError",
+    "ResultNotReadyError",
     "RuleError",
     "ServeError",
     "StoreError",
@@ -122,6 +128,18 @@ class InvocationTimeoutError(InvocationError, TimeoutError):
 
 class NoCapacityError(InvocationError):
     """The inference component has no copy; one that scales to zero starts one now, which takes minutes: call again."""
+
+
+class ResultNotReadyError(InvocationTimeoutError):
+    """The answer of an asynchronous endpoint is not there yet: the same call may succeed later."""
+
+
+class ResultExpiredError(InvocationError):
+    """An asynchronous request expired in the queue, or its answer was there and is not any more."""
+
+
+class ResultAccessError(InvocationError):
+    """The caller may not read the answer of an asynchronous endpoint, or not see whether it is there."""
 
 
 class ModelNotReadyError(InvocationError):

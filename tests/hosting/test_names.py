@@ -40,6 +40,9 @@ def test_only_what_the_user_names_and_what_cloudformation_wants_named_has_a_name
         ("AWS::SageMaker::Endpoint", "EndpointName"),  # endpoint_name=
         ("AWS::SSM::Parameter", "Name"),  # ssm_parameter_path=
         ("AWS::ApplicationAutoScaling::ScalingPolicy", "PolicyName"),
+        ("AWS::SageMaker::InferenceComponent", "InferenceComponentName"),
+        ("AWS::SageMaker::InferenceComponent", "EndpointName"),  # where it runs
+        ("AWS::SageMaker::InferenceComponent", "VariantName"),
     }
 
 
@@ -49,8 +52,9 @@ def test_what_cloudformation_wants_named_is_named_by_its_place(world: World) -> 
 
     policies = world.resources(serving, "AWS::ApplicationAutoScaling::ScalingPolicy").values()
     names = [policy["Properties"]["PolicyName"] for policy in policies]
-    assert len(names) == len(set(names)) == 3
-    assert all(name.startswith(("ServingSingle", "ServingMulti")) for name in names)
+    assert len(names) == len(set(names)) == 7  # components and asynchronous endpoints that scale to zero have two
+    places = ("ServingSingle", "ServingMulti", "ServingPools", "ServingQueued", "ServingComponents")
+    assert all(name.startswith(places) for name in names)
 
 
 @pytest.mark.parametrize(

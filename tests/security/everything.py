@@ -9,8 +9,10 @@ import aws_cdk as cdk
 from aws_cdk import aws_ec2 as ec2
 from aws_cdk import aws_kms as kms
 from aws_cdk import aws_s3 as s3
+from aws_cdk import aws_sns as sns
 
 from cdk_triton import (
+    AsyncInference,
     CodeBuildGpuBuilder,
     DataCapture,
     SageMakerProcessingBuilder,
@@ -79,7 +81,29 @@ def add_everything(world: World, app: cdk.App) -> list[cdk.Stack]:
     components = TritonComponents(serving, "Components", platform=world.platform, max_instance_count=2)
     text = components.add_component("Text", model=models["Single"], accelerators=1, memory=cdk.Size.gibibytes(8))
     text.scale_to_zero("Idle", max_capacity=2, max_requests_per_second=40)
+    _add_queued(serving, models["Single"])
     return [artifacts, serving]
+
+
+def _add_queued(serving: cdk.Stack, model: ITritonModel) -> None:
+    """An asynchronous endpoint that scales to zero, with a bucket of its own."""
+    key = kms.Key(serving, "QueuedKey", enable_key_rotation=True)
+    topic = sns.Topic(serving, "QueuedTopic", master_key=key, enforce_ssl=True)
+    endpoint = TritonEndpoint(
+        serving,
+        "Queued",
+        model=model,
+        ssm_parameter_path="/triton/queued",
+        asynchronous=AsyncInference(
+            encryption_key=key,
+            access_logs_bucket=s3.Bucket.from_bucket_name(serving, "QueuedLogs", "access-logs"),
+            success_topic=topic,
+            error_topic=topic,
+            max_concurrent_invocations_per_instance=4,
+        ),
+    )
+    count = endpoint.auto_scale_instance_count(min_capacity=0, max_capacity=4)
+    count.scale_on_backlog("Backlog", target_backlog_per_instance=5)
 
 
 def _vpc(stack: cdk.Stack) -> ec2.IVpc:

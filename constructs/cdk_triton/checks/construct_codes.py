@@ -43,6 +43,27 @@ CONSTRUCT_CODES: Final[tuple[ConstructCode, ...]] = (
         "concepts.md",
     ),
     ConstructCode(
+        "cdk-triton:AsyncBucketNotExpiring",
+        "an imported bucket keeps the requests and answers of an asynchronous endpoint",
+        "The app cannot add lifecycle rules to an imported bucket, so requests and answers stay until somebody deletes "
+        "them. Add rules for the three prefixes to the bucket.",
+        "asynchronous.md",
+    ),
+    ConstructCode(
+        "cdk-triton:AsyncBucketNotGranted",
+        "the bucket of an asynchronous endpoint belongs to another account",
+        "The policy of the bucket has to let the execution roles of the models read requests and write answers, and "
+        "this app cannot change that policy. Without it every request fails.",
+        "asynchronous.md",
+    ),
+    ConstructCode(
+        "cdk-triton:AsyncTopicNotGranted",
+        "an imported topic gets the notifications of an asynchronous endpoint",
+        "The app does not read the key and the policy of an imported topic. See that the execution roles may use the "
+        "key, and that a topic of another account lets them publish.",
+        "asynchronous.md",
+    ),
+    ConstructCode(
         "cdk-triton:BuildImagePullNotGranted",
         "the role of the builds may not pull the image",
         "The name of the image is not that of a repository in Amazon ECR, so the library cannot grant the pull. Call "
@@ -205,6 +226,14 @@ CONSTRUCT_CODES: Final[tuple[ConstructCode, ...]] = (
         "scaling.md",
     ),
     ConstructCode(
+        "cdk-triton:PayloadsExceedInstance",
+        "the largest requests of an asynchronous endpoint do not fit into an instance",
+        "Triton holds three copies of a request of JSON. With max_payload and the requests that an instance gets at a "
+        "time, these are larger than its memory, or with the model larger than its volume. Lower one of the two, or "
+        "use a larger instance.",
+        "asynchronous.md",
+    ),
+    ConstructCode(
         "cdk-triton:PingOfMultiModel",
         "the ping mode of a multi-model endpoint does not suit the names of its models",
         "Triton 26.04 to 26.06 looks up models by name alone when it answers /ping in the mode 'ready'. Two loaded "
@@ -262,6 +291,13 @@ CONSTRUCT_CODES: Final[tuple[ConstructCode, ...]] = (
         "looks at the models of the same names in all archives, and loads those again whose directories have changed. "
         "Give the inner models of each ensemble names of their own, or serve with 24.11 or newer.",
         "concepts.md",
+    ),
+    ConstructCode(
+        "cdk-triton:StaysAtZero",
+        "an asynchronous endpoint may come to zero instances, and nothing starts the first one",
+        "Call scale_on_backlog, which makes the policy for the first instance. Otherwise requests may wait until they "
+        "expire.",
+        "scaling.md",
     ),
     ConstructCode(
         "cdk-triton:TopicNotGranted",

@@ -12,7 +12,8 @@ use. It never imports `aws_cdk`.
 
 from __future__ import annotations
 
+from cdk_triton.client.async_result import AsyncResult
 from cdk_triton.client.endpoint import TritonClient
 from cdk_triton.client.payload import InferenceResult
 
-__all__ = ["InferenceResult", "TritonClient"]
+__all__ = ["AsyncResult", "InferenceResult", "TritonClient"]

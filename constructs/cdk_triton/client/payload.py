@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from cdk_triton.client.tensors import Tensor
 
-__all__ = ["InferenceResult", "decode", "encode"]
+__all__ = ["InferenceResult", "decode", "decode_stored", "encode"]
 
 # `src/sagemaker_server.cc`: the text must stand at the very start of the header, without a space.
 _BINARY = "application/vnd.sagemaker-triton.binary+json;json-header-size="
@@ -132,6 +132,57 @@ def decode(
             f"({type(error).__name__}: {error}); is the container of the endpoint Triton?"
         ) from error
     return InferenceResult(arrays, result, variant)
+
+
+def decode_stored(body: bytes, content_type: str, *, where: str) -> InferenceResult:
+    """Return the outputs in an answer that SageMaker stored in S3.
+
+    The object has the container's content type or another one: no page of AWS says which. Without the size of the
+    header, the end of the JSON is where it ends. The tensors behind it have to be as long as the JSON says, so that a
+    truncated answer is noticed.
+
+    Raises:
+        InvocationError: the body is not a whole inference response of Triton.
+    """
+    try:
+        size = _header_size(content_type)
+        head, end = _json_head(body if size is None else body[:size])
+        if size not in (None, end):
+            raise ValueError(f"the header is said to have {size} bytes and its JSON ends after {end}")
+        sizes = [output.get("parameters", {}).get("binary_data_size", 0) for output in head["outputs"]]
+        if end + sum(sizes) != len(body):
+            raise ValueError(f"the JSON ends after {end} bytes and announces {sum(sizes)} bytes of tensors")
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise InvocationError(
+            f"{where} stored {len(body):,} bytes of '{content_type}' that are not a whole inference response of Triton "
+            f"({type(error).__name__}: {error}); read the object again, and look at the log of the endpoint"
+        ) from error
+    return decode(body, f"{_BINARY}{end}" if end < len(body) else _JSON, where=where)
+
+
+_FIRST_BYTES = 65_536
+
+
+def _json_head(body: bytes) -> tuple[Any, int]:
+    """The JSON object that a body begins with, and the number of its bytes.
+
+    Raises:
+        ValueError: there is none, or it does not end.
+    """
+    if not body.startswith(b"{"):
+        raise ValueError("the body does not begin with a JSON object")
+    size = _FIRST_BYTES
+    while True:
+        # Bytes of tensors, or half a character at the end, are no UTF-8: they become characters that lead back to them.
+        text = body[:size].decode(errors="surrogateescape")
+        try:
+            head, end = json.JSONDecoder().raw_decode(text)
+        except ValueError:
+            if size >= len(body):
+                raise
+            size *= 4
+            continue
+        return head, len(text[:end].encode(errors="surrogateescape"))
 
 
 def _tensors(inputs: Mapping[str, Tensor | InferInput] | Iterable[InferInput], *, binary: bool) -> list[InferInput]:

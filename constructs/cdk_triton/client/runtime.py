@@ -19,9 +19,18 @@ from cdk_triton.errors import (
 from cdk_triton.sagemaker.limits import MAX_INVOCATION_SECONDS
 
 if TYPE_CHECKING:
+    from botocore.config import Config
     from botocore.exceptions import BotoCoreError, ClientError
 
-__all__ = ["SERVICE_ERRORS", "SageMakerRuntime", "default_runtime", "foreign_errors_translated"]
+__all__ = [
+    "SERVICE_ERRORS",
+    "AsyncRuntime",
+    "SageMakerRuntime",
+    "default_client",
+    "default_runtime",
+    "foreign_errors_translated",
+    "server_words",
+]
 
 _READ_TIMEOUT_SECONDS = MAX_INVOCATION_SECONDS + 10
 """As the API reference of InvokeEndpoint advises for containers that use the whole time."""
@@ -64,29 +73,52 @@ class SageMakerRuntime(Protocol):
         ...
 
 
+class AsyncRuntime(Protocol):
+    """The part of the same client that `submit` needs."""
+
+    def invoke_endpoint_async(self, *args: Any, **kwargs: Any) -> Any:
+        """Call InvokeEndpointAsync."""
+        ...
+
+
 def default_runtime() -> SageMakerRuntime:
     """Return a boto3 client made from the environment, which sends each request once.
 
     Raises:
         ConfigurationError: no AWS region is configured, or the environment names a profile that does not exist.
     """
-    import boto3
     from botocore.config import Config
-    from botocore.exceptions import BotoCoreError
 
     config = Config(
         connect_timeout=_CONNECT_TIMEOUT_SECONDS,
         read_timeout=_READ_TIMEOUT_SECONDS,
         retries={"total_max_attempts": 1},
     )
+    runtime: SageMakerRuntime = default_client("sagemaker-runtime", "runtime", config)
+    return runtime
+
+
+def default_client(service: str, argument: str | None = None, config: Config | None = None) -> Any:
+    """Return a boto3 client made from the environment.
+
+    Args:
+        service: the service.
+        argument: what takes another client, for the message; by default the service's name.
+        config: how the client sends requests; by default as botocore does.
+
+    Raises:
+        ConfigurationError: no AWS region is configured, or the environment names a profile that does not exist.
+    """
+    import boto3
+    from botocore.exceptions import BotoCoreError
+
     try:
-        runtime: SageMakerRuntime = boto3.client("sagemaker-runtime", config=config)
+        return boto3.client(service, config=config)  # type: ignore[call-overload]  # the stubs know literal names only
     except BotoCoreError as error:
         raise ConfigurationError(
-            f"no sagemaker-runtime client can be made: {_sentence(error)}; set AWS_DEFAULT_REGION, or pass runtime=…, "
-            'or for the local AWS of this directory: eval "$(cdk-triton local status)"'
+            f"no {service} client can be made: {_sentence(error)}; set AWS_DEFAULT_REGION, or pass "
+            f'{argument or service}=…, or for the local AWS of this directory: eval "$(cdk-triton local status)"'
         ) from error
-    return runtime
 
 
 @contextmanager
@@ -120,7 +152,7 @@ def _from_service(error: ClientError, where: str) -> InvocationError:
     if kind is not ModelError:
         return kind(f"{where}: SageMaker answered {code}: {message}; {fix}")
     status = int(response.get("OriginalStatusCode") or 0)
-    words = _server_words(str(response.get("OriginalMessage") or message))
+    words = server_words(str(response.get("OriginalMessage") or message))
     arn = response.get("LogStreamArn")
     # The local AWS says in its message how its log is printed (`cdk_triton.local.triton.responses`).
     hint = _LOCAL_HINT.search(message)
@@ -159,7 +191,7 @@ def _from_botocore(error: BotoCoreError, where: str) -> InvocationError | Config
     return InvocationError(f"{where}: the call failed: {reason}")
 
 
-def _server_words(original: str) -> str:
+def server_words(original: str) -> str:
     """Return Triton's text out of its `{"error": …}`, or the original where it is something else."""
     try:
         parsed = json.loads(original)

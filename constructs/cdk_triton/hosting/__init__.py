@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from cdk_triton.hosting.components.component import TritonComponent
     from cdk_triton.hosting.components.components import TritonComponents
     from cdk_triton.hosting.endpoint_variant import EndpointVariant
+    from cdk_triton.hosting.endpoints.async_inference import AsyncInference
     from cdk_triton.hosting.endpoints.data_capture import DataCapture
     from cdk_triton.hosting.endpoints.deployment import AllAtOnce, Canary, Capacity, DeploymentPolicy, Linear, Rolling
     from cdk_triton.hosting.endpoints.endpoint import TritonEndpoint
@@ -44,6 +45,7 @@ if TYPE_CHECKING:
 __all__ = [
     "AlarmThresholds",
     "AllAtOnce",
+    "AsyncInference",
     "Canary",
     "Capacity",
     "CodeBuildGpuBuilder",

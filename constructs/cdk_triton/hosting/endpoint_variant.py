@@ -24,6 +24,7 @@ class EndpointVariant(Construct, VariantMetrics):
 
     Attributes:
         variant: what it runs.
+        is_async: whether its endpoint is asynchronous.
 
     Args:
         scope: the endpoint.
@@ -31,6 +32,7 @@ class EndpointVariant(Construct, VariantMetrics):
         variant: what it runs.
         keep_instance_counts: makes the endpoint's updates keep what was scaled; called with the variant's name and its
             scaling.
+        is_async: whether the endpoint is asynchronous.
     """
 
     def __init__(
@@ -39,11 +41,14 @@ class EndpointVariant(Construct, VariantMetrics):
         endpoint: sagemaker.CfnEndpoint,
         variant: TritonVariant,
         keep_instance_counts: Callable[[str, ScalableInstanceCount], None],
+        *,
+        is_async: bool = False,
     ) -> None:
         super().__init__(scope, f"Variant{variant.variant_name}")
         self.variant = variant
         self._endpoint = endpoint
         self._keep_instance_counts = keep_instance_counts
+        self.is_async = is_async
         self._instance_count: ScalableInstanceCount | None = None
 
     @property
@@ -62,7 +67,7 @@ class EndpointVariant(Construct, VariantMetrics):
         """Let the number of instances follow the load; each variant of an endpoint scales by itself.
 
         Args:
-            min_capacity: instances at least, 1 or more.
+            min_capacity: instances at least, 1 or more; 0 or more of an asynchronous endpoint.
             max_capacity: instances at most.
 
         Returns:
@@ -87,6 +92,7 @@ class EndpointVariant(Construct, VariantMetrics):
             metrics=self,
             min_capacity=min_capacity,
             max_capacity=max_capacity,
+            is_async=self.is_async,
         )
         self._keep_instance_counts(self.variant.variant_name, self._instance_count)
         return self._instance_count

@@ -12,6 +12,7 @@ from typing import Final
 __all__ = [
     "ASYNC_SECONDS",
     "MAX_ASYNC_BYTES",
+    "MAX_ASYNC_CONCURRENCY",
     "MAX_ASYNC_SECONDS",
     "MAX_IMAGE_LENGTH",
     "MAX_INFERENCE_ID_LENGTH",
@@ -125,3 +126,6 @@ MAX_ASYNC_SECONDS: Final = 3600
 
 ASYNC_SECONDS: Final = 900
 """That default."""
+
+MAX_ASYNC_CONCURRENCY: Final = 1000
+"""Asynchronous requests that one container gets at a time (MaxConcurrentInvocationsPerInstance)."""

@@ -16,6 +16,7 @@ from aws_cdk import aws_ec2 as ec2
 
 from cdk_triton.errors import ConfigurationError
 from cdk_triton.hosting import (
+    AsyncInference,
     Canary,
     Capacity,
     CodeBuildGpuBuilder,
@@ -90,6 +91,8 @@ REFUSED: dict[str, Callable[[Any], object]] = {
     "deployment_policy of TritonEndpoint: a str": lambda g: endpoint(g, deployment_policy="Canary"),
     "deployment_policy of TritonEndpoint: the class Canary": lambda g: endpoint(g, deployment_policy=Canary),
     "data_capture of TritonEndpoint: a str": lambda g: endpoint(g, data_capture="s3://captured"),
+    "asynchronous of TritonEndpoint: a bool": lambda g: endpoint(g, asynchronous=True),
+    "expiration of AsyncInference: an int": lambda g: AsyncInference(expiration=wrong(7)),
     "encryption_key of TritonEndpoint: a str": lambda g: endpoint(
         g, encryption_key="arn:aws:kms:eu-west-1:111122223333:key/x"
     ),

@@ -109,6 +109,7 @@ def test_no_argument_of_any_type_ends_in_a_traceback(given: Any, value: object) 
         "min_capacity": 1,
         "max_capacity": 2,
         "max_requests_per_second": 1,
+        "target_backlog_per_instance": 1,
         "target_concurrent_requests": 1,
         "target_utilization_percent": 50,
         "metric": given.endpoint.metric_invocations(),

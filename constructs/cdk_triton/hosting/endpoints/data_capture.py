@@ -10,7 +10,6 @@ as text it could not be read again.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -20,8 +19,6 @@ from aws_cdk import aws_s3 as s3
 from aws_cdk import aws_sagemaker as sagemaker
 from constructs import Construct, IConstruct
 
-from cdk_triton._wording import quoted
-from cdk_triton.artifacts.layout import SERVED_PREFIXES, STAGING_PREFIX
 from cdk_triton.errors import ConfigurationError
 from cdk_triton.hosting._cdk.arguments import checked
 from cdk_triton.hosting._cdk.literals import is_whole
@@ -29,9 +26,9 @@ from cdk_triton.hosting._cdk.per_construct import path_of
 from cdk_triton.hosting._cdk.stacks import is_of_another_account, region_of, require_same, stack_of
 from cdk_triton.hosting.acknowledgements import acknowledge_wildcards, imported_objects_arns
 from cdk_triton.hosting.endpoints.model_role_policies import allow_models
+from cdk_triton.hosting.endpoints.object_prefixes import check_prefix
 from cdk_triton.hosting.keys import key_arn_for_service, key_behind, require_symmetric, use_of_key, warn_about_key
 from cdk_triton.hosting.permissions import Statement
-from cdk_triton.hosting.store.store import TritonArtifactStore
 from cdk_triton.hosting.variant import TritonVariant
 
 __all__ = [
@@ -49,11 +46,6 @@ JSON_CONTENT_TYPES = ("application/json",)
 SCALING_WARNING = "cdk-triton:CaptureOfScaledVariant"
 BUCKET_WARNING = "cdk-triton:CaptureNotGranted"
 MULTI_MODEL_WARNING = "cdk-triton:CaptureOfMultiModel"
-
-_OF_THE_STORE = (*SERVED_PREFIXES, STAGING_PREFIX)
-
-_PREFIX = re.compile(r"[A-Za-z0-9._-]+(/[A-Za-z0-9._-]+)*")
-_MAX_PREFIX_LENGTH = 400  # a DestinationS3Uri has 512 characters, of which a bucket takes up to 69
 
 
 @checked
@@ -91,18 +83,7 @@ class DataCapture:
                 f"sampling_percentage of a DataCapture is {share!r}: use a whole number, 1 to 100, or leave "
                 "data_capture out to keep nothing"
             )
-        if not _PREFIX.fullmatch(self.prefix) or len(self.prefix) > _MAX_PREFIX_LENGTH:
-            raise ConfigurationError(
-                f"prefix of a DataCapture is {quoted(self.prefix)}: use up to {_MAX_PREFIX_LENGTH} letters, digits, "
-                "'.', '_' and '-', with '/' only between them"
-            )
-        store = self.bucket.node.scope
-        if isinstance(store, TritonArtifactStore) and f"{self.prefix}/".startswith(_OF_THE_STORE):
-            raise ConfigurationError(
-                f"prefix of a DataCapture is {quoted(self.prefix)} in the bucket of the artifact store "
-                f"{store.node.path}, so that models could write where archives are: use another "
-                "prefix, or better another bucket"
-            )
+        check_prefix("prefix of a DataCapture", self.prefix, self.bucket)
         if not (self.capture_requests or self.capture_responses):
             raise ConfigurationError(
                 "a DataCapture captures neither requests nor responses: set capture_requests or capture_responses "

@@ -20,6 +20,9 @@ from cdk_triton.hosting._cdk.per_construct import path_of
 from cdk_triton.hosting._cdk.stacks import is_of_another_account, stack_of
 from cdk_triton.hosting.capacity_reservations import check_reservations
 from cdk_triton.hosting.endpoint_variant import EndpointVariant
+from cdk_triton.hosting.endpoints.async_grants import allow_async_invocation
+from cdk_triton.hosting.endpoints.async_inference import AsyncInference, check_async
+from cdk_triton.hosting.endpoints.async_storage import allow_async, async_property, async_storage
 from cdk_triton.hosting.endpoints.data_capture import (
     DataCapture,
     allow_capture,
@@ -28,7 +31,7 @@ from cdk_triton.hosting.endpoints.data_capture import (
     warn_about_capture,
 )
 from cdk_triton.hosting.endpoints.imported import ImportedEndpoint
-from cdk_triton.hosting.endpoints.invoke_grants import allow_invocation
+from cdk_triton.hosting.endpoints.invoke_grants import allow_invocation, ensemble_check
 from cdk_triton.hosting.endpoints.name_conflicts import UniqueNames
 from cdk_triton.hosting.endpoints.parameters import check_parameters, parameter_names, put_parameters
 from cdk_triton.hosting.endpoints.updates import EndpointUpdates, check_deployment, require_name
@@ -52,6 +55,7 @@ from cdk_triton.hosting.variant import TritonVariant, production_variant
 if TYPE_CHECKING:  # takes a while: for endpoints that need it
     from aws_cdk import aws_cloudwatch as cloudwatch
     from aws_cdk import aws_kms as kms
+    from aws_cdk import aws_s3 as s3
     from aws_cdk import aws_sns as sns
 
     from cdk_triton.hosting.endpoints.deployment import DeploymentPolicy
@@ -65,7 +69,7 @@ __all__ = ["TritonEndpoint"]
 
 @jsii.implements(sagemaker.IEndpoint)
 class TritonEndpoint(Resource, VariantMetrics):
-    """A real-time SageMaker endpoint that runs Triton.
+    """A SageMaker endpoint that runs Triton: a real-time one, or an asynchronous one with `asynchronous=`.
 
     It owns its endpoint configuration: every change makes a new one, and CloudFormation points the endpoint there.
 
@@ -88,15 +92,19 @@ class TritonEndpoint(Resource, VariantMetrics):
             default all requests move to the new instances as soon as these answer.
         data_capture: which requests and answers are kept in S3.
         ssm_parameter_path: a path of the Parameter Store, such as `/search/production`, below which callers find
-            `endpoint-name`, `endpoint-arn` and `target-models/<ensemble>`; one resource of the stack each.
+            `endpoint-name`, `endpoint-arn`, `target-models/<ensemble>` and `async/input`, `async/output`,
+            `async/failures`; one resource of the stack each.
         metrics_config: what SageMaker publishes beside its standard metrics; by default it decides.
+        asynchronous: makes the endpoint asynchronous, for one `TritonModel`: requests wait in a queue, and answers go
+            to S3. Such an endpoint does not take InvokeEndpoint.
 
     Raises:
         ConfigurationError: both or neither of `model` and `variants`, two variants of one name, more of them than
             SageMaker takes, no variant with a weight, a shadow that SageMaker does not take, a bad name, a
             deployment policy that does not fit the variants or the name, parameters that cannot be written, a name or
-            parameters of another endpoint of the account and region, a model of another account or region, a key or
-            bucket of another region, several capacity reservations, or one of another region or account.
+            parameters of another endpoint of the account and region, a model of another account or region, a key,
+            bucket or topic of another region, several capacity reservations, or one of another region or account, or an
+            asynchronous endpoint with more than one single model.
     """
 
     @checked
@@ -114,6 +122,7 @@ class TritonEndpoint(Resource, VariantMetrics):
         data_capture: DataCapture | None = None,
         ssm_parameter_path: str | None = None,
         metrics_config: MetricsConfig | None = None,
+        asynchronous: AsyncInference | None = None,
     ) -> None:
         self._variants = production_variants(model, variants)
         self._shadow = shadow
@@ -127,10 +136,12 @@ class TritonEndpoint(Resource, VariantMetrics):
         check_reservations(scope, path, {each.variant_name: each.capacity_reservation_arn for each in served})
         if data_capture is not None:
             check_capture(scope, path, data_capture)
+        captures, is_async = data_capture is not None, asynchronous is not None
+        check_async(scope, path, asynchronous, self._variants, shadow=shadow is not None, captures=captures)
         check_deployment(deployment_policy, self._variants, endpoint_name, path)
         if ssm_parameter_path is not None:
             check_parameters(ssm_parameter_path, self._variants)
-        in_store = [] if ssm_parameter_path is None else parameter_names(ssm_parameter_path, self._variants)
+        in_store = parameter_names(ssm_parameter_path, self._variants, is_async=is_async)
         names = UniqueNames(endpoint_name, in_store)
         names.check(scope, path)
         super().__init__(scope, id, physical_name=endpoint_name)
@@ -143,6 +154,7 @@ class TritonEndpoint(Resource, VariantMetrics):
         warn_about_target_models(self, self._variants)
         if metrics_config is not None:
             metrics_config._warn(self)
+        self._storage = async_storage(self, asynchronous)
         self._config = sagemaker.CfnEndpointConfig(
             self,
             "Config",
@@ -151,6 +163,7 @@ class TritonEndpoint(Resource, VariantMetrics):
             kms_key_id=None if encryption_key is None else key_arn_for_service(encryption_key),
             metrics_config=None if metrics_config is None else metrics_config._rendered(),
             data_capture_config=None if data_capture is None else capture_property(data_capture),
+            async_inference_config=async_property(self._storage),
         )
         acknowledge_local_disks(self._config, served)
         self._endpoint = sagemaker.CfnEndpoint(
@@ -170,17 +183,22 @@ class TritonEndpoint(Resource, VariantMetrics):
             self._variants,
             deployment_policy,
             served,
-            captures=data_capture is not None,
+            captures=captures,
         )
         self._in_service = {
-            v.variant_name: EndpointVariant(self, self._endpoint, v, self._updates.keep_instance_counts) for v in served
+            v.variant_name: EndpointVariant(
+                self, self._endpoint, v, self._updates.keep_instance_counts, is_async=is_async
+            )
+            for v in served
         }
         if data_capture is not None:
             allow_capture(self, data_capture, self._endpoint, served)
             warn_about_capture(self, data_capture, served)
+        allow_async(self, self._storage, self._endpoint, served)
         if ssm_parameter_path is not None:
             own = (self.endpoint_name, self.endpoint_arn)
-            put_parameters(self, ssm_parameter_path, self._endpoint, own, self._variants)
+            locations = {} if self._storage is None else self._storage.locations
+            put_parameters(self, ssm_parameter_path, self._endpoint, own, self._variants, locations)
 
     @staticmethod
     @checked
@@ -268,6 +286,11 @@ class TritonEndpoint(Resource, VariantMetrics):
         """The shadow."""
         return self._shadow
 
+    @property
+    def async_bucket(self) -> s3.IBucket | None:
+        """The bucket of an asynchronous endpoint, given or made; None of a real-time one."""
+        return None if self._storage is None else self._storage.bucket
+
     @checked
     def variant(self, variant_name: str | None = None) -> EndpointVariant:
         """A variant with its metrics and its scaling.
@@ -302,7 +325,7 @@ class TritonEndpoint(Resource, VariantMetrics):
         """Let the number of instances of the only variant follow the load.
 
         Args:
-            min_capacity: instances at least, 1 or more.
+            min_capacity: instances at least, 1 or more; 0 or more of an asynchronous endpoint.
             max_capacity: instances at most.
 
         Returns:
@@ -398,7 +421,7 @@ class TritonEndpoint(Resource, VariantMetrics):
     @jsii.member(jsii_name="grantInvoke")
     @checked
     def grant_invoke(self, grantee: iam.IGrantable, *, target_models: Sequence[str] | None = None) -> iam.Grant:
-        """Allow a principal to invoke the endpoint.
+        """Allow a principal to invoke the endpoint; an asynchronous one with its requests and answers in S3.
 
         Args:
             grantee: the principal.
@@ -408,17 +431,6 @@ class TritonEndpoint(Resource, VariantMetrics):
         Raises:
             ConfigurationError: the list is empty, or no variant serves such an ensemble.
         """
-        return allow_invocation(self, grantee, self.endpoint_arn, target_models, self._check_ensemble)
-
-    def _check_ensemble(self, name: str) -> None:
-        known = sorted({ensemble for variant in self._variants for ensemble in variant.model.target_models})
-        if name not in known:
-            raise ConfigurationError(
-                f"target_models names {name!r}, and {self.node.path} "
-                + (
-                    f"serves no such ensemble: use one of {', '.join(known)}"
-                    if known
-                    else "is not a multi-model endpoint: remove target_models, which only narrows the permission to "
-                    "some ensembles of a TritonMultiModel"
-                )
-            )
+        if self._storage is not None and target_models is None:
+            return allow_async_invocation(self, grantee, self.endpoint_arn, self._storage)
+        return allow_invocation(self, grantee, self.endpoint_arn, target_models, ensemble_check(self, self._variants))

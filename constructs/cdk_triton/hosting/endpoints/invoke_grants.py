@@ -10,8 +10,9 @@ from aws_cdk import aws_iam as iam
 from cdk_triton._tokens import has_token
 from cdk_triton.artifacts.layout import target_model_pattern
 from cdk_triton.errors import ConfigurationError
+from cdk_triton.hosting.variant import TritonVariant
 
-__all__ = ["allow_invocation"]
+__all__ = ["allow_invocation", "ensemble_check", "warn_without_effect"]
 
 GRANT_WARNING = "cdk-triton:GrantWithoutEffect"
 
@@ -49,11 +50,30 @@ def allow_invocation(
     grant = iam.Grant.add_to_principal(
         grantee=grantee, actions=["sagemaker:InvokeEndpoint"], resource_arns=[endpoint_arn], conditions=conditions
     )
-    _warn_without_effect(endpoint, grantee.grant_principal, grant)
+    warn_without_effect(endpoint, grantee.grant_principal, grant)
     return grant
 
 
-def _warn_without_effect(endpoint: Resource, principal: iam.IPrincipal, grant: iam.Grant) -> None:
+def ensemble_check(endpoint: Resource, variants: Sequence[TritonVariant]) -> Callable[[str], None]:
+    """Make the check of an endpoint that this app makes: it rejects an ensemble that no variant serves."""
+    known = sorted({ensemble for variant in variants for ensemble in variant.model.target_models})
+
+    def check(name: str) -> None:
+        if name not in known:
+            raise ConfigurationError(
+                f"target_models names {name!r}, and {endpoint.node.path} "
+                + (
+                    f"serves no such ensemble: use one of {', '.join(known)}"
+                    if known
+                    else "is not a multi-model endpoint: remove target_models, which only narrows the permission to "
+                    "some ensembles of a TritonMultiModel"
+                )
+            )
+
+    return check
+
+
+def warn_without_effect(endpoint: Resource, principal: iam.IPrincipal, grant: iam.Grant) -> None:
     """Warn where no policy was written, or one that cannot allow the call."""
     if not grant.success:
         Annotations.of(endpoint).add_warning_v2(

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 
 from constructs import Construct, IConstruct
 
@@ -15,6 +16,7 @@ from cdk_triton.hosting.variant import TritonVariant
 __all__ = ["check_parameters", "parameter_names", "put_parameters"]
 
 _OF_THE_ENDPOINT = ("endpoint-name", "endpoint-arn")
+_OF_ASYNC = ("async/input", "async/output", "async/failures")
 
 # "Requirements and constraints for parameter names" in the API reference of PutParameter: up to 15 levels, of which two
 # are needed here, and none that begins with `aws` or `ssm`.
@@ -38,16 +40,23 @@ def check_parameters(prefix: str, variants: Sequence[TritonVariant]) -> None:
     _target_models(variants)
 
 
-def parameter_names(prefix: str, variants: Sequence[TritonVariant]) -> list[str]:
-    """The names of all parameters that there will be below a prefix."""
+def parameter_names(prefix: str | None, variants: Sequence[TritonVariant], *, is_async: bool = False) -> list[str]:
+    """The names of all parameters that there will be below a prefix; none without a prefix."""
+    if prefix is None:
+        return []
     targets = [f"target-models/{ensemble}" for ensemble in _target_models(variants)]
-    return [f"{prefix}/{name}" for name in (*_OF_THE_ENDPOINT, *targets)]
+    return [f"{prefix}/{name}" for name in (*_OF_THE_ENDPOINT, *targets, *(_OF_ASYNC if is_async else ()))]
 
 
 def put_parameters(
-    scope: Construct, prefix: str, endpoint: IConstruct, names: tuple[str, str], variants: Sequence[TritonVariant]
+    scope: Construct,
+    prefix: str,
+    endpoint: IConstruct,
+    names: tuple[str, str],
+    variants: Sequence[TritonVariant],
+    locations: Mapping[str, str] = MappingProxyType({}),
 ) -> None:
-    """Write name and ARN, and one parameter for each ensemble of a multi-model endpoint, below a prefix.
+    """Write name and ARN, one parameter for each ensemble of a multi-model endpoint, and S3 locations below a prefix.
 
     Args:
         scope: the endpoint.
@@ -55,12 +64,15 @@ def put_parameters(
         endpoint: its L1: a target model is told when it can be called.
         names: the endpoint's name and ARN.
         variants: its production variants.
+        locations: the S3 URIs of an asynchronous endpoint, by the last part of the parameter's name.
     """
     from aws_cdk import aws_ssm as ssm  # takes a while: for endpoints that need it
 
     parameters = Construct(scope, "Parameters")
     for name, value in zip(_OF_THE_ENDPOINT, names, strict=True):
         ssm.StringParameter(parameters, name, parameter_name=f"{prefix}/{name}", string_value=value)
+    for name, uri in locations.items():
+        ssm.StringParameter(parameters, f"async-{name}", parameter_name=f"{prefix}/async/{name}", string_value=uri)
     for ensemble, target in _target_models(variants).items():
         parameter = ssm.StringParameter(
             parameters,

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Protocol, runtime_checkable
 
 import jsii
-from aws_cdk import Resource
+from aws_cdk import Resource, Size
 from aws_cdk import aws_ec2 as ec2
 from aws_cdk import aws_iam as iam
 from aws_cdk import aws_s3 as s3
@@ -22,6 +22,7 @@ from cdk_triton.hosting.models.assets import CloudAssembly
 from cdk_triton.hosting.models.delivery import Artifact, artifact_resource, reject_archives, stage_artifact, stage_files
 from cdk_triton.hosting.models.execution_role import Execution, check_role, execution_role, grant_execution
 from cdk_triton.hosting.models.imported import ImportedModel
+from cdk_triton.hosting.models.max_payload import payload_bytes, with_max_payload
 from cdk_triton.hosting.models.metadata import check_metadata, tag_model
 from cdk_triton.hosting.models.recipe_checks import check_recipes
 from cdk_triton.hosting.models.repository_checks import check_cached
@@ -87,6 +88,7 @@ class TritonModel(Resource):
         repository: the repository.
         platform: what serves it.
         role: the execution role.
+        max_payload: bytes of JSON that a request may have; None: Triton's own limit.
 
     Args:
         scope: the stack or construct that it belongs to.
@@ -107,6 +109,8 @@ class TritonModel(Resource):
         metadata: what you note about it, such as `{"commit": …, "approver": …}`. The manifest of an archive has that of
             the deployment that stored it; the tags of the SageMaker Model have the latest. It is not part of the
             artifact key.
+        max_payload: how large the JSON of a request may be, up to 1 GiB, for asynchronous endpoints. From 26.03.
+            Triton's own limit is 64 MiB from 25.06 on. Binary tensors do not count.
 
     Raises:
         ConfigurationError: SageMaker has no image of this release in the stack's region, a field of the environment
@@ -134,9 +138,11 @@ class TritonModel(Resource):
         network_isolation: bool = False,
         uncompressed: bool = False,
         metadata: Mapping[str, str] | None = None,
+        max_payload: Size | None = None,
     ) -> None:
         super().__init__(scope, id)
         stack_of(self)  # or a sentence that it needs one
+        self.max_payload = payload_bytes(self, max_payload, platform)
         self.repository = repository
         self.platform = platform
         layout.check_name(repository.name, "the repository's directory")
@@ -150,7 +156,8 @@ class TritonModel(Resource):
         if uncompressed:
             reject_archives(repository, home)
         # Weights are read from here on.
-        settings = ContainerEnvironment() if environment is None else environment
+        given = ContainerEnvironment() if environment is None else environment
+        settings = with_max_payload(given, self.max_payload)
         checked = check_cached(repository, "single", platform, settings, uncompressed=uncompressed)
         sound = report(self, checked.findings, what=str(repository.root))
         recipes = check_recipes(self, repository, platform, what=str(repository.root))

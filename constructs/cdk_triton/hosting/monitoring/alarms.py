@@ -318,6 +318,8 @@ def _watched(rule: AlarmRule, variant: EndpointVariant) -> cloudwatch.IMetric:
 
 def _wanted(rule: AlarmRule, thresholds: AlarmThresholds, variant: EndpointVariant) -> float | Duration | None:
     """The threshold as it was given; None where the rule is not for such a variant, or nobody wants the alarm."""
+    if variant.is_async and rule.metric is VariantMetrics.metric_invocation_model_errors:
+        return None  # SageMaker does not publish it for asynchronous endpoints
     value: float | Duration | None = getattr(thresholds, rule.threshold)
     return value if rule.multi_model in (None, variant.variant.model.is_multi_model) else None
 

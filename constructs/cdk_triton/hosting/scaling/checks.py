@@ -27,15 +27,17 @@ __all__ = [
 
 NOTHING_SCALES_WARNING: Final = "cdk-triton:NothingScales"
 
+_ON_NONE: Final = "; a real-time variant with a model does not run on none"
 
-def check_capacities(what: str, initial: int, min_capacity: int, max_capacity: int) -> None:
-    """Refuse limits that a variant cannot have.
+
+def check_capacities(what: str, initial: int, min_capacity: int, max_capacity: int, *, least: int = 1) -> None:
+    """Reject limits that a variant cannot have; the minimum may be 0 if `least` is.
 
     Raises:
         ConfigurationError: they contradict each other or the initial count, or allow no instance.
     """
-    _check_capacity(f"min_capacity of {what}", min_capacity)
-    _check_capacity(f"max_capacity of {what}", max_capacity)
+    _check_capacity(f"min_capacity of {what}", min_capacity, least)
+    _check_capacity(f"max_capacity of {what}", max_capacity, why=_ON_NONE if least else "")
     _check_order(what, min_capacity, max_capacity)
     if any(map(is_token, (min_capacity, max_capacity, initial))):
         return
@@ -46,17 +48,31 @@ def check_capacities(what: str, initial: int, min_capacity: int, max_capacity: i
         )
 
 
-def check_scheduled(what: str, scheduled: tuple[int | None, int | None], standing: tuple[int, int]) -> None:
+def check_scheduled(
+    what: str,
+    scheduled: tuple[int | None, int | None],
+    standing: tuple[int, int],
+    *,
+    least: int = 1,
+    why: str | None = None,
+) -> None:
     """Refuse limits from a schedule on that contradict each other; one that is left out is that of the target.
 
     Application Auto Scaling refuses a minimum above the maximum only when the time has come.
+
+    Args:
+        what: the schedule.
+        scheduled: its minimum and maximum.
+        standing: those of the target.
+        least: the fewest instances that it may ask for.
+        why: the reason for `least`, as the end of a sentence; None: a real-time variant needs an instance.
 
     Raises:
         ConfigurationError: they do, or they allow no instance.
     """
     for name, capacity in zip(("min_capacity", "max_capacity"), scheduled, strict=True):
         if capacity is not None:
-            _check_capacity(f"{name} of {what}", capacity)
+            _check_capacity(f"{name} of {what}", capacity, least, _ON_NONE if why is None else why)
     low, high = (own if given is None else given for given, own in zip(scheduled, standing, strict=True))
     _check_order(what, low, high)
 
@@ -135,10 +151,10 @@ class NothingScales:
             )
 
 
-def _check_capacity(what: str, capacity: int) -> None:
-    if not is_whole(capacity, 1):
-        why = "; a real-time variant with a model does not run on none" if is_number(capacity) and capacity < 1 else ""
-        raise ConfigurationError(f"{what} is {capacity!r}: use a whole number of instances, at least 1{why}")
+def _check_capacity(what: str, capacity: int, least: int = 1, why: str = _ON_NONE) -> None:
+    if not is_whole(capacity, least):
+        reason = why if least == 1 and is_number(capacity) and capacity < 1 else ""
+        raise ConfigurationError(f"{what} is {capacity!r}: use a whole number of instances, at least {least}{reason}")
 
 
 def _check_order(what: str, low: int, high: int) -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from aws_cdk import Annotations, Aspects, Duration, TimeZone
+from aws_cdk import Annotations, Aspects, Duration
 from aws_cdk import aws_applicationautoscaling as autoscaling
 from aws_cdk import aws_cloudwatch as cloudwatch
 from aws_cdk import aws_sagemaker as sagemaker
@@ -17,6 +17,7 @@ from constructs import Construct
 from cdk_triton.errors import ConfigurationError
 from cdk_triton.hosting._cdk.arguments import checked
 from cdk_triton.hosting.metrics import INSTANCES, VariantMetrics
+from cdk_triton.hosting.scaling.backlog import BacklogScaling, StaysAtZero, reject_unpublished
 from cdk_triton.hosting.scaling.checks import (
     NothingScales,
     check_capacities,
@@ -24,9 +25,8 @@ from cdk_triton.hosting.scaling.checks import (
     check_new_policy,
     check_number,
     check_percent,
-    check_scheduled,
 )
-from cdk_triton.hosting.scaling.schedules import check_schedule
+from cdk_triton.hosting.scaling.schedules import ScheduledScaling
 from cdk_triton.hosting.scaling.steps import check_steps, set_scale_in_cooldown
 from cdk_triton.hosting.scaling.target import scalable_target
 from cdk_triton.hosting.scaling.tracking import (
@@ -46,7 +46,7 @@ NEVER_SCALES_OUT_WARNING = "cdk-triton:NeverScalesOut"
 MULTI_MODEL_MEMORY_WARNING = "cdk-triton:GpuMemoryOfMultiModel"
 
 
-class ScalableInstanceCount(Construct):
+class ScalableInstanceCount(Construct, BacklogScaling, ScheduledScaling):
     """What `auto_scale_instance_count` returns: the limits of a variant's instance count, to which policies are added.
 
     With several policies the variant grows as soon as one of them asks for it, and shrinks when all of them do. Only
@@ -70,8 +70,9 @@ class ScalableInstanceCount(Construct):
         variant: what is scaled.
         what: what errors call it, such as `variant AllTraffic of Stack/Endpoint`.
         metrics: of the variant.
-        min_capacity: instances at least, 1 or more.
+        min_capacity: instances at least, 1 or more; 0 or more of an asynchronous endpoint.
         max_capacity: instances at most.
+        is_async: whether the endpoint is asynchronous.
 
     Raises:
         ConfigurationError: the limits contradict each other or the variant's initial count, or allow no instance.
@@ -88,15 +89,18 @@ class ScalableInstanceCount(Construct):
         metrics: VariantMetrics,
         min_capacity: int,
         max_capacity: int,
+        is_async: bool = False,
     ) -> None:
-        check_capacities(what, variant.initial_instance_count, min_capacity, max_capacity)
+        # With 0 as the minimum, an initial count of 0 would pass: TritonVariant has rejected it.
+        check_capacities(what, variant.initial_instance_count, min_capacity, max_capacity, least=0 if is_async else 1)
         super().__init__(scope, id)
         self.min_capacity = min_capacity
         self.max_capacity = max_capacity
         self._what = what
         self._variant = variant
         self._metrics = metrics
-        self._scheduled: set[str] = set()
+        self._is_async = is_async
+        self._scheduled = set()
         self.scalable_target = scalable_target(
             self,
             scalable_dimension="sagemaker:variant:DesiredInstanceCount",
@@ -109,6 +113,8 @@ class ScalableInstanceCount(Construct):
         assert target is not None  # the CDK's construct has one
         self.node.default_child = target
         Aspects.of(target).add(NothingScales())
+        if min_capacity == 0:
+            Aspects.of(target).add(StaysAtZero())
 
     @checked
     def scale_on_invocations(
@@ -136,6 +142,8 @@ class ScalableInstanceCount(Construct):
             ConfigurationError: a number is out of its range, or the variant scales on its invocations already.
         """
         what = self._policy(id)
+        if self._is_async:
+            reject_unpublished(what, "InvocationsPerInstance")
         check_number(f"max_requests_per_second of {what}", max_requests_per_second)
         check_number(f"safety_factor of {what}", safety_factor, at_most=1)
         return self._tracking.track(
@@ -170,6 +178,8 @@ class ScalableInstanceCount(Construct):
         Raises:
             ConfigurationError: the target is not positive, or the variant scales on concurrent requests already.
         """
+        if self._is_async:
+            reject_unpublished(self._policy(id), "ConcurrentRequestsPerModel")
         check_number(f"target_concurrent_requests of {self._policy(id)}", target_concurrent_requests)
         return self._tracking.track(
             id,
@@ -272,41 +282,6 @@ class ScalableInstanceCount(Construct):
         )
 
     @checked
-    def scale_on_schedule(
-        self,
-        id: str,
-        *,
-        schedule: autoscaling.Schedule,
-        min_capacity: int | None = None,
-        max_capacity: int | None = None,
-        time_zone: TimeZone | None = None,
-    ) -> None:
-        """Set other limits at times that are known before; between them the policies go on.
-
-        Args:
-            id: the name of the action, unique within the variant.
-            schedule: when, in UTC unless there is a time zone.
-            min_capacity: instances at least from then on; None leaves the limit.
-            max_capacity: instances at most from then on; None leaves the limit.
-            time_zone: of a `cron` or `at` schedule; it follows daylight saving time.
-
-        Raises:
-            ConfigurationError: no limit is given, limits contradict each other or allow no instance, the schedule is
-                none or a rate with a time zone, or the name is taken.
-        """
-        what = f"schedule {id!r} of {self._what}"
-        if id in self._scheduled:
-            raise ConfigurationError(f"{self._what} has two schedules called {id!r}: give each a name of its own")
-        if min_capacity is None and max_capacity is None:
-            raise ConfigurationError(f"{what} changes nothing: give min_capacity, max_capacity or both")
-        check_schedule(what, schedule.expression_string, time_zone)
-        check_scheduled(what, (min_capacity, max_capacity), (self.min_capacity, self.max_capacity))
-        self._scheduled.add(id)
-        self.scalable_target.scale_on_schedule(
-            id, schedule=schedule, min_capacity=min_capacity, max_capacity=max_capacity, time_zone=time_zone
-        )
-
-    @checked
     def scale_on_metric(
         self,
         id: str,
@@ -389,6 +364,14 @@ class ScalableInstanceCount(Construct):
                 "are added above the target, which cannot be exceeded. Choose a lower one, or acknowledge this",
             )
         return policy
+
+    def _queued_endpoint(self, what: str) -> str:
+        if not self._is_async:
+            raise ConfigurationError(
+                f"{what} follows the backlog, and a real-time endpoint has none: pass asynchronous=AsyncInference() to "
+                "the endpoint, or use another scale_on_ method"
+            )
+        return self._metrics.metric_dimensions["EndpointName"]
 
     def _policy(self, id: str) -> str:
         return f"policy {id!r} of {self._what}"

@@ -1,4 +1,4 @@
-"""Rejects schedules that Application Auto Scaling does not take; it would say so only when the stack is deployed."""
+"""Limits by the clock. Schedules that Application Auto Scaling does not take are rejected at synth, not later."""
 
 from __future__ import annotations
 
@@ -7,12 +7,64 @@ from datetime import datetime
 from typing import Final, NamedTuple
 
 from aws_cdk import TimeZone
+from aws_cdk import aws_applicationautoscaling as autoscaling
 
 from cdk_triton._tokens import has_token
 from cdk_triton._wording import quoted
 from cdk_triton.errors import ConfigurationError
+from cdk_triton.hosting._cdk.arguments import checked
+from cdk_triton.hosting.scaling.checks import check_scheduled
 
-__all__ = ["check_schedule"]
+__all__ = ["ScheduledScaling", "check_schedule"]
+
+
+class ScheduledScaling:
+    """The method of `ScalableInstanceCount` for limits that follow the clock."""
+
+    scalable_target: autoscaling.ScalableTarget
+    min_capacity: int
+    max_capacity: int
+    _what: str
+    _is_async: bool
+    _scheduled: set[str]
+
+    @checked
+    def scale_on_schedule(
+        self,
+        id: str,
+        *,
+        schedule: autoscaling.Schedule,
+        min_capacity: int | None = None,
+        max_capacity: int | None = None,
+        time_zone: TimeZone | None = None,
+    ) -> None:
+        """Set other limits at times that are known before; between them the policies go on.
+
+        Args:
+            id: the name of the action, unique within the variant.
+            schedule: when, in UTC unless there is a time zone.
+            min_capacity: instances at least from then on; None leaves the limit.
+            max_capacity: instances at most from then on; None leaves the limit.
+            time_zone: of a `cron` or `at` schedule; it follows daylight saving time.
+
+        Raises:
+            ConfigurationError: no limit is given, limits contradict each other or allow no instance, the schedule is
+                none or a rate with a time zone, or the name is taken.
+        """
+        what = f"schedule {id!r} of {self._what}"
+        if id in self._scheduled:
+            raise ConfigurationError(f"{self._what} has two schedules called {id!r}: give each a name of its own")
+        if min_capacity is None and max_capacity is None:
+            raise ConfigurationError(f"{what} changes nothing: give min_capacity, max_capacity or both")
+        check_schedule(what, schedule.expression_string, time_zone)
+        least = min(self.min_capacity, 1)
+        standing = (self.min_capacity, self.max_capacity)
+        why = ", or begin with a min_capacity of 0 to scale to none" if self._is_async else None
+        check_scheduled(what, (min_capacity, max_capacity), standing, least=least, why=why)
+        self._scheduled.add(id)
+        self.scalable_target.scale_on_schedule(
+            id, schedule=schedule, min_capacity=min_capacity, max_capacity=max_capacity, time_zone=time_zone
+        )
 
 
 class _Field(NamedTuple):

@@ -17,7 +17,7 @@ from datetime import UTC, datetime
 from typing import Any, Final
 
 from cdk_triton.local.endpoints.async_queue import AsyncQueue, AsyncRequest
-from cdk_triton.local.endpoints.hosting import AsyncConfig, Endpoint, EndpointHost, Invocation, Response
+from cdk_triton.local.endpoints.hosting import AsyncConfig, Component, Endpoint, EndpointHost, Invocation, Response
 from cdk_triton.sagemaker import limits
 
 __all__ = ["AsyncHost"]

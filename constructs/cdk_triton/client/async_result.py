@@ -1,0 +1,138 @@
+"""`AsyncResult`: a request to an asynchronous endpoint, whose answer comes into S3."""
+
+from __future__ import annotations
+
+import json
+import re
+import time
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+from cdk_triton.client import objects
+from cdk_triton.client.payload import decode_stored
+from cdk_triton.client.runtime import default_client, server_words
+from cdk_triton.errors import InvocationError, ModelError, ResultExpiredError, ResultNotReadyError
+from cdk_triton.sagemaker.limits import ASYNC_SECONDS, MAX_QUEUE_SECONDS
+
+if TYPE_CHECKING:
+    from cdk_triton.client.payload import InferenceResult
+
+__all__ = ["AsyncResult"]
+
+_FIRST_PAUSE = 0.1
+_LONGEST_PAUSE = 5.0
+
+_MARGIN_SECONDS = 600
+"""The service may need so much beyond the queue and the container, for example to upload an answer."""
+
+# The words of SageMaker's ModelError, and of its service for a request that expired.
+_FROM_CONTAINER = re.compile(r'Received (?:client|server) error \((\d+)\) from \S+ with message "(.*)"', re.DOTALL)
+_EXPIRED = re.compile(r"\bexpired\b", re.IGNORECASE)
+
+
+@dataclass(frozen=True)
+class AsyncResult:
+    """A request that was submitted; `result` waits for its answer.
+
+    Another process can make one of the same locations, for example of those in a notification.
+
+    Attributes:
+        endpoint_name: the endpoint.
+        inference_id: the identifier of the request; SageMaker's logs and notifications contain it.
+        output_location: the S3 URI of the answer.
+        failure_location: the S3 URI of the error message; None if SageMaker said none.
+        submitted: when the request was sent.
+        queue_seconds: how long it may wait in the queue.
+        invocation_seconds: how long the container may take.
+        s3: a boto3 `s3` client. By default one is made from the environment.
+    """
+
+    endpoint_name: str
+    inference_id: str
+    output_location: str
+    failure_location: str | None = None
+    submitted: datetime = field(default_factory=lambda: datetime.now(UTC))
+    queue_seconds: int = MAX_QUEUE_SECONDS
+    invocation_seconds: int = ASYNC_SECONDS
+    s3: Any = field(default=None, repr=False, compare=False)
+
+    def result(self, timeout: float = 0.0) -> InferenceResult:
+        """Return the outputs, as `TritonClient.infer` does.
+
+        Args:
+            timeout: seconds to wait; 0 looks once.
+
+        Raises:
+            ResultNotReadyError: there is no answer yet; call again.
+            ModelError: the container answered with an error; the message contains Triton's own words.
+            ResultExpiredError: the request expired in the queue, or the answer is not there any more.
+            ResultAccessError: the caller may not read the answer.
+            InvocationError: anything else that SageMaker, S3 or the answer's format did wrong.
+            ConfigurationError: a location is not an S3 URI.
+        """
+        s3 = default_client("s3") if self.s3 is None else self.s3
+        end, pause = time.monotonic() + timeout, _FIRST_PAUSE
+        while True:
+            found = self._look(s3)
+            if found is not None:
+                return found
+            left = end - time.monotonic()
+            if left <= 0:
+                raise ResultNotReadyError(
+                    f"{self._where}: there is no answer at {self.output_location} yet; call result() again"
+                )
+            time.sleep(min(pause, left))
+            pause = min(2 * pause, _LONGEST_PAUSE)
+
+    @property
+    def _where(self) -> str:
+        return f"endpoint '{self.endpoint_name}', request '{self.inference_id}'"
+
+    def _look(self, s3: Any) -> InferenceResult | None:
+        # Only what is missing before the last look at the output can be missing for ever.
+        is_over = (datetime.now(UTC) - self.submitted).total_seconds() > (
+            self.queue_seconds + self.invocation_seconds + _MARGIN_SECONDS
+        )
+        output = objects.find(s3, objects.location(self.output_location), where=self._where)
+        if output is not None:
+            return decode_stored(output.body, output.content_type, where=self._where)
+        if self.failure_location is not None:
+            failure = objects.find(s3, objects.location(self.failure_location), where=self._where)
+            if failure is not None:
+                raise _failure(failure.body.decode(errors="replace"), self._where)
+        if is_over:
+            raise ResultExpiredError(
+                f"{self._where}: it was submitted at {self.submitted:%Y-%m-%d %H:%M} UTC, and neither an answer nor an "
+                "error message is there any more; submit the request again"
+            )
+        return None
+
+
+def _failure(text: str, where: str) -> InvocationError:
+    """The error that an error message stands for.
+
+    No page of AWS shows such an object. It is taken to contain the words of SageMaker's ModelError, alone or as JSON
+    with that error's members.
+    """
+    message, status, words = text.strip(), None, None
+    try:
+        members = json.loads(text)
+    except ValueError:
+        members = None
+    if isinstance(members, dict):
+        message = str(members.get("Message") or members.get("message") or members.get("error") or message)
+        status, words = members.get("OriginalStatusCode"), members.get("OriginalMessage")
+    if (quoted := _FROM_CONTAINER.search(message)) is not None:
+        status, words = status or int(quoted[1]), words or quoted[2]
+    if status is None and _EXPIRED.search(message):
+        return ResultExpiredError(f"{where}: SageMaker dropped the request: {message}; submit it again")
+    if status is None:
+        return InvocationError(f"{where}: SageMaker failed: {message}; the log of the endpoint says more")
+    said = server_words(str(words if words is not None else message)).strip().removesuffix(".")
+    deed = f"answered {status}" if status else "did not answer"
+    return ModelError(
+        f"{where}: the model container {deed}: {said}; the log of the endpoint says more",
+        status=int(status),
+        original_message=said,
+    )

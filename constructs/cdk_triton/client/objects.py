@@ -1,0 +1,123 @@
+"""The boundary to S3, where requests and answers of an asynchronous endpoint are."""
+
+from __future__ import annotations
+
+import io
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from cdk_triton.client.runtime import foreign_errors_translated
+from cdk_triton.errors import ConfigurationError, ResultAccessError, ResultExpiredError
+
+if TYPE_CHECKING:
+    from botocore.exceptions import ClientError
+
+__all__ = ["Location", "Stored", "find", "location", "put"]
+
+_MISSING = ("NoSuchKey", "404", "NotFound")
+_DENIED = ("AccessDenied", "403", "Forbidden")
+
+
+class Location(NamedTuple):
+    """A bucket and a key, or the beginning of keys."""
+
+    bucket: str
+    key: str
+
+    def __str__(self) -> str:
+        """The S3 URI."""
+        return f"s3://{self.bucket}/{self.key}"
+
+
+@dataclass(frozen=True)
+class Stored:
+    """An object that was read."""
+
+    body: bytes
+    content_type: str
+
+
+def location(uri: str) -> Location:
+    """Split an S3 URI.
+
+    Raises:
+        ConfigurationError: it is none, or names no key.
+    """
+    found = re.fullmatch(r"s3://([^/]+)/(.+?)/*", uri)
+    if found is None:
+        raise ConfigurationError(f"'{uri}' is not an S3 location: write it as s3://bucket/prefix")
+    return Location(found[1], found[2])
+
+
+def put(s3: Any, place: Location, body: bytes, content_type: str, *, where: str) -> None:
+    """Upload a request; a large one in parts.
+
+    Raises:
+        InvocationError: it could not be uploaded.
+    """
+    with foreign_errors_translated(f"{where}, upload to {place}"):
+        s3.upload_fileobj(io.BytesIO(body), place.bucket, place.key, ExtraArgs={"ContentType": content_type})
+
+
+def find(s3: Any, place: Location, *, where: str) -> Stored | None:
+    """Read an object; None: it is not there, or not yet.
+
+    S3 answers 403 instead of 404 to a caller who may not list the bucket (GetObject in the API of S3). Whether a
+    permission to list with a condition on `s3:prefix` is enough for a 404, no page says. So after a 403 the object is
+    looked for in the list, whose request has a prefix.
+
+    Raises:
+        ResultAccessError: the caller may not read it, or not see whether it is there.
+        ResultExpiredError: it was there and has been deleted.
+        InvocationError: anything else that S3 or the network did wrong.
+    """
+    from botocore.exceptions import ClientError
+
+    with foreign_errors_translated(f"{where}, answer at {place}"):
+        try:
+            found = s3.get_object(Bucket=place.bucket, Key=place.key)
+            return Stored(found["Body"].read(), found.get("ContentType", ""))
+        except ClientError as error:
+            code = _code(error)
+            if code in _MISSING:
+                _reject_deleted(error, place, where)
+                return None
+            if code not in _DENIED:
+                raise
+            denied = error
+        _reject_hidden(s3, place, where, denied)
+        return None
+
+
+def _reject_hidden(s3: Any, place: Location, where: str, denied: ClientError) -> None:
+    """Raise an error if an object is there, or if the caller may not see whether it is."""
+    from botocore.exceptions import ClientError
+
+    try:
+        listed = s3.list_objects_v2(Bucket=place.bucket, Prefix=place.key, MaxKeys=1)
+    except ClientError as error:
+        if _code(error) not in _DENIED:
+            raise
+        raise ResultAccessError(
+            f"{where}: S3 denies to read {place} and to list it, so the client cannot see whether it is there: allow "
+            "the caller s3:GetObject, and s3:ListBucket with its prefix, as grant_invoke does"
+        ) from error
+    if any(each["Key"] == place.key for each in listed.get("Contents", ())):
+        raise ResultAccessError(
+            f"{where}: {place} is there, and S3 denies to read it: allow the caller s3:GetObject and kms:Decrypt with "
+            "the key that encrypts it, as grant_invoke does"
+        ) from denied
+
+
+def _reject_deleted(error: ClientError, place: Location, where: str) -> None:
+    """A bucket with versions says that it had the object (header `x-amz-delete-marker`)."""
+    headers = error.response.get("ResponseMetadata", {}).get("HTTPHeaders", {})
+    if headers.get("x-amz-delete-marker") == "true":
+        raise ResultExpiredError(
+            f"{where}: {place} was there and has expired or been deleted; submit the request again"
+        ) from error
+
+
+def _code(error: ClientError) -> str:
+    return str(error.response.get("Error", {}).get("Code", ""))

@@ -1,0 +1,57 @@
+"""Whether the largest requests of an asynchronous endpoint fit into its instances."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from aws_cdk import Annotations, Size
+from constructs import Construct
+
+from cdk_triton.hosting.models.model import ITritonModel
+
+__all__ = ["warn_about_space"]
+
+GIB = 1024**3
+COPIES: Final = 3
+"""How often Triton has a request of JSON in memory: as it was received, as one text, and as tensors (`EVBufferToJson`,
+`EVBufferToInput`). The parsed document comes on top."""
+
+SPACE_WARNING: Final = "cdk-triton:PayloadsExceedInstance"
+
+
+def warn_about_space(
+    scope: Construct, what: str, size: int, concurrent: int, model: ITritonModel, volume: Size | None
+) -> None:
+    """Warn if the largest requests do not fit into an instance: into its memory, or onto its volume beside the model.
+
+    No page of AWS says where SageMaker keeps a request that it has read from S3, so the volume counts each one once.
+
+    Args:
+        scope: the endpoint.
+        what: the variant, as a sentence begins.
+        size: of one request, in bytes.
+        concurrent: how many an instance gets at a time.
+        model: the model.
+        volume: the EBS volume, if the app chose its size.
+    """
+    platform = model.platform
+    memory, needed = platform.instance.memory_gib, COPIES * size * concurrent
+    faults = []
+    if memory is not None and needed > memory * GIB:
+        faults.append(
+            f"{COPIES} copies in Triton are {needed:,} bytes, and {platform.instance_type} has {memory * GIB:,} bytes "
+            "of memory"
+        )
+    if volume is not None and not volume.is_unresolved():
+        room = int(volume.to_bytes())
+        if model.size + size * concurrent > room:
+            faults.append(
+                f"with the model they are {model.size + size * concurrent:,} bytes, and the volume has {room:,}"
+            )
+    if faults:
+        Annotations.of(scope).add_warning_v2(
+            SPACE_WARNING,
+            f"{what} may get {concurrent} requests of {size:,} bytes at a time: {'; '.join(faults)}. Lower max_payload "
+            "or max_concurrent_invocations_per_instance, use a larger instance, or acknowledge this if requests are "
+            "smaller",
+        )

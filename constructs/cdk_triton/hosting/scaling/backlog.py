@@ -1,0 +1,167 @@
+"""Scaling of an asynchronous endpoint on its queue, and back from zero instances.
+
+Source of the metrics and of every number: "Autoscale an asynchronous endpoint" and "Alarms and logs for tracking
+metrics from asynchronous endpoints" in SageMaker's developer guide, read in November 2026. The metrics of the queue
+have the dimension `EndpointName` alone.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from typing import TYPE_CHECKING, Final
+
+import jsii
+from aws_cdk import Annotations, Duration, IAspect
+from aws_cdk import aws_applicationautoscaling as autoscaling
+from constructs import Construct, IConstruct
+
+from cdk_triton.errors import ConfigurationError
+from cdk_triton.hosting._cdk.arguments import checked
+from cdk_triton.hosting.metrics import INVOCATIONS
+from cdk_triton.hosting.scaling.checks import check_number
+from cdk_triton.hosting.scaling.tracking import Tracking
+
+if TYPE_CHECKING:
+    from aws_cdk import aws_cloudwatch as cloudwatch
+
+__all__ = ["BacklogScaling", "StaysAtZero", "reject_unpublished"]
+
+STAYS_AT_ZERO_WARNING: Final = "cdk-triton:StaysAtZero"
+
+FIRST_INSTANCE: Final = "FromZero"
+"""The end of the id of the policy for the first instance."""
+
+ALARM_PERIODS: Final = 2
+"""Minutes with requests and without an instance, after which the first instance is started."""
+
+
+class BacklogScaling:
+    """The method of `ScalableInstanceCount` for asynchronous endpoints."""
+
+    scalable_target: autoscaling.ScalableTarget
+    min_capacity: int
+    _tracking: Tracking
+
+    @abstractmethod
+    def _policy(self, id: str) -> str:
+        """Return the name of a policy in errors."""
+
+    @abstractmethod
+    def _queued_endpoint(self, what: str) -> str:
+        """Return the endpoint's name.
+
+        Raises:
+            ConfigurationError: the endpoint is not asynchronous.
+        """
+
+    @checked
+    def scale_on_backlog(
+        self,
+        id: str,
+        *,
+        target_backlog_per_instance: float,
+        scale_in_cooldown: Duration | None = None,
+        scale_out_cooldown: Duration | None = None,
+    ) -> autoscaling.TargetTrackingScalingPolicy:
+        """Hold the requests of an asynchronous endpoint that wait or run, per instance.
+
+        If the variant may have no instance, a second policy starts the first one when requests have waited for two
+        minutes. The policy that holds the target would wait for more requests than its target.
+
+        Args:
+            id: the policy's id.
+            target_backlog_per_instance: requests per instance, those that its container works on included.
+            scale_in_cooldown: pause after instances were taken away; 10 minutes by default.
+            scale_out_cooldown: pause after instances were added; 5 minutes by default.
+
+        Raises:
+            ConfigurationError: the endpoint is not asynchronous, the target is not positive, or the variant scales on
+                its backlog already.
+        """
+        what = self._policy(id)
+        check_number(f"target_backlog_per_instance of {what}", target_backlog_per_instance)
+        endpoint_name = self._queued_endpoint(what)
+        policy = self._tracking.track(
+            id,
+            "backlog",
+            target_backlog_per_instance,
+            _metric("ApproximateBacklogSizePerInstance", endpoint_name),
+            scale_in_cooldown,
+            scale_out_cooldown,
+        )
+        if self.min_capacity == 0:
+            _start_first_instance(self.scalable_target, f"{id}{FIRST_INSTANCE}", endpoint_name)
+        return policy
+
+
+@jsii.implements(IAspect)
+class StaysAtZero:
+    """Warns, when the app is complete, of a scalable target that may come to zero, if no policy starts an instance."""
+
+    def visit(self, node: IConstruct) -> None:
+        """Look at one construct."""
+        scope = node.node.scope
+        if not isinstance(node, autoscaling.CfnScalableTarget) or scope is None or node.min_capacity != 0:
+            return
+        if not any(child.node.id.endswith(FIRST_INSTANCE) for child in scope.node.children):
+            Annotations.of(node).add_warning_v2(
+                STAYS_AT_ZERO_WARNING,
+                "min_capacity is 0, and no scale_on_backlog starts the first instance: requests may wait until they "
+                "expire; call scale_on_backlog, or acknowledge this if something else adds instances",
+            )
+
+
+def reject_unpublished(what: str, metric: str) -> None:
+    """Reject a policy on a metric that SageMaker does not publish for asynchronous endpoints.
+
+    The developer guide has "an exhaustive list of metrics for asynchronous endpoints".
+
+    Raises:
+        ConfigurationError: always.
+    """
+    raise ConfigurationError(
+        f"{what} would follow {metric}, which SageMaker does not publish for asynchronous endpoints: use "
+        "scale_on_backlog"
+    )
+
+
+def _start_first_instance(target: autoscaling.ScalableTarget, id: str, endpoint_name: str) -> None:
+    """Add an instance while there are requests and no instance."""
+    from aws_cdk import aws_cloudwatch as cloudwatch
+    from aws_cdk import aws_cloudwatch_actions as actions
+
+    scope = Construct(target, id)
+    action = autoscaling.StepScalingAction(
+        scope,
+        "Policy",
+        scaling_target=target,
+        adjustment_type=autoscaling.AdjustmentType.CHANGE_IN_CAPACITY,
+        cooldown=Duration.seconds(300),
+        metric_aggregation_type=autoscaling.MetricAggregationType.AVERAGE,
+    )
+    action.add_adjustment(adjustment=1, lower_bound=0)
+    alarm = cloudwatch.Alarm(
+        scope,
+        "Alarm",
+        alarm_description=f"{target.node.path[-500:]}: requests wait and there is no instance, so the first one starts",
+        metric=_metric("HasBacklogWithoutCapacity", endpoint_name),
+        threshold=1,
+        comparison_operator=cloudwatch.ComparisonOperator.GREATER_THAN_OR_EQUAL_TO_THRESHOLD,
+        evaluation_periods=ALARM_PERIODS,
+        datapoints_to_alarm=ALARM_PERIODS,
+        treat_missing_data=cloudwatch.TreatMissingData.MISSING,
+    )
+    alarm.add_alarm_action(actions.ApplicationScalingAction(action))
+
+
+def _metric(name: str, endpoint_name: str) -> cloudwatch.Metric:
+    """A metric of the queue."""
+    from aws_cdk import aws_cloudwatch as cloudwatch
+
+    return cloudwatch.Metric(
+        namespace=INVOCATIONS,
+        metric_name=name,
+        dimensions_map={"EndpointName": endpoint_name},
+        statistic="Average",
+        period=Duration.minutes(1),
+    )
