@@ -189,6 +189,34 @@ def test_a_client_is_made_of_the_parameters(messages: Messages) -> None:
         TritonClient.from_parameters("/search", runtime, ssm=Ssm())
 
 
+def test_a_missing_permission_is_named(messages: Messages) -> None:
+    class Denied(S3, Runtime, Ssm):
+        def __init__(self) -> None:
+            S3.__init__(self)
+
+        def upload_fileobj(self, *_: Any, **__: Any) -> None:
+            raise fault("AccessDenied")
+
+        def invoke_endpoint_async(self, **_: Any) -> dict[str, Any]:
+            raise fault("AccessDeniedException")
+
+        def get_parameters(self, **_: Any) -> dict[str, Any]:
+            raise fault("AccessDeniedException")
+
+    denied = Denied()
+    client = TritonClient("queued", denied, input_location="s3://b/in", s3=denied)
+    calls: dict[str, Any] = {
+        "sagemaker:InvokeEndpointAsync": lambda: client.submit(X),
+        "ssm:GetParameters": lambda: TritonClient.from_parameters("/search", denied, ssm=denied),
+    }
+    for named, call in calls.items():
+        with messages.raises(InvocationError) as caught:
+            call()
+        assert named in str(caught.value)
+    with pytest.raises(InvocationError, match="s3:PutObject"):
+        client.submit({"x": np.zeros(40_000, np.float32)})
+
+
 # Answers.
 
 

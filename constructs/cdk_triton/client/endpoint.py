@@ -95,7 +95,7 @@ class TritonClient:
         """
         names = {"name": f"{path}/endpoint-name", "input": f"{path}/async/input"}
         client = default_client("ssm") if ssm is None else ssm
-        with foreign_errors_translated(f"parameters below '{path}'"):
+        with foreign_errors_translated(f"parameters below '{path}'", "ssm:GetParameters on them"):
             answer = client.get_parameters(Names=list(names.values()))
         found = {each["Name"]: each["Value"] for each in answer["Parameters"]}
         if names["name"] not in found:
@@ -222,7 +222,7 @@ class TritonClient:
         else:
             s3 = default_client("s3") if s3 is None else s3
             source = {"InputLocation": self._upload(s3, body, content_type, inference_id, where)}
-        with foreign_errors_translated(where):
+        with foreign_errors_translated(where, "sagemaker:InvokeEndpointAsync on this endpoint"):
             answer = cast("AsyncRuntime", self._runtime).invoke_endpoint_async(
                 EndpointName=self._endpoint_name,
                 InferenceId=inference_id,

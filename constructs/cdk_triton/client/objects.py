@@ -56,7 +56,9 @@ def put(s3: Any, place: Location, body: bytes, content_type: str, *, where: str)
     Raises:
         InvocationError: it could not be uploaded.
     """
-    with foreign_errors_translated(f"{where}, upload to {place}"):
+    with foreign_errors_translated(
+        f"{where}, upload to {place}", "s3:PutObject there, and the use of the bucket's key"
+    ):
         s3.upload_fileobj(io.BytesIO(body), place.bucket, place.key, ExtraArgs={"ContentType": content_type})
 
 
@@ -74,7 +76,7 @@ def find(s3: Any, place: Location, *, where: str) -> Stored | None:
     """
     from botocore.exceptions import ClientError
 
-    with foreign_errors_translated(f"{where}, answer at {place}"):
+    with foreign_errors_translated(f"{where}, answer at {place}", "s3:GetObject there"):
         try:
             found = s3.get_object(Bucket=place.bucket, Key=place.key)
             return Stored(found["Body"].read(), found.get("ContentType", ""))

@@ -65,6 +65,9 @@ SERVICE_ERRORS: Mapping[str, tuple[type[InvocationError], str]] = {
 """Exception class and fix by SageMaker's error code; an unlisted code becomes a plain `InvocationError`."""
 
 
+_DENIED = ("AccessDenied", "AccessDeniedException")
+
+
 class SageMakerRuntime(Protocol):
     """What the client needs of `boto3.client("sagemaker-runtime")`."""
 
@@ -122,23 +125,24 @@ def default_client(service: str, argument: str | None = None, config: Config | N
 
 
 @contextmanager
-def foreign_errors_translated(where: str) -> Iterator[None]:
+def foreign_errors_translated(where: str, permission: str = "") -> Iterator[None]:
     """Turn every error of botocore into one of `cdk_triton.errors`, with the cause kept.
 
     Args:
         where: the endpoint and what it is asked for, for the message.
+        permission: the permission that a caller needs, if it is another one than that of InvokeEndpoint.
     """
     from botocore.exceptions import BotoCoreError, ClientError
 
     try:
         yield
     except ClientError as error:
-        raise _from_service(error, where) from error
+        raise _from_service(error, where, permission) from error
     except BotoCoreError as error:
         raise _from_botocore(error, where) from error
 
 
-def _from_service(error: ClientError, where: str) -> InvocationError:
+def _from_service(error: ClientError, where: str, permission: str) -> InvocationError:
     # A TypedDict of the stubs, which does not know the members of SageMaker's ModelError.
     response: Mapping[str, Any] = error.response
     code = str(response.get("Error", {}).get("Code", "Unknown"))
@@ -149,6 +153,10 @@ def _from_service(error: ClientError, where: str) -> InvocationError:
             "from zero, and raise its number of copies otherwise"
         )
     kind, fix = SERVICE_ERRORS.get(code, (InvocationError, "the API reference of InvokeEndpoint says more"))
+    if permission and code in _DENIED:
+        fix = f"allow the caller {permission}"
+    elif permission and code not in SERVICE_ERRORS:
+        fix = "the API reference of the service says more"
     if kind is not ModelError:
         return kind(f"{where}: SageMaker answered {code}: {message}; {fix}")
     status = int(response.get("OriginalStatusCode") or 0)
