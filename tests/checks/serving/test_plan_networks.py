@@ -178,3 +178,10 @@ def test_int64_across_the_border_of_tensorrt_10(
     config = CONFIG.replace('name: "ids" data_type: TYPE_INT32', f'name: "ids" data_type: {written}')
     found = checked(tmp_path, BERT, config=config, release=release)
     assert messages.of(found) == [(code, "bert/config.pbtxt", "input[0].data_type") for code in codes]
+
+
+def test_a_recipe_for_int64_and_a_configuration_with_int32_are_an_error(messages: Messages, tmp_path: Path) -> None:
+    """The same, built by a recipe as in the example that serves this system."""
+    found = checked(tmp_path, BERT, profiles=({"ids": GOOD, "mask": GOOD},), release="25.09")
+    assert messages.of(found) == [("CT705", "bert/config.pbtxt", "input[0].data_type")]
+    assert found[0].severity == "error"
