@@ -15,6 +15,7 @@ from cdk_triton.hosting import (
     Canary,
     Capacity,
     TritonArtifactStore,
+    TritonComponents,
     TritonEndpoint,
     TritonModel,
     TritonMultiModel,
@@ -37,6 +38,11 @@ def _given(shared_world: World) -> Any:
     endpoint = TritonEndpoint(stack, "Endpoint", model=model, endpoint_name="search", deployment_policy=policy)
     watched = TritonEndpoint(stack, "Watched", model=model)
     vpc = ec2.Vpc(stack, "Vpc")
+    components = TritonComponents(stack, "Components", platform=platform, max_instance_count=9)
+    scaled, component = (
+        components.add_component(name, model=model, accelerators=1, memory=cdk.Size.gibibytes(8))
+        for name in ("Scaled", "Component")
+    )
     return SimpleNamespace(
         scope=stack,
         repository=repository,
@@ -48,6 +54,9 @@ def _given(shared_world: World) -> Any:
         fleet_endpoint=TritonEndpoint(stack, "FleetEndpoint", model=fleet),
         monitoring=watched.monitor(),
         count=watched.auto_scale_instance_count(min_capacity=1, max_capacity=4),
+        components=components,
+        component=component,
+        copy_count=scaled.auto_scale_copies(min_capacity=1, max_capacity=4),
         imported=TritonEndpoint.from_endpoint_name(stack, "Imported", "other"),
         bucket=s3.Bucket(stack, "Bucket"),
         vpc=vpc,

@@ -51,7 +51,8 @@ MADE_HERE = {
         "Model",
         "ModelRepository",
     ),
-    *("Release", "Report", "RepositoryFile", "ScalableInstanceCount", "SkippedRule"),
+    *("Release", "Report", "RepositoryFile", "ScalableCopyCount", "ScalableInstanceCount", "SkippedRule"),
+    "TritonComponent",
 }
 """Abstract, or made by methods only."""
 
@@ -78,7 +79,8 @@ def calls(given: Any) -> dict[str, Callable[..., object]]:
     """Whatever a user calls with arguments, by name."""
     names = sorted({*cdk_triton.__all__, *hosting.__all__} - MADE_HERE - INTERFACES)
     found = {name: getattr(hosting if name in hosting.__all__ else cdk_triton, name) for name in names}
-    for each in (given.endpoint, given.endpoint.variant(), given.imported, given.store, given.count, given.repository):
+    made = (given.endpoint, given.endpoint.variant(), given.imported, given.store, given.count, given.repository)
+    for each in (*made, given.components, given.component, given.copy_count):
         kind = type(each)
         for name in sorted(set(dir(kind)) - set(dir(cdk.Resource)) - ASKED_WITHIN):
             if not name.startswith("_") and callable(getattr(kind, name)):
@@ -110,6 +112,9 @@ def test_no_argument_of_any_type_ends_in_a_traceback(given: Any, value: object) 
         "max_capacity": 2,
         "max_requests_per_second": 1,
         "target_backlog_per_instance": 1,
+        "max_instance_count": 2,
+        "accelerators": 1,
+        "memory": cdk.Size.gibibytes(8),
         "target_concurrent_requests": 1,
         "target_utilization_percent": 50,
         "metric": given.endpoint.metric_invocations(),

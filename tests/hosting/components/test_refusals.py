@@ -203,7 +203,11 @@ def test_targets_that_cannot_be_meant_are_rejected(
     messages: Messages, components: TritonComponents, text: TritonModel
 ) -> None:
     component = components.add_component("Text", model=text, **COPY)
-    count = component.auto_scale_copies(min_capacity=1, max_capacity=4)
+    with messages.raises(ConfigurationError):
+        component.scale_to_zero("Idle", max_capacity=2, max_requests_per_second=0)
+    with messages.raises(ConfigurationError):
+        component.scale_to_zero("Idle", max_capacity=0, max_requests_per_second=1)
+    count = component.auto_scale_copies(min_capacity=1, max_capacity=4)  # nothing was left behind
     with messages.raises(ConfigurationError):
         count.scale_on_invocations("Requests", max_requests_per_second=0)
     with messages.raises(ConfigurationError):

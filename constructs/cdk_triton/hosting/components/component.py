@@ -216,6 +216,9 @@ class TritonComponent(Resource, ComponentMetrics):
         Raises:
             ConfigurationError: a number is out of its range, or the component is scaled already.
         """
+        from cdk_triton.hosting.scaling.copy_count import check_invocations
+
+        check_invocations(f"policy {id!r} of {self._what}", max_requests_per_second, safety_factor)
         count = self._scalable(0, max_capacity)
         count.scale_on_invocations(
             id,

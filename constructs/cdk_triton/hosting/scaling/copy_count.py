@@ -23,7 +23,7 @@ from cdk_triton.hosting.scaling.checks import NothingScales, check_number
 from cdk_triton.hosting.scaling.target import scalable_target
 from cdk_triton.hosting.scaling.tracking import SAFETY_FACTOR, Tracking, rounded
 
-__all__ = ["ScalableCopyCount", "check_copy_capacities"]
+__all__ = ["ScalableCopyCount", "check_copy_capacities", "check_invocations"]
 
 DIMENSION: Final = "sagemaker:inference-component:DesiredCopyCount"
 
@@ -54,6 +54,16 @@ def check_copy_capacities(what: str, copies: int, min_capacity: int, max_capacit
             f"{what} begins with {copies} copies and scales between {min_capacity} and {max_capacity}: begin within "
             "these limits"
         )
+
+
+def check_invocations(what: str, max_requests_per_second: float, safety_factor: float) -> None:
+    """Reject a rate or a share from which no target follows.
+
+    Raises:
+        ConfigurationError: one of them is out of its range.
+    """
+    check_number(f"max_requests_per_second of {what}", max_requests_per_second)
+    check_number(f"safety_factor of {what}", safety_factor, at_most=1)
 
 
 class ScalableCopyCount(Construct):
@@ -134,9 +144,7 @@ class ScalableCopyCount(Construct):
         Raises:
             ConfigurationError: a number is out of its range, or the component scales on its invocations already.
         """
-        what = f"policy {id!r} of {self._what}"
-        check_number(f"max_requests_per_second of {what}", max_requests_per_second)
-        check_number(f"safety_factor of {what}", safety_factor, at_most=1)
+        check_invocations(f"policy {id!r} of {self._what}", max_requests_per_second, safety_factor)
         return self._tracking.track(
             id,
             "invocations",
