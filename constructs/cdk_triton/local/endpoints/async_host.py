@@ -74,10 +74,11 @@ class AsyncHost:
         """Create or update an endpoint; see `EndpointHost.deploy`. An update keeps the requests in the queue."""
         self._host.deploy(endpoint)
         name, config = endpoint.name, endpoint.asynchronous
-        self._variants[name] = endpoint.variants[0].name
         if config is None:
             self._drop(name)
-        elif name in self._queues:
+            return
+        self._variants[name] = endpoint.variants[0].name
+        if name in self._queues:
             self._queues[name].config = config
         else:
             self._queues[name] = AsyncQueue(
