@@ -99,6 +99,33 @@ CONSTRUCT_CODES: Final[tuple[ConstructCode, ...]] = (
         "updates.md",
     ),
     ConstructCode(
+        "cdk-triton:ComponentMemory",
+        "a component reserves nearly all the memory of an instance",
+        "A host keeps a part of its memory, and AWS does not document how much. If no instance has room, the "
+        "component fails to start. Lower memory=, or try it in your account and acknowledge this.",
+        "components.md",
+    ),
+    ConstructCode(
+        "cdk-triton:ComponentOfOtherModel",
+        "a component runs a model that is not a TritonModel of the app",
+        "The library knows neither its network nor its archive. Its network has to be that of the other components, "
+        "and components.role needs the permissions of the model's own role.",
+        "components.md",
+    ),
+    ConstructCode(
+        "cdk-triton:CopiesBeyondInstances",
+        "the copies of the components may scale further than the instances",
+        "Copies beyond the room of max_instance_count stay pending. Raise max_instance_count=, or lower the "
+        "maximum of the copies.",
+        "components.md",
+    ),
+    ConstructCode(
+        "cdk-triton:CopiesWaitForInstances",
+        "the first copies need more instances than the endpoint starts with",
+        "The deployment waits until SageMaker has added instances. Raise initial_instance_count=.",
+        "components.md",
+    ),
+    ConstructCode(
         "cdk-triton:DaliMemory",
         "DALI keeps its GPU memory when SageMaker unloads a model",
         "The memory of an unloaded DALI model is not free for other models. Set DALI's backend option "
@@ -163,6 +190,12 @@ CONSTRUCT_CODES: Final[tuple[ConstructCode, ...]] = (
         "scaling.md",
     ),
     ConstructCode(
+        "cdk-triton:InstancesStay",
+        "a component scales to zero, and its instances cannot go",
+        "Instances go to zero only if min_instance_count is 0 and every component has a minimum of 0.",
+        "components.md",
+    ),
+    ConstructCode(
         "cdk-triton:KeyNotGranted",
         "the policy of a key is not in this app",
         "The key was imported or belongs to another account, so the library cannot change its policy. Let the key's "
@@ -175,6 +208,12 @@ CONSTRUCT_CODES: Final[tuple[ConstructCode, ...]] = (
         "The deployment fails after 55 minutes, and the next one uses what the first has built. Run `cdk-triton "
         "artifacts build` before the deployment.",
         "builds.md",
+    ),
+    ConstructCode(
+        "cdk-triton:MetricsEveryFewMinutes",
+        "an endpoint publishes its metrics less often than each minute",
+        "Alarms and scaling policies look at each minute, so they see gaps and act late. Publish at least each minute.",
+        "monitoring.md",
     ),
     ConstructCode(
         "cdk-triton:ModelInAnotherStack",
@@ -211,6 +250,20 @@ CONSTRUCT_CODES: Final[tuple[ConstructCode, ...]] = (
         "model has a function that waits for the end. Imported models and models of your own have no store. Stop "
         "scaling before a deployment, then acknowledge the warning.",
         "scaling.md",
+    ),
+    ConstructCode(
+        "cdk-triton:NoInitialCopy",
+        "a component begins with no copy",
+        "SageMaker rejects a new component without a copy, as a user reports. Begin with one copy, and scale to "
+        "zero afterwards.",
+        "components.md",
+    ),
+    ConstructCode(
+        "cdk-triton:NoRoomForUpdate",
+        "an update of a component has no room",
+        "An update starts a new copy before the old one ends. It needs free GPUs on the instances, or one more "
+        "instance below max_instance_count.",
+        "components.md",
     ),
     ConstructCode(
         "cdk-triton:NoWayOut",
@@ -263,6 +316,14 @@ CONSTRUCT_CODES: Final[tuple[ConstructCode, ...]] = (
         "builds.md",
     ),
     ConstructCode(
+        "cdk-triton:RoleNotGranted",
+        "the app adds no policy to a role that was given",
+        "The role was imported with mutable=False, or is of another account, or is one without_policy_updates. The "
+        "warning lists the actions and resources that the role needs. Let its owner allow them, then acknowledge "
+        "the warning.",
+        "security.md",
+    ),
+    ConstructCode(
         "cdk-triton:RollbackAlarmTooSlow",
         "an update may end before its alarms can go off",
         "The policy watches its alarms for less time than an alarm needs. Wait longer, or give the alarms shorter "
@@ -270,12 +331,11 @@ CONSTRUCT_CODES: Final[tuple[ConstructCode, ...]] = (
         "updates.md",
     ),
     ConstructCode(
-        "cdk-triton:RoleNotGranted",
-        "the app adds no policy to a role that was given",
-        "The role was imported with mutable=False, or is of another account, or is one without_policy_updates. The "
-        "warning lists the actions and resources that the role needs. Let its owner allow them, then acknowledge "
-        "the warning.",
-        "security.md",
+        "cdk-triton:ScaleToZeroInstances",
+        "the instances of an endpoint may go to zero",
+        "Some regions reject a MinInstanceCount of 0, as a user reports. Deploy it once in your region, then "
+        "acknowledge this.",
+        "components.md",
     ),
     ConstructCode(
         "cdk-triton:ShadowWithoutCopies",
