@@ -12,8 +12,8 @@
     ├── InvocationError             an endpoint did not answer as asked
     │   ├── PayloadTooLargeError    the request is larger than SageMaker accepts
     │   ├── InvocationTimeoutError  no answer in time (also a TimeoutError)
-    │   ├── NoCapacityError         the inference component has no copy: the same call may succeed in some minutes
     │   │   └── ResultNotReadyError an asynchronous answer is not there yet: ask for it again
+    │   ├── NoCapacityError         the inference component has no copy: the same call may succeed in some minutes
     │   ├── ResultExpiredError      an asynchronous answer never came, or is not there any more
     │   ├── ResultAccessError       the caller may not read an asynchronous answer
     │   ├── ModelNotReadyError      the target model is still being loaded: the same call may succeed in a moment

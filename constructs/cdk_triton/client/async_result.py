@@ -28,7 +28,7 @@ _MARGIN_SECONDS = 600
 
 # The words of SageMaker's ModelError, and of its service for a request that expired.
 _FROM_CONTAINER = re.compile(r'Received (?:client|server) error \((\d+)\) from \S+ with message "(.*)"', re.DOTALL)
-_EXPIRED = re.compile(r"\bexpired\b", re.IGNORECASE)
+_EXPIRED = re.compile(r"\brequest\b.*\bexpired\b", re.IGNORECASE | re.DOTALL)
 
 
 @dataclass(frozen=True)

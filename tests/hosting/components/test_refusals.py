@@ -146,12 +146,14 @@ def test_models_in_different_places_are_rejected(
         components.add_component("Second", model=second, **COPY)
 
 
-def test_a_role_has_policies_for_ten_components(messages: Messages, stack: cdk.Stack, text: TritonModel) -> None:
+def test_a_role_has_room_for_the_policies_of_five_components_and_their_successors(
+    messages: Messages, stack: cdk.Stack, text: TritonModel
+) -> None:
     components = TritonComponents(stack, "Components", platform=PLATFORM, max_instance_count=3)
-    for number in range(10):
+    for number in range(5):
         components.add_component(f"Text{number}", model=text, **COPY)
     with messages.raises(ConfigurationError):
-        components.add_component("Text10", model=text, **COPY)
+        components.add_component("Text5", model=text, **COPY)
 
 
 def test_names_of_endpoints_are_unique(messages: Messages, stack: cdk.Stack, text: TritonModel) -> None:

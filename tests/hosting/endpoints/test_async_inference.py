@@ -188,6 +188,33 @@ def test_the_old_permissions_outlive_an_update_to_another_prefix(world: World) -
     assert made("a", "one") == made("b", "one") != made("c", "two")
 
 
+def test_the_roles_of_all_instance_pools_are_allowed_and_one_more_is_another_policy(world: World) -> None:
+    world.repository("text")
+
+    def made(name: str, *types: str) -> tuple[str, int]:
+        stack = cdk.Stack(world.app(name), "Stack")
+        models = [
+            TritonModel(
+                stack,
+                f"Model{number}",
+                repository=world.repository_again("text"),
+                platform=ServingPlatform(release="25.09", instance_type=instance_type),
+            )
+            for number, instance_type in enumerate(types)
+        ]
+        variant = TritonVariant(model=models[0], fallback_models=models[1:])
+        TritonEndpoint(stack, "Endpoint", variants=[variant], asynchronous=AsyncInference())
+        ((id, found),) = ((n, p) for n, p in world.policies(stack).items() if n.startswith("EndpointAsync"))
+        return id, len(found["Properties"]["Roles"])
+
+    two, three = (
+        made("a", "ml.g5.2xlarge", "ml.g6.2xlarge"),
+        made("b", "ml.g5.2xlarge", "ml.g6.2xlarge", "ml.g4dn.2xlarge"),
+    )
+    assert (two[1], three[1]) == (2, 3)
+    assert two[0] != three[0]
+
+
 def test_callers_may_submit_and_read_and_not_invoke(
     world: World, stack: cdk.Stack, model: TritonModel, flattened: Callable[[Any], str]
 ) -> None:

@@ -132,7 +132,8 @@ class TritonComponent(Resource, ComponentMetrics):
             "*": "cloudwatch:PutMetricData, which has a condition, knows no resources.",
         }
         served = [TritonVariant(model=self.model)]
-        for own in allow_models(self, "Model", self._component, served, statements):
+        decisive = [self.model.role.node.path]
+        for own in allow_models(self, "Model", self._component, served, statements, decisive):
             acknowledge_wildcards(own, reasons)
 
     @property

@@ -16,6 +16,7 @@ from cdk_triton.errors import ConfigurationError
 from cdk_triton.hosting._cdk.arguments import checked
 from cdk_triton.hosting._cdk.descriptions import role_description
 from cdk_triton.hosting._cdk.per_construct import path_of
+from cdk_triton.hosting._cdk.stacks import is_of_another_account, stack_of
 from cdk_triton.hosting.components.component import TritonComponent
 from cdk_triton.hosting.components.place import SharedPlace
 from cdk_triton.hosting.components.requirements import check_count, copy_requirements, memory_doubt
@@ -28,7 +29,7 @@ from cdk_triton.hosting.endpoints.variant_set import (
     warn_about_stacks,
     warn_about_storage,
 )
-from cdk_triton.hosting.keys import key_arn_for_service
+from cdk_triton.hosting.keys import key_arn_for_service, warn_about_key
 from cdk_triton.hosting.models.model import ITritonModel
 from cdk_triton.hosting.sagemaker_names import check_sagemaker_name
 from cdk_triton.hosting.trust import sagemaker_inference
@@ -48,8 +49,9 @@ MEMORY_WARNING: Final = "cdk-triton:ComponentMemory"
 
 VARIANT_NAME: Final = "AllTraffic"
 
-MAX_COMPONENTS: Final = 10
-"""The managed policies that a role takes ("IAM and AWS STS quotas"): the configuration's role has one per component."""
+MAX_COMPONENTS: Final = 5
+"""Half of the managed policies that a role takes ("IAM and AWS STS quotas"): the configuration's role has one for each
+component, and an update attaches the new ones before it detaches the old ones."""
 
 
 @jsii.implements(sagemaker.IEndpoint)
@@ -133,6 +135,10 @@ class TritonComponents(Resource):
         names.take(self)
         if min_instance_count == 0:
             self._warn_about_zero()
+        if encryption_key is not None and is_of_another_account(encryption_key, stack_of(self).account):
+            warn_about_key(self, encryption_key, "the role that deploys make grants for SageMaker (kms:CreateGrant)")
+        if metrics_config is not None:
+            metrics_config._warn(self)
         self._place = SharedPlace(self, self._config)
         self._children = Construct(self, "Components")
         self._components: list[TritonComponent] = []
@@ -245,8 +251,9 @@ class TritonComponents(Resource):
     def _check_model(self, what: str, model: ITritonModel) -> None:
         if len(self._components) == MAX_COMPONENTS:
             raise ConfigurationError(
-                f"{what} would be number {MAX_COMPONENTS + 1}: the role of the configuration takes {MAX_COMPONENTS} "
-                "managed policies, one for each component, so put it onto another TritonComponents"
+                f"{what} would be number {MAX_COMPONENTS + 1}: a role has ten managed policies at most, and an update "
+                "that changes a component's policy attaches the new one beside the old one, so put it onto another "
+                "TritonComponents"
             )
         if model.is_multi_model:
             raise ConfigurationError(

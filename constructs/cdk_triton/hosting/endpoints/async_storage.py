@@ -188,7 +188,7 @@ def allow_async(
         statements.append(Statement(actions=["sns:Publish"], resources=[topic.topic_arn for topic in topics]))
         keys = {key.key_arn: key for topic in topics if (key := _key_of_topic(topic)) is not None}
         statements += [use_of_key(scope, key, USE_OF_KEY) for key in keys.values()]
-    roles = sorted({variant.model.role.node.path for variant in variants})
+    roles = sorted({model.role.node.path for variant in variants for model in variant.models})
     decisive = [path_of(bucket), [path_of(topic) for topic in topics], roles]
     for policy in allow_models(scope, "Async", endpoint, variants, statements, decisive):
         reason = "SageMaker names the objects after inferences; the prefixes are the endpoint's own."
@@ -209,7 +209,7 @@ def _key_of_topic(topic: sns.ITopic) -> kms.IKey | None:
 def _warn(scope: Construct, storage: AsyncStorage, variants: Sequence[TritonVariant]) -> None:
     """Warn if the app cannot see to what SageMaker needs: permissions of others, and rules by which objects expire."""
     account, bucket = stack_of(scope).account, storage.bucket
-    roles = ", ".join(dict.fromkeys(path_of(variant.model.role) for variant in variants))
+    roles = ", ".join(dict.fromkeys(path_of(model.role) for variant in variants for model in variant.models))
     if is_of_another_account(bucket, account):
         Annotations.of(scope).add_warning_v2(
             BUCKET_WARNING,
@@ -228,13 +228,13 @@ def _warn(scope: Construct, storage: AsyncStorage, variants: Sequence[TritonVari
     for key in storage.keys:
         if is_of_another_account(key, account):
             warn_about_key(scope, key, f"the roles {roles} and callers use it ({', '.join(USE_OF_KEY)})")
-    for variant in variants:
-        size = getattr(variant.model, "max_payload", None)
+    for variant, model in [(each, model) for each in variants for model in each.models]:
+        size = getattr(model, "max_payload", None)
         if isinstance(size, int):
             count = storage.asynchronous.max_concurrent_invocations_per_instance
             concurrent = 1 if count is None or is_token(count) else count
             what = f"variant {variant.variant_name} of {path_of(scope)}"
-            warn_about_space(scope, what, size, concurrent, variant.model, variant.volume_size)
+            warn_about_space(scope, what, size, concurrent, model, variant.volume_size)
     for topic in storage.topics:
         _warn_about_topic(scope, topic, account, roles)
 
