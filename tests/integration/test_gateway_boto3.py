@@ -180,7 +180,10 @@ def test_variants_share_the_requests_by_weight_or_by_name(runtime: Any) -> None:
         ({"EndpointName": "split", "TargetVariant": "Never"}, "Variant Never of endpoint split"),
         ({"TargetModel": "nothing.tar.gz"}, "Failed to download model data(bucket: models, key: fleet/nothing.tar.gz)"),
         ({"TargetModel": "../single.tar.gz"}, "Target model '../single.tar.gz' is not valid"),
-        ({"TargetModel": "one.tar.gz", "InferenceComponentName": "c"}, "is not modelled by the local AWS"),
+        (
+            {"TargetModel": "one.tar.gz", "InferenceComponentName": "c"},
+            "Inference Component Name header is not allowed",
+        ),
     ],
 )
 def test_what_sagemaker_refuses_is_a_validation_error(runtime: Any, arguments: Any, said: str) -> None:
