@@ -63,8 +63,8 @@ clean: ## remove what the targets above made
 $(VENV)/installed: requirements.lock requirements-bootstrap.lock pyproject.toml
 	@$(PYTHON) tools/check_machine.py
 	@echo "Installing the Python packages into $(VENV) (1.6 GB) ..."
-	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	@pip install --quiet --disable-pip-version-check --require-hashes -r requirements-bootstrap.lock
+	@$(BIN)/python -m pip --version >/dev/null 2>&1 || $(PYTHON) -m venv --clear $(VENV)
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements-bootstrap.lock
 	@uv pip sync --python $(BIN)/python --require-hashes requirements.lock 2>&1 | sed '/^ [+~-] /d'
 	@uv pip install --quiet --python $(BIN)/python --no-deps --no-build-isolation --editable .
 	@touch $@
