@@ -7,6 +7,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -123,6 +124,15 @@ def test_a_large_request_goes_through_s3_under_a_key_of_its_own() -> None:
     assert [s3.objects[each][1] for each in places] == [call["ContentType"] for call in runtime.calls]
     assert "Body" not in runtime.calls[0]
     assert json.loads(s3.objects[places[0]][0].partition(b"}]")[0] + b"}]}")["inputs"][0]["shape"] == [40_000]
+
+
+@pytest.mark.parametrize(("members", "uploads"), [({"Body": 1}, 0), ({}, 1)], ids=["of June 2026", "older"])
+def test_a_boto3_that_takes_no_body_uploads_small_requests(members: dict[str, int], uploads: int) -> None:
+    shape = SimpleNamespace(input_shape=SimpleNamespace(members=members))
+    runtime, s3 = Runtime(), S3()
+    runtime.meta = SimpleNamespace(service_model=SimpleNamespace(operation_model=lambda name: shape))  # type: ignore[attr-defined]  # a part of boto3's client
+    TritonClient("queued", runtime, input_location="s3://b/in", s3=s3).submit({"INPUT0": [["text"]]})
+    assert [("Body" in call, "InputLocation" in call) for call in runtime.calls] == [(not uploads, bool(uploads))]
 
 
 def test_the_limit_of_the_call_is_exact() -> None:

@@ -15,6 +15,7 @@ from cdk_triton.client.runtime import (
     default_client,
     default_runtime,
     foreign_errors_translated,
+    takes_body,
 )
 from cdk_triton.errors import ConfigurationError, PayloadTooLargeError
 from cdk_triton.sagemaker.limits import (
@@ -189,7 +190,7 @@ class TritonClient:
         """Send a request to an asynchronous endpoint, and return before it is answered.
 
         A request of up to 128,000 bytes is part of the call. A larger one, of up to 1 GiB, is uploaded first, under a
-        key of its own below `input_location`.
+        key of its own below `input_location`. A boto3 that does not know bodies in this call yet uploads every request.
 
         Args:
             inputs: as for `infer`.
@@ -217,7 +218,7 @@ class TritonClient:
         )
         where, inference_id = f"endpoint '{self._endpoint_name}'", str(uuid.uuid4())
         s3 = self._s3
-        if len(body) <= MAX_INLINE_BYTES:
+        if len(body) <= MAX_INLINE_BYTES and (self._input is None or takes_body(self._runtime)):
             source: dict[str, Any] = {"Body": body}
         else:
             s3 = default_client("s3") if s3 is None else s3

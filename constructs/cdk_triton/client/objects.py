@@ -42,7 +42,7 @@ def location(uri: str) -> Location:
     """Split an S3 URI.
 
     Raises:
-        ConfigurationError: it is none, or names no key.
+        ConfigurationError: the text is not the URI of an S3 object or prefix.
     """
     found = re.fullmatch(r"s3://([^/]+)/(.+?)/*", uri)
     if found is None:

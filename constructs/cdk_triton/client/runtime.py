@@ -30,6 +30,7 @@ __all__ = [
     "default_runtime",
     "foreign_errors_translated",
     "server_words",
+    "takes_body",
 ]
 
 _READ_TIMEOUT_SECONDS = MAX_INVOCATION_SECONDS + 10
@@ -82,6 +83,15 @@ class AsyncRuntime(Protocol):
     def invoke_endpoint_async(self, *args: Any, **kwargs: Any) -> Any:
         """Call InvokeEndpointAsync."""
         ...
+
+
+def takes_body(runtime: Any) -> bool:
+    """Whether InvokeEndpointAsync of a boto3 client takes a request as `Body`: AWS added that in June 2026."""
+    try:
+        operation = runtime.meta.service_model.operation_model("InvokeEndpointAsync")
+    except AttributeError:  # not a client of boto3
+        return True
+    return "Body" in operation.input_shape.members
 
 
 def default_runtime() -> SageMakerRuntime:

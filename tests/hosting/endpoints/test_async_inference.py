@@ -334,6 +334,24 @@ def test_what_sagemaker_would_reject_is_rejected(messages: Messages, arguments: 
     assert all(name in str(caught.value) for name in arguments)
 
 
+@pytest.mark.parametrize("prefix", ["async/output", "async", "async/output/more"])
+def test_prefixes_of_another_endpoint_are_rejected(
+    messages: Messages, stack: cdk.Stack, model: TritonModel, bucket: s3.IBucket, prefix: str
+) -> None:
+    TritonEndpoint(stack, "First", model=model, asynchronous=AsyncInference(bucket=bucket))
+    other = s3.Bucket.from_bucket_name(stack, "Again", "given")
+
+    def made(id: str, prefix: str) -> None:
+        given = AsyncInference(
+            bucket=other, input_prefix="other/input", output_prefix=prefix, failure_prefix="other/failures"
+        )
+        TritonEndpoint(stack, id, model=model, asynchronous=given)
+
+    with messages.raises(ConfigurationError):
+        made("Second", prefix)
+    made("Third", "other/out")
+
+
 def test_values_without_an_effect_on_the_bucket_are_rejected(messages: Messages, bucket: s3.IBucket) -> None:
     with messages.raises(ConfigurationError):
         AsyncInference(bucket=bucket, expiration=DAYS(3))

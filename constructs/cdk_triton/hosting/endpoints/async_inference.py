@@ -24,6 +24,7 @@ from cdk_triton.hosting._cdk.literals import is_whole
 from cdk_triton.hosting._cdk.per_construct import path_of
 from cdk_triton.hosting._cdk.stacks import region_of, require_same, stack_of
 from cdk_triton.hosting.endpoints.object_prefixes import check_prefix
+from cdk_triton.hosting.endpoints.shared_buckets import check_free
 from cdk_triton.hosting.keys import require_key
 from cdk_triton.hosting.variant import TritonVariant
 from cdk_triton.sagemaker.limits import MAX_ASYNC_CONCURRENCY
@@ -143,9 +144,10 @@ def check_async(
         captures: whether it has data capture.
 
     Raises:
-        ConfigurationError: there are several variants, a multi-model one, a shadow or data capture;
-            the bucket or a topic is certainly in another region than the endpoint, or the key in another one than the
-            bucket; or the key is not a symmetric one, or an alias of which only the name is known.
+        ConfigurationError: there are several variants, a multi-model one, a shadow or data capture; another endpoint
+            has one of the prefixes; the bucket or a topic is certainly in another region than the endpoint, or the key
+            in another one than the bucket; or the key is not a symmetric one, or an alias of which only the name is
+            known.
     """
     if asynchronous is None:
         return
@@ -154,6 +156,7 @@ def check_async(
     if bucket is not None:
         reason = "SageMaker writes answers in the endpoint's own region, so give the AsyncInference a bucket of it"
         require_same("region", path, here, path_of(bucket), bucket.env.region, reason)
+        check_free(scope, path, bucket, [getattr(asynchronous, name) for name in _PREFIXES])
     if (key := asynchronous.encryption_key) is not None:
         key = require_key(key, f"encryption_key of the AsyncInference of {path}")
         reason = "S3 encrypts with a key of the bucket's own region, so give the AsyncInference one of it"

@@ -20,6 +20,7 @@ from cdk_triton.hosting.acknowledgements import acknowledge_nist, acknowledge_wi
 from cdk_triton.hosting.endpoints.async_inference import AsyncInference
 from cdk_triton.hosting.endpoints.model_role_policies import allow_models
 from cdk_triton.hosting.endpoints.payload_space import warn_about_space
+from cdk_triton.hosting.endpoints.shared_buckets import take
 from cdk_triton.hosting.keys import has_own_policy, key_arn_for_service, key_behind, use_of_key, warn_about_key
 from cdk_triton.hosting.permissions import Statement
 from cdk_triton.hosting.variant import TritonVariant
@@ -100,6 +101,7 @@ def async_storage(scope: Construct, asynchronous: AsyncInference | None) -> Asyn
     given = asynchronous.bucket
     bucket = _bucket(scope, asynchronous) if given is None else given
     storage = AsyncStorage(asynchronous, bucket)
+    take(scope, bucket, storage.prefixes)
     if isinstance(bucket, s3.Bucket):
         for prefix in storage.prefixes:
             bucket.add_lifecycle_rule(

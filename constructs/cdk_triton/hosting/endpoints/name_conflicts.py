@@ -11,7 +11,7 @@ from cdk_triton.errors import ConfigurationError
 from cdk_triton.hosting._cdk.per_construct import cached_per_construct
 from cdk_triton.hosting._cdk.stacks import share_an_environment, stack_of
 
-__all__ = ["UniqueNames"]
+__all__ = ["UniqueNames", "is_in_its_tree"]
 
 
 @cached_per_construct
@@ -55,7 +55,7 @@ class UniqueNames:
         here, taken = stack_of(scope), _taken(scope.node.root)
         for key, (what, fix) in self._names.items():
             for other in taken.get(key, ()):
-                if share_an_environment(here, stack_of(other)) and _is_in_its_tree(other):
+                if share_an_environment(here, stack_of(other)) and is_in_its_tree(other):
                     raise ConfigurationError(f"{path} and {other.node.path} both have {what}, and {fix}")
 
     def take(self, endpoint: IConstruct) -> None:
@@ -67,7 +67,7 @@ class UniqueNames:
             taken.setdefault(key, []).append(endpoint)
 
 
-def _is_in_its_tree(construct: IConstruct) -> bool:
+def is_in_its_tree(construct: IConstruct) -> bool:
     """Whether neither the construct nor one that it is in was removed from its scope."""
     scope = construct.node.scope
-    return scope is None or (scope.node.try_find_child(construct.node.id) is construct and _is_in_its_tree(scope))
+    return scope is None or (scope.node.try_find_child(construct.node.id) is construct and is_in_its_tree(scope))

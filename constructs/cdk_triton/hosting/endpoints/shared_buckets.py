@@ -1,0 +1,60 @@
+"""The prefixes of asynchronous endpoints that share a bucket: none may contain one of another endpoint.
+
+Permissions are by prefix. With a common prefix, the callers of one endpoint could read the answers of the other, and
+its instances the requests.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from aws_cdk import aws_s3 as s3
+from constructs import IConstruct
+
+from cdk_triton._tokens import has_token
+from cdk_triton._wording import quoted
+from cdk_triton.errors import ConfigurationError
+from cdk_triton.hosting._cdk.per_construct import cached_per_construct, path_of
+from cdk_triton.hosting.endpoints.name_conflicts import is_in_its_tree
+
+__all__ = ["check_free", "take"]
+
+
+@cached_per_construct
+def _taken(app: IConstruct) -> dict[str, list[tuple[IConstruct, str]]]:
+    """The endpoints of an app with their prefixes, by bucket."""
+    return {}
+
+
+def check_free(scope: IConstruct, path: str, bucket: s3.IBucket, prefixes: Sequence[str]) -> None:
+    """Reject prefixes of which another endpoint of the app has one.
+
+    Args:
+        scope: where the endpoint will be.
+        path: its path.
+        bucket: the bucket that it was given.
+        prefixes: its prefixes, without a slash at the end.
+
+    Raises:
+        ConfigurationError: a prefix contains one of another endpoint, or the other way round.
+    """
+    for other, taken in _taken(scope.node.root).get(_identity(bucket), ()):
+        for prefix in prefixes:
+            overlap = f"{prefix}/".startswith(f"{taken}/") or f"{taken}/".startswith(f"{prefix}/")
+            if overlap and is_in_its_tree(other):
+                raise ConfigurationError(
+                    f"{path} has the prefix {quoted(prefix)} in the bucket {path_of(bucket)}, and {other.node.path} "
+                    f"has {quoted(taken)} there, so that the callers of one could read the answers of the other: give "
+                    "each AsyncInference an input_prefix, output_prefix and failure_prefix of its own"
+                )
+
+
+def take(endpoint: IConstruct, bucket: s3.IBucket, prefixes: Sequence[str]) -> None:
+    """Note that an endpoint has the prefixes."""
+    taken = _taken(endpoint.node.root).setdefault(_identity(bucket), [])
+    taken += [(endpoint, prefix) for prefix in prefixes]
+
+
+def _identity(bucket: s3.IBucket) -> str:
+    """The name where it is known, because a bucket may be imported twice."""
+    return path_of(bucket) if has_token(bucket.bucket_name) else bucket.bucket_name
