@@ -3,6 +3,8 @@
 Source of names, namespaces, units and meanings: "Amazon SageMaker AI metrics in Amazon CloudWatch" in SageMaker's
 developer guide, read in November 2026. All have the dimensions `EndpointName` and `VariantName`, those of a multi-model
 endpoint too: there is none per target model. Those of an inference component have `InferenceComponentName` instead.
+Those of the queue of an asynchronous endpoint have `EndpointName` alone; "Alarms and logs for tracking metrics from
+asynchronous endpoints" has the list of all that such an endpoint publishes.
 """
 
 from __future__ import annotations
@@ -228,6 +230,36 @@ class VariantMetrics(InvocationMetrics):
     ) -> cloudwatch.Metric:
         """Percent of an instance's disk, 0 to 100."""
         return self.metric("DiskUtilization", namespace=INSTANCES, statistic=statistic, period=period)
+
+    # What waits for an asynchronous endpoint, and what became of it.
+
+    def metric_backlog_size(self, *, statistic: str = "Maximum", period: Duration | None = None) -> cloudwatch.Metric:
+        """How many requests to an asynchronous endpoint wait or are worked on, for all its variants."""
+        return self._of_queue("ApproximateBacklogSize", statistic, period)
+
+    def metric_backlog_size_per_instance(
+        self, *, statistic: str = "Average", period: Duration | None = None
+    ) -> cloudwatch.Metric:
+        """That number, divided by the number of instances."""
+        return self._of_queue("ApproximateBacklogSizePerInstance", statistic, period)
+
+    def metric_oldest_request_age(
+        self, *, statistic: str = "Maximum", period: Duration | None = None
+    ) -> cloudwatch.Metric:
+        """How old the oldest request of an asynchronous endpoint is; in seconds."""
+        return self._of_queue("ApproximateAgeOfOldestRequest", statistic, period)
+
+    def metric_failed_requests(self, *, statistic: str = "Sum", period: Duration | None = None) -> cloudwatch.Metric:
+        """How many requests to an asynchronous endpoint failed: their error is below the prefix of failures."""
+        return self.metric("InvocationFailures", statistic=statistic, period=period)
+
+    def metric_expired_requests(self, *, statistic: str = "Sum", period: Duration | None = None) -> cloudwatch.Metric:
+        """How many requests to an asynchronous endpoint waited longer than they may, so that nobody works on them."""
+        return self.metric("ExpiredRequests", statistic=statistic, period=period)
+
+    def _of_queue(self, metric_name: str, statistic: str, period: Duration | None) -> cloudwatch.Metric:
+        endpoint = {"EndpointName": self.metric_dimensions["EndpointName"]}
+        return self.metric(metric_name, statistic=statistic, period=period).with_(dimensions_map=endpoint)
 
     # What a multi-model endpoint loads.
 

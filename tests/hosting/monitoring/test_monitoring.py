@@ -18,6 +18,7 @@ from aws_cdk.assertions import Template
 from cdk_triton import (
     AlarmThresholds,
     AllAtOnce,
+    AsyncInference,
     TritonEndpoint,
     TritonModel,
     TritonMultiModel,
@@ -41,9 +42,14 @@ Row = tuple[str, str, str, float, int, int, int]
 
 def documented(gpus: int) -> dict[str, dict[str, Row]]:
     """Kind of endpoint to alarm to row, of the page's table, in the units of the metrics."""
-    kinds: dict[str, dict[str, Row]] = {"single-model": {}, "multi-model": {}}
+    kinds: dict[str, dict[str, Row]] = {"single-model": {}, "multi-model": {}, "asynchronous": {}}
+    of_kind = {
+        "all": list(kinds),
+        "real-time": ["single-model", "multi-model"],
+        "single-model": ["single-model", "asynchronous"],
+    }
     pattern = (
-        r"^\| \[`(\w+)`\]\(#(\w+)\) \| `(\w+)` \| (\w+) \| (above|below) (\d+) (%|s)( of each GPU)? \| "
+        r"^\| \[`(\w+)`\]\(#(\w+)\) \| `(\w+)` \| (\w+) \| (above|below) (\d+) (%|s|requests)( of each GPU)? \| "
         r"(\d+) minutes? \| (\d+) of (\d+) \| ([\w-]+) \|$"
     )
     for name, anchor, metric, statistic, side, number, unit, each, minutes, breaching, of, kind in re.findall(
@@ -51,10 +57,11 @@ def documented(gpus: int) -> dict[str, dict[str, Row]]:
     ):
         assert anchor == name.lower()
         comparison = {"above": "GreaterThanThreshold", "below": "LessThanThreshold"}[side]
-        is_share = metric.startswith("Invocation") or metric == "ModelCacheHit"
-        factor = 1_000_000 if unit == "s" else 0.01 if is_share else gpus if each else 1
+        is_share = unit == "%" and (metric.startswith("Invocation") or metric == "ModelCacheHit")
+        is_latency = unit == "s" and metric.startswith("Model")
+        factor = 1_000_000 if is_latency else 0.01 if is_share else gpus if each else 1
         row = (metric, statistic, comparison, int(number) * factor, int(minutes) * 60, int(breaching), int(of))
-        for each_kind in kinds if kind == "all" else [kind]:
+        for each_kind in of_kind.get(kind, [kind]):
             kinds[each_kind][name] = row
     return kinds
 
@@ -125,10 +132,23 @@ class TestAlarms:
 
         assert {name: row(alarm) for name, alarm in alarms(stack, "Endpoint").items()} == documented(1)["multi-model"]
 
+    def test_an_asynchronous_endpoint_has_those_of_the_page(self, stack: cdk.Stack, model: TritonModel) -> None:
+        TritonEndpoint(stack, "Endpoint", model=model, asynchronous=AsyncInference()).monitor()
+
+        found = alarms(stack, "Endpoint")
+        assert {name: row(alarm) for name, alarm in found.items()} == documented(1)["asynchronous"]
+        # The queue is that of the endpoint; what became of a request is known by variant.
+        of_variant = {"ExpiredRequests": True, "FailedRequests": True, "OldestRequest": False}
+        for name, has_variant in of_variant.items():
+            names = {each["Name"] for each in found[name]["Dimensions"]}
+            assert names == {"EndpointName"} | ({"VariantName"} if has_variant else set())
+        assert "more than 0 requests failed" in found["FailedRequests"]["AlarmDescription"]
+
     def test_the_page_has_rows(self) -> None:
         kinds = documented(1)
         assert len(kinds["single-model"]) == 8
         assert set(kinds["multi-model"]) - set(kinds["single-model"]) == {"CacheMisses", "LoadingWait"}
+        assert len(kinds["asynchronous"]) == 10
 
     def test_each_watches_its_variant_and_is_quiet_without_requests(self, stack: cdk.Stack, model: TritonModel) -> None:
         endpoint = TritonEndpoint(
@@ -197,6 +217,8 @@ class TestAlarms:
             pytest.param("gpu_utilization_percent", cdk.Token.as_number({"Ref": "X"}), id="a token"),
             pytest.param("model_latency", cdk.Duration.seconds(0), id="no time"),
             pytest.param("loading_wait", 30, id="no Duration"),
+            pytest.param("failed_requests", -1, id="fewer than none"),
+            pytest.param("failed_requests", 1.5, id="a part of a request"),
         ],
     )
     def test_a_threshold_that_means_nothing_is_refused(self, messages: Messages, threshold: str, value: Any) -> None:
@@ -290,6 +312,20 @@ class TestDashboard:
         assert marks(shown["Requests that find their archive loaded, percent"]) == {"alarm": 80}
         assert marks(shown["Loading, s"]) == {"alarm": 30}
         assert marks(shown["GPU memory, percent, of each"]) == {}
+
+    def test_an_asynchronous_endpoint_shows_its_queue_and_only_what_is_published(
+        self, stack: cdk.Stack, model: TritonModel, flattened: Any
+    ) -> None:
+        TritonEndpoint(stack, "Endpoint", model=model, asynchronous=AsyncInference()).monitor()
+
+        shown = widgets(stack, flattened)
+        assert lines(shown["Requests that wait or are worked on"]) == ["backlog"]
+        assert marks(shown["Age of the oldest request, s"]) == {"alarm": 1800}
+        assert lines(shown["Requests without an answer"]) == ["failed", "expired in the queue"]
+        assert lines(shown["Backlog per instance"]) == ["requests"]
+        drawn = json.dumps(list(shown.values()))
+        unpublished = ("Invocations", "InvocationsPerInstance", "OverheadLatency", "InvocationModelErrors")
+        assert not [name for name in unpublished if f'"{name}"' in drawn]
 
     def test_gpus_are_shown_in_percent_of_each(self, world: World, stack: cdk.Stack, flattened: Any) -> None:
         platform = replace(world.platform, instance_type="ml.g5.12xlarge")

@@ -14,7 +14,7 @@ from cdk_triton._tokens import has_token, refuse_token
 from cdk_triton._wording import quoted
 from cdk_triton.errors import ConfigurationError
 from cdk_triton.hosting.endpoint_variant import EndpointVariant
-from cdk_triton.hosting.metrics import PER_MILLISECOND, PER_PERCENT, VariantMetrics, of_instance_type
+from cdk_triton.hosting.metrics import PER_MILLISECOND, PER_PERCENT, PER_SECOND, VariantMetrics, of_instance_type
 
 __all__ = ["RULES", "AlarmRule", "AlarmThresholds", "add_alarms", "threshold"]
 
@@ -29,11 +29,13 @@ MAX_PATH: Final = 500
 class AlarmThresholds:
     """What an endpoint has to exceed for its alarms to go off. None leaves an alarm out.
 
-    Percentages are above 0 and below 100, which nothing exceeds.
+    Percentages are above 0 and below 100, which nothing exceeds. What an endpoint does not publish has no alarm, so
+    that the thresholds of a company may serve endpoints of every kind.
 
     Attributes:
         server_errors_percent: share of requests that are answered with a 5xx status.
-        model_errors_percent: share of requests that the container does not answer with 2xx, time-outs included.
+        model_errors_percent: share of requests that the container does not answer with 2xx, time-outs included. Not for
+            an asynchronous endpoint, which has `failed_requests`.
         client_errors_percent: share of requests that are answered with a 4xx status.
         model_latency: what the slowest of a hundred requests takes. SageMaker gives up after 60 seconds.
         gpu_utilization_percent: of each GPU, on the average of all GPUs.
@@ -44,6 +46,9 @@ class AlarmThresholds:
         cache_hit_percent: share of requests to a multi-model endpoint that find their archive loaded; the alarm goes
             off below it.
         loading_wait: what a request to a multi-model endpoint waits for its archive at most.
+        failed_requests: requests to an asynchronous endpoint that fail within five minutes, or expire. It is 0, as for
+            a queue of dead letters: nobody else notices them.
+        oldest_request: how old a request to an asynchronous endpoint is at most. SageMaker drops it after 6 hours.
 
     Raises:
         ConfigurationError: a value is out of its range.
@@ -59,6 +64,8 @@ class AlarmThresholds:
     disk_percent: float | None = 85
     cache_hit_percent: float | None = 80
     loading_wait: Duration | None = field(default_factory=lambda: Duration.seconds(30))
+    failed_requests: int | None = 0
+    oldest_request: Duration | None = field(default_factory=lambda: Duration.minutes(30))
 
     def __post_init__(self) -> None:
         """Refuse what nothing could exceed, or everything would."""
@@ -72,6 +79,12 @@ class AlarmThresholds:
                     raise ConfigurationError(
                         f"{name} is {value!r}: use a number above 0 and below 100, known at synth, or None for no "
                         "such alarm"
+                    )
+            elif name == "failed_requests":
+                refuse_token(value, name)
+                if not isinstance(value, int) or isinstance(value, bool) or value < 0:
+                    raise ConfigurationError(
+                        f"{name} is {value!r}: use a number of requests, 0 or more, or None for no such alarm"
                     )
             elif not isinstance(value, Duration) or value.is_unresolved() or value.to_milliseconds() <= 0:
                 text = value.to_human_string() if isinstance(value, Duration) else repr(value)
@@ -89,7 +102,7 @@ class AlarmRule:
         metric: what is watched.
         statistic: of the metric.
         threshold: the attribute of `AlarmThresholds`.
-        unit: what the metric has to be divided by to get the threshold's unit, percent or milliseconds.
+        unit: what the metric has to be divided by to get the threshold's unit: percent, milliseconds or requests.
         of_each_gpu: whether the threshold is that of one GPU, and the metric the sum of all.
         meaning: what has happened, for whom the alarm wakes; `{}` is the threshold.
         first_step: what to do first, for who has no runbook at hand.
@@ -98,6 +111,7 @@ class AlarmRule:
         evaluated: of how many.
         below: whether too little is the fault, and not too much.
         multi_model: True for a rule of multi-model endpoints only, False for a rule of the others only; None for both.
+        asynchronous: the same for asynchronous endpoints.
     """
 
     name: str
@@ -113,6 +127,7 @@ class AlarmRule:
     evaluated: int
     below: bool = False
     multi_model: bool | None = None
+    asynchronous: bool | None = None
 
 
 # Errors and latency are looked at by the minute: callers notice them at once. What instances use is looked at by five
@@ -141,6 +156,7 @@ RULES: Final = (
         minutes=1,
         breaching=5,
         evaluated=5,
+        asynchronous=False,  # SageMaker does not publish it of them
     ),
     AlarmRule(
         name="ClientErrors",
@@ -240,6 +256,43 @@ RULES: Final = (
         evaluated=3,
         multi_model=True,
     ),
+    AlarmRule(
+        name="FailedRequests",
+        metric=VariantMetrics.metric_failed_requests,
+        statistic="Sum",
+        threshold="failed_requests",
+        meaning="more than {} requests failed within five minutes",
+        first_step="Read their error messages below the prefix of failures, and the server's log",
+        minutes=5,
+        breaching=1,
+        evaluated=1,
+        asynchronous=True,
+    ),
+    AlarmRule(
+        name="ExpiredRequests",
+        metric=VariantMetrics.metric_expired_requests,
+        statistic="Sum",
+        threshold="failed_requests",
+        meaning="more than {} requests expired in the queue within five minutes",
+        first_step="If the instances are at their maximum, raise max_capacity; else look why none starts",
+        minutes=5,
+        breaching=1,
+        evaluated=1,
+        asynchronous=True,
+    ),
+    AlarmRule(
+        name="OldestRequest",
+        metric=VariantMetrics.metric_oldest_request_age,
+        statistic="Maximum",
+        threshold="oldest_request",
+        unit=PER_MILLISECOND / PER_SECOND,
+        meaning="the oldest request is older than {}",
+        first_step="If the instances are at their maximum, raise max_capacity; else look why none starts",
+        minutes=5,
+        breaching=3,
+        evaluated=3,
+        asynchronous=True,
+    ),
 )
 
 
@@ -269,7 +322,7 @@ def add_alarms(
         limit = threshold(rule, thresholds, variant)
         if limit is None:
             continue
-        meaning = rule.meaning.format(_text(getattr(thresholds, rule.threshold)))
+        meaning = rule.meaning.format(_text(rule.threshold, getattr(thresholds, rule.threshold)))
         advice = rule.first_step if runbook is None else f"Runbook: {runbook}#{rule.name.lower()}"
         description = f"{variant.node.path[-MAX_PATH:]}: {meaning}. {advice}"
         if len(description) > MAX_DESCRIPTION and not has_token(advice):
@@ -318,14 +371,15 @@ def _watched(rule: AlarmRule, variant: EndpointVariant) -> cloudwatch.IMetric:
 
 def _wanted(rule: AlarmRule, thresholds: AlarmThresholds, variant: EndpointVariant) -> float | Duration | None:
     """The threshold as it was given; None where the rule is not for such a variant, or nobody wants the alarm."""
-    if variant.is_async and rule.metric is VariantMetrics.metric_invocation_model_errors:
-        return None  # SageMaker does not publish it for asynchronous endpoints
     value: float | Duration | None = getattr(thresholds, rule.threshold)
-    return value if rule.multi_model in (None, variant.variant.model.is_multi_model) else None
+    fits = rule.multi_model in (None, variant.variant.model.is_multi_model)
+    return value if fits and rule.asynchronous in (None, variant.is_async) else None
 
 
-def _text(value: float | Duration) -> str:
-    return value.to_human_string() if isinstance(value, Duration) else f"{value:g} %"
+def _text(name: str, value: float | Duration) -> str:
+    if isinstance(value, Duration):
+        return value.to_human_string()
+    return f"{value:g} %" if name.endswith("_percent") else f"{value:,}"
 
 
 def _is_percentage(value: object) -> bool:

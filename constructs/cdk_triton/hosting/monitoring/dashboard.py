@@ -41,24 +41,14 @@ def section(variant: EndpointVariant, alarms: Alarms, thresholds: Mapping[str, f
     if alarms:
         rows.append([cloudwatch.AlarmStatusWidget(alarms=list(alarms.values()), width=COLUMNS, height=3)])
     rows += [
-        [
-            _graph(
-                "Requests",
-                [_label(variant.metric_invocations(), "requests")],
-                [_label(variant.metric_concurrent_requests(), "at a time")],
-            ),
-            _latency(variant, lines),
-            _errors(variant),
-        ],
+        [_requests(variant), _latency(variant, lines), _errors(variant)],
+        *([_queue(variant, lines)] if variant.is_async else []),
         [
             _of_gpus("GPU", variant.metric_gpu_utilization, variant, lines.get("GpuUtilization")),
             _of_gpus("GPU memory", variant.metric_gpu_memory_utilization, variant, lines.get("GpuMemory")),
             _host(variant, lines),
         ],
-        [
-            _instances(variant),
-            _graph("Requests per instance", [_label(variant.metric_invocations_per_instance(), "requests")]),
-        ],
+        [_instances(variant), _requests_per_instance(variant)],
         *([_by_instance_type(variant)] if pools else []),
     ]
     return rows + (_loading(variant, lines) if model.is_multi_model else [])
@@ -71,12 +61,52 @@ def _by_instance_type(variant: EndpointVariant) -> Widgets:
     def each(metric: cloudwatch.Metric, unit: float = 1) -> list[cloudwatch.IMetric]:
         return [_scaled(of_instance_type(metric, kind), unit, kind, f"_{at}") for at, kind in enumerate(types)]
 
+    latency = _graph(
+        "Latency by instance type, p99, ms", each(variant.metric_model_latency(statistic="p99"), PER_MILLISECOND)
+    )
+    if variant.is_async:
+        return [latency]
     return [
         _graph("Requests by instance type", each(variant.metric_invocations())),
-        _graph(
-            "Latency by instance type, p99, ms", each(variant.metric_model_latency(statistic="p99"), PER_MILLISECOND)
-        ),
+        latency,
         _graph("Not 2xx in the container by instance type", each(variant.metric_invocation_model_errors())),
+    ]
+
+
+# SageMaker publishes no Invocations, InvocationsPerInstance, OverheadLatency and InvocationModelErrors of an
+# asynchronous endpoint; where a graph needs them, such an endpoint has another one.
+
+
+def _requests(variant: EndpointVariant) -> cloudwatch.GraphWidget:
+    if variant.is_async:
+        answered = variant.metric_model_latency(statistic="SampleCount")
+        return _graph("Requests", [_label(answered, "answered by the container")])
+    return _graph(
+        "Requests",
+        [_label(variant.metric_invocations(), "requests")],
+        [_label(variant.metric_concurrent_requests(), "at a time")],
+    )
+
+
+def _requests_per_instance(variant: EndpointVariant) -> cloudwatch.GraphWidget:
+    if variant.is_async:
+        return _graph("Backlog per instance", [_label(variant.metric_backlog_size_per_instance(), "requests")])
+    return _graph("Requests per instance", [_label(variant.metric_invocations_per_instance(), "requests")])
+
+
+def _queue(variant: EndpointVariant, lines: Mapping[str, float]) -> Widgets:
+    """The row of an asynchronous endpoint: what waits, how long, and what never gets an answer."""
+    age = _label(variant.metric_oldest_request_age(), "oldest request")
+    return [
+        _graph("Requests that wait or are worked on", [_label(variant.metric_backlog_size(), "backlog")]),
+        _graph("Age of the oldest request, s", [age], marks=_marks(lines.get("OldestRequest"))),
+        _graph(
+            "Requests without an answer",
+            [
+                _label(variant.metric_failed_requests(), "failed"),
+                _label(variant.metric_expired_requests(), "expired in the queue"),
+            ],
+        ),
     ]
 
 
@@ -85,19 +115,19 @@ def _latency(variant: EndpointVariant, lines: Mapping[str, float]) -> cloudwatch
         _scaled(variant.metric_model_latency(statistic=each), PER_MILLISECOND, f"model {each}")
         for each in ("p50", "p90", "p99")
     ]
-    overhead = _scaled(variant.metric_overhead_latency(), PER_MILLISECOND, "overhead, mean")
-    return _graph("Latency, ms", [*percentiles, overhead], marks=_marks(lines.get("ModelLatency"), PER_MILLISECOND))
+    if not variant.is_async:
+        percentiles.append(_scaled(variant.metric_overhead_latency(), PER_MILLISECOND, "overhead, mean"))
+    return _graph("Latency, ms", percentiles, marks=_marks(lines.get("ModelLatency"), PER_MILLISECOND))
 
 
 def _errors(variant: EndpointVariant) -> cloudwatch.GraphWidget:
-    return _graph(
-        "Errors",
-        [
-            _label(variant.metric_invocation_4xx_errors(), "4xx"),
-            _label(variant.metric_invocation_5xx_errors(), "5xx"),
-            _label(variant.metric_invocation_model_errors(), "not 2xx in the container"),
-        ],
-    )
+    shown = [
+        _label(variant.metric_invocation_4xx_errors(), "4xx"),
+        _label(variant.metric_invocation_5xx_errors(), "5xx"),
+    ]
+    if not variant.is_async:
+        shown.append(_label(variant.metric_invocation_model_errors(), "not 2xx in the container"))
+    return _graph("Errors", shown)
 
 
 def _host(variant: EndpointVariant, lines: Mapping[str, float]) -> cloudwatch.GraphWidget:
@@ -117,6 +147,15 @@ def _instances(variant: EndpointVariant) -> cloudwatch.GraphWidget:
         cloudwatch.HorizontalAnnotation(value=Lazy.number(_Limit(variant, each)), label=each)
         for each in ("minimum", "maximum")
     ]
+    if variant.is_async:
+        backlog, per_instance = variant.metric_backlog_size(), variant.metric_backlog_size_per_instance()
+        count: cloudwatch.IMetric = cloudwatch.MathExpression(
+            expression="backlog / perInstance",
+            using_metrics={"backlog": backlog, "perInstance": per_instance},
+            label="instances, while requests wait",
+            period=Duration.minutes(1),
+        )
+        return _graph("Instances that answer", [count], marks=limits)
     return _graph("Instances that answer", [variant.metric_instance_count()], marks=limits)
 
 
