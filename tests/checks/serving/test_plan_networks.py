@@ -140,6 +140,19 @@ BUILT = pytest.mark.parametrize("built", [False, True], ids=["beside the plan", 
             "output[0].data_type",
             id="another type",
         ),
+        pytest.param(
+            ('"ids" data_type: TYPE_INT32 dims: [ 128 ]', '"ids" data_type: TYPE_INT32 dims: [ 128, 1 ]'),
+            "input[0].dims",
+            id="more dimensions",
+        ),
+        pytest.param(
+            (
+                'output { name: "out" data_type: TYPE_INT32 dims: [ 128 ] }',
+                'output { name: "out" data_type: TYPE_INT32 dims: [ 128 ] reshape { shape: [ 16, 8 ] } }',
+            ),
+            "output[0].reshape.shape",
+            id="more dimensions by a reshape",
+        ),
     ],
 )
 @BUILT
@@ -151,6 +164,39 @@ def test_a_tensor_that_is_not_the_networks(
     code, severity = ("CT705", "error") if built else ("CT703", "warning")
     assert (code, "bert/config.pbtxt", field) in messages.of(findings)
     assert {finding.severity for finding in findings} == {severity}
+
+
+HALF = "network (int32[b, 128] ids, int32[b, 128] mask) => (int32[b, 64] out) { out = Half (ids, mask) }"
+
+
+@pytest.mark.parametrize(
+    ("config", "fields"),
+    [
+        pytest.param(CONFIG, ["output[0].dims"], id="another number"),
+        pytest.param(CONFIG.replace("TYPE_INT32 dims: [ 128 ]", "TYPE_INT32 dims: [ -1 ]"), [], id="any number"),
+        pytest.param(
+            CONFIG.replace("max_batch_size: 16", "").replace("[ 128 ]", "[ -1, 128 ]"),
+            ["output[0].dims"],
+            id="the batch is a dimension",
+        ),
+        pytest.param(CONFIG.replace("max_batch_size: 16", ""), ["output[0].dims"], id="the server sets max_batch_size"),
+        pytest.param(
+            CONFIG.replace("[ 128 ] }", "[ 128 ] allow_ragged_batch: true }", 2).replace("[ 128 ] }", "[ 64 ] }"),
+            [],
+            id="ragged inputs have dimensions of their own",
+        ),
+    ],
+)
+@BUILT
+def test_dimensions_of_the_network(
+    messages: Messages, tmp_path: Path, config: str, fields: list[str], built: bool
+) -> None:
+    profiles = ({"ids": GOOD, "mask": GOOD},) if built else None
+    found = checked(tmp_path, HALF, config=config, profiles=profiles)
+    code = "CT705" if built else "CT703"
+    assert [each for each in messages.of(found) if each[0] == code] == [
+        (code, "bert/config.pbtxt", field) for field in fields
+    ]
 
 
 @BUILT

@@ -115,8 +115,8 @@ def unlike_neighbour(context: CheckContext) -> Iterator[Problem]:
         network (int32[batch, 4] ids) => (float[batch, 4] y) { y = Cast <to = 1> (ids) }
 
     Limits:
-        Dimensions are not compared. A model that leaves all its inputs or outputs to the server is not looked at, the
-        server takes them from the plan.
+        A dimension of any size in the network, or in the configuration, is not compared. A model that leaves all its
+        inputs or outputs to the server is not looked at, the server takes them from the plan.
     """
     for source in plan_sources(context):
         if not source.has_recipe:
@@ -136,7 +136,7 @@ def unlike_neighbour(context: CheckContext) -> Iterator[Problem]:
     source=backend("tensorrt_backend", "src/instance_state.cc", 2240, 2283),
 )
 def unlike_network(context: CheckContext) -> Iterator[Problem]:
-    """An input or output of the configuration is not in the network, or is of another type, or one is left out.
+    """An input or output is not in the network, is missing, or has another type or other dimensions there.
 
     Up to TensorRT 8 a plan turns INT64 inputs into INT32; from TensorRT 10 on it keeps them, and the same
     configuration is refused.
@@ -161,8 +161,9 @@ def unlike_network(context: CheckContext) -> Iterator[Problem]:
         output { name: "y" data_type: TYPE_FP32 dims: [ 4 ] }
 
     Limits:
-        Dimensions are not compared. A model that leaves all its inputs or outputs to the server is not looked at, the
-        server takes them from the plan. A recipe that changes the types of the network's tensors is not known as such.
+        A dimension of any size in the network, or in the configuration, is not compared. A model that leaves all its
+        inputs or outputs to the server is not looked at, the server takes them from the plan. A recipe that changes the
+        types of the network's tensors is not known as such.
     """
     for source in plan_sources(context):
         if source.has_recipe:
@@ -182,6 +183,8 @@ def _unlike(context: CheckContext, source: PlanSource) -> Iterator[tuple[str, st
     config = source.config
     yield from _side(context, source, config.input, source.onnx.inputs, _other_inputs(config), "input")
     yield from _side(context, source, config.output, source.onnx.outputs, _other_outputs(config), "output")
+    yield from _shapes(source, config.input, source.onnx.inputs, _other_inputs(config), "input")
+    yield from _shapes(source, config.output, source.onnx.outputs, _other_outputs(config), "output")
 
 
 def _side(
@@ -221,6 +224,53 @@ def _side(
             f"add the {kind} to the configuration, or leave it out when the network is exported",
             kind,
         )
+
+
+def _shapes(
+    source: PlanSource,
+    configured: Sequence[ModelInput | ModelOutput],
+    tensors: tuple[OnnxTensor, ...],
+    others: set[str],
+    kind: str,
+) -> Iterator[tuple[str, str, str, str]]:
+    """The tensors whose dimensions differ, as CompareDimsSupported of the backend compares them (tensorrt_utils.cc)."""
+    shapes = {tensor.name: tensor.shape for tensor in tensors}
+    for index, tensor in enumerate(configured):
+        shape, written = shapes.get(tensor.name), _compared_dims(tensor)
+        if shape is None or written is None or tensor.name in others:
+            continue
+        with_batch = (-1, *written)
+        # Without max_batch_size the backend sets it where the dimensions are those of a network that takes batches.
+        readings = (with_batch,) if source.config.max_batch_size > 0 else (written, with_batch)
+        if any(_agree(reading, shape) for reading in readings):
+            continue
+        own = "reshape.shape" if tensor.HasField("reshape") else "dims"
+        added = ", to which max_batch_size adds one," if source.config.max_batch_size > 0 else ""
+        yield (
+            f"the {kind} {tensor.name!r} has the {own} {_text(written)}{added} and in the network "
+            f"{source.network.path} it has the shape {_text(shape)}",
+            f"model '{source.model.name}', tensor '{tensor.name}': the model expects {len(shape)} dimensions but the "
+            f"model configuration specifies {len(readings[0])} dimensions",
+            f"write the {own} as the network has them, or export the network with other dimensions",
+            f"{kind}[{index}].{own}",
+        )
+
+
+def _compared_dims(tensor: ModelInput | ModelOutput) -> tuple[int, ...] | None:
+    """The dimensions that the backend compares; None where it takes them from the plan, or asks other things."""
+    if not tensor.dims or tensor.is_shape_tensor or (isinstance(tensor, ModelInput) and tensor.allow_ragged_batch):
+        return None
+    return tuple(tensor.reshape.shape if tensor.HasField("reshape") else tensor.dims)
+
+
+def _agree(written: Sequence[int], shape: Sequence[int | str | None]) -> bool:
+    return len(written) == len(shape) and all(
+        said in (-1, own) for said, own in zip(written, shape, strict=True) if isinstance(own, int)
+    )
+
+
+def _text(shape: Sequence[int | str | None]) -> str:
+    return f"[{', '.join('?' if size is None else str(size) for size in shape)}]"
 
 
 def _type_in_plan(context: CheckContext, in_network: str | None) -> str:
