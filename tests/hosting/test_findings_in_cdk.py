@@ -139,6 +139,17 @@ def test_every_ensemble_is_checked_and_all_errors_are_told_at_once(world: World)
         assert any(text.startswith(f"{name} (") and "platfrom" in text for text in texts)
 
 
+def test_what_is_wrong_with_a_shared_repository_is_told_once(world: World) -> None:
+    stack = cdk.Stack(world.app(), "Stack")
+    shared = world.repository(network=MISSPELT)
+    TritonMultiModel(stack, "Fleet", ensembles=dict.fromkeys(("one", "two", "three"), shared), platform=world.platform)
+
+    errors = Annotations.from_stack(stack).find_error("/Stack/Fleet", Match.any_value())
+    texts = [str(error.entry.data) for error in errors if "platfrom" in str(error.entry.data)]
+    assert len(texts) == 1
+    assert texts[0].startswith(f"one and 2 more ({shared.root}): ")
+
+
 def test_an_apps_own_test_asserts_that_there_are_no_errors(messages: Messages, world: World) -> None:
     app = world.app()
     sound, bad = cdk.Stack(app, "Sound"), cdk.Stack(app, "Bad")

@@ -126,13 +126,16 @@ class TritonMultiModel(Resource):
         self._service_token = home.service_token
         # Weights are read from here on. Every repository is checked before any is packed.
         sound, built, found = True, {}, {}
-        for name, repository in ensembles.items():
-            what = f"{name} ({repository.root})"
-            found[name] = check_cached(repository, "multi", platform, settings)
-            sound &= report(self, found[name].findings, what=what)
+        for names in _by_repository(ensembles):
+            repository = ensembles[names[0]]
+            others = f" and {len(names) - 1} more" if len(names) > 1 else ""
+            what = f"{names[0]}{others} ({repository.root})"
+            result = check_cached(repository, "multi", platform, settings)
+            sound &= report(self, result.findings, what=what)
             recipes = check_recipes(self, repository, platform, what=what)
             sound &= recipes.sound
-            built[name] = recipes.ensemble
+            for name in names:
+                found[name], built[name] = result, recipes.ensemble
         warn_about_host(self, platform)
         warn_about_multi_model(self, settings, {name: each.backends.values() for name, each in found.items()})
         inner_models = {name: each.inner_models for name, each in found.items()}
@@ -248,6 +251,14 @@ class TritonMultiModel(Resource):
                 f"{self.node.path} has no ensemble {ensemble!r}: use one of {', '.join(self.target_models)}"
             )
         return self.target_models[ensemble]
+
+
+def _by_repository(ensembles: Mapping[str, ModelRepository]) -> list[list[str]]:
+    """The names of the ensembles, those together that share a repository: what is wrong with it is said once."""
+    names: dict[int, list[str]] = {}
+    for name, repository in ensembles.items():
+        names.setdefault(id(repository), []).append(name)
+    return list(names.values())
 
 
 def _check_target_model(name: str, platform: ServingPlatform) -> None:
