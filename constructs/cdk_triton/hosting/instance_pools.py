@@ -38,7 +38,8 @@ def check_pools(what: str, models: Sequence[ITritonModel], routing_strategy: str
 
     Raises:
         ConfigurationError: there are too many pools, one is a multi-model one, two have the same instance type,
-            different images or different repositories, or the routing strategy is another one than pools take.
+            different images, repositories or limits of a request, or the routing strategy is another one than pools
+            take.
     """
     if len(models) > MAX_INSTANCE_POOLS:
         raise ConfigurationError(
@@ -82,6 +83,13 @@ def _check_pair(what: str, first: ITritonModel, second: ITritonModel) -> None:
                 f"{other.instance_type}, so that its answers depend on which instances are free: give all models the "
                 "same repository; their recipes may differ"
             )
+    if (limits := (getattr(first, "max_payload", None), getattr(second, "max_payload", None)))[0] != limits[1]:
+        here, there = (f"{limit:,} bytes" if isinstance(limit, int) else "Triton's own limit" for limit in limits)
+        raise ConfigurationError(
+            f"{what} would take requests of {here} on {one.instance_type} and of {there} on {other.instance_type}, so "
+            "that it depends on which instances are free whether a request is accepted: give all models the same "
+            "max_payload"
+        )
 
 
 def _repository(model: ITritonModel) -> str | None:

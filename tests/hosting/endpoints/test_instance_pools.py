@@ -254,6 +254,17 @@ def test_different_repositories_are_rejected(messages: Messages, world: World, s
     rejected(messages, "image", "text", model=model_on(world, stack, A10G), fallback_models=[other])
 
 
+def test_different_limits_of_a_request_are_rejected(messages: Messages, world: World, stack: cdk.Stack) -> None:
+    larger = model_on(world, stack, L4, release="26.05", max_payload=cdk.Size.mebibytes(500))
+    rejected(
+        messages,
+        "524,288,000 bytes",
+        "Triton's own limit",
+        model=model_on(world, stack, A10G, release="26.05"),
+        fallback_models=[larger],
+    )
+
+
 def test_different_recipes_of_one_repository_are_taken(world: World, stack: cdk.Stack) -> None:
     precisions: tuple[tuple[str, Literal["fp16", "fp32"]], ...] = ((A10G, "fp16"), (T4, "fp32"))
     store = TritonArtifactStore(stack, "Store")
