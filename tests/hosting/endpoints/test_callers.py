@@ -242,6 +242,31 @@ class TestParameters:
             "/search/production/target-models/text-large": fleet.target_model("text-large"),
         }
 
+    @pytest.mark.parametrize("narrowed", [False, True], ids=["all", "one ensemble"])
+    def test_who_may_call_may_read_them(
+        self,
+        world: World,
+        stack: cdk.Stack,
+        fleet: TritonMultiModel,
+        caller: iam.Role,
+        flattened: Callable[[Any], str],
+        narrowed: bool,
+    ) -> None:
+        endpoint = TritonEndpoint(stack, "Endpoint", model=fleet, ssm_parameter_path="/search")
+        endpoint.grant_invoke(caller, target_models=["text"] if narrowed else None)
+
+        (policy,) = (p for name, p in world.resources(stack, "AWS::IAM::Policy").items() if name.startswith("Caller"))
+        (reading,) = (
+            each
+            for each in policy["Properties"]["PolicyDocument"]["Statement"]
+            if each["Action"] == "ssm:GetParameters"
+        )
+        names = {flattened(each).partition(":parameter/")[2] for each in reading["Resource"]}
+        # async/input is what TritonClient.from_parameters asks every endpoint for.
+        assert {"search/endpoint-name", "search/async/input", "search/target-models/text"} <= names
+        assert ("search/target-models/text-large" in names) is not narrowed
+        assert not [name for name in names if "*" in name]
+
     def test_a_target_model_is_told_when_it_can_be_called(
         self, world: World, stack: cdk.Stack, fleet: TritonMultiModel
     ) -> None:

@@ -33,7 +33,12 @@ from cdk_triton.hosting.endpoints.data_capture import (
 from cdk_triton.hosting.endpoints.imported import ImportedEndpoint
 from cdk_triton.hosting.endpoints.invoke_grants import allow_invocation, ensemble_check
 from cdk_triton.hosting.endpoints.name_conflicts import UniqueNames
-from cdk_triton.hosting.endpoints.parameters import check_parameters, parameter_names, put_parameters
+from cdk_triton.hosting.endpoints.parameters import (
+    allow_reading,
+    check_parameters,
+    parameter_names,
+    put_parameters,
+)
 from cdk_triton.hosting.endpoints.updates import EndpointUpdates, check_deployment, require_name
 from cdk_triton.hosting.endpoints.variant_set import (
     acknowledge_local_disks,
@@ -126,6 +131,7 @@ class TritonEndpoint(Resource, VariantMetrics):
     ) -> None:
         self._variants = production_variants(model, variants)
         self._shadow = shadow
+        self._ssm_parameter_path = ssm_parameter_path
         if shadow is not None:
             check_shadow(shadow, self._variants)
         served = self._variants if shadow is None else (*self._variants, shadow)
@@ -423,6 +429,8 @@ class TritonEndpoint(Resource, VariantMetrics):
     def grant_invoke(self, grantee: iam.IGrantable, *, target_models: Sequence[str] | None = None) -> iam.Grant:
         """Allow a principal to invoke the endpoint; an asynchronous one with its requests and answers in S3.
 
+        It may read the parameters below `ssm_parameter_path`, too.
+
         Args:
             grantee: the principal.
             target_models: the ensembles of a multi-model endpoint that it may call, in every version: an update or a
@@ -432,5 +440,11 @@ class TritonEndpoint(Resource, VariantMetrics):
             ConfigurationError: the list is empty, or no variant serves such an ensemble.
         """
         if self._storage is not None and target_models is None:
-            return allow_async_invocation(self, grantee, self.endpoint_arn, self._storage)
-        return allow_invocation(self, grantee, self.endpoint_arn, target_models, ensemble_check(self, self._variants))
+            grant = allow_async_invocation(self, grantee, self.endpoint_arn, self._storage)
+        else:
+            check = ensemble_check(self, self._variants)
+            grant = allow_invocation(self, grantee, self.endpoint_arn, target_models, check)
+        if self._ssm_parameter_path is not None:
+            reading = allow_reading(self, grantee, self._ssm_parameter_path, self._variants, target_models)
+            grant = grant.combine(reading)
+        return grant

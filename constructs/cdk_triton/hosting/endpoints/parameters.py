@@ -6,6 +6,8 @@ import re
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 
+from aws_cdk import Stack
+from aws_cdk import aws_iam as iam
 from constructs import Construct, IConstruct
 
 from cdk_triton._tokens import refuse_token
@@ -13,7 +15,7 @@ from cdk_triton._wording import quoted
 from cdk_triton.errors import ConfigurationError
 from cdk_triton.hosting.variant import TritonVariant
 
-__all__ = ["check_parameters", "parameter_names", "put_parameters"]
+__all__ = ["allow_reading", "check_parameters", "parameter_names", "put_parameters"]
 
 _OF_THE_ENDPOINT = ("endpoint-name", "endpoint-arn")
 _OF_ASYNC = ("async/input", "async/output", "async/failures")
@@ -46,6 +48,36 @@ def parameter_names(prefix: str | None, variants: Sequence[TritonVariant], *, is
         return []
     targets = [f"target-models/{ensemble}" for ensemble in _target_models(variants)]
     return [f"{prefix}/{name}" for name in (*_OF_THE_ENDPOINT, *targets, *(_OF_ASYNC if is_async else ()))]
+
+
+def allow_reading(
+    scope: Construct,
+    grantee: iam.IGrantable,
+    prefix: str,
+    variants: Sequence[TritonVariant],
+    ensembles: Sequence[str] | None,
+) -> iam.Grant:
+    """Allow a caller to read the parameters, as `TritonClient.from_parameters` does.
+
+    Args:
+        scope: the endpoint.
+        grantee: the caller.
+        prefix: what the parameters' names begin with.
+        variants: the production variants of the endpoint.
+        ensembles: those that it may call; None: all.
+    """
+    # The client asks for `async/input` of every endpoint, to learn whether it is asynchronous: IAM rejects the whole
+    # call if one name is not allowed.
+    names = parameter_names(prefix, variants, is_async=True)
+    allowed = [name for name in names if ensembles is None or not _is_of_another_ensemble(name, ensembles)]
+    stack = Stack.of(scope)
+    arns = [stack.format_arn(service="ssm", resource="parameter", resource_name=name[1:]) for name in allowed]
+    return iam.Grant.add_to_principal(grantee=grantee, actions=["ssm:GetParameters"], resource_arns=arns)
+
+
+def _is_of_another_ensemble(name: str, ensembles: Sequence[str]) -> bool:
+    _, found, ensemble = name.rpartition("/target-models/")
+    return bool(found) and ensemble not in ensembles
 
 
 def put_parameters(
