@@ -147,12 +147,20 @@ class World:
                 for version in dict.pop(objects, key):
                     if hasattr(version, "dispose"):  # a delete marker holds nothing
                         version.dispose()
+        for component in self._components():
+            self.sagemaker.delete_inference_component(InferenceComponentName=component)
+        while self._components():
+            threading.Event().wait(0.01)
         for endpoint in self.sagemaker.list_endpoints()["Endpoints"]:
             self.sagemaker.delete_endpoint(EndpointName=endpoint["EndpointName"])
         for configuration in self.sagemaker.list_endpoint_configs()["EndpointConfigs"]:
             self.sagemaker.delete_endpoint_config(EndpointConfigName=configuration["EndpointConfigName"])
         for model in self.sagemaker.list_models()["Models"]:
             self.sagemaker.delete_model(ModelName=model["ModelName"])
+
+    def _components(self) -> list[str]:
+        found = self.sagemaker.list_inference_components()["InferenceComponents"]
+        return [each["InferenceComponentName"] for each in found]
 
     def deploy(self, template: dict[str, Any], name: str) -> str:
         """Create a stack and wait for it; returns its last status."""

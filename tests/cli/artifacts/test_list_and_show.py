@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import itertools
 import json
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import pytest
+
+from cdk_triton.cli.artifacts.aws import Aws
+from cdk_triton.cli.artifacts.users import read_users
 
 if TYPE_CHECKING:
     from tests.cli.artifacts.conftest import World
@@ -274,3 +277,52 @@ def test_an_endpoint_with_a_deleted_model_in_an_instance_pool_is_said(run: Any, 
     world.sagemaker.delete_model(ModelName="gone")
     (unknown,) = listed(run, world)["unknown"]
     assert "the deleted model gone" in unknown
+
+
+def test_a_component_on_a_deleted_model_is_said(messages: Messages, run: Any, world: World) -> None:
+    world.model("gone", ModelDataUrl=world.archive("text", "ab" * 32))
+    variant = {"VariantName": "v", "InstanceType": "ml.g5.xlarge", "InitialInstanceCount": 1}
+    role = "arn:aws:iam::123456789012:role/role"
+    world.sagemaker.create_endpoint_config(
+        EndpointConfigName="configuration", ExecutionRoleArn=role, ProductionVariants=[variant]
+    )
+    world.sagemaker.create_endpoint(EndpointName="endpoint", EndpointConfigName="configuration")
+    world.sagemaker.get_waiter("endpoint_in_service").wait(EndpointName="endpoint", WaiterConfig={"Delay": 1})
+    world.sagemaker.create_inference_component(
+        InferenceComponentName="text",
+        EndpointName="endpoint",
+        VariantName="v",
+        Specification={
+            "ModelName": "gone",
+            "ComputeResourceRequirements": {"NumberOfAcceleratorDevicesRequired": 1, "MinMemoryRequiredInMb": 1024},
+        },
+        RuntimeConfig={"CopyCount": 1},
+    )
+    assert listed(run, world)["unknown"] == []
+
+    world.sagemaker.delete_model(ModelName="gone")
+    (unknown,) = listed(run, world)["unknown"]
+    messages.record("cdk-triton artifacts", unknown)
+
+
+class OneComponent:
+    """A double of a region with one inference component, which names an archive itself: the local AWS has none such."""
+
+    def pages(self, service: str, operation: str, member: str) -> list[dict[str, Any]]:
+        return [{"InferenceComponentName": "own"}] if member == "InferenceComponents" else []
+
+    def client(self, service: str) -> OneComponent:
+        return self
+
+    def describe_inference_component(self, *, InferenceComponentName: str) -> dict[str, Any]:  # noqa: N803 - boto3's
+        container = {"Image": "image", "ArtifactUrl": "s3://store/artifacts/text/0f/model.tar.gz"}
+        return {"InferenceComponentName": InferenceComponentName, "Specification": {"Container": container}}
+
+
+def test_a_component_that_names_an_archive_itself_keeps_it() -> None:
+    users = read_users(cast(Aws, OneComponent()))
+
+    (reference,) = users.references
+    assert reference.user == "component own"
+    assert reference.covers("store", "artifacts/text/0f/model.tar.gz")
+    assert users.unknown == ()

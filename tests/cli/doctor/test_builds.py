@@ -10,9 +10,18 @@ import pytest
 SUBJECT = "builds of the app"
 CODEBUILD = "Concurrently running builds for Linux GPU Small environment"
 PROCESSING = "ml.g6.2xlarge for processing job usage"
-ON_CODEBUILD = {"builder": {"kind": "codebuild", "instance_type": None}}
-ON_PROCESSING = {"builder": {"kind": "processing", "instance_type": "ml.g6.2xlarge"}}
+CODEBUILD_MACHINE = {"kind": "codebuild", "instance_type": None}
+PROCESSING_MACHINE = {"kind": "processing", "instance_type": "ml.g6.2xlarge"}
 WITHOUT_RECIPES: Mapping[str, Any] = {"commits": []}
+
+
+def _plan(machine: Mapping[str, Any], key: str) -> Mapping[str, Any]:
+    """A model that builds one archive."""
+    return {"builder": machine, "commits": [{"artifact_key": key, "build": {}}]}
+
+
+ON_CODEBUILD, ALSO_ON_CODEBUILD = (_plan(CODEBUILD_MACHINE, key) for key in ("aa", "bb"))
+ON_PROCESSING, ALSO_ON_PROCESSING = (_plan(PROCESSING_MACHINE, key) for key in ("aa", "bb"))
 
 
 def _template(plans: int, *, fleets: tuple[bool, ...] = ()) -> dict[str, Any]:
@@ -35,9 +44,10 @@ def _resource(kind: str, **properties: Any) -> dict[str, Any]:
     [
         pytest.param([ON_CODEBUILD], CODEBUILD, 0, "error", id="CodeBuild, none"),
         pytest.param([ON_CODEBUILD], CODEBUILD, 1, "ok", id="CodeBuild, enough"),
-        pytest.param([ON_CODEBUILD, ON_CODEBUILD], CODEBUILD, 1, "warning", id="CodeBuild, one of two waits"),
+        pytest.param([ON_CODEBUILD, ALSO_ON_CODEBUILD], CODEBUILD, 1, "warning", id="CodeBuild, one of two waits"),
+        pytest.param([ON_CODEBUILD, ON_CODEBUILD], CODEBUILD, 1, "ok", id="CodeBuild, two models share a build"),
         pytest.param([ON_PROCESSING], PROCESSING, 0, "error", id="Processing, none"),
-        pytest.param([ON_PROCESSING, ON_PROCESSING], PROCESSING, 1, "warning", id="Processing, one of two fails"),
+        pytest.param([ON_PROCESSING, ALSO_ON_PROCESSING], PROCESSING, 1, "warning", id="Processing, one of two fails"),
         pytest.param([ON_PROCESSING, WITHOUT_RECIPES], PROCESSING, 1, "ok", id="Processing, enough"),
     ],
 )

@@ -1,9 +1,12 @@
-"""Who in the region refers to objects of a store: SageMaker models, and endpoint configurations through them."""
+"""Who in the region refers to objects of a store: SageMaker models and inference components.
+
+Endpoint configurations and most components do so through a model.
+"""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -40,12 +43,12 @@ class ModelReference:
 
 @dataclass(frozen=True)
 class Users:
-    """What the region's models refer to.
+    """The objects that models and inference components of the region refer to.
 
     Attributes:
-        references: one or more for each model that has its data in S3.
-        unknown: sentences about live endpoints whose model or configuration is deleted, so that nobody can say what
-            they refer to.
+        references: one or more for each model or component that has its data in S3.
+        unknown: sentences about live endpoints and components whose model or configuration is deleted, so that nobody
+            can say what they refer to.
     """
 
     references: tuple[ModelReference, ...]
@@ -62,8 +65,13 @@ def read_users(aws: Aws) -> Users:
     sagemaker = aws.client("sagemaker")
     described = in_parallel(lambda name: _unless_gone(lambda: sagemaker.describe_model(ModelName=name)), names)
     models = {model["ModelName"]: model for model in described if model is not None}
-    references = [reference for model in models.values() for reference in _references(aws, model)]
-    return Users(tuple(sorted(references, key=lambda each: each.user)), tuple(_unknown(aws, frozenset(models))))
+    components = _components(aws)
+    references = [
+        *(reference for model in models.values() for reference in _references(aws, model)),
+        *(reference for component in components for reference in _component_references(component)),
+    ]
+    unknown = [*_unknown(aws, frozenset(models)), *_unknown_components(components, frozenset(models))]
+    return Users(tuple(sorted(references, key=lambda each: each.user)), tuple(unknown))
 
 
 def _references(aws: Aws, model: Mapping[str, Any]) -> Iterator[ModelReference]:
@@ -125,6 +133,31 @@ def _unknown(aws: Aws, models: frozenset[str]) -> Iterator[str]:
             f"the endpoint {endpoint} runs on {runs_on}, so that what it reads is not known: deploy or delete the "
             "endpoint"
         )
+
+
+def _components(aws: Aws) -> list[Mapping[str, Any]]:
+    """The inference components of the region, as DescribeInferenceComponent answers."""
+    pages = aws.pages("sagemaker", "list_inference_components", "InferenceComponents")
+    names = [each["InferenceComponentName"] for each in pages]
+    describe = aws.client("sagemaker").describe_inference_component
+    found = in_parallel(lambda name: _unless_gone(lambda: describe(InferenceComponentName=name)), names)
+    return [each for each in found if each is not None]
+
+
+def _component_references(component: Mapping[str, Any]) -> Iterator[ModelReference]:
+    """The archive that a component names itself, in place of a model."""
+    if url := component.get("Specification", {}).get("Container", {}).get("ArtifactUrl"):
+        yield from addressed(f"component {component['InferenceComponentName']}", url)
+
+
+def _unknown_components(components: Sequence[Mapping[str, Any]], models: frozenset[str]) -> Iterator[str]:
+    for component in components:
+        model = component.get("Specification", {}).get("ModelName")
+        if model is not None and model not in models:
+            yield (
+                f"the inference component {component['InferenceComponentName']} runs on the deleted model {model}, so "
+                "that what it reads is not known: deploy or delete the component"
+            )
 
 
 def _configuration_of(aws: Aws, endpoint: str) -> str | None:

@@ -21,9 +21,10 @@ SUBJECT = "builds of the app"
 def builds(account: Account, app: Path) -> Iterator[Answer]:
     """Compare the builds that one stack may start at the same time with the quota of each kind of machine.
 
-    A model with recipes is one build, and CloudFormation deploys the models of a stack side by side. The command `cdk`
-    deploys one stack after the other, unless `--concurrency` lets it deploy several. An archive that is in the store
-    already is not built again; only the deployment looks for it. CodeBuild queues what exceeds the quota ("Builds in
+    A model with recipes is one build, and CloudFormation deploys the models of a stack side by side. Models that need
+    the same archives, such as instance pools of one GPU, share a build. The command `cdk` deploys one stack after the
+    other, unless `--concurrency` lets it deploy several. An archive that is in the store already is not built again;
+    only the deployment looks for it. CodeBuild queues what exceeds the quota ("Builds in
     AWS CodeBuild"), and SageMaker rejects it.
 
     Args:
@@ -37,7 +38,8 @@ def builds(account: Account, app: Path) -> Iterator[Answer]:
     fleets_alone = _builds_on_fleets_alone(template for _, template in read_templates(app, account.id, account.region))
     most = Counter[tuple[str, str]]()
     for _, plans in read_plans(app, account.id, account.region):
-        machines = [_machine(plan["builder"]) for plan in plans if "builder" in plan]
+        distinct = {(_machine(plan["builder"]), _archives(plan)) for plan in plans if "builder" in plan}
+        machines = [machine for machine, _ in distinct]
         most |= Counter(each for each in machines if not (fleets_alone and each == _CODEBUILD))
     for service in sorted({service for service, _ in most}):
         names = sorted(name for each, name in most if each == service)
@@ -50,6 +52,11 @@ def builds(account: Account, app: Path) -> Iterator[Answer]:
 
 
 _CODEBUILD = ("codebuild", CODEBUILD_GPU)
+
+
+def _archives(plan: Mapping[str, Any]) -> tuple[str, ...]:
+    """The artifact keys of what a plan builds."""
+    return tuple(sorted(each["artifact_key"] for each in plan["commits"] if "build" in each))
 
 
 def _machine(builder: Mapping[str, Any]) -> tuple[str, str]:
