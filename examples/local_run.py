@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import subprocess
@@ -13,6 +14,7 @@ import tempfile
 import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from types import FrameType
 from typing import Any, TextIO
 
 import boto3
@@ -21,7 +23,7 @@ from rich.console import Console
 from rich.markup import escape
 
 from cdk_triton.errors import CdkTritonError, LocalError
-from cdk_triton.local import LocalAws, process
+from cdk_triton.local import LocalAws, conflicting_variables, process
 
 CHECKOUT = Path(__file__).resolve().parents[1]
 
@@ -34,7 +36,9 @@ def step(title: str) -> None:
 
 
 def on_local_aws(name: str, work: Callable[[LocalAws, Path], None], *, prepare: Sequence[str] = ()) -> int:
-    """Prepare the weights, start a local AWS, do the work, and take everything down, also on Ctrl-C.
+    """Prepare the weights, start a local AWS, do the work, and take everything down.
+
+    It is taken down on Ctrl-C, on `kill`, and at the end of the terminal too.
 
     Args:
         name: the run, as it is called in messages: "demo".
@@ -44,8 +48,11 @@ def on_local_aws(name: str, work: Callable[[LocalAws, Path], None], *, prepare: 
     Returns:
         The exit status: 0 if the work was done.
     """
-    # A plain `kill` takes the same way out as Ctrl-C: through every `with` and `finally`.
-    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        if signal.getsignal(number) is not signal.SIG_IGN:  # as below nohup
+            signal.signal(number, _interrupt)
+    for name in conflicting_variables(os.environ):
+        del os.environ[name]  # a profile that does not exist would stop boto3
     started = time.monotonic()
     try:
         step("Preparing the example weights")
@@ -64,6 +71,13 @@ def on_local_aws(name: str, work: Callable[[LocalAws, Path], None], *, prepare: 
         return 1
     console.print(f"\nDone in {time.monotonic() - started:.0f} s. Nothing is left running.")
     return 0
+
+
+def _interrupt(number: int, frame: FrameType | None) -> None:
+    """Leave through every `with` and `finally`; a build takes half a minute to end, so the user hears of it first."""
+    with contextlib.suppress(OSError):  # the terminal may be what has ended
+        os.write(sys.stdout.fileno(), b"\nInterrupted. Stopping what was started ...\n")
+    raise KeyboardInterrupt
 
 
 class Cdk:

@@ -15,6 +15,8 @@ from pathlib import Path
 def faults() -> Iterator[str]:
     """One sentence for each thing that is missing."""
     version = f"{sys.version_info.major}.{sys.version_info.minor}"
+    if " " in str(Path.cwd()):
+        yield f"make cannot work in a directory with a space in its path: move this one, {Path.cwd()}"
     if version not in ("3.11", "3.12"):
         yield f"Python 3.11 or 3.12 is needed, and {sys.executable} is {version}: run make PYTHON=python3.11"
         return

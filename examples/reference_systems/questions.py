@@ -93,7 +93,7 @@ def questions() -> Iterator[Question]:
         yield Question(
             "TensorRTTenants",
             f"Tenant{tenant}",
-            "two sentences, as tokens",
+            f"two sentences to tenant {tenant}, as tokens",
             tokens(*SENTENCES),
             cosine("output"),
             COSINE,

@@ -114,7 +114,7 @@ def test_all_five_systems_are_deployed_answer_rightly_and_are_taken_down(start: 
 @pytest.mark.parametrize(
     ("number", "line"),
     [
-        pytest.param(signal.SIGINT, "CREATE_IN_PROGRESS", id="Ctrl-C in the deployment"),
+        pytest.param(signal.SIGHUP, "CREATE_IN_PROGRESS", id="the end of the terminal in the deployment"),
         pytest.param(signal.SIGTERM, "CREATE_IN_PROGRESS", id="kill in the deployment"),
         pytest.param(signal.SIGINT, "Custom::TritonArtifact", id="Ctrl-C in the build"),
     ],
