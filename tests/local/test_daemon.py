@@ -64,6 +64,13 @@ def test_it_starts_detached_tells_its_status_and_stops(messages: Messages, daemo
         messages.record("log", re.sub(r"^local \| [-\d]+ [:\d]+ ", "", line).replace(status.url, "URL"))
 
 
+def test_a_profile_that_does_not_exist_stops_nothing(daemon: Daemon, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AWS_PROFILE", "nowhere")
+    environment = daemon.start()
+    monkeypatch.delenv("AWS_PROFILE")
+    client(environment, "ecr").create_repository(repositoryName="assets")  # for which moto makes a session
+
+
 def test_a_second_one_in_the_same_directory_is_refused_and_the_first_goes_on(
     messages: Messages, daemon: Daemon
 ) -> None:

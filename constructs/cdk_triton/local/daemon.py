@@ -30,6 +30,7 @@ from cdk_triton.local.aws import LocalAws
 from cdk_triton.local.endpoints import EndpointHost
 from cdk_triton.local.endpoints.capacity import Capacity
 from cdk_triton.local.logs import LogFiles, LogSelection
+from cdk_triton.local.process import conflicting_variables
 from cdk_triton.local.running import known_directories, listed_as_running
 
 __all__ = ["DEFAULT_DIRECTORY", "Daemon", "DaemonOptions", "DaemonStatus"]
@@ -112,6 +113,8 @@ class Daemon:
                 the directory cannot be written.
         """
         options = options or DaemonOptions()
+        for name in conflicting_variables(os.environ):
+            del os.environ[name]  # moto makes boto3 sessions, and a profile that does not exist would stop them
         # Not an Event: a signal that interrupts the beginning of its wait() would wait for its lock for ever.
         asked: SimpleQueue[int] = SimpleQueue()
         with (
