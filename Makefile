@@ -25,13 +25,13 @@ reference: setup ## all five reference systems on this machine, each asked and t
 	@python -m examples.reference_systems
 
 test: setup ## every test, two files at a time
-	@pytest --numprocesses 2 --dist loadfile
+	@pytest --numprocesses 2 --dist loadfile --no-loadscope-reorder
 
 test-fast: setup ## the tests without servers, the CDK and slow ones: under a minute
-	@pytest -m "not slow and not server and not cdk" --numprocesses 2 --dist loadfile
+	@pytest -m "not slow and not server and not cdk" --numprocesses 2 --dist loadfile --no-loadscope-reorder
 
 test-hosting: setup ## the tests of the constructs and of their security
-	@pytest tests/hosting tests/security --numprocesses 2 --dist loadfile
+	@pytest tests/hosting tests/security --numprocesses 2 --dist loadfile --no-loadscope-reorder
 
 # CHECK=1 writes nothing and fails on a difference. SOURCES=<folder> also rewrites what has outside sources: <folder>/TensorRT
 # is a clone of NVIDIA/TensorRT with its tags, <folder>/dali an installation of DALI by `pip install --target`.

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from costs import UnmarkedSlowTests, mark_by_folder
+from costs import UnmarkedSlowTests, expensive_first, mark_by_folder
 
 pytest_plugins = ["golden_messages", "pytester"]
 
@@ -28,8 +28,9 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark tests by what they cost."""
+    """Mark tests by what they cost, and begin with the expensive ones."""
     mark_by_folder(items)
+    expensive_first(items)
 
 
 def pytest_collection_finish() -> None:
