@@ -10,6 +10,7 @@ from typing import Annotated
 import typer
 
 from cdk_triton.cli import artifacts, doctor, explain, local, validate
+from cdk_triton.cli.config import config
 from cdk_triton.errors import CdkTritonError, RepositoryError, RuleError
 
 __all__ = ["app", "main"]
@@ -30,6 +31,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 app.command("validate")(validate.validate)
+app.command("config")(config)
 app.command("explain")(explain.explain)
 app.command("doctor")(doctor.doctor)
 app.add_typer(artifacts.app, name="artifacts")

@@ -1,0 +1,197 @@
+"""Read models: their tensors, according to the network, the source or the configuration."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+
+import typer
+
+from cdk_triton.cli.config.labels import Labels, with_labels
+from cdk_triton.cli.config.values import Face, Guess, Tensor
+from cdk_triton.errors import RepositoryError
+from cdk_triton.triton.contents import Unreadable
+from cdk_triton.triton.contents.onnx_file import OnnxFile, OnnxTensor, onnx_file
+from cdk_triton.triton.contents.python_source import PythonSource, python_source
+from cdk_triton.triton.model_config import parse_model_config
+from cdk_triton.triton.repository import CONFIG_NAME
+from cdk_triton.triton.schema import ModelInput, ModelOutput, enum_name
+from cdk_triton.triton.versions import is_version_name
+
+__all__ = ["BATCH", "HINT", "face_of"]
+
+HINT = "MODEL"
+BATCH = 8
+_PYTHON = (3, 10)  # of most of SageMaker's images; what is read here is the same in every version
+_UNSERVED = (None, "BF16")  # ConvertFromOnnxDataType of the ONNX Runtime backend has no other
+
+
+def face_of(path: Path) -> Face:
+    """Read a model: a network, a Python model, or the directory of either.
+
+    Raises:
+        BadParameter: it is none of these, or cannot be read.
+    """
+    directory = _model_directory(path)
+    if directory is not None and (directory / CONFIG_NAME).is_file():
+        return _configured(directory)
+    file = _model_file(path) if path.is_dir() else path
+    name = file.stem if file.stem != "model" else (directory or file.resolve().parent).resolve().name
+    if not file.exists():
+        raise _unusable(f"{file} does not exist; name a network (.onnx), a Python model (.py) or a model's directory")
+    if file.suffix == ".py":
+        return _of_python(file, name)
+    return _of_network(file, name, with_labels(file, directory))
+
+
+def _unusable(sentence: str) -> typer.BadParameter:
+    return typer.BadParameter(sentence, param_hint=HINT)
+
+
+def _model_directory(path: Path) -> Path | None:
+    """The directory of the model: the path itself, or the one above a version's."""
+    if path.is_dir():
+        return path
+    parent = path.resolve().parent
+    if is_version_name(parent.name):
+        return path.parent.parent if path.parent.name else parent.parent
+    return None
+
+
+def _model_file(directory: Path) -> Path:
+    """The file of a directory's last version that has one."""
+    versions = sorted((each for each in directory.iterdir() if is_version_name(each.name)), key=lambda at: int(at.name))
+    found = [each / name for each in reversed(versions) for name in ("model.onnx", "model.py")]
+    file = next((each for each in found if each.is_file()), None)
+    if file is None:
+        raise _unusable(
+            f"{directory} has neither {CONFIG_NAME} nor a version with model.onnx or model.py; name the model's file"
+        )
+    return file
+
+
+def _configured(directory: Path) -> Face:
+    """A model that has its configuration already."""
+    try:
+        config = parse_model_config((directory / CONFIG_NAME).read_bytes(), path=str(directory / CONFIG_NAME))
+    except RepositoryError as error:
+        raise _unusable(str(error)) from error
+    name = directory.resolve().name
+    if not (config.input and config.output):
+        raise _unusable(f"{directory / CONFIG_NAME} names no inputs or no outputs; write them, or remove the file")
+    return Face(
+        name,
+        config.backend or config.platform,
+        config.max_batch_size,
+        tuple(map(_written, config.input)),
+        tuple(map(_written, config.output)),
+        {file.relative_to(directory).as_posix(): file for file in _files(directory)},
+        written=True,
+    )
+
+
+def _files(directory: Path) -> Iterator[Path]:
+    return (each for each in sorted(directory.rglob("*")) if each.is_file() and "__pycache__" not in each.parts)
+
+
+def _written(tensor: ModelInput | ModelOutput) -> Tensor:
+    dims = tuple(tensor.dims) or None
+    return Tensor(tensor.name, enum_name(tensor, "data_type").removeprefix("TYPE_"), dims)
+
+
+def _of_network(file: Path, name: str, labels: Labels) -> Face:
+    network = onnx_file(file)
+    if isinstance(network, Unreadable):
+        raise _unusable(f"{file} {network.reason}; name a network in the ONNX format")
+    files = {"1/model.onnx": file, **_external_data(file, network)}
+    tensors = (*network.inputs, *network.outputs)
+    for tensor in tensors:
+        if tensor.kind != "tensor" or tensor.data_type in _UNSERVED:
+            kind = "of a type" if tensor.kind == "tensor" else f"a {tensor.kind.replace('_', ' ')}"
+            raise _unusable(f"{file} has {tensor.name!r}, {kind} that Triton does not serve; export it as a tensor")
+    batches, reason = _batches(tensors)
+    guesses = [Guess("max_batch_size", reason)]
+    for side, given in (("input", network.inputs), ("output", network.outputs)):
+        guesses += [
+            Guess(f"{side}[{index}].dims", "the network does not declare how many dimensions it has; write them")
+            for index, tensor in enumerate(given)
+            if tensor.shape is None
+        ]
+    outputs, label_files = labels.placed([_tensor(each, batches) for each in network.outputs])
+    return Face(
+        name,
+        "onnxruntime",
+        BATCH if batches else 0,
+        tuple(_tensor(each, batches) for each in network.inputs),
+        outputs,
+        {**files, **label_files},
+        guesses=(*guesses, *labels.guesses(outputs)),
+    )
+
+
+def _external_data(file: Path, network: OnnxFile) -> dict[str, Path]:
+    """The files beside a network that have its weights.
+
+    Raises:
+        BadParameter: one is missing or too short.
+    """
+    found = {}
+    for each in network.external_data:
+        path = file.parent / each.location
+        if not path.is_file() or path.stat().st_size < each.end:
+            fault = "is too short" if path.is_file() else "is missing"
+            raise _unusable(f"{path} has the weights {each.tensor!r} of {file} and {fault}; put it beside the network")
+        found[f"1/{each.location}"] = path
+    return found
+
+
+def _batches(tensors: Sequence[OnnxTensor]) -> tuple[bool, str]:
+    """Whether the tensors have a batch dimension, and why."""
+    fixed = [each.name for each in tensors if each.shape is not None and not (each.shape and _is_open(each.shape[0]))]
+    if fixed:
+        return False, f"the first dimension of {fixed[0]!r} is fixed, so the tensors have no batch dimension"
+    return True, (
+        f"the first dimension of each tensor is open, so it is taken for the batch; {BATCH} is a size to begin with. "
+        "If it is another dimension, write 0, and -1 in front of each dims"
+    )
+
+
+def _is_open(dim: int | str | None) -> bool:
+    return not isinstance(dim, int)
+
+
+def _tensor(given: OnnxTensor, batches: bool) -> Tensor:
+    if given.shape is None:
+        return Tensor(given.name, given.data_type)
+    shape = given.shape[1:] if batches else given.shape
+    return Tensor(given.name, given.data_type, tuple(each if isinstance(each, int) else -1 for each in shape))
+
+
+def _of_python(file: Path, name: str) -> Face:
+    source = python_source(_PYTHON)(file)
+    if not isinstance(source, PythonSource) or source.model is None:
+        raise _unusable(f"{file} defines no class TritonPythonModel that can be read; name a Python model of Triton's")
+    completed = {(each.method, each.given["name"]): each.given for each in source.completions if _adds(each.given)}
+    sizes = [each.given for each in source.completions if each.method == "set_max_batch_size"]
+    sides = {}
+    for method, named in (("add_input", source.tensors.read), ("add_output", source.tensors.made or ())):
+        added = [_completed(given) for (of, _), given in completed.items() if of == method]
+        sides[method] = tuple(added) or tuple(Tensor(each) for each in dict.fromkeys(found.name for found in named))
+        if not sides[method]:
+            what = "inputs" if method == "add_input" else "outputs"
+            raise _unusable(
+                f"{file} does not name its {what} where a program can read them; write its {CONFIG_NAME} by hand, and "
+                "name the model's directory"
+            )
+    size = sizes[0] if sizes and isinstance(sizes[0], int) else None
+    return Face(name, "python", size, sides["add_input"], sides["add_output"], {"1/model.py": file})
+
+
+def _adds(given: object) -> bool:
+    return isinstance(given, dict) and isinstance(given.get("name"), str)
+
+
+def _completed(given: Mapping[str, object]) -> Tensor:
+    dims, data_type = given.get("dims"), given.get("data_type")
+    known = tuple(each for each in dims if isinstance(each, int)) if isinstance(dims, list | tuple) else None
+    return Tensor(str(given["name"]), str(data_type).removeprefix("TYPE_") if data_type else None, known)

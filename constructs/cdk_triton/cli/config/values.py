@@ -1,0 +1,64 @@
+"""A model as the command `config` sees it: its tensors, its files, and what had to be guessed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+__all__ = ["Face", "Guess", "Tensor"]
+
+
+@dataclass(frozen=True)
+class Guess:
+    """A value that no file contains.
+
+    Attributes:
+        field: the field of the configuration that has it, `output[0].dims`.
+        reason: why it has this value, and when to change it.
+    """
+
+    field: str
+    reason: str
+
+
+@dataclass(frozen=True)
+class Tensor:
+    """An input or output of a model.
+
+    Attributes:
+        name: its name.
+        data_type: its type without `TYPE_`; None where no file contains it.
+        dims: its dimensions without the batch dimension; () of a scalar, None where no file contains them.
+        labels: the name of the file with a line for each of its elements, or "".
+    """
+
+    name: str
+    data_type: str | None = None
+    dims: tuple[int, ...] | None = None
+    labels: str = ""
+
+
+@dataclass(frozen=True)
+class Face:
+    """A model as its neighbours see it.
+
+    Attributes:
+        name: the model's name.
+        backend: what runs it.
+        max_batch_size: its largest batch; 0 without a batch dimension, None where no file contains it.
+        inputs: what it takes.
+        outputs: what it gives.
+        files: its files, relative to its own directory, and where they are.
+        written: whether one of the files is its configuration.
+        guesses: what no file contains.
+    """
+
+    name: str
+    backend: str
+    max_batch_size: int | None
+    inputs: tuple[Tensor, ...]
+    outputs: tuple[Tensor, ...]
+    files: Mapping[str, Path]
+    written: bool = False
+    guesses: tuple[Guess, ...] = field(default=(), compare=False)

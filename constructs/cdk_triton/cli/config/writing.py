@@ -1,0 +1,195 @@
+"""The configurations as text, with a comment beside each value that was guessed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from cdk_triton.cli.config.connections import Connected, Place
+from cdk_triton.cli.config.values import Face, Guess, Tensor
+
+__all__ = ["Written", "ensemble_config", "model_config"]
+
+_UNKNOWN_TYPE, _UNKNOWN_DIMS = "FP32", (-1,)
+
+
+@dataclass(frozen=True)
+class Written:
+    """A configuration as text, and what in it was guessed."""
+
+    text: str
+    guesses: tuple[Guess, ...]
+
+
+def model_config(face: Face) -> Written:
+    """The configuration of one model."""
+    face, guesses = _completed(face)
+    lines = [
+        f"# A first configuration of {face.name}, by `cdk-triton config`. The model's directory has this file and "
+        f"{next(iter(face.files))}.",
+        f'backend: "{face.backend}"',
+        *_noted("max_batch_size", guesses),
+        f"max_batch_size: {face.max_batch_size}",
+        *_tensors("input", face.inputs, guesses),
+        *_tensors("output", face.outputs, guesses),
+    ]
+    if face.backend == "onnxruntime" and face.max_batch_size:
+        lines += [*_noted("dynamic_batching", guesses), "dynamic_batching { }"]
+    return Written("\n".join(lines) + "\n", tuple(guesses))
+
+
+def _completed(face: Face) -> tuple[Face, list[Guess]]:
+    """The model with a value for everything that no file contains."""
+    guesses = list(face.guesses)
+    if face.max_batch_size is None:
+        guesses.append(
+            Guess("max_batch_size", "no file shows whether the tensors have a batch dimension; 0 is without")
+        )
+    sides = {}
+    for side, tensors in (("input", face.inputs), ("output", face.outputs)):
+        for index, each in enumerate(tensors):
+            if each.data_type is None:
+                guesses.append(Guess(f"{side}[{index}].data_type", "no file contains the type; write it"))
+            noted = any(guess.field == f"{side}[{index}].dims" for guess in guesses)
+            if each.dims is None and not noted:
+                guesses.append(Guess(f"{side}[{index}].dims", "no file contains the dimensions; write them"))
+        sides[side] = tuple(
+            replace(
+                each,
+                data_type=each.data_type or _UNKNOWN_TYPE,
+                dims=_UNKNOWN_DIMS if each.dims is None else each.dims,
+            )
+            for each in tensors
+        )
+    if face.backend == "onnxruntime" and face.max_batch_size:
+        reason = "requests that wait at the same time are computed together; remove the line if they must not be"
+        guesses.append(Guess("dynamic_batching", reason))
+    size = face.max_batch_size or 0
+    return replace(face, max_batch_size=size, inputs=sides["input"], outputs=sides["output"]), guesses
+
+
+def _noted(field: str, guesses: Iterable[Guess], indent: str = "") -> Iterator[str]:
+    yield from (f"{indent}# Guessed: {guess.reason}." for guess in guesses if guess.field == field)
+
+
+def _tensors(side: str, tensors: Sequence[Tensor], guesses: Sequence[Guess]) -> Iterator[str]:
+    yield from _noted(side, guesses)
+    yield f"{side} ["
+    for index, each in enumerate(tensors):
+        place = f"{side}[{index}]"
+        yield "  {"
+        yield f'    name: "{_escaped(each.name)}"'
+        yield from _noted(f"{place}.data_type", guesses, "    ")
+        yield f"    data_type: TYPE_{each.data_type}"
+        yield from _noted(f"{place}.dims", guesses, "    ")
+        yield f"    dims: [ {', '.join(map(str, each.dims or (1,)))} ]"
+        if each.dims == ():
+            yield "    reshape { shape: [ ] }"
+        if each.labels:
+            yield from _noted(f"{place}.label_filename", guesses, "    ")
+            yield f'    label_filename: "{each.labels}"'
+        yield "  }," if index < len(tensors) - 1 else "  }"
+    yield "]"
+
+
+def _escaped(name: str) -> str:
+    return name.replace("\\", "\\\\").replace('"', '\\"')
+
+
+def ensemble_config(name: str, connected: Connected) -> Written:
+    """The configuration of the ensemble that connects the models."""
+    faces = tuple(_completed(each)[0] for each in connected.faces)
+    names = _Names(replace(connected, faces=faces))
+    sizes = [face.max_batch_size or 0 for face in faces]
+    batch = min(sizes)
+    guesses = list(names.guesses)
+    if batch == 0 and any(sizes):
+        at = next(face.name for face in faces if not face.max_batch_size)
+        guesses.append(Guess("max_batch_size", f"{at!r} has no batch dimension, so the ensemble has none"))
+    lines = [
+        f"# The ensemble {name}, by `cdk-triton config`. In each map, key is the model's name of a tensor, and "
+        "value is the ensemble's.",
+        'platform: "ensemble"',
+        *_noted("max_batch_size", guesses),
+        f"max_batch_size: {batch}",
+        *_tensors("input", [_outer(batch, *each) for each in names.inputs], guesses),
+        *_tensors("output", [_outer(batch, *each) for each in names.outputs], guesses),
+        "ensemble_scheduling {",
+        "  step [",
+    ]
+    for index, face in enumerate(faces):
+        lines += [*_step(face, index, names, guesses), "    }," if index < len(faces) - 1 else "    }"]
+    return Written("\n".join([*lines, "  ]", "}"]) + "\n", tuple(guesses))
+
+
+def _outer(batch: int, face: Face, tensor: Tensor, name: str) -> Tensor:
+    """A tensor of a model as the ensemble has it: if only the model has batches, their dimension is one of the dims."""
+    dims = tensor.dims or (1,)
+    return Tensor(name, tensor.data_type, dims if batch or not face.max_batch_size else (-1, *dims))
+
+
+def _step(face: Face, index: int, names: _Names, guesses: Sequence[Guess]) -> Iterator[str]:
+    yield "    {"
+    yield f'      model_name: "{face.name}"'
+    yield "      model_version: -1"
+    for kind, tensors in (("input_map", face.inputs), ("output_map", face.outputs)):
+        for each in tensors:
+            yield from _noted(f'ensemble_scheduling.step[{index}].{kind}["{each.name}"]', guesses, "      ")
+            value = names.of[Place(face.name, each.name), kind]
+            yield f'      {kind} {{ key: "{_escaped(each.name)}" value: "{_escaped(value)}" }}'
+
+
+class _Names:
+    """The ensemble's names of all tensors.
+
+    Attributes:
+        of: place and map → the ensemble's name.
+        inputs: what callers give: model, tensor and name.
+        outputs: what callers get.
+        guesses: why inputs read what they read.
+    """
+
+    def __init__(self, connected: Connected) -> None:
+        self.of: dict[tuple[Place, str], str] = {}
+        self.inputs: list[tuple[Face, Tensor, str]] = []
+        self.outputs: list[tuple[Face, Tensor, str]] = []
+        self.guesses: list[Guess] = []
+        self._taken: set[str] = set()
+        read = {link.source for link in connected.links.values()}
+        for index, face in enumerate(connected.faces):
+            for each in face.inputs:
+                self._name_input(connected, index, face, each)
+        for face in connected.faces:
+            for each in face.outputs:
+                place = Place(face.name, each.name)
+                wanted = f"{face.name}_{each.name}" if place in read else each.name
+                name = self.of[place, "output_map"] = self._free(wanted, face)
+                if place not in read:
+                    self.outputs.append((face, each, name))
+        for place, link in connected.links.items():
+            self.of[place, "input_map"] = self.of[link.source, "output_map"]
+
+    def _name_input(self, connected: Connected, index: int, face: Face, tensor: Tensor) -> None:
+        place = Place(face.name, tensor.name)
+        field = f'ensemble_scheduling.step[{index}].input_map["{tensor.name}"]'
+        if (link := connected.links.get(place)) is not None:
+            self.guesses += [Guess(field, link.reason)] if link.reason else []
+            return
+        if (reason := connected.open_reasons.get(place)) is not None:
+            self.guesses.append(Guess(field, f"{reason}; so callers give it"))
+        for other, same, name in self.inputs:
+            alike = (same.name, same.data_type, same.dims) == (tensor.name, tensor.data_type, tensor.dims)
+            if alike and bool(other.max_batch_size) == bool(face.max_batch_size):
+                self.of[place, "input_map"] = name
+                self.guesses.append(Guess(field, f"{other.name!r} and {face.name!r} read the same input of the caller"))
+                return
+        name = self.of[place, "input_map"] = self._free(tensor.name, face)
+        self.inputs.append((face, tensor, name))
+
+    def _free(self, wanted: str, face: Face) -> str:
+        """The name, or one with the model's in front if another tensor has it."""
+        name = wanted if wanted not in self._taken else f"{face.name}_{wanted}"
+        while name in self._taken:
+            name += "_"
+        self._taken.add(name)
+        return name

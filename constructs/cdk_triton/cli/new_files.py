@@ -1,0 +1,70 @@
+"""Writes new files into a directory: all of them or none, and never over one that is there."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from pathlib import Path
+
+import typer
+
+from cdk_triton._wording import listed
+
+__all__ = ["Content", "require_free", "write_new"]
+
+Content = str | Path
+"""The text of a new file, or the file that it is a copy of."""
+
+
+def require_free(directory: Path, names: Mapping[str, Content], hint: str) -> None:
+    """Reject a directory that has one of these files already, or something else in their way.
+
+    Args:
+        directory: where the files will be; it may be missing.
+        names: the files, relative to the directory.
+        hint: the argument that names the directory.
+
+    Raises:
+        BadParameter: a file is in the way, of a file or of a directory.
+    """
+    taken = sorted({str(path) for name in names for path in _in_the_way(directory, name)})
+    if taken:
+        are = "are" if len(taken) > 1 else "is"
+        raise typer.BadParameter(
+            f"{listed(taken)} {are} in the way, and nothing is overwritten; move it, or name another directory",
+            param_hint=hint,
+        )
+
+
+def _in_the_way(directory: Path, name: str) -> Iterator[Path]:
+    target = directory / name
+    if target.exists() or target.is_symlink():
+        yield target
+    yield from (path for path in target.parents if path.exists() and not path.is_dir())
+
+
+def write_new(directory: Path, files: Mapping[str, Content]) -> None:
+    """Write the files; if one cannot be written, remove those that were.
+
+    Raises:
+        OSError: a file cannot be written, or appeared meanwhile.
+    """
+    made: list[Path] = []
+    try:
+        for name, content in files.items():
+            target = directory / name
+            made.extend(reversed([path for path in target.parents if not path.exists()]))
+            target.parent.mkdir(parents=True, exist_ok=True)
+            with target.open("xb") as file:
+                made.append(target)
+                if isinstance(content, str):
+                    file.write(content.encode())
+                else:
+                    with content.open("rb") as source:
+                        shutil.copyfileobj(source, file)
+    except BaseException:
+        for path in reversed(made):
+            with suppress(OSError):
+                path.rmdir() if path.is_dir() else path.unlink()
+        raise
