@@ -11,6 +11,7 @@ import typer
 
 from cdk_triton.cli import artifacts, doctor, explain, local, validate
 from cdk_triton.cli.config import config
+from cdk_triton.cli.graph import graph
 from cdk_triton.errors import CdkTritonError, RepositoryError, RuleError
 
 __all__ = ["app", "main"]
@@ -32,6 +33,7 @@ app = typer.Typer(
 )
 app.command("validate")(validate.validate)
 app.command("config")(config)
+app.command("graph")(graph)
 app.command("explain")(explain.explain)
 app.command("doctor")(doctor.doctor)
 app.add_typer(artifacts.app, name="artifacts")

@@ -1,0 +1,71 @@
+"""The places of a model's tensors: the memory of the host, or that of a GPU.
+
+Callers send and get tensors in the memory of the host, and texts are always there. The rest depends on the backend:
+
+* ONNX Runtime reads and writes on the GPU if its instances are there, except for texts (onnxruntime_backend,
+  src/onnxruntime.cc, 2050 to 2119). TensorRT does, too.
+* The Python backend moves inputs to the host, unless `FORCE_CPU_ONLY_INPUT_TENSORS` is "no" (python_backend, README,
+  "Input Tensor Device Placement"). Outputs are there too, unless the source hands over tensors by `from_dlpack`.
+* DALI takes inputs in the memory of the host (dali_backend, src/dali_model_instance.cc, 244). Its outputs are where the
+  last operator runs, which is the GPU in a pipeline that needs one.
+* Instances of a group without a kind run on the GPU if there is one (core, src/model_config_utils.cc, 885 to 912).
+  Every instance type of the library has one.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Literal
+
+if TYPE_CHECKING:
+    from cdk_triton.triton.repository import Model
+    from cdk_triton.triton.schema import ModelConfig
+
+__all__ = ["Place", "place_of_inputs", "place_of_instances", "place_of_outputs"]
+
+Place = Literal["CPU", "GPU", ""]
+"""`CPU` is the memory of the host; "" stands for either, or for what no file shows."""
+
+_ON_ITS_DEVICE = ("onnxruntime", "tensorrt", "pytorch", "openvino")
+_LARGEST_SOURCE = 2**20
+
+
+def place_of_instances(config: ModelConfig, backend: str) -> Place:
+    """The processor of a model's instances; "" if they are on both, or an ensemble has none."""
+    if not backend:
+        return ""
+    kinds = {group.kind for group in config.instance_group} or {0}
+    if backend == "python" and kinds == {0}:
+        return "CPU"  # its tensors are there, whatever the source computes on
+    places = {"CPU" if kind == 2 else "GPU" for kind in kinds}  # KIND_CPU; KIND_AUTO, KIND_GPU and KIND_MODEL
+    return "GPU" if places == {"GPU"} else "CPU" if places == {"CPU"} else ""
+
+
+def place_of_inputs(config: ModelConfig, backend: str, data_type: str) -> Place:
+    """The place in which a model reads an input; "" if it takes the tensor as it comes."""
+    if data_type == "STRING" or backend == "dali":
+        return "CPU"
+    if backend == "python":
+        parameter = config.parameters["FORCE_CPU_ONLY_INPUT_TENSORS"] if _keeps_place(config) else None
+        return "" if parameter is not None and parameter.string_value == "no" else "CPU"
+    return place_of_instances(config, backend) if backend in _ON_ITS_DEVICE else ""
+
+
+def _keeps_place(config: ModelConfig) -> bool:
+    return "FORCE_CPU_ONLY_INPUT_TENSORS" in config.parameters
+
+
+def place_of_outputs(model: Model, config: ModelConfig, backend: str, data_type: str) -> Place:
+    """The place in which a model writes an output."""
+    if data_type == "STRING":
+        return "CPU"
+    if backend == "python":
+        return "" if _hands_over_tensors(model) else "CPU"
+    if backend == "dali" or backend in _ON_ITS_DEVICE:
+        return place_of_instances(config, backend)
+    return ""
+
+
+def _hands_over_tensors(model: Model) -> bool:
+    """Whether a Python source may write tensors on the GPU."""
+    sources = [file for file in model.files if file.path.suffix == ".py" and file.size < _LARGEST_SOURCE]
+    return any(b"from_dlpack" in file.source.read_bytes() for file in sources)
