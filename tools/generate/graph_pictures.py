@@ -1,0 +1,32 @@
+"""Draws the ensembles of the reference systems as `cdk-triton graph` does: docs/images/graphs/<repository>.svg."""
+
+from __future__ import annotations
+
+from tools.generate import Files, Generator
+
+from cdk_triton import ModelRepository
+from cdk_triton.checks.drawing import diagrams
+from cdk_triton.cli.graph.svg import as_svg
+from examples.reference_systems.assets import ASSETS
+
+FOLDER = "docs/images/graphs"
+REPOSITORIES = (
+    "image_classification",
+    "onnx_models/images",
+    "onnx_models/texts",
+    "sentence_embedding",
+    "tensorrt_tenants",
+    "text_generation",
+)
+
+
+def _files() -> Files:
+    return {
+        f"{FOLDER}/{name.replace('/', '_')}.svg": as_svg(
+            diagrams(ModelRepository.from_directory(ASSETS / name))
+        ).encode()
+        for name in REPOSITORIES
+    }
+
+
+GENERATOR = Generator(_files, obsolete=f"{FOLDER}/*.svg")
