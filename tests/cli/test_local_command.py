@@ -25,12 +25,18 @@ if TYPE_CHECKING:
     from golden_messages import Messages
 
 
-ENVIRONMENT = {"AWS_ENDPOINT_URL": "http://127.0.0.1:4566", "AWS_ACCESS_KEY_ID": "it's local"}
+ENVIRONMENT = {
+    "AWS_ENDPOINT_URL": "http://127.0.0.1:9",
+    "AWS_ACCESS_KEY_ID": "it's local",
+    "AWS_SECRET_ACCESS_KEY": "none",
+    "AWS_REGION": "eu-west-1",
+}
 EXPORTS = (
-    "export AWS_ENDPOINT_URL=http://127.0.0.1:4566\nexport AWS_ACCESS_KEY_ID='it'\"'\"'s local'\n"
+    "export AWS_ENDPOINT_URL=http://127.0.0.1:9\nexport AWS_ACCESS_KEY_ID='it'\"'\"'s local'\n"
+    "export AWS_SECRET_ACCESS_KEY=none\nexport AWS_REGION=eu-west-1\n"
     "export NO_PROXY=127.0.0.1,localhost\nexport no_proxy=127.0.0.1,localhost\n"
 )
-RUNNING = DaemonStatus(pid=42, started=1, url="http://127.0.0.1:4566", environment=ENVIRONMENT)
+RUNNING = DaemonStatus(pid=42, started=1, url="http://127.0.0.1:9", environment=ENVIRONMENT)
 
 
 class FakeDaemon:
@@ -207,7 +213,7 @@ def test_down_stops_it_and_says_how_to_get_back_to_aws(run: Any, daemon: type[Fa
     daemon.running = RUNNING
     outcome = run("local", "down")
     assert (outcome.status, daemon.calls) == (0, [("stop", HERE)])
-    assert outcome.err.splitlines()[-1] == "    unset AWS_ENDPOINT_URL AWS_ACCESS_KEY_ID"
+    assert outcome.err.splitlines()[-1] == f"    unset {' '.join(ENVIRONMENT)}"
 
 
 def test_down_without_one_is_no_failure(messages: Messages, run: Any, daemon: type[FakeDaemon]) -> None:

@@ -9,6 +9,7 @@ elsewhere are taken away by `unset` lines. Where there are no variables to print
 from __future__ import annotations
 
 import datetime
+import json
 import os
 import re
 import shlex
@@ -16,6 +17,7 @@ import sys
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, nullcontext
+from enum import StrEnum
 from importlib import metadata
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -25,20 +27,20 @@ import typer
 from cdk_triton.errors import LocalError
 
 if TYPE_CHECKING:
+    from cdk_triton.cli.endpoints.reading import ReadEndpoint
     from cdk_triton.local import Daemon, DaemonStatus
 
-__all__ = ["app"]
+__all__ = ["app", "local_hint"]
 
 _EXTRA = "local"
+_DEFAULT_DIRECTORY = ".cdk-triton/local"
 _SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
 
 app = typer.Typer(help="Run an AWS on this machine, for trying deployments out.", no_args_is_help=True)
 
 Directory = Annotated[
     Path | None,
-    typer.Option(
-        help="Where its state is kept; each directory is an AWS of its own.", show_default=".cdk-triton/local"
-    ),
+    typer.Option(help="Where its state is kept; each directory is an AWS of its own.", show_default=_DEFAULT_DIRECTORY),
 ]
 
 
@@ -92,17 +94,63 @@ def up(
             )
 
 
+class StatusFormat(StrEnum):
+    """How the status is printed."""
+
+    TEXT = "text"
+    JSON = "json"
+
+
 @app.command()
-def status(directory: Directory = None) -> None:
-    """Say whether it runs, and print its variables as lines for a shell; exit 1 if it does not."""
+def status(
+    directory: Directory = None,
+    output: Annotated[StatusFormat, typer.Option("--format", help="How to print the status.")] = StatusFormat.TEXT,
+) -> None:
+    """Say whether it runs, and print its variables as lines for a shell; exit 1 if it does not.
+
+    Its endpoints, and what they can be asked for, are listed on stderr.
+
+    Example: eval "$(cdk-triton local status)"
+    """
     daemon = _daemon(directory)
-    with _or_else_false():
+    with _or_else_false() if output is StatusFormat.TEXT else nullcontext():
         found = daemon.status()
         if found is None:
             _tell_of_others(daemon)
             raise LocalError(f"no local AWS runs in {daemon.directory}; start one with: cdk-triton local up --detach")
+    if output is StatusFormat.JSON:
+        from cdk_triton.cli.endpoints.text import as_json
+
+        members = {"url": found.url, "pid": found.pid, "environment": found.environment}
+        document = {**members, "endpoints": as_json(_endpoints(found))}
+        typer.echo(json.dumps(document, indent=2, ensure_ascii=False))
+        return
     _print_exports(found.environment)
     typer.echo(f"the local AWS answers at {found.url} (process {found.pid})", err=True)
+    _print_endpoints(found)
+
+
+def _endpoints(status: DaemonStatus) -> list[ReadEndpoint]:
+    from cdk_triton.cli.artifacts.aws import Aws, sentences
+    from cdk_triton.cli.endpoints.reading import read_endpoints
+
+    with sentences(LocalError):
+        return read_endpoints(Aws(status.environment))
+
+
+def _print_endpoints(status: DaemonStatus) -> None:
+    from cdk_triton.cli.endpoints.text import as_text
+
+    try:
+        endpoints = _endpoints(status)
+    except LocalError as error:  # the variables are good all the same
+        typer.echo(f"its endpoints cannot be listed: {error}", err=True)
+        return
+    if not endpoints:
+        typer.echo("it has no endpoint yet", err=True)
+        return
+    for line in as_text(endpoints):
+        typer.echo(line, err=True)
 
 
 @app.command()
@@ -181,6 +229,23 @@ def _tell_of_the_foreground(status: DaemonStatus) -> None:
             'eval "$(cdk-triton local up --detach)"',
             err=True,
         )
+
+
+def local_hint(dead_url: str = "") -> str:
+    """The end of an error's sentence for a shell that is not led to the local AWS of this directory; "" without one.
+
+    Args:
+        dead_url: the address of a local AWS that did not answer.
+    """
+    from cdk_triton.local import Daemon
+
+    try:
+        status = Daemon().status()
+    except LocalError:
+        return ""
+    if status is None or status.url in (dead_url, os.environ.get("AWS_ENDPOINT_URL")):
+        return ""
+    return f'; a local AWS runs in ./{_DEFAULT_DIRECTORY}: eval "$(cdk-triton local status)"'
 
 
 def _tell_of_others(daemon: Daemon) -> None:

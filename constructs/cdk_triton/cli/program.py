@@ -12,6 +12,7 @@ import typer
 from cdk_triton.cli import artifacts, doctor, explain, local, validate
 from cdk_triton.cli.config import config
 from cdk_triton.cli.graph import graph
+from cdk_triton.cli.invoke import invoke
 from cdk_triton.errors import CdkTritonError, RepositoryError, RuleError
 
 __all__ = ["app", "main"]
@@ -21,13 +22,14 @@ _UNUSABLE = 2  # as click says of a usage error
 _FAULT_OF_OURS = 70  # EX_SOFTWARE of sysexits.h
 _INTERRUPTED = 130  # 128 + SIGINT, as a shell reports it
 _FRAMES_SHOWN = 3
+_NOWHERE = ("EndpointConnectionError", "NoCredentialsError", "NoRegionError", "PartialCredentialsError")
 
 app = typer.Typer(
     name="cdk-triton",
     help="NVIDIA Triton model ensembles on Amazon SageMaker: check a repository, look for what a deployment would "
     "fail for, look after an artifact store, run an AWS on this machine.",
     no_args_is_help=True,
-    add_completion=False,
+    add_completion=True,
     context_settings={"help_option_names": ["-h", "--help"]},
     pretty_exceptions_enable=False,
 )
@@ -36,6 +38,7 @@ app.command("config")(config)
 app.command("graph")(graph)
 app.command("explain")(explain.explain)
 app.command("doctor")(doctor.doctor)
+app.command("invoke")(invoke)
 app.add_typer(artifacts.app, name="artifacts")
 app.add_typer(local.app, name="local")
 
@@ -65,7 +68,7 @@ def main() -> None:
         # There is no report: 1 would say that there is one, with errors in it.
         _exit(_UNUSABLE, printable(str(error)))
     except CdkTritonError as error:
-        _exit(_FAILED, str(error))
+        _exit(_FAILED, f"{error}{_hint(error)}")
     except KeyboardInterrupt:
         sys.exit(_INTERRUPTED)
     except OSError as error:
@@ -74,6 +77,14 @@ def main() -> None:
     except Exception as error:
         typer.echo("".join(traceback.format_exception(error, limit=-_FRAMES_SHOWN, chain=False)), err=True, nl=False)
         _exit(_FAULT_OF_OURS, "this is a fault of cdk-triton: please report it together with the lines above")
+
+
+def _hint(error: CdkTritonError) -> str:
+    """A local AWS of this directory, where AWS could not be asked because nothing leads this shell anywhere."""
+    cause = error.__cause__
+    if type(cause).__module__ != "botocore.exceptions" or type(cause).__name__ not in _NOWHERE:
+        return ""
+    return local.local_hint(str(getattr(cause, "kwargs", {}).get("endpoint_url", "")).rstrip("/"))
 
 
 def _exit(status: int, sentence: str) -> None:

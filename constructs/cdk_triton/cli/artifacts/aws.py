@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
@@ -13,12 +14,12 @@ import boto3
 import botocore.session
 from botocore.config import Config
 from botocore.credentials import Credentials, RefreshableCredentials, create_assume_role_refresher
-from botocore.exceptions import BotoCoreError, ClientError
+from botocore.exceptions import BotoCoreError, ClientError, EndpointConnectionError
 
 from cdk_triton.cli.region import deployment_region
-from cdk_triton.errors import StoreError
+from cdk_triton.errors import CdkTritonError, StoreError
 
-__all__ = ["Aws", "code_of", "in_parallel", "sentences"]
+__all__ = ["Aws", "code_of", "in_parallel", "is_loopback", "sentences"]
 
 CONNECTIONS = 16
 """Calls in flight at once: a thousand manifests are read in seconds instead of minutes."""
@@ -26,20 +27,35 @@ CONNECTIONS = 16
 _ATTEMPTS = 10
 """SageMaker's list and describe calls are throttled early; boto3 waits up to 20 s between attempts."""
 
+_LOCAL_ATTEMPTS = 2
+"""Nothing is throttled there, and one that has ended does not come back."""
+
 _INVOCATION_SECONDS = 330
 """The store's handler may run for five minutes. A call that is cut off is asked again: polls are idempotent."""
 
 _SUFFIXES = {"aws-cn": "amazonaws.com.cn"}
+
+_OF_NO_USER = {
+    "profile": (None, None, None, None),
+    "config_file": (None, None, os.devnull, None),
+    "credentials_file": (None, None, os.devnull, None),
+}
+"""botocore's session variables (name in the file, variable, default, conversion) without profile and files."""
 
 _In = TypeVar("_In")
 _Out = TypeVar("_Out")
 
 
 class Aws:
-    """An account through boto3's usual settings (profile, variables), in the region that `cdk` deploys to."""
+    """An account through boto3's usual settings (profile, variables), in the region that `cdk` deploys to.
 
-    def __init__(self) -> None:
-        self._session = boto3.Session(region_name=deployment_region())
+    Args:
+        variables: those of a local AWS, which then count instead of the settings.
+    """
+
+    def __init__(self, variables: Mapping[str, str] | None = None) -> None:
+        self._session = boto3.Session(region_name=deployment_region()) if variables is None else _led_by(variables)
+        self._url = None if variables is None else variables.get("AWS_ENDPOINT_URL")
         self._clients: dict[str, Any] = {}
         self._lock = threading.Lock()
 
@@ -47,12 +63,14 @@ class Aws:
         """A client of a service, made once; safe to use from several threads."""
         with self._lock:
             if service not in self._clients:
+                url = self._url or os.environ.get("AWS_ENDPOINT_URL", "")
                 config = Config(
-                    retries={"mode": "standard", "max_attempts": _ATTEMPTS},
+                    retries={"mode": "standard", "max_attempts": _LOCAL_ATTEMPTS if is_loopback(url) else _ATTEMPTS},
                     max_pool_connections=CONNECTIONS,
                     read_timeout=_INVOCATION_SECONDS if service == "lambda" else 60,
+                    proxies={} if self._url else None,
                 )
-                self._clients[service] = self._session.client(service, config=config)  # type: ignore[call-overload]  # the stubs know only names written out
+                self._clients[service] = self._session.client(service, config=config, endpoint_url=self._url)  # type: ignore[call-overload]  # the stubs know only names written out
             return self._clients[service]
 
     def client_as(self, service: str, role: str, external_id: str | None) -> Any:
@@ -90,7 +108,17 @@ class Aws:
     @property
     def is_local(self) -> bool:
         """Whether the calls go to this machine."""
-        return urlsplit(self.client("s3").meta.endpoint_url).hostname in ("127.0.0.1", "localhost")
+        return is_loopback(self.client("s3").meta.endpoint_url)
+
+
+def _led_by(variables: Mapping[str, str]) -> boto3.Session:
+    """A session of a local AWS, whatever the environment of this process is."""
+    return boto3.Session(
+        botocore_session=botocore.session.Session(_OF_NO_USER),
+        aws_access_key_id=variables["AWS_ACCESS_KEY_ID"],
+        aws_secret_access_key=variables["AWS_SECRET_ACCESS_KEY"],
+        region_name=variables["AWS_REGION"],
+    )
 
 
 class _Known:
@@ -115,21 +143,39 @@ def code_of(error: ClientError) -> str:
 
 
 @contextmanager
-def sentences() -> Iterator[None]:
+def sentences(kind: type[CdkTritonError] = StoreError) -> Iterator[None]:
     """Turn what boto3 raises into a sentence that names the call and AWS's own reason.
 
+    Args:
+        kind: the error to raise.
+
     Raises:
-        StoreError: a call was refused or could not be sent.
+        CdkTritonError: of the kind: AWS rejected a call, or it could not be sent.
     """
     try:
         yield
     except ClientError as error:
         reason = error.response.get("Error", {}).get("Message") or "no reason given"
-        raise StoreError(f"AWS refused {error.operation_name} ({code_of(error)}): {reason}{_fix(error)}") from error
-    except BotoCoreError as error:
-        raise StoreError(
-            f"{str(error).rstrip('.')}; check the credentials, the region, the network and AWS_ENDPOINT_URL"
+        raise kind(f"AWS refused {error.operation_name} ({code_of(error)}): {reason}{_fix(error)}") from error
+    except EndpointConnectionError as error:
+        url = str(error.kwargs.get("endpoint_url", "")).rstrip("/")
+        if not is_loopback(url):
+            raise kind(_check(error)) from error
+        raise kind(
+            f"the local AWS at {url} does not answer; to start one, run: "
+            'eval "$(cdk-triton local up --detach)", or unset AWS_ENDPOINT_URL for AWS'
         ) from error
+    except BotoCoreError as error:
+        raise kind(_check(error)) from error
+
+
+def _check(error: BotoCoreError) -> str:
+    return f"{str(error).rstrip('.')}; check the credentials, the region, the network and AWS_ENDPOINT_URL"
+
+
+def is_loopback(url: str) -> bool:
+    """Whether a URL leads to this machine."""
+    return urlsplit(url).hostname in ("127.0.0.1", "localhost")
 
 
 def _fix(error: ClientError) -> str:

@@ -1,0 +1,191 @@
+"""The command `invoke`: what is asked, and how the answer is printed."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from cdk_triton.cli.requests.options import (
+    ComponentOption,
+    DataOption,
+    EndpointArgument,
+    InputOption,
+    RandomOption,
+    RepositoryOption,
+    TargetOption,
+    VariantOption,
+    check_sources,
+    check_target,
+    request_body,
+)
+from cdk_triton.errors import ConfigurationError, InvocationError, RepositoryError
+
+if TYPE_CHECKING:
+    from cdk_triton.cli.artifacts.aws import Aws
+    from cdk_triton.cli.endpoints.reading import ReadEndpoint
+    from cdk_triton.cli.requests.kserve import Body
+    from cdk_triton.client import InferenceResult
+
+__all__ = ["AnswerFormat", "invoke", "usage_errors"]
+
+
+class AnswerFormat(StrEnum):
+    """How an answer is printed."""
+
+    TEXT = "text"
+    JSON = "json"
+
+
+FormatOption = Annotated[AnswerFormat, typer.Option("--format", help="How to print the answer.")]
+OutOption = Annotated[
+    Path | None,
+    typer.Option("--out", metavar="DIR", help="Write each output into a file: .npy, .txt or .bin, by its type."),
+]
+ForceOption = Annotated[bool, typer.Option("--force", help="With --out: write over files.")]
+
+
+def invoke(
+    endpoint: EndpointArgument = None,
+    target_model: TargetOption = None,
+    component: ComponentOption = None,
+    variant: VariantOption = None,
+    data: DataOption = None,
+    inputs: InputOption = None,
+    random: RandomOption = False,
+    repository: RepositoryOption = None,
+    out: OutOption = None,
+    force: ForceOption = False,
+    output: FormatOption = AnswerFormat.TEXT,
+) -> None:
+    """Ask an endpoint, on AWS or on the local AWS, and print what it answers.
+
+    Example: cdk-triton invoke my-endpoint --target-model image --input IMAGE=@dog.jpg
+
+    Without an endpoint, it lists the endpoints and what they can be asked for.
+    """
+    from cdk_triton.cli.artifacts.aws import Aws, sentences
+
+    with usage_errors(), sentences(InvocationError):
+        aws = Aws()
+        if endpoint is None:
+            _list(aws, output, is_request=bool(data or inputs or random))
+            return
+        check_sources(data, inputs or (), random=random)
+        found = _described(aws, endpoint)
+        asked = check_target(found, target_model, component)
+        body = request_body(aws, found, asked, data=data, inputs=inputs or (), random=random, repository=repository)
+        started = time.perf_counter()
+        result = _answer(endpoint, found, asked, variant, body)
+        seconds = time.perf_counter() - started
+        files = [] if out is None else _written(result, out, force=force)
+    _print(output, endpoint, asked, result, seconds, files)
+
+
+@contextmanager
+def usage_errors() -> Iterator[None]:
+    """Turn an argument that cannot be used, or what it names, into a usage error."""
+    try:
+        yield
+    except (ConfigurationError, RepositoryError) as error:
+        raise typer.BadParameter(str(error)) from error
+
+
+def _list(aws: Aws, output: AnswerFormat, *, is_request: bool) -> None:
+    """List the endpoints; where something was to be sent, on stderr, and as a usage error."""
+    from cdk_triton.cli.endpoints.reading import read_endpoints
+    from cdk_triton.cli.endpoints.text import as_json, as_text
+
+    endpoints = read_endpoints(aws)
+    if output is AnswerFormat.JSON and not is_request:
+        typer.echo(json.dumps({"endpoints": as_json(endpoints)}, indent=2, ensure_ascii=False))
+    elif endpoints:
+        for line in as_text(endpoints):
+            typer.echo(line, err=is_request)
+    else:
+        typer.echo(f"there is no endpoint in {aws.region}: deploy one first", err=True)
+    if is_request:
+        raise typer.BadParameter("no endpoint is named: add one of those that are listed above")
+
+
+def _described(aws: Aws, name: str) -> ReadEndpoint | None:
+    from cdk_triton.cli.endpoints.reading import read_endpoint
+
+    found = read_endpoint(aws, name)
+    if found is None:
+        return None
+    if found.status in ("Updating", "SystemUpdating", "RollingBack"):
+        typer.echo(f"the endpoint '{name}' is {found.status}: its old or its new instances answer", err=True)
+    elif found.status != "InService":
+        raise InvocationError(
+            f"the endpoint '{name}' is {found.status} and answers nothing: wait until it is InService, or deploy it"
+        )
+    return found
+
+
+def _answer(
+    name: str,
+    endpoint: ReadEndpoint | None,
+    asked: tuple[str | None, str | None],
+    variant: str | None,
+    body: Body,
+) -> InferenceResult:
+    from cdk_triton.cli.endpoints.reading import Kind
+    from cdk_triton.cli.progress import working
+    from cdk_triton.client import TritonClient
+    from cdk_triton.sagemaker.limits import ASYNC_SECONDS
+
+    client = TritonClient(name)
+    request: dict[str, Any] = {
+        "outputs": body.outputs or None,
+        "request_id": body.request_id,
+        "parameters": body.parameters,
+    }
+    with working(f"waiting for {name}"):
+        if endpoint is not None and endpoint.kind is Kind.ASYNC:
+            return client.submit(body.inputs, **request).result(timeout=ASYNC_SECONDS)
+        return client.infer(
+            body.inputs, target_model=asked[0], inference_component=asked[1], target_variant=variant, **request
+        )
+
+
+def _written(result: InferenceResult, out: Path, *, force: bool) -> Sequence[Path]:
+    from cdk_triton.cli.invoke.answer import write_files
+
+    return write_files(result.outputs, out, force=force)
+
+
+def _print(
+    output: AnswerFormat,
+    endpoint: str,
+    asked: tuple[str | None, str | None],
+    result: InferenceResult,
+    seconds: float,
+    files: Sequence[Path],
+) -> None:
+    from cdk_triton.cli.invoke import answer
+
+    if output is AnswerFormat.JSON:
+        document: Mapping[str, Any] = {
+            "endpoint": endpoint,
+            "target_model": asked[0],
+            "component": asked[1],
+            "variant": result.variant,
+            "seconds": round(seconds, 6),
+            "outputs": [] if files else answer.as_json(result.outputs),
+            "files": [str(file) for file in files],
+        }
+        typer.echo(json.dumps(document, indent=2, ensure_ascii=False))
+        return
+    for line in answer.as_text(result.outputs):
+        typer.echo(line)
+    for file in files:
+        typer.echo(f"wrote {file}", err=True)
+    served = "" if result.variant is None else f" by {result.variant}"
+    typer.echo(f"answered in {seconds * 1000:.0f} ms{served}", err=True)

@@ -1,0 +1,289 @@
+"""`--input NAME[:TYPE]=VALUE`, `--input NAME[:TYPE]=@FILE` and `--random`: from the command line to tensors."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import numpy as np
+from tritonclient.http import InferInput
+from tritonclient.utils import InferenceServerException, triton_to_np_dtype
+
+from cdk_triton._wording import did_you_mean, listed, quoted
+from cdk_triton.cli.requests.signature import DATATYPES, InputSpec, Signature
+from cdk_triton.errors import ConfigurationError
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+    Array: TypeAlias = npt.NDArray[Any]
+
+__all__ = ["GivenInput", "given_input", "random_inputs", "tensor", "tensors"]
+
+_SEED = 0
+"""Random inputs are the same each time, so answers can be compared."""
+_TEXT = "A man is eating food."
+_UNKNOWN_SIZE = 1
+"""The size of a dimension that may have any."""
+
+
+@dataclass(frozen=True)
+class GivenInput:
+    """An input as the command line has it.
+
+    Attributes:
+        name: its name.
+        datatype: its type, if it is written.
+        file: the file after `@`.
+        text: the value, if there is no file.
+    """
+
+    name: str
+    datatype: str | None
+    file: Path | None
+    text: str
+
+
+def given_input(argument: str) -> GivenInput:
+    """Read `NAME[:TYPE]=VALUE` or `NAME[:TYPE]=@FILE`.
+
+    Raises:
+        ConfigurationError: it has another form, or no type is called so.
+    """
+    left, equals, value = argument.partition("=")
+    name, colon, datatype = left.rpartition(":")
+    if not colon:
+        name, datatype = left, ""
+    if not equals or not name:
+        raise ConfigurationError(
+            f"{quoted(argument)} is not an input: write NAME=@FILE, NAME=VALUE or NAME:TYPE=VALUE, such as "
+            "IMAGE=@dog.jpg"
+        )
+    if colon and datatype not in DATATYPES:
+        raise ConfigurationError(
+            f"the input '{name}' has the type '{datatype}'{did_you_mean(datatype.upper(), DATATYPES)}: write one of "
+            f"{', '.join(DATATYPES)}"
+        )
+    file = Path(value.removeprefix("@")) if value.startswith("@") else None
+    return GivenInput(name, datatype or None, file, value)
+
+
+def tensors(given: Sequence[GivenInput], signature: Signature | None, *, random: bool) -> list[InferInput]:
+    """The tensors of a request.
+
+    Args:
+        given: the inputs that are given.
+        signature: what the model takes; None if it is not known, and every input has its type.
+        random: whether inputs that are not given get random values.
+
+    Raises:
+        ConfigurationError: an input is given twice, unknown, missing, without a type, or does not fit.
+    """
+    names = [each.name for each in given]
+    if twice := [name for name in names if names.count(name) > 1]:
+        raise ConfigurationError(f"the input '{twice[0]}' is given twice: give it once")
+    made = [_made(each, signature) for each in given]
+    if signature is None:
+        return made
+    missing = [each for each in signature.inputs if each.name not in names and not each.is_optional]
+    if missing and not random:
+        wanted = listed([f"{each.name} ({each.datatype} {list(each.dims or ())})" for each in missing])
+        raise ConfigurationError(f"inputs are missing: {wanted}; give each as --input NAME=@FILE, or add --random")
+    return made + random_inputs(missing)
+
+
+def random_inputs(specs: Sequence[InputSpec]) -> list[InferInput]:
+    """A tensor for each input, the same at each call.
+
+    Integers are zeros and ones, because an index into a vocabulary has to be small. A dimension of any size is 1.
+    """
+    generator = np.random.default_rng(_SEED)
+    return [tensor(each.name, each.datatype, _random(each, generator)) for each in specs]
+
+
+def _random(spec: InputSpec, generator: np.random.Generator) -> Array:
+    shape = [_UNKNOWN_SIZE if size < 0 else size for size in spec.dims or (1,)]
+    if spec.datatype == "BYTES":
+        return np.full(shape, _TEXT.encode(), dtype=object)
+    if spec.datatype in ("FP16", "FP32", "FP64", "BF16"):
+        return generator.random(shape)
+    return generator.integers(0, 2, shape)
+
+
+def tensor(name: str, datatype: str, values: Array) -> InferInput:
+    """A tensor of values, which are converted to its type.
+
+    Raises:
+        ConfigurationError: a value is not one of the type.
+    """
+    try:
+        array = values if datatype == "BYTES" else _converted(values, datatype)
+        return InferInput(name, list(array.shape), datatype).set_data_from_numpy(array)
+    except (ValueError, TypeError, OverflowError, InferenceServerException) as error:
+        raise ConfigurationError(f"the input '{name}' cannot be {datatype}: {error}") from error
+
+
+def _converted(values: Array, datatype: str) -> Array:
+    wanted = np.dtype(triton_to_np_dtype(datatype))
+    if wanted.kind in "iu" and values.dtype.kind in "iuf" and values.size:
+        limits = np.iinfo(wanted)
+        if values.dtype.kind == "f" and not np.array_equal(values, np.floor(values)):
+            raise ValueError("a value is not a whole number")
+        if values.min() < limits.min or values.max() > limits.max:
+            raise ValueError(f"values reach from {values.min()} to {values.max()}")
+    if values.dtype.kind not in "biuf":
+        raise ValueError("it has values that are not numbers")
+    return np.ascontiguousarray(values, dtype=wanted)
+
+
+def _made(given: GivenInput, signature: Signature | None) -> InferInput:
+    spec = None if signature is None else signature.find(given.name)
+    datatype = given.datatype or (None if spec is None else spec.datatype)
+    dims = None if spec is None else spec.dims
+    if spec is not None and datatype != spec.datatype and signature is not None:
+        raise ConfigurationError(
+            f"the input '{given.name}' is given as {datatype}, and {signature.source} has {spec.datatype}: write "
+            f"{given.name}:{spec.datatype}=…, or omit the type"
+        )
+    array, datatype = _of_file(given, datatype, dims) if given.file is not None else _of_text(given, datatype)
+    shaped = _with_batch(array, dims)
+    if dims is not None and not _fits(shaped.shape, dims):
+        raise ConfigurationError(
+            f"the input '{given.name}' has the shape {list(shaped.shape)}, and the model takes {list(dims)}, in which "
+            "-1 is any size: change the shape of the file or value"
+        )
+    if signature is not None and signature.max_batch_size and shaped.shape[0] > signature.max_batch_size:
+        raise ConfigurationError(
+            f"the input '{given.name}' has {shaped.shape[0]} rows, and {signature.source} has the max_batch_size "
+            f"{signature.max_batch_size}: send fewer rows"
+        )
+    return tensor(given.name, datatype, shaped)
+
+
+def _with_batch(array: Array, dims: tuple[int, ...] | None) -> Array:
+    """The array, with a batch of one where only that is missing."""
+    if dims is not None and array.ndim == len(dims) - 1 and dims[0] == -1 and not _fits(array.shape, dims):
+        return array[np.newaxis]
+    return array
+
+
+def _fits(shape: Sequence[int], dims: Sequence[int]) -> bool:
+    return len(shape) == len(dims) and all(dim in (-1, size) for size, dim in zip(shape, dims, strict=True))
+
+
+def _of_text(given: GivenInput, datatype: str | None) -> tuple[Array, str]:
+    """The tensor of a value: JSON, or a plain text for BYTES."""
+    if datatype is None:
+        raise _untyped(given)
+    try:
+        value = json.loads(given.text)
+    except ValueError:
+        value = given.text
+    if datatype == "BYTES":
+        items = np.array(value if isinstance(value, list) else [given.text], dtype=object)
+        if not all(isinstance(each, str) for each in items.flat):
+            raise ConfigurationError(
+                f"the input '{given.name}' is BYTES and its list has values that are not text: write "
+                f'{given.name}=\'["a", "b"]\', with rows of equal length'
+            )
+        return _encoded(items), datatype
+    try:
+        return np.atleast_1d(np.array(value)), datatype
+    except ValueError as error:
+        raise ConfigurationError(f"the input '{given.name}' is not a tensor, its rows differ: {error}") from error
+
+
+def _of_file(given: GivenInput, datatype: str | None, dims: tuple[int, ...] | None) -> tuple[Array, str]:
+    assert given.file is not None
+    suffix = given.file.suffix.lower()
+    if suffix == ".npy":
+        return _of_npy(given, datatype)
+    try:
+        content = given.file.read_bytes()
+    except OSError as error:
+        raise ConfigurationError(f"{given.file} cannot be read: {error.strerror}; give another file") from error
+    if suffix == ".txt" and datatype in (None, "BYTES"):
+        lines = _encoded(np.array(_lines(given, content), dtype=object))
+        # One element for each row of the batch where the model takes one, else all in one row.
+        return (lines[:, np.newaxis] if dims is not None and len(dims) == 2 and dims[1] == 1 else lines), "BYTES"
+    if datatype is None:
+        raise _untyped(given)
+    if datatype == "BYTES":
+        one = np.empty([1] * (1 if dims is None else max(len(dims), 1)), dtype=object)
+        one.flat[0] = content
+        return one, datatype
+    return _of_raw(given, content, datatype, dims), datatype
+
+
+def _of_npy(given: GivenInput, datatype: str | None) -> tuple[Array, str]:
+    assert given.file is not None
+    try:
+        array = np.load(given.file, allow_pickle=False)
+    except OSError as error:
+        raise ConfigurationError(f"{given.file} cannot be read: {error.strerror or error}; give another") from error
+    except (ValueError, EOFError) as error:
+        raise ConfigurationError(
+            f"{given.file} is not a .npy file of plain values ({error}): write it with numpy.save, from an array that "
+            "has no Python objects"
+        ) from error
+    if not isinstance(array, np.ndarray):
+        raise ConfigurationError(f"{given.file} has several arrays: write one with numpy.save")
+    if array.dtype.kind in "US":
+        encoded = _encoded(array.astype(object))
+        return encoded, datatype or "BYTES"
+    if datatype is None:
+        from tritonclient.utils import np_to_triton_dtype
+
+        datatype = np_to_triton_dtype(array.dtype)
+        if datatype is None:
+            raise ConfigurationError(f"{given.file} has the type {array.dtype}, which Triton does not have: convert it")
+    return array, datatype
+
+
+def _of_raw(given: GivenInput, content: bytes, datatype: str, dims: tuple[int, ...] | None) -> Array:
+    """The bytes of a file as the elements of a tensor, in the byte order of Triton, which is little-endian."""
+    dtype = np.dtype(triton_to_np_dtype(datatype)) if datatype != "BF16" else np.dtype(np.uint16)
+    if len(content) % dtype.itemsize:
+        raise ConfigurationError(
+            f"{given.file} has {len(content):,} bytes, which are not whole elements of {datatype}: give a .npy file"
+        )
+    array: Array = np.frombuffer(content, dtype)
+    if datatype == "BF16":
+        array = (array.astype(np.uint32) << 16).view(np.float32)
+    if dims is None or len(dims) == 1:
+        return array
+    shape = list(dims)
+    if shape[0] == -1 and any(size == -1 for size in shape[1:]):
+        shape[0] = 1
+    try:
+        return array.reshape(shape)
+    except ValueError:
+        raise ConfigurationError(
+            f"{given.file} has {array.size:,} elements of {datatype}, and the input '{given.name}' has the dimensions "
+            f"{list(dims)}: give a .npy file, which has a shape"
+        ) from None
+
+
+def _lines(given: GivenInput, content: bytes) -> list[str]:
+    try:
+        return re.split(r"\r?\n", content.decode("utf-8").removesuffix("\n").removesuffix("\r"))
+    except UnicodeDecodeError as error:
+        raise ConfigurationError(f"{given.file} is not UTF-8 text ({error.reason}): give another file") from error
+
+
+def _encoded(array: Array) -> Array:
+    made = np.empty(array.shape, dtype=object)
+    for place, value in enumerate(array.flat):
+        made.flat[place] = value.encode() if isinstance(value, str) else value
+    return made
+
+
+def _untyped(given: GivenInput) -> ConfigurationError:
+    return ConfigurationError(
+        f"the type of the input '{given.name}' is not known: write it, as in {given.name}:FP32=…, or give "
+        "--repository DIR"
+    )

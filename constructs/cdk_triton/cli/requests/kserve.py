@@ -1,0 +1,99 @@
+"""`--data FILE`: a request as KServe's Open Inference Protocol writes it in JSON."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from tritonclient.http import InferInput
+
+from cdk_triton._wording import quoted
+from cdk_triton.cli.requests.inputs import tensor
+from cdk_triton.cli.requests.signature import DATATYPES
+from cdk_triton.errors import ConfigurationError
+
+__all__ = ["Body", "read_body"]
+
+_KNOWN = {"id", "inputs", "outputs", "parameters"}
+_FORM = '{"inputs": [{"name": "x", "datatype": "FP32", "shape": [1, 4], "data": [1, 2, 3, 4]}]}'
+
+
+@dataclass(frozen=True)
+class Body:
+    """A request.
+
+    Attributes:
+        inputs: its tensors.
+        outputs: the outputs that it asks for; none for all.
+        request_id: its identifier.
+        parameters: its parameters.
+    """
+
+    inputs: list[InferInput]
+    outputs: tuple[str, ...] = ()
+    request_id: str = ""
+    parameters: Mapping[str, str | int | bool] = field(default_factory=dict)
+
+
+def read_body(file: str) -> Body:
+    """Read a request from a file, or from stdin for `-`.
+
+    Raises:
+        ConfigurationError: the file cannot be read, or is not such a request.
+    """
+    name = "stdin" if file == "-" else file
+    try:
+        content = sys.stdin.buffer.read() if file == "-" else Path(file).read_bytes()
+    except OSError as error:
+        raise ConfigurationError(f"{name} cannot be read: {error.strerror}; give another, or - for stdin") from error
+    try:
+        document = json.loads(content)
+    except ValueError as error:
+        raise ConfigurationError(f"{name} is not JSON ({error}): write a KServe body, such as {_FORM}") from error
+    if not isinstance(document, dict) or not isinstance(document.get("inputs"), list):
+        raise ConfigurationError(f"{name} has no list 'inputs': write a KServe body, such as {_FORM}")
+    if unknown := sorted(set(document) - _KNOWN):
+        raise ConfigurationError(f"{name} has the member {quoted(unknown[0])}, which a KServe body does not have")
+    try:
+        return Body(
+            [_input(each, name) for each in document["inputs"]],
+            tuple(str(each["name"]) for each in document.get("outputs", [])),
+            str(document.get("id", "")),
+            dict(document.get("parameters", {})),
+        )
+    except (TypeError, KeyError, AttributeError, ValueError) as error:
+        if isinstance(error, ConfigurationError):
+            raise
+        raise ConfigurationError(f"{name} is not a KServe body ({error!r}): write {_FORM}") from error
+
+
+def _input(member: Mapping[str, Any], name: str) -> InferInput:
+    if member.get("parameters"):
+        raise ConfigurationError(
+            f"{name} has parameters at the input {quoted(member['name'])}, such as the size of binary data: give plain "
+            "JSON, or --input NAME=@FILE"
+        )
+    datatype, shape = member["datatype"], tuple(int(size) for size in member["shape"])
+    if datatype not in DATATYPES:
+        raise ConfigurationError(f"{name} has the datatype {quoted(datatype)}: write one of {', '.join(DATATYPES)}")
+    if datatype == "BYTES":
+        flat = np.array([str(each).encode() for each in _flat(member["data"])], dtype=object)
+    else:
+        flat = np.array(list(_flat(member["data"])))
+    if flat.size != np.prod(shape, dtype=np.int64):
+        raise ConfigurationError(
+            f"{name} has {flat.size:,} values for the input '{member['name']}', whose shape is {list(shape)}: give as "
+            "many as the shape has"
+        )
+    return tensor(str(member["name"]), datatype, flat.reshape(shape))
+
+
+def _flat(data: Any) -> list[Any]:
+    if not isinstance(data, list):
+        return [data]
+    return [value for each in data for value in _flat(each)]

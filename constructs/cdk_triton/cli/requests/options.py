@@ -1,0 +1,168 @@
+"""The options by which `invoke` and `bench` take a request, and the request that they make."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from cdk_triton.errors import ConfigurationError
+
+if TYPE_CHECKING:
+    from cdk_triton.cli.artifacts.aws import Aws
+    from cdk_triton.cli.endpoints.reading import ReadEndpoint
+    from cdk_triton.cli.requests.kserve import Body
+    from cdk_triton.cli.requests.signature import Signature
+
+__all__ = [
+    "ComponentOption",
+    "DataOption",
+    "EndpointArgument",
+    "InputOption",
+    "RandomOption",
+    "RepositoryOption",
+    "TargetOption",
+    "VariantOption",
+    "check_sources",
+    "check_target",
+    "request_body",
+]
+
+EndpointArgument = Annotated[
+    str | None,
+    typer.Argument(metavar="ENDPOINT", help="The endpoint's name; without it, all are listed.", show_default=False),
+]
+TargetOption = Annotated[
+    str | None,
+    typer.Option(
+        "--target-model", metavar="NAME", help="The archive of a multi-model endpoint to ask, or its ensemble."
+    ),
+]
+ComponentOption = Annotated[
+    str | None,
+    typer.Option("--component", metavar="NAME", help="The component to ask, of an endpoint with components."),
+]
+VariantOption = Annotated[
+    str | None, typer.Option("--variant", metavar="NAME", help="The production variant to ask, of several.")
+]
+DataOption = Annotated[str | None, typer.Option("--data", metavar="FILE", help="A KServe body in JSON; - reads stdin.")]
+InputOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--input",
+        metavar="NAME[:TYPE]=VALUE",
+        help="An input: JSON, a text, or @FILE (.npy; .txt, a string per line; any other file as its bytes); repeat.",
+    ),
+]
+RandomOption = Annotated[bool, typer.Option("--random", help="Random values for the inputs that are not given.")]
+RepositoryOption = Annotated[
+    Path | None,
+    typer.Option(
+        "--repository", metavar="DIR", help="The model repository that has the types, instead of the deployed archive."
+    ),
+]
+
+
+def check_sources(data: str | None, inputs: Sequence[str], *, random: bool) -> None:
+    """Reject a request of no source, or of two.
+
+    Raises:
+        BadParameter: nothing is to be sent, or `--data` stands beside the others.
+    """
+    if data is None and not inputs and not random:
+        raise typer.BadParameter("nothing is to be sent: add --random, --input NAME=@FILE or --data FILE")
+    if data is not None and (inputs or random):
+        raise typer.BadParameter("--data is a whole request: omit --input and --random", param_hint="--data")
+
+
+def check_target(
+    endpoint: ReadEndpoint | None, target: str | None, component: str | None
+) -> tuple[str | None, str | None]:
+    """The target model and the component in full.
+
+    Raises:
+        ConfigurationError: the endpoint needs one, does not take one, or does not have it.
+    """
+    from cdk_triton._wording import listed
+    from cdk_triton.cli.endpoints.reading import Kind
+
+    if endpoint is None or endpoint.hidden:
+        return target, component
+    if target is not None and endpoint.kind is not Kind.MULTI:
+        raise ConfigurationError(
+            f"the endpoint '{endpoint.name}' is not a multi-model endpoint ({endpoint.kind.value}): omit --target-model"
+        )
+    if component is not None and endpoint.kind is not Kind.COMPONENTS:
+        raise ConfigurationError(f"the endpoint '{endpoint.name}' does not have components: omit --component")
+    if endpoint.kind is Kind.MULTI and target is None:
+        names = [each.name for each in endpoint.current]
+        raise ConfigurationError(
+            f"the endpoint '{endpoint.name}' serves several models: add --target-model and one of {listed(names)}"
+        )
+    if endpoint.kind is Kind.COMPONENTS and component is None:
+        names = [each.name for each in endpoint.components]
+        raise ConfigurationError(
+            f"the endpoint '{endpoint.name}' has components: add --component and one of {listed(names)}"
+        )
+    return (
+        None if target is None else endpoint.target(target),
+        None if component is None else endpoint.component(component),
+    )
+
+
+def request_body(
+    aws: Aws,
+    endpoint: ReadEndpoint | None,
+    asked: tuple[str | None, str | None],
+    *,
+    data: str | None,
+    inputs: Sequence[str],
+    random: bool,
+    repository: Path | None,
+) -> Body:
+    """The request that the options describe.
+
+    Args:
+        aws: the account.
+        endpoint: what is asked; None where the caller may not describe it.
+        asked: the target model and the component.
+        data: a file with the whole request.
+        inputs: single inputs.
+        random: whether the other inputs get random values.
+        repository: a directory that has the types.
+
+    Raises:
+        ConfigurationError: an input cannot be read or does not fit.
+        RepositoryError: the repository cannot be read.
+    """
+    from cdk_triton.cli.requests.inputs import given_input, tensors
+    from cdk_triton.cli.requests.kserve import Body, read_body
+
+    if data is not None:
+        return read_body(data)
+    given = [given_input(each) for each in inputs]
+    signature = None
+    if random or repository is not None or any(each.datatype is None for each in given):
+        signature = _signature(aws, endpoint, asked, repository)
+    return Body(tensors(given, signature, random=random))
+
+
+def _signature(
+    aws: Aws, endpoint: ReadEndpoint | None, asked: tuple[str | None, str | None], repository: Path | None
+) -> Signature:
+    from cdk_triton.cli.requests.signature import of_repository
+
+    if repository is not None:
+        return of_repository(repository)
+    if endpoint is None:
+        raise ConfigurationError(
+            "you may not describe the endpoint, so the types are not known: add --repository DIR, or write them, as in "
+            "--input NAME:FP32=@x.npy"
+        )
+    from cdk_triton.cli.progress import working
+    from cdk_triton.cli.requests.deployed import of_endpoint
+
+    with working("reading the types from the deployed archive; --repository DIR is faster"):
+        return of_endpoint(aws, endpoint, target=asked[0], component=asked[1])

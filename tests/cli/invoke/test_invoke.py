@@ -1,0 +1,239 @@
+"""`cdk-triton invoke`: what is sent, what is printed and written, and what is rejected before anything is sent."""
+
+from __future__ import annotations
+
+import io
+import json
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytest
+
+from cdk_triton.local.endpoints import Response
+
+if TYPE_CHECKING:
+    from tests.cli.conftest import Outcome
+    from tests.cli.invoke.conftest import World
+
+    from golden_messages import Messages
+
+pytestmark = pytest.mark.slow  # the local AWS takes seconds to start
+
+Run = Callable[..., "Outcome"]
+
+
+def outputs(outcome: Outcome) -> dict[str, Any]:
+    assert outcome.status == 0, outcome.err
+    return {
+        each["name"]: (each["datatype"], each["shape"], each["data"]) for each in json.loads(outcome.out)["outputs"]
+    }
+
+
+def test_an_image_is_sent_as_its_bytes_with_the_type_of_the_deployed_archive(
+    run: Run, world: World, tmp_path: Path
+) -> None:
+    image = tmp_path / "dog.jpg"
+    image.write_bytes(b"\xff\xd8\x00")
+
+    found = run("invoke", "image", "--input", f"IMAGE=@{image}", "--format", "json")
+
+    assert outputs(found) == {"IMAGE": ("UINT8", [1, 3], [255, 216, 0])}
+    assert json.loads(found.out)["variant"] == "AllTraffic"
+
+
+def test_an_ensemble_names_its_current_target_model(run: Run, world: World) -> None:
+    value = "[[[1, 2, 3], [4, 5, 6]]]"
+
+    found = run(
+        "invoke",
+        "fleet",
+        "--target-model",
+        "text",
+        "--input",
+        "TEXT=hello",
+        "--input",
+        f"X={value}",
+        "--format",
+        "json",
+    )
+
+    assert world.echo.asked[-1].headers["x-amzn-sagemaker-target-model"] == "text-0123456789.tar.gz"
+    assert outputs(found) == {
+        "TEXT": ("BYTES", [1, 1], ["hello"]),
+        "X": ("FP32", [1, 2, 3], [1.0, 2.0, 3.0, 4.0, 5.0, 6.0]),
+    }
+
+
+def test_a_text_file_is_a_string_for_each_line_and_npy_an_array(run: Run, world: World, tmp_path: Path) -> None:
+    (tmp_path / "text.txt").write_text("a\nb\n")
+    np.save(tmp_path / "x.npy", np.ones((2, 2, 1)))
+
+    given = [f"--input=TEXT=@{tmp_path}/text.txt", f"--input=X=@{tmp_path}/x.npy"]
+    found = run("invoke", "fleet", "--target-model", "text", *given, "--format", "json")
+
+    assert outputs(found) == {
+        "TEXT": ("BYTES", [2, 1], ["a", "b"]),
+        "X": ("FP32", [2, 2, 1], [1.0, 1.0, 1.0, 1.0]),
+    }
+
+
+def test_random_inputs_are_the_same_each_time_and_fill_what_is_not_given(run: Run, world: World) -> None:
+    arguments = ("invoke", "fleet", "--target-model", "text", "--random", "--input", "TEXT=x", "--format", "json")
+
+    first, second = outputs(run(*arguments)), outputs(run(*arguments))
+
+    assert first == second
+    assert first["TEXT"][2] == ["x"]
+    assert first["X"][:2] == ("FP32", [1, 2, 1])
+
+
+def test_a_written_type_or_a_repository_takes_the_place_of_the_archive(run: Run, world: World, tmp_path: Path) -> None:
+    (tmp_path / "models" / "image").mkdir(parents=True)
+    (tmp_path / "models" / "image" / "config.pbtxt").write_text(
+        'input [{name: "Y" data_type: TYPE_INT64 dims: [2]}] backend: "python"'
+    )
+
+    written = run("invoke", "image", "--input", "Z:FP64=[1.5]", "--format", "json")
+    of_repository = run(
+        "invoke", "image", "--repository", tmp_path / "models", "--input", "Y=[1, 2]", "--format", "json"
+    )
+
+    assert outputs(written) == {"Z": ("FP64", [1], [1.5])}
+    assert outputs(of_repository) == {"Y": ("INT64", [2], [1, 2])}
+
+
+@pytest.mark.parametrize("source", ["file", "stdin"])
+def test_a_kserve_body_is_sent(
+    run: Run, world: World, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, source: str
+) -> None:
+    body = {"id": "7", "inputs": [{"name": "x", "datatype": "FP16", "shape": [1, 2], "data": [[1, 2]]}]}
+    (tmp_path / "body.json").write_text(json.dumps(body))
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(json.dumps(body).encode())))
+
+    found = run("invoke", "image", "--data", tmp_path / "body.json" if source == "file" else "-", "--format", "json")
+
+    assert outputs(found) == {"x": ("FP16", [1, 2], [1.0, 2.0])}
+    assert b'"id":"7"' in world.echo.asked[-1].body
+
+
+def test_an_asynchronous_endpoint_is_asked_and_its_answer_fetched(run: Run, world: World) -> None:
+    found = run("invoke", "queue", "--random", "--format", "json")
+
+    assert outputs(found)["IMAGE"][0] == "UINT8"
+
+
+def test_the_table_has_types_shapes_and_the_first_values(run: Run, world: World) -> None:
+    found = run("invoke", "image", "--input", "IMAGE=[1,2,3,4,5,6,7,8,9,10]")
+
+    assert [" ".join(line.split()) for line in found.out.splitlines()] == [
+        "OUTPUT TYPE SHAPE VALUES",
+        "IMAGE UINT8 [1, 10] 1, 2, 3, 4, 5, 6, 7, 8, … 2 more",
+    ]
+    assert "ms by AllTraffic" in found.err
+
+
+def test_files_are_written_all_or_none_and_never_over_others(run: Run, world: World, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    given = ["--input", "TEXT=hello", "--input", "X=[[[1],[2]]]"]
+    arguments = ("invoke", "fleet", "--target-model", "text", *given, "--out", out)
+
+    first = run(*arguments)
+    (out / "TEXT.txt").unlink()
+    again = run(*arguments)
+    after_again = sorted(each.name for each in out.iterdir())
+    forced = run(*arguments, "--force")
+
+    assert (first.status, again.status, forced.status) == (0, 2, 0)
+    assert "X.npy is there: add --force" in again.said
+    assert after_again == ["X.npy"]
+    assert (out / "TEXT.txt").read_text() == "hello\n"
+    assert np.load(out / "X.npy", allow_pickle=False).tolist() == [[[1.0], [2.0]]]
+
+
+def test_without_an_endpoint_all_are_listed(run: Run, world: World) -> None:
+    listed = run("invoke")
+    as_json = json.loads(run("invoke", "--format", "json").out)
+    asked = run("invoke", "--random")
+
+    lines = [" ".join(line.split()) for line in listed.out.splitlines()]
+    assert lines == [
+        "ENDPOINT STATUS KIND ASK FOR",
+        "fleet InService multi-model --target-model image-0123456789.tar.gz (image)",
+        "--target-model text-0123456789.tar.gz (text)",
+        "image InService single model",
+        "queue InService asynchronous",
+    ]
+    assert (listed.status, asked.status, asked.out) == (0, 2, "")
+    assert {"target_model": "text-old.tar.gz", "ensemble": None} in as_json["endpoints"][0]["target_models"]
+
+
+CASES = {
+    "no such endpoint": ["imag", "--random"],
+    "no target model": ["fleet", "--random"],
+    "an unknown target model": ["fleet", "--target-model", "texd", "--random"],
+    "a target model of a single model": ["image", "--target-model", "text", "--random"],
+    "nothing to send": ["image"],
+    "two sources": ["image", "--data", "-", "--random"],
+    "an unknown input": ["image", "--input", "IMAG=[1]"],
+    "a missing input": ["fleet", "--target-model", "text", "--input", "TEXT=x"],
+    "no form": ["image", "--input", "IMAGE"],
+    "an unknown type": ["image", "--input", "IMAGE:FP23=1"],
+    "another type": ["image", "--random", "--input", "IMAGE:FP32=[1]"],
+    "a value out of range": ["image", "--input", "IMAGE=[256]"],
+    "a value that is not a number": ["image", "--input", 'IMAGE=["a"]'],
+    "another shape": ["fleet", "--target-model", "text", "--random", "--input", "X=[[1,2,3]]"],
+    "too many rows": ["image", "--input", "IMAGE=[[1],[1],[1],[1],[1]]"],
+    "given twice": ["image", "--input", "IMAGE=[1]", "--input", "IMAGE=[1]"],
+    "a missing file": ["image", "--input", "IMAGE=@missing.jpg"],
+    "a pickled array": ["image", "--input", "IMAGE=@pickled.npy"],
+    "no JSON": ["image", "--data", "no.json"],
+    "a body of another form": ["image", "--data", "list.json"],
+    "too few values": ["image", "--data", "short.json"],
+}
+
+
+@pytest.mark.parametrize("arguments", CASES.values(), ids=CASES)
+def test_a_request_that_cannot_be_meant_is_one_sentence_and_is_not_sent(
+    messages: Messages, run: Run, world: World, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, arguments: list[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    np.save("pickled.npy", np.array([{}], dtype=object))
+    Path("no.json").write_text("no")
+    Path("list.json").write_text("[]")
+    Path("short.json").write_text('{"inputs": [{"name": "x", "datatype": "FP32", "shape": [2], "data": [1]}]}')
+
+    found = run("invoke", *arguments)
+
+    assert (found.status, found.out, world.echo.asked) == (2, "", [])
+    messages.record("cdk-triton invoke", found.said)
+
+
+def test_the_words_of_the_model_are_one_sentence(messages: Messages, run: Run, world: World, tmp_path: Path) -> None:
+    said = {"Message": "…", "OriginalStatusCode": 400, "OriginalMessage": '{"error": "cannot identify image file"}'}
+    world.echo.error = Response(424, {"x-amzn-ErrorType": "ModelError"}, json.dumps(said).encode())
+
+    found = run("invoke", "image", "--random", "--out", tmp_path / "out")
+
+    assert (found.status, found.out) == (1, "")
+    assert "cannot identify image file" in found.err
+    assert len(found.err.splitlines()) == 1
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_local_aws_that_has_ended_is_named(
+    messages: Messages, run: Run, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("AWS_ENDPOINT_URL", "http://127.0.0.1:9")
+    monkeypatch.setenv("AWS_REGION", "us-east-1")
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "local")
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "local")
+    monkeypatch.setenv("AWS_MAX_ATTEMPTS", "1")
+
+    found = run("invoke", "image", "--random")
+
+    assert found.status == 1
+    messages.record("cdk-triton invoke", found.said)
