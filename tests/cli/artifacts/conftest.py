@@ -124,6 +124,12 @@ class World:
             PrimaryContainer={"Image": "image", **container},
         )
 
+    def endpoint(self, name: str, model: str) -> None:
+        variant = {"VariantName": "v", "InitialInstanceCount": 1, "InitialVariantWeight": 1.0, "ModelName": model}
+        variants = [{**variant, "InstanceType": "ml.g5.xlarge"}]
+        self.sagemaker.create_endpoint_config(EndpointConfigName=name, ProductionVariants=variants)
+        self.sagemaker.create_endpoint(EndpointName=name, EndpointConfigName=name)
+
     def archive(self, repository: str, key: str) -> str:
         """The address of an archive."""
         return f"s3://{self.bucket}/artifacts/{repository}/{key}/model.tar.gz"

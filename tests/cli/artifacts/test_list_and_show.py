@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import json
+from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any, cast
 
 import pytest
@@ -81,8 +82,12 @@ def test_the_target_models_that_callers_send_are_joined_with_their_artifacts(
     for name, key in (("3", now), ("2", before), ("1", old)):
         world.serve("fleet", f"text-{name}.tar.gz", key)
     world.index("fleet", {"text": "text-3.tar.gz"}, {"text": "text-2.tar.gz"})
+    world.model("fleet-model", Mode="MultiModel", ModelDataUrl=f"s3://{world.bucket}/fleets/fleet/25.09-a10g/")
+    world.endpoint("fleet-endpoint", "fleet-model")
+    since = datetime.now(UTC) - world.age
 
-    found = {each["target_model"]: (each["key"], each["state"]) for each in listed(run, world)["target_models"]}
+    rows = listed(run, world)["target_models"]
+    found = {each["target_model"]: (each["key"], each["state"]) for each in rows}
     lines = [" ".join(line.split()) for line in run("artifacts", "list", "--store", world.stack).out.splitlines()]
     shown = run("artifacts", "show", "text-2.tar.gz", "--store", world.stack, "--format", "json")
     missing = run("artifacts", "show", "text-9.tar.gz", "--store", world.stack)
@@ -92,7 +97,11 @@ def test_the_target_models_that_callers_send_are_joined_with_their_artifacts(
         "text-2.tar.gz": (before, "previous"),
         "text-3.tar.gz": (now, "current"),
     }
-    assert f"text-3.tar.gz fleets/fleet/25.09-a10g/ {now[:12]} current" in lines
+    assert all(each["endpoints"] == ["fleet-endpoint"] for each in rows)
+    assert all(abs(datetime.fromisoformat(each["since"]) - since) < timedelta(minutes=2) for each in rows)
+    (line,) = [line for line in lines if line.startswith("text-3.tar.gz ")]
+    assert line.startswith(f"text-3.tar.gz {now[:12]} current 20")
+    assert line.endswith(" fleet-endpoint fleets/fleet/25.09-a10g/")
     assert json.loads(shown.out)["artifact_key"] == before
     assert missing.status == 2
     messages.record("cdk-triton artifacts", missing.said.replace(world.bucket, "BUCKET"))

@@ -21,7 +21,7 @@ from cdk_triton.cli.artifacts.garbage import Candidate, uses
 from cdk_triton.cli.artifacts.store import Store
 from cdk_triton.cli.artifacts.sweep import Survey, Swept
 from cdk_triton.cli.artifacts.text import SHORT, counted, size_of, table, time_of
-from cdk_triton.cli.artifacts.users import read_users
+from cdk_triton.cli.artifacts.users import Users, read_users
 from cdk_triton.errors import ConfigurationError
 
 __all__ = [
@@ -47,12 +47,16 @@ class TargetModel:
         directory: the prefix of the multi-model endpoint, as in `fleets/<name>/<platform>/`.
         state: `current` or `previous` of the index; `dropped` where the index lists it no more; it stays callable.
         artifact_key: the artifact that it is a copy of; None where the object does not say.
+        since: when it was stored.
+        endpoints: the endpoints whose callers may send it.
     """
 
     name: str
     directory: str
     state: str
     artifact_key: str | None
+    since: datetime
+    endpoints: tuple[str, ...]
 
 
 @dataclass(frozen=True)
@@ -101,10 +105,10 @@ def read(store: Store) -> Listing:
         for artifact, manifest in zip(committed, manifests, strict=True)
     ]
     live = tuple(lock for lock in contents.locks if lock.is_live)
-    return Listing(store.bucket, tuple(rows), live, users.unknown, tuple(_target_models(contents)))
+    return Listing(store.bucket, tuple(rows), live, users.unknown, tuple(_target_models(contents, users, store.bucket)))
 
 
-def _target_models(contents: Contents) -> Iterator[TargetModel]:
+def _target_models(contents: Contents, users: Users, bucket: str) -> Iterator[TargetModel]:
     states = {
         (index.directory, name): state
         for index in contents.indexes
@@ -113,7 +117,8 @@ def _target_models(contents: Contents) -> Iterator[TargetModel]:
     }
     for copy in sorted(contents.copies, key=lambda each: (each.directory, each.target_model)):
         state = states.get((copy.directory, copy.target_model), "dropped")
-        yield TargetModel(copy.target_model, copy.directory, state, copy.artifact_key)
+        endpoints = users.endpoints_of(bucket, copy.file.key)
+        yield TargetModel(copy.target_model, copy.directory, state, copy.artifact_key, copy.file.modified, endpoints)
 
 
 def as_json(listing: Listing) -> dict[str, Any]:
@@ -144,7 +149,14 @@ def as_json(listing: Listing) -> dict[str, Any]:
             for lock in listing.locks
         ],
         "target_models": [
-            {"target_model": each.name, "prefix": each.directory, "state": each.state, "key": each.artifact_key}
+            {
+                "target_model": each.name,
+                "prefix": each.directory,
+                "state": each.state,
+                "key": each.artifact_key,
+                "since": each.since.isoformat(),
+                "endpoints": list(each.endpoints),
+            }
             for each in listing.target_models
         ],
         "unknown": list(listing.unknown),
@@ -176,11 +188,18 @@ def as_text(listing: Listing) -> Iterator[str]:
         yield from table(("REPOSITORY", "KEY", "PLATFORM", "SIZE", "COMMITTED (UTC)", "MADE", "IN USE BY"), rows)
     if listing.target_models:
         targets = [
-            (each.name, each.directory, (each.artifact_key or "unknown")[:SHORT], each.state)
+            (
+                each.name,
+                (each.artifact_key or "unknown")[:SHORT],
+                each.state,
+                time_of(each.since),
+                ", ".join(each.endpoints) or "no endpoint",
+                each.directory,
+            )
             for each in listing.target_models
         ]
         yield ""
-        yield from table(("TARGET MODEL", "PREFIX", "KEY", "STATE"), targets)
+        yield from table(("TARGET MODEL", "KEY", "STATE", "SINCE (UTC)", "ENDPOINT", "PREFIX"), targets)
         if not listing.locks:
             yield ""
     if listing.locks:

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
 
 from botocore.exceptions import ClientError
 
@@ -49,10 +49,18 @@ class Users:
         references: one or more for each model or component that has its data in S3.
         unknown: sentences about live endpoints and components whose model or configuration is deleted, so that nobody
             can say what they refer to.
+        endpoints: the endpoints that run on a model, by the model's name.
     """
 
     references: tuple[ModelReference, ...]
     unknown: tuple[str, ...]
+    endpoints: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+
+    def endpoints_of(self, bucket: str, key: str) -> tuple[str, ...]:
+        """The endpoints that serve an object, by what their models refer to."""
+        users = {each.user for each in self.references if each.covers(bucket, key)}
+        models = [user.removeprefix("model ") for user in sorted(users)]
+        return tuple(dict.fromkeys(name for model in models for name in self.endpoints.get(model, ())))
 
 
 def read_users(aws: Aws) -> Users:
@@ -70,8 +78,18 @@ def read_users(aws: Aws) -> Users:
         *(reference for model in models.values() for reference in _references(aws, model)),
         *(reference for component in components for reference in _component_references(component)),
     ]
-    unknown = [*_unknown(aws, frozenset(models)), *_unknown_components(components, frozenset(models))]
-    return Users(tuple(sorted(references, key=lambda each: each.user)), tuple(unknown))
+    endpoints = list(_endpoints(aws))
+    unknown = [*_unknown(endpoints, frozenset(models)), *_unknown_components(components, frozenset(models))]
+    ordered = tuple(sorted(references, key=lambda each: each.user))
+    return Users(ordered, tuple(unknown), _by_model(endpoints))
+
+
+def _by_model(endpoints: Sequence[_Endpoint]) -> Mapping[str, tuple[str, ...]]:
+    found: dict[str, list[str]] = {}
+    for endpoint in endpoints:
+        for model in endpoint.models or ():
+            found.setdefault(model, []).append(endpoint.name)
+    return {model: tuple(sorted(names)) for model, names in found.items()}
 
 
 def _references(aws: Aws, model: Mapping[str, Any]) -> Iterator[ModelReference]:
@@ -112,8 +130,15 @@ def addressed(user: str, url: str, *, multi_model: bool = False) -> Iterator[Mod
         yield ModelReference(user, None, tail)
 
 
-def _unknown(aws: Aws, models: frozenset[str]) -> Iterator[str]:
-    """Endpoints that run on deleted models or a deleted configuration: SageMaker allows that, and they still read."""
+class _Endpoint(NamedTuple):
+    """A live endpoint, its configuration, and the models of that; None where the configuration is deleted."""
+
+    name: str
+    configuration: str
+    models: frozenset[str] | None
+
+
+def _endpoints(aws: Aws) -> Iterator[_Endpoint]:
     names = [each["EndpointConfigName"] for each in aws.pages("sagemaker", "list_endpoint_configs", "EndpointConfigs")]
     named = dict(zip(names, in_parallel(lambda name: _models_of(aws, name), names), strict=True))
     live = [each["EndpointName"] for each in aws.pages("sagemaker", "list_endpoints", "Endpoints")]
@@ -123,14 +148,20 @@ def _unknown(aws: Aws, models: frozenset[str]) -> Iterator[str]:
         used = named.get(configuration)
         if used is None:  # deleted, or made since they were listed
             used = _models_of(aws, configuration)
-        if used is None:
-            runs_on = f"the deleted configuration {configuration}"
-        elif gone := used - models:
+        yield _Endpoint(endpoint, configuration, used)
+
+
+def _unknown(endpoints: Sequence[_Endpoint], models: frozenset[str]) -> Iterator[str]:
+    """Endpoints that run on deleted models or a deleted configuration: SageMaker allows that, and they still read."""
+    for endpoint in endpoints:
+        if endpoint.models is None:
+            runs_on = f"the deleted configuration {endpoint.configuration}"
+        elif gone := endpoint.models - models:
             runs_on = f"the deleted model {', '.join(sorted(gone))}"
         else:
             continue
         yield (
-            f"the endpoint {endpoint} runs on {runs_on}, so that what it reads is not known: deploy or delete the "
+            f"the endpoint {endpoint.name} runs on {runs_on}, so that what it reads is not known: deploy or delete the "
             "endpoint"
         )
 
