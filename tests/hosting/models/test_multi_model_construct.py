@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
 import sys
 from collections.abc import Callable
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import aws_cdk as cdk
@@ -20,6 +23,7 @@ if TYPE_CHECKING:
 
     from golden_messages import Messages
 
+CDK = Path(__file__).parents[3] / "node_modules" / ".bin" / "cdk"
 MODEL, DELIVERY = "AWS::SageMaker::Model", "Custom::TritonArtifacts"
 
 
@@ -110,6 +114,38 @@ def test_another_content_changes_the_plan_and_nothing_else(world: World, fleets:
 
     assert fleets.changed(before, after) == {only(before, DELIVERY)[0]: {"PlanKey", "PlanSha256"}}
     assert old.target_model("text") != new.target_model("text")
+
+
+def test_a_diff_shows_which_ensembles_change(world: World, fleets: Fleets, tmp_path: Path) -> None:
+    image = world.repository("image")
+    old, before = fleets.synthesised({"text": world.repository("text", weights="1"), "image": image})
+    new, _ = fleets.synthesised({"text": world.repository("text", weights="2"), "image": image})
+    (tmp_path / "before.json").write_text(json.dumps({"Resources": before}))
+    template, assembly = tmp_path / "before.json", str(cdk.App.of(new).outdir)  # type: ignore[union-attr]  # it has one
+    options = ["--no-change-set", "--exclusively", "--no-notices", "--ci"]
+
+    done = subprocess.run(
+        [CDK, "diff", "Stack", "--template", template, "--app", assembly, *options],
+        env={**os.environ, "NODE_NO_WARNINGS": "1", "NO_COLOR": "1"},
+        capture_output=True,
+        text=True,
+    )
+
+    assert done.returncode == 0, done.stderr
+    changed = [line.split() for line in done.stdout.splitlines() if ".tar.gz" in line]
+    assert [line[-1] for line in changed] == [old.target_model("text"), new.target_model("text")]
+
+
+def test_the_names_that_a_diff_shows_stay_within_a_template(world: World, fleets: Fleets) -> None:
+    repository = world.repository()
+    many = {f"{'e' * 60}{number}": repository for number in range(1000)}
+    too_long = {f"{'e' * 180}{number}": repository for number in range(1000)}
+
+    shown = only(fleets.synthesised(many)[1], DELIVERY)[1]["Metadata"]["cdk-triton:TargetModels"]
+    said = only(fleets.synthesised(too_long)[1], DELIVERY)[1]["Metadata"]["cdk-triton:TargetModels"]
+
+    assert len(shown) == 1000
+    assert said.startswith("1000 ensembles")
 
 
 def test_another_gpu_is_another_model_for_the_same_callers(world: World, fleets: Fleets) -> None:

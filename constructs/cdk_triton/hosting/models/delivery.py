@@ -9,10 +9,11 @@ events of Lambda and Step Functions. URLs and target models are composed at synt
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
-from aws_cdk import CustomResource, Duration
+from aws_cdk import CfnResource, CustomResource, Duration
 from constructs import Construct
 
 from cdk_triton.artifacts import S3File, artifact_key, build_inputs, layout, recipes_of, source_key
@@ -34,6 +35,13 @@ PLAN_SCHEMA, BUILD_PLAN_SCHEMA, PROMOTION_PLAN_SCHEMA, FILES_PLAN_SCHEMA, METADA
 """The schemas of plans: one that only commits, one that also builds, one that promotes, one whose files are served as
 they are, and one with metadata, whatever else it has. They are raised together with `lambda/artifacts/plan.py` when a
 plan contains something that older handlers would misread."""
+
+TARGET_MODELS_METADATA = "cdk-triton:TargetModels"
+"""The key in the metadata of the custom resource, in the template, of ensemble and target model."""
+
+MAX_METADATA_BYTES = 256 * 1024
+"""The size of these names; a thousand ensembles with names of a hundred characters fit. A template has 1 MB at most
+("CloudFormation quotas", template body size in an S3 object)."""
 
 MAX_KEY_BYTES = 1024
 """Of an object's key ("Naming Amazon S3 objects")."""
@@ -224,10 +232,29 @@ def artifact_resource(
     )
     # "Modifying service token is not allowed", says CloudFormation where a model gets another store.
     change_id_with(resource, [store.service_token, *bucket_identity(scope, store.bucket)])
+    if multi_model is not None:
+        _show_in_diff(resource, artifacts)
     if built:
         granted = map(scope.node.try_find_child, GRANT_IDS)
         resource.node.add_dependency(*(policy for policy in granted if policy is not None))
     return resource
+
+
+def _show_in_diff(resource: CustomResource, artifacts: Mapping[str, Artifact]) -> None:
+    """Note ensemble and target model where `cdk diff` shows them: the properties of the resource are two hashes.
+
+    CloudFormation does not send metadata to the handler, and does not call it for a change of metadata alone. So
+    nothing is built or copied for it, and it is not part of an event, whose size is limited.
+    """
+    targets = {ensemble: layout.target_model(ensemble, each.source) for ensemble, each in artifacts.items()}
+    size = len(json.dumps(targets))
+    made = resource.node.default_child
+    assert isinstance(made, CfnResource)  # as CDK makes it
+    if size <= MAX_METADATA_BYTES:
+        made.add_metadata(TARGET_MODELS_METADATA, targets)
+    else:
+        said = f"{len(targets)} ensembles, which would take {size:,} bytes here; `cdk-triton artifacts list` has them"
+        made.add_metadata(TARGET_MODELS_METADATA, said)
 
 
 def provider_of(model: object) -> str | None:
