@@ -1,7 +1,7 @@
 """Request and response bodies: KServe v2, with binary tensors after the JSON header or as JSON alone.
 
-tritonclient writes and reads the bodies. What stands here is SageMaker's way of saying where the header ends (it drops
-Triton's own header `Inference-Header-Content-Length`), and what tritonclient lets pass although Triton refuses it.
+The bytes are those that tritonclient writes. SageMaker drops Triton's header `Inference-Header-Content-Length`, so the
+content type contains the size of the JSON header.
 """
 
 from __future__ import annotations
@@ -9,10 +9,11 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from cdk_triton.client.tensors import infer_input
+from cdk_triton.client.tensors import decode_tensor, encode_tensor
 from cdk_triton.errors import ConfigurationError, InvocationError
 
 if TYPE_CHECKING:
@@ -27,35 +28,50 @@ __all__ = ["InferenceResult", "decode", "decode_stored", "encode"]
 _BINARY = "application/vnd.sagemaker-triton.binary+json;json-header-size="
 _JSON = "application/json"
 
+_TEXT = json.JSONEncoder(separators=(",", ":"))
+
 
 @dataclass(frozen=True, eq=False)
 class InferenceResult(Mapping[str, "npt.NDArray[Any]"]):
     """What the model answered: its output arrays by name. BYTES tensors are object arrays of `bytes`.
 
     Attributes:
-        outputs: the arrays, in the order of the answer; read-only where they came as binary tensors.
-        infer_result: tritonclient's view of the same answer, for its own methods.
+        outputs: the arrays, in the order of the answer. Those that came as binary tensors of a fixed size are views of
+            the answer: they cannot be written to, may begin at any address, and keep the whole answer in memory. Make
+            `array.copy()` for one of your own.
         variant: the production variant that answered, or None where the service does not say.
     """
 
     outputs: Mapping[str, npt.NDArray[Any]]
-    infer_result: InferResult
     variant: str | None = None
+    _response: Mapping[str, Any] = field(default_factory=dict, repr=False)
+    _body: bytes = field(default=b"", repr=False)
+    _header_size: int | None = field(default=None, repr=False)
+
+    @cached_property
+    def infer_result(self) -> InferResult:
+        """The same answer as an `InferResult` of tritonclient, made when it is first used.
+
+        For a request that `infer_many` sent together with others, it has the rows of all of them.
+        """
+        from tritonclient.http import InferenceServerClient
+
+        return InferenceServerClient.parse_response_body(self._body, header_length=self._header_size)
 
     @property
     def model_name(self) -> str:
         """The name of the model; on a multi-model endpoint the target model (Triton 23.09 and newer)."""
-        return str(self.infer_result.get_response().get("model_name", ""))
+        return str(self._response.get("model_name", ""))
 
     @property
     def model_version(self) -> str:
         """The version of the model that ran."""
-        return str(self.infer_result.get_response().get("model_version", ""))
+        return str(self._response.get("model_version", ""))
 
     @property
     def request_id(self) -> str:
         """The `request_id` of the call, as the server returned it."""
-        return str(self.infer_result.get_response().get("id", ""))
+        return str(self._response.get("id", ""))
 
     def __getitem__(self, name: str) -> npt.NDArray[Any]:
         try:
@@ -83,30 +99,31 @@ def encode(
     Raises:
         ConfigurationError: an input, an output or a parameter cannot be sent in this format.
     """
-    from tritonclient.http import InferenceServerClient, InferRequestedOutput
-    from tritonclient.utils import InferenceServerException
-
+    named = inputs.items() if isinstance(inputs, Mapping) else [(None, value) for value in inputs]
+    tensors = [encode_tensor(name, value, binary=binary) for name, value in named]
+    wanted = [_requested(each, binary=binary) for each in ([outputs] if isinstance(outputs, str) else outputs or ())]
+    _reject_twice([output["name"] for output in wanted])
+    request: dict[str, Any] = {"id": request_id} if request_id else {}
+    request["inputs"] = [tensor.entry for tensor in tensors]
+    if wanted:
+        request["outputs"] = wanted
+    # Triton gives outputs that are not named as JSON, unless the request says otherwise.
+    more = ({} if wanted else {"binary_data_output": binary}) | _custom(parameters)
+    if more:
+        request["parameters"] = more
     try:
-        tensors = _tensors(inputs, binary=binary)
-        wanted = [
-            InferRequestedOutput(output, binary_data=binary) if isinstance(output, str) else output
-            for output in ([outputs] if isinstance(outputs, str) else outputs or [])
-        ]
-        _reject_twice([output.name() for output in wanted])
-        body, header_size = InferenceServerClient.generate_request_body(
-            tensors, outputs=wanted, request_id=request_id, parameters=dict(parameters or {})
-        )
-    except InferenceServerException as error:
-        raise ConfigurationError(f"the request cannot be written: {error.message()}") from error
-    if binary:
-        # Without any binary tensor (all inputs were prepared as JSON) the whole body is the header.
-        return body, _JSON if header_size is None else f"{_BINARY}{header_size}"
-    if header_size is not None:
+        header = _TEXT.encode(request).encode()
+    except (TypeError, ValueError) as error:
+        raise ConfigurationError(f"the request cannot be written: {error}; use text, numbers and bool") from error
+    data = [tensor.data for tensor in tensors if tensor.data is not None]
+    if not data:  # all inputs were prepared as JSON: the whole body is the header
+        return header, _JSON
+    if not binary:
         raise ConfigurationError(
             "binary=False cannot send an InferInput that holds binary data: "
             "fill it with set_data_from_numpy(array, binary_data=False), or leave binary=True"
         )
-    return body if wanted else _asking_for_json(body), _JSON
+    return b"".join([header, *data]), f"{_BINARY}{len(header)}"
 
 
 def decode(
@@ -117,21 +134,22 @@ def decode(
     Raises:
         InvocationError: the body is not an inference response of Triton.
     """
-    from tritonclient.http import InferenceServerClient
-
     try:
         header_size = _header_size(content_type)
         if header_size is not None and header_size > len(body):
             raise ValueError(f"the header is said to have {header_size} bytes and the body has {len(body)}")
-        result = InferenceServerClient.parse_response_body(body, header_length=header_size)
-        arrays = {str(tensor["name"]): _array(result, tensor) for tensor in result.get_response()["outputs"]}
-    # tritonclient checks nothing: a foreign or damaged body surfaces as whatever its parser stumbles over.
+        response = json.loads(body[:header_size])
+        arrays, offset = {}, len(body) if header_size is None else header_size
+        for tensor in response["outputs"]:
+            arrays[str(tensor["name"])] = decode_tensor(tensor, body, offset)
+            offset += tensor.get("parameters", {}).get("binary_data_size", 0)
+    # A foreign or damaged body surfaces as whatever its parser stumbles over.
     except Exception as error:
         raise InvocationError(
             f"{where} answered with {len(body):,} bytes of '{content_type}' that are no inference response of Triton "
             f"({type(error).__name__}: {error}); is the container of the endpoint Triton?"
         ) from error
-    return InferenceResult(arrays, result, variant)
+    return InferenceResult(arrays, variant, response, body, header_size)
 
 
 def decode_stored(body: bytes, content_type: str, *, where: str) -> InferenceResult:
@@ -185,10 +203,29 @@ def _json_head(body: bytes) -> tuple[Any, int]:
         return head, len(text[:end].encode(errors="surrogateescape"))
 
 
-def _tensors(inputs: Mapping[str, Tensor | InferInput] | Iterable[InferInput], *, binary: bool) -> list[InferInput]:
-    if isinstance(inputs, Mapping):
-        return [infer_input(name, value, binary=binary) for name, value in inputs.items()]
-    return [infer_input(None, value, binary=binary) for value in inputs]
+def _requested(output: str | InferRequestedOutput, *, binary: bool) -> dict[str, Any]:
+    if isinstance(output, str):
+        return {"name": output, "parameters": {"binary_data": binary}}
+    from tritonclient.http import InferenceServerClient, InferRequestedOutput
+
+    if not isinstance(output, InferRequestedOutput):
+        raise ConfigurationError(
+            f"outputs has a value of type {type(output).__name__}: give names or tritonclient InferRequestedOutputs"
+        )
+    body, _ = InferenceServerClient.generate_request_body([], outputs=[output])
+    entry: dict[str, Any] = json.loads(body)["outputs"][0]
+    return entry
+
+
+def _custom(parameters: Mapping[str, str | int | bool] | None) -> dict[str, Any]:
+    from tritonclient.utils import TRITON_RESERVED_REQUEST_PARAMS, TRITON_RESERVED_REQUEST_PARAMS_PREFIX
+
+    for name in parameters or ():
+        if name in TRITON_RESERVED_REQUEST_PARAMS or name.startswith(TRITON_RESERVED_REQUEST_PARAMS_PREFIX):
+            raise ConfigurationError(
+                f'the request cannot be written: Parameter "{name}" is a reserved parameter and cannot be specified.'
+            )
+    return dict(parameters or {})
 
 
 def _reject_twice(outputs: list[str]) -> None:
@@ -200,13 +237,6 @@ def _reject_twice(outputs: list[str]) -> None:
         )
 
 
-def _asking_for_json(body: bytes) -> bytes:
-    # Where no output is named, tritonclient asks for binary ones and offers no way to say otherwise.
-    request = json.loads(body)
-    request["parameters"]["binary_data_output"] = False
-    return json.dumps(request, separators=(",", ":")).encode()
-
-
 def _header_size(content_type: str) -> int | None:
     if not content_type.startswith(_BINARY):
         return None
@@ -214,18 +244,6 @@ def _header_size(content_type: str) -> int | None:
     if digits is None:
         raise ValueError("the content type does not say how long the header is")
     return int(digits.group())
-
-
-def _array(result: InferResult, tensor: Mapping[str, Any]) -> npt.NDArray[Any]:
-    array: npt.NDArray[Any] | None = result.as_numpy(tensor["name"])
-    if array is None:
-        raise ValueError(f"output '{tensor['name']}' has no data")
-    if tensor["datatype"] == "BYTES" and array.size and isinstance(array.flat[0], str):
-        import numpy as np
-
-        # JSON gives text where a binary tensor gives bytes; callers need not care which format they asked for.
-        return np.array([text.encode() for text in array.flat], dtype=object).reshape(array.shape)
-    return array
 
 
 def _listed(names: Iterable[str]) -> str:

@@ -1,13 +1,22 @@
-"""From numpy arrays to tritonclient's input tensors."""
+"""Tensors of requests and answers: numpy arrays on one side, KServe v2 on the other.
+
+No element is copied here unless numpy has to: a request holds views of the arrays until its parts are joined, and the
+arrays of an answer are views of its body. tritonclient's own tensor types are imported only if a caller uses them,
+because importing `tritonclient.http` loads gevent.
+"""
 
 from __future__ import annotations
 
+import json
+import math
+import struct
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from cdk_triton.errors import ConfigurationError
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
     from typing import TypeAlias
 
     import numpy as np
@@ -17,38 +26,64 @@ if TYPE_CHECKING:
     Tensor: TypeAlias = npt.NDArray[np.generic] | Sequence[Any]
     """An array, or nested lists of text."""
 
-__all__ = ["infer_input"]
+__all__ = ["EncodedTensor", "as_array", "decode_tensor", "encode_tensor"]
 
 # Triton's `src/http_server.cc` (`ReadDataFromJsonHelper`): "sending FP16 data via JSON is not supported".
 _BINARY_ONLY = ("FP16", "BF16")
 
+_LENGTH = struct.Struct("<I")
+"""Before each element of a BYTES tensor (Triton's extension "Binary tensor data": a 4-byte little-endian length)."""
 
-def infer_input(name: str | None, value: Tensor | InferInput, *, binary: bool) -> InferInput:
-    """Return the input tensor for an array, or the tensor itself where the caller has made one.
+
+@dataclass(frozen=True)
+class EncodedTensor:
+    """One tensor of a request.
+
+    Attributes:
+        entry: what the JSON header has of it.
+        data: its bytes behind the header; None: they are in the entry.
+    """
+
+    entry: Mapping[str, Any]
+    data: bytes | memoryview | None
+
+
+def encode_tensor(name: str | None, value: Tensor | InferInput, *, binary: bool) -> EncodedTensor:
+    """Return a tensor of a request.
 
     The data type follows from the array: bool → BOOL, (u)int8 to (u)int64 → (U)INT8 to (U)INT64, float16 to float64 →
     FP16 to FP64, `ml_dtypes.bfloat16` → BF16, `str`, `bytes` and objects that are either → BYTES. Lists may hold text
     only: what Python calls a number could be any of eleven types.
 
     Raises:
-        ConfigurationError: the value is neither, its data type has no counterpart in Triton or cannot travel as JSON,
-            or an `InferInput` stands under another tensor's name.
+        ConfigurationError: the value is neither an array nor text nor an `InferInput`, its data type has no counterpart
+            in Triton or cannot travel as JSON, or an `InferInput` stands under another tensor's name.
     """
     import numpy as np
-    from tritonclient.http import InferInput
-    from tritonclient.utils import np_to_triton_dtype
 
-    if isinstance(value, InferInput):
-        if name is not None and value.name() != name:
-            raise ConfigurationError(
-                f"input '{name}' is an InferInput for the tensor '{value.name()}': use one name for both"
-            )
-        return value
-    if name is None:
+    if name is None or not isinstance(value, np.ndarray | list | tuple):
+        return _prepared(name, value)
+    array = as_array(name, value)
+    datatype = _datatype(name, array)
+    if not binary and datatype in _BINARY_ONLY:
         raise ConfigurationError(
-            f"inputs without names must be tritonclient InferInputs, and one is of type {type(value).__name__}: "
-            "give arrays as a mapping from tensor name to array"
+            f"input '{name}' is {datatype}, which Triton accepts only as binary data: leave binary=True"
         )
+    entry: dict[str, Any] = {"name": name, "shape": list(array.shape), "datatype": datatype}
+    if not binary:
+        return EncodedTensor(entry | {"data": _texts(name, array) if datatype == "BYTES" else _flat(array)}, None)
+    data = _strings(name, array) if datatype == "BYTES" else _bytes(array)
+    return EncodedTensor(entry | {"parameters": {"binary_data_size": len(data)}}, data)
+
+
+def as_array(name: str, value: Any) -> npt.NDArray[Any]:
+    """Return an array in the byte order that Triton reads; the caller's array stays as it is.
+
+    Raises:
+        ConfigurationError: the value is neither an array nor nested lists of text.
+    """
+    import numpy as np
+
     if isinstance(value, list | tuple):
         value = _from_lists(name, value)
     if not isinstance(value, np.ndarray):
@@ -56,18 +91,78 @@ def infer_input(name: str | None, value: Tensor | InferInput, *, binary: bool) -
             f"input '{name}' is of type {type(value).__name__}: convert it with numpy.asarray(value, dtype=…), "
             "with the data type that the model's config.pbtxt says"
         )
-    array = _sendable(name, value)
-    datatype = np_to_triton_dtype(array.dtype)
+    # Triton reads little-endian tensors; a big-endian array usually comes from a file or the network.
+    if value.dtype.isnative or value.dtype.kind in "OSU":
+        return value
+    return value.astype(value.dtype.newbyteorder("="))
+
+
+def decode_tensor(tensor: Mapping[str, Any], body: bytes, offset: int) -> npt.NDArray[Any]:
+    """Return the array of an output: a view of the body if it came as binary data of a fixed size.
+
+    Args:
+        tensor: what the JSON header has of it.
+        body: the answer.
+        offset: where its binary data begins.
+
+    Raises:
+        ValueError: its data is missing, too short or of a data type that Triton does not have.
+    """
+    import numpy as np
+    from tritonclient.utils import triton_to_np_dtype
+
+    name, shape, datatype = tensor["name"], tensor["shape"], tensor["datatype"]
+    kind = triton_to_np_dtype(datatype)
+    if kind is None:
+        raise ValueError(f"output '{name}' has the unknown data type {datatype}")
+    size = tensor.get("parameters", {}).get("binary_data_size")
+    if size is None:
+        if "data" not in tensor:
+            raise ValueError(f"output '{name}' has no data")
+        # JSON has text where a binary tensor has bytes; callers need not care which format they asked for.
+        data = [text.encode() for text in tensor["data"]] if datatype == "BYTES" else tensor["data"]
+        return np.array(data, dtype=kind).reshape(shape)
+    if offset + size > len(body):
+        raise ValueError(f"output '{name}' ends after {offset + size} bytes and the body has {len(body)}")
+    if datatype == "BYTES":
+        return np.array(_split(name, body, offset, offset + size), dtype=object).reshape(shape)
+    count, rest = divmod(size, np.dtype(kind).itemsize)
+    if rest or count != math.prod(shape):
+        raise ValueError(f"output '{name}' has {size} bytes, which is not the size of {datatype} {shape}")
+    array: npt.NDArray[Any] = np.frombuffer(body, kind, count, offset) if count else np.empty(0, kind)
+    return array.reshape(shape)
+
+
+def _prepared(name: str | None, value: Any) -> EncodedTensor:
+    """A tensor that the caller made with tritonclient, which renders it."""
+    from tritonclient.http import InferenceServerClient, InferInput
+
+    if not isinstance(value, InferInput):
+        if name is None:
+            raise ConfigurationError(
+                f"inputs without names must be tritonclient InferInputs, and one is of type {type(value).__name__}: "
+                "give arrays as a mapping from tensor name to array"
+            )
+        as_array(name, value)
+    if name is not None and value.name() != name:
+        raise ConfigurationError(
+            f"input '{name}' is an InferInput for the tensor '{value.name()}': use one name for both"
+        )
+    body, header_size = InferenceServerClient.generate_request_body([value])
+    entry = json.loads(body[:header_size])["inputs"][0]
+    return EncodedTensor(entry, None if header_size is None else memoryview(body)[header_size:])
+
+
+def _datatype(name: str, array: npt.NDArray[Any]) -> str:
+    from tritonclient.utils import np_to_triton_dtype
+
+    datatype = "BYTES" if array.dtype.kind == "U" else np_to_triton_dtype(array.dtype)
     if datatype is None:
         raise ConfigurationError(
             f"input '{name}' has the data type {array.dtype}, which Triton does not know: "
             "use bool, an integer or floating-point type of up to 64 bits, str or bytes"
         )
-    if not binary and datatype in _BINARY_ONLY:
-        raise ConfigurationError(
-            f"input '{name}' is {datatype}, which Triton accepts only as binary data: leave binary=True"
-        )
-    return InferInput(name, list(array.shape), datatype).set_data_from_numpy(array, binary_data=binary)
+    return str(datatype)
 
 
 def _from_lists(name: str, value: Sequence[Any]) -> npt.NDArray[np.object_]:
@@ -79,19 +174,101 @@ def _from_lists(name: str, value: Sequence[Any]) -> npt.NDArray[np.object_]:
         raise ConfigurationError(f"input '{name}' is no tensor, for its rows differ in shape: {error}") from error
 
 
-def _sendable(name: str, array: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    """Return the array in a form that tritonclient understands; the caller's array stays as it is."""
-    if array.dtype.kind == "U":
-        return array.astype(object)
-    if array.dtype.kind == "O":
-        for element in array.flat:
-            # tritonclient would send str(element), so that None arrives as the text "None".
-            if not isinstance(element, str | bytes):
+def _flat(array: npt.NDArray[Any]) -> list[Any]:
+    return array.ravel().tolist()  # type: ignore[no-any-return]  # of one dimension
+
+
+def _bytes(array: npt.NDArray[Any]) -> memoryview:
+    """The elements of a tensor of numbers; a copy only where they are not in a row."""
+    import numpy as np
+
+    return np.ravel(np.ascontiguousarray(array)).view(np.uint8).data
+
+
+def _strings(name: str, array: npt.NDArray[Any]) -> bytes:
+    """The elements of a BYTES tensor, each behind its length."""
+    elements = _flat(array)
+    if (ascii_only := _ascii_strings(elements)) is not None:
+        return ascii_only
+    parts: list[bytes] = []
+    append, pack = parts.append, _LENGTH.pack
+    for element in elements:
+        if isinstance(element, str):
+            element = _utf8(name, element)
+        elif not isinstance(element, bytes):
+            raise _not_text(name, element)
+        append(pack(len(element)))
+        append(element)
+    return b"".join(parts)
+
+
+def _ascii_strings(elements: list[Any]) -> bytes | None:
+    """The same of `str` without other characters, in half the time; None: there is something else.
+
+    Characters and bytes of ASCII are as many, and Latin-1 has one character for each byte of a length.
+    """
+    try:
+        is_ascii = "".join(elements).isascii()
+    except TypeError:
+        return None
+    if not is_ascii:
+        return None
+    parts = [""] * (2 * len(elements))
+    parts[::2] = map(_LengthAsText().__getitem__, map(len, elements))
+    parts[1::2] = elements
+    return "".join(parts).encode("latin-1")
+
+
+class _LengthAsText(dict[int, str]):
+    """Lengths as they stand before an element, a character for each byte; many elements have the same."""
+
+    def __missing__(self, length: int) -> str:
+        return self.setdefault(length, _LENGTH.pack(length).decode("latin-1"))
+
+
+def _texts(name: str, array: npt.NDArray[Any]) -> list[str]:
+    """The elements of a BYTES tensor as JSON has them."""
+    texts = _flat(array)
+    for number, element in enumerate(texts):
+        if isinstance(element, str):
+            _utf8(name, element)
+        elif not isinstance(element, bytes):
+            raise _not_text(name, element)
+        else:
+            try:
+                texts[number] = element.decode()
+            except UnicodeDecodeError as error:
                 raise ConfigurationError(
-                    f"input '{name}' has a value of type {type(element).__name__}, and a tensor of objects or a list "
-                    "takes str and bytes only: make it numpy.asarray(value, dtype=…), with the type that "
-                    "config.pbtxt says"
-                )
-        return array
-    # Triton reads little-endian tensors; a big-endian array usually comes from a file or the network.
-    return array if array.dtype.isnative else array.astype(array.dtype.newbyteorder("="))
+                    f"input '{name}' has bytes that are not UTF-8, which JSON cannot carry: leave binary=True"
+                ) from error
+    return texts
+
+
+def _utf8(name: str, text: str) -> bytes:
+    try:
+        return text.encode()
+    except UnicodeEncodeError as error:
+        raise ConfigurationError(
+            f"input '{name}' has text that is not Unicode ({error}): send bytes, or text without half a character"
+        ) from error
+
+
+def _not_text(name: str, element: object) -> ConfigurationError:
+    # tritonclient would send str(element), so that None arrives as the text "None".
+    return ConfigurationError(
+        f"input '{name}' has a value of type {type(element).__name__}, and a tensor of objects or a list takes str and "
+        "bytes only: make it numpy.asarray(value, dtype=…), with the type that config.pbtxt says"
+    )
+
+
+def _split(name: str, body: bytes, start: int, end: int) -> list[bytes]:
+    """The elements of a BYTES tensor."""
+    elements: list[bytes] = []
+    append, unpack = elements.append, _LENGTH.unpack_from
+    while start < end:
+        (length,) = unpack(body, start)
+        start += 4 + length
+        append(body[start - length : start])
+    if start != end:
+        raise ValueError(f"output '{name}' ends within an element")
+    return elements
