@@ -259,6 +259,13 @@ CONSTRUCT_CODES: Final[tuple[ConstructCode, ...]] = (
         "components.md",
     ),
     ConstructCode(
+        "cdk-triton:NoRoomForRollback",
+        "the rollback of an inference component's update finds no free GPUs",
+        "Without a batch of its own, a rollback starts all old copies at once beside the new ones. Give the policy a "
+        "rollback_batch, or raise max_instance_count.",
+        "components.md",
+    ),
+    ConstructCode(
         "cdk-triton:NoRoomForUpdate",
         "an update of a component has no room",
         "An update starts a new copy before the old one ends. It needs free GPUs on the instances, or one more "

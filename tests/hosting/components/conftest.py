@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import aws_cdk as cdk
 import pytest
+from aws_cdk.assertions import Annotations, Match
 
 from cdk_triton import ServingPlatform, TritonComponents, TritonModel
 
@@ -25,3 +26,10 @@ def _text(world: World, stack: cdk.Stack) -> TritonModel:
 @pytest.fixture(name="components")
 def _components(stack: cdk.Stack) -> TritonComponents:
     return TritonComponents(stack, "Components", platform=PLATFORM, min_instance_count=1, max_instance_count=2)
+
+
+def warnings(stack: cdk.Stack) -> dict[str, str]:
+    """Code to text, of the endpoint and its components."""
+    found = Annotations.from_stack(stack).find_warning("*", Match.any_value())
+    texts = [str(message.entry.data) for message in found if "/Components" in message.id]
+    return {text.rpartition("[ack: cdk-triton:")[2].rstrip("]"): text for text in texts}

@@ -280,8 +280,7 @@ def test_copies_scale_by_the_metrics_of_the_component(
 def test_scaling_to_zero_makes_target_tracking_step_and_alarm(
     world: World, stack: cdk.Stack, components: TritonComponents, text: TritonModel
 ) -> None:
-    component = add(components, text)
-    component.scale_to_zero("Idle", max_capacity=2, max_requests_per_second=10)
+    add(components, text).scale_to_zero("Idle", max_capacity=2, max_requests_per_second=10)
 
     assert world.only(stack, TARGET)["Properties"]["MinCapacity"] == 0
     policies = world.resources(stack, POLICY)
@@ -299,7 +298,12 @@ def test_scaling_to_zero_makes_target_tracking_step_and_alarm(
     assert alarm == {
         "Namespace": "AWS/SageMaker",
         "MetricName": "NoCapacityInvocationFailures",
-        "Dimensions": [{"Name": "InferenceComponentName", "Value": stack.resolve(component.component_name)}],
+        "Dimensions": [
+            {
+                "Name": "InferenceComponentName",
+                "Value": world.only(stack, COMPONENT)["Properties"]["InferenceComponentName"],
+            }
+        ],
         "Statistic": "Maximum",
         "Period": 30,
         "EvaluationPeriods": 1,
@@ -408,6 +412,7 @@ def test_cloudformation_takes_the_template(world: World) -> None:
     ],
 )
 def test_a_component_has_metrics_of_its_own(
+    world: World,
     stack: cdk.Stack,
     components: TritonComponents,
     text: TritonModel,
@@ -420,4 +425,5 @@ def test_a_component_has_metrics_of_its_own(
     metric = getattr(component, method)()
 
     assert (metric.namespace, metric.metric_name, metric.statistic) == (namespace, name, statistic)
-    assert stack.resolve(metric.dimensions) == {"InferenceComponentName": stack.resolve(component.component_name)}
+    given = world.only(stack, COMPONENT)["Properties"]["InferenceComponentName"]
+    assert stack.resolve(metric.dimensions) == {"InferenceComponentName": given}

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Any
 import aws_cdk as cdk
 import pytest
 from aws_cdk import aws_iam as iam
-from aws_cdk.assertions import Annotations, Match
-from tests.hosting.components.conftest import COPY, PLATFORM
+from tests.hosting.components.conftest import COPY, PLATFORM, warnings
 
 from cdk_triton import ServingPlatform, TritonComponents, TritonModel
 
@@ -16,13 +15,6 @@ if TYPE_CHECKING:
     from tests.hosting.conftest import World
 
     from golden_messages import Messages
-
-
-def warnings(stack: cdk.Stack) -> dict[str, str]:
-    """Code to text, of the endpoint and its components."""
-    found = Annotations.from_stack(stack).find_warning("*", Match.any_value())
-    texts = [str(message.entry.data) for message in found if "/Components" in message.id]
-    return {text.rpartition("[ack: cdk-triton:")[2].rstrip("]"): text for text in texts}
 
 
 def check(messages: Messages, stack: cdk.Stack, *codes: str) -> None:

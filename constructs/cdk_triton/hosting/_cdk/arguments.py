@@ -129,7 +129,7 @@ _TYPES: Final[Mapping[str, _Type]] = {
     "AlarmThresholds": _Type("AlarmThresholds", "AlarmThresholds(gpu_utilization_percent=80)"),
     "AsyncInference": _Type("an AsyncInference", "AsyncInference(success_topic=topic)"),
     "Builder": _Type("a builder", "CodeBuildGpuBuilder()", "_provide"),
-    "Capacity": _Type("a share of the instances", "Capacity(25) for 25 % or Capacity(instances=1)"),
+    "Capacity": _Type("a share of the instances or copies", "Capacity(25) for 25 % or Capacity(instances=1)"),
     "Construct": _Type("the stack or construct that it belongs to", "self", "node"),
     "DataCapture": _Type("a DataCapture", "DataCapture(bucket=bucket, sampling_percentage=10)"),
     "DeploymentPolicy": _Type(
@@ -163,6 +163,7 @@ _TYPES: Final[Mapping[str, _Type]] = {
     "RetentionDays": _Type(
         "one of the periods that CloudWatch Logs offers", "logs.RetentionDays.THREE_MONTHS", package="aws_cdk.aws_logs"
     ),
+    "Rolling": _Type("a Rolling policy", "Rolling(batch=Capacity(50), wait=Duration.minutes(10))"),
     "ScalingInterval": _Type(
         "a ScalingInterval of aws_applicationautoscaling",
         "ScalingInterval(lower=50, change=1), ScalingInterval(upper=10, change=-1)",

@@ -13,23 +13,20 @@ from constructs import Construct
 from cdk_triton.errors import ConfigurationError
 from cdk_triton.hosting._cdk.arguments import checked
 from cdk_triton.hosting._cdk.logical_ids import change_id_with
-from cdk_triton.hosting.acknowledgements import acknowledge_wildcards
 from cdk_triton.hosting.components.names import generated_name, name_in_arn
+from cdk_triton.hosting.components.permissions import ComponentPermissions
+from cdk_triton.hosting.components.updates import ComponentUpdates, batch_copies
+from cdk_triton.hosting.endpoints.deployment import Capacity, Rolling
 from cdk_triton.hosting.endpoints.invoke_grants import allow_invocation
-from cdk_triton.hosting.endpoints.model_role_policies import allow_models
 from cdk_triton.hosting.metrics import ComponentMetrics
-from cdk_triton.hosting.models.execution_role import (
-    COMPONENT_METRICS,
-    component_log_groups,
-    execution_of,
-    grant_component_execution,
-)
 from cdk_triton.hosting.models.model import ITritonModel
-from cdk_triton.hosting.permissions import Statement
-from cdk_triton.hosting.variant import TritonVariant, default_timeouts
+from cdk_triton.hosting.scaling.capacities import capacity_range
+from cdk_triton.hosting.variant import default_timeouts
 from cdk_triton.sagemaker import CopyRequirements
 
 if TYPE_CHECKING:  # takes a while: for components that are scaled
+    from aws_cdk import aws_cloudwatch as cloudwatch
+
     from cdk_triton.hosting.components.components import TritonComponents
     from cdk_triton.hosting.scaling.copy_count import ScalableCopyCount
 
@@ -57,6 +54,7 @@ class TritonComponent(Resource, ComponentMetrics):
         copies: copies at first.
         given_name: the endpoint's name, where the user gave one.
         variant_name: the endpoint's variant.
+        deployment_policy: how it is updated; None: SageMaker's way.
     """
 
     def __init__(
@@ -72,6 +70,7 @@ class TritonComponent(Resource, ComponentMetrics):
         copies: int,
         given_name: str | None,
         variant_name: str,
+        deployment_policy: Rolling | None = None,
     ) -> None:
         super().__init__(scope, id)
         self.model = model
@@ -79,6 +78,8 @@ class TritonComponent(Resource, ComponentMetrics):
         self.copies = copies
         self._endpoint = endpoint
         self._copy_count: ScalableCopyCount | None = None
+        self._name = generated_name(self, given_name)
+        self._policy = deployment_policy
         start, download = default_timeouts(model.size)
         startup = sagemaker.CfnInferenceComponent.InferenceComponentStartupParametersProperty(
             container_startup_health_check_timeout_in_seconds=start, model_data_download_timeout_in_seconds=download
@@ -91,7 +92,7 @@ class TritonComponent(Resource, ComponentMetrics):
         self._component = sagemaker.CfnInferenceComponent(
             self,
             "Resource",
-            inference_component_name=generated_name(self, given_name),
+            inference_component_name=self._name,
             endpoint_name=endpoint_resource.attr_endpoint_name,
             variant_name=variant_name,
             specification=sagemaker.CfnInferenceComponent.InferenceComponentSpecificationProperty(
@@ -103,38 +104,11 @@ class TritonComponent(Resource, ComponentMetrics):
         )
         if given_name is not None:
             change_id_with(self, given_name)  # UpdateInferenceComponent takes no other endpoint
-        self._allow(endpoint_resource, role)
-
-    def _allow(self, endpoint: sagemaker.CfnEndpoint, role: iam.IRole) -> None:
-        """Allow both roles to run the model: which of the two SageMaker uses is not documented.
-
-        A component goes before its model, and before what both roles may do.
-        """
         self._component.node.add_dependency(self.model)
-        if (execution := execution_of(self.model)) is not None:
-            policy = grant_component_execution(role, self, execution)
-            self._component.node.add_dependency(policy)
-            endpoint.node.add_dependency(policy)  # whose instances are put into the VPC with it
-        log_groups = component_log_groups(self)
-        statements = [
-            Statement(
-                actions=["logs:CreateLogGroup", "logs:CreateLogStream", "logs:DescribeLogStreams", "logs:PutLogEvents"],
-                resources=[log_groups],
-            ),
-            Statement(
-                actions=["cloudwatch:PutMetricData"],
-                resources=["*"],
-                conditions={"StringEquals": {"cloudwatch:namespace": COMPONENT_METRICS}},
-            ),
-        ]
-        reasons = {
-            log_groups: "SageMaker names the log group after the component, which is made later.",
-            "*": "cloudwatch:PutMetricData, which has a condition, knows no resources.",
-        }
-        served = [TritonVariant(model=self.model)]
-        decisive = [self.model.role.node.path]
-        for own in allow_models(self, "Model", self._component, served, statements, decisive):
-            acknowledge_wildcards(own, reasons)
+        permissions = ComponentPermissions(self, self._component, endpoint_resource, role, model)
+        self._updates = ComponentUpdates(
+            self, self._component, endpoint_resource, deployment_policy, permissions.allow, self._copy_range
+        )
 
     @property
     def component_name(self) -> str:
@@ -148,8 +122,8 @@ class TritonComponent(Resource, ComponentMetrics):
 
     @property
     def metric_dimensions(self) -> Mapping[str, str]:
-        """`InferenceComponentName`."""
-        return {"InferenceComponentName": self.component_name}
+        """`InferenceComponentName`, as the template gives it: an alarm may come before the component."""
+        return {"InferenceComponentName": self._name}
 
     @property
     def scalable_copy_count(self) -> ScalableCopyCount | None:
@@ -165,6 +139,11 @@ class TritonComponent(Resource, ComponentMetrics):
     def max_copies(self) -> int:
         """Copies at most."""
         return self.copies if self._copy_count is None else self._copy_count.max_capacity
+
+    def _copy_range(self) -> tuple[int | None, int | None]:
+        if self._copy_count is None:
+            return self.copies, self.copies
+        return capacity_range(self._copy_count.scalable_target)
 
     def auto_scale_copies(self, *, min_capacity: int, max_capacity: int) -> ScalableCopyCount:
         """Let the number of copies follow the load; each component of an endpoint scales by itself.
@@ -232,6 +211,22 @@ class TritonComponent(Resource, ComponentMetrics):
         return count
 
     @checked
+    def add_rollback_alarms(self, *alarms: cloudwatch.IAlarm) -> None:
+        """Let alarms, of the component's metrics for one, roll back an update that sets them off.
+
+        They are watched while the deployment policy waits after each batch.
+
+        Args:
+            alarms: at most 10, with those of the policy.
+
+        Raises:
+            ConfigurationError: there is no deployment policy that waits, there are none or more alarms than SageMaker
+                watches, or one that is composite, of another account or region, or names the component or its endpoint
+                by an attribute.
+        """
+        self._updates.add_alarms(alarms)
+
+    @checked
     def grant_invoke(self, grantee: iam.IGrantable) -> iam.Grant:
         """Allow a principal to invoke this component.
 
@@ -249,6 +244,16 @@ class TritonComponent(Resource, ComponentMetrics):
         return iam.Grant.add_to_principal(
             grantee=grantee, actions=["sagemaker:InvokeEndpoint"], resource_arns=[self.component_arn]
         )
+
+    @property
+    def _update_copies(self) -> int:
+        """How many new copies an update starts at a time."""
+        return batch_copies(Capacity(copies=1) if self._policy is None else self._policy.batch, self.copies)
+
+    @property
+    def _rollback_copies(self) -> int:
+        """How many old copies the rollback of an update by a policy starts at a time."""
+        return 0 if self._policy is None else batch_copies(self._policy.rollback_batch or Capacity(100), self.copies)
 
     @property
     def _what(self) -> str:

@@ -21,6 +21,8 @@ from cdk_triton.hosting.components.component import TritonComponent
 from cdk_triton.hosting.components.place import SharedPlace
 from cdk_triton.hosting.components.requirements import check_count, copy_requirements, memory_doubt
 from cdk_triton.hosting.components.room import RoomWarnings, initial_copies
+from cdk_triton.hosting.components.updates import check_policy
+from cdk_triton.hosting.endpoints.deployment import Rolling
 from cdk_triton.hosting.endpoints.invoke_grants import allow_invocation
 from cdk_triton.hosting.endpoints.name_conflicts import UniqueNames
 from cdk_triton.hosting.endpoints.variant_set import (
@@ -156,6 +158,7 @@ class TritonComponents(Resource):
         memory: Size,
         cpus: float | None = None,
         copies: int = 1,
+        deployment_policy: Rolling | None = None,
     ) -> TritonComponent:
         """Add a component.
 
@@ -166,20 +169,22 @@ class TritonComponents(Resource):
             memory: of the host, that one copy reserves; it may use more.
             cpus: vCPUs that one copy reserves; by default none.
             copies: copies at first. Leave the number as it is once copies are scaled.
+            deployment_policy: how an update replaces the copies, batch by batch. By default SageMaker decides.
 
         Returns:
             The component, with its name, metrics, scaling and grants.
 
         Raises:
             ConfigurationError: a copy needs more than an instance has, the copies more than `max_instance_count`
-                instances have, the model is a multi-model one, of another platform or in another network, or there are
-                too many components.
+                instances have, the model is a multi-model one, of another platform or in another network, the policy
+                counts instances, or there are too many components.
         """
         what = f"component {id} of {self.node.path}"
         self._check_model(what, model)
         requirements = copy_requirements(what, self.platform.instance, accelerators, memory, cpus)
         check_count(f"copies of {what}", copies, 0, "and 1 or more where SageMaker is to create it")
         self._check_room(what, requirements, copies)
+        check_policy(what, deployment_policy)
         self._place.check(model)
         served = [TritonVariant(model=model)]
         check_environments(self, self.node.path, served, None)
@@ -194,6 +199,7 @@ class TritonComponents(Resource):
             copies=copies,
             given_name=self._given_name,
             variant_name=VARIANT_NAME,
+            deployment_policy=deployment_policy,
         )
         self._place.take(model)
         warn_about_stacks(self, served)

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import re
 
-from aws_cdk import Aws, Fn
+from aws_cdk import Fn
 from constructs import Construct
 
 from cdk_triton.hosting._cdk.logical_ids import digest_of
@@ -28,7 +28,7 @@ READABLE_CHARACTERS = 18
 
 
 def generated_name(scope: Construct, endpoint_name: str | None) -> str:
-    """The name of a component.
+    """The name of a component; a token that other stacks may use, too.
 
     Args:
         scope: the component.
@@ -36,7 +36,7 @@ def generated_name(scope: Construct, endpoint_name: str | None) -> str:
     """
     readable = re.sub(r"[^a-z0-9]+", "-", scope.node.id.lower())[:READABLE_CHARACTERS].strip("-")
     digest = digest_of(stack_of(scope), [scope.node.path, endpoint_name])
-    of_stack = Fn.select(2, Fn.split("/", Aws.STACK_ID))  # arn:…:stack/<name>/<UUID>
+    of_stack = Fn.select(2, Fn.split("/", stack_of(scope).stack_id))  # arn:…:stack/<name>/<UUID>
     return "-".join([*([readable] if readable else []), digest, of_stack])
 
 

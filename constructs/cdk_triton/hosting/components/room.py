@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Final
 
 import jsii
@@ -18,6 +18,7 @@ if TYPE_CHECKING:  # makes what looks at it
 __all__ = ["RoomWarnings", "initial_copies"]
 
 UPDATE_WARNING: Final = "cdk-triton:NoRoomForUpdate"
+ROLLBACK_WARNING: Final = "cdk-triton:NoRoomForRollback"
 INITIAL_WARNING: Final = "cdk-triton:CopiesWaitForInstances"
 MAXIMUM_WARNING: Final = "cdk-triton:CopiesBeyondInstances"
 INSTANCES_STAY_WARNING: Final = "cdk-triton:InstancesStay"
@@ -56,6 +57,7 @@ class RoomWarnings:
         if isinstance(node, sagemaker.CfnEndpointConfig) and self._components:
             self._look_at_initial()
             self._look_at_update()
+            self._look_at_rollback()
             self._look_at_maximum()
             self._look_at_zero()
 
@@ -70,21 +72,38 @@ class RoomWarnings:
             )
 
     def _look_at_update(self) -> None:
-        """Each component needs room for one more copy: an update starts new copies before it ends the old ones."""
-        copies = initial_copies(self._components)
-        without = [
-            each.node.id
-            for each in self._components
-            if each.copies and instances_for([*copies, each.requirements], self._instance) > self._most
-        ]
+        """An update starts new copies before it ends the old ones, one at a time or as many as a policy says."""
+        without, needed = self._without_room(lambda each: each._update_copies)
         if without:
             self._warn(
                 UPDATE_WARNING,
-                f"an update of {', '.join(without)} starts a new copy before the old one ends, and needs whole GPUs "
-                f"for it: none are free on {self._most} {self._instance.name}, which is max_instance_count, so the "
-                "update waits for capacity and fails. Raise max_instance_count by one, or acknowledge this where you "
-                "remove a component before you change it",
+                f"an update of {without} starts new copies before the old ones end, and needs whole GPUs for them: too "
+                f"few are free on {self._most} {self._instance.name}, which is max_instance_count, so the update waits "
+                f"for capacity and fails. Raise max_instance_count to {needed}, or acknowledge this where you remove a "
+                "component before you change it",
             )
+
+    def _look_at_rollback(self) -> None:
+        """Without a batch of its own, "SageMaker AI provisions the entire capacity of the old fleet at once"."""
+        without, needed = self._without_room(lambda each: each._rollback_copies)
+        if without:
+            self._warn(
+                ROLLBACK_WARNING,
+                f"a rollback of {without} starts all old copies at once, or as many as rollback_batch, beside the new "
+                f"ones: that needs {needed} {self._instance.name}, and max_instance_count is {self._most}. Give the "
+                "policy a smaller rollback_batch, raise max_instance_count, or acknowledge this",
+            )
+
+    def _without_room(self, fresh: Callable[[TritonComponent], int]) -> tuple[str, int]:
+        """The components whose fresh copies find no room beside all first copies, and the instances that they need."""
+        copies = initial_copies(self._components)
+        needed = {
+            each.node.id: instances_for([*copies, *[each.requirements] * fresh(each)], self._instance)
+            for each in self._components
+            if fresh(each)
+        }
+        without = {name: count for name, count in needed.items() if count > self._most}
+        return ", ".join(without), max(without.values(), default=0)
 
     def _look_at_maximum(self) -> None:
         copies = [each.requirements for each in self._components for _ in range(each.max_copies)]

@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import KW_ONLY, dataclass, fields
 from typing import TYPE_CHECKING, ClassVar
 
 from aws_cdk import Duration
@@ -39,45 +39,58 @@ MaximumBatchSize). The least is 10 % of a linear step, 5 % of a batch."""
 
 @dataclass(frozen=True)
 class Capacity:
-    """A part of each variant's instances: SageMaker's `CapacitySize`.
+    """A part of each variant's instances, or of a component's copies: SageMaker's `CapacitySize`.
 
     Attributes:
-        percent: of the instances, 1 to 100.
-        instances: their number instead, at least 1.
+        percent: of the instances or copies, 1 to 100.
+        instances: a number of instances instead, at least 1; for an endpoint.
+        copies: a number of copies instead, at least 1; for an inference component.
 
     Raises:
-        ConfigurationError: both or neither of them, or a value out of its range.
+        ConfigurationError: none or several of them, or a value out of its range.
     """
 
     percent: int | None = None
     _: KW_ONLY
     instances: int | None = None
+    copies: int | None = None
 
     def __post_init__(self) -> None:
-        """Refuse what UpdateEndpoint would refuse."""
-        if (self.percent is None) == (self.instances is None):
-            raise ConfigurationError(f"{self!r} says both or nothing: give either percent or instances")
-        for name, value, most in (("percent", self.percent, 100), ("instances", self.instances, math.inf)):
+        """Reject what UpdateEndpoint or UpdateInferenceComponent would reject."""
+        if [self.percent, self.instances, self.copies].count(None) != 2:
+            raise ConfigurationError(f"{self!r} has none or several values: give one of percent, instances and copies")
+        values = (
+            ("percent", self.percent, 100),
+            ("instances", self.instances, math.inf),
+            ("copies", self.copies, math.inf),
+        )
+        for name, value, most in values:
             if value is not None and not is_whole(value, 1, most):
                 upper = "at least 1" if math.isinf(most) else f"1 to {most}"
                 raise ConfigurationError(f"{name} of a Capacity is {value!r}: use a whole number, {upper}")
 
     def __str__(self) -> str:
         """As an error message says it."""
-        if is_token(self.percent) or is_token(self.instances):
+        if is_token(self.percent) or is_token(self._number):
             return "an unresolved part"
         if self.percent is not None:
             return f"{self.percent} %"
-        return f"{self.instances} instance{'' if self.instances == 1 else 's'}"
+        one, several = ("instance", "instances") if self.copies is None else ("copy", "copies")
+        return f"{self._number} {one if self._number == 1 else several}"
 
-    def _instance_bounds(self, least_percent: int) -> tuple[int, float]:
-        """How few and how many instances a variant may have for this to be from a least percentage to a half of them.
+    @property
+    def _number(self) -> int | None:
+        """The number of instances or of copies; None of a percentage."""
+        return self.instances if self.copies is None else self.copies
 
-        A percentage needs two instances at least, which can be told apart.
+    def _bounds(self, least_percent: int) -> tuple[int, float]:
+        """How few and how many instances or copies there may be for this to be a least percentage to a half of them.
+
+        A percentage needs two at least, which can be told apart.
         """
-        if self.instances is None or is_token(self.instances):
+        if self._number is None or is_token(self._number):
             return 2, math.inf
-        return 2 * self.instances, 100 * self.instances / least_percent
+        return 2 * self._number, 100 * self._number / least_percent
 
     def _rendered(self) -> sagemaker.CfnEndpoint.CapacitySizeProperty:
         """As a template has it."""
@@ -132,6 +145,12 @@ class DeploymentPolicy(ABC):
                 f"{name} has alarms and no waiting time, and SageMaker watches alarms in waiting times only: let it "
                 "wait for some minutes"
             )
+
+    @property
+    def _parts(self) -> dict[str, Capacity]:
+        """Its parts by the names of their attributes."""
+        values = {each.name: getattr(self, each.name) for each in fields(self)}
+        return {name: value for name, value in values.items() if isinstance(value, Capacity)}
 
     def _check_part(self, name: str, part: Capacity) -> None:
         least, percent = self._least_percent, part.percent
@@ -351,8 +370,10 @@ class Linear(_BlueGreen):
 class Rolling(DeploymentPolicy):
     """Instances are replaced batch by batch, so that an update needs few more of them than there are; one variant only.
 
+    An inference component is updated in the same way, by copies.
+
     Attributes:
-        batch: how many at a time, 5 to 50 % of the instances.
+        batch: how many at a time, 5 to 50 % of the instances or copies.
         wait: how long the alarms are watched after each batch, 0 to 3600 seconds.
         rollback_batch: how many at a time where the update is rolled back. None: all at once, as blue/green does.
         alarms: see `DeploymentPolicy`.
@@ -402,7 +423,7 @@ class Rolling(DeploymentPolicy):
 
 def _steps(part: Capacity, instances: float) -> float:
     """How many steps of that size it takes; infinity where only the deployment knows."""
-    whole, size = (instances, part.instances) if part.percent is None else (100, part.percent)
+    whole, size = (instances, part._number) if part.percent is None else (100, part.percent)
     return math.inf if size is None or is_token(size) or math.isinf(whole) else math.ceil(whole / size)
 
 

@@ -24,7 +24,7 @@ if TYPE_CHECKING:  # takes a while: for endpoints with alarms or scaling
 
     from cdk_triton.hosting.scaling.instance_count import ScalableInstanceCount
 
-__all__ = ["UpdateWarnings"]
+__all__ = ["UpdateWarnings", "warn_about_alarms", "warn_about_step"]
 
 NO_ALARMS_WARNING = "cdk-triton:UpdateWithoutAlarms"
 SLOW_ALARM_WARNING = "cdk-triton:RollbackAlarmTooSlow"
@@ -86,27 +86,9 @@ class UpdateWarnings:
             )
 
     def _warn_about_alarms(self, policy: DeploymentPolicy) -> None:
-        name = type(policy).__name__
-        if policy._watches and not self._alarms:
-            self._notes.add_warning_v2(
-                NO_ALARMS_WARNING,
-                f"{name} waits and has no alarms, so that the wait only costs instances: pass alarms=, or call "
-                "add_rollback_alarms",
-            )
         highest = [self._instances(variant)[1] for variant in self._variants]
-        watched = policy._watched_seconds(max(math.inf if most is None else most for most in highest))
-        slow = [
-            f"{alarm.node.path} ({datapoints} times {_text(period)})"
-            for alarm in self._alarms
-            for datapoints, period in [_goes_off_after(alarm)]
-            if datapoints * period >= watched
-        ]
-        if slow:
-            self._notes.add_warning_v2(
-                SLOW_ALARM_WARNING,
-                f"{name} watches its alarms for {_text(watched)} at most, so that an update may be over before these "
-                f"go off: {', '.join(slow)}. Wait longer, or give them shorter periods or fewer datapoints",
-            )
+        most = max(math.inf if each is None else each for each in highest)
+        warn_about_alarms(self._notes, policy, self._alarms, most)
 
     def _warn_about_multi_model(self, policy: DeploymentPolicy, variant: TritonVariant) -> None:
         if variant.model.is_multi_model:
@@ -118,24 +100,8 @@ class UpdateWarnings:
             )
 
     def _warn_about_step(self, policy: DeploymentPolicy, variant: TritonVariant) -> None:
-        step = policy._first_step
-        if step is None:
-            return
-        few, many = step._instance_bounds(policy._least_percent)
-        unfit = [count for count in self._instances(variant) if count is not None and not few <= count <= many]
-        if not unfit:
-            return
-        is_scaled = variant.variant_name in self._scaled
-        self._notes.add_warning_v2(
-            INSTANCES_WARNING,
-            f"variant {variant.variant_name} {'may be scaled to' if is_scaled else 'starts with'} {unfit[0]} "
-            f"instance{'' if unfit[0] == 1 else 's'}, and {type(policy).__name__} with {step} of them first needs at "
-            f"least {few}"
-            + (f" and at most {many:.0f}" if math.isfinite(many) else "")
-            + f", because SageMaker takes {policy._least_percent} to {MAX_STEP_PERCENT} %: "
-            + ("scale between other limits" if is_scaled else "start with another number")
-            + ", take another step, use AllAtOnce, or acknowledge this",
-        )
+        what, is_scaled = f"variant {variant.variant_name}", variant.variant_name in self._scaled
+        warn_about_step(self._notes, policy, what, self._instances(variant), is_scaled=is_scaled)
 
     def _instances(self, variant: TritonVariant) -> tuple[int | None, int | None]:
         """How few and how many instances a variant may have at an update; None where only the deployment knows."""
@@ -146,6 +112,78 @@ class UpdateWarnings:
         from cdk_triton.hosting.scaling.capacities import capacity_range
 
         return capacity_range(count.scalable_target)
+
+
+def warn_about_alarms(
+    notes: Annotations, policy: DeploymentPolicy, alarms: Sequence[cloudwatch.IAlarm], most: float
+) -> None:
+    """Warn of a wait that nothing watches, and of alarms that need longer than they are watched.
+
+    Args:
+        notes: of what is updated.
+        policy: how it is updated.
+        alarms: what rolls the update back.
+        most: the instances or copies at most; infinity where only the deployment knows.
+    """
+    name = type(policy).__name__
+    if policy._watches and not alarms:
+        notes.add_warning_v2(
+            NO_ALARMS_WARNING,
+            f"{name} waits and has no alarms, so that the wait only costs instances: pass alarms=, or call "
+            "add_rollback_alarms",
+        )
+    watched = policy._watched_seconds(most)
+    slow = [
+        f"{alarm.node.path} ({datapoints} times {_text(period)})"
+        for alarm in alarms
+        for datapoints, period in [_goes_off_after(alarm)]
+        if datapoints * period >= watched
+    ]
+    if slow:
+        notes.add_warning_v2(
+            SLOW_ALARM_WARNING,
+            f"{name} watches its alarms for {_text(watched)} at most, so that an update may be over before these "
+            f"go off: {', '.join(slow)}. Wait longer, or give them shorter periods or fewer datapoints",
+        )
+
+
+def warn_about_step(
+    notes: Annotations,
+    policy: DeploymentPolicy,
+    what: str,
+    counts: Sequence[int | None],
+    *,
+    is_scaled: bool,
+    unit: tuple[str, str] = ("instance", "instances"),
+    other: str = "take another step, use AllAtOnce",
+) -> None:
+    """Warn of a first step that is not a part which SageMaker takes.
+
+    Args:
+        notes: of what is updated.
+        policy: how it is updated.
+        what: what the warning calls it.
+        counts: how few and how many instances or copies there may be; None where only the deployment knows.
+        is_scaled: whether scaling sets the number.
+        unit: the words for one and for several of them.
+        other: what else to do.
+    """
+    step = policy._first_step
+    if step is None:
+        return
+    few, many = step._bounds(policy._least_percent)
+    unfit = [count for count in counts if count is not None and not few <= count <= many]
+    if not unfit:
+        return
+    notes.add_warning_v2(
+        INSTANCES_WARNING,
+        f"{what} {'may be scaled to' if is_scaled else 'starts with'} {unfit[0]} {unit[0 if unfit[0] == 1 else 1]}, "
+        f"and {type(policy).__name__} with {step} of them first needs at least {few}"
+        + (f" and at most {many:.0f}" if math.isfinite(many) else "")
+        + f", because SageMaker takes {policy._least_percent} to {MAX_STEP_PERCENT} %: "
+        + ("scale between other limits" if is_scaled else "start with another number")
+        + f", {other}, or acknowledge this",
+    )
 
 
 def _goes_off_after(alarm: cloudwatch.IAlarm) -> tuple[int, float]:

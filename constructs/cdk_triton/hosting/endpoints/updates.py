@@ -2,32 +2,19 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from aws_cdk import (
-    Annotations,
-    Arn,
-    ArnFormat,
-    Aspects,
-    DefaultTokenResolver,
-    IPostProcessor,
-    IResolvable,
-    IResolveContext,
-    Reference,
-    StringConcat,
-    Tokenization,
-)
+from aws_cdk import Annotations, Aspects
 from aws_cdk import aws_sagemaker as sagemaker
 from constructs import Construct
 
 from cdk_triton._tokens import has_token
 from cdk_triton.errors import ConfigurationError
 from cdk_triton.hosting._cdk.per_construct import path_of
-from cdk_triton.hosting._cdk.stacks import are_deployed_together, root_stack, stack_of
 from cdk_triton.hosting.endpoints.data_capture import warn_about_scaling
 from cdk_triton.hosting.endpoints.model_role_policies import allow_models
+from cdk_triton.hosting.endpoints.rollback_alarms import check_rollback_alarm, warn_about_stack
 from cdk_triton.hosting.models.delivery import provider_of
 from cdk_triton.hosting.permissions import Statement
 from cdk_triton.hosting.variant import TritonVariant
@@ -41,7 +28,6 @@ if TYPE_CHECKING:  # takes a while: for endpoints with policies, alarms or scali
 
 __all__ = ["EndpointUpdates", "check_deployment", "require_name"]
 
-ALARM_STACK_WARNING = "cdk-triton:AlarmInAnotherStack"
 NO_WAIT_WARNING = "cdk-triton:NoEndpointWait"
 
 RETAIN = "cdk-triton:retainVariantProperties"
@@ -63,6 +49,12 @@ def check_deployment(
             f"{path} has {len(variants)} variants and is updated by {type(policy).__name__}, which "
             "SageMaker offers to endpoints with one variant only: use Canary, Linear or AllAtOnce"
         )
+    for name, part in policy._parts.items():
+        if part.copies is not None:
+            raise ConfigurationError(
+                f"{name} of the deployment policy of {path} is {part}, and an endpoint is updated by instances: give "
+                "Capacity a percentage or instances="
+            )
     if policy.alarms:
         require_name(endpoint_name, path, "rollback alarms")
 
@@ -149,14 +141,13 @@ class EndpointUpdates:
         known = {alarm.node.path for alarm in self._alarms}
         new = list({alarm.node.path: alarm for alarm in alarms if alarm.node.path not in known}.values())
         self._policy._check_alarms([*self._alarms, *new])
+        fix = "take a metric of endpoint.metric_…() or write the endpoint's name into the dimension"
         for alarm in new:
-            self._refuse_composite(alarm)
-            self._refuse_elsewhere(alarm)
-            self._refuse_cycle(alarm)
+            check_rollback_alarm(self._scope, alarm, {"endpoint": self._endpoint}, fix)
         if not new:
             return
         for alarm in new:
-            self._warn_about_stack(alarm)
+            warn_about_stack(self._scope, alarm)
         self._alarms += new
         self._render(self._policy)
         # "Ensure that your IAM execution role has permission to perform the cloudwatch:DescribeAlarms action on the
@@ -221,64 +212,6 @@ class EndpointUpdates:
         if self._wait is not None and isinstance(deployment, sagemaker.CfnEndpoint.DeploymentConfigProperty):
             self._wait.set_deployment(deployment)
 
-    @staticmethod
-    def _refuse_composite(alarm: cloudwatch.IAlarm) -> None:
-        """Refuse a composite alarm: only who may describe all alarms of the account may see it (DescribeAlarms)."""
-        from aws_cdk import aws_cloudwatch as cloudwatch
-
-        if isinstance(alarm, cloudwatch.CompositeAlarm):
-            raise ConfigurationError(
-                f"the alarm {alarm.node.path} is a composite one, which the models' roles could see only with a "
-                "permission for every alarm of the account: name the alarms that it is made of"
-            )
-
-    def _refuse_elsewhere(self, alarm: cloudwatch.IAlarm) -> None:
-        """Refuse an alarm that SageMaker would not find: it is told names only, and looks in its account and region."""
-        here, there = stack_of(self._scope), stack_of(alarm)
-        of_arn = Arn.split(alarm.alarm_arn, ArnFormat.COLON_RESOURCE_NAME)
-        for what, own, *others in (
-            ("region", here.region, of_arn.region, there.region),
-            ("account", here.account, of_arn.account, there.account),
-        ):
-            # The ARN of an imported alarm says where it is, and of one that is made the stack does.
-            other = next((each for each in others if each is not None and not has_token(each)), own)
-            if other != own and not has_token(own):
-                raise ConfigurationError(
-                    f"the alarm {alarm.node.path} is in the {what} {other} and {self._scope.node.path} in {own}, where "
-                    "SageMaker looks for a rollback alarm by its name: make one in the endpoint's stack"
-                )
-
-    def _refuse_cycle(self, alarm: cloudwatch.IAlarm) -> None:
-        """Refuse an alarm with the endpoint's attributes in its dimensions, as `endpoint.endpoint_name` is one."""
-        from aws_cdk import aws_cloudwatch as cloudwatch
-
-        resource = alarm.node.default_child
-        together = are_deployed_together(stack_of(alarm), stack_of(self._scope))
-        if not together or not isinstance(resource, cloudwatch.CfnAlarm):
-            return
-        watched, stack = _Targets(), stack_of(self._endpoint)
-        watching = [resource.dimensions, resource.metrics]
-        text = json.dumps(Tokenization.resolve(watching, scope=resource, resolver=watched, preparing=False))
-        by_logical_id = stack_of(alarm) is stack and f'"{stack.resolve(self._endpoint.logical_id)}"' in text
-        if by_logical_id or self._endpoint.node.path in watched.paths:
-            raise ConfigurationError(
-                f"the alarm {alarm.node.path} names the endpoint by an attribute, which is there after the endpoint "
-                "only, and the endpoint needs the alarm to be there first: take a metric of endpoint.metric_…() or "
-                "write the endpoint's name into the dimension"
-            )
-
-    def _warn_about_stack(self, alarm: cloudwatch.IAlarm) -> None:
-        """Warn of an alarm that another stack exports: it can be changed, and not be taken out or replaced."""
-        here, there = root_stack(stack_of(self._scope)), root_stack(stack_of(alarm))
-        if there is not here and has_token(alarm.alarm_name):
-            Annotations.of(self._scope).add_warning_v2(
-                ALARM_STACK_WARNING,
-                f"the endpoint is in the stack {here.node.path}, and its rollback alarm {alarm.node.path} in "
-                f"{there.node.path}: CloudFormation refuses to remove or replace what another stack imports, so that "
-                "the alarm can go only one deployment after the endpoint has let go of it. Make the alarm in the "
-                "endpoint's stack, import it by Alarm.from_alarm_arn, or acknowledge this",
-            )
-
     def _render(self, policy: DeploymentPolicy) -> None:
         rollback = None
         if self._alarms:
@@ -287,19 +220,6 @@ class EndpointUpdates:
             )
         self._endpoint.deployment_config = policy._rendered(rollback)
         self._tell_wait()
-
-
-class _Targets(DefaultTokenResolver):
-    """Notes the resources that something refers to, in the same stack or from a nested one."""
-
-    def __init__(self) -> None:
-        super().__init__(StringConcat())
-        self.paths: set[str] = set()
-
-    def resolve_token(self, t: IResolvable, context: IResolveContext, post_processor: IPostProcessor) -> Any:
-        if isinstance(t, Reference):
-            self.paths.add(t.target.node.path)
-        return super().resolve_token(t, context, post_processor)
 
 
 def _context_says_retain(scope: Construct) -> bool:
