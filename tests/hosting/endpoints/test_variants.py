@@ -109,7 +109,7 @@ class TestVolume:
         rows = re.findall(r"^\| ((?:(?:g|p)\d\S*(?:, )?)+) \| (\S+)", guide, re.MULTILINE)
         said = {f"ml.{family}": answer for families, answer in rows for family in families.split(", ")}
         hosting = [instance for instance in gpu_instances().values() if instance.hosting]
-        words = {False: "refused", None: "a", True: "1"}
+        words = {False: "rejected", None: "a", True: "1"}
         assert said == {each.family: words[instance_storage(each).takes_volume_size] for each in hosting}
 
 
