@@ -13,8 +13,10 @@ from aws_cdk import aws_sns as sns
 
 from cdk_triton import (
     AsyncInference,
+    Capacity,
     CodeBuildGpuBuilder,
     DataCapture,
+    Rolling,
     SageMakerProcessingBuilder,
     TritonArtifactStore,
     TritonComponents,
@@ -77,10 +79,20 @@ def add_everything(world: World, app: cdk.App) -> list[cdk.Stack]:
         )
         count = endpoint.auto_scale_instance_count(min_capacity=1, max_capacity=4)
         count.scale_on_gpu_utilization("Gpu", target_utilization_percent=60)
-        endpoint.monitor(topic=endpoint.add_rollback_notification())
+        topic = endpoint.add_rollback_notification()
+        endpoint.monitor(topic=topic)
     components = TritonComponents(serving, "Components", platform=world.platform, max_instance_count=2)
-    text = components.add_component("Text", model=models["Single"], accelerators=1, memory=cdk.Size.gibibytes(8))
+    policy = Rolling(batch=Capacity(50), wait=cdk.Duration.minutes(10))
+    text = components.add_component(
+        "Text",
+        model=models["Single"],
+        accelerators=1,
+        memory=cdk.Size.gibibytes(8),
+        copies=2,
+        deployment_policy=policy,
+    )
     text.scale_to_zero("Idle", max_capacity=2, max_requests_per_second=40)
+    text.add_rollback_alarms(components.monitor(topic=topic).alarms["Text"]["ServerErrors"])
     _add_queued(serving, models["Single"])
     return [artifacts, serving]
 

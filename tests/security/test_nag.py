@@ -138,6 +138,7 @@ def readable(rule: str) -> str:
         r"(?<=[a-z])[0-9A-F]{8}(?=\.)": "",
         r"/fleets/[\w-]+/": "/fleets/<fleet>/",
         r"<\w+\.EndpointName>": "<endpoint>",
+        r"(?<=/InferenceComponents/)[\w-]+\{.*\}(?=:)": "<component>",
         r"arn:aws:": "arn:<AWS::Partition>:",
         r"eu-west-1|us-east-1": "<AWS::Region>",
         r"111122223333|222222222222|333333333333": "<AWS::AccountId>",

@@ -267,3 +267,13 @@ def test_a_large_batch_and_a_rollback_at_once_need_room(
     )
     check(messages, stack, "CopiesWaitForInstances", "NoRoomForUpdate", "NoRoomForRollback")
     assert "max_instance_count to 3" in warnings(stack)["NoRoomForUpdate"]
+
+
+def test_a_rollback_at_once_needs_more_room_than_the_update(
+    messages: Messages, stack: cdk.Stack, components: TritonComponents, text: TritonModel
+) -> None:
+    """Eight GPUs: seven copies in an update of six, and twelve in a rollback."""
+    policy = Rolling(batch=Capacity(copies=1), wait=cdk.Duration.minutes(10))
+    component = components.add_component("Text", model=text, **COPY, copies=6, deployment_policy=policy)
+    component.add_rollback_alarms(busy(component))
+    check(messages, stack, "CopiesWaitForInstances", "NoRoomForRollback")

@@ -42,9 +42,9 @@ Row = tuple[str, str, str, float, int, int, int]
 
 def documented(gpus: int) -> dict[str, dict[str, Row]]:
     """Kind of endpoint to alarm to row, of the page's table, in the units of the metrics."""
-    kinds: dict[str, dict[str, Row]] = {"single-model": {}, "multi-model": {}, "asynchronous": {}}
+    kinds: dict[str, dict[str, Row]] = {"single-model": {}, "multi-model": {}, "asynchronous": {}, "components": {}}
     of_kind = {
-        "all": list(kinds),
+        "all": ["single-model", "multi-model", "asynchronous"],
         "real-time": ["single-model", "multi-model"],
         "single-model": ["single-model", "asynchronous"],
     }
@@ -219,6 +219,7 @@ class TestAlarms:
             pytest.param("loading_wait", 30, id="no Duration"),
             pytest.param("failed_requests", -1, id="fewer than none"),
             pytest.param("failed_requests", 1.5, id="a part of a request"),
+            pytest.param("no_capacity_requests", -1, id="fewer requests without a copy than none"),
         ],
     )
     def test_a_threshold_that_means_nothing_is_refused(self, messages: Messages, threshold: str, value: Any) -> None:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final
 import jsii
 from aws_cdk import Annotations, Aspects, Resource, Size
 from aws_cdk import aws_iam as iam
+from aws_cdk import aws_logs as logs
 from aws_cdk import aws_sagemaker as sagemaker
 from aws_cdk.interfaces.aws_sagemaker import EndpointReference
 from constructs import Construct
@@ -40,8 +41,11 @@ from cdk_triton.sagemaker import CopyRequirements, ServingPlatform, instances_fo
 
 if TYPE_CHECKING:  # takes a while: for endpoints that need it
     from aws_cdk import aws_kms as kms
+    from aws_cdk import aws_sns as sns
 
+    from cdk_triton.hosting.monitoring.alarms import AlarmThresholds
     from cdk_triton.hosting.monitoring.metrics_config import MetricsConfig
+    from cdk_triton.hosting.monitoring.monitoring import EndpointMonitoring
 
 __all__ = ["TritonComponents"]
 
@@ -145,6 +149,7 @@ class TritonComponents(Resource):
         self._children = Construct(self, "Components")
         self._components: list[TritonComponent] = []
         self._callers: list[iam.IGrantable] = []
+        self._monitoring: EndpointMonitoring | None = None
         counts = initial, min_instance_count, max_instance_count
         Aspects.of(self._config).add(RoomWarnings(self, platform.instance, counts, self._components))
 
@@ -210,6 +215,10 @@ class TritonComponents(Resource):
         self._components.append(component)
         for caller in self._callers:
             component._grant(caller)
+        if self._monitoring is not None:
+            from cdk_triton.hosting.monitoring.watched_component import watch_component
+
+            watch_component(self._monitoring, component)
         return component
 
     @property
@@ -253,6 +262,58 @@ class TritonComponents(Resource):
         for component in self._components:
             grant = grant.combine(component._grant(grantee))
         return grant
+
+    @checked
+    def monitor(
+        self,
+        *,
+        topic: sns.ITopic | None = None,
+        thresholds: AlarmThresholds | None = None,
+        log_retention: logs.RetentionDays = logs.RetentionDays.THREE_MONTHS,
+        runbook: str | None = None,
+        dashboard_name: str | None = None,
+    ) -> EndpointMonitoring:
+        """Add a dashboard, alarms for each component, and a limit to how long the components' logs are kept.
+
+        Components that are added later get theirs, too. A component scales before or after this call.
+
+        Args:
+            topic: every alarm is published there; alarms get the permission to, with the topic's key where it has one.
+                Without a topic, alarms are seen on the dashboard only.
+            thresholds: what the alarms wait for, where the defaults do not suit.
+            log_retention: how long the logs are kept; `INFINITE` leaves that alone.
+            runbook: the address where you publish the guide's page on monitoring, or one of your own; `#` and the
+                alarm's name in small letters are added.
+            dashboard_name: up to 255 letters, digits, `-` and `_`, unique in the account, which has one list of
+                dashboards for all regions; by default CloudFormation makes one up.
+
+        Returns:
+            The dashboard and the alarms by the component's id, to which other actions may be added.
+
+        Raises:
+            ConfigurationError: the endpoint is monitored already, the topic is certainly in another region, `runbook`
+                cannot be added to, or CloudWatch rejects the dashboard's name.
+        """
+        from cdk_triton.hosting.monitoring.log_retention import component_log_group_name
+        from cdk_triton.hosting.monitoring.monitoring import ID, EndpointMonitoring, check_not_monitored
+        from cdk_triton.hosting.monitoring.watched_component import watch_component
+
+        check_not_monitored(self)
+        self._monitoring = EndpointMonitoring(
+            self,
+            ID,
+            endpoint_name=self.endpoint_name,
+            kind="component",
+            log_group=component_log_group_name("<component>"),
+            topic=topic,
+            thresholds=thresholds,
+            log_retention=log_retention,
+            runbook=runbook,
+            dashboard_name=dashboard_name,
+        )
+        for each in self._components:
+            watch_component(self._monitoring, each)
+        return self._monitoring
 
     def _check_model(self, what: str, model: ITritonModel) -> None:
         if len(self._components) == MAX_COMPONENTS:

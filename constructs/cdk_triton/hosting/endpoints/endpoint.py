@@ -372,16 +372,13 @@ class TritonEndpoint(Resource, VariantMetrics):
             ConfigurationError: the endpoint is monitored already, the topic is certainly in another region, `runbook`
                 cannot be added to, or CloudWatch rejects the dashboard's name.
         """
-        from cdk_triton.hosting.monitoring.monitoring import EndpointMonitoring
+        from cdk_triton.hosting.monitoring.watched_variant import monitor_variants
 
-        if self.node.try_find_child("Monitoring") is not None:
-            raise ConfigurationError(f"{self.node.path} is monitored already: keep what its first monitor() returned")
-        return EndpointMonitoring(
+        return monitor_variants(
             self,
-            "Monitoring",
-            endpoint_name=self.endpoint_name,
-            variants=[self._in_service[each.variant_name] for each in self._variants],
-            shadow=None if self._shadow is None else self._in_service[self._shadow.variant_name],
+            self.endpoint_name,
+            [self._in_service[each.variant_name] for each in self._variants],
+            None if self._shadow is None else self._in_service[self._shadow.variant_name],
             topic=topic,
             thresholds=thresholds,
             log_retention=log_retention,

@@ -1,8 +1,12 @@
-"""When to worry about an endpoint: opinions, one row each. The guide's page on monitoring has the same table."""
+"""When to worry about an endpoint: opinions, one row each. The guide's page on monitoring has the same table.
+
+The rows of inference components are in `watched_component`.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from typing import Final
 
@@ -13,10 +17,13 @@ from constructs import Construct
 from cdk_triton._tokens import has_token, refuse_token
 from cdk_triton._wording import quoted
 from cdk_triton.errors import ConfigurationError
-from cdk_triton.hosting.endpoint_variant import EndpointVariant
-from cdk_triton.hosting.metrics import PER_MILLISECOND, PER_PERCENT, PER_SECOND, VariantMetrics, of_instance_type
+from cdk_triton.hosting._cdk.per_construct import path_of
+from cdk_triton.hosting.metrics import PER_MILLISECOND, PER_PERCENT, PER_SECOND, VariantMetrics
 
-__all__ = ["RULES", "AlarmRule", "AlarmThresholds", "add_alarms", "threshold"]
+__all__ = ["RULES", "AlarmRule", "AlarmThresholds", "Watched", "Widgets", "add_alarms", "in_units"]
+
+Widgets = list[cloudwatch.IWidget]
+"""A row of a dashboard."""
 
 MAX_DESCRIPTION: Final = 1024
 """Characters in the description of an alarm (AlarmDescription of PutMetricAlarm in the API of CloudWatch)."""
@@ -41,7 +48,7 @@ class AlarmThresholds:
         gpu_utilization_percent: of each GPU, on the average of all GPUs.
         gpu_memory_percent: of each GPU's memory, on the fullest instance. Not for a multi-model endpoint, which fills
             it with archives and makes room when it has to.
-        memory_percent: of the fullest instance's memory.
+        memory_percent: of the fullest instance's memory; of a component, of what its copies reserve.
         disk_percent: of the fullest instance's disk.
         cache_hit_percent: share of requests to a multi-model endpoint that find their archive loaded; the alarm goes
             off below it.
@@ -49,6 +56,8 @@ class AlarmThresholds:
         failed_requests: requests to an asynchronous endpoint that fail within five minutes, or expire. It is 0, as for
             a queue of dead letters: nobody else notices them.
         oldest_request: how old a request to an asynchronous endpoint is at most. SageMaker drops it after 6 hours.
+        no_capacity_requests: requests to a component that find no copy within five minutes. It is 0, and the alarm
+            waits for 20 minutes, because the first copy may take ten.
 
     Raises:
         ConfigurationError: a value is out of its range.
@@ -66,6 +75,7 @@ class AlarmThresholds:
     loading_wait: Duration | None = field(default_factory=lambda: Duration.seconds(30))
     failed_requests: int | None = 0
     oldest_request: Duration | None = field(default_factory=lambda: Duration.minutes(30))
+    no_capacity_requests: int | None = 0
 
     def __post_init__(self) -> None:
         """Refuse what nothing could exceed, or everything would."""
@@ -80,7 +90,7 @@ class AlarmThresholds:
                         f"{name} is {value!r}: use a number above 0 and below 100, known at synth, or None for no "
                         "such alarm"
                     )
-            elif name == "failed_requests":
+            elif name in ("failed_requests", "no_capacity_requests"):
                 refuse_token(value, name)
                 if not isinstance(value, int) or isinstance(value, bool) or value < 0:
                     raise ConfigurationError(
@@ -296,35 +306,67 @@ RULES: Final = (
 )
 
 
-def threshold(rule: AlarmRule, thresholds: AlarmThresholds, variant: EndpointVariant) -> float | None:
-    """The threshold in the metric's own unit, or None where the variant has no such alarm."""
-    value = _wanted(rule, thresholds, variant)
-    in_pools = bool(variant.variant.fallback_models)
-    gpus = variant.variant.model.platform.gpu_count if rule.of_each_gpu and not in_pools else 1
+class Watched(ABC):
+    """A variant or a component, as alarms and dashboard look at it.
+
+    Attributes:
+        name: its name, under which its alarms are found.
+        construct: has the alarms.
+        rules: the rows of its alarms.
+    """
+
+    name: str
+    construct: Construct
+    rules: Sequence[AlarmRule]
+
+    @abstractmethod
+    def limit(self, rule: AlarmRule, thresholds: AlarmThresholds) -> float | None:
+        """The threshold of a rule in the metric's own unit, or None where there is no such alarm."""
+
+    @abstractmethod
+    def metric(self, rule: AlarmRule) -> cloudwatch.IMetric:
+        """The metric or expression that the alarm of a rule watches."""
+
+    @abstractmethod
+    def section(self, alarms: Mapping[str, cloudwatch.Alarm], lines: Mapping[str, float]) -> list[Widgets]:
+        """The rows of the dashboard.
+
+        Args:
+            alarms: its alarms by name; the row of their states is omitted where there are none.
+            lines: their thresholds, in the units that the metrics have.
+        """
+
+    def limits(self, thresholds: AlarmThresholds) -> dict[str, float]:
+        """The thresholds of all its alarms by their names."""
+        found = {rule.name: self.limit(rule, thresholds) for rule in self.rules}
+        return {name: value for name, value in found.items() if value is not None}
+
+
+def in_units(rule: AlarmRule, thresholds: AlarmThresholds) -> float | None:
+    """A threshold in the unit of the metric of one GPU, or of all that has none; None where nobody wants the alarm."""
+    value: float | Duration | None = getattr(thresholds, rule.threshold)
     if value is None:
         return None
-    return (value.to_milliseconds() if isinstance(value, Duration) else value) * rule.unit * gpus
+    return (value.to_milliseconds() if isinstance(value, Duration) else value) * rule.unit
 
 
-def add_alarms(
-    variant: EndpointVariant, thresholds: AlarmThresholds, runbook: str | None
-) -> dict[str, cloudwatch.Alarm]:
-    """Make the alarms of a variant below its child `Alarms`; returns them by name.
+def add_alarms(watched: Watched, thresholds: AlarmThresholds, runbook: str | None) -> dict[str, cloudwatch.Alarm]:
+    """Make the alarms of a variant or component below its child `Alarms`; returns them by name.
 
     An alarm links to its section of the runbook; without one, it says itself what to do first.
 
     Raises:
         ConfigurationError: the address of the runbook is too long for a description.
     """
-    scope = Construct(variant, "Alarms")
+    scope = Construct(watched.construct, "Alarms")
     made = {}
-    for rule in RULES:
-        limit = threshold(rule, thresholds, variant)
+    for rule in watched.rules:
+        limit = watched.limit(rule, thresholds)
         if limit is None:
             continue
         meaning = rule.meaning.format(_text(rule.threshold, getattr(thresholds, rule.threshold)))
         advice = rule.first_step if runbook is None else f"Runbook: {runbook}#{rule.name.lower()}"
-        description = f"{variant.node.path[-MAX_PATH:]}: {meaning}. {advice}"
+        description = f"{path_of(watched.construct)[-MAX_PATH:]}: {meaning}. {advice}"
         if len(description) > MAX_DESCRIPTION and not has_token(advice):
             raise ConfigurationError(
                 f"runbook is {quoted(runbook)}, with which the description of the alarm {rule.name} has "
@@ -334,7 +376,7 @@ def add_alarms(
             scope,
             rule.name,
             alarm_description=description,
-            metric=_watched(rule, variant),
+            metric=watched.metric(rule),
             threshold=limit,
             comparison_operator=cloudwatch.ComparisonOperator.LESS_THAN_THRESHOLD
             if rule.below
@@ -345,35 +387,6 @@ def add_alarms(
             treat_missing_data=cloudwatch.TreatMissingData.NOT_BREACHING,
         )
     return made
-
-
-def _watched(rule: AlarmRule, variant: EndpointVariant) -> cloudwatch.IMetric:
-    """The metric or expression that an alarm watches.
-
-    The GPUs of a variant with instance pools are looked at by instance type, and the highest type counts: types differ
-    in how many GPUs they have, and in how much these can do. A type without instances counts as 0.
-    """
-    period = Duration.minutes(rule.minutes)
-    metric = rule.metric(variant, statistic=rule.statistic, period=period)
-    if not (rule.of_each_gpu and variant.variant.fallback_models):
-        return metric
-    platforms = [model.platform for model in variant.variant.models]
-    terms = [f"FILL(m{number}, 0) / {each.gpu_count}" for number, each in enumerate(platforms)]
-    return cloudwatch.MathExpression(
-        expression=f"MAX([{', '.join(terms)}])",
-        using_metrics={
-            f"m{number}": of_instance_type(metric, each.instance_type) for number, each in enumerate(platforms)
-        },
-        label=f"{metric.metric_name} of each, highest instance type",
-        period=period,
-    )
-
-
-def _wanted(rule: AlarmRule, thresholds: AlarmThresholds, variant: EndpointVariant) -> float | Duration | None:
-    """The threshold as it was given; None where the rule is not for such a variant, or nobody wants the alarm."""
-    value: float | Duration | None = getattr(thresholds, rule.threshold)
-    fits = rule.multi_model in (None, variant.variant.model.is_multi_model)
-    return value if fits and rule.asynchronous in (None, variant.is_async) else None
 
 
 def _text(name: str, value: float | Duration) -> str:

@@ -27,7 +27,7 @@ from cdk_triton.hosting._cdk.stacks import stack_of
 from cdk_triton.hosting.acknowledgements import acknowledge_wildcards
 from cdk_triton.hosting.permissions import Statement, allow
 
-__all__ = ["DAYS", "LogRetention", "log_group_name"]
+__all__ = ["DAYS", "LogRetention", "component_log_group_name", "log_group_name"]
 
 DAYS: Final[Mapping[logs.RetentionDays, int]] = MappingProxyType(
     {
@@ -113,3 +113,8 @@ class LogRetention(Construct):
 def log_group_name(endpoint_name: str) -> str:
     """The group that SageMaker makes for an endpoint ("Logging Amazon SageMaker AI with Amazon CloudWatch")."""
     return f"/aws/sagemaker/Endpoints/{endpoint_name}"
+
+
+def component_log_group_name(component_name: str) -> str:
+    """The group of an inference component, in which each copy has a stream."""
+    return f"/aws/sagemaker/InferenceComponents/{component_name}"

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from types import MappingProxyType
+from typing import Final
 
 from aws_cdk import aws_cloudwatch as cloudwatch
 from aws_cdk import aws_cloudwatch_actions as cloudwatch_actions
@@ -18,33 +19,46 @@ from cdk_triton._wording import quoted
 from cdk_triton.errors import ConfigurationError
 from cdk_triton.hosting._cdk.name_lookup import NameLookup
 from cdk_triton.hosting._cdk.stacks import require_own_region, stack_of
-from cdk_triton.hosting.endpoint_variant import EndpointVariant
 from cdk_triton.hosting.keys import warn_about_topic
-from cdk_triton.hosting.monitoring.alarms import RULES, AlarmThresholds, add_alarms, threshold
-from cdk_triton.hosting.monitoring.dashboard import COLUMNS, section
-from cdk_triton.hosting.monitoring.log_retention import LogRetention, log_group_name
+from cdk_triton.hosting.monitoring.alarms import AlarmThresholds, Watched, add_alarms
+from cdk_triton.hosting.monitoring.log_retention import LogRetention
+from cdk_triton.hosting.monitoring.widgets import COLUMNS
 
-__all__ = ["EndpointMonitoring"]
+__all__ = ["ID", "EndpointMonitoring", "check_not_monitored"]
 
 _NAME = re.compile(r"[A-Za-z0-9_-]{1,255}")
 """The name of a dashboard: "The maximum length is 255, and valid characters are A-Z, a-z, 0-9, "-", and "_""
 (PutDashboard in the API of CloudWatch)."""
 
 
+ID: Final = "Monitoring"
+"""The construct's id below its endpoint."""
+
+
+def check_not_monitored(scope: Construct) -> None:
+    """Reject a second call of `monitor()`.
+
+    Raises:
+        ConfigurationError: the endpoint is monitored already.
+    """
+    if scope.node.try_find_child(ID) is not None:
+        raise ConfigurationError(f"{scope.node.path} is monitored already: keep what its first monitor() returned")
+
+
 class EndpointMonitoring(Construct):
-    """What `TritonEndpoint.monitor` returns.
+    """The result of `TritonEndpoint.monitor` and `TritonComponents.monitor`.
 
     Attributes:
-        dashboard: one for the endpoint, with a section per variant.
-        alarms: by the variant's name, then by the alarm's; another name is a ConfigurationError. A shadow variant has
-            none: nobody gets its answers.
+        dashboard: one for the endpoint, with a section for each variant or component.
+        alarms: by the variant's name or the component's id, then by the alarm's name; another name is a
+            ConfigurationError. A shadow variant has none: nobody gets its answers.
 
     Args:
         scope: the endpoint.
         id: the construct's id.
         endpoint_name: the endpoint's name; may be a token.
-        variants: the production variants.
-        shadow: the shadow variant.
+        kind: what has alarms: `variant` or `component`.
+        log_group: where the logs are, as the dashboard names it.
         topic: where every alarm is published.
         thresholds: what the alarms wait for.
         log_retention: how long the logs are kept.
@@ -59,13 +73,13 @@ class EndpointMonitoring(Construct):
         id: str,
         *,
         endpoint_name: str,
-        variants: Sequence[EndpointVariant],
-        shadow: EndpointVariant | None = None,
-        topic: sns.ITopic | None = None,
-        thresholds: AlarmThresholds | None = None,
-        log_retention: logs.RetentionDays = logs.RetentionDays.THREE_MONTHS,
-        runbook: str | None = None,
-        dashboard_name: str | None = None,
+        kind: str,
+        log_group: str,
+        topic: sns.ITopic | None,
+        thresholds: AlarmThresholds | None,
+        log_retention: logs.RetentionDays,
+        runbook: str | None,
+        dashboard_name: str | None,
     ) -> None:
         if dashboard_name is not None and not _NAME.fullmatch(with_samples(dashboard_name)):
             raise ConfigurationError(
@@ -81,34 +95,37 @@ class EndpointMonitoring(Construct):
             # cds-snc/notification-terraform#128)
             require_own_region(scope, topic, "alarms publish to topics of their own region only, so give one of it")
         super().__init__(scope, id)
-        limits = AlarmThresholds() if thresholds is None else thresholds
-        self.alarms: Mapping[str, Mapping[str, cloudwatch.Alarm]] = MappingProxyType(
-            NameLookup(
-                "there are no alarms of a variant",
-                {each.variant.variant_name: _alarms(each, limits, runbook) for each in variants},
-            )
-        )
+        self._kind = kind
+        self._limits = AlarmThresholds() if thresholds is None else thresholds
+        self._runbook = runbook
+        self._retention = log_retention
+        self._alarms: dict[str, Mapping[str, cloudwatch.Alarm]] = NameLookup(f"there are no alarms of a {kind}", {})
+        self.alarms: Mapping[str, Mapping[str, cloudwatch.Alarm]] = MappingProxyType(self._alarms)
+        self._action: cloudwatch_actions.SnsAction | None = None
         if topic is not None:
             # A topic whose policy says anything, such as that it wants TLS, has no default policy that lets alarms in.
             # The condition is that of "Example cases for Amazon SNS access control", and holds for the topic's key too.
             account = {"StringEquals": {"aws:SourceAccount": stack_of(self).account}}
             warn_about_topic(self, topic, "cloudwatch.amazonaws.com")
             topic.grant_publish(iam.ServicePrincipal("cloudwatch.amazonaws.com", conditions=account))
-            action = cloudwatch_actions.SnsAction(topic)
-            for alarm in (alarm for alarms in self.alarms.values() for alarm in alarms.values()):
-                alarm.add_alarm_action(action)
-        group = log_group_name(endpoint_name)
-        links = f"# {endpoint_name}\nLogs: `{group}`." + (f" Runbook: {runbook}" if runbook is not None else "")
+            self._action = cloudwatch_actions.SnsAction(topic)
+        links = f"# {endpoint_name}\nLogs: `{log_group}`." + (f" Runbook: {runbook}" if runbook is not None else "")
         self.dashboard = cloudwatch.Dashboard(self, "Dashboard", dashboard_name=dashboard_name)
         self.dashboard.add_widgets(cloudwatch.TextWidget(markdown=links, width=COLUMNS, height=2))
-        for each in [*variants, *([] if shadow is None else [shadow])]:
-            values = {rule.name: value for rule in RULES if (value := threshold(rule, limits, each)) is not None}
-            for row in section(each, self.alarms.get(each.variant.variant_name, {}), values):
-                self.dashboard.add_widgets(*row)
-        if log_retention is not logs.RetentionDays.INFINITE:
-            LogRetention(self, "LogRetention", log_group_name=group, retention=log_retention)
 
+    def _watch(self, watched: Watched, *, has_alarms: bool = True) -> None:
+        """Add the alarms and the section of a variant or a component."""
+        alarms = add_alarms(watched, self._limits, self._runbook) if has_alarms else {}
+        if has_alarms:
+            named = NameLookup(f"{self._kind} {watched.name} has no alarm", alarms)
+            self._alarms[watched.name] = MappingProxyType(named)
+        if self._action is not None:
+            for alarm in alarms.values():
+                alarm.add_alarm_action(self._action)
+        for row in watched.section(alarms, watched.limits(self._limits) if has_alarms else {}):
+            self.dashboard.add_widgets(*row)
 
-def _alarms(variant: EndpointVariant, limits: AlarmThresholds, runbook: str | None) -> Mapping[str, cloudwatch.Alarm]:
-    alarms = add_alarms(variant, limits, runbook)
-    return MappingProxyType(NameLookup(f"variant {variant.variant.variant_name} has no alarm", alarms))
+    def _keep_logs(self, scope: Construct, id: str, log_group: str) -> None:
+        """Limit how long a log group is kept."""
+        if self._retention is not logs.RetentionDays.INFINITE:
+            LogRetention(scope, id, log_group_name=log_group, retention=self._retention)
