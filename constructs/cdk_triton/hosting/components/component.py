@@ -17,7 +17,7 @@ from cdk_triton.hosting.components.names import generated_name, name_in_arn
 from cdk_triton.hosting.components.permissions import ComponentPermissions
 from cdk_triton.hosting.components.updates import ComponentUpdates, batch_copies
 from cdk_triton.hosting.endpoints.deployment import Capacity, Rolling
-from cdk_triton.hosting.endpoints.invoke_grants import allow_invocation
+from cdk_triton.hosting.endpoints.parameters import allow_component_reading, put_component_parameter
 from cdk_triton.hosting.metrics import ComponentMetrics
 from cdk_triton.hosting.models.model import ITritonModel
 from cdk_triton.hosting.scaling.capacities import capacity_range
@@ -55,6 +55,7 @@ class TritonComponent(Resource, ComponentMetrics):
         given_name: the endpoint's name, where the user gave one.
         variant_name: the endpoint's variant.
         deployment_policy: how it is updated; None: SageMaker's way.
+        ssm_parameter_path: the endpoint's.
     """
 
     def __init__(
@@ -71,6 +72,7 @@ class TritonComponent(Resource, ComponentMetrics):
         given_name: str | None,
         variant_name: str,
         deployment_policy: Rolling | None = None,
+        ssm_parameter_path: str | None = None,
     ) -> None:
         super().__init__(scope, id)
         self.model = model
@@ -109,6 +111,9 @@ class TritonComponent(Resource, ComponentMetrics):
         self._updates = ComponentUpdates(
             self, self._component, endpoint_resource, deployment_policy, permissions.allow, self._copy_range
         )
+        self._parameter_path = ssm_parameter_path
+        if ssm_parameter_path is not None:
+            put_component_parameter(self, ssm_parameter_path, self.component_name)
 
     @property
     def component_name(self) -> str:
@@ -228,7 +233,7 @@ class TritonComponent(Resource, ComponentMetrics):
 
     @checked
     def grant_invoke(self, grantee: iam.IGrantable) -> iam.Grant:
-        """Allow a principal to invoke this component.
+        """Allow a principal to invoke this component, and to read its parameter below `ssm_parameter_path`.
 
         InvokeEndpoint needs the endpoint, and may name components besides ("Actions, resources, and condition keys for
         Amazon SageMaker AI": `endpoint*` and `inference-component`; there is no condition key for components).
@@ -236,14 +241,16 @@ class TritonComponent(Resource, ComponentMetrics):
         Args:
             grantee: the principal.
         """
-        grant = allow_invocation(self._endpoint, grantee, self._endpoint.endpoint_arn, None, lambda _: None)
-        return grant.combine(self._grant(grantee))
+        return self._endpoint._grant(grantee).combine(self._grant(grantee))
 
     def _grant(self, grantee: iam.IGrantable) -> iam.Grant:
         """Allow a principal this component, without its endpoint."""
-        return iam.Grant.add_to_principal(
+        grant = iam.Grant.add_to_principal(
             grantee=grantee, actions=["sagemaker:InvokeEndpoint"], resource_arns=[self.component_arn]
         )
+        if self._parameter_path is not None:
+            grant = grant.combine(allow_component_reading(self, grantee, self._parameter_path))
+        return grant
 
     @property
     def _update_copies(self) -> int:

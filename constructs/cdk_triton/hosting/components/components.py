@@ -26,6 +26,13 @@ from cdk_triton.hosting.components.updates import check_policy
 from cdk_triton.hosting.endpoints.deployment import Rolling
 from cdk_triton.hosting.endpoints.invoke_grants import allow_invocation
 from cdk_triton.hosting.endpoints.name_conflicts import UniqueNames
+from cdk_triton.hosting.endpoints.parameters import (
+    allow_reading,
+    check_component_id,
+    check_parameters,
+    parameter_names,
+    put_parameters,
+)
 from cdk_triton.hosting.endpoints.variant_set import (
     acknowledge_local_disks,
     check_environments,
@@ -86,10 +93,12 @@ class TritonComponents(Resource):
         encryption_key: of the endpoint's region, encrypts the EBS volumes of the instances. Instance types with disks
             of their own have no such volume.
         metrics_config: what SageMaker publishes beside its standard metrics; by default it decides.
+        ssm_parameter_path: a path of the Parameter Store, such as `/search/production`, below which callers find
+            `endpoint-name`, `endpoint-arn` and `components/<id>`; one resource of the stack each.
 
     Raises:
-        ConfigurationError: the numbers of instances contradict each other, the name is bad or of another endpoint of
-            the account and region, or the key is of another region.
+        ConfigurationError: the numbers of instances contradict each other, the name or the path is bad or of another
+            endpoint of the account and region, or the key is of another region.
     """
 
     @checked
@@ -105,18 +114,22 @@ class TritonComponents(Resource):
         endpoint_name: str | None = None,
         encryption_key: kms.IKey | None = None,
         metrics_config: MetricsConfig | None = None,
+        ssm_parameter_path: str | None = None,
     ) -> None:
         path = f"{path_of(scope)}/{id}"
         initial = _instance_counts(path, min_instance_count, max_instance_count, initial_instance_count)
         if endpoint_name is not None:
             check_sagemaker_name(endpoint_name, "endpoint_name")
         check_environments(scope, path, [], encryption_key)
-        names = UniqueNames(endpoint_name, [])
+        if ssm_parameter_path is not None:
+            check_parameters(ssm_parameter_path, [])
+        names = UniqueNames(endpoint_name, parameter_names(ssm_parameter_path, []))
         names.check(scope, path)
         super().__init__(scope, id, physical_name=endpoint_name)
         self.platform = platform
         self._max_instance_count = max_instance_count
         self._given_name = endpoint_name
+        self._parameter_path = ssm_parameter_path
         self._encryption_key = encryption_key
         self.role: iam.IRole = iam.Role(
             self,
@@ -150,6 +163,9 @@ class TritonComponents(Resource):
         self._components: list[TritonComponent] = []
         self._callers: list[iam.IGrantable] = []
         self._monitoring: EndpointMonitoring | None = None
+        if ssm_parameter_path is not None:
+            own = (self.endpoint_name, self.endpoint_arn)
+            put_parameters(self, ssm_parameter_path, self._endpoint, own, [])
         counts = initial, min_instance_count, max_instance_count
         Aspects.of(self._config).add(RoomWarnings(self, platform.instance, counts, self._components))
 
@@ -190,6 +206,8 @@ class TritonComponents(Resource):
         check_count(f"copies of {what}", copies, 0, "and 1 or more where SageMaker is to create it")
         self._check_room(what, requirements, copies)
         check_policy(what, deployment_policy)
+        if self._parameter_path is not None:
+            check_component_id(id)
         self._place.check(model)
         served = [TritonVariant(model=model)]
         check_environments(self, self.node.path, served, None)
@@ -205,6 +223,7 @@ class TritonComponents(Resource):
             given_name=self._given_name,
             variant_name=VARIANT_NAME,
             deployment_policy=deployment_policy,
+            ssm_parameter_path=self._parameter_path,
         )
         self._place.take(model)
         warn_about_stacks(self, served)
@@ -250,17 +269,24 @@ class TritonComponents(Resource):
     @jsii.member(jsii_name="grantInvoke")
     @checked
     def grant_invoke(self, grantee: iam.IGrantable) -> iam.Grant:
-        """Allow a principal to invoke every component, those that are added later too.
+        """Allow a principal to invoke every component and to read the parameters, of components that come later too.
 
         `TritonComponent.grant_invoke` allows one.
 
         Args:
             grantee: the principal.
         """
-        grant = allow_invocation(self, grantee, self.endpoint_arn, None, lambda _: None)
+        grant = self._grant(grantee)
         self._callers.append(grantee)
         for component in self._components:
             grant = grant.combine(component._grant(grantee))
+        return grant
+
+    def _grant(self, grantee: iam.IGrantable) -> iam.Grant:
+        """Allow a principal the endpoint, without its components."""
+        grant = allow_invocation(self, grantee, self.endpoint_arn, None, lambda _: None)
+        if self._parameter_path is not None:
+            grant = grant.combine(allow_reading(self, grantee, self._parameter_path, [], None))
         return grant
 
     @checked

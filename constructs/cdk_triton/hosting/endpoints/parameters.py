@@ -15,7 +15,15 @@ from cdk_triton._wording import quoted
 from cdk_triton.errors import ConfigurationError
 from cdk_triton.hosting.variant import TritonVariant
 
-__all__ = ["allow_reading", "check_parameters", "parameter_names", "put_parameters"]
+__all__ = [
+    "allow_component_reading",
+    "allow_reading",
+    "check_component_id",
+    "check_parameters",
+    "parameter_names",
+    "put_component_parameter",
+    "put_parameters",
+]
 
 _OF_THE_ENDPOINT = ("endpoint-name", "endpoint-arn")
 _OF_ASYNC = ("async/input", "async/output", "async/failures")
@@ -24,6 +32,7 @@ _OF_ASYNC = ("async/input", "async/output", "async/failures")
 # are needed here, and none that begins with `aws` or `ssm`.
 _PREFIX = re.compile(r"(/[A-Za-z0-9_.-]+){1,13}")
 _RESERVED = re.compile(r"/(aws|ssm)", re.IGNORECASE)
+_LEVEL = re.compile(r"[A-Za-z0-9_.-]+")
 _MAX_PREFIX_LENGTH = 500  # a name has up to 1011 characters, of which an ensemble takes up to 214
 
 
@@ -70,8 +79,42 @@ def allow_reading(
     # call if one name is not allowed.
     names = parameter_names(prefix, variants, is_async=True)
     allowed = [name for name in names if ensembles is None or not _is_of_another_ensemble(name, ensembles)]
+    return _allow(scope, grantee, allowed)
+
+
+def check_component_id(id: str) -> None:
+    """Reject the id of a component that cannot be a part of a parameter's name.
+
+    Raises:
+        ConfigurationError: it cannot.
+    """
+    if not _LEVEL.fullmatch(id):
+        raise ConfigurationError(
+            f"the component's id is {quoted(id)}, and ssm_parameter_path makes a parameter of that name: use letters, "
+            "digits, '.', '_' and '-'"
+        )
+
+
+def put_component_parameter(component: Construct, prefix: str, component_name: str) -> None:
+    """Write the name of an inference component below a prefix, as soon as it can be called."""
+    from aws_cdk import aws_ssm as ssm  # takes a while: for endpoints that need it
+
+    name = _of_component(prefix, component)
+    ssm.StringParameter(component, "Parameter", parameter_name=name, string_value=component_name)
+
+
+def allow_component_reading(component: Construct, grantee: iam.IGrantable, prefix: str) -> iam.Grant:
+    """Allow a caller to read the parameter of an inference component."""
+    return _allow(component, grantee, [_of_component(prefix, component)])
+
+
+def _of_component(prefix: str, component: Construct) -> str:
+    return f"{prefix}/components/{component.node.id}"
+
+
+def _allow(scope: Construct, grantee: iam.IGrantable, names: Sequence[str]) -> iam.Grant:
     stack = Stack.of(scope)
-    arns = [stack.format_arn(service="ssm", resource="parameter", resource_name=name[1:]) for name in allowed]
+    arns = [stack.format_arn(service="ssm", resource="parameter", resource_name=name[1:]) for name in names]
     return iam.Grant.add_to_principal(grantee=grantee, actions=["ssm:GetParameters"], resource_arns=arns)
 
 
