@@ -24,6 +24,7 @@ from cdk_triton import (
     TritonMultiModel,
     TritonVariant,
 )
+from cdk_triton.checks.drawing import as_text, diagrams
 from cdk_triton.errors import ConfigurationError
 from cdk_triton.hosting.monitoring.log_retention import DAYS
 
@@ -92,6 +93,13 @@ def widgets(stack: cdk.Stack, flattened: Any) -> dict[str, dict[str, Any]]:
     (dashboard,) = Template.from_stack(stack).find_resources(DASHBOARD).values()
     body = json.loads(flattened(dashboard["Properties"]["DashboardBody"]))
     return {each["properties"]["title"]: each["properties"] for each in body["widgets"] if each["type"] == "metric"}
+
+
+def texts(stack: cdk.Stack, flattened: Any) -> list[dict[str, Any]]:
+    """The widgets with text, of the only dashboard of the stack."""
+    (dashboard,) = Template.from_stack(stack).find_resources(DASHBOARD).values()
+    body = json.loads(flattened(dashboard["Properties"]["DashboardBody"]))
+    return [each for each in body["widgets"] if each["type"] == "text"]
 
 
 def lines(widget: dict[str, Any]) -> list[str]:
@@ -289,6 +297,29 @@ class TestDashboard:
             "Instances that answer": ["instances"],
             "Requests per instance": ["requests"],
         }
+
+    def test_it_ends_with_a_drawing_of_each_ensemble(
+        self, stack: cdk.Stack, fleet: TritonMultiModel, flattened: Any
+    ) -> None:
+        TritonEndpoint(stack, "Endpoint", model=fleet).monitor()
+
+        drawing = texts(stack, flattened)[-1]["properties"]["markdown"]
+        heading, fence, *block, end = drawing.split("\n")
+        assert (heading, fence, end) == ("### text", "```", "```")
+        (drawn,) = diagrams(fleet.ensembles["text"])
+        assert "\n".join(block) == as_text(drawn)
+
+    def test_it_draws_one_repository_once_and_four_at_most(
+        self, world: World, stack: cdk.Stack, flattened: Any
+    ) -> None:
+        several = {f"text{number}": world.repository() for number in range(5)}
+        ensembles = {**several, "again": several["text0"]}
+        model = TritonMultiModel(stack, "Fleet", ensembles=ensembles, platform=world.platform)
+        TritonEndpoint(stack, "Endpoint", model=model).monitor()
+
+        headings = [each["properties"]["markdown"].partition("\n")[0] for each in texts(stack, flattened)]
+        assert headings[-5:-1] == ["### text0 and 1 more", "### text1", "### text2", "### text3"]
+        assert headings[-1].startswith("1 more ensembles")
 
     def test_it_has_the_name_that_is_given(self, stack: cdk.Stack, model: TritonModel) -> None:
         TritonEndpoint(stack, "Endpoint", model=model).monitor(dashboard_name="search-eu_1")

@@ -49,6 +49,7 @@ class TritonMultiModel(Resource):
     A dropped ensemble stays callable as long as its archive is there; `TritonEndpoint.grant_invoke` narrows that.
 
     Attributes:
+        ensembles: repository by name.
         name_in_store: the name of its prefix in the store; it follows from the construct's path.
         platform: what serves it.
         target_models: ensemble to what callers send as `TargetModel`. Text that is known at synth and carries no
@@ -115,6 +116,7 @@ class TritonMultiModel(Resource):
         check_role(self, role)
         notes = check_metadata(self, metadata)
         self.platform = platform
+        self.ensembles: Mapping[str, ModelRepository] = MappingProxyType(dict(ensembles))
         self._network = model_network(self, vpc, vpc_subnets, security_groups)
         self.name_in_store = Names.unique_resource_name(self, separator="-", max_length=63).lower()
         settings = ContainerEnvironment() if environment is None else environment

@@ -15,6 +15,7 @@ from aws_cdk import aws_cloudwatch as cloudwatch
 from cdk_triton.hosting.endpoint_variant import EndpointVariant
 from cdk_triton.hosting.metrics import PER_MILLISECOND, PER_PERCENT, PER_SECOND, of_instance_type
 from cdk_triton.hosting.monitoring.alarms import Widgets
+from cdk_triton.hosting.monitoring.drawings import drawings
 from cdk_triton.hosting.monitoring.widgets import errors, graph, head, label, latency, limits, marks, scaled
 
 __all__ = ["section"]
@@ -48,7 +49,7 @@ def section(variant: EndpointVariant, alarms: Alarms, lines: Mapping[str, float]
         [_instances(variant), _requests_per_instance(variant)],
         *([_by_instance_type(variant)] if pools else []),
     ]
-    return rows + (_loading(variant, lines) if model.is_multi_model else [])
+    return rows + (_loading(variant, lines) if model.is_multi_model else []) + drawings(model, COLUMNS)
 
 
 def _by_instance_type(variant: EndpointVariant) -> Widgets:
