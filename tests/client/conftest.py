@@ -7,6 +7,7 @@ and its request writer makes the answer.
 from __future__ import annotations
 
 import json
+import os
 import re
 import socket
 import threading
@@ -174,3 +175,23 @@ def closed_port() -> int:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return int(probe.getsockname()[1])
+
+
+@pytest.fixture
+def environment(endpoint: Endpoint, monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
+    """An environment that leads to the endpoint, for what takes its region, credentials and address from there."""
+    for name in list(os.environ):
+        if name.startswith("AWS_") or name.upper() in ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "REQUESTS_CA_BUNDLE"):
+            monkeypatch.delenv(name)
+    for name, value in {
+        "AWS_ENDPOINT_URL": f"http://127.0.0.1:{endpoint.port}",
+        "AWS_ACCESS_KEY_ID": "none",
+        "AWS_SECRET_ACCESS_KEY": "none",
+        "AWS_DEFAULT_REGION": "eu-west-1",
+        "AWS_CONFIG_FILE": "/nonexistent",
+        "AWS_SHARED_CREDENTIALS_FILE": "/nonexistent",
+        "AWS_EC2_METADATA_DISABLED": "true",
+    }.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.setattr(boto3, "DEFAULT_SESSION", None)
+    return monkeypatch

@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from botocore.exceptions import BotoCoreError, ClientError
 
 __all__ = [
+    "CONNECT_TIMEOUT_SECONDS",
+    "READ_TIMEOUT_SECONDS",
     "SERVICE_ERRORS",
     "AsyncRuntime",
     "SageMakerRuntime",
@@ -33,10 +35,10 @@ __all__ = [
     "takes_body",
 ]
 
-_READ_TIMEOUT_SECONDS = MAX_INVOCATION_SECONDS + 10
+READ_TIMEOUT_SECONDS = MAX_INVOCATION_SECONDS + 10
 """As the API reference of InvokeEndpoint advises for containers that use the whole time."""
 
-_CONNECT_TIMEOUT_SECONDS = 10
+CONNECT_TIMEOUT_SECONDS = 10
 
 _CREDENTIALS = "check the AWS credentials and the clock of this machine"
 _LOCAL_HINT = re.compile(r"\((here: `cdk-triton local logs[^`]*`)\)")
@@ -103,8 +105,8 @@ def default_runtime() -> SageMakerRuntime:
     from botocore.config import Config
 
     config = Config(
-        connect_timeout=_CONNECT_TIMEOUT_SECONDS,
-        read_timeout=_READ_TIMEOUT_SECONDS,
+        connect_timeout=CONNECT_TIMEOUT_SECONDS,
+        read_timeout=READ_TIMEOUT_SECONDS,
         retries={"total_max_attempts": 1},
     )
     runtime: SageMakerRuntime = default_client("sagemaker-runtime", "runtime", config)

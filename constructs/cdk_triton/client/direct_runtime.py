@@ -1,0 +1,87 @@
+"""`DirectRuntime`: InvokeEndpoint on urllib3, in half of boto3's time. For the library's own many calls, not public."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from cdk_triton.client.runtime import CONNECT_TIMEOUT_SECONDS, READ_TIMEOUT_SECONDS
+from cdk_triton.client.signed_calls import SignedCalls
+
+__all__ = ["DirectRuntime"]
+
+
+class DirectRuntime:
+    """What the client needs of `boto3.client("sagemaker-runtime")`, made from the environment.
+
+    It raises botocore's errors, sends each request once, and may be shared between threads. Events, hooks and retries
+    of boto3 do not exist here.
+
+    Args:
+        connections: how many stay open; give the number of threads.
+        read_timeout: seconds that the answer may take.
+
+    Raises:
+        ConfigurationError: no AWS region is configured, or the environment has a proxy or certificates of its own.
+    """
+
+    def __init__(self, connections: int = 10, *, read_timeout: float = READ_TIMEOUT_SECONDS) -> None:
+        import urllib3
+        from botocore.httpsession import where
+
+        self.connections = connections
+        self._calls = SignedCalls("pass runtime=boto3.client('sagemaker-runtime')")
+        options: dict[str, Any] = {}
+        if self._calls.url.startswith("https:"):
+            options = {"cert_reqs": "CERT_REQUIRED", "ca_certs": where()}  # the authorities that boto3 trusts
+        self._pool = urllib3.connection_from_url(
+            self._calls.url,
+            maxsize=connections,
+            retries=False,
+            timeout=urllib3.Timeout(connect=CONNECT_TIMEOUT_SECONDS, read=read_timeout),
+            **options,
+        )
+
+    def invoke_endpoint(self, **arguments: Any) -> dict[str, Any]:
+        """Call InvokeEndpoint, with the arguments of boto3's method.
+
+        Raises:
+            ClientError: the answer is an error.
+            BotoCoreError: there are no credentials, no connection or no answer.
+        """
+        return self._call("InvokeEndpoint", arguments)
+
+    def invoke_endpoint_async(self, **arguments: Any) -> dict[str, Any]:
+        """Call InvokeEndpointAsync, as `invoke_endpoint` does."""
+        return self._call("InvokeEndpointAsync", arguments)
+
+    def _call(self, operation: str, arguments: dict[str, Any]) -> dict[str, Any]:
+        from urllib3.exceptions import HTTPError
+
+        call = self._calls.sign(operation, arguments, self._calls.credentials())
+        try:
+            answer = self._pool.urlopen("POST", call.path, call.body, call.headers, redirect=False)
+        except HTTPError as error:
+            raise _of_botocore(error, call.url) from error
+        return self._calls.read(operation, answer.status, answer.headers, answer.data)
+
+    def close(self) -> None:
+        """Close the connections."""
+        self._pool.close()
+
+
+def _of_botocore(error: Exception, url: str) -> Exception:
+    """The error of `botocore.httpsession.URLLib3Session` for one of urllib3."""
+    import botocore.exceptions as ours
+    import urllib3.exceptions as theirs
+
+    if isinstance(error, theirs.SSLError):
+        return ours.SSLError(endpoint_url=url, error=error)
+    if isinstance(error, theirs.NewConnectionError):
+        return ours.EndpointConnectionError(endpoint_url=url, error=error)
+    if isinstance(error, theirs.ConnectTimeoutError):
+        return ours.ConnectTimeoutError(endpoint_url=url, error=error)
+    if isinstance(error, theirs.ReadTimeoutError):
+        return ours.ReadTimeoutError(endpoint_url=url, error=error)
+    if isinstance(error, theirs.ProtocolError):
+        return ours.ConnectionClosedError(endpoint_url=url, error=error)
+    return ours.HTTPClientError(error=error)

@@ -1,0 +1,186 @@
+"""Calls of SageMaker's runtime as HTTP: what to send, signed, and what an answer of any status means.
+
+botocore's parts do the work that a mistake would be expensive in: endpoint, credentials, signature and the parser of
+answers. So a call that another HTTP library sends succeeds and fails as one of boto3 does.
+"""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+from urllib.parse import quote, urlsplit
+
+from cdk_triton.client.runtime import default_client
+from cdk_triton.errors import ConfigurationError
+
+if TYPE_CHECKING:
+    from botocore.credentials import Credentials, ReadOnlyCredentials
+
+__all__ = ["Call", "SignedCalls"]
+
+_OPERATIONS = {"InvokeEndpoint": "invocations", "InvokeEndpointAsync": "async-invocations"}
+"""Operations and the last parts of their paths (`requestUri` in the service model)."""
+
+
+@dataclass(frozen=True)
+class Call:
+    """A call that can be sent.
+
+    Attributes:
+        url: the whole URL.
+        path: its path.
+        headers: with the signature.
+        body: the request; "" bytes if there is none.
+    """
+
+    url: str
+    path: str
+    headers: Mapping[str, str]
+    body: bytes
+
+
+class SignedCalls:
+    """Writes calls of boto3's default session, and reads their answers.
+
+    Args:
+        fix: what to do where boto3 would use a proxy or certificates of its own, for the message.
+
+    Raises:
+        ConfigurationError: no AWS region is configured, or the environment has a proxy or certificates, which only
+            boto3 uses.
+    """
+
+    def __init__(self, fix: str) -> None:
+        import boto3
+        from botocore.parsers import create_parser
+
+        client = default_client("sagemaker-runtime")
+        self.url: str = client.meta.endpoint_url.rstrip("/")
+        self._region, self._model = client.meta.region_name, client.meta.service_model
+        self._operations = {name: self._model.operation_model(name) for name in _OPERATIONS}
+        self._headers: dict[str, dict[str, str]] = {
+            name: {
+                member: shape.serialization["name"]
+                for member, shape in operation.input_shape.members.items()
+                if shape.serialization.get("location") == "header"
+            }
+            for name, operation in self._operations.items()
+        }
+        self._parser = create_parser("rest-json")
+        self._session = boto3.DEFAULT_SESSION
+        self._credentials: Credentials | None = None
+        assert self._session is not None
+        # boto3 calls a profile `default` that does not have to exist.
+        profile = self._session.profile_name
+        _reject_unused_settings(self.url, profile if profile in self._session.available_profiles else None, fix)
+
+    def may_block(self) -> bool:
+        """Whether `credentials` would ask for new ones, which takes a file, a process or the network."""
+        if self._credentials is None:
+            return True
+        refresh_needed = getattr(self._credentials, "refresh_needed", None)
+        return refresh_needed is not None and bool(refresh_needed())
+
+    def credentials(self) -> ReadOnlyCredentials:
+        """Return credentials that are valid now.
+
+        Raises:
+            NoCredentialsError: there are none.
+            BotoCoreError: new ones cannot be had.
+        """
+        from botocore.exceptions import NoCredentialsError
+
+        if self._credentials is None:
+            assert self._session is not None
+            self._credentials = self._session.get_credentials()
+            if self._credentials is None:
+                raise NoCredentialsError
+        return self._credentials.get_frozen_credentials()
+
+    def sign(self, operation: str, arguments: Mapping[str, Any], credentials: ReadOnlyCredentials) -> Call:
+        """Write a call; its time is in the signature, so it is to be sent at once.
+
+        Args:
+            operation: `InvokeEndpoint` or `InvokeEndpointAsync`.
+            arguments: those of boto3's method.
+            credentials: what to sign with.
+
+        Raises:
+            ParamValidationError: the operation does not have an argument, or its value cannot be a header.
+        """
+        from botocore.auth import SigV4Auth
+        from botocore.awsrequest import AWSRequest
+
+        path = f"/endpoints/{quote(arguments['EndpointName'], safe='')}/{_OPERATIONS[operation]}"
+        headers = {
+            self._header(operation, name): _header_value(name, value)
+            for name, value in arguments.items()
+            if name not in ("EndpointName", "Body")
+        }
+        body: bytes = arguments.get("Body", b"")
+        url = self.url + path
+        request = AWSRequest("POST", url, headers, body)
+        SigV4Auth(credentials, self._model.signing_name, self._region).add_auth(request)
+        # No library is to ask for compressed answers: the first bytes of a body decide how long its header is.
+        return Call(url, urlsplit(url).path, {**request.headers, "Accept-Encoding": "identity"}, body)
+
+    def read(self, operation: str, status: int, headers: Mapping[str, str], body: bytes) -> dict[str, Any]:
+        """Return what boto3's method would return.
+
+        Raises:
+            ClientError: the answer is an error.
+        """
+        from botocore.exceptions import ClientError
+
+        shape = self._operations[operation]
+        is_stream = status < 300 and shape.has_streaming_output
+        answer = {"status_code": status, "headers": headers, "body": io.BytesIO(body) if is_stream else body}
+        parsed: dict[str, Any] = self._parser.parse(answer, shape.output_shape)
+        if status < 300:
+            return parsed
+        # As `botocore.endpoint.Endpoint` does: the members of an error are parsed by the shape of the error.
+        error = self._model.shape_for_error_code(parsed.get("Error", {}).get("Code"))
+        if error is not None:
+            parsed.update(self._parser.parse(answer, error))
+        raise ClientError(parsed, operation)  # type: ignore[arg-type]  # the stubs have a TypedDict
+
+    def _header(self, operation: str, name: str) -> str:
+        from botocore.exceptions import ParamValidationError
+
+        header = self._headers[operation].get(name)
+        if header is None:
+            raise ParamValidationError(report=f"Unknown parameter in input: {name!r}")
+        return header
+
+
+def _header_value(name: str, value: Any) -> str:
+    from botocore.exceptions import ParamValidationError
+
+    text = str(value) if isinstance(value, int) else value
+    if not isinstance(text, str) or not text or not (text.isascii() and text.isprintable()):
+        raise ParamValidationError(report=f"Invalid value for parameter {name}: {value!r}, which cannot be a header")
+    return text
+
+
+def _reject_unused_settings(url: str, profile: str | None, fix: str) -> None:
+    import os
+
+    import botocore.session
+    from botocore.utils import get_environ_proxies
+
+    scheme = urlsplit(url).scheme
+    if get_environ_proxies(url).get(scheme):
+        raise ConfigurationError(
+            f"the environment has a proxy for {url} ({scheme.upper()}_PROXY), which only boto3 uses: {fix}, or name "
+            "the host in NO_PROXY"
+        )
+    bundle = botocore.session.Session(profile=profile).get_config_variable("ca_bundle") or os.environ.get(
+        "REQUESTS_CA_BUNDLE"
+    )
+    if bundle and scheme == "https":
+        raise ConfigurationError(
+            f"the environment has certificates of its own for {url} ({bundle}), which only boto3 uses: {fix}, or unset "
+            "AWS_CA_BUNDLE, REQUESTS_CA_BUNDLE and ca_bundle of the profile"
+        )
