@@ -18,12 +18,12 @@ import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, nullcontext
 from enum import StrEnum
-from importlib import metadata
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from cdk_triton.cli.extras import require_extra
 from cdk_triton.errors import LocalError
 
 if TYPE_CHECKING:
@@ -77,7 +77,7 @@ def up(
 ) -> None:
     """Start it and print the variables that lead the AWS SDKs and the cdk CLI to it, as lines for a shell."""
     with _or_else_false() if detach else nullcontext():
-        _require_extra()
+        require_extra(_EXTRA, "`cdk-triton local`", kind=LocalError)
         from cdk_triton.local import DaemonOptions
 
         options = DaemonOptions(port, region, account, max_loaded_models, listen_on_all_interfaces)
@@ -292,24 +292,3 @@ def _print_exports(environment: Mapping[str, str]) -> None:
     # NO_PROXY is the business of the shell that asks; it need not be the one that started it.
     for name, value in {**environment, **no_proxy(os.environ)}.items():
         typer.echo(f"export {name}={shlex.quote(value)}")
-
-
-def _require_extra() -> None:
-    """Say which packages of the extra are missing, before something far inside fails to import one."""
-    marker = re.compile(rf"extra == ['\"]{_EXTRA}['\"]")
-    wanted = [requirement for requirement in metadata.requires("cdk-triton") or [] if marker.search(requirement)]
-    names = [re.split(r"[^\w.-]", requirement, maxsplit=1)[0] for requirement in wanted]
-    missing = sorted({name for name in names if not _is_installed(name)})
-    if missing:
-        raise LocalError(
-            f"`cdk-triton local` needs {', '.join(missing)}, which a plain installation leaves out: "
-            f"pip install 'cdk-triton[{_EXTRA}]'"
-        )
-
-
-def _is_installed(distribution: str) -> bool:
-    try:
-        metadata.distribution(distribution)
-    except metadata.PackageNotFoundError:
-        return False
-    return True

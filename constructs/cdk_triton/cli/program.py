@@ -10,6 +10,7 @@ from typing import Annotated
 import typer
 
 from cdk_triton.cli import artifacts, doctor, explain, local, validate
+from cdk_triton.cli.bench import bench
 from cdk_triton.cli.config import config
 from cdk_triton.cli.graph import graph
 from cdk_triton.cli.invoke import invoke
@@ -39,6 +40,7 @@ app.command("graph")(graph)
 app.command("explain")(explain.explain)
 app.command("doctor")(doctor.doctor)
 app.command("invoke")(invoke)
+app.command("bench")(bench)
 app.add_typer(artifacts.app, name="artifacts")
 app.add_typer(local.app, name="local")
 

@@ -16,7 +16,7 @@ from cdk_triton.local.endpoints import Response
 
 if TYPE_CHECKING:
     from tests.cli.conftest import Outcome
-    from tests.cli.invoke.conftest import World
+    from tests.cli.echo import World
 
     from golden_messages import Messages
 

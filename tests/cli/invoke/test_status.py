@@ -12,7 +12,7 @@ from cdk_triton.local import daemon as local_daemon
 from cdk_triton.local.daemon import DaemonStatus
 
 if TYPE_CHECKING:
-    from tests.cli.invoke.conftest import World
+    from tests.cli.echo import World
 
     from golden_messages import Messages
 

@@ -14,7 +14,7 @@ import boto3
 import botocore.session
 from botocore.config import Config
 from botocore.credentials import Credentials, RefreshableCredentials, create_assume_role_refresher
-from botocore.exceptions import BotoCoreError, ClientError, EndpointConnectionError
+from botocore.exceptions import BotoCoreError, ClientError, EndpointConnectionError, NoCredentialsError
 
 from cdk_triton.cli.region import deployment_region
 from cdk_triton.errors import CdkTritonError, StoreError
@@ -99,6 +99,17 @@ class Aws:
             "AWS::Partition": partition,
             "AWS::URLSuffix": _SUFFIXES.get(partition, "amazonaws.com"),
         }
+
+    def credentials(self) -> Any:
+        """The credentials of all calls, which refresh themselves.
+
+        Raises:
+            NoCredentialsError: there are none.
+        """
+        found = self._session.get_credentials()
+        if found is None:
+            raise NoCredentialsError
+        return found
 
     @property
     def region(self) -> str:

@@ -1,0 +1,64 @@
+"""Cold loads of target models: the first request of each, one after the other, against the second."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+from cdk_triton.cli.requests.kserve import Body
+from cdk_triton.client import TritonClient
+from cdk_triton.errors import InvocationError, ModelNotReadyError
+
+__all__ = ["ColdLoad", "cold_loads"]
+
+_LONGEST_SECONDS = 900.0
+_PAUSE_SECONDS = 1.0
+
+
+@dataclass(frozen=True)
+class ColdLoad:
+    """One target model.
+
+    Attributes:
+        target: its name.
+        first: seconds of the first request, in which it may have been loaded.
+        second: seconds of the next one.
+        error: the reason why there are none; "" if there are.
+    """
+
+    target: str
+    first: float = 0.0
+    second: float = 0.0
+    error: str = ""
+
+
+def cold_loads(
+    client: TritonClient, bodies: Iterator[tuple[str, Body]], *, wait: Callable[[float], None] = time.sleep
+) -> Iterator[ColdLoad]:
+    """Ask each target model twice.
+
+    SageMaker answers ModelNotReady while a model is being loaded for longer than a request may take. Then it is asked
+    again, and the time goes on.
+    """
+    for target, body in bodies:
+        try:
+            first = _asked(client, target, body, wait)
+            second = _asked(client, target, body, wait)
+        except InvocationError as error:
+            yield ColdLoad(target, error=str(error))
+        else:
+            yield ColdLoad(target, first, second)
+
+
+def _asked(client: TritonClient, target: str, body: Body, wait: Callable[[float], None]) -> float:
+    start = time.perf_counter()
+    while True:
+        try:
+            client.infer(body.inputs, target_model=target, outputs=body.outputs or None)
+        except ModelNotReadyError:
+            if time.perf_counter() - start > _LONGEST_SECONDS:
+                raise
+            wait(_PAUSE_SECONDS)
+        else:
+            return time.perf_counter() - start

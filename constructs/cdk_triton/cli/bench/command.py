@@ -1,0 +1,183 @@
+"""The command `bench`: what is sent, the question before it, and how the results are printed."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from cdk_triton.cli.bench.kinds import Arrivals
+from cdk_triton.cli.invoke.command import AnswerFormat, usage_errors
+from cdk_triton.cli.requests.options import (
+    ComponentOption,
+    DataOption,
+    InputOption,
+    RandomOption,
+    RepositoryOption,
+    TargetOption,
+    VariantOption,
+    check_sources,
+    check_target,
+    request_body,
+)
+from cdk_triton.errors import ConfigurationError, InvocationError
+
+if TYPE_CHECKING:
+    from cdk_triton.cli.artifacts.aws import Aws
+    from cdk_triton.cli.bench.plan import Plan
+    from cdk_triton.cli.bench.report import Report
+    from cdk_triton.cli.endpoints.reading import ReadEndpoint
+    from cdk_triton.cli.requests.kserve import Body
+
+__all__ = ["bench"]
+
+_INTERRUPTED = 130
+
+
+def bench(
+    endpoint: Annotated[str, typer.Argument(metavar="ENDPOINT", help="The endpoint's name.", show_default=False)],
+    target_model: TargetOption = None,
+    component: ComponentOption = None,
+    variant: VariantOption = None,
+    data: DataOption = None,
+    inputs: InputOption = None,
+    random: RandomOption = False,
+    repository: RepositoryOption = None,
+    rate: Annotated[float, typer.Option(min=0.01, help="Requests per second; of a sweep the lowest.")] = 1.0,
+    max_rate: Annotated[float | None, typer.Option(min=0.01, help="Sweep up to this rate, and find the knee.")] = None,
+    duration: Annotated[float, typer.Option(min=1, metavar="SECONDS", help="How long each rate is held.")] = 60.0,
+    warm_up: Annotated[
+        float, typer.Option(min=0, metavar="SECONDS", help="Load at the lowest rate before, which is not counted.")
+    ] = 10.0,
+    arrivals: Annotated[Arrivals, typer.Option(help="Distances between requests.")] = Arrivals.POISSON,
+    seed: Annotated[int, typer.Option(min=0, help="The same seed sends at the same times.")] = 0,
+    cold: Annotated[
+        bool, typer.Option("--cold", help="Cold loads instead: ask each target model of a multi-model endpoint twice.")
+    ] = False,
+    plot: Annotated[Path | None, typer.Option(metavar="FILE", help="Draw the sweep, as SVG.")] = None,
+    yes: Annotated[bool, typer.Option("--yes", help="Do not ask before the load on AWS.")] = False,
+    output: Annotated[AnswerFormat, typer.Option("--format", help="How to print.")] = AnswerFormat.TEXT,
+) -> None:
+    """Put load on an endpoint, and print latency, throughput and the settings for scaling.
+
+    Example: cdk-triton bench my-endpoint --random --rate 5 --max-rate 200
+
+    The load is an open loop: requests leave at fixed times, and latency counts from these.
+    """
+    from cdk_triton.cli.artifacts.aws import Aws, sentences
+    from cdk_triton.cli.extras import require_extra
+
+    with usage_errors(), sentences(InvocationError):
+        require_extra("bench", "`cdk-triton bench`")
+        if plot is not None:
+            from cdk_triton.cli.bench.plots import require_plots
+
+            require_plots()
+        if max_rate is not None and max_rate < rate:
+            raise ConfigurationError(f"--max-rate is {max_rate:g}, below --rate {rate:g}: give a higher one")
+        check_sources(data, inputs or (), random=random)
+        aws = Aws()
+        found = _ready(aws, endpoint)
+        from cdk_triton.cli.bench.plan import Plan, run
+
+        plan = Plan(endpoint, rate, max_rate, duration, warm_up, arrivals, seed, is_local=aws.is_local)
+        if cold:
+            report = _cold(aws, found, plan, data, inputs, repository, random=random, yes=yes, target=target_model)
+        else:
+            asked = check_target(found, target_model, component)
+            body = request_body(aws, found, asked, data=data, inputs=inputs or (), random=random, repository=repository)
+            _ask(aws, plan.question, yes=yes)
+            report = run(aws, found, plan, body, asked, variant, say=_say)
+        if plot is not None and report.sweep:
+            from cdk_triton.cli.bench.plots import write_plot
+
+            write_plot(report, plot)
+    _print(report, output)
+
+
+def _ready(aws: Aws, name: str) -> ReadEndpoint:
+    from cdk_triton.cli.endpoints.reading import Kind, read_endpoint
+
+    found = read_endpoint(aws, name)
+    if found is None or not found.variants:
+        raise InvocationError(
+            f"you may not describe the endpoint '{name}', and bench has to know its instances: get the permissions "
+            "sagemaker:DescribeEndpoint, sagemaker:DescribeEndpointConfig and sagemaker:DescribeModel"
+        )
+    if found.status != "InService":
+        raise InvocationError(
+            f"the endpoint '{name}' is {found.status}, and a measurement of changing instances has no meaning: wait "
+            "until it is InService"
+        )
+    if found.kind is Kind.ASYNC:
+        raise ConfigurationError(
+            f"the endpoint '{name}' is asynchronous: its queue takes every rate, so there is no knee to find"
+        )
+    return found
+
+
+def _ask(aws: Aws, question: str, *, yes: bool) -> None:
+    """Ask before load on AWS, which costs money and may harm callers."""
+    if aws.is_local or yes:
+        return
+    account = aws.client("sts").get_caller_identity()["Account"]
+    text = f"{question} of the account {account} in {aws.region}"
+    if not sys.stdin.isatty():
+        raise ConfigurationError(f"{text}: nobody can be asked here; add --yes if you want it")
+    if not typer.confirm(f"{text}. Go on?", err=True):
+        raise typer.Exit(1)
+
+
+def _cold(
+    aws: Aws,
+    endpoint: ReadEndpoint,
+    plan: Plan,
+    data: str | None,
+    inputs: list[str] | None,
+    repository: Path | None,
+    *,
+    random: bool,
+    yes: bool,
+    target: str | None,
+) -> Report:
+    from cdk_triton.cli.bench.plan import run_cold
+    from cdk_triton.cli.endpoints.reading import Kind
+
+    if endpoint.kind is not Kind.MULTI:
+        raise ConfigurationError(f"the endpoint '{endpoint.name}' is not a multi-model endpoint: omit --cold")
+    targets = [each.name for each in endpoint.current] if target is None else [endpoint.target(target)]
+    _ask(aws, f"two requests to each of {len(targets)} target models of '{endpoint.name}'", yes=yes)
+
+    def bodies() -> Iterator[tuple[str, Body]]:
+        for each in targets:
+            asked = (each, None)
+            yield (
+                each,
+                request_body(
+                    aws, endpoint, asked, data=data, inputs=inputs or (), random=random, repository=repository
+                ),
+            )
+
+    return run_cold(aws, endpoint, plan, list(bodies()))
+
+
+def _say(line: str) -> None:
+    typer.echo(line, err=True)
+
+
+def _print(report: Report, output: AnswerFormat) -> None:
+    from cdk_triton.cli.bench.report import as_json, as_text
+
+    if output is AnswerFormat.JSON:
+        typer.echo(json.dumps(as_json(report), indent=2, ensure_ascii=False))
+    else:
+        for line in as_text(report):
+            typer.echo(line)
+    if report.ended and not report.is_interrupted:
+        _say(f"no higher rate: {report.ended}")
+    if report.is_interrupted:
+        raise typer.Exit(_INTERRUPTED)

@@ -1,0 +1,111 @@
+"""The result of one rate, and what its sample is large enough for."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from hdrh.histogram import HdrHistogram
+
+__all__ = ["Measurement", "new_histogram"]
+
+_PERCENTILES = (50.0, 90.0, 99.0, 99.9)
+_BEYOND = 10
+"""Answers that are slower than a percentile, at least: the 99th needs 1,000."""
+
+_LONGEST_MICROSECONDS = 300_000_000
+_DIGITS = 3
+
+LATE_SECONDS = 0.010
+"""Requests that the generator sends later than this are its own latency, not the endpoint's."""
+BUSY = 0.9
+"""Share of a processor: beyond it, the one thread of the generator has no reserve."""
+
+
+def new_histogram() -> HdrHistogram:
+    """An empty histogram of microseconds, with three significant digits."""
+    return HdrHistogram(1, _LONGEST_MICROSECONDS, _DIGITS)
+
+
+@dataclass
+class Measurement:
+    """One rate.
+
+    Attributes:
+        offered: requests per second that were to be sent.
+        seconds: how long they were sent.
+        planned: requests whose time came.
+        dropped: requests that were not sent, because too many were without an answer.
+        errors: the others without a good answer, by SageMaker's code.
+        latency: of the good answers, in microseconds from the intended time.
+        lateness: how much later than intended each request was sent, in microseconds.
+        busy: processor time of the generator, as a share of the time.
+        is_interrupted: whether it ended early.
+        last_answer: when the last good answer came, in seconds from the start.
+    """
+
+    offered: float
+    seconds: float = 0.0
+    planned: int = 0
+    dropped: int = 0
+    errors: Counter[str] = field(default_factory=Counter)
+    latency: HdrHistogram = field(default_factory=new_histogram)
+    lateness: HdrHistogram = field(default_factory=new_histogram)
+    busy: float = 0.0
+    is_interrupted: bool = False
+    last_answer: float = 0.0
+
+    @property
+    def answered(self) -> int:
+        """The number of good answers."""
+        return int(self.latency.get_total_count())
+
+    @property
+    def achieved(self) -> float:
+        """Good answers per second, until the last of them came: a queue that has grown is part of it."""
+        return self.answered / max(self.seconds, self.last_answer) if self.seconds else 0.0
+
+    @property
+    def failed_share(self) -> float:
+        """The share of the requests without a good answer."""
+        return (self.dropped + sum(self.errors.values())) / self.planned if self.planned else 0.0
+
+    @property
+    def percentiles(self) -> Mapping[float, float]:
+        """Latency in milliseconds by percentile; those that the sample is too small for are not in it."""
+        return {
+            each: self.latency.get_value_at_percentile(each) / 1000
+            for each in _PERCENTILES
+            if self.answered * (100 - each) / 100 >= _BEYOND - 1e-9
+        }
+
+    @property
+    def late(self) -> float:
+        """Seconds by which one request in a hundred was sent too late."""
+        return float(self.lateness.get_value_at_percentile(99)) / 1e6 if self.lateness.get_total_count() else 0.0
+
+    @property
+    def is_generators(self) -> bool:
+        """Whether the generator was the bottleneck, so the result is about it and not about the endpoint."""
+        return self.late > LATE_SECONDS or self.busy > BUSY
+
+    def as_json(self) -> dict[str, Any]:
+        """For a program; these names are a contract."""
+        return {
+            "offered_per_second": round(self.offered, 3),
+            "achieved_per_second": round(self.achieved, 3),
+            "seconds": round(self.seconds, 3),
+            "requests": self.planned,
+            "answered": self.answered,
+            "dropped": self.dropped,
+            "errors": dict(self.errors),
+            "latency_ms": {f"p{each:g}": round(value, 3) for each, value in self.percentiles.items()},
+            "generator": {
+                "late_ms_p99": round(self.late * 1000, 3),
+                "busy": round(self.busy, 3),
+                "is_bottleneck": self.is_generators,
+            },
+            "interrupted": self.is_interrupted,
+        }

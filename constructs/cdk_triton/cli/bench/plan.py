@@ -1,0 +1,157 @@
+"""Runs a plan: warm-up, the rates, some minutes at the knee, and CloudWatch's view of these."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+import time
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+
+from cdk_triton.cli.artifacts.aws import Aws
+from cdk_triton.cli.bench import cloudwatch
+from cdk_triton.cli.bench.arrivals import send_times
+from cdk_triton.cli.bench.cold import cold_loads
+from cdk_triton.cli.bench.kinds import Arrivals
+from cdk_triton.cli.bench.load import load
+from cdk_triton.cli.bench.measurement import Measurement
+from cdk_triton.cli.bench.report import Report
+from cdk_triton.cli.bench.sender import Prepared, Send, prepared, sender
+from cdk_triton.cli.bench.sweep import ends_sweep, knee, rates
+from cdk_triton.cli.endpoints.reading import ReadEndpoint, ServedModel
+from cdk_triton.cli.progress import working
+from cdk_triton.cli.requests.kserve import Body
+from cdk_triton.client import TritonClient
+from cdk_triton.errors import ConfigurationError
+from cdk_triton.sagemaker import gpu_instance
+
+__all__ = ["KNEE_SECONDS", "Plan", "run", "run_cold"]
+
+KNEE_SECONDS = (cloudwatch.LEAST_MINUTES + 1) * 60.0
+"""So many seconds have three full minutes of the clock in them, whenever they begin."""
+
+
+@dataclass(frozen=True)
+class Plan:
+    """The load as the options describe it; times are in seconds, rates in requests per second."""
+
+    endpoint: str
+    rate: float
+    max_rate: float | None
+    duration: float
+    warm_up: float
+    arrivals: Arrivals
+    seed: int
+    is_local: bool
+
+    @property
+    def rates(self) -> list[float]:
+        """The rates, in their order."""
+        return [self.rate] if self.max_rate is None else rates(self.rate, self.max_rate)
+
+    @property
+    def longest(self) -> float:
+        """Seconds of load, if every rate is held."""
+        at_knee = 0.0 if self.max_rate is None or self.is_local else KNEE_SECONDS
+        return self.warm_up + self.duration * len(self.rates) + at_knee
+
+    @property
+    def question(self) -> str:
+        """The load, before the words that name the account."""
+        highest = self.rates[-1]
+        return f"up to {highest:g} requests per second for up to {self.longest / 60:.0f} minutes to '{self.endpoint}'"
+
+
+def run(
+    aws: Aws,
+    endpoint: ReadEndpoint,
+    plan: Plan,
+    body: Body,
+    asked: tuple[str | None, str | None],
+    variant: str | None,
+    *,
+    say: Callable[[str], None],
+) -> Report:
+    """Put the load of a plan on an endpoint.
+
+    Raises:
+        ClientError, BotoCoreError: AWS did not answer as asked.
+    """
+    answering = _answering(endpoint, variant)
+    report = Report(plan.endpoint, plan.is_local, max(sum(each.instances or 1 for each in answering), 1))
+    request = prepared(aws, plan.endpoint, body, target=asked[0], component=asked[1], variant=variant)
+    began = asyncio.run(_load(request, plan, report, say))
+    if report.at_knee is not None and not report.is_interrupted and len(answering) == 1:
+        report.gpu_percent = _utilization(aws, plan.endpoint, answering[0], began)
+    return report
+
+
+def _answering(endpoint: ReadEndpoint, variant: str | None) -> Sequence[ServedModel]:
+    found = [each for each in endpoint.variants if variant in (None, each.name)]
+    if not found:
+        names = ", ".join(each.name for each in endpoint.variants)
+        raise ConfigurationError(f"the endpoint '{endpoint.name}' has no variant '{variant}': it has {names}")
+    return found
+
+
+def _utilization(aws: Aws, endpoint: str, variant: ServedModel, period: tuple[float, float]) -> float | None:
+    gpus = 1 if variant.instance_type is None else gpu_instance(variant.instance_type).gpu_count
+    with working("waiting for CloudWatch's GPUUtilization, some minutes at most"):
+        return cloudwatch.gpu_utilization(aws, endpoint, variant.name, period, gpus)
+
+
+async def _load(request: Prepared, plan: Plan, report: Report, say: Callable[[str], None]) -> tuple[float, float]:
+    """Fill the report; returns when the minutes at the knee began and ended."""
+    stop = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    with suppress(NotImplementedError, ValueError, RuntimeError):  # not in the main thread
+        loop.add_signal_handler(signal.SIGINT, stop.set)
+    period = (0.0, 0.0)
+    async with sender(request) as send:
+        if plan.warm_up:
+            await _hold(send, plan, plan.rate, plan.warm_up, stop)
+        for rate in plan.rates:
+            if stop.is_set():
+                break
+            with working(f"{rate:.4g} requests per second for {plan.duration:g} s"):
+                measured = await _hold(send, plan, rate, plan.duration, stop)
+            report.sweep.append(measured)
+            say(f"{rate:.4g}/s: {measured.answered:,} of {measured.planned:,} answered, {measured.achieved:.4g}/s")
+            report.ended = ends_sweep(measured)
+            if report.ended:
+                break
+        if plan.max_rate is not None:
+            report.knee = knee(report.sweep)
+        if report.knee is not None and not plan.is_local and not stop.is_set():
+            began = time.time()
+            with working(f"{report.knee.offered:.4g} requests per second for {KNEE_SECONDS:g} s, at the knee"):
+                report.at_knee = await _hold(send, plan, report.knee.offered, KNEE_SECONDS, stop)
+            period = (began, time.time())
+    report.is_interrupted = stop.is_set()
+    return period
+
+
+async def _hold(send: Send, plan: Plan, rate: float, seconds: float, stop: asyncio.Event) -> Measurement:
+    return await load(send, send_times(rate, seconds, plan.arrivals, plan.seed), rate, seconds, stop)
+
+
+def run_cold(aws: Aws, endpoint: ReadEndpoint, plan: Plan, bodies: Sequence[tuple[str, Body]]) -> Report:
+    """Ask each target model twice.
+
+    Raises:
+        ClientError, BotoCoreError: AWS did not answer as asked.
+    """
+    report = Report(plan.endpoint, plan.is_local, max(sum(each.instances or 1 for each in endpoint.variants), 1))
+    began = time.time()
+    try:
+        with working("cold loads") as progress:
+            for each in cold_loads(TritonClient(plan.endpoint), iter(bodies)):
+                report.cold.append(each)
+                progress.say(f"cold loads: {len(report.cold)} of {len(bodies)}")
+    except KeyboardInterrupt:
+        report.is_interrupted = True
+    report.parts = cloudwatch.load_parts(
+        aws, plan.endpoint, endpoint.variants[0].name, (began - began % 60, time.time())
+    )
+    return report

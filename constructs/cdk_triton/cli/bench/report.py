@@ -1,0 +1,154 @@
+"""The results of `bench`, for a person and for a program."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from cdk_triton.cli.artifacts.text import table
+from cdk_triton.cli.bench.cloudwatch import LoadPart
+from cdk_triton.cli.bench.cold import ColdLoad
+from cdk_triton.cli.bench.measurement import Measurement
+
+__all__ = ["STAND_INS", "Report", "as_json", "as_text"]
+
+STAND_INS = "a measurement of stand-ins on this machine, not of a GPU: no setting follows from it"
+
+
+@dataclass
+class Report:
+    """What was measured.
+
+    Attributes:
+        endpoint: the endpoint.
+        is_local: whether the local AWS answered.
+        instances: instances of the variants that answered.
+        sweep: the rates, in their order.
+        ended: the reason why no higher rate was tried; "" if the highest was.
+        knee: the rate before latency rises.
+        at_knee: the measurement of some minutes there.
+        gpu_percent: the utilization of one GPU meanwhile; None if it is not known.
+        cold: cold loads.
+        parts: their parts, from CloudWatch.
+        is_interrupted: whether Ctrl-C ended it.
+    """
+
+    endpoint: str
+    is_local: bool
+    instances: int
+    sweep: list[Measurement] = field(default_factory=list)
+    ended: str = ""
+    knee: Measurement | None = None
+    at_knee: Measurement | None = None
+    gpu_percent: float | None = None
+    cold: list[ColdLoad] = field(default_factory=list)
+    parts: Sequence[LoadPart] = ()
+    is_interrupted: bool = False
+
+    @property
+    def max_requests_per_second(self) -> float | None:
+        """The setting for `scale_on_invocations`: good answers per second and instance at the knee."""
+        if self.is_local or self.knee is None or self.is_interrupted:
+            return None
+        return round((self.at_knee or self.knee).achieved / self.instances, 2)
+
+    @property
+    def target_utilization_percent(self) -> float | None:
+        """The setting for `scale_on_gpu_utilization`."""
+        return None if self.is_local or self.gpu_percent is None else round(self.gpu_percent, 1)
+
+
+def as_json(report: Report) -> dict[str, Any]:
+    """For a program; these names are a contract."""
+    return {
+        "endpoint": report.endpoint,
+        "stand_ins": report.is_local,
+        "instances": report.instances,
+        "rates": [each.as_json() for each in report.sweep],
+        "ended": report.ended or None,
+        "knee_per_second": None if report.knee is None else round(report.knee.offered, 3),
+        "at_knee": None if report.at_knee is None else report.at_knee.as_json(),
+        "max_requests_per_second": report.max_requests_per_second,
+        "target_utilization_percent": report.target_utilization_percent,
+        "cold_loads": [
+            {
+                "target_model": each.target,
+                "first_seconds": None if each.error else round(each.first, 6),
+                "second_seconds": None if each.error else round(each.second, 6),
+                "error": each.error or None,
+            }
+            for each in report.cold
+        ],
+        "cold_parts": [{"metric": each.name, "count": each.count, "seconds": each.seconds} for each in report.parts],
+        "interrupted": report.is_interrupted,
+    }
+
+
+def as_text(report: Report) -> Iterator[str]:
+    """For a person."""
+    measured = [*report.sweep, *([] if report.at_knee is None else [report.at_knee])]
+    if measured:
+        yield from _rates(measured)
+    if report.cold:
+        yield from _cold(report)
+    if report.is_interrupted:
+        yield "interrupted: these are the results until then"
+    if report.is_local:
+        yield STAND_INS
+        return
+    if len(report.sweep) > 1 and report.knee is None:
+        yield "no knee between the lowest and the highest rate: begin lower, or raise --max-rate"
+    if report.max_requests_per_second is not None:
+        yield f"max_requests_per_second={report.max_requests_per_second:g}"
+    if report.target_utilization_percent is not None:
+        yield f"target_utilization_percent={report.target_utilization_percent:g}"
+    elif report.at_knee is not None:
+        yield "target_utilization_percent: CloudWatch has fewer than 3 full minutes of GPUUtilization at the knee"
+
+
+def _rates(measured: Sequence[Measurement]) -> Iterator[str]:
+    shown = sorted({percentile for each in measured for percentile in each.percentiles})
+    headings = ["OFFERED/S", "ACHIEVED/S", "REQUESTS", "FAILED", *(f"P{each:g} MS" for each in shown), "NOTE"]
+    rows = [
+        [
+            f"{each.offered:.4g}",
+            f"{each.achieved:.4g}",
+            f"{each.planned:,}",
+            f"{each.failed_share:.2%}",
+            *(f"{each.percentiles[one]:.4g}" if one in each.percentiles else "" for one in shown),
+            _note(each),
+        ]
+        for each in measured
+    ]
+    yield from table(headings, rows)
+
+
+def _note(measured: Measurement) -> str:
+    notes = []
+    if measured.is_generators:
+        notes.append(
+            f"this machine is the bottleneck: 1 of 100 requests left over {measured.late * 1000:.0f} ms late, "
+            f"{measured.busy:.0%} of a processor busy"
+        )
+    if measured.dropped:
+        notes.append(f"{measured.dropped:,} dropped")
+    notes += [f"{count:,} {code}" for code, count in measured.errors.most_common(3)]
+    if not measured.percentiles:
+        notes.append("too few answers for a percentile")
+    return "; ".join(notes)
+
+
+def _cold(report: Report) -> Iterator[str]:
+    rows = [
+        (each.target, "", "", each.error)
+        if each.error
+        else (each.target, f"{each.first:.3f}", f"{each.second:.3f}", f"{max(each.first - each.second, 0):.3f}")
+        for each in report.cold
+    ]
+    yield from table(("TARGET MODEL", "FIRST S", "SECOND S", "LOAD S"), rows)
+    if report.parts:
+        parts = [(each.name, str(each.count), f"{each.seconds:.3f}") for each in report.parts]
+        yield from table(("PART (CLOUDWATCH)", "COUNT", "MEAN S"), parts)
+    else:
+        yield "CloudWatch has no part of these loads (yet): the target models were loaded before, or it comes later"

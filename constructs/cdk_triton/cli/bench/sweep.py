@@ -1,0 +1,60 @@
+"""From the lowest rate to the first that fails, and the knee between them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from cdk_triton.cli.bench.measurement import Measurement
+
+__all__ = ["MAX_FAILED", "STEP", "ends_sweep", "knee", "rates"]
+
+STEP = 1.25
+"""Each rate is a quarter higher than the last, so the knee is known to a quarter."""
+MAX_FAILED = 0.01
+"""A sweep ends at the first rate of which so many requests fail."""
+_KEPT_UP = 0.9
+"""Achieved against offered: below it, a queue grows."""
+_SLOWER = 2.0
+"""Latency against that of the lowest rate: beyond it, requests wait for each other."""
+
+
+def rates(lowest: float, highest: float) -> list[float]:
+    """The rates of a sweep."""
+    found = [lowest]
+    while found[-1] * STEP < highest:
+        found.append(found[-1] * STEP)
+    return [*found, highest] if found[-1] < highest else found
+
+
+def ends_sweep(measured: Measurement) -> str:
+    """The reason for which a higher rate is not tried; "" if one may be."""
+    if measured.is_interrupted:
+        return "interrupted"
+    if measured.is_generators:
+        return "this machine is the bottleneck"
+    if measured.failed_share >= MAX_FAILED:
+        return f"{measured.failed_share:.1%} of the requests failed"
+    if measured.achieved < _KEPT_UP * measured.offered * (measured.planned / max(_expected(measured), 1)):
+        return "answers fall behind requests"
+    return ""
+
+
+def _expected(measured: Measurement) -> float:
+    return measured.offered * measured.seconds
+
+
+def knee(sweep: Sequence[Measurement]) -> Measurement | None:
+    """The highest rate before latency rises: no failure to keep up, and a latency near that of the lowest rate.
+
+    None where the lowest rate is beyond it already, a sample is too small for a percentile, the highest rate is not
+    beyond it, or the generator was the bottleneck first.
+    """
+    found = None
+    for each in sweep:
+        if not each.percentiles or ends_sweep(each):
+            break
+        shared = max(set(each.percentiles) & set(sweep[0].percentiles) & {50.0, 90.0})
+        if each.percentiles[shared] > _SLOWER * sweep[0].percentiles[shared]:
+            return found
+        found = each
+    return None if found is sweep[-1] or sweep[-1].is_generators else found

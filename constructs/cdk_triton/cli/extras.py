@@ -1,0 +1,48 @@
+"""Extras of the distribution: a command that needs one names the packages that are missing."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from importlib import metadata
+
+from cdk_triton.errors import CdkTritonError, ConfigurationError
+
+__all__ = ["require_extra"]
+
+
+def require_extra(
+    extra: str,
+    what: str,
+    *,
+    only: Sequence[str] | None = None,
+    kind: type[CdkTritonError] = ConfigurationError,
+) -> None:
+    """Name the packages of an extra that are missing, before something far inside fails to import one.
+
+    Args:
+        extra: its name.
+        what: what needs it, such as a command.
+        only: the packages of it that are needed; all by default.
+        kind: the error to raise.
+
+    Raises:
+        CdkTritonError: of the kind: a package is missing.
+    """
+    marker = re.compile(rf"extra == ['\"]{extra}['\"]")
+    wanted = [requirement for requirement in metadata.requires("cdk-triton") or [] if marker.search(requirement)]
+    names = {re.split(r"[^\w.-]", requirement, maxsplit=1)[0] for requirement in wanted}
+    missing = sorted(name for name in names if not _is_installed(name) and (only is None or name in only))
+    if missing:
+        raise kind(
+            f"{what} needs {', '.join(missing)}, which a plain installation leaves out: "
+            f"pip install 'cdk-triton[{extra}]'"
+        )
+
+
+def _is_installed(distribution: str) -> bool:
+    try:
+        metadata.distribution(distribution)
+    except metadata.PackageNotFoundError:
+        return False
+    return True

@@ -1,0 +1,196 @@
+"""`cdk-triton bench`: on the local AWS, whose answers are never a setting, and what it says of AWS."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import threading
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from cdk_triton.cli.artifacts.aws import Aws
+from cdk_triton.cli.bench.cloudwatch import gpu_utilization, load_parts
+from cdk_triton.cli.bench.measurement import Measurement
+from cdk_triton.cli.bench.report import Report, as_json, as_text
+from cdk_triton.local.endpoints import Response
+
+if TYPE_CHECKING:
+    from tests.cli.conftest import Outcome
+    from tests.cli.echo import World
+
+    from golden_messages import Messages
+
+pytestmark = pytest.mark.slow  # the local AWS takes seconds to start
+
+Run = Callable[..., "Outcome"]
+SHORT = ["--duration", "1", "--warm-up", "0", "--rate", "20"]
+
+
+def test_a_rate_on_the_local_aws_is_a_measurement_of_stand_ins(run: Run, world: World) -> None:
+    found = run("bench", "image", "--random", *SHORT, "--arrivals", "constant", "--format", "json")
+
+    assert found.status == 0, found.err
+    document = json.loads(found.out)
+    (rate,) = document["rates"]
+    assert (rate["requests"], rate["answered"], rate["errors"]) == (20, 20, {})
+    assert list(rate["latency_ms"]) == ["p50"]
+    assert document["stand_ins"] is True
+    assert document["max_requests_per_second"] is None
+    assert len(world.echo.asked) == 20
+    assert "x-amz-content-sha256" in world.echo.asked[0].headers
+
+
+def test_the_text_names_stand_ins_and_no_setting(run: Run, world: World) -> None:
+    found = run("bench", "fleet", "--target-model", "text", "--random", *SHORT)
+
+    assert found.status == 0, found.err
+    lines = found.out.splitlines()
+    assert lines[0].split()[:4] == ["OFFERED/S", "ACHIEVED/S", "REQUESTS", "FAILED"]
+    assert lines[-1].startswith("a measurement of stand-ins")
+    assert "max_requests_per_second" not in found.out
+    assert {each.headers["x-amzn-sagemaker-target-model"] for each in world.echo.asked} == {"text-0123456789.tar.gz"}
+
+
+def test_a_sweep_ends_at_the_first_rate_with_errors_and_draws_it(run: Run, world: World, tmp_path: Path) -> None:
+    world.echo.error = Response(429, {"x-amzn-ErrorType": "ThrottlingException"}, b"{}")
+
+    plot = tmp_path / "sweep.svg"
+    found = run("bench", "image", "--random", *SHORT, "--max-rate", "100", "--plot", plot, "--format", "json")
+
+    document = json.loads(found.out)
+    assert [each["errors"] for each in document["rates"]] == [{"ThrottlingException": document["rates"][0]["requests"]}]
+    assert document["ended"] == "100.0% of the requests failed"
+    assert document["knee_per_second"] is None
+    assert "stand-ins" in plot.read_text()
+    assert list(tmp_path.iterdir()) == [plot]
+
+
+def test_ctrl_c_prints_what_there_is(run: Run, world: World) -> None:
+    answer = world.echo.invoke
+
+    def interrupted(invocation: Any) -> Response:
+        if len(world.echo.asked) == 5:
+            os.kill(os.getpid(), signal.SIGINT)
+        return answer(invocation)
+
+    world.echo.invoke = interrupted  # type: ignore[method-assign]
+    try:
+        found = run("bench", "image", "--random", "--rate", "50", "--duration", "300", "--warm-up", "0")
+    finally:
+        del world.echo.invoke
+
+    assert found.status == 130
+    assert "interrupted: these are the results until then" in found.out
+
+
+def test_cold_loads_are_the_first_request_against_the_second(run: Run, world: World) -> None:
+    found = run("bench", "fleet", "--cold", "--random", "--format", "json")
+
+    assert found.status == 0, found.err
+    rows = json.loads(found.out)["cold_loads"]
+    assert [each["target_model"] for each in rows] == ["image-0123456789.tar.gz", "text-0123456789.tar.gz"]
+    assert all(each["first_seconds"] > 0 and each["second_seconds"] > 0 for each in rows)
+
+
+CASES = {
+    "an asynchronous endpoint": ["queue", "--random"],
+    "cold loads of a single model": ["image", "--random", "--cold"],
+    "a highest rate below the lowest": ["image", "--random", "--rate", "5", "--max-rate", "2"],
+    "an unknown variant": ["image", "--random", "--variant", "Blue"],
+    "nothing to send": ["image"],
+}
+
+
+@pytest.mark.parametrize("arguments", CASES.values(), ids=CASES)
+def test_a_load_that_cannot_be_meant_is_one_sentence(
+    messages: Messages, run: Run, world: World, arguments: list[str]
+) -> None:
+    found = run("bench", *arguments)
+
+    assert (found.status, found.out, world.echo.asked) == (2, "", [])
+    messages.record("cdk-triton bench", found.said)
+
+
+def test_on_aws_nothing_is_sent_before_somebody_agrees(
+    messages: Messages, run: Run, world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Aws, "is_local", property(lambda self: False))
+
+    found = run("bench", "image", "--random", "--rate", "5", "--max-rate", "50")
+
+    assert (found.status, found.out, world.echo.asked) == (2, "", [])
+    messages.record("cdk-triton bench", found.said)
+
+
+def test_an_endpoint_that_is_being_updated_is_not_measured(
+    messages: Messages, run: Run, world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    done = threading.Event()
+    monkeypatch.setattr(type(world.echo), "deploy", lambda self, endpoint: done.wait(60))
+    world.sagemaker.create_endpoint(EndpointName="slow", EndpointConfigName="image")
+    try:
+        found = run("bench", "slow", "--random")
+    finally:
+        done.set()
+        world.sagemaker.get_waiter("endpoint_in_service").wait(EndpointName="slow", WaiterConfig={"Delay": 0.01})
+        world.sagemaker.delete_endpoint(EndpointName="slow")
+
+    assert found.status == 1
+    messages.record("cdk-triton bench", found.said)
+
+
+def rate(offered: float, milliseconds: float) -> Measurement:
+    found = Measurement(offered, seconds=1000 / offered, planned=1000)
+    for _ in range(1000):
+        found.latency.record_value(int(milliseconds * 1000))
+    return found
+
+
+def test_on_aws_the_settings_are_those_of_one_instance() -> None:
+    report = Report("shop", is_local=False, instances=2, sweep=[rate(10, 5), rate(40, 5), rate(80, 50)])
+    report.knee, report.at_knee, report.gpu_percent = report.sweep[1], rate(40, 5), 61.25
+
+    assert list(as_text(report))[-2:] == ["max_requests_per_second=20", "target_utilization_percent=61.2"]
+    assert as_json(report)["max_requests_per_second"] == 20
+
+
+def test_an_interrupted_or_local_measurement_gives_no_setting() -> None:
+    for is_local, is_interrupted in ((True, False), (False, True)):
+        report = Report("shop", is_local, 1, sweep=[rate(10, 5)], is_interrupted=is_interrupted)
+        report.knee = report.sweep[0]
+        assert as_json(report)["max_requests_per_second"] is None
+
+
+def test_gpu_utilization_is_of_full_minutes_and_of_one_gpu(world: World) -> None:
+    start = datetime.now(UTC).replace(second=0, microsecond=0) - timedelta(minutes=10)
+    dimensions = [{"Name": "EndpointName", "Value": "gpus"}, {"Name": "VariantName", "Value": "AllTraffic"}]
+    for minute, value in enumerate([400.0, 200.0, 240.0, 280.0, 400.0]):
+        data = {"MetricName": "GPUUtilization", "Dimensions": dimensions, "Value": value}
+        world.aws.client("cloudwatch").put_metric_data(
+            Namespace="/aws/sagemaker/Endpoints", MetricData=[{**data, "Timestamp": start + timedelta(minutes=minute)}]
+        )
+    began = (start + timedelta(seconds=30)).timestamp()
+    waits: list[float] = []
+
+    found = gpu_utilization(Aws(), "gpus", "AllTraffic", (began, began + 240), 4, wait=waits.append)
+    short = gpu_utilization(Aws(), "gpus", "AllTraffic", (began, began + 120), 4, wait=waits.append)
+
+    assert found == pytest.approx(60.0)
+    assert short is None
+
+
+def test_the_parts_of_cold_loads_are_means_in_seconds(world: World) -> None:
+    dimensions = [{"Name": "EndpointName", "Value": "cold"}, {"Name": "VariantName", "Value": "AllTraffic"}]
+    for value in (1e6, 3e6):
+        data = {"MetricName": "ModelDownloadingTime", "Dimensions": dimensions, "Value": value}
+        world.aws.client("cloudwatch").put_metric_data(Namespace="AWS/SageMaker", MetricData=[data])
+    now = datetime.now(UTC).timestamp()
+
+    (part,) = load_parts(Aws(), "cold", "AllTraffic", (now - 120, now + 60))
+
+    assert (part.name, part.count, part.seconds) == ("ModelDownloadingTime", 2, 2.0)
