@@ -12,6 +12,7 @@ import typer
 from cdk_triton.cli import artifacts, doctor, explain, local, validate
 from cdk_triton.cli.bench import bench
 from cdk_triton.cli.config import config
+from cdk_triton.cli.estimate import estimate
 from cdk_triton.cli.graph import graph
 from cdk_triton.cli.invoke import invoke
 from cdk_triton.errors import CdkTritonError, RepositoryError, RuleError
@@ -41,6 +42,7 @@ app.command("explain")(explain.explain)
 app.command("doctor")(doctor.doctor)
 app.command("invoke")(invoke)
 app.command("bench")(bench)
+app.command("estimate")(estimate)
 app.add_typer(artifacts.app, name="artifacts")
 app.add_typer(local.app, name="local")
 

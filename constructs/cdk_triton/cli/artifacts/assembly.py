@@ -16,7 +16,7 @@ from typing import Any
 from cdk_triton.cli.artifacts.intrinsics import resolve
 from cdk_triton.errors import ConfigurationError
 
-__all__ = ["Asset", "Planned", "StackAssembly", "read_plans", "read_stack", "read_templates"]
+__all__ = ["Asset", "Planned", "StackAssembly", "read_all_templates", "read_plans", "read_stack", "read_templates"]
 
 RESOURCE_TYPE = "Custom::TritonArtifacts"
 
@@ -114,6 +114,16 @@ def read_stack(app: Path, stack: str, pseudo: Mapping[str, str]) -> StackAssembl
     template = _json(found.directory / found.properties["templateFile"])
     resources = list(_artifact_resources(found.directory, template))
     return StackAssembly(found.name, tuple(_planned(name, each, assets, pseudo) for name, each in resources), assets)
+
+
+def read_all_templates(app: Path) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    """Name and template of each stack of a cloud assembly.
+
+    Raises:
+        ConfigurationError: there is no cloud assembly, or a file of it cannot be read.
+    """
+    for stack in _stacks(app):
+        yield stack.name, _json(stack.directory / stack.properties["templateFile"])
 
 
 def read_templates(app: Path, account: str, region: str) -> Iterator[tuple[str, Mapping[str, Any]]]:

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
-__all__ = ["Endpoint", "Template", "endpoints", "of_type", "referred"]
+__all__ = ["Endpoint", "Template", "endpoints", "flat", "of_type", "referred"]
 
 Template = Mapping[str, Any]
 
@@ -40,7 +40,7 @@ def endpoints(template: Template) -> dict[str, Endpoint]:
     """The endpoints by logical id."""
     configurations = of_type(template, "AWS::SageMaker::EndpointConfig")
     targets = of_type(template, "AWS::ApplicationAutoScaling::ScalableTarget").values()
-    capacities = {_flat(each.get("ResourceId")): each.get("MaxCapacity") for each in targets}
+    capacities = {flat(each.get("ResourceId")): each.get("MaxCapacity") for each in targets}
     found = {}
     for id, properties in of_type(template, "AWS::SageMaker::Endpoint").items():
         configuration = configurations.get(referred(properties.get("EndpointConfigName")) or "", {})
@@ -79,11 +79,11 @@ def referred(value: Any) -> str | None:
     return None
 
 
-def _flat(value: Any) -> str:
+def flat(value: Any) -> str:
     """A text with `<logical id>` for each reference."""
     if isinstance(value, str):
         return value
     if isinstance(value, Mapping) and "Fn::Join" in value:
         separator, parts = value["Fn::Join"]
-        return str(separator).join(map(_flat, parts)) if isinstance(parts, list) else ""
+        return str(separator).join(map(flat, parts)) if isinstance(parts, list) else ""
     return f"<{referred(value)}>"

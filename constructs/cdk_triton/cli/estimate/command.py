@@ -1,0 +1,162 @@
+"""The command `estimate`."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from cdk_triton.cli.invoke.command import AnswerFormat, usage_errors
+from cdk_triton.errors import ConfigurationError
+
+if TYPE_CHECKING:
+    from cdk_triton.cli.estimate.model import Instance
+    from cdk_triton.cli.estimate.policies import Policy
+    from cdk_triton.cli.estimate.price import Price
+    from cdk_triton.cli.estimate.report import Report, Row
+    from cdk_triton.cli.estimate.trace import Trace
+
+__all__ = ["estimate"]
+
+_DEFAULT_APP = Path("cdk.out")
+
+
+def estimate(
+    requests_per_second: Annotated[
+        float,
+        typer.Option(min=0.001, help="The most that one instance answers, as `cdk-triton bench` prints it."),
+    ],
+    trace: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Requests over time: CSV, or JSON of CloudWatch.")
+    ] = None,
+    shape: Annotated[
+        str | None, typer.Option(metavar="SHAPE", help="A week instead, such as 'mon-fri 9-17=40, else=2'.")
+    ] = None,
+    application: Annotated[
+        Path | None,
+        typer.Option(
+            "--app", "-a", metavar="DIR", help="The cloud assembly with the policies.", show_default="cdk.out"
+        ),
+    ] = None,
+    policies: Annotated[
+        list[str] | None,
+        typer.Option("--policy", metavar="POLICY", help="Another, such as 'min=1 max=8 safety_factor=0.7'; repeat."),
+    ] = None,
+    instance_type: Annotated[str | None, typer.Option(help="The type of the policies that are written.")] = None,
+    gpu_percent: Annotated[
+        float | None, typer.Option(min=0.1, max=100, help="The utilization of one GPU at that rate.")
+    ] = None,
+    start_up: Annotated[
+        int, typer.Option(min=0, max=120, metavar="MINUTES", help="From the decision until an instance answers.")
+    ] = 8,
+    price_per_hour: Annotated[
+        float | None, typer.Option(min=0, metavar="USD", help="The price of an instance, instead of asking AWS.")
+    ] = None,
+    plot: Annotated[Path | None, typer.Option(metavar="FILE", help="Draw instances over time, as SVG.")] = None,
+    output: Annotated[AnswerFormat, typer.Option("--format", help="How to print.")] = AnswerFormat.TEXT,
+) -> None:
+    """Estimate instances, GPU-hours and cost of scaling policies: a model, not AWS.
+
+    Example: cdk-triton estimate --requests-per-second 40 --shape '9-17=100, else=5' --policy 'min=1 max=8'
+
+    A trace with several ensembles also compares one multi-model endpoint with an endpoint for each.
+    """
+    with usage_errors():
+        if plot is not None:
+            from cdk_triton.cli.extras import require_extra
+
+            require_extra("plots", "--plot", only=("matplotlib",))
+        requests = _trace(trace, shape)
+        chosen = list(_policies(application, policies or (), instance_type))
+        from cdk_triton.cli.estimate.model import Instance
+
+        instance = Instance(requests_per_second * 60, gpu_percent, start_up)
+        report = _report(requests, chosen, instance, price_per_hour)
+        if plot is not None:
+            from cdk_triton.cli.estimate.plots import write_plot
+
+            write_plot(report, requests, plot)
+    from cdk_triton.cli.estimate.report import as_json, as_text
+
+    if output is AnswerFormat.JSON:
+        typer.echo(json.dumps(as_json(report), indent=2, ensure_ascii=False))
+    else:
+        for line in as_text(report):
+            typer.echo(line)
+
+
+def _trace(file: Path | None, text: str | None) -> Trace:
+    from cdk_triton.cli.estimate.trace import read_trace, shape
+
+    if (file is None) == (text is None):
+        raise ConfigurationError("the requests are given by one of --trace FILE and --shape SHAPE: give one of them")
+    if file is not None:
+        return read_trace(file)
+    assert text is not None
+    return shape(text)
+
+
+def _policies(app: Path | None, written: Sequence[str], instance_type: str | None) -> Iterator[Policy]:
+    """Those of the app, where there is one or nothing is written, and those that are written."""
+    from cdk_triton.cli.estimate.policies import of_app, of_text
+    from cdk_triton.sagemaker import gpu_instance
+
+    if app is not None or not written:
+        yield from of_app(_DEFAULT_APP if app is None else app)
+    if instance_type is not None:
+        gpu_instance(instance_type)
+    for each in written:
+        yield of_text(each, instance_type)
+
+
+def _report(trace: Trace, policies: Sequence[Policy], instance: Instance, per_hour: float | None) -> Report:
+    from cdk_triton.cli.estimate.report import Report
+
+    types = sorted({each.instance_type for each in policies if each.instance_type is not None})
+    prices, notes = _prices(types, per_hour)
+    rows = [_row(trace, each, instance, prices) for each in policies]
+    notes += [f"not modelled: {what}" for each in policies for what in each.not_modelled]
+    return Report(trace.source, trace.minutes, instance.requests / 60, rows, notes)
+
+
+def _row(trace: Trace, policy: Policy, instance: Instance, prices: dict[str | None, Price]) -> Row:
+    from cdk_triton.cli.estimate.model import simulate
+    from cdk_triton.cli.estimate.report import Row
+    from cdk_triton.sagemaker import gpu_instance
+
+    kind = policy.instance_type
+    apart = trace.requests.values() if len(trace.requests) > 1 else ()
+    return Row(
+        policy,
+        None if kind is None else gpu_instance(kind).gpu_count,
+        prices.get(kind, prices.get(None)),
+        simulate(trace.total, trace.start, policy, instance),
+        [simulate(each, trace.start, policy, instance) for each in apart],
+    )
+
+
+def _prices(types: Sequence[str], per_hour: float | None) -> tuple[dict[str | None, Price], list[str]]:
+    """The price of each type, or under None that of all; and why one is missing."""
+    from cdk_triton.cli.estimate.price import given, of_api
+    from cdk_triton.cli.progress import working
+    from cdk_triton.cli.region import deployment_region
+
+    if per_hour is not None:
+        return {None: given(per_hour)}, []
+    region = deployment_region()
+    if not types or region is None:
+        missing = "an instance type" if not types else "a region (AWS_REGION)"
+        return {}, [f"no price without {missing}: add --price-per-hour"]
+    found: dict[str | None, Price] = {}
+    notes = []
+    with working("asking AWS's Price List API"):
+        for each in types:
+            price = of_api(each, region)
+            if isinstance(price, str):
+                notes.append(price)
+            else:
+                found[each] = price
+    return found, notes

@@ -1,0 +1,155 @@
+"""The model: what the documented rules of scaling make of a trace. docs/estimate.md lists its assumptions.
+
+Target tracking adds instances after 3 minutes of 3 above the target, and takes some away after 15 of 15 below nine
+tenths of it (the alarms that Application Auto Scaling makes; "Target tracking scaling policies", and what it shows of
+them in CloudWatch). It adds in proportion to the metric, and takes away more gradually.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from cdk_triton.cli.estimate.policies import Policy
+from cdk_triton.errors import ConfigurationError
+
+__all__ = ["Instance", "Outcome", "simulate"]
+
+OUT_MINUTES, IN_MINUTES = 3, 15
+IN_SHARE = 0.9
+
+
+@dataclass(frozen=True)
+class Instance:
+    """The measured limits of one instance.
+
+    Attributes:
+        requests: requests per minute that it answers at most.
+        gpu_percent: the utilization of one GPU at that rate; None if it was not measured.
+        start_minutes: from the decision until it answers.
+    """
+
+    requests: float
+    gpu_percent: float | None
+    start_minutes: int
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """A trace under a policy.
+
+    Attributes:
+        paid: instances that are paid, by minute.
+        over: requests beyond what the instances answer, in all minutes.
+        requests: requests in all minutes.
+    """
+
+    paid: tuple[int, ...]
+    over: float
+    requests: float
+
+    @property
+    def instance_hours(self) -> float:
+        """Hours of instances."""
+        return sum(self.paid) / 60
+
+    @property
+    def most(self) -> int:
+        """Instances at most."""
+        return max(self.paid)
+
+
+def simulate(requests: Sequence[float], start: datetime, policy: Policy, instance: Instance) -> Outcome:
+    """The instances of a variant.
+
+    Args:
+        requests: in each minute.
+        start: the first minute.
+        policy: how it scales.
+        instance: what one instance does.
+
+    Raises:
+        ConfigurationError: the policy follows the GPU, and no utilization was measured.
+    """
+    targets = list(_targets(policy, instance))
+    state = _State(policy, policy.least)
+    paid, over = [], 0.0
+    for minute, load in enumerate(requests):
+        state.tick(start + timedelta(minutes=minute), minute)
+        over += max(load - state.serving * instance.requests, 0)
+        state.look(load, minute, targets, instance.start_minutes)
+        paid.append(state.serving + state.starting)
+    return Outcome(tuple(paid), over, sum(requests))
+
+
+def _targets(policy: Policy, instance: Instance) -> list[float]:
+    """The target of each policy, as requests per minute and instance."""
+    found = [] if policy.requests is None else [policy.requests]
+    if policy.safety_factor is not None:
+        found.append(policy.safety_factor * instance.requests)
+    if policy.gpu is not None:
+        if instance.gpu_percent is None:
+            raise ConfigurationError(
+                f"{policy.name} follows the GPU, and the utilization at the measured rate is not given: add "
+                "--gpu-percent, as `cdk-triton bench` prints it"
+            )
+        found.append(policy.gpu / instance.gpu_percent * instance.requests)
+    return found
+
+
+class _State:
+    """The instances, and what the alarms have seen."""
+
+    def __init__(self, policy: Policy, serving: int) -> None:
+        self._policy = policy
+        self._least, self._most = policy.least, policy.most
+        self.serving, self.starting = serving, 0
+        self._ready_at = 0
+        self._above: dict[int, int] = {}
+        self._below: dict[int, int] = {}
+        self._last_in = self._last_out = -math.inf
+
+    def tick(self, moment: datetime, minute: int) -> None:
+        """Instances that have started answer, and schedules change the limits."""
+        if self.starting and minute >= self._ready_at:
+            self.serving, self.starting = self.serving + self.starting, 0
+        for schedule in self._policy.schedules:
+            if schedule.cron.matches(moment):
+                self._least = self._least if schedule.least is None else schedule.least
+                self._most = self._most if schedule.most is None else schedule.most
+
+    def look(self, load: float, minute: int, targets: Sequence[float], start_minutes: int) -> None:
+        """Show this minute to the alarms, and act on them.
+
+        While instances start, the endpoint is updating, and nothing else changes.
+        """
+        for number, target in enumerate(targets):
+            # Instances that start do not answer, and are taken not to count yet.
+            each = load / self.serving
+            self._above[number] = self._above.get(number, 0) + 1 if each > target else 0
+            self._below[number] = self._below.get(number, 0) + 1 if each < IN_SHARE * target else 0
+        if self.starting:
+            return
+        wanted = self._wanted(load, minute, targets)
+        if wanted > self.serving:
+            self.starting, self._ready_at = wanted - self.serving, minute + max(start_minutes, 1)
+            self._last_out = minute
+        elif wanted < self.serving:
+            self.serving = wanted
+            self._last_in = minute
+            self._below.clear()
+
+    def _wanted(self, load: float, minute: int, targets: Sequence[float]) -> int:
+        within = min(max(self.serving, self._least), self._most)
+        breached = [target for number, target in enumerate(targets) if self._above[number] >= OUT_MINUTES]
+        out = [math.ceil(load / target - 1e-9) for target in breached]
+        if out and minute - self._last_out >= self._policy.out_cooldown:
+            return min(max(*out, within), self._most)
+        all_below = bool(targets) and all(self._below[number] >= IN_MINUTES for number in range(len(targets)))
+        if all_below and minute - max(self._last_in, self._last_out) >= self._policy.in_cooldown:
+            needed = max(math.ceil(load / target - 1e-9) for target in targets)
+            # More gradually than it adds: one at a time.
+            return max(within - 1, needed, self._least) if needed < within else within
+        return within

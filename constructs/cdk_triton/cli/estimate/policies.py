@@ -1,0 +1,196 @@
+"""Limits, policies and schedules of scaled variants: from a synthesised app, or written on the command line."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from cdk_triton._wording import did_you_mean, quoted
+from cdk_triton.cli.artifacts.assembly import read_all_templates
+from cdk_triton.cli.doctor.endpoints import Template, endpoints, flat, of_type, referred
+from cdk_triton.cli.estimate.cron import Cron, cron
+from cdk_triton.errors import ConfigurationError
+
+__all__ = ["Policy", "Schedule", "of_app", "of_text"]
+
+SAFETY_FACTOR = 0.5
+"""The default of `scale_on_invocations`."""
+SCALE_OUT_COOLDOWN, SCALE_IN_COOLDOWN = 5, 10
+"""The library's defaults, in minutes."""
+_KEYS = ("min", "max", "safety_factor", "gpu", "out", "in")
+
+
+@dataclass(frozen=True)
+class Schedule:
+    """Other limits from a time on; None leaves one."""
+
+    cron: Cron
+    least: int | None
+    most: int | None
+
+
+@dataclass(frozen=True)
+class Policy:
+    """How a variant scales.
+
+    Attributes:
+        name: for the report.
+        instance_type: its instances; None if it is not known.
+        least: instances at least.
+        most: instances at most.
+        requests: the target of requests per minute and instance; None without such a policy.
+        safety_factor: the target as a share of the measured rate, where it is written so.
+        gpu: the target of the utilization of one GPU in percent; None without such a policy.
+        out_cooldown: minutes between additions.
+        in_cooldown: minutes between removals.
+        schedules: other limits by the clock.
+        not_modelled: what the model omits, by its name.
+    """
+
+    name: str
+    instance_type: str | None
+    least: int
+    most: int
+    requests: float | None = None
+    safety_factor: float | None = None
+    gpu: float | None = None
+    out_cooldown: int = SCALE_OUT_COOLDOWN
+    in_cooldown: int = SCALE_IN_COOLDOWN
+    schedules: Sequence[Schedule] = ()
+    not_modelled: Sequence[str] = ()
+
+
+def of_text(text: str, instance_type: str | None) -> Policy:
+    """A policy such as `min=1 max=8 safety_factor=0.7`.
+
+    Raises:
+        ConfigurationError: it has another form, or the limits contradict each other.
+    """
+    given: dict[str, float] = {}
+    for part in text.split():
+        key, _, value = part.partition("=")
+        if key not in _KEYS or not re.fullmatch(r"\d+(\.\d+)?", value):
+            raise ConfigurationError(
+                f"the part {quoted(part)} of --policy is not one of {', '.join(f'{each}=NUMBER' for each in _KEYS)}"
+                f"{did_you_mean(key, _KEYS)}: write 'min=1 max=8 safety_factor=0.5'"
+            )
+        given[key] = float(value)
+    least, most = int(given.get("min", 1)), int(given.get("max", given.get("min", 1)))
+    factor = given.get("safety_factor", None if "gpu" in given or most == least else SAFETY_FACTOR)
+    if not 1 <= least <= most or (factor is not None and not 0 < factor <= 1) or not 0 < given.get("gpu", 1) <= 100:
+        raise ConfigurationError(
+            f"--policy {quoted(text)} cannot be meant: min is at least 1 and at most max, safety_factor is above 0 and "
+            "at most 1, and gpu is a percentage of one GPU"
+        )
+    cooldowns = int(given.get("out", SCALE_OUT_COOLDOWN)), int(given.get("in", SCALE_IN_COOLDOWN))
+    return Policy(text, instance_type, least, most, None, factor, given.get("gpu"), *cooldowns)
+
+
+def of_app(app: Path) -> list[Policy]:
+    """The variants of real-time endpoints of a cloud assembly, each with what scales it.
+
+    Raises:
+        ConfigurationError: there is no cloud assembly, or it has no endpoint whose instances are counted.
+    """
+    if not (app / "manifest.json").is_file():
+        raise ConfigurationError(f"{app} is not a cloud assembly, for it has no manifest.json: run `cdk synth` first")
+    found = [each for stack, template in read_all_templates(app) for each in _of_template(stack, template)]
+    if not found:
+        raise ConfigurationError(f"{app} has no endpoint with models: give another --app, or --policy")
+    return found
+
+
+@dataclass
+class _Found:
+    """The policies of one variant."""
+
+    requests: float | None = None
+    gpu: float | None = None
+    cooldowns: list[tuple[int, int]] = field(default_factory=list)
+    not_modelled: list[str] = field(default_factory=list)
+
+
+def _of_template(stack: str, template: Template) -> Iterator[Policy]:
+    from cdk_triton.sagemaker import gpu_instance
+
+    targets = of_type(template, "AWS::ApplicationAutoScaling::ScalableTarget")
+    policies = of_type(template, "AWS::ApplicationAutoScaling::ScalingPolicy").values()
+    for id, endpoint in endpoints(template).items():
+        for name, variant in endpoint.variants.items():
+            kind, count = variant.get("InstanceType"), variant.get("InitialInstanceCount")
+            if not isinstance(count, int) or "ModelName" not in variant:
+                continue
+            owners = [f"<{id}>", *([endpoint.name] if isinstance(endpoint.name, str) else [])]
+            mine = {
+                key: each
+                for key, each in targets.items()
+                if flat(each.get("ResourceId")) in [f"endpoint/{owner}/variant/{name}" for owner in owners]
+            }
+            label = f"{stack}/{id}/{name}"
+            if not mine or not all(isinstance(each, int) and each > 0 for each in _limits(mine)):
+                yield from _unscaled(label, kind, count, mine)
+                continue
+            ((key, target),) = list(mine.items())[:1]
+            gpus = gpu_instance(kind).gpu_count if isinstance(kind, str) else 1
+            read = _read([each for each in policies if referred(each.get("ScalingTargetId")) == key], gpus)
+            schedules = list(_schedules(target.get("ScheduledActions", ()), read))
+            cooldowns = read.cooldowns or [(SCALE_OUT_COOLDOWN, SCALE_IN_COOLDOWN)]
+            out, into = (max(each) for each in zip(*cooldowns, strict=True))
+            yield Policy(
+                label,
+                kind,
+                int(target["MinCapacity"]),
+                int(target["MaxCapacity"]),
+                read.requests,
+                None,
+                read.gpu,
+                out,
+                into,
+                schedules,
+                read.not_modelled,
+            )
+
+
+def _limits(targets: Mapping[str, Mapping[str, Any]]) -> list[Any]:
+    return [each.get(name) for each in targets.values() for name in ("MinCapacity", "MaxCapacity")]
+
+
+def _unscaled(label: str, kind: Any, count: int, targets: Mapping[str, Any]) -> Iterator[Policy]:
+    """A variant without limits; one whose limits the model does not know, such as those of a queue, is omitted."""
+    if not targets:
+        yield Policy(label, kind if isinstance(kind, str) else None, count, count)
+
+
+def _read(policies: Sequence[Mapping[str, Any]], gpus: int) -> _Found:
+    found = _Found()
+    for each in policies:
+        tracking = each.get("TargetTrackingScalingPolicyConfiguration")
+        name = str(each.get("PolicyName", "a policy"))
+        if not isinstance(tracking, Mapping):
+            found.not_modelled.append(f"the steps of {name}")
+            continue
+        predefined = tracking.get("PredefinedMetricSpecification", {}).get("PredefinedMetricType")
+        metric = predefined or tracking.get("CustomizedMetricSpecification", {}).get("MetricName")
+        if metric == "SageMakerVariantInvocationsPerInstance":
+            found.requests = float(tracking["TargetValue"])
+        elif metric == "GPUUtilization":
+            found.gpu = float(tracking["TargetValue"]) / gpus
+        else:
+            found.not_modelled.append(f"{name}, which follows {metric or 'a mean of instance types'}")
+            continue
+        cooldowns = tracking.get("ScaleOutCooldown", 300), tracking.get("ScaleInCooldown", 300)
+        found.cooldowns.append((int(cooldowns[0]) // 60, int(cooldowns[1]) // 60))
+    return found
+
+
+def _schedules(actions: Sequence[Mapping[str, Any]], found: _Found) -> Iterator[Schedule]:
+    for each in actions:
+        made = cron(str(each.get("Schedule")), str(each.get("Timezone", "UTC")))
+        if made is None:
+            found.not_modelled.append(f"the schedule {each.get('ScheduledActionName')}: {each.get('Schedule')}")
+            continue
+        action = each.get("ScalableTargetAction", {})
+        yield Schedule(made, action.get("MinCapacity"), action.get("MaxCapacity"))

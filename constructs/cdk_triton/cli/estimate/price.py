@@ -1,0 +1,66 @@
+"""The price of an instance hour: from AWS's Price List API, or as it is given; never from a table of ours."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+__all__ = ["Price", "given", "of_api"]
+
+_API_REGION = "us-east-1"
+"""The API answers here for all regions ("AWS Price List Query API endpoints")."""
+
+
+@dataclass(frozen=True)
+class Price:
+    """US dollars for an hour of an instance, and where that comes from."""
+
+    per_hour: float
+    source: str
+
+
+def given(per_hour: float) -> Price:
+    """The price of `--price-per-hour`."""
+    return Price(per_hour, f"--price-per-hour, {_today()}")
+
+
+def of_api(instance_type: str, region: str) -> Price | str:
+    """The on-demand price of hosting on an instance type; or a sentence with the reason that it is not known."""
+    import boto3
+    from botocore.config import Config
+    from botocore.exceptions import BotoCoreError, ClientError
+
+    config = Config(connect_timeout=5, read_timeout=20, retries={"total_max_attempts": 2})
+    wanted = {"regionCode": region, "instanceName": instance_type}
+    filters: Any = [{"Type": "TERM_MATCH", "Field": name, "Value": value} for name, value in wanted.items()]
+    try:
+        client = boto3.client("pricing", region_name=_API_REGION, config=config)
+        answer = client.get_products(ServiceCode="AmazonSageMaker", Filters=filters)
+    except (BotoCoreError, ClientError) as error:
+        return f"AWS's Price List API did not answer ({str(error).rstrip('.')}): add --price-per-hour"
+    products = [json.loads(each) for each in answer.get("PriceList", [])]
+    prices = {price for each in products if _is_hosting(each, instance_type) for price in _on_demand(each)}
+    if len(prices) != 1:
+        found = "no price" if not prices else f"{len(prices)} prices"
+        return f"AWS's Price List API has {found} of hosting on {instance_type} in {region}: add --price-per-hour"
+    return Price(prices.pop(), f"AWS Price List API, AmazonSageMaker, {instance_type} in {region}, {_today()}")
+
+
+def _is_hosting(product: Mapping[str, Any], instance_type: str) -> bool:
+    """Usage types of real-time endpoints are `Host:ml.g5.xlarge`, with a prefix of the region."""
+    usage = str(product.get("product", {}).get("attributes", {}).get("usagetype", ""))
+    return usage.rpartition("-")[2] == f"Host:{instance_type}"
+
+
+def _on_demand(product: Mapping[str, Any]) -> Iterator[float]:
+    for term in product.get("terms", {}).get("OnDemand", {}).values():
+        for dimension in term.get("priceDimensions", {}).values():
+            if price := float(dimension.get("pricePerUnit", {}).get("USD", 0)):
+                yield price
+
+
+def _today() -> str:
+    return datetime.now(UTC).strftime("%Y-%m-%d")

@@ -1,0 +1,203 @@
+"""`cdk-triton estimate`: traces, the policies of an app, prices, and the report."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import boto3
+import pytest
+
+from cdk_triton.cli.estimate.price import Price, of_api
+from cdk_triton.cli.estimate.trace import read_trace, shape
+
+if TYPE_CHECKING:
+    from tests.cli.conftest import Outcome
+
+    from golden_messages import Messages
+
+Run = Callable[..., "Outcome"]
+SNAPSHOTS = Path(__file__).parents[2] / "snapshots"
+RATE = ["--requests-per-second", "10", "--price-per-hour", "1.5"]
+
+
+def assembly(directory: Path, template: dict[str, Any]) -> Path:
+    """A cloud assembly of one stack."""
+    artifact = {"type": "aws:cloudformation:stack", "properties": {"templateFile": "stack.json"}}
+    directory.mkdir()
+    (directory / "manifest.json").write_text(json.dumps({"artifacts": {"TwoEnsembles": artifact}}))
+    (directory / "stack.json").write_text(json.dumps(template))
+    return directory
+
+
+@pytest.fixture
+def app(tmp_path: Path) -> Path:
+    return assembly(tmp_path / "cdk.out", json.loads((SNAPSHOTS / "TwoEnsembles.template.json").read_text()))
+
+
+def test_a_shape_is_a_week_of_hours_in_utc() -> None:
+    found = shape("mon-fri 9-17=40, sat 10-12=5, else=2")
+
+    day = 24 * 60
+    assert found.minutes == 7 * day
+    requests = found.requests["all"]
+    assert (requests[9 * 60 - 1], requests[9 * 60], requests[17 * 60]) == (120, 2400, 120)
+    assert (requests[5 * day + 10 * 60], requests[6 * day + 10 * 60]) == (300, 120)
+
+
+def test_a_csv_has_a_column_for_each_ensemble_and_the_requests_of_each_period(tmp_path: Path) -> None:
+    file = tmp_path / "trace.csv"
+    file.write_text("time,text,image\n2026-01-05T00:00Z,300,0\n2026-01-05T00:05Z,0,50\n")
+
+    found = read_trace(file)
+
+    assert found.requests == {"text": (60.0,) * 5 + (0.0,) * 5, "image": (0.0,) * 5 + (10.0,) * 5}
+    assert found.total == (60.0,) * 5 + (10.0,) * 5
+
+
+@pytest.mark.parametrize("form", ["statistics", "data"])
+def test_an_export_of_cloudwatch_is_read_in_any_order_and_with_gaps(tmp_path: Path, form: str) -> None:
+    times = ["2026-01-05T00:03:00+00:00", "2026-01-05T00:00:00+00:00", "2026-01-05T00:01:00+00:00"]
+    points = [{"Timestamp": time, "Sum": 10.0, "Unit": "None"} for time in times]
+    data = {"Id": "m1", "Label": "Invocations", "Timestamps": times, "Values": [10.0] * 3}
+    documents = {
+        "statistics": {"Label": "Invocations", "Datapoints": points},
+        "data": {"MetricDataResults": [data]},
+    }
+    (tmp_path / "export.json").write_text(json.dumps(documents[form]))
+
+    assert read_trace(tmp_path / "export.json").requests == {"Invocations": (10.0, 10.0, 0.0, 10.0)}
+
+
+def test_the_policies_of_an_app_stand_beside_those_that_are_written(run: Run, app: Path) -> None:
+    written = ["--policy", "min=2 max=2", "--instance-type", "ml.g4dn.12xlarge"]
+
+    found = run(
+        "estimate", *RATE, "--shape", "9-17=30", "--gpu-percent", "70", "--app", app, *written, "--format", "json"
+    )
+
+    assert found.status == 0, found.err
+    document = json.loads(found.out)
+    of_app, fixed = document["estimates"]
+    assert document["heading"] == "a model, not AWS"
+    assert (of_app["policy"], of_app["instance_type"]) == ("TwoEnsembles/EndpointEEF1FD8F/AllTraffic", "ml.g5.2xlarge")
+    assert of_app["instances_at_most"] == 4
+    assert (fixed["instance_hours"], fixed["gpu_hours"], fixed["cost_usd"]) == (336, 336 * 4, 504)
+
+
+def test_a_trace_with_ensembles_compares_one_endpoint_with_several(run: Run, tmp_path: Path) -> None:
+    light, heavy = tmp_path / "light.csv", tmp_path / "heavy.csv"
+    for file, requests in ((light, 3600), (heavy, 36_000)):
+        file.write_text(
+            "time,a,b\n" + "".join(f"2026-01-05T{hour:02}:00Z,{requests},{requests}\n" for hour in range(24))
+        )
+
+    half = run("estimate", *RATE, "--trace", light, "--policy", "min=1 max=8")
+    nothing = run("estimate", *RATE, "--trace", heavy, "--policy", "min=1 max=8")
+    over = run("estimate", *RATE, "--trace", heavy, "--policy", "min=1")
+
+    assert "min=1 max=8: one multi-model endpoint costs 50% less than 2 endpoints" in half.out.splitlines()
+    assert "costs 50% less" not in nothing.out
+    assert "50% less than 2 endpoints and it is over capacity more often" in over.out
+    assert half.out.startswith("a model, not AWS")
+    assert "price: 1.5 USD per instance hour (--price-per-hour, 20" in half.out
+
+
+@pytest.mark.slow
+def test_a_picture_says_that_it_is_a_model(run: Run, tmp_path: Path) -> None:
+    plot = tmp_path / "estimate.svg"
+
+    found = run("estimate", *RATE, "--shape", "9-17=30", "--policy", "min=1 max=4", "--plot", plot)
+
+    assert found.status == 0, found.err
+    assert "a model, not AWS" in plot.read_text()
+    assert list(tmp_path.iterdir()) == [plot]
+
+
+def test_what_the_model_omits_is_named(run: Run, tmp_path: Path) -> None:
+    template = json.loads((SNAPSHOTS / "Search.template.json").read_text())
+
+    found = run("estimate", *RATE, "--shape", "9-17=30", "--app", assembly(tmp_path / "out", template))
+
+    assert found.status == 0, found.err
+    assert "which follows SageMakerVariantConcurrentRequestsPerModelHighResolution" in found.out
+
+
+def product(usage: str, price: str) -> str:
+    dimension = {"pricePerUnit": {"USD": price}}
+    terms = {"OnDemand": {"term": {"priceDimensions": {"one": dimension}}}}
+    return json.dumps({"product": {"attributes": {"usagetype": usage}}, "terms": terms})
+
+
+class Pricing:
+    """The Price List API, with these products."""
+
+    def __init__(self, *products: str) -> None:
+        self.products = products
+        self.asked: list[Any] = []
+
+    def get_products(self, **arguments: Any) -> dict[str, Any]:
+        self.asked.append(arguments)
+        return {"PriceList": list(self.products)}
+
+
+def test_a_price_of_the_api_is_that_of_hosting_with_its_source(monkeypatch: pytest.MonkeyPatch) -> None:
+    pricing = Pricing(product("EUC1-Train:ml.g5.xlarge", "9"), product("EUC1-Host:ml.g5.xlarge", "1.75"))
+    monkeypatch.setattr(boto3, "client", lambda *_, **__: pricing)
+
+    found = of_api("ml.g5.xlarge", "eu-central-1")
+
+    assert isinstance(found, Price)
+    assert found.per_hour == 1.75
+    assert found.source.startswith("AWS Price List API, AmazonSageMaker, ml.g5.xlarge in eu-central-1, 20")
+    assert {"Type": "TERM_MATCH", "Field": "regionCode", "Value": "eu-central-1"} in pricing.asked[0]["Filters"]
+
+
+def test_without_one_price_the_estimate_has_no_cost(
+    messages: Messages, run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    two = Pricing(product("Host:ml.g5.xlarge", "1"), product("USE1-Host:ml.g5.xlarge", "2"))
+    monkeypatch.setattr(boto3, "client", lambda *_, **__: two)
+    monkeypatch.setenv("AWS_REGION", "us-east-1")
+    arguments = ["--requests-per-second", "10", "--shape", "9-17=1", "--policy", "min=1", "--instance-type"]
+
+    found = run("estimate", *arguments, "ml.g5.xlarge")
+
+    assert found.status == 0
+    messages.record("cdk-triton estimate", found.out.splitlines()[-1])
+
+
+CASES = {
+    "no requests": [],
+    "two sources": ["--trace", "a.csv", "--shape", "9-17=1"],
+    "a shape of another form": ["--shape", "nine to five"],
+    "a period without an end": ["--shape", "17-9=1"],
+    "a missing trace": ["--trace", "missing.csv"],
+    "a trace without times": ["--trace", "bad.csv"],
+    "a trace of uneven seconds": ["--trace", "seconds.csv"],
+    "a negative trace": ["--trace", "negative.csv"],
+    "JSON of something else": ["--trace", "other.json"],
+    "no app": ["--shape", "9-17=1"],
+    "an unknown key": ["--shape", "9-17=1", "--policy", "min=1 maximum=2"],
+    "limits that contradict each other": ["--shape", "9-17=1", "--policy", "min=3 max=2"],
+    "an unknown instance type": ["--shape", "9-17=1", "--policy", "min=1", "--instance-type", "g5.xlarge"],
+    "a GPU without its utilization": ["--shape", "9-17=1", "--policy", "min=1 max=2 gpu=50"],
+}
+
+
+@pytest.mark.parametrize("arguments", CASES.values(), ids=CASES)
+def test_what_cannot_be_estimated_is_one_sentence(
+    messages: Messages, run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, arguments: list[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("bad.csv").write_text("time,a\nmonday,1\ntuesday,2\n")
+    Path("seconds.csv").write_text("time,a\n0,1\n90,2\n")
+    Path("negative.csv").write_text("time,a\n0,1\n60,-2\n")
+    Path("other.json").write_text('{"Metrics": []}')
+
+    found = run("estimate", *RATE, *arguments)
+
+    assert (found.status, found.out) == (2, "")
+    messages.record("cdk-triton estimate", found.said)
