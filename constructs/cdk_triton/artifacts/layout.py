@@ -48,6 +48,7 @@ __all__ = [
     "SERVED_PREFIXES",
     "SOURCE_DIGITS",
     "STAGING_PREFIX",
+    "TARGET_MODELS_METADATA",
     "USED_BY_METADATA",
     "ArtifactObject",
     "FleetObject",
@@ -92,6 +93,9 @@ STAGING_PREFIX = "staging/"
 
 USED_BY_METADATA = "cdk-triton:UsedBy"
 """The key in the metadata of a store's bucket, in its template, of the names of the app's stacks that use the store."""
+
+TARGET_MODELS_METADATA = "cdk-triton:TargetModels"
+"""The key in the metadata of a custom resource, in its template, of the target model of each ensemble."""
 
 LOCKS_PREFIX = f"{STAGING_PREFIX}locks/"
 """Below it lie the locks of builds."""

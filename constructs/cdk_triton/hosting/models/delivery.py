@@ -36,9 +36,6 @@ PLAN_SCHEMA, BUILD_PLAN_SCHEMA, PROMOTION_PLAN_SCHEMA, FILES_PLAN_SCHEMA, METADA
 they are, and one with metadata, whatever else it has. They are raised together with `lambda/artifacts/plan.py` when a
 plan contains something that older handlers would misread."""
 
-TARGET_MODELS_METADATA = "cdk-triton:TargetModels"
-"""The key in the metadata of the custom resource, in the template, of ensemble and target model."""
-
 MAX_METADATA_BYTES = 256 * 1024
 """The size of these names; a thousand ensembles with names of a hundred characters fit. A template has 1 MB at most
 ("CloudFormation quotas", template body size in an S3 object)."""
@@ -251,10 +248,10 @@ def _show_in_diff(resource: CustomResource, artifacts: Mapping[str, Artifact]) -
     made = resource.node.default_child
     assert isinstance(made, CfnResource)  # as CDK makes it
     if size <= MAX_METADATA_BYTES:
-        made.add_metadata(TARGET_MODELS_METADATA, targets)
+        made.add_metadata(layout.TARGET_MODELS_METADATA, targets)
     else:
         said = f"{len(targets)} ensembles, which would take {size:,} bytes here; `cdk-triton artifacts list` has them"
-        made.add_metadata(TARGET_MODELS_METADATA, said)
+        made.add_metadata(layout.TARGET_MODELS_METADATA, said)
 
 
 def provider_of(model: object) -> str | None:
