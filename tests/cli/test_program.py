@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from typer.main import get_command
 from typer.testing import CliRunner
 
 import cdk_triton.cli
@@ -22,6 +23,15 @@ if TYPE_CHECKING:
 
 
 MAX_COMMAND_LINES = 30
+
+
+def commands(name: str, command: Any, above: tuple[str, ...] = ()) -> list[tuple[str, ...]]:
+    """The words of every command that does something."""
+    path = (*above, name) if name else above
+    children = getattr(command, "commands", None)
+    if children is None:
+        return [path]
+    return [leaf for child, inner in children.items() for leaf in commands(child, inner, path)]
 
 
 @pytest.mark.parametrize(
@@ -44,6 +54,20 @@ def test_help_lists_what_there_is(arguments: list[str]) -> None:
     assert "Usage:" in result.output
     # Called without a command it is a usage error, and the help tells the next step.
     assert result.exit_code == (0 if {"--help", "-h"} & {*arguments} else 2)
+
+
+@pytest.mark.parametrize("path", commands("", get_command(app)), ids=" ".join)
+def test_the_help_of_each_command_has_an_example(path: tuple[str, ...]) -> None:
+    result = CliRunner().invoke(app, [*path, "-h"], terminal_width=200)
+
+    assert result.exit_code == 0
+    assert f"cdk-triton {' '.join(path)}" in result.output.partition("Example: ")[2]
+
+
+def test_completion_can_be_installed() -> None:
+    result = CliRunner().invoke(app, ["--help"])
+
+    assert "--install-completion" in result.output
 
 
 def test_the_version_is_the_distributions(program: Any) -> None:

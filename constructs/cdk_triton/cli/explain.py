@@ -28,7 +28,10 @@ def explain(
         ),
     ] = None,
 ) -> None:
-    """Say what a rule of `validate` looks for; without a code, list all rules."""
+    """Say what a rule of `validate` looks for; without a code, list all rules.
+
+    Example: cdk-triton explain CT101
+    """
     from cdk_triton.checks import documented_rules, rule_of
     from cdk_triton.checks.construct_codes import CONSTRUCT_CODES
 

@@ -61,7 +61,7 @@ def _instances(text: str) -> int:
     return int(text)
 
 
-@app.command()
+@app.command(epilog='Example: eval "$(cdk-triton local up --detach)"')
 def up(
     directory: Directory = None,
     detach: Annotated[bool, typer.Option("--detach", help="Start it in the background.")] = False,
@@ -165,7 +165,10 @@ def logs(
     ] = None,
     earlier_runs: Annotated[bool, typer.Option("--earlier-runs", help="Also what earlier runs wrote.")] = False,
 ) -> None:
-    """Print its log and those of its functions, builds and servers, each line after the name of its source."""
+    """Print its log and those of its functions, builds and servers, each line after the name of its source.
+
+    Example: cdk-triton local logs --endpoint my-endpoint --since 10m
+    """
     from cdk_triton.local import LogSelection
 
     selection = LogSelection(endpoint, source, _seconds_since_1970(since), earlier_runs)
@@ -186,6 +189,8 @@ def capacity(
 
     SageMaker often has no instance of a GPU free. 0 shows what a deployment then does, and which instance pool serves.
     It holds from the next deployment on, and until the local AWS ends; endpoints that run keep running.
+
+    Example: cdk-triton local capacity ml.g5.2xlarge 0
     """
     from cdk_triton.sagemaker import gpu_instance
 
@@ -206,7 +211,10 @@ def capacity(
 
 @app.command()
 def down(directory: Directory = None) -> None:
-    """Stop it, with every server that it started; only its logs are kept."""
+    """Stop it, with every server that it started; only its logs are kept.
+
+    Example: cdk-triton local down
+    """
     daemon = _daemon(directory)
     found = daemon.status()
     if found is None or not daemon.stop():

@@ -35,7 +35,7 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
     pretty_exceptions_enable=False,
 )
-app.command("validate")(validate.validate)
+app.command("validate", epilog="Example: cdk-triton validate models --platform 25.09/ml.g5.xlarge")(validate.validate)
 app.command("config")(config)
 app.command("graph")(graph)
 app.command("explain")(explain.explain)

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from cdk_triton.cli.artifacts.aws import Aws
+from cdk_triton.cli.bench import plan
 from cdk_triton.cli.bench.cloudwatch import gpu_utilization, load_parts
 from cdk_triton.cli.bench.measurement import Measurement
 from cdk_triton.cli.bench.report import Report, as_json, as_text
@@ -194,3 +195,26 @@ def test_the_parts_of_cold_loads_are_means_in_seconds(world: World) -> None:
     (part,) = load_parts(Aws(), "cold", "AllTraffic", (now - 120, now + 60))
 
     assert (part.name, part.count, part.seconds) == ("ModelDownloadingTime", 2, 2.0)
+
+
+def test_a_sweep_on_aws_holds_the_knee_and_reads_the_gpu(
+    run: Run, world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The rates are given: 40 per second are the last before latency rises."""
+    held: list[tuple[float, float]] = []
+
+    async def load(send: Any, times: Any, offered: float, seconds: float, stop: Any) -> Measurement:
+        held.append((round(offered), seconds))
+        return rate(offered, 5 if offered <= 40 else 50)
+
+    monkeypatch.setattr(plan, "load", load)
+    monkeypatch.setattr("cdk_triton.cli.bench.cloudwatch.gpu_utilization", lambda *_: 55.0)
+    monkeypatch.setattr(Aws, "is_local", property(lambda self: False))
+    sweep = ["--rate", "32", "--max-rate", "50", "--duration", "20", "--warm-up", "0"]
+
+    found = run("bench", "image", "--random", *sweep, "--yes")
+
+    assert found.status == 0, found.err
+    assert held == [(32, 20), (40, 20), (50, 20), (40, 240)]
+    assert found.out.splitlines()[-2:] == ["max_requests_per_second=40", "target_utilization_percent=55"]
+    assert "stand-ins" not in found.out

@@ -48,7 +48,10 @@ FormatOption = Annotated[AnswerFormat, typer.Option("--format", help="How to pri
 
 @app.command("list")
 def list_(store: StoreOption, output: FormatOption = AnswerFormat.TEXT) -> None:
-    """List the committed artifacts, who uses them, and the builds that run."""
+    """List the committed artifacts, who uses them, and the builds that run.
+
+    Example: cdk-triton artifacts list --store TritonArtifacts
+    """
     with _opened(store) as found:
         from cdk_triton.cli.artifacts import listing
 
@@ -64,7 +67,10 @@ def show(
     store: StoreOption,
     output: FormatOption = AnswerFormat.TEXT,
 ) -> None:
-    """Show what is known of one artifact: what it was built from, with what, how long it took, what was compared."""
+    """Show what is known of one artifact: what it was built from, with what, how long it took, what was compared.
+
+    Example: cdk-triton artifacts show --store TritonArtifacts text-0123456789.tar.gz
+    """
     with _opened(store) as found:
         from cdk_triton.cli.artifacts import listing, text
 
@@ -82,7 +88,10 @@ def build(
         Path, typer.Option("--app", "-a", metavar="DIR", help="The cloud assembly that `cdk synth` wrote.")
     ] = Path("cdk.out"),
 ) -> None:
-    """Build what a stack needs before it is deployed, with all the time that it takes."""
+    """Build what a stack needs before it is deployed, with all the time that it takes.
+
+    Example: cdk-triton artifacts build --store TritonArtifacts MyStack
+    """
     with _opened(store) as found:
         from cdk_triton.cli.artifacts import running
         from cdk_triton.cli.artifacts.assembly import read_stack
@@ -120,7 +129,10 @@ def gc(
     yes: Annotated[bool, typer.Option("--yes", help="Delete; otherwise only say what would be deleted.")] = False,
     output: FormatOption = AnswerFormat.TEXT,
 ) -> None:
-    """Find the archives that nothing uses any more, and delete them with --yes."""
+    """Find the archives that nothing uses any more, and delete them with --yes.
+
+    Example: cdk-triton artifacts gc --store TritonArtifacts --older-than 60
+    """
     with _opened(store) as found:
         from cdk_triton.cli.artifacts import listing, sweep
 

@@ -46,7 +46,10 @@ AppOption = Annotated[
 
 
 def doctor(platform: PlatformOption = None, app: AppOption = None) -> None:
-    """Look for what a first deployment would fail for; exit 1 if there is something."""
+    """Look for what a first deployment would fail for; exit 1 if there is something.
+
+    Example: cdk-triton doctor --platform 25.09/ml.g5.xlarge
+    """
     target = platform_of(platform)
     answers: list[Answer] = []
     for answer in _examine(target, _assembly(app)):
