@@ -5,10 +5,11 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from importlib import metadata
+from pathlib import Path
 
 from cdk_triton.errors import CdkTritonError, ConfigurationError
 
-__all__ = ["require_extra"]
+__all__ = ["require_extra", "require_plots"]
 
 
 def require_extra(
@@ -38,6 +39,17 @@ def require_extra(
             f"{what} needs {', '.join(missing)}, which a plain installation leaves out: "
             f"pip install 'cdk-triton[{extra}]'"
         )
+
+
+def require_plots(file: Path) -> None:
+    """Reject a plot that could not be written after the work.
+
+    Raises:
+        ConfigurationError: matplotlib is not installed, or the directory of the file does not exist.
+    """
+    require_extra("plots", "--plot", only=("matplotlib",))
+    if not file.parent.is_dir():
+        raise ConfigurationError(f"--plot is {file}, and there is no directory {file.parent}: create it first")
 
 
 def _is_installed(distribution: str) -> bool:

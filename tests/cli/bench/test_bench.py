@@ -8,10 +8,12 @@ import signal
 import threading
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
+from importlib import metadata
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from botocore.exceptions import ClientError
 
 from cdk_triton.cli.artifacts.aws import Aws
 from cdk_triton.cli.bench import plan
@@ -218,3 +220,49 @@ def test_a_sweep_on_aws_holds_the_knee_and_reads_the_gpu(
     assert held == [(32, 20), (40, 20), (50, 20), (40, 240)]
     assert found.out.splitlines()[-2:] == ["max_requests_per_second=40", "target_utilization_percent=55"]
     assert "stand-ins" not in found.out
+
+
+def test_what_cloudwatch_does_not_answer_loses_no_measurement(
+    run: Run, world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def load(send: Any, times: Any, offered: float, seconds: float, stop: Any) -> Measurement:
+        return rate(offered, 5 if offered <= 40 else 50)
+
+    def denied(*_: Any) -> float:
+        raise ClientError({"Error": {"Code": "AccessDenied", "Message": "not allowed"}}, "GetMetricStatistics")
+
+    monkeypatch.setattr(plan, "load", load)
+    monkeypatch.setattr("cdk_triton.cli.bench.cloudwatch.gpu_utilization", denied)
+    monkeypatch.setattr(Aws, "is_local", property(lambda self: False))
+
+    found = run("bench", "image", "--random", "--rate", "32", "--max-rate", "50", "--warm-up", "0", "--yes")
+
+    assert found.status == 0, found.err
+    assert "max_requests_per_second=40" in found.out
+    assert found.out.splitlines()[-1].startswith("target_utilization_percent is not known, because CloudWatch")
+
+
+def test_a_plot_that_could_not_be_written_is_rejected_before_the_load(run: Run, world: World, tmp_path: Path) -> None:
+    found = run("bench", "image", "--random", *SHORT, "--plot", tmp_path / "missing" / "sweep.svg")
+
+    assert (found.status, world.echo.asked) == (2, [])
+
+
+def test_a_missing_extra_is_named(messages: Messages, run: Run, world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    found = metadata.distribution
+
+    def distribution(name: str) -> metadata.Distribution:
+        if name in ("aiohttp", "matplotlib"):
+            raise metadata.PackageNotFoundError(name)
+        return found(name)
+
+    monkeypatch.setattr(metadata, "distribution", distribution)
+
+    without = run("bench", "image", "--random")
+    of_plots = run(
+        "estimate", "--requests-per-second", "1", "--shape", "9-17=1", "--policy", "min=1", "--plot", "a.svg"
+    )
+
+    assert (without.status, of_plots.status) == (2, 2)
+    messages.record("cdk-triton bench", without.said)
+    messages.record("cdk-triton estimate", of_plots.said)

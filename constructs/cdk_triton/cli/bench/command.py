@@ -74,9 +74,9 @@ def bench(
     with usage_errors(), sentences(InvocationError):
         require_extra("bench", "`cdk-triton bench`")
         if plot is not None:
-            from cdk_triton.cli.bench.plots import require_plots
+            from cdk_triton.cli.extras import require_plots
 
-            require_plots()
+            require_plots(plot)
         if max_rate is not None and max_rate < rate:
             raise ConfigurationError(f"--max-rate is {max_rate:g}, below --rate {rate:g}: give a higher one")
         check_sources(data, inputs or (), random=random)
@@ -92,11 +92,13 @@ def bench(
             body = request_body(aws, found, asked, data=data, inputs=inputs or (), random=random, repository=repository)
             _ask(aws, plan.question, yes=yes)
             report = run(aws, found, plan, body, asked, variant, say=_say)
-        if plot is not None and report.sweep:
-            from cdk_triton.cli.bench.plots import write_plot
-
-            write_plot(report, plot)
     _print(report, output)
+    if plot is not None and report.sweep:
+        from cdk_triton.cli.bench.plots import write_plot
+
+        write_plot(report, plot)
+    if report.is_interrupted:
+        raise typer.Exit(_INTERRUPTED)
 
 
 def _ready(aws: Aws, name: str) -> ReadEndpoint:
@@ -179,5 +181,3 @@ def _print(report: Report, output: AnswerFormat) -> None:
             typer.echo(line)
     if report.ended and not report.is_interrupted:
         _say(f"no higher rate: {report.ended}")
-    if report.is_interrupted:
-        raise typer.Exit(_INTERRUPTED)

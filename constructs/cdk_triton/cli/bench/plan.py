@@ -9,6 +9,8 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 
+from botocore.exceptions import BotoCoreError, ClientError
+
 from cdk_triton.cli.artifacts.aws import Aws
 from cdk_triton.cli.bench import cloudwatch
 from cdk_triton.cli.bench.arrivals import send_times
@@ -78,16 +80,18 @@ def run(
     Raises:
         ClientError, BotoCoreError: AWS did not answer as asked.
     """
-    answering = _answering(endpoint, variant)
+    answering = _answering(endpoint, variant, asked[1])
     report = Report(plan.endpoint, plan.is_local, max(sum(each.instances or 1 for each in answering), 1))
     request = prepared(aws, plan.endpoint, body, target=asked[0], component=asked[1], variant=variant)
     began = asyncio.run(_load(request, plan, report, say))
-    if report.at_knee is not None and not report.is_interrupted and len(answering) == 1:
-        report.gpu_percent = _utilization(aws, plan.endpoint, answering[0], began)
+    if report.at_knee is not None and not report.is_interrupted:
+        _add_utilization(aws, report, answering, began)
     return report
 
 
-def _answering(endpoint: ReadEndpoint, variant: str | None) -> Sequence[ServedModel]:
+def _answering(endpoint: ReadEndpoint, variant: str | None, component: str | None) -> Sequence[ServedModel]:
+    if component is not None:
+        return [each for each in endpoint.components if each.name == component]
     found = [each for each in endpoint.variants if variant in (None, each.name)]
     if not found:
         names = ", ".join(each.name for each in endpoint.variants)
@@ -95,10 +99,19 @@ def _answering(endpoint: ReadEndpoint, variant: str | None) -> Sequence[ServedMo
     return found
 
 
-def _utilization(aws: Aws, endpoint: str, variant: ServedModel, period: tuple[float, float]) -> float | None:
-    gpus = 1 if variant.instance_type is None else gpu_instance(variant.instance_type).gpu_count
-    with working("waiting for CloudWatch's GPUUtilization, some minutes at most"):
-        return cloudwatch.gpu_utilization(aws, endpoint, variant.name, period, gpus)
+def _add_utilization(aws: Aws, report: Report, answering: Sequence[ServedModel], period: tuple[float, float]) -> None:
+    """Ask CloudWatch; whatever comes of that, the load is not lost."""
+    if len(answering) != 1 or answering[0].instance_type is None:
+        report.gpu_note = "is known of one variant with one instance type only"
+        return
+    gpus = gpu_instance(answering[0].instance_type).gpu_count
+    try:
+        with working("waiting for CloudWatch's GPUUtilization, some minutes at most"):
+            report.gpu_percent = cloudwatch.gpu_utilization(aws, report.endpoint, answering[0].name, period, gpus)
+    except KeyboardInterrupt:
+        report.is_interrupted = True
+    except (BotoCoreError, ClientError) as error:
+        report.gpu_note = f"is not known, because CloudWatch did not answer: {error}"
 
 
 async def _load(request: Prepared, plan: Plan, report: Report, say: Callable[[str], None]) -> tuple[float, float]:
@@ -151,7 +164,7 @@ def run_cold(aws: Aws, endpoint: ReadEndpoint, plan: Plan, bodies: Sequence[tupl
                 progress.say(f"cold loads: {len(report.cold)} of {len(bodies)}")
     except KeyboardInterrupt:
         report.is_interrupted = True
-    report.parts = cloudwatch.load_parts(
-        aws, plan.endpoint, endpoint.variants[0].name, (began - began % 60, time.time())
-    )
+    with suppress(BotoCoreError, ClientError):  # the loads were measured all the same
+        period = began - began % 60, time.time()
+        report.parts = cloudwatch.load_parts(aws, plan.endpoint, endpoint.variants[0].name, period)
     return report

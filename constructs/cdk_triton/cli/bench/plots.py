@@ -5,18 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 from cdk_triton.cli.bench.report import STAND_INS, Report
-from cdk_triton.cli.extras import require_extra
 
-__all__ = ["require_plots", "write_plot"]
-
-
-def require_plots() -> None:
-    """Reject a plot without matplotlib.
-
-    Raises:
-        ConfigurationError: it is not installed.
-    """
-    require_extra("plots", "--plot", only=("matplotlib",))
+__all__ = ["write_plot"]
 
 
 def write_plot(report: Report, file: Path) -> None:

@@ -23,12 +23,13 @@ class Report:
     Attributes:
         endpoint: the endpoint.
         is_local: whether the local AWS answered.
-        instances: instances of the variants that answered.
+        instances: instances of the variants that answered, or copies of the component.
         sweep: the rates, in their order.
         ended: the reason why no higher rate was tried; "" if the highest was.
         knee: the rate before latency rises.
         at_knee: the measurement of some minutes there.
         gpu_percent: the utilization of one GPU meanwhile; None if it is not known.
+        gpu_note: the reason for that.
         cold: cold loads.
         parts: their parts, from CloudWatch.
         is_interrupted: whether Ctrl-C ended it.
@@ -42,6 +43,7 @@ class Report:
     knee: Measurement | None = None
     at_knee: Measurement | None = None
     gpu_percent: float | None = None
+    gpu_note: str = "is not known: CloudWatch has fewer than 3 full minutes of GPUUtilization at the knee"
     cold: list[ColdLoad] = field(default_factory=list)
     parts: Sequence[LoadPart] = ()
     is_interrupted: bool = False
@@ -104,7 +106,7 @@ def as_text(report: Report) -> Iterator[str]:
     if report.target_utilization_percent is not None:
         yield f"target_utilization_percent={report.target_utilization_percent:g}"
     elif report.at_knee is not None:
-        yield "target_utilization_percent: CloudWatch has fewer than 3 full minutes of GPUUtilization at the knee"
+        yield f"target_utilization_percent {report.gpu_note}"
 
 
 def _rates(measured: Sequence[Measurement]) -> Iterator[str]:

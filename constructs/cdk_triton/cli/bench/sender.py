@@ -18,6 +18,7 @@ from urllib.parse import quote
 import aiohttp
 from botocore.auth import SigV4Auth
 from botocore.awsrequest import AWSRequest
+from botocore.exceptions import BotoCoreError
 
 from cdk_triton.sagemaker.limits import MAX_INVOCATION_SECONDS
 
@@ -109,6 +110,8 @@ async def sender(request: Prepared) -> AsyncIterator[Send]:
                     return "" if answer.status < 400 else _code(answer.status, answer.headers, content)
             except TimeoutError:
                 return "no answer in time"
+            except BotoCoreError as error:  # credentials that have expired, and no new ones come
+                return f"not signed ({type(error).__name__})"
             except aiohttp.ClientError as error:
                 return f"no connection ({type(error).__name__})"
 

@@ -54,7 +54,7 @@ class ServedModel:
         data: the S3 URI of its archive, its files or its target models; None where it is not known.
         environment: the variables of its container.
         instance_type: of a variant.
-        instances: the current number of instances of a variant.
+        instances: the current number of instances of a variant, or of copies of a component.
     """
 
     name: str
@@ -252,5 +252,13 @@ def _components(aws: Aws, endpoint: str) -> tuple[ServedModel, ...]:
     names = [each["InferenceComponentName"] for each in pages]
     describe = aws.client("sagemaker").describe_inference_component
     described = in_parallel(lambda name: describe(InferenceComponentName=name), names)
-    models = [each.get("Specification", {}).get("ModelName") for each in described]
-    return tuple(_served(aws, name, model, {}) for name, model in zip(names, models, strict=True))
+    return tuple(
+        _served(
+            aws,
+            name,
+            each.get("Specification", {}).get("ModelName"),
+            {},
+            each.get("RuntimeConfig", {}).get("CurrentCopyCount"),
+        )
+        for name, each in zip(names, described, strict=True)
+    )

@@ -66,9 +66,9 @@ def estimate(
     """
     with usage_errors():
         if plot is not None:
-            from cdk_triton.cli.extras import require_extra
+            from cdk_triton.cli.extras import require_plots
 
-            require_extra("plots", "--plot", only=("matplotlib",))
+            require_plots(plot)
         requests = _trace(trace, shape)
         chosen = list(_policies(application, policies or (), instance_type))
         from cdk_triton.cli.estimate.model import Instance
