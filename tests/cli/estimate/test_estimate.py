@@ -125,10 +125,11 @@ def test_what_the_model_omits_is_named(run: Run, tmp_path: Path) -> None:
     assert "which follows SageMakerVariantConcurrentRequestsPerModelHighResolution" in found.out
 
 
-def product(usage: str, price: str) -> str:
+def product(component: str, price: str) -> str:
     dimension = {"pricePerUnit": {"USD": price}}
     terms = {"OnDemand": {"term": {"priceDimensions": {"one": dimension}}}}
-    return json.dumps({"product": {"attributes": {"usagetype": usage}}, "terms": terms})
+    attributes = {"component": component, "instanceName": "ml.g5.xlarge"}
+    return json.dumps({"product": {"attributes": attributes}, "terms": terms})
 
 
 class Pricing:
@@ -144,7 +145,7 @@ class Pricing:
 
 
 def test_a_price_of_the_api_is_that_of_hosting_with_its_source(monkeypatch: pytest.MonkeyPatch) -> None:
-    pricing = Pricing(product("EUC1-Train:ml.g5.xlarge", "9"), product("EUC1-Host:ml.g5.xlarge", "1.75"))
+    pricing = Pricing(product("Training", "9"), product("Hosting", "1.75"))
     monkeypatch.setattr(boto3, "client", lambda *_, **__: pricing)
 
     found = of_api("ml.g5.xlarge", "eu-central-1")
@@ -158,7 +159,7 @@ def test_a_price_of_the_api_is_that_of_hosting_with_its_source(monkeypatch: pyte
 def test_without_one_price_the_estimate_has_no_cost(
     messages: Messages, run: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    two = Pricing(product("Host:ml.g5.xlarge", "1"), product("USE1-Host:ml.g5.xlarge", "2"))
+    two = Pricing(product("Hosting", "1"), product("Hosting", "2"))
     monkeypatch.setattr(boto3, "client", lambda *_, **__: two)
     monkeypatch.setenv("AWS_REGION", "us-east-1")
     arguments = ["--requests-per-second", "10", "--shape", "9-17=1", "--policy", "min=1", "--instance-type"]

@@ -34,7 +34,7 @@ def of_api(instance_type: str, region: str) -> Price | str:
     from botocore.exceptions import BotoCoreError, ClientError
 
     config = Config(connect_timeout=5, read_timeout=20, retries={"total_max_attempts": 2})
-    wanted = {"regionCode": region, "instanceName": instance_type}
+    wanted = {"regionCode": region, "instanceName": instance_type, "component": "Hosting"}
     filters: Any = [{"Type": "TERM_MATCH", "Field": name, "Value": value} for name, value in wanted.items()]
     try:
         client = boto3.client("pricing", region_name=_API_REGION, config=config)
@@ -50,9 +50,12 @@ def of_api(instance_type: str, region: str) -> Price | str:
 
 
 def _is_hosting(product: Mapping[str, Any], instance_type: str) -> bool:
-    """Usage types of real-time endpoints are `Host:ml.g5.xlarge`, with a prefix of the region."""
-    usage = str(product.get("product", {}).get("attributes", {}).get("usagetype", ""))
-    return usage.rpartition("-")[2] == f"Host:{instance_type}"
+    """Whether it is an instance of a real-time endpoint; training and notebooks have other components.
+
+    Public programs that read the list of AmazonSageMaker use these attributes; AWS does not document them.
+    """
+    attributes = product.get("product", {}).get("attributes", {})
+    return bool(attributes.get("component") == "Hosting" and attributes.get("instanceName") == instance_type)
 
 
 def _on_demand(product: Mapping[str, Any]) -> Iterator[float]:
