@@ -108,7 +108,7 @@ class World:
             ModelName=name, ExecutionRoleArn=ROLE, PrimaryContainer={"Image": "image", **container}
         )
         variant = {"VariantName": "AllTraffic", "ModelName": name, "InstanceType": "ml.g5.2xlarge"}
-        extra = {"AsyncInferenceConfig": {"OutputConfig": {"S3OutputPath": f"s3://{BUCKET}/out"}}}
+        extra = {"AsyncInferenceConfig": {"OutputConfig": {"S3OutputPath": f"s3://{BUCKET}/async/output"}}}
         self.sagemaker.create_endpoint_config(
             EndpointConfigName=name,
             ProductionVariants=[{**variant, "InitialInstanceCount": 1}],

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
+from botocore.exceptions import ClientError
 
 from cdk_triton.local.endpoints import Response
 
@@ -125,6 +126,15 @@ def test_an_asynchronous_endpoint_is_asked_and_its_answer_fetched(run: Run, worl
     assert outputs(found)["IMAGE"][0] == "UINT8"
 
 
+def test_a_large_request_of_an_asynchronous_endpoint_is_uploaded(run: Run, world: World, tmp_path: Path) -> None:
+    (tmp_path / "large.jpg").write_bytes(bytes(200_000))
+
+    found = run("invoke", "queue", "--input", f"IMAGE=@{tmp_path / 'large.jpg'}", "--format", "json")
+
+    assert outputs(found)["IMAGE"][1] == [1, 200_000]
+    assert world.s3.list_objects_v2(Bucket="models", Prefix="async/input/")["KeyCount"] == 1
+
+
 def test_the_table_has_types_shapes_and_the_first_values(run: Run, world: World) -> None:
     found = run("invoke", "image", "--input", "IMAGE=[1,2,3,4,5,6,7,8,9,10]")
 
@@ -209,6 +219,33 @@ def test_a_request_that_cannot_be_meant_is_one_sentence_and_is_not_sent(
 
     assert (found.status, found.out, world.echo.asked) == (2, "", [])
     messages.record("cdk-triton invoke", found.said)
+
+
+def test_a_caller_who_may_only_invoke_writes_the_types(
+    messages: Messages, run: Run, world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def denied(*_: Any) -> None:
+        raise ClientError({"Error": {"Code": "AccessDeniedException", "Message": "no"}}, "DescribeEndpoint")
+
+    monkeypatch.setattr("cdk_triton.cli.endpoints.reading._unless_gone", denied)
+
+    typed = run("invoke", "image", "--input", "IMAGE:UINT8=[[1]]", "--format", "json")
+    untyped = run("invoke", "image", "--random")
+
+    assert outputs(typed) == {"IMAGE": ("UINT8", [1, 1], [1])}
+    assert untyped.status == 2
+    messages.record("cdk-triton invoke", untyped.said)
+
+
+@pytest.mark.parametrize("code", ["ThrottlingException", "ValidationError", "AccessDeniedException"])
+def test_an_error_of_sagemaker_is_one_sentence(run: Run, world: World, code: str) -> None:
+    world.echo.error = Response(400, {"x-amzn-ErrorType": code}, json.dumps({"Message": "slow down"}).encode())
+
+    found = run("invoke", "image", "--random")
+
+    assert (found.status, found.out) == (1, "")
+    assert code in found.err
+    assert len(found.err.splitlines()) == 1
 
 
 def test_the_words_of_the_model_are_one_sentence(messages: Messages, run: Run, world: World, tmp_path: Path) -> None:

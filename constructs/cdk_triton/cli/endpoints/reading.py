@@ -20,6 +20,7 @@ __all__ = ["Kind", "ReadEndpoint", "ServedModel", "TargetModel", "read_endpoint"
 
 _DENIED = ("AccessDenied", "AccessDeniedException", "403")
 _SUFFIX = ".tar.gz"
+_ASYNC_INPUT, _ASYNC_OUTPUT = "/async/input", "/async/output"
 
 
 class Kind(StrEnum):
@@ -77,6 +78,8 @@ class ReadEndpoint:
         targets: the target models of a multi-model endpoint, those of the indexes first.
         components: the inference components.
         hidden: what could not be read, as a sentence; "" where all was.
+        uploads: the S3 URI below which callers of an asynchronous endpoint upload large requests, by the library's
+            default prefixes; None of another endpoint, or with other prefixes.
     """
 
     name: str
@@ -86,6 +89,7 @@ class ReadEndpoint:
     targets: tuple[TargetModel, ...] = ()
     components: tuple[ServedModel, ...] = ()
     hidden: str = ""
+    uploads: str | None = None
 
     @property
     def current(self) -> tuple[TargetModel, ...]:
@@ -179,7 +183,8 @@ def _read(aws: Aws, described: Mapping[str, Any]) -> ReadEndpoint:
         if all(each.model is None for each in variants):
             return ReadEndpoint(name, status, Kind.COMPONENTS, variants, components=_components(aws, name))
         if "AsyncInferenceConfig" in configuration:
-            return ReadEndpoint(name, status, Kind.ASYNC, variants)
+            output = configuration["AsyncInferenceConfig"]["OutputConfig"].get("S3OutputPath", "")
+            return ReadEndpoint(name, status, Kind.ASYNC, variants, uploads=_uploads(output))
         prefixes = [each.data for each in variants if each.data is not None and each.data.endswith("/")]
         if not prefixes or not _is_multi_model(aws, variants):
             return ReadEndpoint(name, status, Kind.SINGLE, variants)
@@ -188,6 +193,12 @@ def _read(aws: Aws, described: Mapping[str, Any]) -> ReadEndpoint:
         if isinstance(error, ClientError) and code_of(error) not in _DENIED:
             raise
         return ReadEndpoint(name, status, Kind.SINGLE, hidden="you may not describe its configuration or model")
+
+
+def _uploads(output: str) -> str | None:
+    """The place beside that of the answers (`input_prefix` and `output_prefix` of `AsyncInference`)."""
+    directory = output.rstrip("/").removesuffix(_ASYNC_OUTPUT)
+    return f"{directory}{_ASYNC_INPUT}" if output.rstrip("/").endswith(_ASYNC_OUTPUT) else None
 
 
 def _served(

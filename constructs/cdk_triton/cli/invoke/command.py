@@ -141,7 +141,7 @@ def _answer(
     from cdk_triton.client import TritonClient
     from cdk_triton.sagemaker.limits import ASYNC_SECONDS
 
-    client = TritonClient(name)
+    client = TritonClient(name, input_location=None if endpoint is None else endpoint.uploads)
     request: dict[str, Any] = {
         "outputs": body.outputs or None,
         "request_id": body.request_id,
