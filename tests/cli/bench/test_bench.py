@@ -17,7 +17,7 @@ from botocore.exceptions import ClientError
 
 from cdk_triton.cli.artifacts.aws import Aws
 from cdk_triton.cli.bench import plan
-from cdk_triton.cli.bench.cloudwatch import gpu_utilization, load_parts
+from cdk_triton.cli.bench.cloudwatch import LoadPart, awaited_load_parts, gpu_utilization, load_parts
 from cdk_triton.cli.bench.measurement import Measurement
 from cdk_triton.cli.bench.report import Report, as_json, as_text
 from cdk_triton.local.endpoints import Response
@@ -98,6 +98,25 @@ def test_cold_loads_are_the_first_request_against_the_second(run: Run, world: Wo
     rows = json.loads(found.out)["cold_loads"]
     assert [each["target_model"] for each in rows] == ["image-0123456789.tar.gz", "text-0123456789.tar.gz"]
     assert all(each["first_seconds"] > 0 and each["second_seconds"] > 0 for each in rows)
+
+
+def test_the_parts_of_a_cold_load_are_awaited(run: Run, world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    """CloudWatch has nothing at first, then one load of two, then both."""
+    one, both = LoadPart("ModelLoadingTime", 1, 0.25), LoadPart("ModelLoadingTime", 2, 0.5)
+    looks = iter([[], [one], [both], [both]])
+    monkeypatch.setattr("cdk_triton.cli.bench.cloudwatch.load_parts", lambda *_: next(looks))
+    waits: list[float] = []
+
+    found = awaited_load_parts(Aws(), "fleet", "AllTraffic", 0.0, pause=15, wait=waits.append)
+
+    assert found == [both]
+    assert waits == [15, 15, 15]
+
+
+def test_target_models_that_were_loaded_before_are_named_so(run: Run, world: World) -> None:
+    found = run("bench", "fleet", "--cold", "--random")
+
+    assert "the target models were loaded before" in found.out
 
 
 CASES = {

@@ -13,7 +13,7 @@ from typing import Any
 
 from cdk_triton.cli.artifacts.aws import Aws
 
-__all__ = ["LEAST_MINUTES", "LOAD_PARTS", "LoadPart", "gpu_utilization", "load_parts"]
+__all__ = ["LEAST_MINUTES", "LOAD_PARTS", "LoadPart", "awaited_load_parts", "gpu_utilization", "load_parts"]
 
 LEAST_MINUTES = 3
 """Full minutes at the knee, at least."""
@@ -86,6 +86,38 @@ def load_parts(aws: Aws, endpoint: str, variant: str, period: tuple[float, float
             seconds = sum(each["Average"] * each["SampleCount"] for each in points) / count / 1e6
             found.append(LoadPart(name, int(count), seconds))
     return found
+
+
+def awaited_load_parts(
+    aws: Aws,
+    endpoint: str,
+    variant: str,
+    began: float,
+    *,
+    pause: float = _POLL_SECONDS,
+    wait: Callable[[float], None] = time.sleep,
+) -> list[LoadPart]:
+    """The parts of cold loads that began then, which CloudWatch has some minutes later.
+
+    They are complete as soon as two looks see the same.
+
+    Args:
+        aws: the account.
+        endpoint: its name.
+        variant: its variant.
+        began: the begin of the first load, in seconds since 1970.
+        pause: seconds between two looks.
+        wait: waits some seconds.
+    """
+    ended = time.time()
+    before: list[LoadPart] = []
+    for _ in range(int(_PATIENCE_SECONDS / _POLL_SECONDS)):
+        found = load_parts(aws, endpoint, variant, (began - began % _MINUTE, ended))
+        if found and found == before:
+            return found
+        before = found
+        wait(pause)
+    return before
 
 
 def _statistics(

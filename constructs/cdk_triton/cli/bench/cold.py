@@ -14,6 +14,7 @@ __all__ = ["ColdLoad", "cold_loads"]
 
 _LONGEST_SECONDS = 900.0
 _PAUSE_SECONDS = 1.0
+_COLD_SECONDS = 0.2
 
 
 @dataclass(frozen=True)
@@ -31,6 +32,11 @@ class ColdLoad:
     first: float = 0.0
     second: float = 0.0
     error: str = ""
+
+    @property
+    def is_cold(self) -> bool:
+        """Whether the first request took so much longer that it may have loaded the model."""
+        return self.first - self.second > _COLD_SECONDS
 
 
 def cold_loads(

@@ -164,7 +164,16 @@ def run_cold(aws: Aws, endpoint: ReadEndpoint, plan: Plan, bodies: Sequence[tupl
                 progress.say(f"cold loads: {len(report.cold)} of {len(bodies)}")
     except KeyboardInterrupt:
         report.is_interrupted = True
-    with suppress(BotoCoreError, ClientError):  # the loads were measured all the same
-        period = began - began % 60, time.time()
-        report.parts = cloudwatch.load_parts(aws, plan.endpoint, endpoint.variants[0].name, period)
+    if not report.is_interrupted and any(each.is_cold for each in report.cold):
+        _add_parts(aws, report, endpoint.variants[0].name, began)
     return report
+
+
+def _add_parts(aws: Aws, report: Report, variant: str, began: float) -> None:
+    """Ask CloudWatch; whatever comes of that, the loads were measured."""
+    pause = 1.0 if report.is_local else 15.0
+    try:
+        with suppress(BotoCoreError, ClientError), working("waiting for CloudWatch's parts, some minutes at most"):
+            report.parts = cloudwatch.awaited_load_parts(aws, report.endpoint, variant, began, pause=pause)
+    except KeyboardInterrupt:
+        report.is_interrupted = True

@@ -152,5 +152,7 @@ def _cold(report: Report) -> Iterator[str]:
     if report.parts:
         parts = [(each.name, str(each.count), f"{each.seconds:.3f}") for each in report.parts]
         yield from table(("PART (CLOUDWATCH)", "COUNT", "MEAN S"), parts)
+    elif any(each.is_cold for each in report.cold):
+        yield "CloudWatch does not have the parts of these loads"
     else:
-        yield "CloudWatch has no part of these loads (yet): the target models were loaded before, or it comes later"
+        yield "the target models were loaded before: the first request of each was as fast as the second"
