@@ -167,7 +167,7 @@ def test_the_knee_is_the_highest_rate_before_latency_doubles() -> None:
     found = knee(sweep)
 
     assert found is not None
-    assert found.offered == 30
+    assert found.rate == 30
 
 
 @pytest.mark.parametrize(

@@ -20,7 +20,8 @@ LEAST_MINUTES = 3
 _MINUTE = 60
 _PATIENCE_SECONDS = 300
 _POLL_SECONDS = 15.0
-LOAD_PARTS = ("ModelLoadingWaitTime", "ModelDownloadingTime", "ModelLoadingTime", "ModelUnloadingTime")
+_LOADING = "ModelLoadingTime"
+LOAD_PARTS = ("ModelLoadingWaitTime", "ModelDownloadingTime", _LOADING, "ModelUnloadingTime")
 """The parts of a cold load of a multi-model endpoint, in microseconds. The first contains the others."""
 
 
@@ -93,31 +94,30 @@ def awaited_load_parts(
     endpoint: str,
     variant: str,
     began: float,
+    count: int,
     *,
     pause: float = _POLL_SECONDS,
     wait: Callable[[float], None] = time.sleep,
 ) -> list[LoadPart]:
     """The parts of cold loads that began then, which CloudWatch has some minutes later.
 
-    They are complete as soon as two looks see the same.
-
     Args:
         aws: the account.
         endpoint: its name.
         variant: its variant.
         began: the begin of the first load, in seconds since 1970.
+        count: loads that it has to have; what it has after some minutes is taken all the same.
         pause: seconds between two looks.
         wait: waits some seconds.
     """
     ended = time.time()
-    before: list[LoadPart] = []
+    found: list[LoadPart] = []
     for _ in range(int(_PATIENCE_SECONDS / _POLL_SECONDS)):
         found = load_parts(aws, endpoint, variant, (began - began % _MINUTE, ended))
-        if found and found == before:
-            return found
-        before = found
+        if any(each.name == _LOADING and each.count >= count for each in found):
+            break
         wait(pause)
-    return before
+    return found
 
 
 def _statistics(

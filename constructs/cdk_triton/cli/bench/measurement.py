@@ -34,7 +34,7 @@ class Measurement:
     """One rate.
 
     Attributes:
-        offered: requests per second that were to be sent.
+        rate: the rate per second that the times of the requests were drawn from.
         seconds: how long they were sent.
         planned: requests whose time came.
         dropped: requests that were not sent, because too many were without an answer.
@@ -46,7 +46,7 @@ class Measurement:
         last_answer: when the last good answer came, in seconds from the start.
     """
 
-    offered: float
+    rate: float
     seconds: float = 0.0
     planned: int = 0
     dropped: int = 0
@@ -56,6 +56,11 @@ class Measurement:
     busy: float = 0.0
     is_interrupted: bool = False
     last_answer: float = 0.0
+
+    @property
+    def offered(self) -> float:
+        """Requests per second whose time came: random times are not exactly as many as their rate."""
+        return self.planned / self.seconds if self.seconds else 0.0
 
     @property
     def answered(self) -> int:
@@ -94,6 +99,7 @@ class Measurement:
     def as_json(self) -> dict[str, Any]:
         """For a program; these names are a contract."""
         return {
+            "rate_per_second": round(self.rate, 3),
             "offered_per_second": round(self.offered, 3),
             "achieved_per_second": round(self.achieved, 3),
             "seconds": round(self.seconds, 3),

@@ -124,11 +124,11 @@ async def _load(request: Prepared, plan: Plan, report: Report, say: Callable[[st
     async with sender(request) as send:
         if plan.warm_up:
             await _hold(send, plan, plan.rate, plan.warm_up, stop)
-        for rate in plan.rates:
+        for number, rate in enumerate(plan.rates):
             if stop.is_set():
                 break
             with working(f"{rate:.4g} requests per second for {plan.duration:g} s"):
-                measured = await _hold(send, plan, rate, plan.duration, stop)
+                measured = await _hold(send, plan, rate, plan.duration, stop, number)
             report.sweep.append(measured)
             say(f"{rate:.4g}/s: {measured.answered:,} of {measured.planned:,} answered, {measured.achieved:.4g}/s")
             report.ended = ends_sweep(measured)
@@ -138,15 +138,18 @@ async def _load(request: Prepared, plan: Plan, report: Report, say: Callable[[st
             report.knee = knee(report.sweep)
         if report.knee is not None and not plan.is_local and not stop.is_set():
             began = time.time()
-            with working(f"{report.knee.offered:.4g} requests per second for {KNEE_SECONDS:g} s, at the knee"):
-                report.at_knee = await _hold(send, plan, report.knee.offered, KNEE_SECONDS, stop)
+            with working(f"{report.knee.rate:.4g} requests per second for {KNEE_SECONDS:g} s, at the knee"):
+                report.at_knee = await _hold(send, plan, report.knee.rate, KNEE_SECONDS, stop)
             period = (began, time.time())
     report.is_interrupted = stop.is_set()
     return period
 
 
-async def _hold(send: Send, plan: Plan, rate: float, seconds: float, stop: asyncio.Event) -> Measurement:
-    return await load(send, send_times(rate, seconds, plan.arrivals, plan.seed), rate, seconds, stop)
+async def _hold(
+    send: Send, plan: Plan, rate: float, seconds: float, stop: asyncio.Event, number: int = 0
+) -> Measurement:
+    """Hold a rate; each has random times of its own, so that a chance of one is not that of all."""
+    return await load(send, send_times(rate, seconds, plan.arrivals, plan.seed + number), rate, seconds, stop)
 
 
 def run_cold(aws: Aws, endpoint: ReadEndpoint, plan: Plan, bodies: Sequence[tuple[str, Body]]) -> Report:
@@ -174,6 +177,7 @@ def _add_parts(aws: Aws, report: Report, variant: str, began: float) -> None:
     pause = 1.0 if report.is_local else 15.0
     try:
         with suppress(BotoCoreError, ClientError), working("waiting for CloudWatch's parts, some minutes at most"):
-            report.parts = cloudwatch.awaited_load_parts(aws, report.endpoint, variant, began, pause=pause)
+            count = sum(each.is_cold for each in report.cold)
+            report.parts = cloudwatch.awaited_load_parts(aws, report.endpoint, variant, began, count, pause=pause)
     except KeyboardInterrupt:
         report.is_interrupted = True

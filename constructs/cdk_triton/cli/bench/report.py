@@ -69,7 +69,7 @@ def as_json(report: Report) -> dict[str, Any]:
         "instances": report.instances,
         "rates": [each.as_json() for each in report.sweep],
         "ended": report.ended or None,
-        "knee_per_second": None if report.knee is None else round(report.knee.offered, 3),
+        "knee_per_second": None if report.knee is None else round(report.knee.rate, 3),
         "at_knee": None if report.at_knee is None else report.at_knee.as_json(),
         "max_requests_per_second": report.max_requests_per_second,
         "target_utilization_percent": report.target_utilization_percent,
@@ -96,11 +96,13 @@ def as_text(report: Report) -> Iterator[str]:
         yield from _cold(report)
     if report.is_interrupted:
         yield "interrupted: these are the results until then"
+    if report.knee is not None:
+        yield f"the knee is at {report.knee.rate:.4g}/s: latency rises beyond it"
+    elif len(report.sweep) > 1:
+        yield "no knee between the lowest and the highest rate: begin lower, or raise --max-rate"
     if report.is_local:
         yield STAND_INS
         return
-    if len(report.sweep) > 1 and report.knee is None:
-        yield "no knee between the lowest and the highest rate: begin lower, or raise --max-rate"
     if report.max_requests_per_second is not None:
         yield f"max_requests_per_second={report.max_requests_per_second:g}"
     if report.target_utilization_percent is not None:
@@ -111,9 +113,10 @@ def as_text(report: Report) -> Iterator[str]:
 
 def _rates(measured: Sequence[Measurement]) -> Iterator[str]:
     shown = sorted({percentile for each in measured for percentile in each.percentiles})
-    headings = ["OFFERED/S", "ACHIEVED/S", "REQUESTS", "FAILED", *(f"P{each:g} MS" for each in shown), "NOTE"]
+    headings = ["RATE/S", "OFFERED/S", "ACHIEVED/S", "REQUESTS", "FAILED", *(f"P{each:g} MS" for each in shown), "NOTE"]
     rows = [
         [
+            f"{each.rate:.4g}",
             f"{each.offered:.4g}",
             f"{each.achieved:.4g}",
             f"{each.planned:,}",
