@@ -16,7 +16,7 @@ from cdk_triton.hosting.endpoint_variant import EndpointVariant
 from cdk_triton.hosting.metrics import PER_MILLISECOND, PER_PERCENT, PER_SECOND, of_instance_type
 from cdk_triton.hosting.monitoring.alarms import Widgets
 from cdk_triton.hosting.monitoring.drawings import drawings
-from cdk_triton.hosting.monitoring.widgets import errors, graph, head, label, latency, limits, marks, scaled
+from cdk_triton.hosting.monitoring.widgets import COLUMNS, errors, graph, head, label, latency, limits, marks, scaled
 
 __all__ = ["section"]
 
