@@ -111,12 +111,12 @@ def test_the_installed_library_is_not_the_checkout(environment: Any, tmp_path: P
 
 @pytest.mark.slow
 def test_nothing_is_imported_that_the_wheel_does_not_require(environment: Any, tmp_path: Path) -> None:
-    """All but the local AWS, which needs an extra, and the handlers, which run in Lambda."""
+    """All but the local AWS and the load of `bench`, which need extras, and the handlers, which run in Lambda."""
     program = """
 import importlib, importlib.util, pkgutil, cdk_triton
 assert importlib.util.find_spec("pytest") is None, "the environment has more than the wheel requires"
 for name in (module.name for module in pkgutil.walk_packages(cdk_triton.__path__, "cdk_triton.")):
-    if not name.startswith(("cdk_triton.local", "cdk_triton._lambda")):
+    if not name.startswith(("cdk_triton.local", "cdk_triton._lambda", "cdk_triton.cli.bench.")):
         importlib.import_module(name)
         print(name)
 """

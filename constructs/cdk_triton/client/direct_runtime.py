@@ -11,7 +11,7 @@ __all__ = ["DirectRuntime"]
 
 
 class DirectRuntime:
-    """What the client needs of `boto3.client("sagemaker-runtime")`, made from the environment.
+    """The calls of `boto3.client("sagemaker-runtime")` that the client needs, configured by the environment.
 
     It raises botocore's errors, sends each request once, and may be shared between threads. Events, hooks and retries
     of boto3 do not exist here.

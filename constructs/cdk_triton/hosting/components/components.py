@@ -235,7 +235,7 @@ class TritonComponents(Resource):
         for caller in self._callers:
             component._grant(caller)
         if self._monitoring is not None:
-            from cdk_triton.hosting.monitoring.watched_component import watch_component
+            from cdk_triton.hosting.components.watched_component import watch_component
 
             watch_component(self._monitoring, component)
         return component
@@ -320,9 +320,9 @@ class TritonComponents(Resource):
             ConfigurationError: the endpoint is monitored already, the topic is certainly in another region, `runbook`
                 cannot be added to, or CloudWatch rejects the dashboard's name.
         """
+        from cdk_triton.hosting.components.watched_component import watch_component
         from cdk_triton.hosting.monitoring.log_retention import component_log_group_name
         from cdk_triton.hosting.monitoring.monitoring import ID, EndpointMonitoring, check_not_monitored
-        from cdk_triton.hosting.monitoring.watched_component import watch_component
 
         check_not_monitored(self)
         self._monitoring = EndpointMonitoring(
