@@ -50,6 +50,6 @@ def test_a_load_on_stand_ins_gives_no_setting(example_app: Any, outputs: Any) ->
 
     said = example_app.run("cdk-triton", *asked, *load)
 
-    document = json.loads(said[said.index("{") :])
+    document, _ = json.JSONDecoder().raw_decode(said[said.index("{") :])
     assert (document["rates"][0]["answered"], document["rates"][0]["errors"]) == (10, {})
     assert (document["stand_ins"], document["max_requests_per_second"]) == (True, None)

@@ -131,7 +131,7 @@ async def _load(request: Prepared, plan: Plan, report: Report, say: Callable[[st
                 measured = await _hold(send, plan, rate, plan.duration, stop, number)
             report.sweep.append(measured)
             say(f"{rate:.4g}/s: {measured.answered:,} of {measured.planned:,} answered, {measured.achieved:.4g}/s")
-            report.ended = ends_sweep(measured)
+            report.ended = "" if plan.max_rate is None else ends_sweep(measured)
             if report.ended:
                 break
         if plan.max_rate is not None:
