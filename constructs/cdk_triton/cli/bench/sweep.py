@@ -30,10 +30,10 @@ def ends_sweep(measured: Measurement) -> str:
     """The reason for which a higher rate is not tried; "" if one may be."""
     if measured.is_interrupted:
         return "interrupted"
-    if measured.is_generators:
-        return "this machine is the bottleneck"
     if measured.failed_share >= MAX_FAILED:
         return f"{measured.failed_share:.1%} of the requests failed"
+    if measured.is_generators:
+        return "this machine is the bottleneck"
     if measured.achieved < _KEPT_UP * measured.offered:
         return "answers fall behind requests"
     return ""
