@@ -7,6 +7,7 @@ from collections.abc import Mapping
 
 from aws_cdk import aws_cloudwatch as cloudwatch
 
+from cdk_triton.artifacts.repository_cache import cached_answer
 from cdk_triton.checks.drawing import as_text, diagrams
 from cdk_triton.hosting.models.model import ITritonModel, TritonModel
 from cdk_triton.hosting.models.multi_model import TritonMultiModel
@@ -35,7 +36,7 @@ def drawings(model: ITritonModel, columns: int) -> list[list[cloudwatch.IWidget]
     rows: list[list[cloudwatch.IWidget]] = []
     for of in list(names.values())[:_MOST]:
         more = f" and {len(of) - 1} more" if len(of) > 1 else ""
-        blocks = [as_text(each) for each in diagrams(repositories[of[0]])]
+        blocks = _blocks(repositories[of[0]])
         markdown = f"### {of[0]}{more}\n" + "\n".join(f"```\n{block}\n```" for block in blocks)
         height = 2 + math.ceil((markdown.count("\n") + 1) / _LINES_OF_A_UNIT)
         rows.append([cloudwatch.TextWidget(markdown=markdown, width=columns, height=height)])
@@ -43,6 +44,12 @@ def drawings(model: ITritonModel, columns: int) -> list[list[cloudwatch.IWidget]
         rest = f"{len(names) - _MOST} more ensembles: `cdk-triton graph DIR` draws each."
         rows.append([cloudwatch.TextWidget(markdown=rest, width=columns, height=1)])
     return rows
+
+
+def _blocks(repository: ModelRepository) -> list[str]:
+    """The drawing of each ensemble; an unchanged repository is not read again."""
+    found: list[str] = cached_answer([repository], ["drawings 1"], lambda: [*map(as_text, diagrams(repository))])
+    return found
 
 
 def _repositories(model: ITritonModel) -> Mapping[str, ModelRepository]:
