@@ -154,7 +154,7 @@ def test_a_large_request_needs_a_place(messages: Messages) -> None:
 
 
 def test_more_than_sagemaker_reads_is_not_sent(messages: Messages, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("cdk_triton.client.endpoint.MAX_ASYNC_BYTES", 150_000)
+    monkeypatch.setattr("cdk_triton.client.submission.MAX_ASYNC_BYTES", 150_000)
     runtime, s3 = Runtime(), S3()
     client = TritonClient("queued", runtime, input_location="s3://b/in", s3=s3)
     with messages.raises(PayloadTooLargeError) as caught:

@@ -6,14 +6,23 @@
     answer = client.infer({"INPUT0": [["A man is eating food."]]}, target_model=text_model)
     answer["finaloutput"]        # float32 [1, 384]
 
-Importing this package costs milliseconds: boto3, numpy and tritonclient (which imports gevent) are loaded by the first
-use. It never imports `aws_cdk`.
+Importing this package costs milliseconds: boto3, numpy, aiohttp and tritonclient (whose HTTP part imports gevent) are
+loaded by the first use. It never imports `aws_cdk`.
 """
 
 from __future__ import annotations
 
+from cdk_triton.client.aio import AsyncTritonClient
 from cdk_triton.client.async_result import AsyncResult
 from cdk_triton.client.endpoint import TritonClient
 from cdk_triton.client.payload import InferenceResult
+from cdk_triton.client.repository_client import AsyncRepositoryClient, RepositoryClient
 
-__all__ = ["AsyncResult", "InferenceResult", "TritonClient"]
+__all__ = [
+    "AsyncRepositoryClient",
+    "AsyncResult",
+    "AsyncTritonClient",
+    "InferenceResult",
+    "RepositoryClient",
+    "TritonClient",
+]

@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 import re
-import uuid
+from collections.abc import Callable, Iterable, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any, cast
 
 from cdk_triton._wording import quoted
 from cdk_triton.client import objects, payload
-from cdk_triton.client.async_result import AsyncResult
+from cdk_triton.client.contract import Contract
+from cdk_triton.client.direct_runtime import DirectRuntime
+from cdk_triton.client.invocation import Invocation
+from cdk_triton.client.many import Answer, Batch, Batches, arrays_of, can_be_halved, check_bounds
+from cdk_triton.client.names import FixedNames, Names, ParameterNames, is_gone
+from cdk_triton.client.repository_client import RepositoryClient
 from cdk_triton.client.runtime import (
     AsyncRuntime,
     SageMakerRuntime,
@@ -17,27 +23,22 @@ from cdk_triton.client.runtime import (
     foreign_errors_translated,
     takes_body,
 )
-from cdk_triton.errors import ConfigurationError, PayloadTooLargeError
-from cdk_triton.sagemaker.limits import (
-    ASYNC_SECONDS,
-    MAX_ASYNC_BYTES,
-    MAX_ASYNC_SECONDS,
-    MAX_INLINE_BYTES,
-    MAX_INVOCATION_BYTES,
-    MAX_NAME_LENGTH,
-    MAX_QUEUE_SECONDS,
-    MIN_QUEUE_SECONDS,
-    NAME_PATTERN,
-)
+from cdk_triton.client.submission import PERMISSION, Submission
+from cdk_triton.errors import CdkTritonError, ConfigurationError, InvocationError
+from cdk_triton.sagemaker.limits import ASYNC_SECONDS, MAX_NAME_LENGTH, MAX_QUEUE_SECONDS, NAME_PATTERN
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
-
     from tritonclient.http import InferInput, InferRequestedOutput
 
+    from cdk_triton.client.async_result import AsyncResult
+    from cdk_triton.client.many import Arrays
     from cdk_triton.client.tensors import Tensor
+    from cdk_triton.triton import ModelRepository
 
-__all__ = ["TritonClient"]
+__all__ = ["MAX_AGE_SECONDS", "TritonClient", "fixed_names"]
+
+MAX_AGE_SECONDS = 60.0
+"""How old the names of the Parameter Store get before they are refreshed."""
 
 
 class TritonClient:
@@ -68,54 +69,88 @@ class TritonClient:
         input_location: str | None = None,
         s3: Any = None,
     ) -> None:
-        if re.fullmatch(NAME_PATTERN, endpoint_name) is None:
-            raise ConfigurationError(
-                f"{quoted(endpoint_name)} is not the name of an endpoint: give the name, not the ARN or a CDK token "
-                f"(1 to {MAX_NAME_LENGTH} letters, digits and hyphens)"
-            )
-        self._endpoint_name = endpoint_name
-        self._input = None if input_location is None else objects.location(input_location)
+        self._names: Names = fixed_names(endpoint_name, input_location)
         self._runtime = default_runtime() if runtime is None else runtime
+        self._is_default = runtime is None
+        self._direct: DirectRuntime | None = None
         self._s3 = s3
 
     @classmethod
     def from_parameters(
-        cls, path: str, runtime: SageMakerRuntime | None = None, *, s3: Any = None, ssm: Any = None
+        cls,
+        path: str,
+        runtime: SageMakerRuntime | None = None,
+        *,
+        s3: Any = None,
+        ssm: Any = None,
+        max_age: float = MAX_AGE_SECONDS,
     ) -> TritonClient:
         """Make a client of what an endpoint with `ssm_parameter_path` has in the Parameter Store.
+
+        `infer(…, ensemble=…)` looks the target model up by the name of the ensemble. The client caches the names, and
+        refreshes them in the background. It refreshes them at once when SageMaker rejects a request whose endpoint or
+        target model may be gone, and sends the request again if there is another one. If a refresh fails, the client
+        uses the last known names and logs a warning.
 
         Args:
             path: the endpoint's `ssm_parameter_path`.
             runtime: as for the class.
             s3: as for the class.
             ssm: a boto3 `ssm` client. By default one is made from the environment.
+            max_age: seconds after which the use of a name starts a refresh. A replaced target model stays callable.
 
         Raises:
-            ConfigurationError: there is no parameter `endpoint-name` below the path, or no AWS region is configured.
+            ConfigurationError: there is no parameter `endpoint-name` below the path, `max_age` is negative, or no AWS
+                region is configured.
             InvocationError: the caller may not read the parameters, or the service failed.
         """
-        names = {"name": f"{path}/endpoint-name", "input": f"{path}/async/input"}
-        client = default_client("ssm") if ssm is None else ssm
-        with foreign_errors_translated(f"parameters below '{path}'", "ssm:GetParameters on them"):
-            answer = client.get_parameters(Names=list(names.values()))
-        found = {each["Name"]: each["Value"] for each in answer["Parameters"]}
-        if names["name"] not in found:
-            raise ConfigurationError(
-                f"the Parameter Store has no {names['name']}: give the ssm_parameter_path of a TritonEndpoint, and its "
-                "region"
-            )
-        return cls(found[names["name"]], runtime, input_location=found.get(names["input"]), s3=s3)
+        names = ParameterNames(path, default_client("ssm") if ssm is None else ssm, max_age)
+        client = cls(names.endpoint_name, runtime, s3=s3)
+        client._names = names
+        return client
+
+    def for_repository(
+        self,
+        repository: ModelRepository,
+        *,
+        ensemble: str | None = None,
+        target_model: str | None = None,
+        target_variant: str | None = None,
+        inference_component: str | None = None,
+    ) -> RepositoryClient:
+        """Return a client that checks requests by the repository's `config.pbtxt` before it sends them.
+
+        Args:
+            repository: what the endpoint serves.
+            ensemble: as for `infer`.
+            target_model: as for `infer`.
+            target_variant: as for `infer`.
+            inference_component: as for `infer`.
+
+        Raises:
+            ConfigurationError: the repository leaves open which model callers talk to, or its configuration does not
+                have inputs and outputs.
+            ModelConfigError: that configuration cannot be read.
+        """
+        target = {
+            "ensemble": ensemble,
+            "target_model": target_model,
+            "target_variant": target_variant,
+            "inference_component": inference_component,
+        }
+        return RepositoryClient(self, Contract.of(repository), target)
 
     @property
     def endpoint_name(self) -> str:
         """The name of the endpoint."""
-        return self._endpoint_name
+        return self._names.endpoint_name
 
     def infer(
         self,
         inputs: Mapping[str, Tensor | InferInput] | Iterable[InferInput],
         *,
         outputs: Iterable[str | InferRequestedOutput] | None = None,
+        ensemble: str | None = None,
         target_model: str | None = None,
         target_variant: str | None = None,
         inference_component: str | None = None,
@@ -130,6 +165,7 @@ class TritonClient:
                 `InferInput`s alone. The shape includes the batch dimension. `str` is sent as UTF-8; an array of
                 `bytes` that may end in zero bytes must have `dtype=object`: numpy strips them from its `S` types.
             outputs: the names of the wanted outputs (or tritonclient's `InferRequestedOutput`s); all by default.
+            ensemble: the name of the ensemble to ask on a multi-model endpoint, for a client of `from_parameters`.
             target_model: the archive to ask on a multi-model endpoint: what `TritonMultiModel.target_model(…)` says.
             target_variant: the production variant to ask; by default SageMaker chooses by the variants' weights.
             inference_component: the component to ask on an endpoint with components: `TritonComponent.component_name`.
@@ -147,34 +183,118 @@ class TritonClient:
             InvocationTimeoutError: no connection or no answer in time.
             InvocationError: anything else that SageMaker, the network or the answer's format did wrong.
         """
-        body, content_type = payload.encode(
-            inputs, outputs, binary=binary, request_id=request_id, parameters=parameters
+        return self._infer(
+            self._runtime,
+            inputs,
+            ensemble=ensemble,
+            target_model=target_model,
+            outputs=outputs,
+            target_variant=target_variant,
+            inference_component=inference_component,
+            binary=binary,
+            request_id=request_id,
+            parameters=parameters,
         )
-        asked = {"target model": target_model, "component": inference_component}
-        where = "".join(
-            [f"endpoint '{self._endpoint_name}'", *(f", {what} '{name}'" for what, name in asked.items() if name)]
-        )
-        if len(body) > MAX_INVOCATION_BYTES:
-            raise PayloadTooLargeError(
-                f"the request to {where} has {len(body):,} bytes, and SageMaker accepts {MAX_INVOCATION_BYTES:,}: "
-                + ("" if binary else "leave binary=True, or ")
-                + "send fewer rows or smaller tensors per request",
-                size=len(body),
-                limit=MAX_INVOCATION_BYTES,
-            )
-        arguments = {"EndpointName": self._endpoint_name, "Body": body, "ContentType": content_type}
-        if target_model is not None:
-            arguments["TargetModel"] = target_model
-        if target_variant is not None:
-            arguments["TargetVariant"] = target_variant
-        if inference_component is not None:
-            arguments["InferenceComponentName"] = inference_component
-        with foreign_errors_translated(where):
-            response = self._runtime.invoke_endpoint(**arguments)
-            answer = response["Body"].read()
-        return payload.decode(
-            answer, response.get("ContentType", ""), variant=response.get("InvokedProductionVariant"), where=where
-        )
+
+    def _infer(
+        self,
+        runtime: SageMakerRuntime,
+        inputs: Mapping[str, Tensor | InferInput] | Iterable[InferInput],
+        *,
+        ensemble: str | None = None,
+        target_model: str | None = None,
+        **options: Any,
+    ) -> payload.InferenceResult:
+        target = self._names.target(ensemble, target_model)
+        try:
+            return _send(runtime, Invocation.of(target, inputs, **options))
+        except InvocationError as error:
+            if not is_gone(error) or not self._names.renew(target):
+                raise
+        return _send(runtime, Invocation.of(self._names.target(ensemble, target_model), inputs, **options))
+
+    def infer_many(
+        self,
+        requests: Iterable[Mapping[str, Tensor]],
+        *,
+        max_batch_size: int,
+        concurrency: int = 16,
+        outputs: Iterable[str | InferRequestedOutput] | None = None,
+        ensemble: str | None = None,
+        target_model: str | None = None,
+        target_variant: str | None = None,
+        inference_component: str | None = None,
+        parameters: Mapping[str, str | int | bool] | None = None,
+    ) -> list[Answer]:
+        """Answer many small requests by few large ones.
+
+        Requests whose inputs have the same names, types and shapes are sent together. If the container answers such a
+        request with an error, its halves are sent again, down to the request that is at fault. So a model may see a row
+        more than once: do not use this for a model with state.
+
+        Without a `runtime` of yours, the requests do not go through boto3 but through urllib3, which takes half of the
+        time. A proxy or certificates in the environment need a runtime.
+
+        Args:
+            requests: the inputs of each request, as for `infer`, with the batch dimension.
+            max_batch_size: how many rows are sent together, at most that of the model's `config.pbtxt`. With 1, each
+                request is sent alone, and does not need a batch dimension.
+            concurrency: how many requests are on their way at a time.
+            outputs: as for `infer`.
+            ensemble: as for `infer`.
+            target_model: as for `infer`.
+            target_variant: as for `infer`.
+            inference_component: as for `infer`.
+            parameters: as for `infer`, for each request.
+
+        Returns:
+            A result or an error for each request, in the order of the requests. The errors are those that `infer` would
+            raise.
+
+        Raises:
+            ConfigurationError: `max_batch_size` or `concurrency` is not a whole number from 1, or the environment has a
+                proxy or certificates and the client does not have a runtime.
+        """
+        options = {
+            "outputs": outputs if outputs is None or isinstance(outputs, str) else list(outputs),
+            "ensemble": ensemble,
+            "target_model": target_model,
+            "target_variant": target_variant,
+            "inference_component": inference_component,
+            "parameters": parameters,
+        }
+        return self._infer_many(requests, max_batch_size, concurrency, arrays_of, _unchanged, options)
+
+    def _infer_many(
+        self,
+        requests: Iterable[Mapping[str, Any]],
+        max_batch_size: int,
+        concurrency: int,
+        arrays: Callable[[Mapping[str, Any]], Arrays],
+        check: Callable[[payload.InferenceResult], payload.InferenceResult],
+        options: Mapping[str, Any],
+    ) -> list[Answer]:
+        check_bounds(max_batch_size, concurrency)
+        work = Batches.of(requests, max_batch_size, arrays)
+        runtime = self._runtime_for_many(concurrency)
+
+        def answers(batch: Batch) -> list[Answer]:
+            try:
+                return batch.divide(check(self._infer(runtime, batch.inputs(), **options)))
+            except CdkTritonError as error:
+                if not can_be_halved(error, batch):
+                    return [error] * len(batch.numbers)
+            return [answer for half in batch.halves() for answer in answers(half)]
+
+        with ThreadPoolExecutor(concurrency) as pool:
+            return work.in_order(pool.map(answers, work.batches))
+
+    def _runtime_for_many(self, concurrency: int) -> SageMakerRuntime:
+        if not self._is_default:
+            return self._runtime
+        if self._direct is None or self._direct.connections < concurrency:
+            self._direct = DirectRuntime(concurrency)
+        return self._direct
 
     def submit(
         self,
@@ -211,56 +331,41 @@ class TritonClient:
             InvocationTimeoutError: no connection or no answer in time; the request may be in the queue.
             InvocationError: anything else that SageMaker, S3 or the network did wrong.
         """
-        _check_seconds("queue_seconds", queue_seconds, MIN_QUEUE_SECONDS, MAX_QUEUE_SECONDS)
-        _check_seconds("invocation_seconds", invocation_seconds, 1, MAX_ASYNC_SECONDS)
         body, content_type = payload.encode(
             inputs, outputs, binary=binary, request_id=request_id, parameters=parameters
         )
-        where, inference_id = f"endpoint '{self._endpoint_name}'", str(uuid.uuid4())
+        request = Submission(self.endpoint_name, body, content_type, queue_seconds, invocation_seconds)
         s3 = self._s3
-        if len(body) <= MAX_INLINE_BYTES and (self._input is None or takes_body(self._runtime)):
+        if request.is_inline(self._names, takes_body=takes_body(self._runtime)):
             source: dict[str, Any] = {"Body": body}
         else:
             s3 = default_client("s3") if s3 is None else s3
-            source = {"InputLocation": self._upload(s3, body, content_type, inference_id, where)}
-        with foreign_errors_translated(where, "sagemaker:InvokeEndpointAsync on this endpoint"):
-            answer = cast("AsyncRuntime", self._runtime).invoke_endpoint_async(
-                EndpointName=self._endpoint_name,
-                InferenceId=inference_id,
-                ContentType=content_type,
-                RequestTTLSeconds=queue_seconds,
-                InvocationTimeoutSeconds=invocation_seconds,
-                **source,
-            )
-        return AsyncResult(
-            self._endpoint_name,
-            answer.get("InferenceId", inference_id),
-            answer["OutputLocation"],
-            answer.get("FailureLocation"),
-            queue_seconds=queue_seconds,
-            invocation_seconds=invocation_seconds,
-            s3=s3,
+            source = {"InputLocation": request.upload(s3, self._names.input_location)}
+        with foreign_errors_translated(request.where, PERMISSION):
+            answer = cast("AsyncRuntime", self._runtime).invoke_endpoint_async(**request.arguments(source))
+        return request.result(answer, s3)
+
+
+def fixed_names(endpoint_name: str, input_location: str | None) -> FixedNames:
+    """Return the names that a caller gave.
+
+    Raises:
+        ConfigurationError: one cannot be a name or a location.
+    """
+    if re.fullmatch(NAME_PATTERN, endpoint_name) is None:
+        raise ConfigurationError(
+            f"{quoted(endpoint_name)} is not the name of an endpoint: give the name, not the ARN or a CDK token "
+            f"(1 to {MAX_NAME_LENGTH} letters, digits and hyphens)"
         )
-
-    def _upload(self, s3: Any, body: bytes, content_type: str, inference_id: str, where: str) -> str:
-        """Put a request into S3 and return its URI."""
-        if len(body) > MAX_ASYNC_BYTES:
-            raise PayloadTooLargeError(
-                f"the request to {where} has {len(body):,} bytes, and an asynchronous endpoint reads "
-                f"{MAX_ASYNC_BYTES:,}: send fewer rows or smaller tensors per request",
-                size=len(body),
-                limit=MAX_ASYNC_BYTES,
-            )
-        if self._input is None:
-            raise ConfigurationError(
-                f"the request to {where} has {len(body):,} bytes, and a call takes {MAX_INLINE_BYTES:,}: give the "
-                "client input_location=, or make it by TritonClient.from_parameters, so that it can upload the request"
-            )
-        place = objects.Location(self._input.bucket, f"{self._input.key}/{inference_id}")
-        objects.put(s3, place, body, content_type, where=where)
-        return str(place)
+    return FixedNames(endpoint_name, None if input_location is None else objects.location(input_location))
 
 
-def _check_seconds(name: str, value: int, least: int, most: int) -> None:
-    if not isinstance(value, int) or isinstance(value, bool) or not least <= value <= most:
-        raise ConfigurationError(f"{name} is {value!r}: SageMaker takes whole seconds, {least} to {most:,}")
+def _send(runtime: SageMakerRuntime, invocation: Invocation) -> payload.InferenceResult:
+    with foreign_errors_translated(invocation.where):
+        response = runtime.invoke_endpoint(**invocation.arguments)
+        body = response["Body"].read()
+    return invocation.result(response, body)
+
+
+def _unchanged(result: payload.InferenceResult) -> payload.InferenceResult:
+    return result

@@ -7,7 +7,6 @@ content type contains the size of the JSON header.
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -72,6 +71,11 @@ class InferenceResult(Mapping[str, "npt.NDArray[Any]"]):
     def request_id(self) -> str:
         """The `request_id` of the call, as the server returned it."""
         return str(self._response.get("id", ""))
+
+    @property
+    def datatypes(self) -> Mapping[str, str]:
+        """Triton's data type of each output, such as FP32 or BYTES."""
+        return {tensor["name"]: tensor["datatype"] for tensor in self._response.get("outputs", ())}
 
     def __getitem__(self, name: str) -> npt.NDArray[Any]:
         try:
@@ -240,10 +244,10 @@ def _reject_twice(outputs: list[str]) -> None:
 def _header_size(content_type: str) -> int | None:
     if not content_type.startswith(_BINARY):
         return None
-    digits = re.fullmatch(r"\d+", content_type[len(_BINARY) :].strip())
-    if digits is None:
+    digits = content_type[len(_BINARY) :].strip()
+    if not (digits.isascii() and digits.isdecimal()):
         raise ValueError("the content type does not say how long the header is")
-    return int(digits.group())
+    return int(digits)
 
 
 def _listed(names: Iterable[str]) -> str:

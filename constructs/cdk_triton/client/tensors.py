@@ -11,6 +11,7 @@ import json
 import math
 import struct
 from dataclasses import dataclass
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from cdk_triton.errors import ConfigurationError
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
     Tensor: TypeAlias = npt.NDArray[np.generic] | Sequence[Any]
     """An array, or nested lists of text."""
 
-__all__ = ["EncodedTensor", "as_array", "decode_tensor", "encode_tensor"]
+__all__ = ["EncodedTensor", "as_array", "datatype_of", "decode_tensor", "encode_tensor", "numpy_type"]
 
 # Triton's `src/http_server.cc` (`ReadDataFromJsonHelper`): "sending FP16 data via JSON is not supported".
 _BINARY_ONLY = ("FP16", "BF16")
@@ -64,7 +65,7 @@ def encode_tensor(name: str | None, value: Tensor | InferInput, *, binary: bool)
     if name is None or not isinstance(value, np.ndarray | list | tuple):
         return _prepared(name, value)
     array = as_array(name, value)
-    datatype = _datatype(name, array)
+    datatype = datatype_of(name, array)
     if not binary and datatype in _BINARY_ONLY:
         raise ConfigurationError(
             f"input '{name}' is {datatype}, which Triton accepts only as binary data: leave binary=True"
@@ -109,10 +110,9 @@ def decode_tensor(tensor: Mapping[str, Any], body: bytes, offset: int) -> npt.ND
         ValueError: its data is missing, too short or of a data type that Triton does not have.
     """
     import numpy as np
-    from tritonclient.utils import triton_to_np_dtype
 
     name, shape, datatype = tensor["name"], tensor["shape"], tensor["datatype"]
-    kind = triton_to_np_dtype(datatype)
+    kind = numpy_type(datatype)
     if kind is None:
         raise ValueError(f"output '{name}' has the unknown data type {datatype}")
     size = tensor.get("parameters", {}).get("binary_data_size")
@@ -126,7 +126,7 @@ def decode_tensor(tensor: Mapping[str, Any], body: bytes, offset: int) -> npt.ND
         raise ValueError(f"output '{name}' ends after {offset + size} bytes and the body has {len(body)}")
     if datatype == "BYTES":
         return np.array(_split(name, body, offset, offset + size), dtype=object).reshape(shape)
-    count, rest = divmod(size, np.dtype(kind).itemsize)
+    count, rest = divmod(size, kind.itemsize)
     if rest or count != math.prod(shape):
         raise ValueError(f"output '{name}' has {size} bytes, which is not the size of {datatype} {shape}")
     array: npt.NDArray[Any] = np.frombuffer(body, kind, count, offset) if count else np.empty(0, kind)
@@ -153,16 +153,37 @@ def _prepared(name: str | None, value: Any) -> EncodedTensor:
     return EncodedTensor(entry, None if header_size is None else memoryview(body)[header_size:])
 
 
-def _datatype(name: str, array: npt.NDArray[Any]) -> str:
-    from tritonclient.utils import np_to_triton_dtype
+@cache
+def numpy_type(datatype: str) -> np.dtype[Any] | None:
+    """Return numpy's type for a data type of Triton, such as FP32; None: Triton does not have it."""
+    import numpy as np
+    from tritonclient.utils import triton_to_np_dtype
 
-    datatype = "BYTES" if array.dtype.kind == "U" else np_to_triton_dtype(array.dtype)
+    found = triton_to_np_dtype(datatype)
+    return None if found is None else np.dtype(found)
+
+
+def datatype_of(name: str, array: npt.NDArray[Any]) -> str:
+    """Return Triton's data type of an array.
+
+    Raises:
+        ConfigurationError: Triton does not have its type.
+    """
+    datatype = _triton_type(array.dtype)
     if datatype is None:
         raise ConfigurationError(
             f"input '{name}' has the data type {array.dtype}, which Triton does not know: "
             "use bool, an integer or floating-point type of up to 64 bits, str or bytes"
         )
-    return str(datatype)
+    return datatype
+
+
+@cache
+def _triton_type(kind: np.dtype[Any]) -> str | None:
+    from tritonclient.utils import np_to_triton_dtype
+
+    found: str | None = "BYTES" if kind.kind == "U" else np_to_triton_dtype(kind)
+    return found
 
 
 def _from_lists(name: str, value: Sequence[Any]) -> npt.NDArray[np.object_]:

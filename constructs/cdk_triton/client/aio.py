@@ -1,0 +1,261 @@
+"""`AsyncTritonClient`: the client for asyncio, with the methods of `TritonClient`."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterable, Mapping
+from typing import TYPE_CHECKING, Any, Self
+
+from cdk_triton.client import payload
+from cdk_triton.client.aio_runtime import AioRuntime
+from cdk_triton.client.contract import Contract
+from cdk_triton.client.endpoint import MAX_AGE_SECONDS, fixed_names
+from cdk_triton.client.invocation import Invocation
+from cdk_triton.client.many import Answer, Batch, Batches, arrays_of, can_be_halved, check_bounds
+from cdk_triton.client.names import Names, ParameterNames, Target, is_gone
+from cdk_triton.client.repository_client import AsyncRepositoryClient
+from cdk_triton.client.runtime import default_client, foreign_errors_translated
+from cdk_triton.client.submission import PERMISSION, Submission
+from cdk_triton.errors import CdkTritonError, ConfigurationError, InvocationError
+from cdk_triton.sagemaker.limits import ASYNC_SECONDS, MAX_QUEUE_SECONDS
+
+if TYPE_CHECKING:
+    from tritonclient.http import InferInput, InferRequestedOutput
+
+    from cdk_triton.client.async_result import AsyncResult
+    from cdk_triton.client.many import Arrays
+    from cdk_triton.client.tensors import Tensor
+    from cdk_triton.triton import ModelRepository
+
+__all__ = ["AsyncTritonClient"]
+
+
+class AsyncTritonClient:
+    """Invokes one SageMaker endpoint whose container is Triton, many requests at a time on one event loop.
+
+    Needs the extra `aio`, and `async with`, which opens one session::
+
+        async with AsyncTritonClient("my-endpoint") as client:
+            answers = await asyncio.gather(*(client.infer(each) for each in requests))
+
+    Region, credentials and endpoint are those of boto3's default session. Proxies, certificates of your own, hooks and
+    retries of boto3 are not used: the client rejects an environment with the first two. Each request is sent once. A
+    request that is cancelled closes its connection.
+
+    Args:
+        endpoint_name: the name of the endpoint, not its ARN.
+        concurrency: how many requests are on their way at a time; others wait.
+        input_location: as for `TritonClient`.
+        s3: as for `TritonClient`.
+
+    Raises:
+        ConfigurationError: `endpoint_name` cannot be one, `input_location` is not an S3 URI, or `concurrency` is not a
+            whole number from 1. `async with` raises it if aiohttp is not installed, no AWS region is configured, or the
+            environment has a proxy or certificates of its own.
+    """
+
+    def __init__(
+        self, endpoint_name: str, *, concurrency: int = 64, input_location: str | None = None, s3: Any = None
+    ) -> None:
+        names = fixed_names(endpoint_name, input_location)
+        self._prepare(lambda: names, concurrency, s3)
+
+    def _prepare(self, find_names: Callable[[], Names], concurrency: int, s3: Any) -> None:
+        check_bounds(1, concurrency)
+        self._find_names, self._concurrency, self._s3 = find_names, concurrency, s3
+        self._opened: tuple[AioRuntime, Names] | None = None
+
+    @classmethod
+    def from_parameters(
+        cls, path: str, *, concurrency: int = 64, s3: Any = None, ssm: Any = None, max_age: float = MAX_AGE_SECONDS
+    ) -> Self:
+        """Make a client of the Parameter Store, as `TritonClient.from_parameters` does; `async with` reads it.
+
+        Args:
+            path: as for `TritonClient.from_parameters`.
+            concurrency: as for the class.
+            s3: as for the class.
+            ssm: as for `TritonClient.from_parameters`.
+            max_age: as for `TritonClient.from_parameters`.
+        """
+        client = cls.__new__(cls)
+        client._prepare(
+            lambda: ParameterNames(path, default_client("ssm") if ssm is None else ssm, max_age), concurrency, s3
+        )
+        return client
+
+    async def __aenter__(self) -> Self:
+        names = await asyncio.to_thread(self._find_names)
+        self._opened = await AioRuntime.open(self._concurrency), names
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        runtime, _names = self._open
+        self._opened = None
+        await runtime.close()
+
+    @property
+    def _open(self) -> tuple[AioRuntime, Names]:
+        if self._opened is None:
+            raise ConfigurationError(
+                "the AsyncTritonClient is not open: use it within `async with AsyncTritonClient(…) as client:`"
+            )
+        return self._opened
+
+    @property
+    def endpoint_name(self) -> str:
+        """The name of the endpoint."""
+        return self._open[1].endpoint_name
+
+    def for_repository(
+        self,
+        repository: ModelRepository,
+        *,
+        ensemble: str | None = None,
+        target_model: str | None = None,
+        target_variant: str | None = None,
+        inference_component: str | None = None,
+    ) -> AsyncRepositoryClient:
+        """Return a client that checks requests by the repository, as `TritonClient.for_repository` does."""
+        target = {
+            "ensemble": ensemble,
+            "target_model": target_model,
+            "target_variant": target_variant,
+            "inference_component": inference_component,
+        }
+        return AsyncRepositoryClient(self, Contract.of(repository), target)
+
+    async def infer(
+        self,
+        inputs: Mapping[str, Tensor | InferInput] | Iterable[InferInput],
+        *,
+        outputs: Iterable[str | InferRequestedOutput] | None = None,
+        ensemble: str | None = None,
+        target_model: str | None = None,
+        target_variant: str | None = None,
+        inference_component: str | None = None,
+        binary: bool = True,
+        request_id: str = "",
+        parameters: Mapping[str, str | int | bool] | None = None,
+    ) -> payload.InferenceResult:
+        """Run one inference; arguments, result and errors are those of `TritonClient.infer`."""
+        return await self._infer(
+            inputs,
+            ensemble=ensemble,
+            target_model=target_model,
+            outputs=outputs,
+            target_variant=target_variant,
+            inference_component=inference_component,
+            binary=binary,
+            request_id=request_id,
+            parameters=parameters,
+        )
+
+    async def _infer(
+        self,
+        inputs: Mapping[str, Tensor | InferInput] | Iterable[InferInput],
+        *,
+        ensemble: str | None = None,
+        target_model: str | None = None,
+        **options: Any,
+    ) -> payload.InferenceResult:
+        names = self._open[1]
+        target = await self._target(ensemble, target_model)
+        try:
+            return await self._send(Invocation.of(target, inputs, **options))
+        except InvocationError as error:
+            if not is_gone(error) or not await asyncio.to_thread(names.renew, target):
+                raise
+        return await self._send(Invocation.of(await self._target(ensemble, target_model), inputs, **options))
+
+    async def _target(self, ensemble: str | None, target_model: str | None) -> Target:
+        names = self._open[1]
+        if names.may_block(ensemble):
+            return await asyncio.to_thread(names.target, ensemble, target_model)
+        return names.target(ensemble, target_model)
+
+    async def _send(self, invocation: Invocation) -> payload.InferenceResult:
+        with foreign_errors_translated(invocation.where):
+            response = await self._open[0].invoke_endpoint(**invocation.arguments)
+        return invocation.result(response, response["Body"].read())
+
+    async def infer_many(
+        self,
+        requests: Iterable[Mapping[str, Tensor]],
+        *,
+        max_batch_size: int,
+        concurrency: int = 64,
+        outputs: Iterable[str | InferRequestedOutput] | None = None,
+        ensemble: str | None = None,
+        target_model: str | None = None,
+        target_variant: str | None = None,
+        inference_component: str | None = None,
+        parameters: Mapping[str, str | int | bool] | None = None,
+    ) -> list[Answer]:
+        """Answer many small requests by few large ones, as `TritonClient.infer_many` does."""
+        options = {
+            "outputs": outputs if outputs is None or isinstance(outputs, str) else list(outputs),
+            "ensemble": ensemble,
+            "target_model": target_model,
+            "target_variant": target_variant,
+            "inference_component": inference_component,
+            "parameters": parameters,
+        }
+        return await self._infer_many(requests, max_batch_size, concurrency, arrays_of, lambda result: result, options)
+
+    async def _infer_many(
+        self,
+        requests: Iterable[Mapping[str, Any]],
+        max_batch_size: int,
+        concurrency: int,
+        arrays: Callable[[Mapping[str, Any]], Arrays],
+        check: Callable[[payload.InferenceResult], payload.InferenceResult],
+        options: Mapping[str, Any],
+    ) -> list[Answer]:
+        check_bounds(max_batch_size, concurrency)
+        work, bound = Batches.of(requests, max_batch_size, arrays), asyncio.Semaphore(concurrency)
+
+        async def answers(batch: Batch) -> list[Answer]:
+            try:
+                async with bound:
+                    return batch.divide(check(await self._infer(batch.inputs(), **options)))
+            except CdkTritonError as error:
+                if not can_be_halved(error, batch):
+                    return [error] * len(batch.numbers)
+            first, second = batch.halves()
+            return [*await answers(first), *await answers(second)]
+
+        async with asyncio.TaskGroup() as group:
+            tasks = [group.create_task(answers(batch)) for batch in work.batches]
+        return work.in_order(task.result() for task in tasks)
+
+    async def submit(
+        self,
+        inputs: Mapping[str, Tensor | InferInput] | Iterable[InferInput],
+        *,
+        outputs: Iterable[str | InferRequestedOutput] | None = None,
+        binary: bool = True,
+        request_id: str = "",
+        parameters: Mapping[str, str | int | bool] | None = None,
+        queue_seconds: int = MAX_QUEUE_SECONDS,
+        invocation_seconds: int = ASYNC_SECONDS,
+    ) -> AsyncResult:
+        """Send a request to an asynchronous endpoint, as `TritonClient.submit` does.
+
+        Returns:
+            The request. Its method `result` blocks: `await asyncio.to_thread(request.result, 60)`.
+        """
+        runtime, names = self._open
+        body, content_type = payload.encode(
+            inputs, outputs, binary=binary, request_id=request_id, parameters=parameters
+        )
+        request = Submission(names.endpoint_name, body, content_type, queue_seconds, invocation_seconds)
+        s3 = self._s3
+        if request.is_inline(names, takes_body=True):
+            source: dict[str, Any] = {"Body": body}
+        else:
+            s3 = await asyncio.to_thread(default_client, "s3") if s3 is None else s3
+            source = {"InputLocation": await asyncio.to_thread(request.upload, s3, names.input_location)}
+        with foreign_errors_translated(request.where, PERMISSION):
+            answer = await runtime.invoke_endpoint_async(**request.arguments(source))
+        return request.result(answer, s3)

@@ -1,0 +1,136 @@
+"""`AioRuntime`: the calls of SageMaker's runtime on aiohttp, many at a time on one event loop."""
+
+from __future__ import annotations
+
+import asyncio
+import io
+from typing import TYPE_CHECKING, Any
+
+from cdk_triton.client.runtime import CONNECT_TIMEOUT_SECONDS, READ_TIMEOUT_SECONDS
+from cdk_triton.client.signed_calls import SignedCalls
+from cdk_triton.errors import ConfigurationError
+
+if TYPE_CHECKING:
+    import aiohttp
+    from botocore.credentials import ReadOnlyCredentials
+
+__all__ = ["AioRuntime"]
+
+_LARGE_BYTES = 262_144
+"""Hashing or copying a larger body at once would hold up the other calls of the event loop."""
+
+
+class AioRuntime:
+    """One session of aiohttp. Make it by `open`, on the event loop that uses it.
+
+    Args:
+        calls: writes and reads calls.
+        session: sends them.
+    """
+
+    def __init__(self, calls: SignedCalls, session: aiohttp.ClientSession) -> None:
+        self._calls, self._session = calls, session
+        self._renewal: asyncio.Task[ReadOnlyCredentials] | None = None
+
+    @classmethod
+    async def open(cls, connections: int, *, read_timeout: float = READ_TIMEOUT_SECONDS) -> AioRuntime:
+        """Make a runtime of the environment.
+
+        Args:
+            connections: how many there are at most.
+            read_timeout: seconds that the answer may take.
+
+        Raises:
+            ConfigurationError: aiohttp is not installed, no AWS region is configured, or the environment has a proxy
+                or certificates of its own.
+        """
+        try:
+            import aiohttp
+        except ImportError as error:
+            raise ConfigurationError(
+                "AsyncTritonClient needs aiohttp, which is not installed: pip install 'cdk-triton[aio]'"
+            ) from error
+        calls = await asyncio.to_thread(SignedCalls, "use TritonClient")
+        session = aiohttp.ClientSession(
+            connector=aiohttp.TCPConnector(limit=connections, ssl=await asyncio.to_thread(_tls)),
+            timeout=aiohttp.ClientTimeout(total=None, sock_connect=CONNECT_TIMEOUT_SECONDS, sock_read=read_timeout),
+            cookie_jar=aiohttp.DummyCookieJar(),
+        )
+        return cls(calls, session)
+
+    async def invoke_endpoint(self, **arguments: Any) -> dict[str, Any]:
+        """Call InvokeEndpoint, with the arguments of boto3's method.
+
+        Raises:
+            ClientError: the answer is an error.
+            BotoCoreError: there are no credentials, no connection or no answer.
+        """
+        return await self._call("InvokeEndpoint", arguments)
+
+    async def invoke_endpoint_async(self, **arguments: Any) -> dict[str, Any]:
+        """Call InvokeEndpointAsync, as `invoke_endpoint` does."""
+        return await self._call("InvokeEndpointAsync", arguments)
+
+    async def close(self) -> None:
+        """Close the connections."""
+        await self._session.close()
+
+    async def _call(self, operation: str, arguments: dict[str, Any]) -> dict[str, Any]:
+        import aiohttp
+        from yarl import URL
+
+        credentials = await self._credentials()
+        body = arguments.get("Body", b"")
+        if len(body) > _LARGE_BYTES:
+            call = await asyncio.to_thread(self._calls.sign, operation, arguments, credentials)
+        else:
+            call = self._calls.sign(operation, arguments, credentials)
+        try:
+            # The path is encoded already, as it is in the signature. aiohttp sends a file in pieces, which lets the
+            # other calls go on, and bytes at once.
+            async with self._session.post(
+                URL(call.url, encoded=True),
+                data=io.BytesIO(body) if len(body) > _LARGE_BYTES else body,
+                headers=call.headers,
+                allow_redirects=False,
+            ) as response:
+                answer = await response.read()
+        except (TimeoutError, aiohttp.ClientError) as error:
+            raise _of_botocore(error, call.url) from error
+        return self._calls.read(operation, response.status, response.headers, answer)
+
+    async def _credentials(self) -> ReadOnlyCredentials:
+        """Return valid credentials; one thread gets new ones for all calls that wait for them."""
+        if not self._calls.may_block():
+            return self._calls.credentials()
+        if self._renewal is None or self._renewal.done():
+            self._renewal = asyncio.create_task(asyncio.to_thread(self._calls.credentials))
+        # A call that is cancelled does not cancel what others wait for.
+        return await asyncio.shield(self._renewal)
+
+
+def _tls() -> Any:
+    """A context that trusts the authorities that boto3 trusts."""
+    import ssl
+
+    from botocore.httpsession import where
+
+    return ssl.create_default_context(cafile=where())
+
+
+def _of_botocore(error: Exception, url: str) -> Exception:
+    """The error that botocore would raise for one of aiohttp."""
+    import aiohttp
+    import botocore.exceptions as ours
+
+    if isinstance(error, aiohttp.ClientSSLError):
+        return ours.SSLError(endpoint_url=url, error=error)
+    if isinstance(error, aiohttp.ConnectionTimeoutError):
+        return ours.ConnectTimeoutError(endpoint_url=url, error=error)
+    if isinstance(error, asyncio.TimeoutError):
+        return ours.ReadTimeoutError(endpoint_url=url, error=error)
+    if isinstance(error, aiohttp.ClientConnectorError):
+        return ours.EndpointConnectionError(endpoint_url=url, error=error)
+    if isinstance(error, aiohttp.ClientConnectionError | aiohttp.ClientPayloadError):
+        return ours.ConnectionClosedError(endpoint_url=url, error=error)
+    return ours.HTTPClientError(error=error)

@@ -1,0 +1,229 @@
+"""What a model takes and gives, as its `config.pbtxt` has it: checked and completed before anything is sent."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from cdk_triton._wording import did_you_mean
+from cdk_triton.client.tensors import datatype_of, numpy_type
+from cdk_triton.errors import ConfigurationError, InvocationError
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+    from tritonclient.http import InferRequestedOutput
+
+    from cdk_triton.client.payload import InferenceResult
+    from cdk_triton.triton import ModelRepository
+
+__all__ = ["Contract", "TensorContract"]
+
+
+@dataclass(frozen=True)
+class TensorContract:
+    """One input or output of a model.
+
+    Attributes:
+        name: the tensor.
+        datatype: Triton's data type, such as FP32 or BYTES.
+        dims: its dimensions without the batch; -1 stands for any.
+        is_optional: whether a request may omit it.
+    """
+
+    name: str
+    datatype: str
+    dims: tuple[int, ...]
+    is_optional: bool = False
+
+    def array(self, value: Any, max_batch_size: int) -> npt.NDArray[Any]:
+        """Return a value as an array of the tensor's type and shape.
+
+        Args:
+            value: an array of the tensor's type, or anything that numpy makes one of without a loss. Dimensions of 1 at
+                the end may be omitted, and so may the batch dimension of a single row.
+            max_batch_size: that of the model; 0: its tensors do not have a batch dimension.
+
+        Raises:
+            ConfigurationError: the type or the shape is another one.
+        """
+        array = self._typed(value)
+        found = self._completed(array.shape, max_batch_size)
+        if found is None:
+            batch = f", behind a batch dimension of 1 to {max_batch_size}" if max_batch_size else ""
+            raise ConfigurationError(
+                f"input '{self.name}' has the shape {list(array.shape)}, and its dims are {list(self.dims)}{batch}: "
+                "give it that shape"
+            )
+        return array.reshape(found)
+
+    def _completed(self, shape: tuple[int, ...], max_batch_size: int) -> tuple[int, ...] | None:
+        ones = len(self.dims) - len(_without_ones_at_the_end(self.dims))
+        for omitted in range(ones + 1):
+            full = shape + (1,) * omitted
+            if not max_batch_size:
+                if self._matches(full):
+                    return full
+            elif full and 1 <= full[0] <= max_batch_size and self._matches(full[1:]):
+                return full
+            elif self._matches(full):
+                return (1, *full)
+        return None
+
+    def _matches(self, shape: tuple[int, ...]) -> bool:
+        return len(shape) == len(self.dims) and all(
+            dim in (-1, size) for dim, size in zip(self.dims, shape, strict=True)
+        )
+
+    def _typed(self, value: Any) -> npt.NDArray[Any]:
+        import numpy as np
+
+        if isinstance(value, np.ndarray):
+            if (given := datatype_of(self.name, value)) != self.datatype:
+                raise ConfigurationError(
+                    f"input '{self.name}' is {given} ({value.dtype}), and config.pbtxt has {self.datatype}: "
+                    f"convert it with {self._conversion}"
+                )
+            return value
+        try:
+            if self.datatype == "BYTES":
+                return np.array(value, dtype=object)
+            return self._without_loss(np.asarray(value))
+        except ValueError as error:
+            raise ConfigurationError(
+                f"input '{self.name}' cannot be made an array of {self.datatype}: {error}"
+            ) from error
+
+    def _without_loss(self, given: npt.NDArray[Any]) -> npt.NDArray[Any]:
+        import numpy as np
+
+        if given.dtype.kind not in "biuf":
+            raise ValueError("it has values that are not numbers")
+        with np.errstate(all="ignore"):
+            array: npt.NDArray[Any] = given.astype(numpy_type(self.datatype))
+            if array.dtype.kind in "biu":
+                is_same = bool(np.all(array == given))
+            else:
+                is_same = bool(np.all(np.isfinite(array.astype(np.float64)) | ~np.isfinite(given)))
+        if not is_same:
+            raise ValueError("it has values that this type does not have")
+        return array
+
+    @property
+    def _conversion(self) -> str:
+
+        return f"array.astype('{numpy_type(self.datatype)}')"
+
+
+@dataclass(frozen=True)
+class Contract:
+    """Inputs and outputs of the model that callers of a repository talk to.
+
+    Attributes:
+        model: its name.
+        inputs: by name.
+        outputs: by name.
+        max_batch_size: how many rows a request may have; 0: the model does not batch.
+    """
+
+    model: str
+    inputs: Mapping[str, TensorContract]
+    outputs: Mapping[str, TensorContract]
+    max_batch_size: int
+
+    @classmethod
+    def of(cls, repository: ModelRepository) -> Contract:
+        """Read the configuration of a repository's entry model.
+
+        Raises:
+            ConfigurationError: the repository leaves open which model that is, or its configuration does not have
+                inputs and outputs.
+            ModelConfigError: the configuration cannot be read.
+        """
+        model = repository.entry_model()
+        if model is None:
+            raise ConfigurationError(
+                f"repository '{repository.name}' does not have one model that callers talk to: give a repository with "
+                "one model or one outermost ensemble"
+            )
+        if model.config_error is not None:
+            raise model.config_error
+        config = model.config
+        if config is None or not config.input or not config.output:
+            raise ConfigurationError(
+                f"{model.config_path} of repository '{repository.name}' does not have inputs and outputs: write them, "
+                "or use the client without for_repository"
+            )
+        return cls(model.name, _tensors(config.input), _tensors(config.output), config.max_batch_size)
+
+    def complete(self, inputs: Mapping[str, Any]) -> dict[str, npt.NDArray[Any]]:
+        """Return the inputs of a request as arrays of the right types and shapes.
+
+        Raises:
+            ConfigurationError: a name, a type or a shape is another one, or an input is missing.
+        """
+        if not isinstance(inputs, Mapping):
+            raise ConfigurationError(
+                f"the inputs are of type {type(inputs).__name__}: give a mapping from tensor name to value"
+            )
+        for name in inputs:
+            self._require("input", name, self.inputs)
+        missing = [each.name for each in self.inputs.values() if not each.is_optional and each.name not in inputs]
+        if missing:
+            raise ConfigurationError(
+                f"model '{self.model}' needs the input '{missing[0]}', and the request does not have it: add it"
+            )
+        arrays = {name: self.inputs[name].array(value, self.max_batch_size) for name, value in inputs.items()}
+        if self.max_batch_size and len({array.shape[0] for array in arrays.values()}) > 1:
+            rows = ", ".join(f"'{name}' {array.shape[0]}" for name, array in arrays.items())
+            raise ConfigurationError(f"the inputs have unequal numbers of rows ({rows}): give each the same batch")
+        return arrays
+
+    def check_outputs(self, outputs: Iterable[str | InferRequestedOutput] | None) -> None:
+        """Reject an output that the model does not have.
+
+        Raises:
+            ConfigurationError: there is one.
+        """
+        for output in [outputs] if isinstance(outputs, str) else outputs or ():
+            self._require("output", output if isinstance(output, str) else output.name(), self.outputs)
+
+    def check(self, result: InferenceResult) -> InferenceResult:
+        """Return a result whose outputs have the types of the configuration.
+
+        Raises:
+            InvocationError: one has another type.
+        """
+        for output in result.datatypes:
+            tensor = self.outputs.get(output)
+            # An output that was asked for as classes is text, whatever its type.
+            if tensor is not None and result.datatypes[output] not in (tensor.datatype, "BYTES"):
+                raise InvocationError(
+                    f"model '{self.model}' answered with '{output}' as {result.datatypes[output]}, and config.pbtxt "
+                    f"has {tensor.datatype}: give the repository that the endpoint serves"
+                )
+        return result
+
+    def _require(self, kind: str, name: str, known: Mapping[str, TensorContract]) -> None:
+        if name not in known:
+            raise ConfigurationError(
+                f"model '{self.model}' does not have the {kind} {name!r}{did_you_mean(str(name), known)}: use "
+                f"{' or '.join(known)}"
+            )
+
+
+def _tensors(declared: Iterable[Any]) -> dict[str, TensorContract]:
+    from cdk_triton.triton.schema import enum_name
+
+    found = {}
+    for each in declared:
+        datatype = enum_name(each, "data_type").removeprefix("TYPE_").replace("STRING", "BYTES")
+        is_optional = bool(getattr(each, "optional", False))
+        found[each.name] = TensorContract(each.name, datatype, tuple(each.dims), is_optional)
+    return found
+
+
+def _without_ones_at_the_end(dims: tuple[int, ...]) -> tuple[int, ...]:
+    while dims and dims[-1] == 1:
+        dims = dims[:-1]
+    return dims

@@ -1,0 +1,87 @@
+"""One InvokeEndpoint, apart from sending it: the arguments of the call, and the result of its answer."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from cdk_triton.client import payload
+from cdk_triton.errors import PayloadTooLargeError
+from cdk_triton.sagemaker.limits import MAX_INVOCATION_BYTES
+
+if TYPE_CHECKING:
+    from tritonclient.http import InferInput, InferRequestedOutput
+
+    from cdk_triton.client.names import Target
+    from cdk_triton.client.tensors import Tensor
+
+__all__ = ["Invocation"]
+
+
+@dataclass(frozen=True)
+class Invocation:
+    """A request to one target.
+
+    Attributes:
+        where: endpoint and target, for messages.
+        arguments: those of boto3's `invoke_endpoint`.
+    """
+
+    where: str
+    arguments: Mapping[str, Any]
+
+    @classmethod
+    def of(
+        cls,
+        target: Target,
+        inputs: Mapping[str, Tensor | InferInput] | Iterable[InferInput],
+        outputs: Iterable[str | InferRequestedOutput] | None = None,
+        *,
+        target_variant: str | None = None,
+        inference_component: str | None = None,
+        binary: bool = True,
+        request_id: str = "",
+        parameters: Mapping[str, str | int | bool] | None = None,
+    ) -> Invocation:
+        """Write a request; the arguments are those of `TritonClient.infer`.
+
+        Raises:
+            ConfigurationError: an input, an output or a parameter cannot be sent.
+            PayloadTooLargeError: the body is larger than SageMaker accepts.
+        """
+        body, content_type = payload.encode(
+            inputs, outputs, binary=binary, request_id=request_id, parameters=parameters
+        )
+        asked = {"target model": target.target_model, "component": inference_component}
+        where = "".join(
+            [f"endpoint '{target.endpoint_name}'", *(f", {what} '{name}'" for what, name in asked.items() if name)]
+        )
+        if len(body) > MAX_INVOCATION_BYTES:
+            raise PayloadTooLargeError(
+                f"the request to {where} has {len(body):,} bytes, and SageMaker accepts {MAX_INVOCATION_BYTES:,}: "
+                + ("" if binary else "leave binary=True, or ")
+                + "send fewer rows or smaller tensors per request",
+                size=len(body),
+                limit=MAX_INVOCATION_BYTES,
+            )
+        arguments: dict[str, Any] = {"EndpointName": target.endpoint_name, "Body": body, "ContentType": content_type}
+        more = {
+            "TargetModel": target.target_model,
+            "TargetVariant": target_variant,
+            "InferenceComponentName": inference_component,
+        }
+        return cls(where, arguments | {name: value for name, value in more.items() if value is not None})
+
+    def result(self, response: Mapping[str, Any], answer: bytes) -> payload.InferenceResult:
+        """Return what the model answered.
+
+        Raises:
+            InvocationError: the body is not an inference response of Triton.
+        """
+        return payload.decode(
+            answer,
+            response.get("ContentType", ""),
+            variant=response.get("InvokedProductionVariant"),
+            where=self.where,
+        )

@@ -1,0 +1,228 @@
+"""Which endpoint and which target model a request goes to: fixed names, or those of the Parameter Store."""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from cdk_triton.client.objects import Location, location
+from cdk_triton.client.runtime import foreign_errors_translated
+from cdk_triton.errors import CdkTritonError, ConfigurationError, InvocationError
+
+__all__ = ["FixedNames", "Names", "ParameterNames", "Target", "is_gone"]
+
+_LOG = logging.getLogger(__name__)
+
+_ENDPOINT, _INPUT, _TARGETS = "endpoint-name", "async/input", "target-models/"
+_NAMES_PER_CALL = 10
+"""ParameterNameList of GetParameters in botocore's service model."""
+
+_JUST_NOW_SECONDS = 1.0
+"""A parameter that was read so shortly ago is not read again for a target that is gone: the request is wrong."""
+
+
+@dataclass(frozen=True)
+class Target:
+    """What a request is sent to.
+
+    Attributes:
+        endpoint_name: the endpoint.
+        target_model: the archive on a multi-model endpoint; None on others.
+        ensemble: the name that stands for the archive in the Parameter Store; None if the caller named the archive.
+    """
+
+    endpoint_name: str
+    target_model: str | None
+    ensemble: str | None = None
+
+
+class Names(Protocol):
+    """Where a client gets its names from."""
+
+    @property
+    def endpoint_name(self) -> str:
+        """The endpoint."""
+        ...
+
+    @property
+    def input_location(self) -> Location | None:
+        """Where requests of an asynchronous endpoint are uploaded."""
+        ...
+
+    def target(self, ensemble: str | None, target_model: str | None) -> Target:
+        """Return what a request goes to; the first use of an ensemble may take a call of the Parameter Store."""
+        ...
+
+    def may_block(self, ensemble: str | None) -> bool:
+        """Whether `target` would take such a call."""
+        ...
+
+    def renew(self, gone: Target) -> bool:
+        """Look the names up at once; return whether there is another target than one that is gone."""
+        ...
+
+
+@dataclass(frozen=True)
+class FixedNames:
+    """The names that a caller gave."""
+
+    endpoint_name: str
+    input_location: Location | None = None
+
+    def target(self, ensemble: str | None, target_model: str | None) -> Target:
+        """Return the endpoint and the given target model."""
+        if ensemble is not None:
+            raise ConfigurationError(
+                f"ensemble={ensemble!r} needs the Parameter Store: make the client by from_parameters, or give "
+                "target_model="
+            )
+        return Target(self.endpoint_name, target_model)
+
+    def may_block(self, ensemble: str | None) -> bool:
+        """No name is looked up."""
+        return False
+
+    def renew(self, gone: Target) -> bool:
+        """There is no other target."""
+        return False
+
+
+class ParameterNames:
+    """The names below an endpoint's `ssm_parameter_path`, which this class keeps and refreshes in the background.
+
+    An update of a multi-model endpoint leaves replaced target models callable, so a name may be older than the update.
+
+    Args:
+        path: the endpoint's `ssm_parameter_path`.
+        ssm: a boto3 `ssm` client.
+        max_age: seconds after which a use of a name starts a refresh.
+        clock: seconds that only grow.
+
+    Raises:
+        ConfigurationError: `max_age` is negative, or there is no parameter `endpoint-name` below the path.
+        InvocationError: the caller may not read the parameters, or the service failed.
+    """
+
+    def __init__(self, path: str, ssm: Any, max_age: float, *, clock: Callable[[], float] = time.monotonic) -> None:
+        if not max_age >= 0:
+            raise ConfigurationError(f"max_age is {max_age!r}: give seconds, 0 or more")
+        self._path, self._ssm, self._max_age, self._clock = path, ssm, max_age, clock
+        self._lock = threading.Lock()
+        self._looking_up, self._renewing = threading.Lock(), threading.Lock()
+        self._is_refreshing = False
+        self._refreshed_at = clock()
+        self._values = self._fetch([_ENDPOINT, _INPUT])
+        if _ENDPOINT not in self._values:
+            raise ConfigurationError(
+                f"the Parameter Store has no {path}/{_ENDPOINT}: give the ssm_parameter_path of a TritonEndpoint, and "
+                "its region"
+            )
+
+    @property
+    def endpoint_name(self) -> str:
+        """The endpoint."""
+        self._refresh_if_old()
+        return self._values[_ENDPOINT]
+
+    @property
+    def input_location(self) -> Location | None:
+        """Where requests of an asynchronous endpoint are uploaded."""
+        uri = self._values.get(_INPUT)
+        return None if uri is None else location(uri)
+
+    def target(self, ensemble: str | None, target_model: str | None) -> Target:
+        """Return the endpoint, and the target model of the ensemble.
+
+        Raises:
+            ConfigurationError: both are given, or there is no parameter for the ensemble.
+            InvocationError: the caller may not read the parameter, or the service failed.
+        """
+        if ensemble is None:
+            return Target(self.endpoint_name, target_model)
+        if target_model is not None:
+            raise ConfigurationError(
+                f"ensemble={ensemble!r} and target_model={target_model!r} both name a target model: give one of them"
+            )
+        name = f"{_TARGETS}{ensemble}"
+        if name not in self._values:
+            with self._looking_up:
+                self._look_up(name)
+        return Target(self.endpoint_name, self._values[name], ensemble)
+
+    def _look_up(self, name: str) -> None:
+        """Read a name, unless another thread just did."""
+        if name in self._values:
+            return
+        # A call of its own: IAM rejects a call if the caller may not read one of its names.
+        found = self._fetch([name])
+        if name not in found:
+            raise ConfigurationError(
+                f"the Parameter Store has no {self._path}/{name}: give the name of an ensemble of the multi-model "
+                "endpoint"
+            )
+        with self._lock:
+            self._values = self._values | found
+
+    def may_block(self, ensemble: str | None) -> bool:
+        """Whether the ensemble was not asked for yet."""
+        return ensemble is not None and f"{_TARGETS}{ensemble}" not in self._values
+
+    def renew(self, gone: Target) -> bool:
+        """Look the names up at once, unless somebody just did; return whether there is another target now."""
+        with self._renewing:
+            if self._known(gone) == gone and self._clock() - self._refreshed_at >= _JUST_NOW_SECONDS:
+                self._refresh()
+        return self._known(gone) != gone
+
+    def _known(self, target: Target) -> Target:
+        archive = target.target_model if target.ensemble is None else self._values[f"{_TARGETS}{target.ensemble}"]
+        return Target(self._values[_ENDPOINT], archive, target.ensemble)
+
+    def _refresh_if_old(self) -> None:
+        with self._lock:
+            if self._is_refreshing or self._clock() - self._refreshed_at < self._max_age:
+                return
+            self._is_refreshing = True
+        threading.Thread(target=self._refresh, name="cdk-triton-parameters", daemon=True).start()
+
+    def _refresh(self) -> None:
+        """Read every name that was read before; keep the last known ones, and log why, where that fails."""
+        try:
+            found = self._fetch({_ENDPOINT, _INPUT, *self._values})
+            missing = [name for name in self._values if name not in found and name != _INPUT]
+            if missing:
+                _LOG.warning(
+                    "parameters below '%s': %s is not there any more; its last known value is used",
+                    self._path,
+                    ", ".join(missing),
+                )
+            with self._lock:
+                self._values = self._values | found
+        except CdkTritonError as error:
+            _LOG.warning("%s; the last known endpoint and targets are used", error)
+        finally:
+            with self._lock:
+                self._refreshed_at = self._clock()
+                self._is_refreshing = False
+
+    def _fetch(self, names: Iterable[str]) -> dict[str, str]:
+        found: dict[str, str] = {}
+        prefix, wanted = f"{self._path}/", [f"{self._path}/{name}" for name in names]
+        with foreign_errors_translated(f"parameters below '{self._path}'", "ssm:GetParameters on them"):
+            for first in range(0, len(wanted), _NAMES_PER_CALL):
+                answer = self._ssm.get_parameters(Names=wanted[first : first + _NAMES_PER_CALL])
+                found |= {each["Name"].removeprefix(prefix): each["Value"] for each in answer["Parameters"]}
+        return found
+
+
+def is_gone(error: InvocationError) -> bool:
+    """Whether SageMaker may have rejected a request because its endpoint or target model does not exist any more.
+
+    It answers a ValidationError then, with words that no page lists, and before a container gets the request.
+    """
+    response: Any = getattr(error.__cause__, "response", None) or {}
+    return type(error) is InvocationError and response.get("Error", {}).get("Code") == "ValidationError"

@@ -1,0 +1,123 @@
+"""One InvokeEndpointAsync, apart from sending it: where the request goes, and the result that is waited for."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from cdk_triton.client import objects
+from cdk_triton.client.async_result import AsyncResult
+from cdk_triton.errors import ConfigurationError, PayloadTooLargeError
+from cdk_triton.sagemaker.limits import (
+    MAX_ASYNC_BYTES,
+    MAX_ASYNC_SECONDS,
+    MAX_INLINE_BYTES,
+    MAX_QUEUE_SECONDS,
+    MIN_QUEUE_SECONDS,
+)
+
+if TYPE_CHECKING:
+    from cdk_triton.client.names import Names
+
+__all__ = ["PERMISSION", "Submission"]
+
+PERMISSION = "sagemaker:InvokeEndpointAsync on this endpoint"
+
+
+@dataclass(frozen=True)
+class Submission:
+    """A request to an asynchronous endpoint.
+
+    Attributes:
+        endpoint_name: the endpoint.
+        body: the request.
+        content_type: its content type.
+        queue_seconds: how long it may wait in the queue.
+        invocation_seconds: how long the container may take.
+        inference_id: names the request.
+
+    Raises:
+        ConfigurationError: a time is out of its range.
+    """
+
+    endpoint_name: str
+    body: bytes
+    content_type: str
+    queue_seconds: int
+    invocation_seconds: int
+    inference_id: str = field(default_factory=lambda: str(uuid.uuid4()))
+
+    def __post_init__(self) -> None:
+        _check_seconds("queue_seconds", self.queue_seconds, MIN_QUEUE_SECONDS, MAX_QUEUE_SECONDS)
+        _check_seconds("invocation_seconds", self.invocation_seconds, 1, MAX_ASYNC_SECONDS)
+
+    @property
+    def where(self) -> str:
+        """The endpoint, for messages."""
+        return f"endpoint '{self.endpoint_name}'"
+
+    def is_inline(self, names: Names, *, takes_body: bool) -> bool:
+        """Whether the request can be part of the call."""
+        return len(self.body) <= MAX_INLINE_BYTES and (names.input_location is None or takes_body)
+
+    def arguments(self, source: Mapping[str, Any]) -> dict[str, Any]:
+        """Those of boto3's `invoke_endpoint_async`.
+
+        Args:
+            source: where the request is: its `Body` or its `InputLocation`.
+        """
+        return {
+            "EndpointName": self.endpoint_name,
+            "InferenceId": self.inference_id,
+            "ContentType": self.content_type,
+            "RequestTTLSeconds": self.queue_seconds,
+            "InvocationTimeoutSeconds": self.invocation_seconds,
+            **source,
+        }
+
+    def upload(self, s3: Any, place: objects.Location | None) -> str:
+        """Put the request into S3 and return its URI.
+
+        Args:
+            s3: a boto3 client.
+            place: the bucket, and the beginning of keys.
+
+        Raises:
+            ConfigurationError: there is no place.
+            PayloadTooLargeError: an asynchronous endpoint does not read so much.
+            InvocationError: it could not be uploaded.
+        """
+        if len(self.body) > MAX_ASYNC_BYTES:
+            raise PayloadTooLargeError(
+                f"the request to {self.where} has {len(self.body):,} bytes, and an asynchronous endpoint reads "
+                f"{MAX_ASYNC_BYTES:,}: send fewer rows or smaller tensors per request",
+                size=len(self.body),
+                limit=MAX_ASYNC_BYTES,
+            )
+        if place is None:
+            raise ConfigurationError(
+                f"the request to {self.where} has {len(self.body):,} bytes, and a call takes {MAX_INLINE_BYTES:,}: "
+                "give the client input_location=, or make it by from_parameters, so that it can upload the request"
+            )
+        own = objects.Location(place.bucket, f"{place.key}/{self.inference_id}")
+        objects.put(s3, own, self.body, self.content_type, where=self.where)
+        return str(own)
+
+    def result(self, answer: Mapping[str, Any], s3: Any) -> AsyncResult:
+        """Return the result that can be waited for."""
+        return AsyncResult(
+            self.endpoint_name,
+            answer.get("InferenceId", self.inference_id),
+            answer["OutputLocation"],
+            answer.get("FailureLocation"),
+            queue_seconds=self.queue_seconds,
+            invocation_seconds=self.invocation_seconds,
+            s3=s3,
+        )
+
+
+def _check_seconds(name: str, value: int, least: int, most: int) -> None:
+    if not isinstance(value, int) or isinstance(value, bool) or not least <= value <= most:
+        raise ConfigurationError(f"{name} is {value!r}: SageMaker takes whole seconds, {least} to {most:,}")
