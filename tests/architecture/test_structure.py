@@ -24,7 +24,7 @@ MAY_IMPORT = {
     },  # the package itself: its lazily imported public names
     "cli": {"artifacts", "checks", "client", "local", "sagemaker", "triton"},
     "local": {"artifacts", "sagemaker", "triton"},
-    "client": {"sagemaker"},
+    "client": {"sagemaker", "triton"},
     "hosting": {"artifacts", "checks", "sagemaker", "triton"},
     "artifacts": {"checks", "sagemaker", "triton"},
     "checks": {"sagemaker", "triton"},

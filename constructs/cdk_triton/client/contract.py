@@ -1,4 +1,4 @@
-"""What a model takes and gives, as its `config.pbtxt` has it: checked and completed before anything is sent."""
+"""The inputs and outputs of a model, as its `config.pbtxt` has it: checked and completed before anything is sent."""
 
 from __future__ import annotations
 

@@ -27,7 +27,7 @@ _JUST_NOW_SECONDS = 1.0
 
 @dataclass(frozen=True)
 class Target:
-    """What a request is sent to.
+    """The endpoint, and the target model, that a request is sent to.
 
     Attributes:
         endpoint_name: the endpoint.
@@ -41,7 +41,7 @@ class Target:
 
 
 class Names(Protocol):
-    """Where a client gets its names from."""
+    """The source of the names that a client uses."""
 
     @property
     def endpoint_name(self) -> str:
@@ -50,7 +50,7 @@ class Names(Protocol):
 
     @property
     def input_location(self) -> Location | None:
-        """Where requests of an asynchronous endpoint are uploaded."""
+        """The S3 location for requests of an asynchronous endpoint."""
         ...
 
     def target(self, ensemble: str | None, target_model: str | None) -> Target:
@@ -130,7 +130,7 @@ class ParameterNames:
 
     @property
     def input_location(self) -> Location | None:
-        """Where requests of an asynchronous endpoint are uploaded."""
+        """The S3 location for requests of an asynchronous endpoint."""
         uri = self._values.get(_INPUT)
         return None if uri is None else location(uri)
 
