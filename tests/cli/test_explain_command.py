@@ -52,6 +52,10 @@ def test_a_code_is_explained_as_the_cdk_prints_it(run: Any, code: str) -> None:
     assert outcome.out.lower().startswith(code.lower().removeprefix("annotation::"))
 
 
+def test_a_warning_of_a_construct_is_explained_by_its_bare_name(run: Any) -> None:
+    assert run("explain", "NoWayOut").out.startswith("cdk-triton:NoWayOut  ")
+
+
 def test_every_code_of_the_constructs_can_be_explained(run: Any) -> None:
     source = "".join(path.read_text(encoding="utf-8") for path in HOSTING.rglob("*.py"))
     printed = set(re.findall(r'= "(cdk-triton:[A-Z]\w+)"', source))

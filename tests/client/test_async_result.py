@@ -359,3 +359,16 @@ def test_a_header_beyond_the_first_read_is_found() -> None:
     answer = identity(body, kind)[1].body
     assert answer.rindex(b"}]}") > 65_536
     assert set(decode_stored(answer, "", where="here")) == set(many)
+
+
+@pytest.mark.parametrize("timeout", [-1, float("nan"), True, "5", None])
+def test_a_timeout_that_is_no_time_is_rejected(messages: Messages, timeout: Any) -> None:
+    with messages.raises(ConfigurationError):
+        AsyncResult("queued", "one", OUTPUT, FAILURE, s3=S3()).result(timeout)
+
+
+@pytest.mark.parametrize("status", ["unknown", None, 1.5])
+def test_an_error_message_without_a_status_is_an_error_of_sagemaker(status: Any) -> None:
+    text = json.dumps({"message": "it failed", "OriginalStatusCode": status}).encode()
+    with pytest.raises(InvocationError, match="SageMaker failed: it failed"):
+        AsyncResult("queued", "one", OUTPUT, FAILURE, s3=S3({FAILURE: (text, "application/json")})).result()

@@ -41,7 +41,7 @@ def explain(
         return
     code = re.sub(_OF_CDK, "", code, flags=re.IGNORECASE)
     for of_constructs in CONSTRUCT_CODES:
-        if of_constructs.code.lower() == code.lower():
+        if code.lower() in (of_constructs.code.lower(), of_constructs.code.lower().partition(":")[2]):
             typer.echo(_page_of_constructs(of_constructs))
             return
     try:

@@ -194,7 +194,11 @@ def capacity(
     """
     from cdk_triton.sagemaker import gpu_instance
 
-    of_directory = _daemon(directory).capacity
+    daemon = _daemon(directory)
+    of_directory = daemon.capacity
+    if daemon.status() is None:
+        typer.echo(f"no local AWS runs in {daemon.directory}: its numbers hold for the next one there", err=True)
+        _tell_of_others(daemon)
     if instance_type is not None:
         if instances is None:
             raise typer.BadParameter(

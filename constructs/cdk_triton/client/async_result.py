@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from cdk_triton.client import objects
 from cdk_triton.client.payload import decode_stored
 from cdk_triton.client.runtime import default_client, server_words
-from cdk_triton.errors import InvocationError, ModelError, ResultExpiredError, ResultNotReadyError
+from cdk_triton.errors import ConfigurationError, InvocationError, ModelError, ResultExpiredError, ResultNotReadyError
 from cdk_triton.sagemaker.limits import ASYNC_SECONDS, MAX_QUEUE_SECONDS
 
 if TYPE_CHECKING:
@@ -69,8 +69,10 @@ class AsyncResult:
             ResultExpiredError: the request expired in the queue, or the answer is not there any more.
             ResultAccessError: the caller may not read the answer.
             InvocationError: anything else that SageMaker, S3 or the answer's format did wrong.
-            ConfigurationError: a location is not an S3 URI.
+            ConfigurationError: a location is not an S3 URI, or `timeout` is not a number of seconds.
         """
+        if isinstance(timeout, bool) or not isinstance(timeout, int | float) or not timeout >= 0:
+            raise ConfigurationError(f"timeout is {timeout!r}: give seconds, 0 or more; 0 looks once")
         s3 = default_client("s3") if self.s3 is None else self.s3
         end, pause = time.monotonic() + timeout, _FIRST_PAUSE
         while True:
@@ -115,24 +117,30 @@ def _failure(text: str, where: str) -> InvocationError:
     No page of AWS shows such an object. It is taken to contain the words of SageMaker's ModelError, alone or as JSON
     with that error's members.
     """
-    message, status, words = text.strip(), None, None
+    message, words = text.strip(), None
+    status: int | None = None
     try:
         members = json.loads(text)
     except ValueError:
         members = None
     if isinstance(members, dict):
         message = str(members.get("Message") or members.get("message") or members.get("error") or message)
-        status, words = members.get("OriginalStatusCode"), members.get("OriginalMessage")
+        status, words = _whole(members.get("OriginalStatusCode")), members.get("OriginalMessage")
     if (quoted := _FROM_CONTAINER.search(message)) is not None:
         status, words = status or int(quoted[1]), words or quoted[2]
     if status is None and _EXPIRED.search(message):
-        return ResultExpiredError(f"{where}: SageMaker dropped the request: {message}; submit it again")
+        return ResultExpiredError(f"{where}: SageMaker dropped the request: {message.rstrip('.')}; submit it again")
     if status is None:
         return InvocationError(f"{where}: SageMaker failed: {message}; the log of the endpoint says more")
     said = server_words(str(words if words is not None else message)).strip().removesuffix(".")
     deed = f"answered {status}" if status else "did not answer"
     return ModelError(
         f"{where}: the model container {deed}: {said}; the log of the endpoint says more",
-        status=int(status),
+        status=status,
         original_message=said,
     )
+
+
+def _whole(value: object) -> int | None:
+    """A status code, or None of anything else: nobody has documented the members."""
+    return int(value) if isinstance(value, int | str) and str(value).isdecimal() else None

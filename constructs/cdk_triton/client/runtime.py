@@ -56,10 +56,14 @@ SERVICE_ERRORS: Mapping[str, tuple[type[InvocationError], str]] = {
     "ServiceUnavailable": (InvocationError, "the endpoint is busy or out of capacity; call again more slowly"),
     "ValidationError": (
         InvocationError,
-        "check the endpoint's name and region, and the target model, variant or component",
+        "check the endpoint's name and region, and the target model, variant or component; an asynchronous endpoint "
+        "takes submit(), and one with components needs inference_component=",
     ),
     # The errors that every AWS service can answer with (API reference, "Common Error Types").
-    "AccessDeniedException": (InvocationError, "allow the caller sagemaker:InvokeEndpoint on this endpoint"),
+    "AccessDeniedException": (
+        InvocationError,
+        "allow the caller sagemaker:InvokeEndpoint on this endpoint and, if it has any, on the component",
+    ),
     "ExpiredTokenException": (InvocationError, _CREDENTIALS),
     "InvalidSignatureException": (InvocationError, _CREDENTIALS),
     "ThrottlingException": (InvocationError, "call more slowly, or have the account's quota raised"),
