@@ -88,7 +88,10 @@ def parameters(name: str) -> set[str]:
 
 
 def test_every_option_of_the_command_that_a_page_writes_exists(root: Path) -> None:
-    known = {path: {option for each in command.params for option in each.opts} for path, command in every_command()}
+    known = {
+        path: {option for each in command.params for option in (*each.opts, *each.secondary_opts)}
+        for path, command in every_command()
+    }
     for page in [root / "README.md", *(root / "docs").rglob("*.md")]:
         for line in "".join(examples(page, "")).splitlines():
             for words in re.findall(r"(?:^|[$(&;] ?)cdk-triton ([^)&;#]*)", line):

@@ -27,6 +27,7 @@ REQUIRED = [
     "cdk_triton/triton/schema.pyi",
     "cdk_triton/sagemaker/data/gpu_instances.json",
     "cdk_triton/sagemaker/data/images.json",
+    "cdk_triton/cli/init/files/cdk.json.txt",
     "cdk_triton/local/process/_guardian.py",
     "cdk_triton/_lambda/artifacts/__init__.py",
 ]
@@ -131,6 +132,15 @@ for name in (module.name for module in pkgutil.walk_packages(cdk_triton.__path__
 def test_the_installed_command_checks_a_repository(environment: Any, tmp_path: Path, repository: Path) -> None:
     done = environment.run("cdk-triton", "validate", str(repository), "--format", "json", cwd=tmp_path)
     assert (done.returncode, json.loads(done.stdout)) == (0, {"findings": []}), done.stderr
+
+
+@pytest.mark.slow
+def test_the_installed_command_writes_a_project(environment: Any, tmp_path: Path) -> None:
+    done = environment.run("cdk-triton", "init", "project", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert ".whl" in (tmp_path / "project" / "requirements.txt").read_text()
+    checked = environment.run("cdk-triton", "validate", "models", "--mode", "multi", cwd=tmp_path / "project")
+    assert checked.returncode == 0, checked.stdout
 
 
 def test_without_its_extra_the_local_aws_says_how_to_get_it(
