@@ -33,6 +33,9 @@ OF_INSTANCES = {
     "LoadedModelCount",
 }
 
+# "Alarms and logs for tracking metrics from asynchronous endpoints": those with the dimension EndpointName alone.
+OF_QUEUES = {"ApproximateBacklogSize", "ApproximateBacklogSizePerInstance", "ApproximateAgeOfOldestRequest"}
+
 
 def documented() -> dict[str, str]:
     """Method to metric, of the page's table."""
@@ -59,7 +62,8 @@ def test_a_method_is_the_metric_that_sagemaker_publishes(method: str, name: str)
     metric: cloudwatch.Metric = getattr(METRICS, method)()
 
     assert (metric.metric_name, metric.namespace) == (name, INSTANCES if name in OF_INSTANCES else INVOCATIONS)
-    assert metric.dimensions == {"EndpointName": "search", "VariantName": "Blue"}
+    variant = {} if name in OF_QUEUES else {"VariantName": "Blue"}
+    assert metric.dimensions == {"EndpointName": "search", **variant}
     assert metric.period.to_seconds() == 60
 
 
