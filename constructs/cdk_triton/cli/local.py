@@ -196,21 +196,22 @@ def capacity(
 
     daemon = _daemon(directory)
     of_directory = daemon.capacity
-    if daemon.status() is None:
-        typer.echo(f"no local AWS runs in {daemon.directory}: its numbers hold for the next one there", err=True)
-        _tell_of_others(daemon)
     if instance_type is not None:
         if instances is None:
-            raise typer.BadParameter(
-                f"say how many instances of {instance_type} are free: a number, or 'unlimited'.",
-                param_hint="'[NUMBER|unlimited]'",
-            )
+            said = f"say how many instances of {instance_type} are free: a number, or 'unlimited'."
+            raise typer.BadParameter(said, param_hint="'[NUMBER|unlimited]'")
         of_directory.set(gpu_instance(instance_type).name, None if instances == _UNLIMITED else instances)
+        _tell_if_none_runs(daemon)
     limits = of_directory.limits()
     for name, count in sorted(limits.items()):
         typer.echo(f"{name} {count}")
     if not limits:
         typer.echo("no instance type is limited", err=True)
+
+
+def _tell_if_none_runs(daemon: Daemon) -> None:
+    if daemon.status() is None:
+        typer.echo(f"no local AWS runs in {daemon.directory}: the number holds for the next one there", err=True)
 
 
 @app.command()
