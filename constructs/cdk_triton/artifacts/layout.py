@@ -10,7 +10,7 @@
     deletions/<time>-<digits>.json                            what one run of `cdk-triton artifacts gc` deleted
     staging/<build id>/in/                                    what a build reads; expires after 7 days
     staging/<build id>/out/                                   what it writes; expires too
-    staging/locks/<artifact key>.json                         who builds an archive at the moment
+    staging/locks/<artifact key>.json                         which build makes an archive at the moment
 
 An archive lies below the name of its repository's directory and not below an ensemble's, because it is the repository
 that is packed: a multi-model endpoint may serve one archive as several ensembles, under names of its own. Repositories
