@@ -24,14 +24,14 @@ demo: setup ## two ensembles on one multi-model endpoint, on this machine
 reference: setup ## all five reference systems on this machine, each asked and taken down again
 	@python -m examples.reference_systems
 
-test: setup ## every test, two files at a time
-	@pytest --numprocesses 2 --dist loadfile --no-loadscope-reorder
+test: setup ## every test, three files at a time, because tests that deploy wait a lot
+	@pytest --numprocesses 3 --dist loadfile --no-loadscope-reorder
 
 test-fast: setup ## the tests without servers, the CDK and slow ones: under a minute
-	@pytest -m "not slow and not server and not cdk" --numprocesses 2 --dist loadfile --no-loadscope-reorder
+	@pytest -m "not slow and not server and not cdk" --numprocesses 3 --dist loadfile --no-loadscope-reorder
 
 test-hosting: setup ## the tests of the constructs and of their security
-	@pytest tests/hosting tests/security --numprocesses 2 --dist loadfile --no-loadscope-reorder
+	@pytest tests/hosting tests/security --numprocesses 3 --dist loadfile --no-loadscope-reorder
 
 # CHECK=1 writes nothing and fails on a difference. SOURCES=<folder> also rewrites what has outside sources: <folder>/TensorRT
 # is a clone of NVIDIA/TensorRT with its tags, <folder>/dali an installation of DALI by `pip install --target`.

@@ -157,6 +157,8 @@ def world(_echo_aws: World, _echo_session: boto3.Session, monkeypatch: pytest.Mo
         monkeypatch.setenv(name, value)
     monkeypatch.delenv("AWS_PROFILE", raising=False)
     monkeypatch.setattr(boto3, "Session", lambda **_: _echo_session)
+    # The client's: boto3's own keeps the credentials of the first local AWS of the process.
+    monkeypatch.setattr(boto3, "DEFAULT_SESSION", _echo_session)
     _echo_aws.echo.asked.clear()
     _echo_aws.echo.error = None
     return _echo_aws
