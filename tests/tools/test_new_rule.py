@@ -66,7 +66,7 @@ def test_a_rule_gives_an_error_or_a_warning(checkout: Path) -> None:
 MODULES = [
     module
     for module in sorted((TOOL.parents[1] / "constructs/cdk_triton/checks").glob("*/*.py"))
-    if module.parent.name != "derived" and module.name != "__init__.py"
+    if module.parent.name not in ("derived", "drawing") and module.name != "__init__.py"  # which have no rules
 ]
 
 
