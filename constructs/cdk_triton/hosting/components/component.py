@@ -137,13 +137,15 @@ class TritonComponent(Resource, ComponentMetrics):
 
     @property
     def min_copies(self) -> int:
-        """Copies at least."""
-        return self.copies if self._copy_count is None else self._copy_count.min_capacity
+        """Copies at least, by its limits and every schedule."""
+        fewest, _ = self._copy_range()
+        return self.copies if fewest is None else fewest
 
     @property
     def max_copies(self) -> int:
-        """Copies at most."""
-        return self.copies if self._copy_count is None else self._copy_count.max_capacity
+        """Copies at most, by its limits and every schedule."""
+        _, most = self._copy_range()
+        return self.copies if most is None else most
 
     def _copy_range(self) -> tuple[int | None, int | None]:
         if self._copy_count is None:

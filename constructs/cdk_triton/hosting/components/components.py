@@ -18,6 +18,7 @@ from cdk_triton.hosting._cdk.arguments import checked
 from cdk_triton.hosting._cdk.descriptions import role_description
 from cdk_triton.hosting._cdk.per_construct import path_of
 from cdk_triton.hosting._cdk.stacks import is_of_another_account, stack_of
+from cdk_triton.hosting.capacity_reservations import check_reservation, check_reservations, reservation_property
 from cdk_triton.hosting.components.component import TritonComponent
 from cdk_triton.hosting.components.place import SharedPlace
 from cdk_triton.hosting.components.requirements import check_count, copy_requirements, memory_doubt
@@ -95,10 +96,12 @@ class TritonComponents(Resource):
         metrics_config: what SageMaker publishes beside its standard metrics; by default it decides.
         ssm_parameter_path: a path of the Parameter Store, such as `/search/production`, below which callers find
             `endpoint-name`, `endpoint-arn` and `components/<id>`; one resource of the stack each.
+        capacity_reservation_arn: a training plan or an ML reservation, in which all instances start.
 
     Raises:
         ConfigurationError: the numbers of instances contradict each other, the name or the path is bad or of another
-            endpoint of the account and region, or the key is of another region.
+            endpoint of the account and region, the key is of another region, or the reservation is none or of another
+            region or account.
     """
 
     @checked
@@ -115,12 +118,16 @@ class TritonComponents(Resource):
         encryption_key: kms.IKey | None = None,
         metrics_config: MetricsConfig | None = None,
         ssm_parameter_path: str | None = None,
+        capacity_reservation_arn: str | None = None,
     ) -> None:
         path = f"{path_of(scope)}/{id}"
         initial = _instance_counts(path, min_instance_count, max_instance_count, initial_instance_count)
         if endpoint_name is not None:
             check_sagemaker_name(endpoint_name, "endpoint_name")
         check_environments(scope, path, [], encryption_key)
+        if capacity_reservation_arn is not None:
+            check_reservation(f"capacity_reservation_arn of {path}", capacity_reservation_arn)
+        check_reservations(scope, path, {VARIANT_NAME: capacity_reservation_arn})
         if ssm_parameter_path is not None:
             check_parameters(ssm_parameter_path, [])
         names = UniqueNames(endpoint_name, parameter_names(ssm_parameter_path, []))
@@ -141,7 +148,9 @@ class TritonComponents(Resource):
             self,
             "Config",
             execution_role_arn=self.role.role_arn,
-            production_variants=[_variant(platform, initial, min_instance_count, max_instance_count)],
+            production_variants=[
+                _variant(platform, initial, min_instance_count, max_instance_count, capacity_reservation_arn)
+            ],
             kms_key_id=None if encryption_key is None else key_arn_for_service(encryption_key),
             metrics_config=None if metrics_config is None else metrics_config._rendered(),
         )
@@ -407,7 +416,7 @@ def _instance_counts(path: str, least: int, most: int, initial: int | None) -> i
 
 
 def _variant(
-    platform: ServingPlatform, initial: int, least: int, most: int
+    platform: ServingPlatform, initial: int, least: int, most: int, reservation_arn: str | None
 ) -> sagemaker.CfnEndpointConfig.ProductionVariantProperty:
     """The variant, without a model: that is what lets an endpoint host components.
 
@@ -421,6 +430,7 @@ def _variant(
         managed_instance_scaling=sagemaker.CfnEndpointConfig.ManagedInstanceScalingProperty(
             status="ENABLED", min_instance_count=least, max_instance_count=most
         ),
+        capacity_reservation_config=reservation_property(reservation_arn),
         routing_config=sagemaker.CfnEndpointConfig.RoutingConfigProperty(routing_strategy="LEAST_OUTSTANDING_REQUESTS"),
     )
 

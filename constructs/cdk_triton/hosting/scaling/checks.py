@@ -30,21 +30,39 @@ NOTHING_SCALES_WARNING: Final = "cdk-triton:NothingScales"
 _ON_NONE: Final = "; a real-time variant with a model does not run on none"
 
 
-def check_capacities(what: str, initial: int, min_capacity: int, max_capacity: int, *, least: int = 1) -> None:
-    """Reject limits that a variant cannot have; the minimum may be 0 if `least` is.
+def check_capacities(
+    what: str,
+    initial: int,
+    min_capacity: int,
+    max_capacity: int,
+    *,
+    least: int = 1,
+    counted: str = "instances",
+    begins: str = "an initial_instance_count of {}",
+) -> None:
+    """Reject limits that a variant or a component cannot have; the minimum may be 0 if `least` is.
+
+    Args:
+        what: what errors call it.
+        initial: the number that it begins with.
+        min_capacity: the least.
+        max_capacity: the most.
+        least: the least that the minimum may be.
+        counted: the word for what is scaled.
+        begins: the words for the number that it begins with.
 
     Raises:
-        ConfigurationError: they contradict each other or the initial count, or allow no instance.
+        ConfigurationError: they contradict each other or the initial number, or allow none.
     """
-    _check_capacity(f"min_capacity of {what}", min_capacity, least)
-    _check_capacity(f"max_capacity of {what}", max_capacity, why=_ON_NONE if least else "")
+    _check_capacity(f"min_capacity of {what}", min_capacity, least, counted=counted)
+    _check_capacity(f"max_capacity of {what}", max_capacity, why=_ON_NONE if least else "", counted=counted)
     _check_order(what, min_capacity, max_capacity)
     if any(map(is_token, (min_capacity, max_capacity, initial))):
         return
     if not min_capacity <= initial <= max_capacity:
         raise ConfigurationError(
-            f"{what} begins with an initial_instance_count of {initial} and scales between {min_capacity} and "
-            f"{max_capacity}: begin within these limits"
+            f"{what} begins with {begins.format(initial)} and scales between {min_capacity} and {max_capacity}: begin "
+            "within these limits"
         )
 
 
@@ -55,8 +73,9 @@ def check_scheduled(
     *,
     least: int = 1,
     why: str | None = None,
+    counted: str = "instances",
 ) -> None:
-    """Refuse limits from a schedule on that contradict each other; one that is left out is that of the target.
+    """Reject limits from a schedule on that contradict each other; those of the target fill gaps.
 
     Application Auto Scaling refuses a minimum above the maximum only when the time has come.
 
@@ -64,15 +83,16 @@ def check_scheduled(
         what: the schedule.
         scheduled: its minimum and maximum.
         standing: those of the target.
-        least: the fewest instances that it may ask for.
+        least: the fewest instances or copies that it may ask for.
         why: the reason for `least`, as the end of a sentence; None: a real-time variant needs an instance.
+        counted: the word for what is scaled.
 
     Raises:
-        ConfigurationError: they do, or they allow no instance.
+        ConfigurationError: they do, or they allow none.
     """
     for name, capacity in zip(("min_capacity", "max_capacity"), scheduled, strict=True):
         if capacity is not None:
-            _check_capacity(f"{name} of {what}", capacity, least, _ON_NONE if why is None else why)
+            _check_capacity(f"{name} of {what}", capacity, least, _ON_NONE if why is None else why, counted)
     low, high = (own if given is None else given for given, own in zip(scheduled, standing, strict=True))
     _check_order(what, low, high)
 
@@ -151,10 +171,10 @@ class NothingScales:
             )
 
 
-def _check_capacity(what: str, capacity: int, least: int = 1, why: str = _ON_NONE) -> None:
+def _check_capacity(what: str, capacity: int, least: int = 1, why: str = _ON_NONE, counted: str = "instances") -> None:
     if not is_whole(capacity, least):
         reason = why if least == 1 and is_number(capacity) and capacity < 1 else ""
-        raise ConfigurationError(f"{what} is {capacity!r}: use a whole number of instances, at least {least}{reason}")
+        raise ConfigurationError(f"{what} is {capacity!r}: use a whole number of {counted}, at least {least}{reason}")
 
 
 def _check_order(what: str, low: int, high: int) -> None:

@@ -15,11 +15,10 @@ from aws_cdk import aws_cloudwatch_actions as actions
 from constructs import Construct
 
 from cdk_triton._tokens import refuse_token
-from cdk_triton.errors import ConfigurationError
 from cdk_triton.hosting._cdk.arguments import checked
-from cdk_triton.hosting._cdk.literals import is_whole
 from cdk_triton.hosting.metrics import ComponentMetrics
-from cdk_triton.hosting.scaling.checks import NothingScales, check_number
+from cdk_triton.hosting.scaling.checks import NothingScales, check_capacities, check_number
+from cdk_triton.hosting.scaling.schedules import ScheduledScaling
 from cdk_triton.hosting.scaling.target import scalable_target
 from cdk_triton.hosting.scaling.tracking import SAFETY_FACTOR, Tracking, rounded
 
@@ -39,21 +38,7 @@ def check_copy_capacities(what: str, copies: int, min_capacity: int, max_capacit
     """
     for name, capacity in (("min_capacity", min_capacity), ("max_capacity", max_capacity)):
         refuse_token(capacity, f"{name} of {what}")
-        least = 0 if name == "min_capacity" else 1
-        if not is_whole(capacity, least):
-            raise ConfigurationError(
-                f"{name} of {what} is {capacity!r}: use a whole number of copies, at least {least}"
-            )
-    if min_capacity > max_capacity:
-        raise ConfigurationError(
-            f"{what} would scale between min_capacity {min_capacity} and max_capacity {max_capacity}: raise "
-            "max_capacity or lower min_capacity"
-        )
-    if not min_capacity <= copies <= max_capacity:
-        raise ConfigurationError(
-            f"{what} begins with {copies} copies and scales between {min_capacity} and {max_capacity}: begin within "
-            "these limits"
-        )
+    check_capacities(what, copies, min_capacity, max_capacity, least=0, counted="copies", begins="{} copies")
 
 
 def check_invocations(what: str, max_requests_per_second: float, safety_factor: float) -> None:
@@ -66,7 +51,7 @@ def check_invocations(what: str, max_requests_per_second: float, safety_factor: 
     check_number(f"safety_factor of {what}", safety_factor, at_most=1)
 
 
-class ScalableCopyCount(Construct):
+class ScalableCopyCount(Construct, ScheduledScaling):
     """The limits of a component's copies, to which policies are added.
 
     `auto_scale_copies` and `scale_to_zero` return it.
@@ -106,6 +91,9 @@ class ScalableCopyCount(Construct):
         self.min_capacity = min_capacity
         self.max_capacity = max_capacity
         self._what = what
+        self._counted = "copies"
+        self._way_to_zero = "call scale_to_zero() in place of auto_scale_copies()"
+        self._scheduled = set()
         self._metrics = metrics
         self.scalable_target = scalable_target(
             self,

@@ -100,6 +100,8 @@ class ScalableInstanceCount(Construct, BacklogScaling, ScheduledScaling):
         self._variant = variant
         self._metrics = metrics
         self._is_async = is_async
+        self._counted = "instances"
+        self._way_to_zero = "begin with a min_capacity of 0" if is_async else None
         self._scheduled = set()
         self.scalable_target = scalable_target(
             self,

@@ -19,13 +19,22 @@ __all__ = ["ScheduledScaling", "check_schedule"]
 
 
 class ScheduledScaling:
-    """The method of `ScalableInstanceCount` for limits that follow the clock."""
+    """The method of `ScalableInstanceCount` and `ScalableCopyCount` for limits that follow the clock.
+
+    Attributes:
+        scalable_target: see these classes.
+        min_capacity: see these classes.
+        max_capacity: see these classes.
+    """
 
     scalable_target: autoscaling.ScalableTarget
     min_capacity: int
     max_capacity: int
     _what: str
-    _is_async: bool
+    _counted: str
+    """The word for what is scaled: `instances` or `copies`."""
+    _way_to_zero: str | None
+    """How a user gets a minimum of 0; None where there is no way."""
     _scheduled: set[str]
 
     @checked
@@ -41,15 +50,15 @@ class ScheduledScaling:
         """Set other limits at times that are known before; between them the policies go on.
 
         Args:
-            id: the name of the action, unique within the variant.
+            id: the name of the action, unique within the variant or component.
             schedule: when, in UTC unless there is a time zone.
-            min_capacity: instances at least from then on; None leaves the limit.
-            max_capacity: instances at most from then on; None leaves the limit.
+            min_capacity: instances or copies at least from then on; None leaves the limit.
+            max_capacity: instances or copies at most from then on; None leaves the limit.
             time_zone: of a `cron` or `at` schedule; it follows daylight saving time.
 
         Raises:
-            ConfigurationError: no limit is given, limits contradict each other or allow no instance, the schedule is
-                none or a rate with a time zone, or the name is taken.
+            ConfigurationError: no limit is given, limits contradict each other or allow none although the standing ones
+                do not, the schedule is none or a rate with a time zone, or the name is taken.
         """
         what = f"schedule {id!r} of {self._what}"
         if id in self._scheduled:
@@ -59,8 +68,14 @@ class ScheduledScaling:
         check_schedule(what, schedule.expression_string, time_zone)
         least = min(self.min_capacity, 1)
         standing = (self.min_capacity, self.max_capacity)
-        why = ", or begin with a min_capacity of 0 to scale to none" if self._is_async else None
-        check_scheduled(what, (min_capacity, max_capacity), standing, least=least, why=why)
+        check_scheduled(
+            what,
+            (min_capacity, max_capacity),
+            standing,
+            least=least,
+            why=None if self._way_to_zero is None else f", or {self._way_to_zero} to scale to none",
+            counted=self._counted,
+        )
         self._scheduled.add(id)
         self.scalable_target.scale_on_schedule(
             id, schedule=schedule, min_capacity=min_capacity, max_capacity=max_capacity, time_zone=time_zone
