@@ -203,7 +203,7 @@ class TritonComponent(Resource, ComponentMetrics):
         Raises:
             ConfigurationError: a number is out of its range, or the component is scaled already.
         """
-        from cdk_triton.hosting.scaling.copy_count import check_invocations
+        from cdk_triton.hosting.scaling.tracking import check_invocations
 
         check_invocations(f"policy {id!r} of {self._what}", max_requests_per_second, safety_factor)
         count = self._scalable(0, max_capacity)

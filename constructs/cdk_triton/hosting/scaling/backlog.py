@@ -8,31 +8,30 @@ have the dimension `EndpointName` alone.
 from __future__ import annotations
 
 from abc import abstractmethod
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import jsii
 from aws_cdk import Annotations, Duration, IAspect
 from aws_cdk import aws_applicationautoscaling as autoscaling
-from constructs import Construct, IConstruct
+from aws_cdk import aws_cloudwatch as cloudwatch
+from constructs import IConstruct
 
 from cdk_triton.errors import ConfigurationError
 from cdk_triton.hosting._cdk.arguments import checked
 from cdk_triton.hosting.metrics import INVOCATIONS
 from cdk_triton.hosting.scaling.checks import check_number
+from cdk_triton.hosting.scaling.from_zero import FROM_ZERO, start_from_zero
 from cdk_triton.hosting.scaling.tracking import Tracking
-
-if TYPE_CHECKING:
-    from aws_cdk import aws_cloudwatch as cloudwatch
 
 __all__ = ["BacklogScaling", "StaysAtZero", "reject_unpublished"]
 
 STAYS_AT_ZERO_WARNING: Final = "cdk-triton:StaysAtZero"
 
-FIRST_INSTANCE: Final = "FromZero"
-"""The end of the id of the policy for the first instance."""
-
 ALARM_PERIODS: Final = 2
 """Minutes with requests and without an instance, after which the first instance is started."""
+
+FIRST_INSTANCE_SECONDS: Final = 300
+"""The cooldown of the step policy in the guide."""
 
 
 class BacklogScaling:
@@ -90,7 +89,17 @@ class BacklogScaling:
             scale_out_cooldown,
         )
         if self.min_capacity == 0:
-            _start_first_instance(self.scalable_target, f"{id}{FIRST_INSTANCE}", endpoint_name)
+            start_from_zero(
+                self.scalable_target,
+                id,
+                self.scalable_target,
+                metric=_metric("HasBacklogWithoutCapacity", endpoint_name),
+                periods=ALARM_PERIODS,
+                aggregation=autoscaling.MetricAggregationType.AVERAGE,
+                cooldown=Duration.seconds(FIRST_INSTANCE_SECONDS),
+                description=f"{self.scalable_target.node.path[-500:]}: requests wait and there is no instance, so the "
+                "first one starts",
+            )
         return policy
 
 
@@ -103,7 +112,7 @@ class StaysAtZero:
         scope = node.node.scope
         if not isinstance(node, autoscaling.CfnScalableTarget) or scope is None or node.min_capacity != 0:
             return
-        if not any(child.node.id.endswith(FIRST_INSTANCE) for child in scope.node.children):
+        if not any(child.node.id.endswith(FROM_ZERO) for child in scope.node.children):
             Annotations.of(node).add_warning_v2(
                 STAYS_AT_ZERO_WARNING,
                 "min_capacity is 0, and no scale_on_backlog starts the first instance: requests may wait until they "
@@ -125,39 +134,8 @@ def reject_unpublished(what: str, metric: str) -> None:
     )
 
 
-def _start_first_instance(target: autoscaling.ScalableTarget, id: str, endpoint_name: str) -> None:
-    """Add an instance while there are requests and no instance."""
-    from aws_cdk import aws_cloudwatch as cloudwatch
-    from aws_cdk import aws_cloudwatch_actions as actions
-
-    scope = Construct(target, id)
-    action = autoscaling.StepScalingAction(
-        scope,
-        "Policy",
-        scaling_target=target,
-        adjustment_type=autoscaling.AdjustmentType.CHANGE_IN_CAPACITY,
-        cooldown=Duration.seconds(300),
-        metric_aggregation_type=autoscaling.MetricAggregationType.AVERAGE,
-    )
-    action.add_adjustment(adjustment=1, lower_bound=0)
-    alarm = cloudwatch.Alarm(
-        scope,
-        "Alarm",
-        alarm_description=f"{target.node.path[-500:]}: requests wait and there is no instance, so the first one starts",
-        metric=_metric("HasBacklogWithoutCapacity", endpoint_name),
-        threshold=1,
-        comparison_operator=cloudwatch.ComparisonOperator.GREATER_THAN_OR_EQUAL_TO_THRESHOLD,
-        evaluation_periods=ALARM_PERIODS,
-        datapoints_to_alarm=ALARM_PERIODS,
-        treat_missing_data=cloudwatch.TreatMissingData.MISSING,
-    )
-    alarm.add_alarm_action(actions.ApplicationScalingAction(action))
-
-
 def _metric(name: str, endpoint_name: str) -> cloudwatch.Metric:
     """A metric of the queue."""
-    from aws_cdk import aws_cloudwatch as cloudwatch
-
     return cloudwatch.Metric(
         namespace=INVOCATIONS,
         metric_name=name,

@@ -162,6 +162,8 @@ class NothingScales:
         if not isinstance(node, autoscaling.CfnScalableTarget) or node.node.scope is None:
             return
         policies = [c for c in node.node.scope.node.find_all() if isinstance(c, autoscaling.CfnScalingPolicy)]
+        if node.min_capacity == 0:
+            return  # StaysAtZero says it
         fixed = node.min_capacity == node.max_capacity
         if not fixed and not policies and not stack_of(node).resolve(node.scheduled_actions):
             Annotations.of(node).add_warning_v2(

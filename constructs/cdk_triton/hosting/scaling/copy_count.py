@@ -10,19 +10,18 @@ from typing import Final
 
 from aws_cdk import Aspects, Duration
 from aws_cdk import aws_applicationautoscaling as autoscaling
-from aws_cdk import aws_cloudwatch as cloudwatch
-from aws_cdk import aws_cloudwatch_actions as actions
 from constructs import Construct
 
 from cdk_triton._tokens import refuse_token
 from cdk_triton.hosting._cdk.arguments import checked
 from cdk_triton.hosting.metrics import ComponentMetrics
-from cdk_triton.hosting.scaling.checks import NothingScales, check_capacities, check_number
+from cdk_triton.hosting.scaling.checks import NothingScales, check_capacities
+from cdk_triton.hosting.scaling.from_zero import start_from_zero
 from cdk_triton.hosting.scaling.schedules import ScheduledScaling
 from cdk_triton.hosting.scaling.target import scalable_target
-from cdk_triton.hosting.scaling.tracking import SAFETY_FACTOR, Tracking, rounded
+from cdk_triton.hosting.scaling.tracking import SAFETY_FACTOR, Tracking
 
-__all__ = ["ScalableCopyCount", "check_copy_capacities", "check_invocations"]
+__all__ = ["ScalableCopyCount", "check_copy_capacities"]
 
 DIMENSION: Final = "sagemaker:inference-component:DesiredCopyCount"
 
@@ -39,16 +38,6 @@ def check_copy_capacities(what: str, copies: int, min_capacity: int, max_capacit
     for name, capacity in (("min_capacity", min_capacity), ("max_capacity", max_capacity)):
         refuse_token(capacity, f"{name} of {what}")
     check_capacities(what, copies, min_capacity, max_capacity, least=0, counted="copies", begins="{} copies")
-
-
-def check_invocations(what: str, max_requests_per_second: float, safety_factor: float) -> None:
-    """Reject a rate or a share from which no target follows.
-
-    Raises:
-        ConfigurationError: one of them is out of its range.
-    """
-    check_number(f"max_requests_per_second of {what}", max_requests_per_second)
-    check_number(f"safety_factor of {what}", safety_factor, at_most=1)
 
 
 class ScalableCopyCount(Construct, ScheduledScaling):
@@ -132,11 +121,10 @@ class ScalableCopyCount(Construct, ScheduledScaling):
         Raises:
             ConfigurationError: a number is out of its range, or the component scales on its invocations already.
         """
-        check_invocations(f"policy {id!r} of {self._what}", max_requests_per_second, safety_factor)
-        return self._tracking.track(
+        return self._tracking.track_invocations(
             id,
-            "invocations",
-            rounded(max_requests_per_second * safety_factor * 60),
+            max_requests_per_second,
+            safety_factor,
             autoscaling.PredefinedMetric.SAGEMAKER_INFERENCE_COMPONENT_INVOCATIONS_PER_COPY,
             scale_in_cooldown,
             scale_out_cooldown,
@@ -162,10 +150,8 @@ class ScalableCopyCount(Construct, ScheduledScaling):
         Raises:
             ConfigurationError: the target is not positive, or the component scales on concurrent requests already.
         """
-        check_number(f"target_concurrent_requests of policy {id!r} of {self._what}", target_concurrent_requests)
-        return self._tracking.track(
+        return self._tracking.track_concurrent_requests(
             id,
-            "concurrent requests",
             target_concurrent_requests,
             autoscaling.PredefinedMetric.SAGEMAKER_INFERENCE_COMPONENT_CONCURRENT_REQUESTS_PER_COPY_HIGH_RESOLUTION,
             scale_in_cooldown,
@@ -173,32 +159,21 @@ class ScalableCopyCount(Construct, ScheduledScaling):
         )
 
     def _start_from_zero(self) -> None:
-        """Add the first copy when a request finds none: target tracking cannot, because it divides by the copies.
+        """Add the first copy when a request finds none.
 
         Statistic, period and threshold are those of the sample `infrastructure/inference_component_scale_to_zero` in
         aws-samples/genai-ml-platform-examples. SageMaker's guide has an alarm of 60 seconds instead, which goes off at
         the second request of a minute.
         """
-        first = autoscaling.StepScalingAction(
+        start_from_zero(
             self,
-            "FirstCopy",
-            scaling_target=self.scalable_target,
-            adjustment_type=autoscaling.AdjustmentType.CHANGE_IN_CAPACITY,
-            metric_aggregation_type=autoscaling.MetricAggregationType.MAXIMUM,
-            cooldown=Duration.seconds(FIRST_COPY_SECONDS),
-        )
-        first.add_adjustment(adjustment=1, lower_bound=0)
-        alarm = cloudwatch.Alarm(
-            self,
-            "NoCapacity",
-            alarm_description=f"{self._what} was invoked without a copy; its first copy is started",
+            "",
+            self.scalable_target,
             metric=self._metrics.metric_no_capacity_invocation_failures(
                 statistic="Maximum", period=Duration.seconds(30)
             ),
-            threshold=1,
-            comparison_operator=cloudwatch.ComparisonOperator.GREATER_THAN_OR_EQUAL_TO_THRESHOLD,
-            evaluation_periods=1,
-            datapoints_to_alarm=1,
-            treat_missing_data=cloudwatch.TreatMissingData.MISSING,
+            periods=1,
+            aggregation=autoscaling.MetricAggregationType.MAXIMUM,
+            cooldown=Duration.seconds(FIRST_COPY_SECONDS),
+            description=f"{self._what} was invoked without a copy; its first copy is started",
         )
-        alarm.add_alarm_action(actions.ApplicationScalingAction(first))

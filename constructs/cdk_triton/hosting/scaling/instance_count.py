@@ -23,7 +23,6 @@ from cdk_triton.hosting.scaling.checks import (
     check_capacities,
     check_count,
     check_new_policy,
-    check_number,
     check_percent,
 )
 from cdk_triton.hosting.scaling.schedules import ScheduledScaling
@@ -143,15 +142,12 @@ class ScalableInstanceCount(Construct, BacklogScaling, ScheduledScaling):
         Raises:
             ConfigurationError: a number is out of its range, or the variant scales on its invocations already.
         """
-        what = self._policy(id)
         if self._is_async:
-            reject_unpublished(what, "InvocationsPerInstance")
-        check_number(f"max_requests_per_second of {what}", max_requests_per_second)
-        check_number(f"safety_factor of {what}", safety_factor, at_most=1)
-        return self._tracking.track(
+            reject_unpublished(self._policy(id), "InvocationsPerInstance")
+        return self._tracking.track_invocations(
             id,
-            "invocations",
-            rounded(max_requests_per_second * safety_factor * 60),
+            max_requests_per_second,
+            safety_factor,
             autoscaling.PredefinedMetric.SAGEMAKER_VARIANT_INVOCATIONS_PER_INSTANCE,
             scale_in_cooldown,
             scale_out_cooldown,
@@ -182,10 +178,8 @@ class ScalableInstanceCount(Construct, BacklogScaling, ScheduledScaling):
         """
         if self._is_async:
             reject_unpublished(self._policy(id), "ConcurrentRequestsPerModel")
-        check_number(f"target_concurrent_requests of {self._policy(id)}", target_concurrent_requests)
-        return self._tracking.track(
+        return self._tracking.track_concurrent_requests(
             id,
-            "concurrent requests",
             target_concurrent_requests,
             autoscaling.PredefinedMetric.SAGEMAKER_VARIANT_CONCURRENT_REQUESTS_PER_MODEL_HIGH_RESOLUTION,
             scale_in_cooldown,

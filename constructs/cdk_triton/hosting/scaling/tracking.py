@@ -7,13 +7,14 @@ from aws_cdk import aws_applicationautoscaling as autoscaling
 from aws_cdk import aws_cloudwatch as cloudwatch
 
 from cdk_triton.errors import ConfigurationError
-from cdk_triton.hosting.scaling.checks import check_new_policy
+from cdk_triton.hosting.scaling.checks import check_new_policy, check_number
 
 __all__ = [
     "SAFETY_FACTOR",
     "SCALE_IN_COOLDOWN_SECONDS",
     "SCALE_OUT_COOLDOWN_SECONDS",
     "Tracking",
+    "check_invocations",
     "cooldown_of",
     "rounded",
 ]
@@ -41,6 +42,36 @@ class Tracking:
         self._target = target
         self._what = what
         self._tracked: set[str] = set()
+
+    def track_invocations(
+        self,
+        policy_id: str,
+        max_requests_per_second: float,
+        safety_factor: float,
+        metric: autoscaling.PredefinedMetric,
+        scale_in_cooldown: Duration | None,
+        scale_out_cooldown: Duration | None,
+    ) -> autoscaling.TargetTrackingScalingPolicy:
+        """Hold the requests per instance or copy at a share of what it can answer.
+
+        SageMaker's metric counts per minute, so the target is `max_requests_per_second * safety_factor * 60` ("Load
+        testing your auto scaling configuration").
+        """
+        check_invocations(f"policy {policy_id!r} of {self._what}", max_requests_per_second, safety_factor)
+        target = rounded(max_requests_per_second * safety_factor * 60)
+        return self.track(policy_id, "invocations", target, metric, scale_in_cooldown, scale_out_cooldown)
+
+    def track_concurrent_requests(
+        self,
+        policy_id: str,
+        target: float,
+        metric: autoscaling.PredefinedMetric,
+        scale_in_cooldown: Duration | None,
+        scale_out_cooldown: Duration | None,
+    ) -> autoscaling.TargetTrackingScalingPolicy:
+        """Hold the requests that one instance or copy works on or has queued."""
+        check_number(f"target_concurrent_requests of policy {policy_id!r} of {self._what}", target)
+        return self.track(policy_id, "concurrent requests", target, metric, scale_in_cooldown, scale_out_cooldown)
 
     def track(
         self,
@@ -71,6 +102,16 @@ class Tracking:
         )
         self._tracked.add(what)
         return policy
+
+
+def check_invocations(what: str, max_requests_per_second: float, safety_factor: float) -> None:
+    """Reject a rate or a share from which no target follows.
+
+    Raises:
+        ConfigurationError: one of them is out of its range.
+    """
+    check_number(f"max_requests_per_second of {what}", max_requests_per_second)
+    check_number(f"safety_factor of {what}", safety_factor, at_most=1)
 
 
 def cooldown_of(given: Duration | None, seconds: int) -> Duration:
