@@ -11,6 +11,7 @@ from botocore.exceptions import ClientError
 
 from cdk_triton.local.aws import LocalAws
 from cdk_triton.local.endpoints import Component
+from cdk_triton.local.endpoints.capacity import Capacity
 
 if TYPE_CHECKING:
     from tests.local.conftest import Deployer, EndpointDouble, Refused
@@ -47,7 +48,7 @@ class Components:
         }
         self.client.create_model(ModelName=name, ExecutionRoleArn=ROLE, PrimaryContainer=container)
 
-    def create(self, name: str, *, model: str = "text", copies: int = 1, **more: Any) -> dict[str, Any]:
+    def begin(self, name: str, *, model: str = "text", copies: int = 1, **more: Any) -> None:
         specification = {"ModelName": model, "ComputeResourceRequirements": {**COPY, **more.pop("copy", {})}, **more}
         self.client.create_inference_component(
             InferenceComponentName=name,
@@ -56,6 +57,9 @@ class Components:
             Specification=specification,
             RuntimeConfig={"CopyCount": copies},
         )
+
+    def create(self, name: str, *, model: str = "text", copies: int = 1, **more: Any) -> dict[str, Any]:
+        self.begin(name, model=model, copies=copies, **more)
         return self.settled(name)
 
     def settled(self, name: str) -> dict[str, Any]:
@@ -146,6 +150,29 @@ def test_copies_without_room_fail(components: Components, copies: int, copy: dic
     found = components.create("text", copies=copies, copy=copy)
     assert found["InferenceComponentStatus"] == "Failed"
     assert found["FailureReason"].startswith("There is not enough hardware resources on the instances")
+
+
+def test_the_first_of_two_components_at_once_gets_the_room(components: Components) -> None:
+    for name in ("Text", "Image"):
+        components.begin(name, copies=5)
+
+    found = [components.settled(name)["InferenceComponentStatus"] for name in ("Text", "Image")]
+
+    assert sorted(found) == ["Failed", "InService"]
+
+
+def test_copies_start_within_the_capacity_of_their_instance_type(components: Components) -> None:
+    capacity = Capacity(components.aws.directory)
+    components.create("Text", copies=4)
+    capacity.set("ml.g5.12xlarge", 0)
+    try:
+        found = components.create("Image")
+    finally:
+        capacity.clear()
+
+    assert found["FailureReason"].startswith("There is not enough hardware resources on the instances")
+    assert found["FailureReason"].endswith("[ml.g5.12xlarge has 0 instances free (cdk-triton local capacity)]")
+    assert components.settled("Text")["RuntimeConfig"]["CurrentCopyCount"] == 4
 
 
 def test_a_copy_that_does_not_start_fails_with_the_reason(components: Components) -> None:

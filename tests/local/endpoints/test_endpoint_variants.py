@@ -96,6 +96,14 @@ def test_weights_and_counts_are_changed_where_they_are_named(
         )
 
 
+def test_a_real_time_variant_keeps_an_instance(sagemaker: Any, endpoint: str) -> None:
+    with pytest.raises(ClientError, match="Variant A of a real-time endpoint cannot have a DesiredInstanceCount of 0"):
+        sagemaker.update_endpoint_weights_and_capacities(
+            EndpointName=endpoint, DesiredWeightsAndCapacities=[{"VariantName": "A", "DesiredInstanceCount": 0}]
+        )
+    assert numbers(settled(sagemaker, endpoint))["A"] == (1.0, 4)
+
+
 def test_an_update_starts_over_with_the_numbers_of_its_configuration(
     sagemaker: Any, endpoint: str, endpoint_double: EndpointDouble
 ) -> None:

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Iterable, Mapping, MutableMapping
+from collections.abc import Callable, Mapping, MutableMapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
 from cdk_triton.errors import LocalError
-from cdk_triton.local.endpoints.components_room import room_for, settle_instances
+from cdk_triton.local.endpoints.components_room import most_instances, room_for, settle_instances
 from cdk_triton.local.endpoints.hosting import Component, Container, EndpointHost
 from cdk_triton.local.endpoints.operations import EndpointOperations, SageMakerError
 
@@ -38,6 +38,7 @@ class ComponentState:
         arn: its ARN, in which SageMaker writes its name in lower case.
         specification: as it was created or updated with.
         copies: as many as it has.
+        room: the specification of each copy that holds room on the instances; while it changes, of the new ones too.
         desired: as many as it shall have.
         status: as DescribeInferenceComponent reports it.
         scale: brings the number of copies to another one; for Application Auto Scaling.
@@ -50,6 +51,7 @@ class ComponentState:
     desired: int
     scale: Callable[[int], None]
     copies: int = 0
+    room: Sequence[Mapping[str, Any]] = ()
     status: str = "Creating"
     failure_reason: str | None = None
     created: float = field(default_factory=time.time)
@@ -157,7 +159,9 @@ class ComponentOperations:
             scale=lambda count: self._scale(state, count),
         )
         self._states()[name] = state
-        self._work(state, "Creating", lambda: self._place(state, state.component, copies))
+        self._work(
+            state, "Creating", lambda: self._place(state, state.component, copies, [state.specification] * copies)
+        )
         return {"InferenceComponentArn": state.arn}
 
     def update(self, request: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -175,8 +179,8 @@ class ComponentOperations:
 
         def change() -> None:
             # The new copies stand beside the old ones for a while.
-            self._require_room(state, [*[specification] * copies, *[state.specification] * min(1, state.copies)])
-            self._place(state, component, copies)
+            room = [*[specification] * copies, *[state.specification] * min(1, state.copies)]
+            self._place(state, component, copies, room)
             state.component, state.specification = component, specification
 
         self._change(state, change)
@@ -235,7 +239,7 @@ class ComponentOperations:
         return self._endpoints.delete(request)
 
     def _scale(self, state: ComponentState, copies: int) -> None:
-        self._change(state, lambda: self._place(state, state.component, copies))
+        self._change(state, lambda: self._place(state, state.component, copies, [state.specification] * copies))
 
     def _change(self, state: ComponentState, change: Callable[[], None]) -> None:
         with self._lock:
@@ -258,6 +262,7 @@ class ComponentOperations:
                 settled = "Failed" if status == "Creating" else "InService"
             else:
                 state.failure_reason, settled = None, "InService"
+            state.room = [state.specification] * state.copies
             self._settle(state)
             state.modified = time.time()
             state.status = settled
@@ -266,22 +271,33 @@ class ComponentOperations:
 
         threading.Thread(target=run, name=f"component-{state.component.name}", daemon=True).start()
 
-    def _place(self, state: ComponentState, component: Component, copies: int) -> None:
-        self._require_room(state, [state.specification] * copies)
+    def _place(
+        self, state: ComponentState, component: Component, copies: int, room: Sequence[Mapping[str, Any]]
+    ) -> None:
+        self._require_room(state, room)
         state.desired = copies
         self._host.place(component, copies)
         state.copies = copies
 
-    def _require_room(self, state: ComponentState, copies: Iterable[Mapping[str, Any]]) -> None:
-        others = [
-            each.specification
-            for each in self._of_endpoint(state.component.endpoint)
-            if each is not state
-            for _ in range(each.desired)
-        ]
-        variant = self._variant_of(self._found()[state.component.endpoint])
-        if variant is not None and not room_for([*others, *copies], variant):
-            raise LocalError(NO_ROOM)
+    def _require_room(self, state: ComponentState, room: Sequence[Mapping[str, Any]]) -> None:
+        """Hold room for copies on the instances; the component that asks first gets it."""
+        endpoint = self._found()[state.component.endpoint]
+        variant = self._variant_of(endpoint)
+        if variant is None:
+            return
+        instance_type, running = variant["InstanceType"], endpoint.production_variants[0]["CurrentInstanceCount"]
+        free = self._endpoints.free_instances(instance_type)
+        most = most_instances(variant, running, free)
+        with self._lock:
+            others = [
+                one for each in self._of_endpoint(state.component.endpoint) if each is not state for one in each.room
+            ]
+            if room_for([*others, *room], instance_type, most):
+                state.room = room
+                return
+        is_short = most < most_instances(variant, running, None)
+        why = f" [{instance_type} has {free} instances free (cdk-triton local capacity)]" if is_short else ""
+        raise LocalError(f"{NO_ROOM}{why}")
 
     def _settle(self, state: ComponentState) -> None:
         """Have as many instances as the copies need."""

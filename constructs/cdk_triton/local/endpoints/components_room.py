@@ -11,7 +11,7 @@ from typing import Any
 
 from cdk_triton.sagemaker import CopyRequirements, gpu_instance, instances_for
 
-__all__ = ["check_components", "room_for", "settle_instances"]
+__all__ = ["check_components", "most_instances", "room_for", "settle_instances"]
 
 
 def check_components(request: Mapping[str, Any]) -> str | None:
@@ -32,18 +32,31 @@ def check_components(request: Mapping[str, Any]) -> str | None:
     return None
 
 
-def room_for(copies: Sequence[Mapping[str, Any]], variant: Mapping[str, Any]) -> bool:
-    """Whether the instances that a variant may have take all copies.
+def most_instances(variant: Mapping[str, Any], running: int, free: int | None) -> int:
+    """How many instances a variant can have: as many as its limits allow, and as run or are free.
+
+    Args:
+        variant: as the endpoint configuration has it.
+        running: the instances that it has.
+        free: those of its type that are free beside them; None: as many as anybody asks for.
+    """
+    _, most = _limits(variant)
+    return most if free is None else min(most, running + free)
+
+
+def room_for(copies: Sequence[Mapping[str, Any]], instance_type: str, instances: int) -> bool:
+    """Whether so many instances take all copies.
 
     Args:
         copies: the specification of each copy's component.
-        variant: as the endpoint configuration has it.
+        instance_type: of the instances.
+        instances: how many there can be.
     """
-    instance, most = gpu_instance(variant["InstanceType"]), _limits(variant)[1]
+    instance = gpu_instance(instance_type)
     wanted = [_requirements(copy) for copy in copies]
     if any(each.excess_over(instance) is not None for each in wanted):
         return False
-    return instances_for(wanted, instance) <= most
+    return instances_for(wanted, instance) <= instances
 
 
 def settle_instances(endpoint: Any, variant: Mapping[str, Any], copies: Sequence[Mapping[str, Any]]) -> None:

@@ -84,7 +84,7 @@ class EndpointOperations:
         self._endpoints = endpoints
         self._configurations = configurations
         self._scaled = scaled
-        self._capacity = capacity
+        self.free_instances = capacity
         self._log = log
         self._lock = threading.Lock()
 
@@ -181,7 +181,8 @@ class EndpointOperations:
         """UpdateEndpointWeightsAndCapacities.
 
         Raises:
-            SageMakerError: there is no such endpoint or variant, or the endpoint is busy.
+            SageMakerError: there is no such endpoint or variant, the endpoint is busy, or a real-time variant would
+                have no instance.
         """
         endpoint = self._existing(request)
         asked = request["DesiredWeightsAndCapacities"]
@@ -195,6 +196,7 @@ class EndpointOperations:
                     f'"{endpoint.endpoint_config_name}".'
                 )
             counts = {each["VariantName"]: each.get("DesiredInstanceCount") for each in asked}
+            self._refuse_no_instances(endpoint, counts)
             of_weights = ["DesiredInstanceCount"]
             endpoint.production_variants = retained_summaries(endpoint.production_variants, asked, of_weights)
             setattr(endpoint, _SHADOWS, retained_summaries(shadows, asked, of_weights) or None)
@@ -215,6 +217,22 @@ class EndpointOperations:
     def _refuse_busy(endpoint: Any) -> None:
         if endpoint.endpoint_status != "InService":
             raise SageMakerError(f'Cannot update in-progress endpoint "{endpoint.arn}".')
+
+    def _refuse_no_instances(self, endpoint: Any, counts: Mapping[str, int | None]) -> None:
+        """Refuse to take the last instance of a variant that answers requests at once.
+
+        Only asynchronous endpoints and variants with inference components go to zero ("Scale an endpoint to zero
+        instances" and "Autoscale an asynchronous endpoint"); the text of the error is not the service's.
+        """
+        none = [name for name, count in counts.items() if count == 0]
+        if not none:
+            return
+        configuration = self._client.describe_endpoint_config(EndpointConfigName=endpoint.endpoint_config_name)
+        if "AsyncInferenceConfig" not in configuration:
+            raise SageMakerError(
+                f"Variant {none[0]} of a real-time endpoint cannot have a DesiredInstanceCount of 0; it needs one "
+                "instance at least."
+            )
 
     def _refuse_other_type_of_scaled(self, wanted: _Wanted, existing: Any) -> None:
         """Refuse an update that changes the instance type of a scaled variant, as SageMaker does.
@@ -266,10 +284,11 @@ class EndpointOperations:
         Raises:
             LocalError: an instance type, or all pools of a variant, have too few instances.
         """
-        for variant in (*wanted.endpoint.variants, *wanted.endpoint.shadows):
-            placement = wanted.placements[variant.name]
+        for placement in wanted.placements.values():
             if placement.shortage is not None:
                 raise LocalError(placement.shortage)
+        for variant in (*wanted.endpoint.variants, *wanted.endpoint.shadows):
+            placement = wanted.placements[variant.name]
             if placement.pools is not None:
                 self._log(
                     f"endpoint {wanted.endpoint.name}: variant {variant.name} runs on {placement.instance_type} with "
@@ -302,7 +321,7 @@ class EndpointOperations:
         placements = dict[str, Placement]()
         for attribute, each in variants.items():
             for variant, summary in zip(each, summaries[attribute], strict=True):
-                placements[variant["VariantName"]] = placed = place(variant, summary[_COUNT], self._capacity)
+                placements[variant["VariantName"]] = placed = place(variant, summary[_COUNT], self.free_instances)
                 if placed.pools is not None:
                     summary["InstancePools"] = placed.pools
         served = {
