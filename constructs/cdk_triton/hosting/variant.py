@@ -97,8 +97,8 @@ class TritonVariant:
         count, weight = self.initial_instance_count, self.initial_weight
         if not is_whole(count, 1):
             raise ConfigurationError(
-                f"initial_instance_count of variant {self.variant_name} is {count!r}: a real-time variant runs on a "
-                "whole number of instances, at least 1"
+                f"initial_instance_count of variant {self.variant_name} is {count!r}: use a whole number, at "
+                "least 1; an asynchronous endpoint goes to zero when it scales"
             )
         if not (is_token(weight) or (is_number(weight) and weight >= 0)):
             raise ConfigurationError(

@@ -24,8 +24,8 @@ DIFFERENCES = (
     "themselves. `DeploymentConfig` is recorded only: an update replaces all copies at once.",
     "Endpoint configurations: instance type and count are recorded, one server answers for each variant. Instances are "
     "free without limit, unless `cdk-triton local capacity` limits a type; a deployment that lacks instances fails at "
-    "once and does not wait for `VariantInstanceProvisionTimeoutInSeconds`, and so do copies of components that need an "
-    "instance which is not free. Scaling adds instances to the pool that serves, whatever the capacity.",
+    "once and does not wait for `VariantInstanceProvisionTimeoutInSeconds`, and so do copies of components that "
+    "need an instance which is not free. Scaling adds instances to the pool that serves, whatever the capacity.",
     "The server is Triton 24.10 whatever image is named, so a `/` in `TargetModel` works here; images from 26.03 on "
     "refuse it.",
     "Python models run with the Python of this machine, 3.11 or 3.12, and its numpy 1.x; an image has the Python of "

@@ -407,3 +407,9 @@ def test_keys_that_cannot_be_granted_are_rejected(messages: Messages, stack: cdk
     for key in (asymmetric, kms.Alias.from_alias_name(stack, "Alias", "alias/a")):
         with messages.raises(ConfigurationError):
             TritonEndpoint(stack, "Endpoint", model=model, asynchronous=AsyncInference(encryption_key=key))
+
+
+def test_a_fifo_topic_is_rejected(messages: Messages, stack: cdk.Stack, model: TritonModel) -> None:
+    topic = sns.Topic(stack, "Topic", fifo=True)
+    with messages.raises(ConfigurationError):
+        TritonEndpoint(stack, "Endpoint", model=model, asynchronous=AsyncInference(success_topic=topic))

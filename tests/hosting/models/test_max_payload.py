@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import aws_cdk as cdk
 import pytest
 
-from cdk_triton import ContainerEnvironment, ServingPlatform, TritonModel
+from cdk_triton import ContainerEnvironment, ServingPlatform, TritonComponents, TritonEndpoint, TritonModel
 from cdk_triton.errors import ConfigurationError
 
 if TYPE_CHECKING:
@@ -64,3 +64,12 @@ def test_the_option_is_given_once(messages: Messages, world: World, stack: cdk.S
     environment = ContainerEnvironment(additional_args=("--http-max-input-size=1000",))
     with messages.raises(ConfigurationError):
         model(world, stack, cdk.Size.mebibytes(200), environment=environment)
+
+
+def test_a_real_time_endpoint_gets_no_larger_requests(messages: Messages, world: World, stack: cdk.Stack) -> None:
+    large = model(world, stack, cdk.Size.mebibytes(7))
+    components = TritonComponents(stack, "Components", platform=large.platform, max_instance_count=1)
+    with messages.raises(ConfigurationError):
+        TritonEndpoint(stack, "Endpoint", model=large)
+    with messages.raises(ConfigurationError):
+        components.add_component("Text", model=large, accelerators=1, memory=cdk.Size.gibibytes(4))

@@ -41,6 +41,7 @@ from cdk_triton.hosting.endpoints.variant_set import (
     warn_about_storage,
 )
 from cdk_triton.hosting.keys import key_arn_for_service, warn_about_key
+from cdk_triton.hosting.models.max_payload import check_real_time_payload
 from cdk_triton.hosting.models.model import ITritonModel
 from cdk_triton.hosting.sagemaker_names import check_sagemaker_name
 from cdk_triton.hosting.trust import sagemaker_inference
@@ -211,6 +212,7 @@ class TritonComponents(Resource):
         """
         what = f"component {id} of {self.node.path}"
         self._check_model(what, model)
+        check_real_time_payload(what, model)
         requirements = copy_requirements(what, self.platform.instance, accelerators, memory, cpus)
         check_count(f"copies of {what}", copies, 0, "and 1 or more where SageMaker is to create it")
         self._check_room(what, requirements, copies)

@@ -26,6 +26,7 @@ from cdk_triton.hosting._cdk.stacks import region_of, require_same, stack_of
 from cdk_triton.hosting.endpoints.object_prefixes import check_prefix
 from cdk_triton.hosting.endpoints.shared_buckets import check_free
 from cdk_triton.hosting.keys import require_key
+from cdk_triton.hosting.models.max_payload import check_real_time_payload
 from cdk_triton.hosting.variant import TritonVariant
 from cdk_triton.sagemaker.limits import MAX_ASYNC_CONCURRENCY
 
@@ -138,7 +139,7 @@ def check_async(
     Args:
         scope: the scope of the endpoint, which does not exist yet.
         path: the path of the endpoint.
-        asynchronous: its configuration; None: it is a real-time endpoint, with nothing to check here.
+        asynchronous: its configuration; None: it is a real-time endpoint.
         variants: its production variants.
         shadow: whether it has a shadow.
         captures: whether it has data capture.
@@ -146,10 +147,13 @@ def check_async(
     Raises:
         ConfigurationError: there are several variants, a multi-model one, a shadow or data capture; another endpoint
             has one of the prefixes; the bucket or a topic is certainly in another region than the endpoint, or the key
-            in another one than the bucket; or the key is not a symmetric one, or an alias of which only the name is
-            known.
+            in another one than the bucket; the key is not a symmetric one, or an alias of which only the name is
+            known; a topic is a FIFO one; or a real-time variant has a `max_payload` that no request reaches.
     """
     if asynchronous is None:
+        for variant in variants:
+            for model in variant.models:
+                check_real_time_payload(f"variant {variant.variant_name} of {path}", model)
         return
     _check_variants(path, variants, shadow=shadow, captures=captures)
     here, bucket = region_of(scope), asynchronous.bucket
@@ -170,6 +174,11 @@ def check_async(
         if topic is not None:
             reason = "SageMaker publishes in the endpoint's own region, so give the AsyncInference a topic of it"
             require_same("region", path, here, path_of(topic), topic.env.region, reason)
+            if topic.fifo:
+                raise ConfigurationError(
+                    f"the topic {path_of(topic)} of the AsyncInference of {path} is a FIFO one, whose messages need a "
+                    "MessageGroupId that SageMaker has no setting for: use a standard topic"
+                )
 
 
 def _check_variants(path: str, variants: Sequence[TritonVariant], *, shadow: bool, captures: bool) -> None:

@@ -10,7 +10,7 @@ are not limited. SageMaker's front end gets the option from 26.03 on (src/sagema
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from aws_cdk import Size, SizeRoundingBehavior
 from constructs import Construct
@@ -18,12 +18,15 @@ from constructs import Construct
 from cdk_triton.errors import ConfigurationError
 from cdk_triton.hosting._cdk.per_construct import path_of
 from cdk_triton.sagemaker import ServingPlatform
-from cdk_triton.sagemaker.limits import MAX_ASYNC_BYTES
+from cdk_triton.sagemaker.limits import MAX_ASYNC_BYTES, MAX_INVOCATION_BYTES
 from cdk_triton.triton import ContainerEnvironment
 from cdk_triton.triton.releases import is_at_least
 from cdk_triton.triton.server_options import given_options
 
-__all__ = ["payload_bytes", "with_max_payload"]
+if TYPE_CHECKING:
+    from cdk_triton.hosting.models.model import ITritonModel
+
+__all__ = ["check_real_time_payload", "payload_bytes", "with_max_payload"]
 
 OPTION: Final = "http-max-input-size"
 
@@ -69,6 +72,25 @@ def payload_bytes(scope: Construct, max_payload: Size | None, platform: ServingP
             "send binary tensors, which have no limit"
         )
     return int(size)
+
+
+def check_real_time_payload(what: str, model: ITritonModel) -> None:
+    """Reject a limit that no request to a real-time endpoint can reach.
+
+    Args:
+        what: the variant or component, as a sentence names it.
+        model: what it serves.
+
+    Raises:
+        ConfigurationError: the model's `max_payload` is larger than a request of InvokeEndpoint may be.
+    """
+    size = getattr(model, "max_payload", None)
+    if isinstance(size, int) and size > MAX_INVOCATION_BYTES:
+        raise ConfigurationError(
+            f"{what} is real-time, and its model {model.node.path} has a max_payload of {size:,} bytes: SageMaker "
+            f"passes on at most {MAX_INVOCATION_BYTES:,} bytes there, so make the endpoint asynchronous, or omit "
+            "max_payload"
+        )
 
 
 def with_max_payload(environment: ContainerEnvironment, size: int | None) -> ContainerEnvironment:
