@@ -280,7 +280,7 @@ class ComponentOperations:
         state.copies = copies
 
     def _require_room(self, state: ComponentState, room: Sequence[Mapping[str, Any]]) -> None:
-        """Hold room for copies on the instances; the component that asks first gets it."""
+        """Hold room for copies on the instances, for one component after the other."""
         endpoint = self._found()[state.component.endpoint]
         variant = self._variant_of(endpoint)
         if variant is None:

@@ -219,7 +219,7 @@ class EndpointOperations:
             raise SageMakerError(f'Cannot update in-progress endpoint "{endpoint.arn}".')
 
     def _refuse_no_instances(self, endpoint: Any, counts: Mapping[str, int | None]) -> None:
-        """Refuse to take the last instance of a variant that answers requests at once.
+        """Reject a change that takes the last instance of a variant that answers requests at once.
 
         Only asynchronous endpoints and variants with inference components go to zero ("Scale an endpoint to zero
         instances" and "Autoscale an asynchronous endpoint"); the text of the error is not the service's.
