@@ -16,7 +16,7 @@ class ConstructCode(NamedTuple):
 
     Attributes:
         code: as `cdk synth` prints it.
-        title: what was found, in one line.
+        title: the finding, in one line.
         reason: why it matters, and what to do.
         page: the page of the user guide, below docs/.
     """
@@ -25,6 +25,11 @@ class ConstructCode(NamedTuple):
     title: str
     reason: str
     page: str
+
+    @property
+    def name(self) -> str:
+        """The code without its prefix."""
+        return self.code.partition(":")[2]
 
 
 CONSTRUCT_CODES: Final[tuple[ConstructCode, ...]] = (

@@ -1,0 +1,54 @@
+"""The page of the constructs' codes, docs/construct_codes.md, from the table that `cdk-triton explain` prints."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from tools.generate import Files, Generator
+
+from cdk_triton.checks.construct_codes import CONSTRUCT_CODES, ConstructCode
+
+PAGE = "docs/construct_codes.md"
+HEAD = """\
+<!-- written by `make generate` -->
+# Codes of the constructs
+
+The constructs report these findings at `cdk synth`. Each is about an app, not about a model repository, so
+`cdk-triton validate` does not report them. [The rules](rules.md) lists the findings about repositories.
+
+`cdk-triton explain cdk-triton:NoWayOut` prints an entry of this page. The CDK writes `Annotation::` before a code in
+its report of validations, and `explain` accepts that too.
+
+Every code is a warning, except `cdk-triton:Recipe`, which is an error. Acknowledge a warning that is right as it is
+with the construct that it names:
+
+```python
+from aws_cdk import Annotations
+
+Annotations.of(model).acknowledge_warning("cdk-triton:NoWayOut", "the VPC reaches S3 through a transit gateway")
+```
+
+Codes are stable: a code is never used again.
+"""
+
+
+def page(codes: Iterable[ConstructCode]) -> str:
+    """The page's whole text."""
+    codes = tuple(codes)
+    return "\n".join([HEAD, _index(codes), *map(_section, codes)])
+
+
+def _index(codes: Iterable[ConstructCode]) -> str:
+    rows = [f"| [{each.name}](#{each.name.lower()}) | {each.title} |" for each in codes]
+    return "\n".join(["| code, after `cdk-triton:` | the finding |", "|---|---|", *rows, ""])
+
+
+def _section(each: ConstructCode) -> str:
+    return f"### {each.name}\n\n**{each.title}**\n\n{each.reason} [More about it]({each.page}).\n"
+
+
+def _files() -> Files:
+    return {PAGE: page(CONSTRUCT_CODES).encode()}
+
+
+GENERATOR = Generator(_files)
