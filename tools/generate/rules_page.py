@@ -13,7 +13,7 @@ PAGE = "docs/rules.md"
 GROUPS = {
     "CT0": "The checks themselves",
     "CT1": "A model's files",
-    "CT2": "What a configuration means",
+    "CT2": "The meaning of a configuration",
     "CT3": "Ensembles",
     "CT4": "A single-model container",
     "CT5": "A multi-model endpoint",
@@ -24,23 +24,30 @@ HEAD = """\
 <!-- written by `make generate` -->
 # The rules
 
-What `cdk-triton validate` and the constructs look for. A rule that is an **error** tells of something that the server
-or SageMaker would refuse, or would serve otherwise than meant; a **warning** tells of something that may work, and can
-be [acknowledged](cli.md#acknowledging-a-warning). Codes are stable: none is ever reused.
+`cdk-triton validate` and the constructs look for these faults. The server or SageMaker would reject a repository with
+an **error**, or would serve it in another way than you intend. A **warning** may work, and you can
+[acknowledge](cli.md#acknowledging-a-warning) it. Codes are stable: a code is never used again.
+[Codes of the constructs](construct_codes.md) lists the codes that begin with `cdk-triton:`.
 
-Every example below is a small repository, file by file, and is checked by the tests: the first has the finding, the
-second has none. Files that a rule is not about, such as weights, are left out. *Instead* has only the files that
+Each example below is a small repository, file by file. The tests check it: the first version has the finding, the
+second does not. Files that a rule does not read, such as weights, are omitted. *Instead* has only the files that
 differ. An `.onnx` file is written in ONNX's text form.
 """
 KNOWN_LIMITS = """\
-## What the checks do not know
+## Limits of the checks
 
-They read files, tables and literals; they run no model. So they do not know how much GPU memory a model takes, what is
-in a plan (but for its header), what a backend of your own asks for, which models a Python model calls by name (BLS), or
-whether numbers mean what they should. What a release adds after the schema that they read is let pass.
-[What is not verified](not_verified.md) says what no test has seen.
+The checks read files, tables and literals. They do not run a model. So they do not find out:
 
-What single rules do not see:
+* how much GPU memory a model takes;
+* the contents of a TensorRT plan, except its header;
+* the requirements of a backend of your own;
+* the models that a Python model calls by name (BLS);
+* whether numbers mean what they should.
+
+They accept every field that a release adds after the schema that they read. [Not verified on AWS](not_verified.md)
+lists what no test has seen.
+
+These are the limits of single rules:
 """
 
 

@@ -1,10 +1,10 @@
 """Writes a repository as one `.tar.gz`: deterministic, streaming, all or nothing.
 
-The same files give the same bytes on one kind of processor, whoever packs them, when, and in which order the directory
-lists them: entries are sorted, times and ids are 0, modes are fixed, and the gzip header has neither name nor time. The
-gzip stream is a single member, because Python's streaming tar reader fails at the end of the first one. Entries are
-regular files and directories only: SageMaker refuses an archive with symbolic links, so links inside the repository
-are packed as what they point to.
+The same files give the same bytes on one kind of processor, independent of the user, the time and the order in which
+the directory lists them. Entries are sorted, times and ids are 0, modes are fixed, and the gzip header has neither name
+nor time. The gzip stream is a single member, because Python's streaming tar reader fails at the end of the first one.
+Entries are regular files and directories only: SageMaker rejects an archive with symbolic links, so the writer packs
+the targets of links inside the repository.
 
 The tar format is PAX (POSIX.1-2001). A name of up to 100 ASCII characters and a size below 8 GiB need nothing beyond
 the old ustar header, so most archives are plain ustar; longer names, other alphabets and larger files need an
@@ -76,7 +76,7 @@ def write_archive(
         progress: is told about the bytes read.
 
     Raises:
-        RepositoryError: the directory is no model repository.
+        RepositoryError: the directory is not a model repository.
         ArchiveError: no space, a link that leaves the repository, or a file that changed since the repository was read.
     """
     repository = source if isinstance(source, ModelRepository) else ModelRepository.from_directory(source)

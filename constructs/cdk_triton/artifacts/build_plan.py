@@ -1,7 +1,7 @@
-"""What the build of a repository with recipes is told: JSON values, the same for the same inputs.
+"""The input of a build of a repository with recipes: JSON values, the same for the same inputs.
 
 `ensemble_document` is an entry of `ensembles` in the plan of a build, `platform_document` its `platform`; the handler
-of the artifact store composes the plan from them. Every recipe's own part is described in the recipe's module.
+of the artifact store composes the plan from them. The module of each recipe describes the recipe's own part.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _ENSEMBLE_MINUTES: Final = 0.5
 
 
 def sources_path(repository: ModelRepository) -> str:
-    """Where the archive of a repository's sources lies in the folder that a build reads.
+    """The path of the archive of a repository's sources in the folder that a build reads.
 
     Raises:
         ArchiveError: a file is missing, cannot be read, or is written to at this moment.
@@ -40,12 +40,12 @@ def sources_path(repository: ModelRepository) -> str:
 
 
 def ensemble_document(repository: ModelRepository, platform: ServingPlatform) -> dict[str, object]:
-    """What is built of a repository: sources, further inputs, steps in order of execution, and what is left out.
+    """The build of a repository: sources, further inputs, steps in order of execution, and files to remove at the end.
 
     Raises:
         ConfigurationError: a recipe does not fit the repository or the platform; two recipes write one file, or one
-            writes what is there already; nobody has a file that one reads; recipes wait for each other; a path contains
-            a CDK token.
+            writes a file that exists already; a file that one reads is missing; recipes wait for each other; a path
+            contains a CDK token.
         ArchiveError: a file is missing, cannot be read, or is written to at this moment.
     """
     recipes = recipes_of(repository)
@@ -67,7 +67,7 @@ def ensemble_document(repository: ModelRepository, platform: ServingPlatform) ->
 
 
 def build_inputs(repository: ModelRepository, sources_asset: str) -> list[dict[str, object]]:
-    """What the handler copies into the folder that a build reads.
+    """The files that the handler copies into the folder that a build reads.
 
     Args:
         repository: the repository.
@@ -93,7 +93,7 @@ def build_inputs(repository: ModelRepository, sources_asset: str) -> list[dict[s
 
 
 def platform_document(platform: ServingPlatform) -> dict[str, str | None]:
-    """What a build expects of the machine and the image; None where nobody has read it."""
+    """The values that a build expects of the machine and the image; None for values that are not in the tables."""
     versions = platform.versions
 
     def read(program: str) -> str | None:
@@ -168,7 +168,7 @@ def _check_files(repository: ModelRepository, recipes: tuple[BuildRecipe, ...], 
         for path in recipe.produces:
             if makers[path] > 1:
                 both = " and ".join(str(each) for each in recipes if path in each.produces)
-                raise ConfigurationError(f"{path} is written by {both}: leave one of them out")
+                raise ConfigurationError(f"{path} is written by {both}: remove one of them")
             if path in here or path in s3_files:
                 raise ConfigurationError(f"{recipe} writes {path}, which the repository has already: remove that file")
         for path in recipe.s3_files:

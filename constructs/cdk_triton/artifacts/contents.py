@@ -1,7 +1,7 @@
-"""What an archive contains: the one list that the archive writer packs and the keys hash.
+"""The content of an archive: the one list that the archive writer packs and the keys hash.
 
 The archive of a repository with recipes is that of its sources: its files as they are, what only builds read included.
-The build unpacks it, adds what the recipes make, leaves out `consumed_files`, and packs what is served.
+The build unpacks it, adds the files of the recipes, removes `consumed_files`, and packs the rest.
 """
 
 from __future__ import annotations
@@ -52,10 +52,10 @@ def archive_files(repository: ModelRepository) -> tuple[ArchiveFile, ...]:
 
 
 def consumed_files(repository: ModelRepository) -> tuple[str, ...]:
-    """The files that only builds read, sorted: what the recipes say, and the external data of their ONNX files.
+    """The files that only builds read, sorted: those that the recipes list, and the external data of their ONNX files.
 
     Raises:
-        ConfigurationError: a recipe is none that this library can run.
+        ConfigurationError: this library cannot run a recipe.
     """
     from cdk_triton.triton.contents.onnx_file import OnnxFile, onnx_file  # for those who build
 

@@ -1,13 +1,13 @@
 """The names of artifacts, computed from what determines them.
 
-A key is the SHA-256 of a canonical JSON document (sorted, no spaces, ASCII). What takes part is every file that the
-archive contains, by path and content, and for an artifact also what it is built for: the image, as `repository:tag` or
-digest, and the GPU. What does not: registry, account and region, because the same image is served from everywhere;
-times, owners, modes and order of files, because the archive has none of its own; and the archive's bytes, because
-gzip's differ between processors.
+A key is the SHA-256 of a canonical JSON document (sorted, no spaces, ASCII). Every file of the archive takes part, by
+path and content. For an artifact, its target takes part too: the image, as `repository:tag` or digest, and the GPU.
+Registry, account and region do not take part, because the same image is served from everywhere. Times, owners, modes
+and order of files do not, because the archive has none of its own. The archive's bytes do not, because gzip's differ
+between processors.
 
-Where recipes add files, their parameters take part, and the version of the program that builds. What they make is not
-known beforehand and needs not be: it follows from the rest.
+If recipes add files, their parameters and the version of the build program take part. The added files are not known
+beforehand. They need not be, because they follow from the rest.
 """
 
 from __future__ import annotations

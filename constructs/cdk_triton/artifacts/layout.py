@@ -206,7 +206,7 @@ def parse_fleet_object(object_key: str) -> FleetObject | None:
 
 
 def target_model(ensemble: str, source_key: str) -> str:
-    """What a caller sends as `TargetModel`."""
+    """The name that a caller sends as `TargetModel`."""
     return f"{ensemble}-{source_key[:SOURCE_DIGITS]}.tar.gz"
 
 

@@ -12,8 +12,8 @@ looks at a `CheckContext` and yields a `Problem` for each fault that it finds. I
 | CT6xx, CT7xx | `serving` | the serving platform (release and instance), and TensorRT's own parser |
 | X… | none | rules of other distributions, see `own_rules` |
 
-A new rule is written in one place: `catalogue` imports every module. What several rules derive from a repository is in
-`derived`; `per_check` computes each of these values once per check.
+A new rule is written in one place: `catalogue` imports every module. Values that several rules
+derive from a repository are in `derived`; `per_check` computes each of them once per check.
 
 The names below are imported when they are first used: an app whose answers are cached loads no rule.
 """

@@ -5,7 +5,7 @@ They stand in the call that reads the repository, or in `cdk-triton.toml` beside
     [acknowledge]
     CT111 = "the placeholder is written by our build"
 
-An error cannot be acknowledged: the server would refuse the repository all the same.
+An error cannot be acknowledged: the server would reject the repository all the same.
 """
 
 from __future__ import annotations
@@ -48,11 +48,11 @@ def _check(where: str, code: str, reason: object) -> None:
         raise RepositoryError(f"{where} acknowledges {code!r}, but {error}") from error
     if rule.severity is Severity.ERROR:
         raise RepositoryError(
-            f"{where} acknowledges {code} ({rule.title}), which is an error: the server really refuses it, and it "
+            f"{where} acknowledges {code} ({rule.title}), which is an error: the server really rejects it, and it "
             "cannot be acknowledged; fix it and remove the acknowledgement"
         )
     if not isinstance(reason, str) or not reason.strip():
         raise RepositoryError(
-            f"{where} acknowledges {code} with {reason!r}, which is no reason; say in a few words why the warning is "
-            f'right as it is, as {code} = "…"'
+            f"{where} acknowledges {code} with {reason!r}, which is not a reason; write in a few words why the "
+            f'warning is right as it is, as {code} = "…"'
         )

@@ -1,4 +1,4 @@
-"""What a rule may look at, and what several rules derive from it."""
+"""The view of a repository that rules get, and the values that several rules derive from it."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _NOT_READ = object()
 
 @dataclass(frozen=True)
 class CheckContext:
-    """What a rule may look at: a repository and how it will be served. No clock, no network; files by `contents`.
+    """The view that a rule gets: a repository and how it will be served. No clock, no network; files by `contents`.
 
     There are two exceptions. The graphs of ONNX files are judged by `onnx` in a process of its own, and verdicts are
     kept between runs. With `preflight`, rules start TensorRT's parser in a process of its own. Both have limits of
@@ -53,7 +53,7 @@ class CheckContext:
     preflight: bool = False
 
     def __post_init__(self) -> None:
-        """Refuse a mode that does not exist."""
+        """Reject a mode that does not exist."""
         if self.mode not in get_args(Mode):
             raise ConfigurationError(f"mode is 'single' or 'multi', got {self.mode!r}; choose one of them")
 
@@ -66,10 +66,10 @@ class CheckContext:
 
     @cached_property
     def loaded_models(self) -> tuple[Model, ...]:
-        """The models that the server would load, as far as files tell: every one of them where the entry model is open.
+        """The models that the server would load, as far as files show: all of them if the entry model is not known.
 
-        The server runs with explicit model control: it loads the entry model, the steps of an ensemble, and what it
-        is told besides. Rules about one model look at these, because a directory that is not loaded does no harm.
+        The server runs with explicit model control. It loads the entry model, the steps of an ensemble, and the
+        additional models. Rules about one model look at these, because a directory that is not loaded does no harm.
         """
         entry = self.entry
         if entry is None or any(model.is_ensemble and model.config is None for model in self.repository.models):
@@ -91,9 +91,9 @@ class CheckContext:
         return tuple(model for model in models if model.is_recognisable) or models  # not `scripts/` and the like
 
     def contents(self, read: Callable[[Path], Contents], file: RepositoryFile) -> Contents:
-        """What `read` makes of a file: read once, and only if a rule asks.
+        """The result of `read` for a file: read once, and only if a rule needs it.
 
-        The readers stand in `cdk_triton.triton.contents`; a rule itself opens nothing.
+        The readers are in `cdk_triton.triton.contents`; a rule itself opens nothing.
         """
         key = (read, file.path)
         found = self._contents.get(key, _NOT_READ)
@@ -123,9 +123,9 @@ def per_check(derive: Callable[[CheckContext], Derived]) -> Callable[[CheckConte
 
 
 def per_check(derive: Callable[[CheckContext], object]) -> Callable[[CheckContext], object]:
-    """Make a function compute what it says of a check for the first rule that asks, and keep it for the others.
+    """Make a function compute its value for a check when the first rule needs it, and cache it for the others.
 
-    What an iterator yields is kept as a tuple.
+    The items of an iterator are kept as a tuple.
     """
 
     @wraps(derive)

@@ -80,14 +80,14 @@ class Example:
 
 @dataclass(frozen=True)
 class Documentation:
-    """What there is to say about a rule; its code, severity and title stand in the rule.
+    """The documentation of a rule; the rule itself has its code, severity and title.
 
     Attributes:
-        summary: what it looks for, in one line.
-        explanation: why it matters, in Markdown; "" where the summary says it all.
-        example: the section as it stands in the docstring.
+        summary: what the rule looks for, in one line.
+        explanation: why it matters, in Markdown; "" if the summary is enough.
+        example: the section as the docstring has it.
         instead: the same of the fixed example.
-        limits: what the rule does not see; "" where there is nothing to say.
+        limits: what the rule does not see; "" if there are no known limits.
     """
 
     summary: str

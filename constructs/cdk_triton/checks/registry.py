@@ -1,4 +1,4 @@
-"""What a rule is, and the register in which each rule enters itself."""
+"""The type of a rule, and the register in which each rule enters itself."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from cdk_triton.triton.repository import Mode
 __all__ = ["CRASH", "Judge", "Need", "Problem", "Rule", "registered_rules", "rule"]
 
 Need = Literal["platform", "preflight"]
-"""What some rules need, and a user may omit."""
+"""Inputs that some rules need, and a user may omit."""
 
 _OUR_CODES: Final = re.compile(r"CT\d{3}")
 _OTHER_CODES: Final = re.compile(r"X[A-Z]*\d{2,}")
@@ -25,14 +25,14 @@ _OTHER_CODES: Final = re.compile(r"X[A-Z]*\d{2,}")
 
 @dataclass(frozen=True)
 class Problem:
-    """What a rule found: a `Finding` without the rule's own code and severity.
+    """A result of a rule: a `Finding` without the rule's own code and severity.
 
     Attributes:
         path: the file or directory, relative to the repository.
         message: what was found, with its value, and what the server would do.
         fix: what to do.
         field: the field of the file, or "".
-        line: the line of the file, where no field tells it.
+        line: the line of the file, if no field gives it.
     """
 
     path: object
@@ -83,7 +83,7 @@ class Rule:
 
     @property
     def defined_in(self) -> str:
-        """Where the function is defined, as `path/to/module.py:line` below the directory of its top package."""
+        """The place of the function, as `path/to/module.py:line` below the directory of its top package."""
         return f"{self.function.__module__.replace('.', '/')}.py:{self.function.__code__.co_firstlineno}"
 
     @property
@@ -107,7 +107,7 @@ class Rule:
         return self.applies is None or (context.platform is not None and self.applies(context.platform))
 
     def missing(self, context: CheckContext) -> Need | None:
-        """What the rule needs and the user omitted; None if nothing, or if the rule is about another mode."""
+        """The input that the rule needs and the user omitted; None if nothing is missing, or for another mode."""
         if context.mode not in self.modes:
             return None
         if self.applies is not None and context.platform is None:

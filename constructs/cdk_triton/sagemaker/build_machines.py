@@ -1,4 +1,4 @@
-"""Where AWS has a GPU to build on: CodeBuild's one GPU and its regions, and the types of SageMaker Processing.
+"""The GPUs that AWS has for builds: CodeBuild's one GPU and its regions, and the types of SageMaker Processing.
 
 The table is `data/build_machines.json`, which names its sources and the day they were read.
 """

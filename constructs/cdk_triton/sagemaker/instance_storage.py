@@ -1,4 +1,4 @@
-"""Where instances keep model data: on an EBS volume of a size that can be chosen, or on NVMe disks of their own.
+"""The disks on which instances keep model data: an EBS volume of a size that you choose, or their own NVMe disks.
 
 The table is `data/instance_storage.json`, which names its sources and the day they were read.
 """

@@ -24,7 +24,7 @@ _OTHER_TYPE = re.compile(r"(ml\.)?(?![gp])[a-z]+\d[\w-]*\.\w+")
 """A type of AWS's other families: those with NVIDIA GPUs begin with g or p."""
 
 _SMALL_TYPES = ("ml.g4dn.xlarge", "ml.g5.xlarge", "ml.g6.xlarge")
-"""What to begin with: one GPU, and the smallest of their families."""
+"""Instance types to begin with: one GPU, and the smallest of their families."""
 
 
 @dataclass(frozen=True)
@@ -127,6 +127,6 @@ def gpu_instance(name: str) -> GpuInstance:
         sizes = [row.name for row in known.values() if row.family == name.rpartition(".")[0] and row.hosting]
         fix = f"use {in_words(sizes)}" if sizes else f"use a size of {in_words(families)}"
         raise ConfigurationError(
-            f"{quoted(name)} is no SageMaker instance type with an NVIDIA GPU{did_you_mean(name, known)}: {fix}"
+            f"{quoted(name)} is not a SageMaker instance type with an NVIDIA GPU{did_you_mean(name, known)}: {fix}"
         )
     return known[name]

@@ -1,8 +1,8 @@
 """SageMaker's limits, as its service models state them.
 
-Source of every value unless it says otherwise: the models `sagemaker` 2017-07-24 and `sagemaker-runtime` 2017-05-13 of
-botocore 1.44.5, named by their shapes. Those of a container's environment and of an invocation's body stand with what
-is held to them, in `cdk_triton.triton.environment` and `cdk_triton.sagemaker.limits`.
+Source of every value, unless its docstring names another: the models `sagemaker` 2017-07-24 and `sagemaker-runtime`
+2017-05-13 of botocore 1.44.5, named by their shapes. The limits of a container's environment and of an invocation's
+body are in the modules that apply them, `cdk_triton.triton.environment` and `cdk_triton.sagemaker.limits`.
 """
 
 from __future__ import annotations

@@ -127,7 +127,7 @@ class ServingPlatform:
 
     @property
     def image_identity(self) -> str:
-        """What the image is, wherever it is stored: "sagemaker-tritonserver:25.09-py3" or "sha256:…"."""
+        """The identity of the image, wherever it is stored: "sagemaker-tritonserver:25.09-py3" or "sha256:…"."""
         if self.image is not None:
             return _digest(self.image)
         assert self.release is not None  # __post_init__ asked for one of the two
@@ -186,8 +186,8 @@ def _check_published_release(release: str) -> None:
         release_facts(release)
     except ConfigurationError:
         raise ConfigurationError(
-            f"{quoted(release)} is no known Triton release{did_you_mean(release, published)}: SageMaker has images of "
-            f"{in_words(published, 'and')}"
+            f"{quoted(release)} is not a known Triton release{did_you_mean(release, published)}: SageMaker has "
+            f"images of {in_words(published, 'and')}"
         ) from None
     if release > (newest := releases()[-1].release):
         raise ConfigurationError(
@@ -271,6 +271,6 @@ def _check_host_ami(name: str) -> None:
     if _HOST_AMI.fullmatch(name) is None and not has_token(name):
         known = [ami.name for ami in HOST_AMIS]
         raise ConfigurationError(
-            f"inference_ami_version {quoted(name)} is no host AMI{did_you_mean(name, known)}: use {in_words(known)}, "
-            "None for SageMaker's default, or leave it out to have it derived from the release"
+            f"inference_ami_version {quoted(name)} is not a host AMI{did_you_mean(name, known)}: use "
+            f"{in_words(known)}, None for SageMaker's default, or omit it to have it derived from the release"
         )

@@ -1,6 +1,6 @@
-"""What the Triton server accepts: model configuration, repositories, checks, releases, server flags.
+"""The rules of the Triton server: model configuration, repositories, checks, releases, server flags.
 
-What needs protobuf is imported when it is first used: a repository whose answers are remembered is not parsed.
+Modules that need protobuf are imported at their first use, because a repository with cached answers is not parsed.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What the server makes of a configuration that leaves out `platform` or `backend`.
+"""The server's completion of a configuration without `platform` or `backend`.
 
 Server core, model_config_utils.cc, AutoCompleteBackendFields.
 """

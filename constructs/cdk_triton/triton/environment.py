@@ -1,8 +1,8 @@
-"""The container's environment, one typed field per variable that the entry point understands.
+"""The container's environment, one typed field per variable that the entry point reads.
 
-Its traps are handled here so that nobody has to know them: the script's verbose log, the ping mode that it forgets to
-export, the variable that disables namespacing when it says `false`, and arguments that it splits at blanks. The source
-of every field is `docker/sagemaker/serve` of triton-inference-server/server (see `cdk_triton.triton.serve`).
+This module handles the script's traps: its verbose log, the ping mode that it forgets to export, the variable that
+disables namespacing when its value is `false`, and arguments that it splits at blanks. The source of every field is
+`docker/sagemaker/serve` of triton-inference-server/server (see `cdk_triton.triton.serve`).
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def _is_word(value: object) -> bool:
     return isinstance(value, str) and value != ""
 
 
-_WORD: Final = one(_is_word, "write a name in quotes, or leave it out")
+_WORD: Final = one(_is_word, "write a name in quotes, or omit it")
 
 _LISTS: Final = {
     "additional_args": several(_is_word, "use a list with one item per argument, such as ['--exit-timeout-secs=30']"),
@@ -131,7 +131,7 @@ class ContainerEnvironment:
     variables: Mapping[str, str] = field(default_factory=dict, hash=False)
 
     def __post_init__(self) -> None:
-        """Refuse a value that the script or the server would refuse, or would take for something else.
+        """Reject a value that the script or the server would reject, or would read as another value.
 
         Raises:
             ConfigurationError: names the field, the value and what is allowed.
@@ -169,7 +169,7 @@ class ContainerEnvironment:
         value = getattr(self, name)
         if value is not None and not (isinstance(value, type(allowed[0])) and value in allowed and value is not True):
             choices = " or ".join(map(repr, allowed))
-            raise ConfigurationError(f"{name} is {choices}, got {value!r}; choose one of them or leave it out")
+            raise ConfigurationError(f"{name} is {choices}, got {value!r}; choose one of them or omit it")
 
     def _check_number(self, name: str, minimum: int, maximum: int) -> None:
         value = getattr(self, name)
@@ -178,13 +178,13 @@ class ContainerEnvironment:
         refuse_token(value, name)
         if not _is_whole(value) or not minimum <= value <= maximum:
             bounds = f"from {minimum} to {maximum}" if maximum <= MAX_PORT else f"from {minimum:,} to {maximum:,}"
-            raise ConfigurationError(f"{name} is a whole number {bounds}, got {value!r}; choose one or leave it out")
+            raise ConfigurationError(f"{name} is a whole number {bounds}, got {value!r}; choose one or omit it")
 
     def _check_fraction(self, name: str) -> None:
         value = getattr(self, name)
         refuse_token(value, name)
         number = isinstance(value, int | float) and not isinstance(value, bool)
-        # std::stod, by which the server reads it, refuses what is too small for a normal number.
+        # std::stod, by which the server reads it, rejects what is too small for a normal number.
         if value is not None and not (number and sys.float_info.min <= value <= 1):
             raise ConfigurationError(
                 f"{name} is a fraction of a GPU's memory above 0 and at most 1, got {value!r}; 0.9 is 90 %"
@@ -347,8 +347,8 @@ def _refuse_single_model_fields(environment: ContainerEnvironment) -> None:
     for name in ("default_model_name", "additional_models", "inference_type"):
         if value := getattr(environment, name):
             raise ConfigurationError(
-                f"{name}={value!r} means nothing to a multi-model endpoint, whose archives say what is loaded and "
-                "which always infers; leave it out"
+                f"{name}={value!r} has no effect on a multi-model endpoint, which loads models by their archives and "
+                "always infers; remove it"
             )
     if (model := _given(environment.additional_args).get("load-model")) is not None:
         raise ConfigurationError(
@@ -413,7 +413,7 @@ def _text(value: bool | int | float | str) -> str:
 
 
 def _within_limits(variables: dict[str, str]) -> dict[str, str]:
-    """Refuse more than CreateModel takes."""
+    """Reject more than CreateModel takes."""
     if len(variables) > MAX_VARIABLES:
         raise ConfigurationError(
             f"the container would have {len(variables)} environment variables and SageMaker takes {MAX_VARIABLES}; "

@@ -1,4 +1,4 @@
-"""Where a Python model's environment is: `EXECUTION_ENV_PATH` in its configuration.
+"""The place of a Python model's environment: `EXECUTION_ENV_PATH` in its configuration.
 
 https://github.com/triton-inference-server/python_backend#using-custom-python-execution-environments
 """
@@ -21,7 +21,7 @@ FIELD: Final = f'parameters["{PARAMETER}"].string_value'
 """The field of the configuration in which it stands."""
 
 VARIABLE: Final = "$$TRITON_MODEL_DIRECTORY"
-"""What stands for the model's directory at the beginning of the path (python_backend: src/pb_env.cc)."""
+"""The placeholder for the model's directory at the beginning of the path (python_backend: src/pb_env.cc)."""
 
 # Stands for the directory of an archive, whose name is a hash.
 _SOMEWHERE = "/opt/ml/models/archive/model"
@@ -42,7 +42,7 @@ def environment_text(model: Model, root: str | None) -> str | None:
 
     Args:
         model: the model.
-        root: where the server finds the repository; None where that is not known.
+        root: the place where the server finds the repository; None if that is not known.
     """
     written = written_environment(model)
     if not written.startswith(VARIABLE) and root is None:
@@ -74,11 +74,11 @@ def _collapsed(text: str) -> str:
 
 
 def environment_path(model: Model, root: str | None) -> PurePosixPath | None:
-    """Where the environment of a Python model is in the repository; None where it names none, or one outside.
+    """The path of a Python model's environment in the repository; None if the model names none, or one outside.
 
     Args:
         model: the model.
-        root: where the server finds the repository; None where that is not known.
+        root: the place where the server finds the repository; None if that is not known.
     """
     text = environment_text(model, root)
     return None if text is None else PurePosixPath(normpath(text))

@@ -1,4 +1,4 @@
-"""What a check says about a model repository: values, never exceptions, and all of them at once."""
+"""The findings of a check of a model repository: values, never exceptions, and all of them at once."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ class Severity(StrEnum):
     """How bad a finding is. As a string it is what the CLI prints: `error` or `warning`."""
 
     ERROR = "error"
-    """The server or SageMaker would refuse the repository, or serve something else than what was meant."""
+    """The server or SageMaker would reject the repository, or serve something else than intended."""
     WARNING = "warning"
     """It may work, and probably not as meant."""
 

@@ -1,7 +1,7 @@
-"""Where in its file a finding is: the line that the rule says, or that of the field in a `config.pbtxt`.
+"""The place of a finding in its file: the line that the rule gives, or that of the field in a `config.pbtxt`.
 
-The text is read a second time, for positions only: protobuf's own tokenizer splits it, and what is not a configuration
-at all gives places up to the point where it still made sense. Nothing here judges anything.
+The text is read a second time, for positions only. Protobuf's own tokenizer splits it. A text that is not a
+configuration gives places up to the point where it still makes sense. Nothing here judges the text.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ class Locations:
         self._lines: dict[str, list[str]] = {}
 
     def of(self, finding: Finding) -> Location | None:
-        """Where in its file a finding is, or None where it is about the file as a whole."""
+        """The place of a finding in its file, or None if it is about the file as a whole."""
         if finding.line is not None:
             text = self.line(finding.path, Location(finding.line, 1))
             code = text.strip()
@@ -88,14 +88,14 @@ class Locations:
 
 
 def locate(text: str, path: str) -> Location | None:
-    """Where a field is in the text of a configuration.
+    """The place of a field in the text of a configuration.
 
     Args:
         text: the configuration in protobuf's text format; it may be wrong.
         path: the field, such as `ensemble_scheduling.step[1].input_map["TEXT"]`.
 
     Returns:
-        The place of the field; where it is not written, of the block that it would be in; None where that is the file.
+        The place of the field. If it is not written, that of the block that would contain it; None for the whole file.
     """
     return _find(_read(text), path)
 

@@ -1,7 +1,7 @@
 """Reading and writing `config.pbtxt`, Triton's model configuration.
 
-The server reads the file with protobuf's text format and refuses a field or an enum value that its schema does not
-know; so does this module. What a configuration means is looked at in `cdk_triton.checks`.
+The server reads the file with protobuf's text format and rejects a field or an enum value that its schema does not
+have. So does this module. `cdk_triton.checks` judges the meaning of a configuration.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def parse_model_config(
     Args:
         text: the content of the file. Bytes that are not UTF-8 are read as Latin-1 in quotes; the server takes them.
         path: how the file is called in an error, as its user would write it.
-        allow_unknown_fields: skip what the schema (`SCHEMA_RELEASE`) does not know instead of refusing it, for a
+        allow_unknown_fields: skip what the schema (`SCHEMA_RELEASE`) does not know instead of rejecting it, for a
             server that is newer than the schema.
 
     Returns:

@@ -25,7 +25,7 @@ __all__ = [
 
 @dataclass(frozen=True)
 class OnnxSupport:
-    """The newest that a version of ONNX Runtime reads; it refuses anything newer.
+    """The newest versions that a version of ONNX Runtime reads; it rejects anything newer.
 
     Attributes:
         opsets: domain of operators → version; ONNX's own domain is "".
@@ -61,7 +61,7 @@ _READS = {
 
 
 def onnx_support(version: str) -> OnnxSupport | None:
-    """What a version of ONNX Runtime reads, `1.19.2`; None for one that is not in the table."""
+    """The limits of a version of ONNX Runtime, such as `1.19.2`; None for a version that is not in the table."""
     row = _READS.get(".".join(version.split(".")[:2]))
     return None if row is None else OnnxSupport({"": row[0], "ai.onnx.ml": row[1], **OWN_OPSETS}, row[2])
 

@@ -126,7 +126,7 @@ def least_shared_memory(release: str | None) -> int:
 
 def _whole(value: str, low: int, high: int) -> str | None:
     match = _WHOLE.match(value)
-    # No number with more digits is within any bounds, and Python refuses to read one of thousands.
+    # No number with more digits is within any bounds, and Python does not read one of thousands.
     if match is not None and len(match.group().lstrip("+-0")) <= 20 and low <= int(match.group()) <= high:
         return None
     return f"a whole number from {low:,} to {high:,}"

@@ -1,4 +1,4 @@
-"""What builds the plan of a TensorRT model, and for which shapes."""
+"""The recipe that builds the plan of a TensorRT model, and the shapes of the plan."""
 
 from __future__ import annotations
 

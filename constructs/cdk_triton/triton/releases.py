@@ -1,6 +1,6 @@
-"""What is inside each Triton container release.
+"""The contents of each Triton container release.
 
-The table is `data/releases.json`; its sources, its date and the meaning of each field stand in the file.
+The table is `data/releases.json`. The file contains its sources, its date and the meaning of each field.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class Release:
         cuda_driver: the driver that came with that toolkit.
         minimum_driver: the oldest driver by CUDA's minor-version compatibility.
         tensorrt: version of TensorRT; `11.x` where only the major version is known.
-        tensorrt_confidence: nothing may be refused because of an `unverified` version.
+        tensorrt_confidence: nothing may be rejected because of an `unverified` version.
         tensorrt_source: where that version comes from.
         onnxruntime: version of ONNX Runtime.
         dali: version of DALI.

@@ -2,8 +2,8 @@
 
 A model repository is `<model>/config.pbtxt` beside `<model>/<version>/…`, one directory per model; an archive for a
 multi-model endpoint may also be one model by itself, with `config.pbtxt` at the top. Reading takes everything as the
-server would find it in the archive: links are followed, litter of editors and systems is left out, and a configuration
-that cannot be parsed is kept with its error, so that `ModelRepository.check` can report everything at once.
+server would find it in the archive. It follows links and skips the litter of editors and systems. It keeps a
+configuration that cannot be parsed with its error, so that `ModelRepository.check` can report everything at once.
 
 This module is the one place that imports upwards: `ModelRepository.check`, `.report` and the acknowledgements are a
 facade of `cdk_triton.checks`.
@@ -73,7 +73,7 @@ class Model:
 
     @cached_property
     def config(self) -> ModelConfig | None:
-        """The configuration as written, or None where there is none or it cannot be read."""
+        """The configuration as written, or None if it is missing or cannot be read."""
         return self._parsed[0]
 
     @cached_property
@@ -83,7 +83,7 @@ class Model:
 
     @cached_property
     def _parsed(self) -> tuple[ModelConfig | None, ModelConfigError | None]:
-        """Configuration and error, parsed when somebody asks: what is remembered of a repository asks nothing."""
+        """Configuration and error, parsed at the first use, because cached answers of a repository do not need them."""
         if self.config_text is None:
             return None, None
         from cdk_triton.triton.model_config import parse_model_config  # as late as the parsing: it imports protobuf
@@ -162,7 +162,7 @@ class Model:
 
     @cached_property
     def config_path(self) -> PurePosixPath:
-        """Where the configuration is or would be, relative to the repository."""
+        """The path that the configuration has or would have, relative to the repository."""
         return self.directory / CONFIG_NAME
 
     @property
@@ -180,7 +180,7 @@ class Model:
 
     @cached_property
     def first_version_entries(self) -> Mapping[str, bool]:
-        """What is in the first directory of the model's own, by name, and whether each is a directory."""
+        """The entries of the model's first directory, by name, and whether each is a directory."""
         if not self.subdirectories:
             return {}
         first = self.directory / self.subdirectories[0]
@@ -190,7 +190,7 @@ class Model:
 
 
 class Recipe(Protocol):
-    """What the checks know of a declared build, which makes files of the repository before it is served.
+    """The part of a declared build that the checks use. A build makes files of the repository before it is served.
 
     A Protocol, because recipes live in a package above this one.
     """
@@ -272,7 +272,7 @@ class ModelRepository:
         Raises:
             RepositoryError: the directory is missing, empty or unreadable, or a link leads out of it or nowhere; or an
                 acknowledgement names no rule, an error, or no reason.
-            ConfigurationError: `recipes` is no list of recipes.
+            ConfigurationError: `recipes` is not a list of recipes.
         """
         require_type("path", path, _PATH)
         root, read_ns = Path(path), time.time_ns()
@@ -311,7 +311,7 @@ class ModelRepository:
 
     @cached_property
     def model_directories(self) -> tuple[str, ...]:
-        """What `serve_arguments` wants to know of the archive's top: its directories, and a `config.pbtxt` there."""
+        """The facts about the archive's top that `serve_arguments` needs: directories, and a `config.pbtxt` there."""
         paths = (file.path.parts for file in self.files)
         return tuple(sorted({path[0] for path in paths if len(path) > 1 or path[0] == CONFIG_NAME}))
 
@@ -418,7 +418,7 @@ def _acknowledgements(settings: RepositorySettings, given: Mapping[str, str]) ->
 
 
 def _by_top_directory(tree: Tree) -> Mapping[str, Tree]:
-    """What is below each directory at the top that holds a file, sorted by name."""
+    """The files below each directory at the top that contains a file, sorted by name."""
     files: dict[str, list[RepositoryFile]] = {}
     for file in tree.files:
         if len(file.path.parts) > 1:

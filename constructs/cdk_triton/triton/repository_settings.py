@@ -1,6 +1,6 @@
-"""`cdk-triton.toml`: what is to be known of a repository besides its models, for everybody who reads it.
+"""`cdk-triton.toml`: facts about a repository that its models do not contain, for every reader of the repository.
 
-It stands at the top of the repository and not in its archive:
+The file is at the top of the repository and not in its archive:
 
     produced = ["bert/1/model.plan"]
 
@@ -9,8 +9,8 @@ It stands at the top of the repository and not in its archive:
     [acknowledge]
     CT111 = "the placeholder is written by our build"
 
-`produced` names files that the recipes of a CDK app add. Whoever reads the directory without the app, as `cdk-triton
-validate` does, takes them for present; a deployment wants the recipes themselves.
+`produced` names files that the recipes of a CDK app add. `cdk-triton validate` and other readers that do not see the
+app treat them as present. A deployment needs the recipes themselves.
 
 `image_modules` names Python modules that an image of your own has, as `import` writes them.
 """
@@ -35,14 +35,14 @@ _KEYS = ("acknowledge", "image_modules", "produced")
 
 @dataclass(frozen=True)
 class RepositorySettings:
-    """What the file says.
+    """The settings in the file.
 
     Attributes:
-        file: where it is or would be.
+        file: the path that it has or would have.
         acknowledge: code of a warning → why it is right as it is; not checked.
         produced: files that builds add, relative to the repository, with `/`.
-        image_modules: the Python modules that the image has besides those that SageMaker's has; None where the file
-            does not say it.
+        image_modules: the Python modules that the image has in addition to those of SageMaker's image; None if the file
+            does not list them.
     """
 
     file: Path
@@ -97,7 +97,8 @@ def _parsed(file: Path) -> Mapping[str, Any]:
 def _table(file: Path, table: object) -> Mapping[str, Any]:
     if not isinstance(table, dict):
         raise RepositoryError(
-            f'{file} has acknowledge = {table!r}, which is no table; write [acknowledge] and below it CODE = "reason"'
+            f"{file} has acknowledge = {table!r}, which is not a table; write [acknowledge] and below it "
+            'CODE = "reason"'
         )
     return table
 
@@ -107,7 +108,7 @@ def _files(file: Path, listed: object) -> tuple[str, ...]:
     for path in paths:
         if not isinstance(path, str) or not _is_inside(path):
             raise RepositoryError(
-                f"{file} has {path!r} in produced, which is no path of a file within a model; write "
+                f"{file} has {path!r} in produced, which is not a path of a file within a model; write "
                 'produced = ["MODEL/1/FILE"]'
             )
     return tuple(paths)

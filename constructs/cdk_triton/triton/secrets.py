@@ -1,12 +1,13 @@
-"""What looks like a secret among a container's variables, which everybody reads who may describe the model.
+"""Finds values that look like secrets among a container's variables.
 
-SageMaker asks for none: "Don't include any sensitive data in your environment variables" (ContainerDefinition in its
-API reference). Nobody can tell a secret for certain. So a value counts as one in three cases only: CloudFormation would
-put it there out of a store of secrets; it has the form of a well-known credential; or its name says so and the value is
-neither a pointer (ARN, path, address) nor a switch. `EOS_TOKEN` and `MAX_TOKENS` are words of language models: a name
-that ends in `TOKEN` alone says nothing, unless the value is long and made of letters and digits, as only keys are. The
-name `TOKEN` by itself is not a word of a language model, so there a short value of letters and digits is enough. A name
-such as `HF_TOKEN` contains the service of the token.
+Everybody who may describe the model can read these variables. SageMaker warns: "Don't include any sensitive data in
+your environment variables" (ContainerDefinition in its API reference). A program cannot recognise a secret for certain.
+So a value counts as one in only three cases: CloudFormation would read it from a store of secrets; it has the form of a
+well-known credential; or its name is that of a secret, and the value is neither a pointer (ARN, path, address) nor a
+switch. `EOS_TOKEN` and `MAX_TOKENS` are words of language models. So a name that ends in `TOKEN` counts only if the
+value is long and made of letters and digits, as only keys are. The name `TOKEN` by itself is not a word of a language
+model, so there a short value of letters and digits is enough. A name such as `HF_TOKEN` contains the service of the
+token.
 """
 
 from __future__ import annotations
@@ -70,6 +71,6 @@ def looks_secret(name: str, value: str) -> str | None:
 def secret_refusal(name: str, why: str) -> str:
     """The sentence about it, without the value."""
     return (
-        f"the environment variable {name!r} {why}, and whoever may describe the model reads a container's environment: "
+        f"the environment variable {name!r} {why}, and everybody who may describe the model can read that: "
         "keep it in Secrets Manager, pass its ARN, and let the model fetch it with the execution role"
     )

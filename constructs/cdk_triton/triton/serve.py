@@ -1,7 +1,7 @@
-"""What the container's entry point does: from environment variables to the arguments of tritonserver.
+"""The work of the container's entry point: from environment variables to the arguments of tritonserver.
 
 A SageMaker Triton image starts `docker/sagemaker/serve` of triton-inference-server/server. This module is that script
-as a pure function, for the local AWS and for everybody who wants to know what a variable does before deploying it. It
+as a pure function, for the local AWS, and for users who want to see the effect of a variable before they deploy it. It
 follows the script of the images 25.03 to 26.08 (blob 1b3121533), faults included, because the endpoint has them too.
 """
 
@@ -103,7 +103,7 @@ def server_environment(environment: Mapping[str, str], model_directories: Iterab
 
 
 def _arguments(environment: Mapping[str, str], gpu_count: int) -> list[str]:
-    """What the script collects before it looks at the models."""
+    """The arguments that the script collects before it looks at the models."""
     repository = MULTI_MODEL_REPOSITORY if _is_multi_model(environment) else SINGLE_MODEL_REPOSITORY
     arguments = [f"--model-repository={repository}"]
     for flag, variable, default in _FLAGS:

@@ -1,11 +1,11 @@
-"""Where the server's parser of `config.pbtxt` and Python's differ.
+"""The differences between the server's parser of `config.pbtxt` and Python's.
 
 The server parses with protobuf's C++ library. It takes ASCII only outside quotes, knows fewer escapes, and writes
 numbers as C does: `refused_characters`. A no-break space from a web page is the fault that people really make. In
 quotes and comments it takes any byte, UTF-8 or not, in quotes any byte as an escape, and a space between a minus and
-its number: `as_python_reads_it`. `cdk_triton.triton.text_format_values` reads what depends on the field.
+its number: `as_python_reads_it`. `cdk_triton.triton.text_format_values` reads values that depend on the field.
 
-A byte that is not UTF-8 stands in a text as one of U+DC80 to U+DCFF (`decoded`), as in Python's file names.
+A text represents a byte that is not UTF-8 as one of U+DC80 to U+DCFF (`decoded`), as Python's file names do.
 """
 
 from __future__ import annotations
@@ -113,7 +113,7 @@ def _meant(escape: re.Match[str]) -> bytes:
 
 
 def refused_characters(text: str) -> Iterator[tuple[int, str]]:
-    """Where the server would stop, in the order of the text: the offset and the reason."""
+    """The places where the server would stop, in the order of the text: the offset and the reason."""
     is_suspect = _ODD_CHARACTER.search(text) or _ODD_NUMBER.search(text)
     return _refused_characters(text) if is_suspect else iter(())
 
@@ -128,14 +128,14 @@ def _refused_characters(text: str) -> Iterator[tuple[int, str]]:
         elif match.lastgroup == "stray":
             yield start, f"{_called(token)} stands outside quotes, where only ASCII is read; remove it, or quote it"
         elif match.lastgroup == "plus":
-            yield start, "'+' stands before a number; leave it out"
+            yield start, "'+' stands before a number; remove it"
         elif match.lastgroup == "number" and _NOT_C.match(token):
             yield start, f"{token!r} is not a number for the server; write decimal digits"
         elif match.lastgroup == "string":
             for escape in _ESCAPE.finditer(token):
                 if escape["unknown"] is not None:
                     offset = start + escape.start()
-                    yield offset, f"{escape.group()} is no escape sequence; write two backslashes for a backslash"
+                    yield offset, f"{escape.group()} is not an escape sequence; write two backslashes for a backslash"
 
 
 def _called(character: str) -> str:

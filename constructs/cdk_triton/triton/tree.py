@@ -1,4 +1,4 @@
-"""The files of a model repository: links followed, litter left out, nothing read."""
+"""The files of a model repository. Links are followed, litter is skipped, and no file is read."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ class RepositoryFile:
 
 
 class Tree(NamedTuple):
-    """What is below a directory.
+    """The contents of a directory.
 
     Attributes:
         files: sorted by path.
@@ -84,8 +84,8 @@ def read_tree(root: Path) -> Tree:
     """List a repository.
 
     Raises:
-        RepositoryError: the root is missing, is no directory or holds no file; something below it cannot be read, is
-            neither file nor directory, or is a link that leads nowhere, out of the root or in a circle.
+        RepositoryError: the root is missing, is not a directory or contains no file; something below it cannot be read,
+            is neither file nor directory, or is a link that leads nowhere, out of the root or in a circle.
     """
     if not root.is_dir():
         state = "is not a directory" if root.exists() else "does not exist"

@@ -81,7 +81,7 @@ def run_command(
 
 
 def _lines(process: subprocess.Popen[bytes], stop: Stop) -> Iterator[str]:
-    """Lines until the end of the output, or until the process has ended and whoever it left behind is silent."""
+    """Lines until the end of the output, or until the process has ended and its remaining children are silent."""
     assert process.stdout is not None  # for the type checker: it is a pipe
     rest = b""
     with selectors.DefaultSelector() as selector:

@@ -112,7 +112,7 @@ def _compare_hashes(packages: list[dict[str, str]], cache: Path, work: Work) -> 
         found = digest_of(path, work.stop, package["algorithm"])
         if found != package["digest"]:
             raise BuildError(
-                f"{name} has the {package['algorithm']} {found} and the lock file says "
+                f"{name} has the {package['algorithm']} {found} and the lock file has "
                 f"{package['digest']}: the channel serves another file, lock again and look at what changed"
             )
 

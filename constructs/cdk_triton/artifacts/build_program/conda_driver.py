@@ -54,13 +54,13 @@ def _pack(prefix: str, tar: str) -> None:
 
 
 def normalise(tar: Path, target: Path) -> int:
-    """Write a tar archive anew: sorted, times and ids 0, fixed modes, one gzip member without name and time.
+    """Write a tar archive again: sorted, times and ids 0, fixed modes, one gzip member without name and time.
 
     Returns:
         How many members it has.
 
     Raises:
-        PackError: a member, or where a link leads to, is outside of the archive, or is no file.
+        PackError: a member, or the target of a link, is outside of the archive, or is not a file.
     """
     with tarfile.open(str(tar), "r:") as source:
         members = sorted(source.getmembers(), key=lambda member: _name(member.name))
@@ -106,7 +106,7 @@ def _name(name: str) -> str:
 
 def _refuse_outside(name: str, what: str) -> None:
     if name.startswith(("/", "../")) or name == "..":
-        raise PackError(f"{what} leads out of the environment: leave the package out that brings it")
+        raise PackError(f"{what} leads out of the environment: remove the package that contains it")
 
 
 if __name__ == "__main__":

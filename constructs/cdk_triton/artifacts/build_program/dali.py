@@ -29,7 +29,7 @@ def build(step: Mapping[str, Any], work: Work) -> Report:
         work: the step's.
 
     Raises:
-        BuildError: the file has not exactly one pipeline, or DALI cannot serialise or load it.
+        BuildError: the file does not have exactly one pipeline, or DALI cannot serialise or load it.
     """
     files = [work.scratch / name for name in ("first.dali", "second.dali")]
     python, variables = _python_with_dali(is_own=not step["serialize"])

@@ -32,12 +32,12 @@ _SIZE = re.compile(r"Unexpected file size for input file: (\S+?)\. Note: Input b
 
 
 class EngineRun(NamedTuple):
-    """What one run of a plan told.
+    """The results of one run of a plan.
 
     Attributes:
-        directory: where the files of the bindings are.
+        directory: the directory with the files of the bindings.
         bindings: inputs and outputs, with the dimensions of this run.
-        exported: the outputs as JSON, where the trtexec writes no raw files.
+        exported: the outputs as JSON, if the trtexec does not write raw files.
         data_dependent: outputs whose shape depends on values: they cannot be compared.
     """
 
@@ -105,7 +105,7 @@ def run_engine(
 
 
 def exported_values(file: Path) -> dict[str, list[float]]:
-    """The values of `--exportOutput`, by output; it prints NaN and infinities as C++ does, which is no JSON."""
+    """The values of `--exportOutput`, by output; it prints NaN and infinities as C++ does, which is not JSON."""
     text = re.sub(r"(?<=[\[,] )-?nan(?=,| \])", "NaN", file.read_text(encoding="utf-8"))
     text = re.sub(r"(?<=[\[,] )(-?)inf(?=,| \])", r"\1Infinity", text)
     return {entry["name"]: entry["values"] for entry in json.loads(text)}

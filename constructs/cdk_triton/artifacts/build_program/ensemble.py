@@ -24,7 +24,7 @@ _SCHEMA = 1
 
 
 class Machine(NamedTuple):
-    """What all ensembles of a run share.
+    """The data that all ensembles of a run share.
 
     Attributes:
         folder: the input folder.
@@ -66,7 +66,7 @@ def build_ensemble(ensemble: Ensemble, plan: BuildPlan, machine: Machine) -> boo
     except BuildError as error:
         failure = error
     except Exception as error:  # one ensemble's surprise must not cost the others
-        reason = f"the build failed in a way nobody foresaw: {type(error).__name__}: {error}"
+        reason = f"the build failed unexpectedly: {type(error).__name__}: {error}"
         failure = BuildError(reason, traceback.format_exc().splitlines())
     else:
         failure = None
@@ -173,7 +173,7 @@ def _step(
 
 
 def _inputs(ensemble: Ensemble) -> dict[str, str]:
-    """What the archive cannot show of what it was built from: files that only the build read, and those from S3."""
+    """The sources that the archive does not contain: files that only the build read, and files from S3."""
     only_read = {path: ensemble.files[path] for path in ensemble.remove if path in ensemble.files}
     return {**only_read, **{entry.to: entry.sha256 for entry in ensemble.inputs}}
 
@@ -181,14 +181,14 @@ def _inputs(ensemble: Ensemble) -> dict[str, str]:
 def _output(path: str, name: str, repository: Path, stop: Stop) -> dict[str, Any]:
     file = repository / path
     if not is_safe_path(path) or file.is_symlink() or not file.is_file():
-        raise BuildError(f"{name}: it says that it wrote {path}, which is no regular file of the repository")
+        raise BuildError(f"{name}: it reports that it wrote {path}, which is not a regular file of the repository")
     return {"path": path, "size": file.stat().st_size, "sha256": digest_of(file, stop)}
 
 
 def _packed_paths(ensemble: Ensemble, steps: Sequence[Mapping[str, Any]], repository: Path, log: Log) -> list[str]:
-    """What the archive holds: the sources, the inputs and what the steps say that they wrote, without what is removed.
+    """The content of the archive: the sources, the inputs and the steps' outputs, without the files to remove.
 
-    Anything else that a step left is litter.
+    Anything else that a step has written is litter.
     """
     paths = set(ensemble.files) | {entry.to for entry in ensemble.inputs}
     paths.update(output["path"] for step in steps for output in step["outputs"])

@@ -27,7 +27,7 @@ def is_safe_path(text: str) -> bool:
 
 
 def blocks(stream: IO[bytes], stop: Stop) -> Iterator[bytes]:
-    """What is left of a stream, block by block, as long as the program may go on."""
+    """The rest of a stream, block by block, as long as the program may go on."""
     for block in iter(lambda: stream.read(_BLOCK_BYTES), b""):
         stop.check()
         yield block

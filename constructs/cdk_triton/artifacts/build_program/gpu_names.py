@@ -1,8 +1,8 @@
 """Compares the name of a GPU in our tables with what `nvidia-smi` calls it.
 
 The tables follow AWS ("NVIDIA T4", "NVIDIA V100 16GB", "NVIDIA A100 40GB"), nvidia-smi the product ("Tesla T4",
-"Tesla V100-SXM2-16GB", "NVIDIA A100-SXM4-40GB", "NVIDIA H100 80GB HBM3"). What is compared is the model and, where both
-names tell it, the memory; the maker, "Tesla", and words for the form factor and the kind of memory do not take part.
+"Tesla V100-SXM2-16GB", "NVIDIA A100-SXM4-40GB", "NVIDIA H100 80GB HBM3"). The comparison uses the model and, if both
+names contain it, the memory; the maker, "Tesla", and words for the form factor and the kind of memory do not take part.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ MODELS = frozenset(
 """The models of SageMaker's instances; a test holds them to the library's table."""
 
 Comparison = str
-"""`same`, `other`, or `unknown`: a spelling that is no model of `MODELS`."""
+"""`same`, `other`, or `unknown`: a spelling that is not a model of `MODELS`."""
 
 _IGNORED = re.compile(r"nvidia|tesla|sxm\d?|pcie|nvl|hbm\w*|gddr\w*")
 _MEMORY = re.compile(r"(\d+) ?gi?b\b")

@@ -21,7 +21,7 @@ def utc_time() -> str:
 
 
 class _Written:
-    """What all logs of a stream share: one line at a time, and what was said last."""
+    """The common part of all logs of a stream: one line at a time, and the last lines."""
 
     def __init__(self, stream: TextIO) -> None:
         self.stream = stream

@@ -53,7 +53,7 @@ def main(arguments: Sequence[str]) -> int:
     except BuildError as error:
         return _refuse(out, log, error.reason, error.log)
     except Exception as error:  # ensembles have their own; what is left is the machine: a full or read-only disk
-        reason = f"the build program failed in a way nobody foresaw: {type(error).__name__}: {error}"
+        reason = f"the build program failed unexpectedly: {type(error).__name__}: {error}"
         return _refuse(out, log, reason, traceback.format_exc().splitlines())
 
 

@@ -25,7 +25,7 @@ class UserCodeError(Exception):
 
 
 def answer(question: dict[str, Any]) -> dict[str, Any]:
-    """What was asked for: `export` or `finish`; a fault of the user's is an `error`, their exception `raised`."""
+    """The answer to `export` or `finish`; a fault of the user's is an `error`, their exception `raised`."""
     try:
         if question["action"] == "export":
             export(question)
@@ -51,7 +51,7 @@ def export(question: dict[str, Any]) -> None:
     sys.path.insert(0, str(source.parent))  # for files beside it
     spec = spec_from_file_location(source.stem, str(source))
     if spec is None or spec.loader is None:
-        raise ExportError(f"{question['shown']} is no Python file")
+        raise ExportError(f"{question['shown']} is not a Python file")
     module = module_from_spec(spec)
     sys.modules[source.stem] = module
     try:
@@ -105,7 +105,7 @@ def _compare_outputs(graph: Any, declared: list[str], shown: str) -> None:
         if missing:
             words.append(f"lack {', '.join(map(repr, missing))}")
         if unknown:
-            words.append(f"have {', '.join(map(repr, unknown))} besides")
+            words.append(f"have {', '.join(map(repr, unknown))} too")
         raise ExportError(
             f"the outputs that {shown} exported are {', '.join(map(repr, found))}, and {' and '.join(words)}: name "
             "them in the export (output_names of torch.onnx.export), or correct outputs of the recipe"
@@ -133,7 +133,7 @@ def _make_inputs_int32(graph: Any, onnx: Any, shown: str) -> None:
 
 
 def _rename_uses(graph: Any, old: str, new: str) -> None:
-    """Let every node read another value, in graphs inside of nodes too; those that give the name anew keep theirs."""
+    """Let every node read another value, also in graphs inside nodes; a graph that defines the name itself keeps it."""
     for node in graph.node:
         for index, name in enumerate(node.input):
             if name == old:

@@ -31,7 +31,7 @@ def build(step: Mapping[str, Any], work: Work) -> Report:
             what was declared.
     """
     python = _python((work.repository / step["requirements"]).read_text(encoding="utf-8"), work)
-    # Of its own: what an export leaves beside its file is no part of the repository.
+    # Of its own: what an export leaves beside its file is not part of the repository.
     directory = work.scratch / "export"
     directory.mkdir()
     exported = directory / Path(step["target"]).name

@@ -30,7 +30,7 @@ _NUMPY = {**dict(_TYPES.values()), "TYPE_BF16": "bf16", "fp16": "float16", "fp32
 
 
 def answer(question: dict[str, Any]) -> dict[str, Any]:
-    """What was asked for: `describe` or `compare`; or why it cannot be told."""
+    """The answer to `describe` or `compare`; or the reason for a missing answer."""
     try:
         return {"describe": describe, "compare": compare}[question["action"]](question)
     except Exception as error:  # ONNX Runtime's exceptions have no common base but this

@@ -51,7 +51,7 @@ class Ensemble(NamedTuple):
 
 
 class BuildPlan(NamedTuple):
-    """What to build, for which platform, until when."""
+    """The ensembles to build, the platform that they are for, and the deadline."""
 
     build: str
     deadline_seconds: float
@@ -63,14 +63,14 @@ def read_plan(file: Path) -> BuildPlan:
     """Read and validate a plan.
 
     Raises:
-        PlanError: it is no plan of this schema.
+        PlanError: it is not a plan of this schema.
     """
     try:
         document = json.loads(file.read_text(encoding="utf-8"))
     except OSError as error:
         raise PlanError(f"the build plan {file.name} cannot be read: {error.strerror}") from error
     except ValueError as error:
-        raise PlanError(f"the build plan {file.name} is no JSON: {error}") from error
+        raise PlanError(f"the build plan {file.name} is not JSON: {error}") from error
     if not isinstance(document, dict) or document.get("schema") != _SCHEMA:
         found = document.get("schema") if isinstance(document, dict) else type(document).__name__
         raise PlanError(
@@ -115,11 +115,11 @@ def _ensemble(document: Mapping[str, Any]) -> Ensemble:
 
 def _path(text: str) -> str:
     if not is_safe_path(text):
-        raise ValueError(f"{text!r} is no relative path below the folder")
+        raise ValueError(f"{text!r} is not a relative path below the folder")
     return text
 
 
 def _sha256(text: str) -> str:
     if not _SHA256.fullmatch(text):
-        raise ValueError(f"{text!r} is no SHA-256")
+        raise ValueError(f"{text!r} is not a SHA-256")
     return text

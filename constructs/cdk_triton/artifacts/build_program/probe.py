@@ -1,4 +1,4 @@
-"""What the machine has, and whether it is what the plan was made for."""
+"""The machine's GPU and versions, and whether they fit the plan."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _WORDS = {"tensorrt": "TensorRT", "dali": "DALI", "python": "Python"}
 
 
 def probe(work: Work) -> dict[str, str | None]:
-    """Ask the machine; what cannot be found is None.
+    """Read the machine's GPU and versions; None for a value that cannot be found.
 
     Args:
         work: runs the commands.
@@ -40,11 +40,11 @@ def probe(work: Work) -> dict[str, str | None]:
 
 
 def check(plan: BuildPlan, probed: Mapping[str, str | None], stand_ins: Sequence[str] = ()) -> list[str]:
-    """Refuse a machine that would build something else than the plan says.
+    """Reject a machine that would build something else than the plan requires.
 
     Args:
-        plan: what it was made for.
-        probed: what the machine has.
+        plan: the plan, with its platform.
+        probed: the machine's values.
         stand_ins: the stand-ins that probing met: where there are any, no image is run that the table of releases could
             be wrong about.
 
@@ -61,8 +61,8 @@ def check(plan: BuildPlan, probed: Mapping[str, str | None], stand_ins: Sequence
         agree = expected is None or found is None or _agree(expected, found)
         if not agree and not stand_ins:
             warnings.append(
-                f"the image has {_WORDS[name]} {found} and the table of releases says {expected}: what is built is for "
-                "the image; report the table"
+                f"the image has {_WORDS[name]} {found} and the table of releases has {expected}: the build is for the "
+                "image; please report the table"
             )
     return warnings
 
@@ -139,7 +139,7 @@ def _check_tensorrt(plan: BuildPlan, version: str | None) -> None:
             if version.split(".")[0] != str(major):
                 raise BuildError(
                     f"{step['name']} has flags for TensorRT {major} and this image has {version}: the release or the "
-                    "image of the platform is another one than its table says"
+                    "image of the platform does not agree with its table"
                 )
 
 

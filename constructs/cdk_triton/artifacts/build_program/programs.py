@@ -34,8 +34,8 @@ _LOG_LINES = 40
 def isolated(work: Work, *, keep: Sequence[str] = (), **variables: str) -> dict[str, str]:
     """The environment of a program of the user's: some variables of the image, and a home directory in `scratch`.
 
-    It keeps credentials and tokens from code that does not look for them; it is no sandbox, for the program runs as the
-    same user as the build.
+    It keeps credentials and tokens from code that does not look for them. It is not a sandbox, because the program runs
+    as the same user as the build.
 
     Args:
         work: the step's.

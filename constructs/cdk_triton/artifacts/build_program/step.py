@@ -1,4 +1,4 @@
-"""What a step of a build gets and gives."""
+"""The input and the result of a step of a build."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class BuildError(Exception):
 
 
 class Work(Protocol):
-    """What a step works with.
+    """The tools and directories of a step.
 
     Attributes:
         repository: the unpacked repository; steps read and write files here.
@@ -82,7 +82,7 @@ class Work(Protocol):
 
 
 Report = Dict[str, Any]
-"""What a step answers: `outputs` (paths relative to the repository, with `/`), and `parity` (figures) or None.
+"""The result of a step: `outputs` (paths relative to the repository, with `/`), and `parity` (figures) or None.
 
 Commands, sizes, hashes and times are recorded by the frame.
 """

@@ -29,7 +29,7 @@ def build(step: Mapping[str, Any], work: Work) -> Report:
         raise BuildError(f"{step['name']}: there is no trtexec")
     onnx, plan = work.repository / step["onnx"], work.repository / step["plan"]
     plan.parent.mkdir(parents=True, exist_ok=True)
-    # First, because it may fail for want of a package index, and a plan may take an hour.
+    # First, because a missing package index makes it fail, and a plan may take an hour.
     reference = None if step["parity"] is None else Reference(work, step["name"], onnx)
     _compile(step, work, trtexec, onnx, plan)
     declared = step["inputs"] or _described(reference, step["tensorrt_major"])

@@ -50,7 +50,7 @@ class Binding(NamedTuple):
 
 
 def find_trtexec() -> str | None:
-    """Where `trtexec` is: on PATH, or where NVIDIA's images have it (Triton's image has it off PATH)."""
+    """The path of `trtexec`: on PATH, or at its place in NVIDIA's images (Triton's image has it off PATH)."""
     found = shutil.which("trtexec")
     return found or next((place for place in _PLACES if Path(place).is_file()), None)
 

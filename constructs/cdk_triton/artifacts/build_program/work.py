@@ -1,4 +1,4 @@
-"""What a step works with: directories, commands, and what is recorded for `build.json`."""
+"""The tools of a step: directories, commands, and the record for `build.json`."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _TRTEXEC_ERROR = re.compile(r"(?:\[[^\]]*\] )?\[E\] (?!.*--- (?:Begin|End) node)
 
 
 class Journal(NamedTuple):
-    """What an ensemble's build gathers for `build.json`."""
+    """The record of an ensemble's build for `build.json`."""
 
     warnings: list[str]
     stand_ins: list[str]
@@ -133,7 +133,7 @@ class BuildWork:
 
 
 def stand_in_in(line: str) -> str | None:
-    """The name of the stand-in that says so on this line: `cdk-triton stand-in for NAME: …`."""
+    """The name of the stand-in that writes this line: `cdk-triton stand-in for NAME: …`."""
     if not line.startswith(_STAND_IN) or ":" not in line:
         return None
     return line[len(_STAND_IN) :].split(":")[0]
@@ -148,10 +148,10 @@ def _ended_how(exit_code: int) -> str:
 
 
 def _telling(lines: Sequence[str]) -> str:
-    """What the output tells of an error.
+    """The lines of the output that explain an error.
 
-    trtexec begins with the cause and ends with what failed because of it; a Python program ends with its error; others
-    end with something that is worth a look.
+    trtexec begins with the cause and ends with its consequences; a Python program ends with its error; other programs
+    end with lines that are worth a look.
     """
     causes = [found["said"].strip() for found in map(_TRTEXEC_ERROR.match, lines) if found is not None]
     if causes:

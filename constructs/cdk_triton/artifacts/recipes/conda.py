@@ -62,7 +62,7 @@ class CondaEnvironment:
     archive: str = "env.tar.gz"
 
     def __post_init__(self) -> None:
-        """Refuse values that no repository could fix."""
+        """Reject values that no repository could fix."""
         path_in_model(self.model, self.lock, f"lock of {self}")
         archive_target(self, self.model, self.archive)
 
@@ -107,7 +107,7 @@ class CondaEnvironment:
         check_is_used(self, self.model, self.archive, repository)
 
     def _packages(self, repository: ModelRepository) -> tuple[LockedPackage, ...]:
-        """What is locked, in the order of the file.
+        """The locked packages, in the order of the file.
 
         Raises:
             ConfigurationError: the lock file is missing, or is not locked; every line that is wrong is named, up to

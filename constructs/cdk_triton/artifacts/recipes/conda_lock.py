@@ -47,11 +47,11 @@ class LockedPackage:
 
 @dataclass(frozen=True)
 class LockFileProblem:
-    """What is wrong with a line.
+    """A fault of a line.
 
     Attributes:
         line: counted from 1.
-        reason: what is wrong, and the fix.
+        reason: the fault, and the fix.
     """
 
     line: int
@@ -77,7 +77,7 @@ def read_explicit_lock(text: str) -> tuple[tuple[LockedPackage, ...], tuple[Lock
             has_started = True
         elif not has_started:
             problems.append(
-                LockFileProblem(number, f"{line!r} comes before the line {EXPLICIT}: this is no explicit lock file")
+                LockFileProblem(number, f"{line!r} comes before the line {EXPLICIT}: this is not an explicit lock file")
             )
             break
         else:
@@ -124,7 +124,7 @@ def _package(number: int, line: str) -> LockedPackage | LockFileProblem:
         parts = urlsplit(url)
         host = parts.hostname
     except ValueError:
-        return LockFileProblem(number, f"{url!r} is no URL")
+        return LockFileProblem(number, f"{url!r} is not a URL")
     reason = _wrong_url(url, parts.scheme, host, parts.netloc)
     if reason is not None:
         return LockFileProblem(number, reason)
@@ -156,9 +156,9 @@ def _package(number: int, line: str) -> LockedPackage | LockFileProblem:
 def _wrong_url(url: str, scheme: str, host: str | None, location: str) -> str | None:
     if "@" in location or _TOKEN.search(url):
         # Never shown: it is a secret.
-        return "the URL has a user or a token in it, which does not belong into a repository: leave it out"
+        return "the URL has a user or a token in it, which does not belong into a repository: remove it"
     if scheme != "https" or not host:
-        return f"{url!r} is no https URL, and only https is fetched: lock from channels with https"
+        return f"{url!r} is not an https URL, and only https is fetched: lock from channels with https"
     if any(character.isspace() or not character.isprintable() for character in url) or "\\" in url:
         return f"{url!r} has a character that no conda package's URL has"
     return None

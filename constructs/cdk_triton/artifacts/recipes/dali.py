@@ -61,7 +61,7 @@ class DaliPipeline:
     serialize: bool = False
 
     def __post_init__(self) -> None:
-        """Refuse values that no repository could fix."""
+        """Reject values that no repository could fix."""
         whole_number(self.version, f"version of {self}", 1, LARGEST_VERSION)
         require_type(f"serialize of {self}", self.serialize, FLAG)
         path = path_in_model(self.model, self._pipeline, f"pipeline of {self}")
@@ -110,7 +110,7 @@ class DaliPipeline:
         if model.backend_name != "dali":
             raise ConfigurationError(
                 f'{self} is for a model of the backend {model.backend_name!r}: write backend: "dali" into '
-                f"{model.config_path}, or leave the recipe out"
+                f"{model.config_path}, or remove the recipe"
             )
         release = platform.release
         if not self.serialize and release is not None and not is_at_least(release, _AUTOSERIALIZED_SINCE):

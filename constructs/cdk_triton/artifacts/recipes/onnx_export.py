@@ -36,13 +36,13 @@ class OnnxExport:
 
     The function is called with the path to write to (a `str`), in a process of its own: in a Python of the container's
     version that has the packages of `requirements` and no others, with neither credentials nor tokens in its
-    environment. That keeps secrets from code that does not look for them; it is no sandbox. Files of the repository it
-    finds beside itself (`Path(__file__).parent`); those that only the export reads are named in `sources`, and are left
-    out of the archive like the function's file and the requirements.
+    environment. That keeps secrets from code that does not look for them; it is not a sandbox. The function finds files
+    of the repository beside itself (`Path(__file__).parent`). `sources` names the files that only the export reads. The
+    archive does not contain them, nor the function's file and the requirements.
 
-    Afterwards the file is read with the `onnx` of `requirements`: the names of its outputs are compared, integer inputs
-    are changed if that is asked for, the network is checked, and weights that the export put into files of their own
-    become part of the one file (up to 2 GiB, which is as much as an ONNX file holds).
+    Afterwards the build reads the file with the `onnx` of `requirements`: the names of its outputs are compared,
+    integer inputs are changed if `integer_inputs` is set, the network is checked, and weights that the export put into
+    files of their own become part of the one file (up to 2 GiB, which is as much as an ONNX file holds).
 
     `OnnxExport("bert", entry="export.py:export", onnx="bert.onnx", requirements="requirements.txt")` writes what
     `TensorRTPlan("bert", onnx="bert.onnx")` reads.
@@ -71,7 +71,7 @@ class OnnxExport:
     sources: Sequence[str] = ()
 
     def __post_init__(self) -> None:
-        """Refuse values that no repository could fix, and keep lists from changing."""
+        """Reject values that no repository could fix, and keep lists from changing."""
         literal(self.entry, f"entry of {self}")
         file, separator, function = self.entry.rpartition(":")
         if not separator or not function.isidentifier() or not file.endswith(".py"):
@@ -150,7 +150,7 @@ class OnnxExport:
                 if given.data_type == DataType.Value("TYPE_INT64"):
                     raise ConfigurationError(
                         f"{self} makes every INT64 input an INT32 one, and {model.config_path} has the input "
-                        f"{given.name!r} of TYPE_INT64: write TYPE_INT32 there, or leave integer_inputs out"
+                        f"{given.name!r} of TYPE_INT64: write TYPE_INT32 there, or remove integer_inputs"
                     )
 
     def step(self, repository: ModelRepository, platform: ServingPlatform) -> dict[str, object]:

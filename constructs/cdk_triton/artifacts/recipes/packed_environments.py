@@ -64,7 +64,7 @@ def check_is_used(recipe: BuildRecipe, model: str, archive: str, repository: Mod
         raise ConfigurationError(
             f"{recipe} packs {target}, and no Python model of the repository uses it: write parameters "
             f'{{ key: "EXECUTION_ENV_PATH" value {{ string_value: "$$TRITON_MODEL_DIRECTORY/{archive}" }} }} '
-            f"into {model_of(repository, model, str(recipe)).config_path}, or leave the recipe out"
+            f"into {model_of(repository, model, str(recipe)).config_path}, or remove the recipe"
         )
 
 
@@ -87,7 +87,7 @@ def check_is_only_copy(
             return  # the first of several copies is right, the later ones are not
         if isinstance(other, type(recipe)) and packages(recipe) == packages(other):
             raise ConfigurationError(
-                f"{recipe} and {other} lock the same packages, and one archive is enough: leave {recipe} out, and let "
+                f"{recipe} and {other} lock the same packages, and one archive is enough: remove {recipe}, and let "
                 f'{model} name "$$TRITON_MODEL_DIRECTORY/../{other.produces[0]}" as EXECUTION_ENV_PATH'
             )
 

@@ -52,7 +52,7 @@ class Tolerance:
 
 
 _TOLERANCE: Final = one(
-    lambda value: isinstance(value, Tolerance), "write Tolerance(absolute=…, relative=…), or leave it out"
+    lambda value: isinstance(value, Tolerance), "write Tolerance(absolute=…, relative=…), or omit it"
 )
 
 TOLERANCES: Final[Mapping[str, Tolerance]] = MappingProxyType(
@@ -64,11 +64,11 @@ TOLERANCES: Final[Mapping[str, Tolerance]] = MappingProxyType(
         "int8": Tolerance(1e-1, 2e-1),
     }
 )
-"""The tolerance for each precision, unless a recipe says another one.
+"""The tolerance for each precision, unless a recipe sets another one.
 
-They are this library's, meant to find a broken plan and not to judge a good one. What they start from: FP16 has 10 bits
-of fraction, BF16 has 7, and TensorRT computes FP32 as TF32, with 10 bits and sums in FP32, on Ampere and newer ("TF32
-is enabled by default", NVIDIA/TensorRT: samples/common/sampleOptions.cpp). One rounding is then off by up to 2^-11 or
+This library chose them to find a broken plan, not to judge a good one. They start from these facts: FP16 has 10 bits of
+fraction, BF16 has 7, and TensorRT computes FP32 as TF32, with 10 bits and sums in FP32, on Ampere and newer ("TF32 is
+enabled by default", NVIDIA/TensorRT: samples/common/sampleOptions.cpp). One rounding is then off by up to 2^-11 or
 2^-8; these are 10 (fp32), 40 (fp16) and 25 (bf16) of them, because errors add up over the layers. Polygraphy's example
 for FP16 takes 1e-3 (tools/Polygraphy/examples/cli/convert/04_converting_models_to_fp16), for a small network. INT8
 depends on its calibration more than on anything else.
@@ -86,7 +86,7 @@ class Parity:
         seed: of the random numbers.
 
     Raises:
-        ConfigurationError: a range is no pair of whole numbers in ascending order, or the seed no whole number.
+        ConfigurationError: a range is not a pair of ascending whole numbers, or the seed is not a whole number.
     """
 
     tolerance: Tolerance | None = None

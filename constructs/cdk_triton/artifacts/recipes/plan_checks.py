@@ -62,10 +62,10 @@ def check_model(recipe: str, model: Model) -> ModelConfig:
 
 
 def check_shapes_are_known(recipe: str, config: ModelConfig) -> None:
-    """Refuse a configuration from which no optimisation profile follows.
+    """Reject a configuration from which no optimisation profile follows.
 
     Raises:
-        ConfigurationError: it leaves a shape open.
+        ConfigurationError: the configuration leaves a shape open.
     """
     if reason := open_shape(config):
         raise ConfigurationError(
@@ -90,18 +90,18 @@ def _example(config: ModelConfig) -> str:
 
 
 def check_ranges(recipe: str, model: Model, config: ModelConfig, names: Iterable[str]) -> None:
-    """Refuse ranges of random numbers for what is no integer input, where the configuration says its inputs.
+    """Reject ranges of random numbers for names that are not integer inputs, if the configuration lists its inputs.
 
     Raises:
-        ConfigurationError: a name is of none.
+        ConfigurationError: a name is not that of an integer input.
     """
     types = {tensor.name: enum_name(tensor, "data_type") for tensor in config.input}
     for name in names:
         if types and "INT" not in types.get(name, ""):
             listed = ", ".join(f"{each} {kind}" for each, kind in types.items())
             raise ConfigurationError(
-                f"the parity of {recipe} has a range for {name!r}, which is no integer input of {model.config_path} "
-                f"({listed}): remove the range"
+                f"the parity of {recipe} has a range for {name!r}, which is not an integer input of "
+                f"{model.config_path} ({listed}): remove the range"
             )
 
 
@@ -120,10 +120,10 @@ def required_release(recipe: str, platform: ServingPlatform) -> str:
 
 
 def check_options(recipe: str, options: Iterable[str], release: str) -> None:
-    """Refuse an option that the trtexec of a release does not have.
+    """Reject an option that the trtexec of a release does not have.
 
     Raises:
-        ConfigurationError: it has none of them.
+        ConfigurationError: the trtexec of the release does not have an option.
     """
     possible = possible_versions(release)
     for option in options:
@@ -133,27 +133,27 @@ def check_options(recipe: str, options: Iterable[str], release: str) -> None:
         bound = f"from {oldest_with(option)} on" if oldest > possible[0] else f"up to {newest_with(option)}"
         raise ConfigurationError(
             f"{recipe} needs trtexec {option}, which TensorRT has {bound}, and Triton {release} has "
-            f"{release_facts(release).tensorrt}: leave out what asks for it, or serve with another release"
+            f"{release_facts(release).tensorrt}: remove the argument that needs it, or serve with another release"
         )
 
 
 def check_gpu(recipe: str, platform: ServingPlatform, compatibility: str | None, workspace_mib: int | None) -> None:
-    """Refuse what the GPU cannot do.
+    """Reject settings that the GPU does not support.
 
     Raises:
-        ConfigurationError: it is too old for a plan of that compatibility, or has less memory.
+        ConfigurationError: the GPU is too old for a plan of that compatibility, or has less memory.
     """
     capability = tuple(map(int, platform.compute_capability.split(".")))
     if compatibility == "ampere+" and capability < (8, 0):  # NvInfer.h, HardwareCompatibilityLevel::kAMPERE_PLUS
         raise ConfigurationError(
             f"{recipe} has hardware_compatibility='ampere+', which TensorRT builds on Ampere and newer GPUs only, and "
             f"{platform.instance_type} has the {platform.gpu} (compute capability {platform.compute_capability}): "
-            "leave it out, or serve on an instance type such as ml.g5.xlarge"
+            "remove it, or serve on an instance type such as ml.g5.xlarge"
         )
     if workspace_mib is not None and workspace_mib > platform.gpu_memory_gb * 1024:
         raise ConfigurationError(
             f"{recipe} has workspace_mib={workspace_mib} and the {platform.gpu} has {platform.gpu_memory_gb} GB: take "
-            "less, or leave it out for all that there is"
+            "less, or omit it to use all of it"
         )
 
 
@@ -163,10 +163,10 @@ def file_at(repository: ModelRepository, path: str | PurePosixPath) -> Repositor
 
 
 def read_network(recipe: str, repository: ModelRepository, path: str) -> OnnxFile | None:
-    """What the network says of itself; None where the app cannot read it, because it is not in the repository.
+    """The description in the network's file; None if the app cannot read it, because it is not in the repository.
 
     Raises:
-        ConfigurationError: it is no ONNX file, or its external data is missing.
+        ConfigurationError: the file is not an ONNX file, or its external data is missing.
     """
     file = file_at(repository, path)
     if file is None:

@@ -1,9 +1,9 @@
 """The precision of a plan, for each generation of TensorRT.
 
 Up to TensorRT 10 a network is weakly typed unless it is declared otherwise: the builder may compute in any precision
-that a flag allows. From 11 on every network is strongly typed, each tensor has the type that the ONNX file says, and
-the flags are gone (NVIDIA/TensorRT: samples/common/sampleOptions.cpp of v10.16 and v11.0; `trtexec_flags.json`). What
-was a flag is then a change of the network, before the build.
+that a flag allows. From 11 on every network is strongly typed, each tensor has the type in the ONNX file, and the flags
+are gone (NVIDIA/TensorRT: samples/common/sampleOptions.cpp of v10.16 and v11.0; `trtexec_flags.json`). From then on, a
+change of the network before the build replaces the flag.
 """
 
 from __future__ import annotations
@@ -46,17 +46,17 @@ def precision_flags(precision: Precision, major: int) -> tuple[str, ...]:
 def check_precision(
     recipe: str, precision: Precision, platform: ServingPlatform, release: str, types: NetworkTypes | None
 ) -> None:
-    """Refuse a precision that the platform or the network cannot have.
+    """Reject a precision that the platform or the network cannot have.
 
     Args:
-        recipe: what the recipe is called: "TensorRTPlan('bert')".
-        precision: what it asks for.
-        platform: what serves.
+        recipe: the recipe's name in messages: "TensorRTPlan('bert')".
+        precision: the precision of the recipe.
+        platform: the serving platform.
         release: the platform's release.
-        types: what the network says of its types, or None where the app cannot read it.
+        types: the types of the network, or None if the app cannot read it.
 
     Raises:
-        ConfigurationError: it cannot.
+        ConfigurationError: the platform or the network cannot have the precision.
     """
     if major_version(release) >= _FIRST_STRONGLY_TYPED:
         _check_strongly_typed(recipe, precision, release, types)

@@ -34,7 +34,7 @@ def declared_profiles(profiles: Sequence[Mapping[str, Shapes]], recipe: str) -> 
     """The profiles that a user wrote, each with its inputs in order.
 
     Raises:
-        ConfigurationError: one is no profile.
+        ConfigurationError: one is not a profile.
     """
     require_type(f"profiles of {recipe}", profiles, _PROFILES)
     if not profiles:
@@ -77,12 +77,12 @@ def _is_shape(shape: object) -> bool:
 def check_profiles(
     profiles: Sequence[Profile], config: ModelConfig, recipe: str, network: OnnxFile | None = None
 ) -> None:
-    """Refuse declared profiles that do not fit the model's configuration.
+    """Reject declared profiles that do not fit the model's configuration.
 
     With the network, a fault that the rule CT702 reports is not reported again.
 
     Raises:
-        ConfigurationError: they do not.
+        ConfigurationError: a profile does not fit the configuration.
     """
     names = {tensor.name for tensor in config.input}
     for index, profile in enumerate(profiles):

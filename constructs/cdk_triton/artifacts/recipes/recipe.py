@@ -1,4 +1,4 @@
-"""What every recipe is: a declared build whose inputs and outputs are known at synth."""
+"""The interface of every recipe: a declared build whose inputs and outputs are known at synth."""
 
 from __future__ import annotations
 

@@ -48,11 +48,11 @@ class PinnedPackage:
 
 @dataclass(frozen=True)
 class RequirementProblem:
-    """What is wrong with a line.
+    """A fault of a line.
 
     Attributes:
         line: counted from 1.
-        reason: what is wrong.
+        reason: the fault.
     """
 
     line: int
@@ -130,7 +130,7 @@ def _option(line: str) -> str | None:
     name, _, value = line.replace("=", " ", 1).partition(" ")
     value = value.strip()
     if name not in _INDEX_OPTIONS:
-        return f"the option {name} cannot be used here: leave it out, and list every package with its hash"
+        return f"the option {name} cannot be used here: remove it, and list every package with its hash"
     return _wrong_url(value)
 
 
@@ -143,7 +143,7 @@ def _requirement(number: int, line: str) -> PinnedPackage | str:
         if "--hash" in rest:
             return f"a hash of {name[0] if name else repr(rest)} cannot be read: write --hash=sha256:<64 digits>"
         if name is None or "/" in rest.split(";")[0]:
-            return f"{rest.split('@')[-1]!r} is no package with a version"
+            return f"{rest.split('@')[-1]!r} is not a package with a version"
         return f"{name[0]} has no pinned version"
     wrong = None if match["url"] is None else _wrong_url(match["url"])
     if wrong is not None:
@@ -152,7 +152,9 @@ def _requirement(number: int, line: str) -> PinnedPackage | str:
         return f"{match['name']} has no hash"
     for each in hashes:
         if len(each["digest"]) != _DIGITS.get(each["algorithm"]):
-            return f"the hash {each['algorithm']}:{each['digest']} of {match['name']} is no SHA-256, SHA-384 or SHA-512"
+            return (
+                f"the hash {each['algorithm']}:{each['digest']} of {match['name']} is not a SHA-256, SHA-384 or SHA-512"
+            )
     return PinnedPackage(number, re.sub(r"[-_.]+", "-", match["name"]).lower(), match["version"])
 
 
@@ -160,10 +162,10 @@ def _wrong_url(url: str) -> str | None:
     try:
         parts = urlsplit(url)
     except ValueError:
-        return f"{url!r} is no URL"
+        return f"{url!r} is not a URL"
     if "@" in parts.netloc:
         # Never shown: it is a secret.
-        return "the URL has a user or a token in it, which does not belong into a repository: leave it out"
+        return "the URL has a user or a token in it, which does not belong into a repository: remove it"
     if parts.scheme != "https" or not parts.netloc:
-        return f"{url!r} is no https URL, and only https is fetched"
+        return f"{url!r} is not an https URL, and only https is fetched"
     return None

@@ -29,10 +29,10 @@ class S3File:
         bucket: its bucket, in the region of the store.
         key: its object key.
         sha256: the SHA-256 of its content, 64 hexadecimal digits. A version id or an ETag would not fix the content;
-            the build refuses an object that has another one.
+            the build rejects an object that has another one.
 
     Raises:
-        ConfigurationError: a value is no bucket, key or SHA-256, or contains a CDK token: the plan of a build is
+        ConfigurationError: a value is not a bucket, key or SHA-256, or contains a CDK token: the plan of a build is
             written while the app runs.
     """
 
@@ -47,13 +47,13 @@ class S3File:
         literal(self.sha256, "the sha256 of an S3File")
         if _BUCKET.fullmatch(self.bucket) is None:
             raise ConfigurationError(
-                f"the bucket of an S3File is {quoted(self.bucket)}, which is no name of a bucket: write it without "
-                "s3:// and without a path"
+                f"the bucket of an S3File is {quoted(self.bucket)}, which is not the name of a bucket: write it "
+                "without s3:// and without a path"
             )
         if not self.key or len(self.key.encode()) > _LONGEST_KEY or self.key.startswith("s3://"):
             raise ConfigurationError(
-                f"the key of an S3File is {quoted(self.key)}, which is no object key: write 1 to {_LONGEST_KEY} bytes, "
-                "such as 'models/bert.onnx'"
+                f"the key of an S3File is {quoted(self.key)}, which is not an object key: write 1 to {_LONGEST_KEY} "
+                "bytes, such as 'models/bert.onnx'"
             )
         if _SHA256.fullmatch(self.sha256) is None:
             raise ConfigurationError(

@@ -37,7 +37,7 @@ def required_text(repository: ModelRepository, path: str, label: str) -> str:
     except OSError as error:
         raise ConfigurationError(f"{label} cannot be read: {source}: {error.strerror}; make it readable") from error
     except UnicodeDecodeError:
-        raise ConfigurationError(f"{label}, {path}, is no UTF-8 text: save it as UTF-8") from None
+        raise ConfigurationError(f"{label}, {path}, is not UTF-8 text: save it as UTF-8") from None
 
 
 def parsed_python(text: str, path: str) -> ast.Module:

@@ -9,7 +9,7 @@ The build program is told, as a step of the plan of a build (`cdk_triton.artifac
      "flags": ["--buildOnly", …],              trtexec's options, without --onnx and --saveEngine
      "flags_if_static": [...] | null,          what to run instead if trtexec ends with "Static model does not take
                                                explicit shapes": a network that nobody could read at synth may have no
-                                               dynamic dimension, and trtexec refuses a profile then. null: cannot be
+                                               dynamic dimension, and trtexec rejects a profile then. null: cannot be
      "tensorrt_major": 10,                     what the flags were made for; with another one nothing is built
      "profiles": [{"ids": {"min": [1, 128], "opt": [16, 128], "max": [128, 128]}}, …],
      "inputs":  [{"name": "ids", "data_type": "TYPE_INT32", "dims": [-1, 128]}, …],
@@ -18,9 +18,9 @@ The build program is told, as a step of the plan of a build (`cdk_triton.artifac
                                                applied; -1: any size. [] where config.pbtxt leaves them to the server
      "parity": {"tolerance": {"absolute": 0.01, "relative": 0.02},
                 "ranges": {"ids": [0, 30521]}, "seed": 0} | null}
-                                               null: switched off, which the manifest says. An output holds if
+                                               null: switched off, which the manifest shows. An output holds if
                                                max|plan - reference| <= absolute + relative * max|reference| over the
-                                               tensor, and neither has a NaN or an infinity that the other has not.
+                                               tensor, and NaN and infinities are at the same places in both.
                                                Integer inputs that `ranges` does not name get zeros and ones
 """
 
@@ -121,7 +121,7 @@ class TensorRTPlan:
     parity: Parity | None = field(default_factory=Parity)
 
     def __post_init__(self) -> None:
-        """Check what the values tell by themselves."""
+        """Check the values by themselves."""
         path_in_model(self.model, _S3_NAME, "onnx")
         if not isinstance(self.onnx, S3File):
             path_in_model(self.model, self.onnx, f"onnx of {self}")
@@ -163,7 +163,7 @@ class TensorRTPlan:
         return {self.network: self.onnx} if isinstance(self.onnx, S3File) else {}
 
     def parameters(self) -> dict[str, object]:
-        """What takes part in the artifact key."""
+        """The values that take part in the artifact key."""
         return {
             "recipe": "tensorrt_plan",
             "model": self.model,
@@ -188,13 +188,14 @@ class TensorRTPlan:
         return () if open_shape(config) else (configured_profile(config),)
 
     def validate(self, repository: ModelRepository, platform: ServingPlatform) -> None:
-        """Refuse what cannot be built for the repository and the platform.
+        """Reject a plan that cannot be built for the repository and the platform.
 
-        Whether an ONNX file that is there fits its configuration and its profiles is for the rules (CT702, CT705).
+        The rules CT702 and CT705 check whether an existing ONNX file fits its configuration and its profiles.
 
         Raises:
             ConfigurationError: the model is missing, not served by TensorRT or has an open shape; the release has no
-                such option; the GPU has no such precision; the network cannot be read; a range is of no integer input.
+                such option; the GPU has no such precision; the network cannot be read; a range is
+                not for an integer input.
         """
         model = model_of(repository, self.model, str(self))
         config = check_model(str(self), model)
@@ -212,7 +213,7 @@ class TensorRTPlan:
         check_gpu(str(self), platform, self.hardware_compatibility, self.workspace_mib)
 
     def step(self, repository: ModelRepository, platform: ServingPlatform) -> dict[str, object]:
-        """What the build program is told; the module's docstring describes it.
+        """The input of the build program; the module's docstring describes it.
 
         Raises:
             ConfigurationError: as `validate`.
@@ -263,7 +264,7 @@ class TensorRTPlan:
 
 
 def _types(repository: ModelRepository, path: str) -> NetworkTypes | None:
-    """What the network says of its types, where it is there to be read."""
+    """The types of the network, if its file can be read."""
     file = file_at(repository, path)
     read = None if file is None else network_types(file.source)
     return read if isinstance(read, NetworkTypes) else None

@@ -53,8 +53,8 @@ def major_version(name: str) -> int:
 def possible_versions(name: str) -> tuple[Version, ...]:
     """The versions of the table that stand for what a release of Triton may have.
 
-    It is one where the release's TensorRT was read, and several where it was only recalled: nothing may be refused
-    because of a version that nobody has read.
+    It is one version if the release's TensorRT was read, and several if it was only recalled. An unread version must
+    not cause an error.
 
     Args:
         name: a release in the table of releases.
@@ -73,7 +73,7 @@ def _nearest(version: Version) -> Version:
 
 
 def _runs(option: str) -> list[list[str]]:
-    """The runs of versions that have an option, of its value where the table knows that by itself."""
+    """The runs of versions that have an option, or its value if the table lists values separately."""
     flags: dict[str, list[list[str]]] = _table()["flags"]
     name, equals, value = option.partition("=")
     return flags.get(f"{name}{equals}{value.lower()}", flags.get(name, []))

@@ -1,4 +1,4 @@
-"""What the recipes ask of the values that they are given."""
+"""The requirements of the recipes for their arguments."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def literal(value: object, label: str) -> str:
         label: what it is, to begin a sentence with: "the bucket of an S3File".
 
     Raises:
-        ConfigurationError: it is no text, or contains a CDK token.
+        ConfigurationError: it is not a text, or contains a CDK token.
     """
     require_type(label, value, TEXT)
     text = str(value)
@@ -66,7 +66,7 @@ def path_in_model(model: str, path: str, label: str) -> str:
         label: what it is, to begin a sentence with: "onnx of TensorRTPlan('bert')".
 
     Raises:
-        ConfigurationError: it is no text, contains a CDK token, or leads out of the model's directory.
+        ConfigurationError: it is not a text, contains a CDK token, or leads out of the model's directory.
     """
     literal(model, "the model of a recipe")
     if model in ("", "..") or "/" in model or "\\" in model:

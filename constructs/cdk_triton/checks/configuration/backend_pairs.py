@@ -87,7 +87,7 @@ def platform_of_another_backend(context: CheckContext) -> Iterator[Problem]:
         if not is_wrong_pair(platform, backend, context.platform):
             continue
         found = f"the platform is {platform!r} and the backend is {backend!r}"
-        fix = f"write platform: {PLATFORMS[backend]}" + ("" if backend == "tensorflow" else ", or leave platform out")
+        fix = f"write platform: {PLATFORMS[backend]}" + ("" if backend == "tensorflow" else ", or remove platform")
         if model.name.partition(".")[2] == backend and not platform:
             found = f"the backend {backend!r} follows from the name alone, and no platform does"
             fix = f'write backend: "{backend}"' if backend != "tensorflow" else fix
@@ -144,6 +144,6 @@ def ensemble_with_backend(context: CheckContext) -> Iterator[Problem]:
                 model.config_path,
                 f"the ensemble has the backend {backend!r}, and the server would not load it: Ensemble model "
                 f"'{said_name(model)}' must have platform type 'ensemble' and empty backend type",
-                "leave out backend" if config.backend else "leave out default_model_filename",
+                "remove backend" if config.backend else "remove default_model_filename",
                 "backend" if config.backend else "default_model_filename",
             )

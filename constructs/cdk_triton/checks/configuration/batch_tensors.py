@@ -64,7 +64,7 @@ def not_one_source(context: CheckContext) -> Iterator[Problem]:
 
 @rule("CT213", Severity.ERROR, "a batch input is neither INT32 nor FP32", source=core(_UTILS, 1375, 1380))
 def type_of_batch_input(context: CheckContext) -> Iterator[Problem]:
-    """The server computes a `batch_input` as INT32 or FP32 only; leaving `data_type` out is none of them.
+    """The server computes a `batch_input` as INT32 or FP32 only, so `data_type` has to be one of them.
 
     Example:
         # model/config.pbtxt

@@ -70,9 +70,9 @@ def preferred_size_not_positive(context: CheckContext) -> Iterator[Problem]:
             if size <= 0:
                 yield Problem(
                     model.config_path,
-                    f"the preferred batch size {size} is no size of a batch, and the server would not load "
+                    f"the preferred batch size {size} is not the size of a batch, and the server would not load "
                     f"{model.name!r}: dynamic batching preferred size must be positive for {said_name(model)}",
-                    "leave it out, or write a size from 1 to max_batch_size",
+                    "remove it, or write a size from 1 to max_batch_size",
                     f"dynamic_batching.preferred_batch_size[{index}]",
                 )
 
@@ -103,7 +103,7 @@ def preferred_size_too_large(context: CheckContext) -> Iterator[Problem]:
                     f"the preferred batch size is {size} and max_batch_size is {config.max_batch_size}, and the server "
                     f"would not load {model.name!r}: dynamic batching preferred size must be <= max batch size for "
                     f"{said_name(model)}",
-                    f"set max_batch_size to {size} or more, or leave the preferred size out",
+                    f"set max_batch_size to {size} or more, or remove the preferred size",
                     f"dynamic_batching.preferred_batch_size[{index}]",
                 )
 
@@ -204,7 +204,7 @@ def priorities_without_levels(context: CheckContext) -> Iterator[Problem]:
         if batching.priority_levels:
             continue
         for field, fix in (
-            ("default_priority_level", "set priority_levels, or leave it out"),
+            ("default_priority_level", "set priority_levels, or remove it"),
             ("priority_queue_policy", "set priority_levels, or make it the default_queue_policy"),
         ):
             if getattr(batching, field):
@@ -241,7 +241,7 @@ def ordering_with_priorities(context: CheckContext) -> Iterator[Problem]:
                 f"priority_levels is {levels} and preserve_ordering is true, and the server would not load "
                 f"{model.name!r}: Only one priority level is allowed when 'preserve_ordering' is true for "
                 f"{said_name(model)}",
-                "leave out preserve_ordering, or the priorities",
+                "remove preserve_ordering, or the priorities",
                 "dynamic_batching.preserve_ordering",
             )
 
@@ -276,17 +276,17 @@ def ordering_with_delay(context: CheckContext) -> Iterator[Problem]:
                 "the queue delays late requests and preserve_ordering is true, and the server would not load "
                 f"{model.name!r}: Queue policy can not have DELAY as timeout action when 'preserve_ordering' is "
                 f"true for {said_name(model)}",
-                "reject late requests (timeout_action: REJECT), or leave out preserve_ordering",
+                "reject late requests (timeout_action: REJECT), or remove preserve_ordering",
                 f"{field}.timeout_action",
             )
 
 
 @rule("CT238", Severity.WARNING, "a queue policy never times out", source=core("src/scheduler_utils.cc", 169, 198))
 def policy_without_timeout(context: CheckContext) -> Iterator[Problem]:
-    """What happens to late requests is set, but none is ever late: `default_timeout_microseconds` is 0.
+    """A setting for late requests has no effect, because `default_timeout_microseconds` is 0 and none is ever late.
 
-    A request may only shorten the default timeout (`allow_timeout_override`). Where the default is 0, which stands for
-    none, the server ignores what the request asks for.
+    A request may only shorten the default timeout (`allow_timeout_override`). If the default is 0, which means that
+    there is none, the server ignores the timeout of the request.
 
     Example:
         # model/config.pbtxt
@@ -312,8 +312,8 @@ def policy_without_timeout(context: CheckContext) -> Iterator[Problem]:
             if is_set:
                 yield Problem(
                     model.config_path,
-                    f"{name} is set and default_timeout_microseconds is not, so that no request to "
-                    f"{model.name!r} would ever time out, whatever timeout it asks for",
+                    f"{name} is set and default_timeout_microseconds is not, so no request to "
+                    f"{model.name!r} would ever time out, whatever timeout it has",
                     "set default_timeout_microseconds to the longest time that a request may wait",
                     f"{field}.{name}",
                 )
@@ -357,7 +357,7 @@ def batching_without_batch(context: CheckContext) -> Iterator[Problem]:
                 model.config_path,
                 "dynamic_batching is set and max_batch_size is 0, so that the server would run every request to "
                 f"{model.name!r} by itself",
-                "set max_batch_size and take the batch dimension out of dims, or leave out dynamic_batching",
+                "set max_batch_size and take the batch dimension out of dims, or remove dynamic_batching",
                 "dynamic_batching",
             )
 

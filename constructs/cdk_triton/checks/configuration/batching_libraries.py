@@ -45,7 +45,7 @@ def library_with_sequences(context: CheckContext) -> Iterator[Problem]:
                 model.config_path,
                 f"{_LIBRARY_PATH} is set beside sequence_batching, and the server would not load {model.name!r}: "
                 f"{_LIBRARY_PATH} cannot be specified with sequence batcher, using default batching strategy",
-                "leave the parameter out",
+                "remove the parameter",
                 f'parameters["{_LIBRARY_PATH}"]',
             )
 
@@ -88,7 +88,7 @@ def library_missing(context: CheckContext) -> Iterator[Problem]:
             yield Problem(
                 model.config_path,
                 f"{_LIBRARY_PATH} is {path!r}, and the server would not load {model.name!r}: {said}",
-                f"put batchstrategy.so into {model.directory} and leave the parameter out; the server finds it there",
+                f"put batchstrategy.so into {model.directory} and remove the parameter; the server finds it there",
                 f'parameters["{_LIBRARY_PATH}"]',
             )
 

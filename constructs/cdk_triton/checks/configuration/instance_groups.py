@@ -55,7 +55,7 @@ def gpus_without_gpu_kind(context: CheckContext) -> Iterator[Problem]:
             f"gpus is {list(group.gpus)}, and the server would not load {model.name!r}: instance group "
             f"{group_name(model, index, group)} of model {said_name(model)} has kind {kind} but specifies one or more "
             "GPUs",
-            "leave gpus out, or write kind: KIND_GPU and ids from 0 on",
+            "remove gpus, or write kind: KIND_GPU and ids from 0 on",
             f"instance_group[{index}].gpus",
         )
 
@@ -81,7 +81,7 @@ def negative_gpu(context: CheckContext) -> Iterator[Problem]:
                     model.config_path,
                     f"the GPU {gpu} does not exist, and the server would not load {model.name!r}: "
                     f"{no_such_gpu(model, index, group, gpu)}",
-                    "write ids from 0 on, or leave gpus out for all GPUs",
+                    "write ids from 0 on, or remove gpus to use all GPUs",
                     f"instance_group[{index}].gpus[{position}]",
                 )
 
@@ -119,7 +119,7 @@ def gpu_beyond_any_instance(context: CheckContext) -> Iterator[Problem]:
 
 @rule("CT272", Severity.WARNING, "the number of instances is negative", source=core(_UTILS, 928, 942))
 def negative_count(context: CheckContext) -> Iterator[Problem]:
-    """The server takes every `count` below 1 for one that is left out, and says nothing.
+    """The server treats every `count` below 1 as a missing one, without a message.
 
     It then makes one instance, or two where ONNX Runtime or TensorFlow run on a CPU. No `count` switches a model off.
 
@@ -138,13 +138,18 @@ def negative_count(context: CheckContext) -> Iterator[Problem]:
             yield Problem(
                 model.config_path,
                 f"count is {group.count}, and the server would make as many instances of {model.name!r} as if it were "
-                "left out: at least one",
+                "missing: at least one",
                 "write the number of instances",
                 f"instance_group[{index}].count",
             )
 
 
-@rule("CT273", Severity.ERROR, "profiles are set for a model that is no TensorRT plan", source=core(_UTILS, 1792, 1800))
+@rule(
+    "CT273",
+    Severity.ERROR,
+    "profiles are set for a model that is not a TensorRT plan",
+    source=core(_UTILS, 1792, 1800),
+)
 def profile_without_plan(context: CheckContext) -> Iterator[Problem]:
     """Only a TensorRT plan has optimisation profiles to choose from.
 
@@ -166,12 +171,12 @@ def profile_without_plan(context: CheckContext) -> Iterator[Problem]:
                 f"profile is {list(group.profile)} and the backend is {runs!r}, and the server would not load "
                 f"{model.name!r}: instance group {group_name(model, index, group)} of model {said_name(model)} and "
                 f"platform {platform}specifies profile field which is only supported for TensorRT models",
-                "leave profile out",
+                "remove profile",
                 f"instance_group[{index}].profile",
             )
 
 
-@rule("CT274", Severity.ERROR, "the profile of a TensorRT plan is no number", source=core(_UTILS, 1800, 1816))
+@rule("CT274", Severity.ERROR, "the profile of a TensorRT plan is not a number", source=core(_UTILS, 1800, 1816))
 def profile_is_no_index(context: CheckContext) -> Iterator[Problem]:
     """Profiles are named by their index in the plan, from 0 on, as text.
 
@@ -204,7 +209,7 @@ def profile_is_no_index(context: CheckContext) -> Iterator[Problem]:
                 consequence = f"would not load {model.name!r}: specifies invalid profile {profile}"
             yield Problem(
                 model.config_path,
-                f"the profile {profile!r} is no index, and the server {consequence}",
+                f"the profile {profile!r} is not an index, and the server {consequence}",
                 'write the index of a profile of the plan, for example "0"',
                 f"instance_group[{index}].profile[{position}]",
             )
@@ -275,7 +280,7 @@ def only_passive_instances(context: CheckContext) -> Iterator[Problem]:
             yield Problem(
                 model.config_path,
                 f"no instance of {model.name!r} would take requests, and the server would crash at the first one",
-                "leave passive out, or add a group that is not passive",
+                "remove passive, or add a group that is not passive",
                 "instance_group",
             )
 
@@ -304,7 +309,7 @@ def rate_limiter_off(context: CheckContext) -> Iterator[Problem]:
                 model.config_path,
                 "the server that SageMaker starts limits no rate (--rate-limit=off), so that rate_limiter would have "
                 f"no effect on {model.name!r}",
-                "leave it out, or switch it on with --rate-limit=execution_count in additional_args",
+                "remove it, or switch it on with --rate-limit=execution_count in additional_args",
                 f"instance_group[{index}].rate_limiter",
             )
 
@@ -336,7 +341,7 @@ def secondary_device(context: CheckContext) -> Iterator[Problem]:
                 model.config_path,
                 f"the instances of {model.name!r} ask for a deep learning accelerator (KIND_NVDLA), which no SageMaker "
                 "instance has",
-                "leave secondary_devices out",
+                "remove secondary_devices",
                 f"instance_group[{index}].secondary_devices",
             )
 
@@ -365,8 +370,7 @@ def unknown_host_policy(context: CheckContext) -> Iterator[Problem]:
                 model.config_path,
                 f"the server that SageMaker starts knows no host policy {group.host_policy!r}, so that the instances "
                 f"of {model.name!r} would run without one",
-                f"leave it out, or define it with --host-policy={group.host_policy},<setting>=<value> in "
-                "additional_args",
+                f"remove it, or define it with --host-policy={group.host_policy},<setting>=<value> in additional_args",
                 f"instance_group[{index}].host_policy",
             )
 

@@ -1,4 +1,4 @@
-"""CT226 to CT229: metrics, parameters and optimization, as far as the server or a backend refuses them."""
+"""CT226 to CT229: metrics, parameters and optimization, as far as the server or a backend rejects them."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ def metric_tag(context: CheckContext) -> Iterator[Problem]:
             if not _TAG.fullmatch(tag):
                 yield Problem(
                     model.config_path,
-                    f"the metric tag {tag!r} is no name of a label, and the server would end when it loads "
+                    f"the metric tag {tag!r} is not the name of a label, and the server would end when it loads "
                     f"{model.name!r}: terminate called after throwing an instance of 'std::invalid_argument', what():  "
                     "Invalid label name",
                     "write letters, digits and underscores only, and no underscore at the beginning",
@@ -146,7 +146,7 @@ def metric_control(context: CheckContext) -> Iterator[Problem]:
     source=backend("backend", "src/backend_common.cc", 1045, 1083),
 )
 def unreadable_parameter(context: CheckContext) -> Iterator[Problem]:
-    """A backend reads some `parameters` as a number, a boolean or one of a few words, and refuses everything else.
+    """A backend reads some `parameters` as a number, a boolean or one of a few words, and rejects everything else.
 
     Booleans are `true`, `on`, `1`, `false`, `off` and `0` for PyTorch and ONNX Runtime, `yes` and `no` for Python.
     Parameters that a backend does not know are ignored.
@@ -175,7 +175,7 @@ def unreadable_parameter(context: CheckContext) -> Iterator[Problem]:
                     model.config_path,
                     f"the parameter {name!r} is {value!r}, and the server would not load {model.name!r}: "
                     f"{words.format(value, name)}",
-                    "write a value that the backend reads, or leave the parameter out",
+                    "write a value that the backend reads, or remove the parameter",
                     f'parameters["{name}"].string_value',
                 )
 
@@ -183,7 +183,7 @@ def unreadable_parameter(context: CheckContext) -> Iterator[Problem]:
 @rule(
     "CT229",
     Severity.ERROR,
-    "an optimization that the backend refuses",
+    "an optimization that the backend rejects",
     source=backend("onnxruntime_backend", "src/onnxruntime.cc", 444, 786),
 )
 def refused_optimization(context: CheckContext) -> Iterator[Problem]:

@@ -43,14 +43,14 @@ def cache_of_decoupled(context: CheckContext) -> Iterator[Problem]:
                 f"response_cache is on and {part.name!r} is decoupled, and the server would not load {model.name!r}: "
                 f"Response Cache does not currently support model {said_name(model)} with 'decoupled' transaction "
                 "policy. Please disable the response cache",
-                "leave response_cache out",
+                "remove response_cache",
                 "response_cache.enable",
             )
 
 
 @rule("CT281", Severity.ERROR, "the response cache is on for a model of sequences", source=core(_UTILS, 1570, 1579))
 def cache_of_sequences(context: CheckContext) -> Iterator[Problem]:
-    """What a model of sequences answers depends on earlier requests, so that it cannot be cached.
+    """The answer of a sequence model depends on earlier requests, so the server cannot cache it.
 
     Example:
         # model/config.pbtxt
@@ -70,7 +70,7 @@ def cache_of_sequences(context: CheckContext) -> Iterator[Problem]:
                 f"response_cache is on beside sequence_batching, and the server would not load {model.name!r}: "
                 f"Response Cache does not currently support model {said_name(model)} with sequence batching scheduler. "
                 "Please disable the response cache",
-                "leave response_cache out",
+                "remove response_cache",
                 "response_cache.enable",
             )
 
@@ -100,14 +100,14 @@ def cache_without_cache(context: CheckContext) -> Iterator[Problem]:
         return
     for model, config in configured(context):
         if not config.response_cache.enable or config.HasField("sequence_batching"):
-            continue  # the latter is refused
+            continue  # the latter is rejected
         if breaks_ordering(context, config):
             continue  # reported by CT287
         if _decoupled_part(context, model) is None:
             yield Problem(
                 model.config_path,
                 f"the server that SageMaker starts has no cache, so that it would cache no response of {model.name!r}",
-                "leave response_cache out, or add --cache-config=local,size=104857600 to additional_args",
+                "remove response_cache, or add --cache-config=local,size=104857600 to additional_args",
                 "response_cache.enable",
             )
 

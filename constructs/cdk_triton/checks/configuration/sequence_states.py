@@ -203,7 +203,7 @@ def state_input_twice(context: CheckContext) -> Iterator[Problem]:
 
 @rule("CT265", Severity.WARNING, "a state of a sequence is ignored", source=core("src/sequence_state.cc", 232, 268))
 def duplicate_state(context: CheckContext) -> Iterator[Problem]:
-    """Of several states with one input or one output the server keeps one, and says so when a sequence starts.
+    """If several states have the same input or output, the server keeps one. It logs that when a sequence starts.
 
     Example:
         # model/config.pbtxt
@@ -301,7 +301,7 @@ def initial_state_file(context: CheckContext) -> Iterator[Problem]:
 def incomplete_state(context: CheckContext) -> Iterator[Problem]:
     """A state names the input that receives it, the output that becomes it, and their type.
 
-    The server loads a model without them. PyTorch and TensorRT refuse it, and ONNX Runtime fails with its first
+    The server loads a model without them. PyTorch and TensorRT reject it, and ONNX Runtime fails with its first
     sequence.
 
     Example:
@@ -364,7 +364,7 @@ def growable_state(context: CheckContext) -> Iterator[Problem]:
             model.config_path,
             f"the state {state.input_name!r} may grow, and the server could start no sequence of {model.name!r}: "
             f"Failed to initialize sequence state: {words}",
-            f"{fix}, or leave use_growable_memory out",
+            f"{fix}, or remove use_growable_memory",
             f"{field}.use_growable_memory",
         )
 
@@ -429,7 +429,7 @@ def _initial_states(
 def _misfit(
     context: CheckContext, state: ModelSequenceBatching.State, initial: ModelSequenceBatching.InitialState
 ) -> str | None:
-    """What the server says of an initial state's dims, or None where they fit the state's."""
+    """The server's message about an initial state's dims; None if they fit the state's."""
     name = state.input_name
     if len(initial.dims) != len(state.dims):
         return (

@@ -261,7 +261,7 @@ def correlation_with_values(context: CheckContext) -> Iterator[Problem]:
                 f"{_CORRELATION} has {' and '.join(values)}, and the server would not load {model.name!r}: sequence "
                 "batching must not specify either 'int32_false_true', 'fp32_false_true' or 'bool_false_true' for "
                 f"{_CORRELATION} for {said_name(model)}",
-                "leave the values out",
+                "remove the values",
                 f"{field}.{next(iter(values))}",
             )
 
@@ -325,12 +325,12 @@ def preferred_size_of_oldest(context: CheckContext) -> Iterator[Problem]:
                 f"the preferred batch size is {size} and max_batch_size is {config.max_batch_size}, and the server "
                 f"would not load {model.name!r}: sequence batching preferred batch size must {words} for "
                 f"{said_name(model)}",
-                "leave it out, or write a size from 1 to max_batch_size",
+                "remove it, or write a size from 1 to max_batch_size",
                 f"sequence_batching.oldest.preferred_batch_size[{index}]",
             )
 
 
-@rule("CT259", Severity.ERROR, "the slot utilization of sequences is no fraction", source=core(_UTILS, 1646, 1660))
+@rule("CT259", Severity.ERROR, "the slot utilization of sequences is not a fraction", source=core(_UTILS, 1646, 1660))
 def slot_utilization_out_of_range(context: CheckContext) -> Iterator[Problem]:
     """`minimum_slot_utilization` is the part of the batch's slots that must be taken before a batch runs: 0 to 1.
 
@@ -385,7 +385,7 @@ def idle_sequence_setting(context: CheckContext) -> Iterator[Problem]:
                     model.config_path,
                     f"{name} is set and {other} is not, so that the server would run every batch of {model.name!r} at "
                     "once",
-                    f"set {other} as well, or leave {name} out",
+                    f"set {other} as well, or remove {name}",
                     f"sequence_batching.direct.{name}",
                 )
         if oldest.max_candidate_sequences < 0:
@@ -393,7 +393,7 @@ def idle_sequence_setting(context: CheckContext) -> Iterator[Problem]:
                 model.config_path,
                 f"max_candidate_sequences is {oldest.max_candidate_sequences}, and the server would take as many "
                 f"sequences of {model.name!r} at a time as a batch holds",
-                "write the number of sequences that an instance keeps open, or leave it out",
+                "write the number of sequences that an instance keeps open, or remove it",
                 "sequence_batching.oldest.max_candidate_sequences",
             )
 

@@ -59,7 +59,7 @@ def format_without_three_dims(context: CheckContext) -> Iterator[Problem]:
                 f"input {tensor.name!r} has the format {enum_name(message, 'format')} and {len(tensor.dims)} "
                 f"dims, and the server would not load {tensor.model.name!r}: model input NHWC/NCHW require 3 dims "
                 f"for {said_name(tensor.model)}",
-                "write three dims without the one of the batch, or leave the format out",
+                "write three dims without the one of the batch, or remove the format",
                 tensor.field("format"),
             )
 
@@ -87,7 +87,7 @@ def shape_tensor_elsewhere(context: CheckContext) -> Iterator[Problem]:
                 f"{tensor.side} {tensor.name!r} is marked as a shape tensor, and the server would not load "
                 f"{tensor.model.name!r}: shape tensors are only supported for TensorRT platform for "
                 f"{said_name(tensor.model)}",
-                "leave is_shape_tensor out",
+                "remove is_shape_tensor",
                 tensor.field("is_shape_tensor"),
             )
 
@@ -113,10 +113,10 @@ def non_linear_format(context: CheckContext) -> Iterator[Problem]:
             continue
         if not _is_plan(context, tensor):
             words = "Non-linear IO format is only supported for the TensorRT platform"
-            fix = "leave is_non_linear_format_io out"
+            fix = "remove is_non_linear_format_io"
         elif tensor.dims and len(tensor.dims) != 3:
             words = f"Non-linear IO format {tensor.side} requires 3 dims"
-            fix = "write three dims without the one of the batch, or leave is_non_linear_format_io out"
+            fix = "write three dims without the one of the batch, or remove is_non_linear_format_io"
         else:
             continue
         yield Problem(
@@ -137,7 +137,7 @@ def non_linear_format(context: CheckContext) -> Iterator[Problem]:
 def optional_input(context: CheckContext) -> Iterator[Problem]:
     """`optional` is for ensembles, Python models and, without batching, for ONNX models.
 
-    The other backends refuse the model. An optional input of an ONNX model is one that has an initial value in the
+    The other backends reject the model. An optional input of an ONNX model is one that has an initial value in the
     file; it must not be ragged either.
 
     Example:
@@ -175,7 +175,7 @@ def optional_input(context: CheckContext) -> Iterator[Problem]:
             tensor.model.config_path,
             f"input {tensor.name!r} is optional and the backend is {name!r}, which would not load "
             f"{tensor.model.name!r}: {words}",
-            "leave optional out, and let callers send the input always",
+            "remove optional, and let callers always send the input",
             tensor.field("optional"),
         )
 
@@ -187,7 +187,7 @@ def optional_input(context: CheckContext) -> Iterator[Problem]:
     source=backend("tensorrt_backend", "src/instance_state.cc", 2297, 2308),
 )
 def unsupported_data_type(context: CheckContext) -> Iterator[Problem]:
-    """A backend refuses a tensor whose type its framework does not have.
+    """A backend rejects a tensor whose type its framework does not have.
 
     TensorRT and OpenVINO have no text. PyTorch takes text as a list, which is a tensor of one dimension, the one of the
     batch included. Unsigned integers beyond 8 bits, INT16, FP64 and BF16 are missing here and there.

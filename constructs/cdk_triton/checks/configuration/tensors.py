@@ -57,10 +57,10 @@ def no_name(context: CheckContext) -> Iterator[Problem]:
 
 @rule("CT202", Severity.ERROR, "an input or output has no data type", source=core(_UTILS, 308, 312))
 def no_data_type(context: CheckContext) -> Iterator[Problem]:
-    """`data_type` is left out or TYPE_INVALID, and the backend does not know it better.
+    """`data_type` is missing or TYPE_INVALID, and the backend cannot complete it.
 
     The backends for TensorRT plans, DALI pipelines and TensorFlow models read the type from the model, and a Python
-    model may say it in `auto_complete_config`. ONNX Runtime and OpenVINO do so only where the configuration names no
+    model may set it in `auto_complete_config`. ONNX Runtime and OpenVINO do so only if the configuration names no
     input, or no output, at all. PyTorch and ensembles never do.
 
     Example:
@@ -97,9 +97,9 @@ def no_data_type(context: CheckContext) -> Iterator[Problem]:
 
 @rule("CT203", Severity.ERROR, "an input or output has no dims", source=core(_UTILS, 314, 318))
 def no_dims(context: CheckContext) -> Iterator[Problem]:
-    """`dims` is left out or empty, and the backend does not know it better.
+    """`dims` is missing or empty, and the backend cannot complete it.
 
-    Which backend fills in dims is the same as for data types. There are no scalars: a tensor of one number has
+    The same backends fill in dims as fill in data types. There are no scalars: a tensor of one number has
     `dims: 1`.
 
     Example:
@@ -205,7 +205,7 @@ def scalar_without_batching(context: CheckContext) -> Iterator[Problem]:
             tensor.model.config_path,
             f"{tensor.side} {tensor.name!r} is reshaped to nothing and max_batch_size is 0, so the server would not "
             f"load {tensor.model.name!r}: {words}",
-            "leave the reshape out, or set max_batch_size if the model's first dimension is a batch",
+            "remove the reshape, or set max_batch_size if the model's first dimension is a batch",
             tensor.field("reshape"),
         )
 
@@ -267,7 +267,7 @@ def _products_between_variables(dims: Sequence[int]) -> list[int]:
 
 @rule("CT210", Severity.ERROR, "an input is listed twice", source=core("src/infer_request.cc", 1263, 1326))
 def input_listed_twice(context: CheckContext) -> Iterator[Problem]:
-    """The server loads the model, expects as many inputs as are listed, and refuses one name twice in a request.
+    """The server loads the model, expects as many inputs as are listed, and rejects a request with one name twice.
 
     So no request can ever be right. Inputs that are `optional` do not count.
 
@@ -292,9 +292,9 @@ def input_listed_twice(context: CheckContext) -> Iterator[Problem]:
             if count > 1:
                 yield Problem(
                     model.config_path,
-                    f"the input {name!r} is listed {count} times, and the server would refuse every request to "
+                    f"the input {name!r} is listed {count} times, and the server would reject every request to "
                     f"{model.name!r}: expected {len(names)} inputs but got {distinct} inputs",
-                    "leave one of them out, or correct its name",
+                    "remove one of them, or correct its name",
                     f"input[{len(names) - 1 - names[::-1].index(name)}].name",
                 )
 
@@ -322,7 +322,7 @@ def output_listed_twice(context: CheckContext) -> Iterator[Problem]:
             model.config_path,
             f"the output {name!r} is listed {len(places)} times, and the server would take the first and ignore the "
             "others, while clients see all of them in the model's metadata",
-            "leave one of them out, or correct its name",
+            "remove one of them, or correct its name",
             f"output[{places[-1]}].name",
         )
 

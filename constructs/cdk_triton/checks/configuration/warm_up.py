@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 _INSTANCE = "src/backend_model_instance.cc"
 _REQUEST = "src/infer_request.cc"
 
-_UNTYPED = 4  # bytes of an element whose type is left out: counted so before the type is refused
+_UNTYPED = 4  # bytes of an element without a type: counted so before the type is rejected
 _OPEN = "warmup setting expects all variable-size dimensions are specified for input '{}'"
 
 # The backends that count what they are given, whoever made it up.
@@ -183,7 +183,7 @@ def unfit_sample(context: CheckContext) -> Iterator[Problem]:
             sample.model.config_path,
             f"{sample.text} lacks the input {missing[0]!r}, and the server would not load {sample.model.name!r}: "
             f"expected {count} but got {known} inputs for model '{sample.model.name}'",
-            f"write {missing[0]!r} in the place of {meant!r}" if meant else f"add the input {missing[0]!r} to it",
+            f"write {missing[0]!r} instead of {meant!r}" if meant else f"add the input {missing[0]!r} to it",
             f"{sample.field}.inputs",
         )
 
@@ -229,14 +229,14 @@ def unknown_input(context: CheckContext) -> Iterator[Problem]:
                 sample.model.config_path,
                 f"{sample.text} has the input {name!r}, which neither the inputs nor the controls of "
                 f"{sample.model.name!r} name; the server would hand it to the model all the same",
-                "leave it out, or correct the name",
+                "remove it, or correct the name",
                 f'{sample.field}.inputs["{name}"]',
             )
 
 
 @rule("CT224", Severity.WARNING, "a warm-up is never run", source=core(_INSTANCE, 361, 365))
 def warm_up_without_batch(context: CheckContext) -> Iterator[Problem]:
-    """A `model_warmup` without `batch_size`, or with 0, is left out by the server, and nothing is warm.
+    """The server skips a `model_warmup` without `batch_size`, or with 0, so it does not warm up anything.
 
     Example:
         # model/config.pbtxt
@@ -260,7 +260,7 @@ def warm_up_without_batch(context: CheckContext) -> Iterator[Problem]:
             if warmup.batch_size == 0 and not model.is_ensemble:
                 yield Problem(
                     model.config_path,
-                    f"the warm-up {warmup.name!r} has the batch size 0, and the server would leave it out: Skipping "
+                    f"the warm-up {warmup.name!r} has the batch size 0, and the server would skip it: Skipping "
                     f"batch 0 warmup sample '{warmup.name}'",
                     "write batch_size: 1, also for a model without batching",
                     f"model_warmup[{index}].batch_size",
@@ -274,7 +274,7 @@ def warm_up_without_batch(context: CheckContext) -> Iterator[Problem]:
     source=backend("python_backend", "src/python_be.cc", 114, 126),
 )
 def too_large_batch(context: CheckContext) -> Iterator[Problem]:
-    """The backends refuse a batch above `max_batch_size`, and one of several requests where there is no batching.
+    """The backends reject a batch above `max_batch_size`, and one of several requests without batching.
 
     A warm-up that fails keeps the model from being loaded.
 
@@ -316,9 +316,9 @@ def too_large_batch(context: CheckContext) -> Iterator[Problem]:
 
 
 def _fault(context: CheckContext, sample: WarmUp, name: str, tensor: ModelInput | None) -> tuple[str, str, str] | None:
-    """What the server says of an input of a warm-up, what to do, and the field; None where it fits or is reported.
+    """The server's message about an input of a warm-up, the fix, and the field; None if it fits or is reported.
 
-    The model may lack the input. Servers that count sizes look at the size first, and a type that is left out has none.
+    The model may lack the input. Servers that count sizes look at the size first, and a missing type does not have one.
     """
     given = sample.warmup.inputs[name]
     found = _type(given)

@@ -1,1 +1,1 @@
-"""What several rules derive from a repository: each of it once per check."""
+"""Values that several rules derive from a repository, each of them once per check."""

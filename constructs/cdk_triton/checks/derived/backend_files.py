@@ -183,7 +183,7 @@ def backend_files(context: CheckContext) -> Iterator[BackendFile]:
 def _named(
     platform: ServingPlatform | None, model: Model, config: ModelConfig, backend: str, *, is_aoti: bool
 ) -> tuple[str, str] | None:
-    """The name of the file and the field that says so; None where that is open or no file is needed."""
+    """The name of the file and the field that sets it; None if it is not known, or if no file is needed."""
     default = config.default_model_filename
     if config.cc_model_filenames and backend != "python":
         capability = None if platform is None else platform.instance.compute_capability

@@ -1,6 +1,6 @@
-"""What a backend fills in where a configuration leaves something out.
+"""The values that a backend adds to an incomplete configuration.
 
-SageMaker starts the server without `--disable-auto-complete-config`, so a backend that knows the model's tensors
+SageMaker starts the server without `--disable-auto-complete-config`, so a backend that can read the model's tensors
 completes the configuration before the server judges it.
 """
 
@@ -40,7 +40,7 @@ class _Completion:
     Attributes:
         named: type and shape of a tensor that the configuration names.
         side: inputs, or outputs, that the configuration does not name: never, where it names none at all, or always.
-        batch_size: another number in the place of `max_batch_size: 0`.
+        batch_size: another number instead of `max_batch_size: 0`.
     """
 
     named: bool
@@ -128,7 +128,7 @@ def completes_tensors(context: CheckContext, model: Model, config: ModelConfig, 
 
 
 def completes_batch_size(context: CheckContext, model: Model, config: ModelConfig) -> bool:
-    """Whether the backend may put another number in the place of `max_batch_size: 0`."""
+    """Whether the backend may replace `max_batch_size: 0` by another number."""
     if known_backend(context, model) == "onnxruntime":  # together with inputs or outputs
         return any(completes_tensors(context, model, config, side) for side in _SIDES)
     return _completion(context, model, config).batch_size

@@ -1,4 +1,4 @@
-"""What the models of an ensemble take and give, as far as their configurations tell."""
+"""The tensors that the models of an ensemble take and give, as far as their configurations list them."""
 
 from __future__ import annotations
 
@@ -38,10 +38,10 @@ class RunStep(NamedTuple):
 
 
 class End(NamedTuple):
-    """A place that says what an ensemble tensor is.
+    """A place that describes an ensemble tensor.
 
     Attributes:
-        model: the model whose configuration says it: the ensemble itself, or a step's.
+        model: the model whose configuration describes it: the ensemble itself, or a step's.
         what: the place in words.
         tensor: the name of the input or output there.
         field: the place as a field of the ensemble's configuration.
@@ -102,9 +102,9 @@ def run_steps(context: CheckContext) -> Iterator[RunStep]:
 
 
 def _configuration(context: CheckContext, model: Model) -> ModelConfig | None:
-    """The configuration as the backend completes it; None where there is none that can be known.
+    """The configuration as the backend completes it; None if it cannot be known.
 
-    A Python model without one has the tensors that its `auto_complete_config` says, or none.
+    A Python model without one has the tensors that its `auto_complete_config` sets, or none.
     """
     if has_no_configuration(context, model) and known_backend(context, model) == "python":
         return ModelConfig()
@@ -173,7 +173,7 @@ def _inner_shape(tensor: ModelInput | ModelOutput, config: ModelConfig) -> tuple
 
 
 def _step_ends(context: CheckContext, run: RunStep) -> Iterator[tuple[str, End]]:
-    """What a step's model says of the tensors that the step maps, its inputs first."""
+    """The descriptions, in a step's model, of the tensors that the step maps, its inputs first."""
     step, model, config = run.step, run.model, run.config
     where = f"ensemble_scheduling.step[{step.index}]"
     batches = (False, True) if config.max_batch_size < 0 else (config.max_batch_size > 0,)

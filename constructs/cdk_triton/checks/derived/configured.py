@@ -1,4 +1,4 @@
-"""What several rules about configurations ask: which models have one, and what the server completes in it."""
+"""The models that have a configuration, and the configuration as the server completes it, for several rules."""
 
 from __future__ import annotations
 

@@ -22,7 +22,7 @@ def cycles(graph: Mapping[Node, Iterable[Node]]) -> list[tuple[Node, ...]]:
     """One cycle for each group of nodes that all reach each other; a node that leads to itself is one.
 
     Args:
-        graph: node → where it leads to; a node that is no key leads nowhere.
+        graph: node → where it leads to; a node that is not a key leads nowhere.
 
     Returns:
         The nodes of each cycle along their way, the smallest of the group first, and the shortest way back to it.

@@ -37,7 +37,7 @@ def decoupled_models(context: CheckContext) -> Mapping[str, str]:
 
 @per_check
 def mixed_tensors(context: CheckContext) -> Iterator[tuple[Model, ModelConfig, EnsembleStep | None, str, str]]:
-    """Where tensors meet that are not written equally often: the step, or None for the response, and two of them."""
+    """Places where tensors meet that are not written equally often: the step (None: the response) and two of them."""
     decoupled = decoupled_models(context)
     for model in context.loaded_models if decoupled else ():
         if model.config is None or not model.is_ensemble:
@@ -64,7 +64,7 @@ def _mixed(origin: Mapping[str, int], names: list[str]) -> tuple[str, str] | Non
 
 
 def _in_turn(graph: EnsembleGraph, given: set[str]) -> Iterator[EnsembleStep]:
-    """The steps in an order in which each finds its tensors written; those that never do are left out."""
+    """The steps in an order in which each finds its tensors written, without the steps that never do."""
     missing = {step.index: {name for name in step.input_map.values() if name not in given} for step in graph.steps}
     pending = [step for step in graph.steps if not missing[step.index]]
     for step in pending:  # grows while we walk

@@ -1,7 +1,8 @@
-"""What the ONNX Runtime backend completes in a configuration that names no inputs, or no outputs.
+"""The completion of a configuration that names no inputs, or no outputs, by the ONNX Runtime backend.
 
 It does what `ModelState::AutoCompleteConfig` does (onnxruntime_backend, src/onnxruntime.cc, 958 to 1215) with the
-tensors of the file. ONNX Runtime may find out more about outputs than the file says; what depends on that stays open.
+tensors of the file. ONNX Runtime may find out more about outputs than the file contains; values
+that depend on that stay open.
 """
 
 from __future__ import annotations
@@ -49,7 +50,7 @@ def _complete(context: CheckContext, versions: list[OnnxModelFile]) -> ModelConf
     if not sides or known_backend(context, model) != "onnxruntime" or not _is_plain(config):
         return None
     if CONFIG_NAME in model.subdirectories:
-        return None  # a directory is no configuration: reported by CT101
+        return None  # a directory is not a configuration: reported by CT101
     if len(versions) != len(model.served_versions) or any(_face(each.onnx) != _face(onnx) for each in versions):
         return None  # a version that cannot be read, or versions that differ
     if any(tensor.kind != "tensor" for tensor in (*onnx.inputs, *onnx.outputs)):
@@ -73,7 +74,7 @@ def _complete(context: CheckContext, versions: list[OnnxModelFile]) -> ModelConf
 
 
 def _is_plain(config: ModelConfig) -> bool:
-    """Whether it asks for nothing that has a say in which file is read or what its tensors are."""
+    """Whether it sets nothing that changes which file is read or what its tensors are."""
     return not config.cc_model_filenames and not config.HasField("sequence_batching") and config.max_batch_size >= 0
 
 

@@ -103,7 +103,7 @@ def accelerator_faults(config: ModelConfig, platform: ServingPlatform | None) ->
             field = f"execution_accelerators.{kind}[{index}]"
             if accelerator.name not in known:
                 words = f"unknown Execution Accelerator '{accelerator.name}' is requested"
-                fix = f"write {' or '.join(map(repr, known))}, or leave the accelerator out"
+                fix = f"write {' or '.join(map(repr, known))}, or remove the accelerator"
                 yield f"the accelerator is called {accelerator.name!r}", words, fix, f"{field}.name"
             elif accelerator.name == "tensorrt":
                 yield from _option_faults(accelerator, field, platform)

@@ -1,13 +1,13 @@
-"""What the plan of a TensorRT model is built from: what can be said of a plan beforehand.
+"""The sources that the plan of a TensorRT model is built from.
 
-A plan itself tells nothing to anybody but its TensorRT on its GPU. Two things can be looked at before one is built:
+Only TensorRT on the plan's own GPU can read a plan. Two sources can be looked at before one is built:
 
 * a recipe that builds the plan names the network and the profiles (`PlanRecipe`); a network that another recipe makes
-  or that comes from S3 is not there yet, and nothing is said of it;
+  or that comes from S3 is not there yet, and no rule checks it;
 * without a recipe, a version directory may hold `model.onnx` beside (or instead of) `model.plan`. Triton ignores that
-  file. It is probably there for whoever builds the plan, and may be of another export: what it tells is a warning. Its
-  profile is not written anywhere; the configuration says what the plan has to take: batches from 1 to
-  `max_batch_size`, and the dimensions. Where a dimension is -1 nothing is known.
+  file. It is probably there for the person who builds the plan, and may be of another export. So a difference is only a
+  warning. Its profile is not written anywhere. The plan has to take the shapes of the configuration: batches from 1 to
+  `max_batch_size`, and the dimensions. Nothing is known about a dimension of -1.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _NETWORK_NAME = "model.onnx"
 
 @dataclass(frozen=True)
 class PlanSource:
-    """What a plan is or will be built from.
+    """The source that a plan is or will be built from.
 
     Attributes:
         model: the TensorRT model.
@@ -71,7 +71,7 @@ class PlanSource:
 
 @per_check
 def plan_sources(context: CheckContext) -> Iterator[PlanSource]:
-    """The sources of all plans that the server would load, as far as recipes and files tell."""
+    """The sources of all plans that the server would load, as far as recipes and files show them."""
     yield from _sources(context, context.loaded_models)
 
 

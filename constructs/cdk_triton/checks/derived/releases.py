@@ -1,4 +1,4 @@
-"""What follows from the release that serves."""
+"""Values that follow from the release that serves."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where the data flow of an ensemble is interrupted, and which two loose ends probably belong together.
+"""The interruptions in the data flow of an ensemble, and the pairs of loose ends that probably belong together.
 
 One misspelt name leaves two loose ends: a tensor that nothing reads, and one that nothing writes. Each pair is one
 fault and is reported once.
@@ -40,11 +40,11 @@ class Source(NamedTuple):
 
 @dataclass(frozen=True)
 class LooseEnds:
-    """What is not connected in an ensemble.
+    """The tensors that are not connected in an ensemble.
 
     Attributes:
-        sources: what is written in vain.
-        unwritten: the tensors that somebody reads, a step or the response, and nobody writes.
+        sources: the tensors that are written in vain.
+        unwritten: the tensors that a step or the response reads, and that no step writes.
         partner: each of `unwritten` that is probably misspelt → the source that is probably meant.
         circles: the steps of each circle, by index.
         unready_outputs: the ensemble's outputs that some step would write, and that are never written.
@@ -173,7 +173,7 @@ class _Ready(NamedTuple):
 
 
 def _ready(graph: EnsembleGraph) -> _Ready:
-    """What gets its turn when a request comes in: the steps, and the tensors that are then written."""
+    """The steps that run when a request comes in, and the tensors that are then written."""
     missing = {step.index: set(step.input_map.values()) for step in graph.steps}
     pending = [tensor.name for tensor in graph.tensors.values() if tensor.is_input]
     tensors = set(pending)

@@ -156,7 +156,7 @@ def no_ensemble(context: CheckContext) -> Iterator[Problem]:
     modes=("multi",),
 )
 def ensemble_not_recognised(context: CheckContext) -> Iterator[Problem]:
-    """The configuration says `ensemble` in another spelling than the loader searches for.
+    """The configuration spells `ensemble` in another way than the loader searches for.
 
     The text has to be exactly `platform: "ensemble"`, with any white space after the colon: single quotes, a space
     before the colon, or a comment between the two words are read by the server and not found
@@ -211,12 +211,12 @@ def ensemble_not_recognised(context: CheckContext) -> Iterator[Problem]:
 @rule(
     "CT504",
     Severity.ERROR,
-    "a multi-model endpoint takes a model for an ensemble that is none",
+    "a multi-model endpoint takes a model for an ensemble that is not one",
     source=server("src/sagemaker_server.h", 88, 88),
     modes=("multi",),
 )
 def taken_for_ensemble(context: CheckContext) -> Iterator[Problem]:
-    """A model that is no ensemble has the text of one in its configuration.
+    """A model that is not an ensemble has the text of one in its configuration.
 
     The loader does not parse, so a comment is enough, or a longer word that ends in `platform:`.
 
@@ -241,7 +241,7 @@ def taken_for_ensemble(context: CheckContext) -> Iterator[Problem]:
 
     Instead:
         # model/config.pbtxt
-        # This one is no ensemble.
+        # This one is not an ensemble.
         backend: "python"
         input { name: "IN" data_type: TYPE_FP32 dims: 1 }
         output { name: "OUT" data_type: TYPE_FP32 dims: 1 }
@@ -252,7 +252,7 @@ def taken_for_ensemble(context: CheckContext) -> Iterator[Problem]:
         if model.is_literally_ensemble and not model.is_ensemble:
             yield Problem(
                 model.config_path,
-                f"{model.name!r} is no ensemble, but the loader of a multi-model endpoint finds the text platform: "
+                f"{model.name!r} is not an ensemble, but the loader of a multi-model endpoint finds the text platform: "
                 '"ensemble" in the file, in a comment for example, and would serve this model',
                 "reword the comment",
                 line=model.ensemble_literal_line,

@@ -22,7 +22,7 @@ from cdk_triton.triton.findings import Severity
 def loader_without_ensembles(context: CheckContext) -> Iterator[Problem]:
     """The archive holds an ensemble, and the release is older than 22.12.
 
-    Until then the loader refused every archive with more than one directory.
+    Until then the loader rejected every archive with more than one directory.
 
     Example:
         $ cdk-triton validate . --mode multi --platform 22.10/ml.g5.xlarge

@@ -50,7 +50,7 @@ _GIB = 1024**3
 def answer_too_large(context: CheckContext) -> Iterator[Problem]:
     """The outputs of the entry model are larger than 6 MiB, for one item and with the shapes that are fixed.
 
-    SageMaker refuses larger answers, after the model has computed them. In JSON a float takes about 20 bytes instead of
+    SageMaker rejects larger answers, after the model has computed them. In JSON a float takes about 20 bytes instead of
     4: what fits as binary may be too large as JSON. `TritonClient` asks for binary outputs.
 
     Example:
@@ -92,7 +92,7 @@ def answer_too_large(context: CheckContext) -> Iterator[Problem]:
 def every_answer_too_large(context: CheckContext) -> Iterator[Problem]:
     """Each output of the entry model is larger than 6 MiB as binary, for one item.
 
-    SageMaker refuses larger answers, in the binary form and in JSON, whichever output a request asks for. A multi-model
+    SageMaker rejects larger answers, in the binary form and in JSON, whichever output a request asks for. A multi-model
     endpoint offers no other call: asynchronous inference and batch transform, which pass on more, take a single model.
     For that one CT650 is a warning. The rule skips an output with a `label_filename`: its callers ask for classes,
     which are a small answer.
@@ -133,7 +133,7 @@ def every_answer_too_large(context: CheckContext) -> Iterator[Problem]:
 def request_too_large(context: CheckContext) -> Iterator[Problem]:
     """The inputs of the entry model are larger than 6 MiB, for one item and with the shapes that are fixed.
 
-    SageMaker refuses larger requests. In JSON a float takes about 20 bytes instead of 4, and an integer at least 2, so
+    SageMaker rejects larger requests. In JSON a float takes about 20 bytes instead of 4, and an integer at least 2, so
     that what fits as binary may be too large as JSON. `TritonClient` sends binary inputs.
 
     Example:
@@ -165,7 +165,7 @@ def request_too_large(context: CheckContext) -> Iterator[Problem]:
 @rule(
     "CT652",
     Severity.ERROR,
-    "the endpoint refuses every invocation of a decoupled model",
+    "the endpoint rejects every invocation of a decoupled model",
     source=server("src/sagemaker_server.cc", 444, 461),
 )
 def decoupled_entry(context: CheckContext) -> Iterator[Problem]:
@@ -206,9 +206,9 @@ def decoupled_entry(context: CheckContext) -> Iterator[Problem]:
     modes=("single",),
 )
 def decoupled_entry_of_unknown_container(context: CheckContext) -> Iterator[Problem]:
-    """The model that callers talk to is decoupled, and nobody said what the container's environment is.
+    """The model that callers talk to is decoupled, and the container's environment is not given.
 
-    By default the endpoint refuses such a model at every invocation. With `inference_type="generate_stream"` (from
+    By default the endpoint rejects every invocation of such a model. With `inference_type="generate_stream"` (from
     25.03) it streams the responses.
 
     Example:
@@ -225,7 +225,7 @@ def decoupled_entry_of_unknown_container(context: CheckContext) -> Iterator[Prob
             model.config_path,
             f"{model.name!r} is decoupled, and unless the container's inference_type is 'generate_stream', the "
             f"endpoint would answer every invocation with: {_DECOUPLED}",
-            "set inference_type='generate_stream', or leave the policy out and answer once",
+            "set inference_type='generate_stream', or remove the policy and answer once",
             "model_transaction_policy.decoupled",
         )
 

@@ -86,7 +86,7 @@ def no_model(context: CheckContext) -> Iterator[Problem]:
 def no_default_model(context: CheckContext) -> Iterator[Problem]:
     """Nothing says which of several models `/invocations` runs.
 
-    A repository with one model, or with one ensemble that is no step of another, needs no name: this library sets
+    A repository with one model, or with one ensemble that is not a step of another, needs no name: this library sets
     SAGEMAKER_TRITON_DEFAULT_MODEL_NAME from it. A directory that has neither a configuration nor a version, such as
     `scripts`, does not count. Any other repository has to say it, in `default_model_name` of the
     container's environment or with `--default-model`.
@@ -203,10 +203,10 @@ def name_is_split(context: CheckContext) -> Iterator[Problem]:
     ),
 )
 def additional_models_ignored(context: CheckContext) -> Iterator[Problem]:
-    """Models are to be loaded besides the entry model, and the release's start script cannot be told so.
+    """Models are to be loaded beside the entry model, and the release's start script ignores that setting.
 
-    They are handed to the server by SAGEMAKER_TRITON_ADDITIONAL_ARGS, which the script reads from 23.07 on. An older
-    one starts without them, and the first call of such a model fails.
+    The server gets their names from SAGEMAKER_TRITON_ADDITIONAL_ARGS, which the script reads from 23.07 on. An
+    older script starts without them, and the first call of such a model fails.
 
     Example:
         $ cdk-triton validate . --platform 23.06/ml.g5.xlarge --default-model caller --additional-model called
@@ -224,7 +224,7 @@ def additional_models_ignored(context: CheckContext) -> Iterator[Problem]:
         if (model := context.repository.model(name)) is not None:
             yield Problem(
                 model.directory,
-                f"{name!r} is to be loaded besides, by a variable that the start script reads from "
+                f"{name!r} is to be loaded too, by a variable that the start script reads from "
                 f"{_ADDITIONAL_ARGS_SINCE} on and that of {release} ignores; a call from another model would fail: "
                 f"Model '{name}' is not ready",
                 f"serve with {_ADDITIONAL_ARGS_SINCE} or newer, or make the model a step of an ensemble",

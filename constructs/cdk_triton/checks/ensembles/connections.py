@@ -71,7 +71,7 @@ def unread_input(context: CheckContext) -> Iterator[Problem]:
                 model.config_path,
                 f"no step reads the input {source.tensor!r} of the ensemble {model.name!r}{other}; the server would "
                 f"not load it: {said}",
-                _SAME_NAME if meant is not None else "map it to an input of a step, or leave it out",
+                _SAME_NAME if meant is not None else "map it to an input of a step, or remove it",
                 f"input[{index[source.tensor]}].name",
             )
 
@@ -127,17 +127,17 @@ def unwritten_output(context: CheckContext) -> Iterator[Problem]:
                 model.config_path,
                 f"no step writes the output {tensor.name!r} of the ensemble {model.name!r}{_and_writes(partner)}; the "
                 f"server would not load it: {said}",
-                _SAME_NAME if partner is not None else "map an output of a step to it, or leave it out",
+                _SAME_NAME if partner is not None else "map an output of a step to it, or remove it",
                 f"output[{index[tensor.name]}].name",
             )
 
 
 @rule("CT319", Severity.ERROR, "a step reads a tensor that nothing writes", source=core(_UTILS, 213, 288))
 def unwritten_tensor(context: CheckContext) -> Iterator[Problem]:
-    """An `input_map` names a tensor that is no input of the ensemble and that no `output_map` has as a value.
+    """An `input_map` names a tensor that is not an input of the ensemble and that no `output_map` has as a value.
 
-    The step would wait for ever, and with it everything that follows; the server speaks of the output that is then
-    missing in the end.
+    The step would wait for ever, and with it everything that follows. The server's message names the output that is
+    then missing in the end.
 
     Example:
         # tokenizer/config.pbtxt
@@ -211,8 +211,8 @@ def unwritten_tensor(context: CheckContext) -> Iterator[Problem]:
 def waiting_steps(context: CheckContext) -> Iterator[Problem]:
     """A step needs what only a later one writes, which needs in turn what the first one writes.
 
-    An ensemble is no loop: each step runs once, when everything that it reads is there. The order of the steps in the
-    file does not matter.
+    An ensemble is not a loop: each step runs once, when everything that it reads is there. The order of the steps in
+    the file does not matter.
 
     Example:
         # refiner/config.pbtxt
@@ -284,9 +284,9 @@ def waiting_steps(context: CheckContext) -> Iterator[Problem]:
 
 @rule("CT321", Severity.ERROR, "nothing reads a tensor that a step writes", source=core(_UTILS, 275, 288))
 def unread_tensor(context: CheckContext) -> Iterator[Problem]:
-    """An `output_map` names a tensor that no step reads and that is no output of the ensemble.
+    """An `output_map` names a tensor that no step reads and that is not an output of the ensemble.
 
-    A step need not map all outputs of its model. The server asks that what is mapped is used.
+    A step need not map all outputs of its model. The server requires that a mapped output is used.
 
     Example:
         # classifier/config.pbtxt
@@ -330,7 +330,7 @@ def unread_tensor(context: CheckContext) -> Iterator[Problem]:
                     model.config_path,
                     f"step {source.step} writes {source.tensor!r}, which nothing reads, and the server would not load "
                     f"{model.name!r}: ensemble tensor '{source.tensor}' is unused in ensemble '{said_name(model)}'",
-                    f"leave {source.output!r} out of the output_map, or make the tensor an output of the ensemble",
+                    f"remove {source.output!r} from the output_map, or make the tensor an output of the ensemble",
                     f'ensemble_scheduling.step[{source.step}].output_map["{source.output}"]',
                 )
 
@@ -340,9 +340,9 @@ def _and_writes(partner: Source | None) -> str:
 
 
 def _not_written(model: Model, loose: LooseEnds, tensor: str, *, is_cause: bool = False) -> str:
-    """What the server says where a tensor is never written; which one it names as the cause is known of a single one.
+    """The server's message if a tensor is never written; the tensor that it names as the cause is known for one only.
 
-    Where no output of the ensemble depends on them it names any of them, whichever its table has first.
+    If no output of the ensemble depends on the tensors, it names the one that its table has first.
     """
     if not loose.unready_outputs:
         return f"ensemble tensor '{tensor}' is unused in ensemble '{said_name(model)}'"

@@ -182,7 +182,7 @@ def batch_too_large(context: CheckContext) -> Iterator[Problem]:
         output { name: "SCORES" data_type: TYPE_FP32 dims: 2 }
 
     Limits:
-        A number that a backend puts in the place of `max_batch_size: 0` is known of ONNX Runtime's only, where an ONNX
+        A number that a backend puts instead of `max_batch_size: 0` is known of ONNX Runtime's only, where an ONNX
         file shows that its first dimensions are variable.
     """
     for ensemble, ensemble_config, step, model, config in run_steps(context):
@@ -215,7 +215,7 @@ def batch_for_single_items(context: CheckContext) -> Iterator[Problem]:
     """A batch goes to a model whose `max_batch_size` is 0 and whose dims have no place for it.
 
     The server loads the ensemble, because the shapes agree for one item. A batch of one is passed on without its batch
-    dimension; a larger one is refused at the step. A model that takes all items at once says so with a first dimension
+    dimension; a larger one is rejected at the step. A model that takes all items at once says so with a first dimension
     of its own: -1.
 
     Example:
@@ -246,7 +246,7 @@ def batch_for_single_items(context: CheckContext) -> Iterator[Problem]:
         output { name: "SCORES" data_type: TYPE_FP32 dims: 2 }
 
     Limits:
-        Models whose backend may put another number in the place of `max_batch_size: 0` are left out.
+        Models whose backend may put another number instead of `max_batch_size: 0` are skipped.
     """
     for ensemble, config, tensors in flow_ends(context):
         for source, end in passed_on(tensors) if config.max_batch_size > 1 else ():
@@ -258,7 +258,7 @@ def batch_for_single_items(context: CheckContext) -> Iterator[Problem]:
                     f"{ensemble.name!r} takes batches of up to {config.max_batch_size}, and {end.model.name!r} takes "
                     "single items (its max_batch_size is 0); a request with more than one would be answered with: "
                     f"unexpected shape for input '{end.tensor}' for model '{end.model.name}'",
-                    f"write max_batch_size in {end.model.name!r} too if it can take batches, else leave it out of the "
+                    f"write max_batch_size in {end.model.name!r} too if it can take batches, else remove it from the "
                     "ensemble",
                     end.field,
                 )

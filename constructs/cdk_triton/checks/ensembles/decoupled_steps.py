@@ -91,7 +91,7 @@ def mixed_responses(context: CheckContext) -> Iterator[Problem]:
 @rule(
     "CT340",
     Severity.ERROR,
-    "the endpoint refuses every invocation of an ensemble with a decoupled step",
+    "the endpoint rejects every invocation of an ensemble with a decoupled step",
     source=server("src/sagemaker_server.cc", 444, 461),
 )
 def decoupled_step(context: CheckContext) -> Iterator[Problem]:
@@ -150,9 +150,9 @@ def decoupled_step(context: CheckContext) -> Iterator[Problem]:
     modes=("single",),
 )
 def decoupled_step_of_unknown_container(context: CheckContext) -> Iterator[Problem]:
-    """A step of the entry ensemble is decoupled, and nobody said what the container's environment is.
+    """A step of the entry ensemble is decoupled, and the container's environment is not given.
 
-    By default the endpoint refuses such an ensemble at every invocation. With `inference_type="generate_stream"` (from
+    By default the endpoint rejects every invocation of such an ensemble. With `inference_type="generate_stream"` (from
     25.03) it streams the responses.
 
     Example:

@@ -231,7 +231,7 @@ def never_loaded(context: CheckContext) -> Iterator[Problem]:
 
     The container runs with explicit model control: it loads the entry model with its steps, and what
     `additional_models` names. A model that only other models call (BLS) is not there when they do. A directory that has
-    neither a configuration nor a version is no model; it only makes the archive larger.
+    neither a configuration nor a version is not a model; it only makes the archive larger.
 
     Example:
         # classifier/config.pbtxt
@@ -271,7 +271,7 @@ def never_loaded(context: CheckContext) -> Iterator[Problem]:
         if not model.is_recognisable:
             yield Problem(
                 model.directory,
-                f"{model.name!r} is in the archive and is no model: it has neither a {CONFIG_NAME} nor a version "
+                f"{model.name!r} is in the archive and is not a model: it has neither a {CONFIG_NAME} nor a version "
                 "directory, and nothing loads it",
                 "move it out of the repository, or into the directory of the model that reads its files",
             )

@@ -68,7 +68,7 @@ def no_such_input(context: CheckContext) -> Iterator[Problem]:
         }
 
     Limits:
-        Some backends add the inputs that a configuration leaves out: DALI, TensorFlow, Python models with
+        Some backends add the inputs that a configuration omits: DALI, TensorFlow, Python models with
         `auto_complete_config`, and others where the configuration names no input at all. What such a model has is not
         known before the server runs.
     """
@@ -94,7 +94,7 @@ def no_such_input(context: CheckContext) -> Iterator[Problem]:
 @rule(
     "CT333",
     Severity.ERROR,
-    "a step leaves out an input that its model requires",
+    "a step omits an input that its model requires",
     source=core(_ENSEMBLE_UTILS, 164, 174),
 )
 def unmapped_input(context: CheckContext) -> Iterator[Problem]:
@@ -278,7 +278,7 @@ def output_listed_twice(context: CheckContext) -> Iterator[Problem]:
 def optional_for_required(context: CheckContext) -> Iterator[Problem]:
     """An input of the ensemble is `optional`, and the input of the model that reads it is not.
 
-    The server loads the ensemble. A request that leaves the input out fails at the step.
+    The server loads the ensemble. A request that omits the input fails at the step.
 
     Example:
         # translator/config.pbtxt
@@ -385,7 +385,7 @@ def exchanged_names(context: CheckContext) -> Iterator[Problem]:
 
 
 def _not_connected(found: Exchanged) -> str:
-    """What the server says first of an ensemble with such a map."""
+    """The server's first message about an ensemble with such a map."""
     ensemble = found.ensemble
     tensors = ensemble.graph.tensors.values()
     written: set[str] = set()
@@ -408,7 +408,7 @@ def _not_connected(found: Exchanged) -> str:
 
 
 def _unmatched_inputs(step: EnsembleStep, config: ModelConfig) -> tuple[list[str], list[str]]:
-    """The keys that are no inputs of the model, and the inputs that the model requires and that are no keys."""
+    """The keys that are not inputs of the model, and the required inputs of the model that are not keys."""
     inputs = {tensor.name for tensor in config.input}
     missing = dict.fromkeys(tensor.name for tensor in config.input if tensor.name and not tensor.optional)
     return [key for key in step.input_map if key not in inputs], [
@@ -432,7 +432,7 @@ def _meant(strange: Sequence[str], missing: Sequence[str], suggestions: Suggesti
 
 
 def _fix(meant: str | None, model: Model, tensors: Sequence[ModelInput] | Sequence[ModelOutput], side: str) -> str:
-    """What to do about a name that the model does not have."""
+    """The fix for a name that the model does not have."""
     if meant is not None:
         return f"write {meant!r} for the key if that is meant"
     if not tensors:

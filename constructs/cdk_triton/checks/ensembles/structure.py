@@ -17,10 +17,10 @@ _UTILS = "src/model_config_utils.cc"
 
 @rule("CT310", Severity.ERROR, "an ensemble has no ensemble_scheduling", source=core(_UTILS, 1673, 1679))
 def no_ensemble_scheduling(context: CheckContext) -> Iterator[Problem]:
-    """A configuration says `platform: "ensemble"` and lists no steps to run.
+    """A configuration has `platform: "ensemble"` and lists no steps to run.
 
     An ensemble is nothing but its `ensemble_scheduling`: without it the server has nothing to run. No other scheduler
-    can take its place; `dynamic_batching` beside it is refused as well, because a configuration has one scheduler
+    can take its place; `dynamic_batching` beside it is rejected as well, because a configuration has one scheduler
     (CT101).
 
     Example:
@@ -58,7 +58,7 @@ def no_ensemble_scheduling(context: CheckContext) -> Iterator[Problem]:
 @rule(
     "CT311",
     Severity.ERROR,
-    "ensemble_scheduling stands in a model that is no ensemble",
+    "ensemble_scheduling is set for a model that is not an ensemble",
     source=core(_UTILS, 163, 168),
 )
 def scheduling_without_platform(context: CheckContext) -> Iterator[Problem]:
@@ -233,7 +233,7 @@ def no_steps(context: CheckContext) -> Iterator[Problem]:
 @rule(
     "CT314",
     Severity.ERROR,
-    "a step leaves out its model, its inputs or its outputs",
+    "a step omits its model, its inputs or its outputs",
     source=core(_UTILS, 85, 103),
 )
 def incomplete_step(context: CheckContext) -> Iterator[Problem]:

@@ -39,7 +39,7 @@ _FIELD_SINCE = {
 
 @rule("CT101", Severity.ERROR, "config.pbtxt is not a model configuration", source=_READ_TEXT_PROTO)
 def unreadable_configuration(context: CheckContext) -> Iterator[Problem]:
-    """The server reads the file as protobuf text and refuses what its schema does not know.
+    """The server reads the file as protobuf text and rejects fields that its schema does not have.
 
     Example:
         # model/config.pbtxt
@@ -109,7 +109,7 @@ def field_unknown_to_schema(context: CheckContext) -> Iterator[Problem]:
     applies=lambda platform: platform.release is not None,
 )
 def field_newer_than_release(context: CheckContext) -> Iterator[Problem]:
-    """A server refuses the whole file because of one field that was added later.
+    """A server rejects the whole file because of one field that a later release has added.
 
     Example:
         $ cdk-triton validate . --platform 24.05/ml.g5.xlarge
@@ -139,7 +139,7 @@ def field_newer_than_release(context: CheckContext) -> Iterator[Problem]:
                     model.config_path,
                     f"the field is known from {since} on, and the server is {release}, which would not load "
                     f'{model.name!r}: Message type "{message}" has no field named "{name}"',
-                    f"leave the field out, or serve with {since} or newer",
+                    f"remove the field, or serve with {since} or newer",
                     field,
                 )
 
@@ -240,7 +240,7 @@ def no_backend(context: CheckContext) -> Iterator[Problem]:
 
 @rule("CT106", Severity.WARNING, "a file looks like config.pbtxt and is not read", source=_READ_TEXT_PROTO)
 def misplaced_configuration(context: CheckContext) -> Iterator[Problem]:
-    """The server reads `config.pbtxt` in the model's own directory, and completes the defaults where there is none.
+    """The server reads `config.pbtxt` in the model's own directory, and uses the defaults if the file is missing.
 
     A file of a similar name, or one in a version directory, has no effect: no batching, other instances.
 

@@ -166,7 +166,7 @@ def empty_version(context: CheckContext) -> Iterator[Problem]:
 def missing_file_for_capability(context: CheckContext) -> Iterator[Problem]:
     """The server loads the file that is named for the compute capability of its GPU.
 
-    It would run on the GPUs whose file is there, and refuse to load the model on the others. The file for the GPU of
+    It would run on the GPUs whose file is there, and not load the model on the others. The file for the GPU of
     the given platform is CT120's.
 
     Example:
@@ -195,7 +195,7 @@ def missing_file_for_capability(context: CheckContext) -> Iterator[Problem]:
                     model.config_path,
                     f"the file {path} is named for GPUs of compute capability {capability} and missing; on such a GPU "
                     f"the server would not load {model.name!r}",
-                    "add the file, or leave it out of cc_model_filenames",
+                    "add the file, or remove it from cc_model_filenames",
                     f'cc_model_filenames["{capability}"]',
                 )
 
@@ -324,7 +324,7 @@ def _needed_files(context: CheckContext) -> Iterator[tuple[Model, RepositoryFile
 @rule(
     "CT128",
     Severity.ERROR,
-    "a DALI model's path has a character that the backend refuses",
+    "a DALI model's path has a character that the backend rejects",
     source=backend("dali_backend", "src/utils/utils.h", 115, 150),
     applies=lambda platform: is_at_least(platform, "25.07"),
 )
@@ -390,6 +390,6 @@ def missing_labels(context: CheckContext) -> Iterator[Problem]:
             yield Problem(
                 model.config_path,
                 f"{found}, and the server would not load {model.name!r}: {said}",
-                f"add the file {labels.spelled}, or leave label_filename out",
+                f"add the file {labels.spelled}, or remove label_filename",
                 f"output[{index}].label_filename",
             )

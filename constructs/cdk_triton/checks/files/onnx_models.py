@@ -1,6 +1,6 @@
 """CT130 to CT139: whether an ONNX file agrees with its configuration.
 
-What a configuration leaves out, the backend completes from the file: inputs where it names none, outputs likewise.
+If a configuration does not list inputs, the backend takes them from the file. It does the same for outputs.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class OnnxModelFile:
 
 @per_check
 def onnx_models(context: CheckContext) -> Iterator[OnnxModelFile]:
-    """The ONNX files that the server would load, without those that CT130 reports or that are no ONNX files."""
+    """The ONNX files that the server would load, without those that CT130 reports and files of another kind."""
     for each in backend_files(context):
         if each.backend == "onnxruntime" and each.file is not None and not _is_ort(each.file):
             read = context.contents(onnx_file, each.file)
@@ -197,7 +197,7 @@ def other_number_of_inputs(context: CheckContext) -> Iterator[Problem]:
         known = [tensor.name for tensor in each.onnx.inputs]
         missing = [name for name in known if name not in written]
         unknown = [tensor.name for tensor in each.config.input if tensor.name not in known and not tensor.optional]
-        parts = [f"lacks {_list(missing)}"] * bool(missing) + [f"names {_list(unknown)} besides"] * bool(unknown)
+        parts = [f"lacks {_list(missing)}"] * bool(missing) + [f"names {_list(unknown)} too"] * bool(unknown)
         yield Problem(
             each.backend_file.model.config_path,
             f"the configuration {' and '.join(parts)}, for {each.file.path} has the inputs {_list(known)}, "
@@ -221,7 +221,7 @@ def _input_counts(each: OnnxModelFile) -> tuple[int, int] | None:
 
 
 def _lacks_control(each: OnnxModelFile) -> bool:
-    """Whether a control of its sequences, or a state, is no input of the file, which CT147 and CT149 report."""
+    """Whether a control of its sequences, or a state, is not an input of the file (see CT147 and CT149)."""
     given = {tensor.name for tensor in (*each.onnx.inputs, *each.onnx.defaults)}
     batching = each.config.sequence_batching
     controls = {control.name for control in batching.control_input if control.control}
@@ -252,7 +252,7 @@ def pairs(each: OnnxModelFile) -> Iterator[tuple[str, int, ModelInput | ModelOut
     source=backend("onnxruntime_backend", "src/onnxruntime.cc", 1739, 1757),
 )
 def other_type(context: CheckContext) -> Iterator[Problem]:
-    """The configuration says another type than the file: 64-bit token ids are the usual case.
+    """The configuration has another type than the file: 64-bit token ids are the usual case.
 
     Example:
         # model/config.pbtxt
@@ -287,11 +287,11 @@ def other_type(context: CheckContext) -> Iterator[Problem]:
 @rule(
     "CT138",
     Severity.ERROR,
-    "an ONNX file has an input or output that is no tensor",
+    "an ONNX file has an input or output that is not a tensor",
     source=backend("onnxruntime_backend", "src/onnxruntime_utils.cc", 196, 204),
 )
 def no_tensor(context: CheckContext) -> Iterator[Problem]:
-    """Triton serves tensors of numbers, booleans and text; a sequence or a map is refused, whether it is used or not.
+    """Triton serves tensors of numbers, booleans and text. It rejects a sequence or a map, whether used or not.
 
     Classifiers that skl2onnx converts have such an output, unless they are converted with `zipmap: False`.
 

@@ -1,4 +1,4 @@
-"""CT125, CT126, CT137 and CT139: what an ONNX file needs besides its configuration."""
+"""CT125, CT126, CT137 and CT139: what an ONNX file needs beside its configuration."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from cdk_triton.triton.onnx_runtime import onnx_support
 
 _EXTERNAL_DATA = "https://onnx.ai/onnx/repo-docs/ExternalData.html"
 
-# ONNX Runtime 1.24 refuses it, and 1.23 does not: both were tried.
+# ONNX Runtime 1.24 rejects it, and 1.23 does not: both were tried.
 _STRICT_SINCE = "26.02"
 
 
@@ -83,9 +83,9 @@ def weights_outside(context: CheckContext) -> Iterator[Problem]:
                 )
 
 
-@rule("CT126", Severity.WARNING, "newer releases refuse where an ONNX file has its weights", source=_EXTERNAL_DATA)
+@rule("CT126", Severity.WARNING, "newer releases reject the place of an ONNX file's weights", source=_EXTERNAL_DATA)
 def weights_outside_for_now(context: CheckContext) -> Iterator[Problem]:
-    """Releases before 26.02 load them; newer ones refuse.
+    """Releases before 26.02 load such weights; newer ones reject them.
 
     Example:
         # model/config.pbtxt
@@ -170,7 +170,7 @@ def _size(context: CheckContext, path: PurePosixPath) -> int | None:
     applies=lambda platform: known_release(platform) is not None,
 )
 def too_new(context: CheckContext) -> Iterator[Problem]:
-    """ONNX Runtime refuses operators (opset) and file formats (ir_version) that are newer than itself.
+    """ONNX Runtime rejects operators (opset) and file formats (ir_version) that are newer than itself.
 
     Example:
         $ cdk-triton validate . --platform 24.09/ml.g5.xlarge

@@ -17,7 +17,7 @@ _SOURCE = "src/onnxruntime.cc"
 @rule(
     "CT147",
     Severity.ERROR,
-    "a sequence's control is no such input of the ONNX file",
+    "a sequence's control is not such an input of the ONNX file",
     source=backend("onnxruntime_backend", _SOURCE, 1532, 1587),
 )
 def control_not_in_file(context: CheckContext) -> Iterator[Problem]:
@@ -49,7 +49,7 @@ def control_not_in_file(context: CheckContext) -> Iterator[Problem]:
             if said:
                 yield Problem(
                     each.backend_file.model.config_path,
-                    f"the control {control.name!r} is no input of {each.file.path} with one number, and the server "
+                    f"the control {control.name!r} is not an input of {each.file.path} with one number, and the server "
                     f"would not load {each.name!r}: {said}",
                     f"name one of the file's inputs ({', '.join(map(repr, sorted(inputs))) or 'it has none'}), or "
                     "export the model with such an input",
@@ -108,7 +108,7 @@ def ragged_input(context: CheckContext) -> Iterator[Problem]:
                 f"the input is ragged, and the server would not load it: unable to load model '{each.name}', "
                 "configuration expects model provides input with shape [-1]  for ragged input "
                 f"'{tensor.name}', model provides {_text(shape)}",
-                "leave allow_ragged_batch out, or export the model with one variable dimension",
+                "remove allow_ragged_batch, or export the model with one variable dimension",
                 f"input[{index}].allow_ragged_batch",
             )
 
@@ -116,7 +116,7 @@ def ragged_input(context: CheckContext) -> Iterator[Problem]:
 @rule(
     "CT149",
     Severity.ERROR,
-    "a sequence's state is no input and output of the ONNX file",
+    "a sequence's state is not an input and output of the ONNX file",
     source=backend("onnxruntime_backend", _SOURCE, 2061, 2120),
 )
 def state_not_in_file(context: CheckContext) -> Iterator[Problem]:

@@ -40,7 +40,7 @@ class _Pair:
 
     @property
     def full(self) -> tuple[int, ...]:
-        """What the backend compares with the file."""
+        """The dimensions that the backend compares with the file."""
         return (-1, *self.written) if self.batches else self.written
 
     @property
@@ -57,7 +57,7 @@ class _Pair:
 
     @property
     def wanted(self) -> str:
-        """What to write in the place of the dimensions."""
+        """The value to write instead of the dimensions."""
         own = self.shape[1:] if self.batches else self.shape
         kept = self.written if self.side == "input" and len(self.written) == len(own) else (-1,) * len(own)
         dims = [dim if isinstance(dim, int) else said for dim, said in zip(own, kept, strict=True)]
@@ -92,7 +92,7 @@ def _pairs(each: OnnxModelFile) -> Iterator[_Pair]:
 
 
 def _batches(each: OnnxModelFile) -> bool | None:
-    """Whether the first dimension is the batch; None where the configuration is refused, or completed from the file."""
+    """Whether the first dimension is the batch; None if the configuration is rejected, or completed from the file."""
     config = each.config
     if config.max_batch_size != 0:
         return config.max_batch_size > 0 or None
@@ -105,7 +105,7 @@ def _batches(each: OnnxModelFile) -> bool | None:
 
 @rule("CT134", Severity.ERROR, "a tensor has another shape in the ONNX file", source=_COMPARE)
 def other_shape(context: CheckContext) -> Iterator[Problem]:
-    """The configuration says other dimensions than the file.
+    """The configuration has other dimensions than the file.
 
     With `max_batch_size` above 0, the file has one dimension more, which comes first. A variable dimension of an input
     may be any number in the configuration.
@@ -143,7 +143,7 @@ def other_shape(context: CheckContext) -> Iterator[Problem]:
 
 
 def _shape_problem(each: OnnxModelFile, found: Sequence[_Pair], fix: str) -> Problem:
-    """What is wrong with some tensors for one reason."""
+    """A fault that some tensors have for one reason."""
     first, others = found[0], [repr(pair.tensor.name) for pair in found[1:]]
     own = "reshape" if first.tensor.HasField("reshape") else "dims"
     added = ", to which max_batch_size adds one," if first.batches and first.shape else ""
@@ -199,7 +199,7 @@ def fixed_batch(context: CheckContext) -> Iterator[Problem]:
                     f"the first dimension of {', '.join(map(repr, names))} in {each.file.path} is not variable: "
                     f"autofill failed for model '{each.name}': model does not support batching while non-zero "
                     "max_batch_size is specified",
-                    "export the model with a variable first dimension, or leave max_batch_size out",
+                    "export the model with a variable first dimension, or remove max_batch_size",
                     "max_batch_size",
                 )
             continue
@@ -252,7 +252,7 @@ def fixed_output(context: CheckContext) -> Iterator[Problem]:
 
 
 def _written(tensor: ModelInput | ModelOutput) -> tuple[int, ...] | None:
-    """The dimensions that the backend compares; None where the core refuses them, or the backend asks other things."""
+    """The dimensions that the backend compares; None if the core rejects them, or the backend compares other values."""
     if isinstance(tensor, ModelInput) and tensor.allow_ragged_batch:
         return None
     if not tensor.dims or any(dim == 0 or dim < -1 for dim in (*tensor.dims, *tensor.reshape.shape)):
@@ -265,7 +265,7 @@ def _lacks_batch(each: OnnxModelFile, found: OnnxTensor) -> bool:
 
 
 def _said(each: OnnxModelFile, pair: _Pair) -> str:
-    """What the server says of shapes that differ."""
+    """The server's message about shapes that differ."""
     if not pair.shape:
         return (
             f"unable to load model '{each.name}', scalar tensor '{pair.tensor.name}', should only provide 1 in the "

@@ -33,7 +33,7 @@ SAFE_SINCE = "26.06"
 
 @dataclass(frozen=True)
 class ModelEnvironment:
-    """Where a Python model's environment is.
+    """The place of a Python model's environment.
 
     Attributes:
         model: the model.
@@ -116,7 +116,7 @@ def missing_environment(context: CheckContext) -> Iterator[Problem]:
                 each.model.config_path,
                 f"the environment {each.opened} is missing, and the server would not load {each.model.name!r}: Failed "
                 f"to get the canonical path for {each.opened}.",
-                "put the packed environment there, or leave the parameter out",
+                "put the packed environment there, or remove the parameter",
                 FIELD,
             )
         elif each.is_misspelt:

@@ -36,7 +36,7 @@ def unsafe_name(context: CheckContext) -> Iterator[Problem]:
     """The server starts a process for each Python model and puts the name into the command.
 
     Through 25.07 a shell reads the command, and a space or a parenthesis breaks it: the server then waits for the
-    process for ever. From 25.08 on, characters that mean something to a shell are refused.
+    process for ever. From 25.08 on, characters that mean something to a shell are rejected.
 
     Example:
         $ cdk-triton validate . --platform 25.09/ml.g5.xlarge

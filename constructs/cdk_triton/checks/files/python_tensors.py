@@ -72,7 +72,7 @@ def unknown_tensor(context: CheckContext) -> Iterator[Problem]:
                 yield Problem(
                     each.path,
                     f"line {tensor.line} takes the input {tensor.name!r} from a request, and the configuration has no "
-                    "such input: what it gets is None, and the request would be answered with an error "
+                    "such input: the model gets None, and the request would be answered with an error "
                     "(AttributeError: 'NoneType' object has no attribute)",
                     _fix(tensor, inputs, "inputs", suggestions),
                     line=tensor.line,
@@ -82,8 +82,8 @@ def unknown_tensor(context: CheckContext) -> Iterator[Problem]:
             for tensor in _first(tensors.made, outputs):
                 yield Problem(
                     each.path,
-                    f"line {tensor.line} makes the tensor {tensor.name!r}, which is no output of the configuration: "
-                    "the server would leave it out of the answer without a word, and nothing makes "
+                    f"line {tensor.line} makes the tensor {tensor.name!r}, which is not an output of the "
+                    "configuration: the server would drop it from the answer without a message, and nothing makes "
                     f"{listed(sorted(missing))}",
                     _fix(tensor, missing, "outputs", suggestions),
                     line=tensor.line,
@@ -91,7 +91,7 @@ def unknown_tensor(context: CheckContext) -> Iterator[Problem]:
 
 
 def _first(tensors: Collection[NamedTensor], known: Collection[str]) -> Iterator[NamedTensor]:
-    """The first mention of each tensor that nobody knows."""
+    """The first mention of each unknown tensor."""
     first = {tensor.name: tensor for tensor in reversed(tuple(tensors))}
     return (tensor for name, tensor in sorted(first.items(), key=lambda item: item[1]) if name not in known)
 
@@ -104,7 +104,7 @@ def _fix(tensor: NamedTensor, names: Collection[str], side: str, suggestions: Su
 
 
 def _inputs(config: ModelConfig) -> set[str]:
-    """What a request may bring."""
+    """The tensors that a request may contain."""
     sequences = config.sequence_batching
     controls = {control.name for control in sequences.control_input}
     states = {state.input_name for state in sequences.state}
@@ -113,6 +113,6 @@ def _inputs(config: ModelConfig) -> set[str]:
 
 
 def _outputs(config: ModelConfig) -> set[str]:
-    """What an answer may bring, or the server keeps."""
+    """The tensors that an answer may contain, or that the server keeps."""
     states = {state.output_name for state in config.sequence_batching.state}
     return {tensor.name for tensor in config.output} | states

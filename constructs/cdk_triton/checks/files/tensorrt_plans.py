@@ -1,4 +1,4 @@
-"""CT151 and CT152: plans of TensorRT that were built elsewhere, or are none."""
+"""CT151 and CT152: plans of TensorRT that were built elsewhere, or files that are not plans."""
 
 from __future__ import annotations
 

@@ -44,7 +44,7 @@ def no_version(context: CheckContext) -> Iterator[Problem]:
             yield Problem(
                 model.config_path,
                 f"the policy picks none of the versions {_list(model.versions)} of {model.name!r}, {consequence}",
-                "correct the policy, or add the version that it asks for",
+                "correct the policy, or add the version that it names",
                 "version_policy",
             )
         elif model.is_ensemble:
@@ -57,7 +57,7 @@ def no_version(context: CheckContext) -> Iterator[Problem]:
         elif model.looks_like_a_repository:
             yield Problem(
                 model.directory,
-                f"{model.name!r} is no model but holds models, {consequence}",
+                f"{model.name!r} is not a model but contains models, {consequence}",
                 f"name the directory {model.name} itself as the repository, or move its models up",
             )
         else:
@@ -127,7 +127,7 @@ def empty_ensemble_version(context: CheckContext) -> Iterator[Problem]:
     source=_VERSIONS_TO_LOAD,
 )
 def leading_zeros(context: CheckContext) -> Iterator[Problem]:
-    """The server ignores the directory: `01` is no version.
+    """The server ignores the directory, because `01` is not a version.
 
     Example:
         # model/config.pbtxt
@@ -244,7 +244,7 @@ def specific_version_missing(context: CheckContext) -> Iterator[Problem]:
                     model.config_path,
                     f"version {version} is specified for model '{model.name}', but the version directory is not "
                     "present; the server would serve without it",
-                    f"add {model.directory / str(version)}, or leave the version out",
+                    f"add {model.directory / str(version)}, or remove the version",
                     f"version_policy.specific.versions[{index}]",
                 )
 

@@ -14,10 +14,10 @@ from cdk_triton.triton.findings import Severity
 from cdk_triton.triton.repository import Model
 
 _SHM_BYTES = 64 << 20
-"""What a container has as shared memory: Docker's default, for which SageMaker has no setting."""
+"""The shared memory of a container: Docker's default, for which SageMaker has no setting."""
 
 _SHM_BYTES_PER_INSTANCE = 16 << 20
-"""What the start script gives each instance of a Python model, unless the container's environment says otherwise."""
+"""The memory that the start script gives each instance of a Python model, unless the environment sets another."""
 
 
 @rule(
@@ -178,7 +178,7 @@ def instance_not_listed(context: CheckContext) -> Iterator[Problem]:
             ".",
             "AWS's list of instance types for multi-model endpoints with GPUs, as this library read it, does not name "
             f"{context.platform.instance_type}: it ends at ml.g5 and has types with one GPU only, and SageMaker may "
-            "refuse the endpoint",
+            "reject the endpoint",
             "try it in your account, then acknowledge this, or use a listed type such as ml.g5.xlarge",
         )
 

@@ -1,4 +1,4 @@
-"""CT702, CT703 and CT705: what the files tell of a plan that is still to be built, or of the one that is there."""
+"""CT702, CT703 and CT705: what the files show about a plan that is still to be built, or about an existing one."""
 
 from __future__ import annotations
 
@@ -93,8 +93,8 @@ def unlike_neighbour(context: CheckContext) -> Iterator[Problem]:
     """A `model.onnx` lies in the version directory, and its inputs or outputs are not those of the configuration.
 
     The server does not read that file, and the plan may come from another one. If the plan is built from it, the server
-    refuses the model. Up to TensorRT 8 a plan turns INT64 inputs into INT32; from TensorRT 10 on it keeps them, and the
-    same configuration is refused.
+    rejects the model. Up to TensorRT 8 a plan turns INT64 inputs into INT32; from TensorRT 10 on it keeps them, and the
+    same configuration is rejected.
 
     Example:
         $ cdk-triton validate . --platform 25.09/ml.g5.xlarge
@@ -139,7 +139,7 @@ def unlike_network(context: CheckContext) -> Iterator[Problem]:
     """An input or output is not in the network, is missing, or has another type or other dimensions there.
 
     Up to TensorRT 8 a plan turns INT64 inputs into INT32; from TensorRT 10 on it keeps them, and the same
-    configuration is refused.
+    configuration is rejected.
 
     Example:
         # bert/config.pbtxt
@@ -177,7 +177,7 @@ def unlike_network(context: CheckContext) -> Iterator[Problem]:
 
 
 def _unlike(context: CheckContext, source: PlanSource) -> Iterator[tuple[str, str, str, str]]:
-    """What differs, what the server says of it, the fix, and the field."""
+    """The difference, the server's message about it, the fix, and the field."""
     if source.onnx is None:
         return
     config = source.config
@@ -221,7 +221,7 @@ def _side(
         yield (
             f"{network} has the {kind} {missing!r} and the configuration does not",
             f"expected configuration for {kind} '{missing}'",
-            f"add the {kind} to the configuration, or leave it out when the network is exported",
+            f"add the {kind} to the configuration, or remove it when you export the network",
             kind,
         )
 

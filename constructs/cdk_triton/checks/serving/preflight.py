@@ -31,8 +31,9 @@ def unparsed_network(context: CheckContext) -> Iterator[Problem]:
     """TensorRT's ONNX parser stops at an operator, a type or the file itself, so that no plan can be built from it.
 
     The parser is the one of TensorRT-RTX, which runs without a GPU (`pip install 'cdk-triton[preflight]'`). It is of
-    the same family as the release's own, not the same version: what it refuses, the release may know, and a plugin may
-    add. Looked at are the network of a recipe, and a `model.onnx` in the version directory of a TensorRT model.
+    the same family as the release's own, not the same version: the release may
+    accept an operator that this parser rejects, and a plugin may add it. The rule reads the network of a recipe, and a
+    `model.onnx` in the version directory of a TensorRT model.
 
     Example:
         $ cdk-triton validate . --preflight
@@ -56,7 +57,7 @@ def unparsed_network(context: CheckContext) -> Iterator[Problem]:
         network (float[batch, 4, 4] x) => (float[batch] y) { y = ReduceSum <keepdims = 0> (x) }
 
     Limits:
-        The parser's verdict is not the release's. Nothing is built: what only the GPU refuses is not seen.
+        The parser's verdict is not the release's. Nothing is built: what only the GPU rejects is not seen.
     """
     for source, network in _networks(context):
         first: dict[str, str] = {}

@@ -1,7 +1,7 @@
 """CT601 to CT609: whether the image has what the models need, and runs on the instance's GPU.
 
-What fits no model at all, such as a GPU that the release does not support, is refused by `ServingPlatform` itself.
-Versions of TensorRT are compared by `tensorrt_bounds`, so that nothing is refused because of a recalled version.
+`ServingPlatform` itself rejects a platform that fits no model at all, such as a GPU that the release does not support.
+`tensorrt_bounds` compares versions of TensorRT, so an unverified version never causes an error.
 """
 
 from __future__ import annotations
@@ -78,10 +78,10 @@ def backend_not_in_release(context: CheckContext) -> Iterator[Problem]:
 
 @rule("CT606", Severity.WARNING, "SageMaker's images do not have the model's backend", source=_FIND_BACKEND)
 def backend_not_known(context: CheckContext) -> Iterator[Problem]:
-    """A model's backend is in no release of SageMaker's image, and nobody said that such an image serves.
+    """A model's backend is in no release of SageMaker's image, and no platform with such an image is given.
 
-    CT601 says it as an error where a platform is said; the documentation there lists the backends. An image of one's
-    own may have others, of which this library knows nothing; vLLM and TensorRT-LLM, which NVIDIA has images of, are
+    If a platform is given, CT601 reports it as an error; the documentation there lists the backends. An image of
+    your own may have others, which this library does not know. vLLM and TensorRT-LLM, for which NVIDIA has images, are
     taken to be in it.
 
     Example:

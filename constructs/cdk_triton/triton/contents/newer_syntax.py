@@ -120,7 +120,7 @@ def _check_field(text: str, first: int, last: int) -> None:
     """Parse the expression of a replacement field.
 
     Raises:
-        SyntaxError: it is none.
+        SyntaxError: the text is not an expression.
     """
     expression, masked = _without_f_strings(text[first:last], [])
     conversion = _CONVERSION.search(masked)

@@ -38,11 +38,11 @@ _SPARSE_VALUES = 1
 # Less than this is looked at in one piece.
 _SMALL = 4096
 
-# protobuf refuses a larger message, which is why ONNX has external data.
+# protobuf rejects a larger message, which is why ONNX has external data.
 _LARGEST = 2**31 - 1
 _READ_WHOLE = 2**16  # reading so few bytes is faster than mapping them
 
-# Bytes of an element; the types of less than a byte are left out.
+# Bytes of an element; types of less than a byte are not in it.
 _BYTES = {
     **dict.fromkeys(("INT8", "UINT8", "BOOL"), 1),
     **dict.fromkeys(("INT16", "UINT16", "FLOAT16", "BFLOAT16"), 2),
@@ -97,7 +97,7 @@ class ExternalData:
 
 @dataclass(frozen=True)
 class OnnxFile:
-    """What an ONNX file says of itself.
+    """The description of a network that its ONNX file contains.
 
     Attributes:
         ir_version: the version of the format.
@@ -143,7 +143,7 @@ def onnx_file(path: Path) -> OnnxFile | Unreadable:
             f"size from shape and data type ({error.wanted} bytes)"
         )
     except (WireError, DecodeError, UnicodeDecodeError):
-        return Unreadable("is no ONNX file: Protobuf parsing failed")
+        return Unreadable("is not an ONNX file: Protobuf parsing failed")
     except OSError as error:
         return Unreadable(f"cannot be read: {error.strerror}")
 
@@ -159,7 +159,7 @@ def _read(buffer: bytes | mmap) -> OnnxFile | Unreadable:
     kept = [buffer[each.start : each.end] for each in top if each.number in (_MODEL_IR_VERSION, _MODEL_OPSET_IMPORT)]
     graph = next((each for each in reversed(top) if each.number == _MODEL_GRAPH), None)
     if graph is None:
-        return Unreadable("is no ONNX file: No graph was found in the protobuf")
+        return Unreadable("is not an ONNX file: No graph was found in the protobuf")
     model = onnx.ModelProto.FromString(b"".join(kept))
 
     kept = []

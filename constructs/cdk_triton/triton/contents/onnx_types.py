@@ -20,7 +20,7 @@ _QUANTIZING: Final = {"QuantizeLinear", "DequantizeLinear"}
 
 @dataclass(frozen=True)
 class NetworkTypes:
-    """What the top level of a network's graph says of its types.
+    """The types at the top level of a network's graph.
 
     Attributes:
         floats: the floating-point types of its weights, as a configuration names them, without `TYPE_`.
@@ -45,8 +45,8 @@ def network_types(path: Path) -> NetworkTypes | Unreadable:
                         floats |= _float_type(buffer, field.content, field.end)
                     elif field.number == _GRAPH_NODE:
                         operators |= _operator(buffer, field.content, field.end)
-    except (WireError, ValueError):  # mmap refuses an empty file with a ValueError
-        return Unreadable("is no ONNX file: Protobuf parsing failed")
+    except (WireError, ValueError):  # mmap rejects an empty file with a ValueError
+        return Unreadable("is not an ONNX file: Protobuf parsing failed")
     except OSError as error:
         return Unreadable(f"cannot be read: {error.strerror}")
     return NetworkTypes(frozenset(floats), bool(operators & _QUANTIZING))

@@ -21,12 +21,12 @@ class WireError(Exception):
 
 
 class Field(NamedTuple):
-    """Where a field stands in the buffer.
+    """The position of a field in the buffer.
 
     Attributes:
         number: the field's number in its message.
-        start: where the field begins, with its number.
-        content: where its content begins.
+        start: the beginning of the field, with its number.
+        content: the beginning of its content.
         end: behind its content.
     """
 

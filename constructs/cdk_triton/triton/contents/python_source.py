@@ -1,4 +1,4 @@
-"""What a Python model's source defines. It is compiled, never executed."""
+"""The definitions in a Python model's source, which is compiled and never executed."""
 
 from __future__ import annotations
 
@@ -46,12 +46,12 @@ _LAZY_SINCE = (3, 14)
 
 @dataclass(frozen=True)
 class SyntaxFault:
-    """Where a Python does not understand a file.
+    """The place where a version of Python rejects a file.
 
     Attributes:
         line: counted from 1.
-        reason: what the compiler says.
-        in_every_version: False where only the asked version does not know the syntax.
+        reason: the compiler's message.
+        in_every_version: False if only the requested version does not support the syntax.
         error: the exception that the compiler raises.
     """
 
@@ -68,7 +68,7 @@ class NotJudged(Unreadable):
 
 @dataclass(frozen=True)
 class PythonSource:
-    """What a module defines.
+    """The definitions of a module.
 
     Attributes:
         model: the class `TritonPythonModel`; None where the module does not define it, or defines it in another way.

@@ -90,7 +90,7 @@ def _without_annotations(module: ast.Module) -> Iterator[ast.AST]:
 
 
 def _read(used: _Utilities, nodes: Sequence[ast.AST], *parts: ast.AST) -> tuple[NamedTensor, ...]:
-    """What the parts read; `nodes` are those of the module, where somebody may ask for a variable."""
+    """The tensors that the parts read; `nodes` are those of the module, in which variables are looked up."""
     asked = {name for node in nodes for name in _asked(node)}
     entered = {node.value.id for node in nodes if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name)}
     found = set()
@@ -112,7 +112,7 @@ def _read(used: _Utilities, nodes: Sequence[ast.AST], *parts: ast.AST) -> tuple[
 
 
 def _certain(part: ast.AST) -> Iterator[ast.AST]:
-    """What is in a part of the source, and below no condition in it."""
+    """The nodes of a part of the source that are not below a condition in it."""
     pending = [part]
     while pending:
         node = pending.pop()

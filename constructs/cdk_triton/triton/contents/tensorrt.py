@@ -50,7 +50,7 @@ _TYPES = {
 
 @dataclass(frozen=True)
 class ParserFault:
-    """What the parser does not take; `operator` and `node` are "" where it names none."""
+    """A part of the network that the parser rejects; `operator` and `node` are "" if it names none."""
 
     operator: str
     node: str
@@ -68,7 +68,7 @@ class NetworkTensor:
 
 @dataclass(frozen=True)
 class ParsedNetwork:
-    """What the parser says of a network.
+    """The parser's verdict on a network.
 
     Attributes:
         version: of the parser.
@@ -137,10 +137,10 @@ def is_installed() -> bool:
 
 
 def require_parser() -> None:
-    """Say what to do where the extra is not there.
+    """Check that the extra `preflight` is installed.
 
     Raises:
-        ConfigurationError: it is not.
+        ConfigurationError: the package is not installed.
     """
     if not is_installed():
         raise ConfigurationError(

@@ -1,4 +1,4 @@
-"""What a file that should be a TensorRT plan looks like. Its format is not public: little can be said for certain."""
+"""The first bytes of a file that should be a TensorRT plan. The format is not public, so little is certain."""
 
 from __future__ import annotations
 

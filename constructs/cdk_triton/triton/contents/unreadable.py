@@ -1,4 +1,4 @@
-"""What a reader returns instead of a file's contents."""
+"""The value that a reader returns instead of a file's contents."""
 
 from __future__ import annotations
 
