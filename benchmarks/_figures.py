@@ -1,4 +1,4 @@
-"""What every benchmark prints: one JSON object per line and figure.
+"""The output of every benchmark: one JSON object per line and figure.
 
 ::
 

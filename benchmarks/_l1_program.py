@@ -89,7 +89,7 @@ def _value(module: str, hint: Any, value: Any) -> str:
 
 
 def _plain(value: Any) -> str:
-    """What a token stands for, or what no type of jsii describes: resources refer to each other by attributes."""
+    """The Python of a token, or of a value without a type of jsii; resources refer to each other by attributes."""
     match value:
         case {"Ref": "AWS::Partition"}:
             return "partition"

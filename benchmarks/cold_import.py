@@ -1,9 +1,9 @@
 """How long the store's handler takes to import in a new Lambda function, without boto3.
 
-boto3 is the largest part of a cold start and nobody's here; it is imported first, and not counted. The handler's own
-modules are read as Lambda reads them: from a directory without byte code that nothing can be written to, so that each
-is compiled anew. What counts is the time of the processor, for an import waits for nothing else, and the clock on the
-wall shows who else uses this machine; it is printed beside it.
+boto3 is the largest part of a cold start, and this project cannot change it. So the benchmark imports it first and does
+not count it. Python reads the handler's own modules as in Lambda: from a read-only directory without byte code, so that
+it compiles each module again. The benchmark counts the time of the processor, because an import waits for nothing else.
+It prints the time of the wall clock too, which also contains the work of other programs on this machine.
 """
 
 from __future__ import annotations

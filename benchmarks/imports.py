@@ -41,7 +41,7 @@ def main() -> None:
 
 
 class Import(TypedDict):
-    """What one import took and left behind."""
+    """The cost and the effects of one import."""
 
     seconds: float
     foreign: list[str]

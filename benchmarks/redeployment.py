@@ -1,10 +1,10 @@
-"""What a deployment builds and writes where everything is built already, and where one recipe of a hundred changed.
+"""The builds and writes of a deployment: if everything is built already, and if one recipe of a hundred changed.
 
-The app is synthesised by the CDK each time, in a process of its own. Its custom resource then goes to the store's real
-handlers as CloudFormation would send it, also where CloudFormation would not, because no property of it changed. S3 and
-CodeBuild are the doubles in memory that the tests of the handlers use, and so is the build: it writes a few bytes for
-each ensemble that its plan names. Counted are the builds that the handlers start, the ensembles in them, and every call
-that writes an object of the store.
+The CDK synthesises the app each time, in a process of its own. The benchmark then sends its custom resource to the
+store's real handlers as CloudFormation would, even if no property changed and CloudFormation would not send it. S3
+and CodeBuild are the doubles in memory that the tests of the handlers use, and so is the build: it writes a few bytes
+for each ensemble that its plan names. The benchmark counts the builds that the handlers start, the ensembles in them,
+and every call that writes an object of the store.
 
 The patch release is a copy of this library with other words in the build program and in the handlers, and the same
 `PROGRAM_VERSION`: its plan names another program, so that the custom resource is updated.
@@ -72,7 +72,7 @@ def main() -> None:
             progress(f"redeployment: {name} ...")
             outdir = synthesise(work / name, repositories, **change)
             if name == "patch_release" and properties_of(outdir) == properties_of(before):
-                raise SystemExit("redeployment: the patch release asks for what was asked for before")
+                raise SystemExit("redeployment: the patch release sends the same request as before")
             counts = region.deploy(outdir)
             report(f"redeployment.{name}.builds", counts.builds, "builds started", at_most=0)
             report(f"redeployment.{name}.writes", counts.writes, "objects written", at_most=0)
@@ -129,7 +129,7 @@ def properties_of(outdir: Path) -> dict[str, Any]:
 
 @dataclass
 class Counts:
-    """What a deployment did: builds started, ensembles in them, calls that write to the store."""
+    """The work of a deployment: builds started, ensembles in them, calls that write to the store."""
 
     builds: int
     ensembles: int

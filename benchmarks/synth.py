@@ -123,7 +123,7 @@ def turns(first: list[str], second: list[str]) -> tuple[float, float]:
 
 
 def medians(seconds: Sequence[tuple[float, float]]) -> tuple[float, float]:
-    """Of each of two apps."""
+    """For each of two apps."""
     return statistics.median(each for each, _ in seconds), statistics.median(each for _, each in seconds)
 
 

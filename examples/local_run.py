@@ -31,7 +31,7 @@ console = Console(highlight=False, soft_wrap=True)
 
 
 def step(title: str) -> None:
-    """Say what happens next."""
+    """Print the next step."""
     console.print(f"\n[bold]==> {title}[/]")
 
 
@@ -129,7 +129,7 @@ def run(command: Sequence[str], environment: Mapping[str, str], shown: Console =
 
 
 def runtime(environment: Mapping[str, str]) -> Any:
-    """A client of the local endpoint runtime that asks once."""
+    """A client of the local endpoint runtime that does not retry."""
     return boto3.client(
         "sagemaker-runtime",
         endpoint_url=environment["AWS_ENDPOINT_URL"],

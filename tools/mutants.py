@@ -1,4 +1,4 @@
-"""Applies known faults to the handlers, one at a time, and says which tests notice: `python -m tools.mutants [ID …]`.
+"""Applies known faults to the handlers, and prints which tests notice each: `python -m tools.mutants [ID …]`.
 
 The faults and the tests that notice them stand in `tests/handlers/mutants.toml`. Each one is applied to a copy.
 """

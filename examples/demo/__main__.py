@@ -1,8 +1,8 @@
 """Two ensembles on one multi-model endpoint, deployed onto this machine by the unmodified `cdk` CLI.
 
-What `make demo` runs: prepare the weights, start the local AWS, `cdk bootstrap`, `cdk deploy`, which builds a TensorRT
-plan, invoke the endpoint with plain boto3, print a report, deploy again to show what is built then, and take everything
-down again, also on Ctrl-C.
+`make demo` prepares the weights, starts the local AWS, and runs `cdk bootstrap` and `cdk deploy`, which builds a
+TensorRT plan. Then it invokes the endpoint with plain boto3, prints a report, and deploys again to show the builds of a
+change. It takes everything down at the end, also on Ctrl-C.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What the build step built, as CodeBuild tells it."""
+"""The builds of the build step, as CodeBuild reports them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the demo prints: latency, embeddings, classes, and what was real."""
+"""The output of the demo: latency, embeddings, classes, and a list of the real parts."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ def print_classes(binary: npt.NDArray[Any], as_json: npt.NDArray[Any]) -> None:
 
 
 def print_what_was_real() -> None:
-    """What was real and what stood in for it, a line each."""
+    """A line for each part: whether it was real, or its stand-in."""
     console.print("\n[bold]Real[/]")
     console.print("  the cdk CLI, its cloud assembly, the handlers of the artifact store, the build program, boto3")
     console.print("  tritonserver 2.51 (release 24.10): SageMaker front end, ensembles, Python backend")

@@ -25,7 +25,7 @@ from examples.reference_systems.two_ensembles import text_repository  # noqa: E4
 
 
 def write_broken_repository(directory: Path) -> Path:
-    """A copy of the text ensemble whose network has the right inputs and outputs, and an operator nobody knows."""
+    """A copy of the text ensemble whose network has the right inputs and outputs, and an unknown operator."""
     copy = directory / "sentence_embedding"
     if not copy.exists():
         shutil.copytree(ASSETS / "sentence_embedding", copy, ignore=shutil.ignore_patterns("bert.onnx"))

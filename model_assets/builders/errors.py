@@ -1,4 +1,4 @@
-"""What ends a preparation on purpose."""
+"""The error that ends a preparation on purpose."""
 
 
 class PreparationError(Exception):

@@ -1,4 +1,4 @@
-"""Where assets are built and how they get to their place: whole, once, and by one process at a time."""
+"""The working directory of builds. An asset gets to its place whole, once, and by one process at a time."""
 
 from __future__ import annotations
 

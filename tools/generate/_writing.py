@@ -61,7 +61,7 @@ def short_diff(old: bytes | None, new: bytes | None) -> str:
 
 
 def replace(path: Path, content: bytes | None) -> None:
-    """Write or remove a file at once: whoever interrupts this finds the old content or the new one."""
+    """Write or remove a file at once: after an interruption, the file has the old content or the new one."""
     if content is None:
         path.unlink()
         return

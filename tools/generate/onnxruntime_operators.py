@@ -49,7 +49,7 @@ print(json.dumps(sorted({(each.domain, each.name) for each in get_all_operator_s
 
 
 def table_of(folder: Path, committed: Mapping[str, Any]) -> dict[str, Any]:
-    """Ask every wheel of a folder.
+    """Read the operators of every wheel of a folder.
 
     Args:
         folder: the folder with the wheels.

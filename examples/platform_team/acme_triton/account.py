@@ -1,4 +1,4 @@
-"""What the platform team has put into each account, and tells there in parameters of Systems Manager."""
+"""The resources that the platform team has put into each account. Parameters of Systems Manager name them."""
 
 from __future__ import annotations
 
@@ -33,12 +33,12 @@ def private_network(scope: Construct) -> ec2.IVpc:
 
 
 def pager(scope: Construct) -> sns.ITopic:
-    """The topic that calls whoever is on duty."""
+    """The topic that calls the person on duty."""
     return sns.Topic.from_topic_arn(scope, "Pager", _parameter(scope, "pager"))
 
 
 def artifact_store(scope: Construct, team: str) -> TritonArtifactStore:
-    """The team's store, in a stack of its own that outlives its endpoints; made when it is first asked for."""
+    """The team's store, in a stack of its own that outlives its endpoints; made at its first use."""
     stack = Stack.of(scope)
     stage = Stage.of(scope)
     assert stage is not None, f"{scope.node.path} is not within an App"

@@ -1,4 +1,4 @@
-"""`AcmeEndpoint`: what product teams use."""
+"""`AcmeEndpoint`: the construct that product teams use."""
 
 from __future__ import annotations
 

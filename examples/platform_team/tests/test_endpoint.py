@@ -1,4 +1,4 @@
-"""What a product team gets, and cannot get otherwise."""
+"""The properties of every product team's endpoint."""
 
 from __future__ import annotations
 
