@@ -28,7 +28,7 @@ def explain(
         ),
     ] = None,
 ) -> None:
-    """Say what a rule of `validate` looks for; without a code, list all rules.
+    """Explain a rule of `validate` or a code of the constructs; without a code, list all rules.
 
     Example: cdk-triton explain CT101
     """
@@ -57,7 +57,7 @@ def _page_of_constructs(found: ConstructCode) -> str:
             f"{bold(found.code)}  {bold(found.title)}",
             _paragraphs(found.reason),
             "The constructs report it at `cdk synth`; `cdk-triton validate` does not see it.",
-            f"Guide: docs/{found.page}",
+            f"User guide: page {found.page.removesuffix('.md')}",
         ]
     )
 

@@ -135,10 +135,10 @@ class LocalAws:
         return self._variables() | no_proxy(os.environ)
 
     def process_environment(self, base: Mapping[str, str] = os.environ) -> dict[str, str]:
-        """The whole environment of a program that shall talk to this AWS and to no other.
+        """The whole environment of a program that may call this AWS and no other.
 
         Args:
-            base: what the program gets besides; profiles, session tokens and endpoints of services are left out.
+            base: further variables; profiles, session tokens and endpoints of services are removed from them.
         """
         left_out = conflicting_variables(base)
         kept = {name: value for name, value in base.items() if name not in left_out}

@@ -1,9 +1,9 @@
 """The local AWS of a state directory: run it here, start it detached, ask for it, stop it.
 
-A directory holds at most one. What decides is a lock that the running process holds, and that the kernel takes away
-when it ends, however it ends; the state file beside it only tells where to find the process. A process is signalled
-through a file descriptor of its own and only if its start time is the recorded one, so a process that got the same id
-later is never hit.
+A directory holds at most one. A lock decides: the running process holds it, and the kernel releases it when the process
+ends, however it ends. The state file beside it only shows where to find the process. A signal goes through a file
+descriptor of the process, and only if its start time is the recorded one. So it never hits a process that got the same
+id later.
 """
 
 from __future__ import annotations
@@ -284,7 +284,7 @@ class Daemon:
 
     @contextlib.contextmanager
     def _telling_why(self) -> Iterator[None]:
-        """Turn what the operating system refuses (a full disk, a missing permission) into a sentence."""
+        """Turn an error of the operating system (a full disk, a missing permission) into a sentence."""
         try:
             yield
         except OSError as error:
@@ -377,7 +377,7 @@ def _line_logger(file: IO[bytes], log: Callable[[str], None]) -> Callable[[str],
 
 
 def _start_time(pid: int) -> int | None:
-    """When a process was started, in clock ticks since boot (proc(5), field 22 of stat), or None if there is none."""
+    """When a process was started, in clock ticks since boot (proc(5), field 22 of stat); None if it is gone."""
     try:
         # pid (name) state ...; the name may hold anything, also brackets.
         fields = Path(f"/proc/{pid}/stat").read_bytes().rpartition(b")")[2].split()

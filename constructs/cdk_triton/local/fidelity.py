@@ -1,4 +1,4 @@
-"""What the local AWS models, and where it goes another way, for the user guide: `make generate` writes it."""
+"""The parts of AWS that the local AWS models, and its differences, for the user guide: `make generate` writes it."""
 
 from __future__ import annotations
 
@@ -14,10 +14,11 @@ DIFFERENCES = (
     "CloudFormation works on all independent resources in parallel, in varying order.",
     "All Lambda functions together have 10 concurrent executions, as in a new account.",
     "An endpoint is `Updating` for three seconds while its number of instances changes.",
-    "Nothing is ever cancelled, for the same reason; CloudFormation cancels what is under way when something fails.",
+    "Nothing is ever cancelled, because resources come one after the other. CloudFormation cancels running work when a "
+    "resource fails.",
     "There is no CONFIGURATION_COMPLETE event between CREATE_IN_PROGRESS and CREATE_COMPLETE.",
     "A change of metadata or policies alone is recorded without events.",
-    "What cannot be deleted in the cleanup of an update is tried once; CloudFormation tries three times.",
+    "The cleanup of an update tries each deletion once; CloudFormation tries three times.",
     "Macros, imports, stack policies, rollback triggers, drift, `--no-rollback` and `--express` are rejected.",
     "Inference components: SageMaker places copies by rules that are not public; here the largest come first, each "
     "onto the first instance with room. Instances come and go at once with the copies, and hosts keep no memory for "
@@ -26,8 +27,8 @@ DIFFERENCES = (
     "free without limit, unless `cdk-triton local capacity` limits a type; a deployment that lacks instances fails at "
     "once and does not wait for `VariantInstanceProvisionTimeoutInSeconds`, and so do copies of components that "
     "need an instance which is not free. Scaling adds instances to the pool that serves, whatever the capacity.",
-    "The server is Triton 24.10 whatever image is named, so a `/` in `TargetModel` works here; images from 26.03 on "
-    "refuse it.",
+    "The server is Triton 24.10, whatever the image, so a `/` in `TargetModel` works here. Images from 26.03 on reject "
+    "it.",
     "Python models run with the Python of this machine, 3.11 or 3.12, and its numpy 1.x; an image has the Python of "
     "its release (3.8, 3.10 or 3.12) and a numpy of its own. As in an image, they do not see the packages of your "
     "virtual environment: they see the standard library, numpy, their own files and an environment that is unpacked.",
@@ -51,17 +52,16 @@ DIFFERENCES = (
     "`InvocationsPerInstance` counts one instance, whatever the number of instances.",
     "Scaling policies never act: an asynchronous endpoint goes to zero instances and back by "
     "UpdateEndpointWeightsAndCapacities. Its server keeps running at zero, and requests wait.",
-    "An instance of an asynchronous endpoint gets 4 requests at a time if its configuration does not say it.",
+    "An instance of an asynchronous endpoint gets 4 requests at a time unless its configuration sets a number.",
     "The answer of an asynchronous request is stored without the container's content type, and a failure as the text "
     "of a ModelError. AWS documents neither. Notifications do not include answers.",
     "An asynchronous endpoint publishes the metrics of its queue every 5 s, `ExpiredRequests`, "
     "`InvocationFailures`, and the metrics of a real-time endpoint, too.",
     "`--http-max-input-size` is ignored: the server here is older than the option and has no such limit.",
-    "A shadow's answers are compared with nothing and captured nowhere; the log says their status and how long they "
-    "took.",
+    "A shadow's answers are compared with nothing and captured nowhere; the log shows their status and duration.",
     "Weights that UpdateEndpointWeightsAndCapacities sets hold at once; SageMaker is `Updating` for them, too.",
-    "Data capture writes a file per captured invocation, before its answer; SageMaker collects them for minutes. What "
-    "failed is not captured.",
+    "Data capture writes a file per captured invocation, before its answer; SageMaker collects them for minutes. "
+    "Failed invocations are not captured.",
     "Models get no AWS credentials; in SageMaker they have those of the execution role.",
     "The first command of a build or a processing job starts at once: there is no queue, no image to pull and no limit "
     "on how many run.",
@@ -77,14 +77,14 @@ DIFFERENCES = (
     "`/opt/ml` leads into a processing job's own directory where its entrypoint, arguments and environment name it; a "
     "program that has the path in its code finds this machine's.",
     "A processing job that fails or is stopped uploads its outputs of mode `Continuous`, and none of mode `EndOfJob`.",
-    "Every service quota of an endpoint with GPUs and of its builds is 100, and nothing enforces it; those of other "
-    "services are refused.",
+    "Every service quota of an endpoint with GPUs and of its builds is 100, and nothing enforces it. Requests for "
+    "quotas of other services fail.",
     "The accounts that SageMaker's Triton images are in have those of this library's table, for BatchGetImage alone.",
     "Auto scaling, alarms, schedules and lifecycle rules are recorded and never act.",
     "IAM, bucket, queue and key policies are recorded and never enforced; nothing is encrypted.",
     "State is in memory and ends with the process; S3 objects above 5 MB are in unnamed temporary files.",
 )
-"""Where an operation goes another way than on AWS."""
+"""The differences from AWS."""
 
 
 def markdown() -> str:
@@ -98,8 +98,8 @@ def markdown() -> str:
     lines = [
         "## Resource types",
         "",
-        "Every other type is an error. So is a property that is neither part of what stands in the second column nor",
-        "listed in the last one; the message lists those that are.",
+        "Every other type is an error. So is a property that neither the second nor the last column lists. The message",
+        "lists the supported properties.",
         "",
         "| type | here | recorded, without effect |",
         "|---|---|---|",
@@ -107,17 +107,18 @@ def markdown() -> str:
         "",
         "## CloudFormation operations",
         "",
-        "Every other operation is refused by its name.",
+        "Every other operation fails with an error that names it.",
         "",
         *(f"* `{name}`" for name in sorted(OPERATIONS)),
         "",
         "## CodeBuild and SageMaker Processing operations",
         "",
-        "Every other operation of CodeBuild is refused by its name, and so is what of a request is not modelled.",
+        "Every other operation of CodeBuild fails with an error that names it. So does a member of a request that is",
+        "not modelled.",
         "",
         *(f"* {service}: {', '.join(f'`{name}`' for name in names)}" for service, names in jobs.items()),
         "",
-        "## Where it goes another way than AWS",
+        "## Differences from AWS",
         "",
         *(f"* {difference}" for difference in DIFFERENCES),
     ]

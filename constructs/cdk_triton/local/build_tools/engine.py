@@ -1,4 +1,4 @@
-"""What the stand-in for `trtexec` builds and runs: an ONNX network with optimisation profiles."""
+"""The engine of the stand-in for `trtexec`: an ONNX network with optimisation profiles."""
 
 from __future__ import annotations
 
@@ -173,7 +173,7 @@ class TrtexecEngine:
 
 
 class Run:
-    """What one run gave."""
+    """The results of one run."""
 
     def __init__(self, bindings: Sequence[Binding]) -> None:
         self._bindings = tuple(bindings)

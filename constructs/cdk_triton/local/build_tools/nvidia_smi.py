@@ -19,7 +19,7 @@ _FIELDS: Final = {
 def main(arguments: Sequence[str]) -> int:
     """Answer `--query-gpu=FIELDS --format=csv,noheader`, and nothing else."""
     # On the other stream, so that the CSV stays one.
-    sys.stderr.write("cdk-triton stand-in for nvidia-smi: it tells the GPU that its environment names\n")
+    sys.stderr.write("cdk-triton stand-in for nvidia-smi: it reports the GPU that its environment names\n")
     options = dict(argument.partition("=")[::2] for argument in arguments)
     fields = options.pop("--query-gpu", "").split(",")
     if options != {"--format": "csv,noheader"}:

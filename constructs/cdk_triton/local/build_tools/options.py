@@ -11,7 +11,7 @@ TrtexecOptions = dict[str, str]
 
 
 class TrtexecError(Exception):
-    """What trtexec would say on its error stream, line by line."""
+    """The lines that trtexec would print on its error stream."""
 
     def __init__(self, *lines: str) -> None:
         super().__init__("\n".join(lines))

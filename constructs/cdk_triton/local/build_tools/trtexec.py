@@ -1,8 +1,8 @@
 """The stand-in for `trtexec`: checks a network and its options, and writes a plan that the CPU can run.
 
-What it takes is held to the table of options of NVIDIA's sources; what it prints is worded as there (NVIDIA/TensorRT,
+It takes the options in the table of NVIDIA's sources. It prints the words of these sources (NVIDIA/TensorRT,
 samples/common/{sampleEngines,sampleInference,sampleOptions,sampleReporting}.cpp and logging.h, v8.6.1 to v11.1), as far
-as the build program or a person who reads a failed build needs it. It optimises nothing, and an option of precision
+as the build program or the reader of a failed build needs them. It optimises nothing, and an option of precision
 changes nothing: the CPU runs the network as it is.
 """
 

@@ -1,4 +1,4 @@
-"""The operations of CloudFormation's API that the CDK CLI and a person with boto3 need; others are refused by name."""
+"""The operations of CloudFormation's API that the CDK CLI and a person with boto3 need. It rejects others by name."""
 
 from __future__ import annotations
 
@@ -296,7 +296,7 @@ class CloudFormationApi:
         return {}
 
     def describe_events(self, _: Request) -> Result:
-        """DescribeEvents, which the CLI asks for the failed validations of a change set: there are none."""
+        """DescribeEvents, which the CLI calls for the failed validations of a change set: the list is empty."""
         return {"OperationEvents": []}
 
     def list_hook_results(self, _: Request) -> Result:
@@ -360,10 +360,10 @@ class CloudFormationApi:
 
     @staticmethod
     def _refuse_unmodelled(request: Request) -> None:
-        """Refuse what would change the course of an operation and is not modelled.
+        """Reject a request that would change the course of an operation and is not modelled.
 
-        `ImportExistingResources`, which `cdk bootstrap` sets, passes: where there is something to import, the creation
-        fails because it exists, which is loud enough.
+        `ImportExistingResources`, which `cdk bootstrap` sets, passes: if there is something to import, the creation
+        fails because it exists, and that is an error message too.
         """
         unmodelled = {
             "DisableRollback": request.get("DisableRollback"),
@@ -378,7 +378,7 @@ class CloudFormationApi:
         }
         for name, present in unmodelled.items():
             if present:
-                raise TemplateError(f"{name} is not modelled by the local CloudFormation; leave it out ({DOCS})")
+                raise TemplateError(f"{name} is not modelled by the local CloudFormation; remove it ({DOCS})")
 
 
 def _settings(request: Request) -> Settings:

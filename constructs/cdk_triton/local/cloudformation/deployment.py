@@ -39,7 +39,7 @@ class _FailedError(Exception):
 
 @dataclass
 class _UpdateRecord:
-    """What an update has done to a resource that existed before.
+    """The effect of an update on a resource that existed before.
 
     Attributes:
         before: the resource as it was.

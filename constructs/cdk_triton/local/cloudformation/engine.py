@@ -109,7 +109,7 @@ class TemplateEngine:
     def target(
         self, stack: Stack | None, template: Template, parameters: Mapping[str, str | None], tags: Mapping[str, str]
     ) -> Target:
-        """What `template` asks for.
+        """The target that `template` describes.
 
         Args:
             stack: the stack it is for, or None for a new one.
@@ -134,7 +134,7 @@ class TemplateEngine:
         return Stack(self._environment(name, identifier))
 
     def plan(self, stack: Stack, target: Target) -> ChangePlan:
-        """What deploying `target` would change.
+        """The changes that a deployment of `target` would make.
 
         Raises:
             TemplateError: it cannot be deployed.

@@ -1,9 +1,9 @@
 """CloudFormation's intrinsic functions, pseudo parameters, conditions and rule functions.
 
-A `Resolver` turns a value of a template into plain data. What is not known yet (an attribute of a resource that does
-not exist) becomes `UNKNOWN`, and so does everything computed from it: that is how a change set sees a template before
-anything is created. Functions and their arguments follow the user guide, "Intrinsic function reference" and "Rules
-section syntax".
+A `Resolver` turns a value of a template into plain data. A value that is not known yet (an attribute of a resource that
+does not exist) becomes `UNKNOWN`, and so does everything computed from it. A change set sees a template in this way
+before anything is created. Functions and their arguments follow the user guide, "Intrinsic function reference" and
+"Rules section syntax".
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ _DYNAMIC_REFERENCE = re.compile(r"\{\{resolve:[^}]*\}\}")
 
 @dataclass(frozen=True)
 class Environment:
-    """Where a stack lives; the source of the pseudo parameters."""
+    """The place of a stack; the source of the pseudo parameters."""
 
     region: str
     account: str
@@ -103,7 +103,7 @@ class Resolver:
         self._pseudo = self.environment.pseudo_parameters()
 
     def resolve(self, value: Any) -> Any:
-        """The value with every intrinsic function computed; members that are `AWS::NoValue` are left out.
+        """The value with every intrinsic function computed, without the members that are `AWS::NoValue`.
 
         Raises:
             TemplateError: an unknown function, a wrong argument, or a name that does not exist.
@@ -156,7 +156,7 @@ class Resolver:
     def _call(self, name: str, argument: Any) -> Any:
         if name not in _FUNCTIONS:
             raise TemplateError(
-                f"the intrinsic function {name!r} is not modelled by the local CloudFormation; it knows "
+                f"the intrinsic function {name!r} is not modelled by the local CloudFormation; it has "
                 f"{_known(_FUNCTIONS)}"
             )
         try:

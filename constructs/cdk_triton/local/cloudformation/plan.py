@@ -1,6 +1,7 @@
-"""What a deployment would change, computed before anything is touched; a change set is made of it.
+"""The changes of a deployment, computed before anything is touched; a change set is made of them.
 
-Here every fault is found that the template alone can show: unknown types, properties, attributes, names, and cycles.
+This module finds every fault that the template alone can show: unknown types, properties, attributes, names, and
+    cycles.
 The rules for `Action`, `Replacement` and `RequiresRecreation` are those of the API types ResourceChange and
 ResourceTargetDefinition.
 """
@@ -26,7 +27,7 @@ Replacement = Literal["True", "False", "Conditional"]
 
 @dataclass(frozen=True)
 class PropertyChange:
-    """One top-level property that differs; `before` or `after` is None where it is absent."""
+    """One top-level property that differs; `before` or `after` is None if it is absent."""
 
     name: str
     recreation: Literal["Never", "Conditionally", "Always"]
@@ -36,7 +37,7 @@ class PropertyChange:
 
 @dataclass(frozen=True)
 class Change:
-    """What happens to one resource."""
+    """The change of one resource."""
 
     action: Literal["Add", "Modify", "Remove"]
     logical_id: str
@@ -65,7 +66,7 @@ class ChangePlan:
 
 
 def resolver_for(environment: Environment, target: Target, exports: Exports) -> Resolver:
-    """A resolver of the target's template that knows no resource yet."""
+    """A resolver of the target's template, without any resource."""
     return Resolver(
         environment=environment,
         parameters=target.parameter_values(),
@@ -153,7 +154,7 @@ class _Planner:
             )
 
     def _check_service_token(self, resource: Resource) -> None:
-        """A custom resource behind a function that cannot run here is refused before anything is created."""
+        """Reject a custom resource behind a function that cannot run here, before anything is created."""
         if not is_custom(resource.type):
             return
         for name, _ in references(resource.properties.get("ServiceToken")):
@@ -250,7 +251,7 @@ class _Planner:
 
 
 def _beside(resource: Resource) -> tuple[Any, ...]:
-    """What a resource has besides its properties."""
+    """The attributes of a resource beside its properties."""
     return resource.metadata, resource.deletion_policy, resource.update_replace_policy, resource.depends_on
 
 

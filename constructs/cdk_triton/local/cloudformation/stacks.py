@@ -1,4 +1,4 @@
-"""What is known about a stack: its template, resources, events and outputs."""
+"""The state of a stack: its template, resources, events and outputs."""
 
 from __future__ import annotations
 
@@ -70,20 +70,20 @@ class StackResource:
 
 @dataclass(frozen=True)
 class Target:
-    """What a deployment makes of a stack."""
+    """The state that a deployment aims at."""
 
     template: Template
     parameters: Mapping[str, ParameterValue]
     tags: Mapping[str, str] = field(default_factory=dict)
 
     def parameter_values(self) -> dict[str, Any]:
-        """What `Ref` gives for each parameter."""
+        """The value of `Ref` for each parameter."""
         return {key: value.resolved for key, value in self.parameters.items()}
 
 
 @dataclass(frozen=True)
 class Settings:
-    """What an operation sets besides its target, and DescribeStacks tells."""
+    """The settings of an operation beside its target, which DescribeStacks reports."""
 
     capabilities: tuple[str, ...] = ()
     role_arn: str | None = None
@@ -128,7 +128,7 @@ class Stack:
 
     @property
     def shown(self) -> Target | None:
-        """What `GetTemplate` and `DescribeStacks` tell: also of a stack whose creation failed."""
+        """The answer of `GetTemplate` and `DescribeStacks`, also for a stack whose creation failed."""
         return self.current or self.attempted
 
     @property

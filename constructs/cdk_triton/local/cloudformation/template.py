@@ -1,7 +1,7 @@
 """Reading a CloudFormation template: JSON or YAML text in, one frozen `Template` out.
 
-Whatever is not modelled is refused here, by name, before anything is created. Sections and attributes are those of the
-CloudFormation user guide, "Template sections" and "Resource attribute reference".
+This module rejects everything that is not modelled, by name, before anything is created. Sections and attributes are
+those of the CloudFormation user guide, "Template sections" and "Resource attribute reference".
 """
 
 from __future__ import annotations
@@ -96,7 +96,7 @@ def parse_template(text: str) -> Template:
     document = _load(text)
     if unknown := sorted(set(document) - _SECTIONS):
         raise TemplateError(
-            f"the template's section {unknown[0]!r} is not modelled by the local CloudFormation; it knows "
+            f"the template's section {unknown[0]!r} is not modelled by the local CloudFormation; it has "
             f"{', '.join(sorted(_SECTIONS))}"
         )
     resources = _section(document, "Resources")
@@ -123,7 +123,7 @@ def _resource(name: str, body: Any) -> Resource:
     if unknown := sorted(set(body) - _RESOURCE_ATTRIBUTES):
         raise TemplateError(
             f"resource {name!r} has the attribute {unknown[0]!r}, which the local CloudFormation does not model; it "
-            f"knows {', '.join(sorted(_RESOURCE_ATTRIBUTES))}"
+            f"has {', '.join(sorted(_RESOURCE_ATTRIBUTES))}"
         )
     depends_on = body.get("DependsOn", [])
     return Resource(

@@ -52,7 +52,7 @@ class Connection(MotoRequestHandler):
         return cast("Routes", self.server.app)  # Server puts it there
 
     def parse_request(self) -> bool:
-        """Read a request's line and headers; a request that is refused goes no further, neither to moto nor past it."""
+        """Read a request's line and headers; a rejected request goes no further, neither to moto nor past it."""
         if not super().parse_request():
             return False
         if refusal := _foreign(self.headers, int(self.server.server_address[1])):
@@ -147,11 +147,11 @@ class Connection(MotoRequestHandler):
 
 
 def _foreign(headers: Message, port: int) -> str | None:
-    """Why a request is refused, or None: no web page may reach this server, whose functions run programs here.
+    """The reason to reject a request, or None. Web pages must not reach this server, whose functions run programs here.
 
-    Browsers name the page that sends a request in `Origin` or, where they leave that out (an image, a link), its
-    relation to us in `Sec-Fetch-Site` (Fetch, "HTTP extensions"; Fetch Metadata Request Headers); AWS clients send
-    neither. A page whose own host name was made to lead to this machine (DNS rebinding) gives itself away by `Host`.
+    Browsers name the page that sends a request in `Origin` or, if they omit that (an image, a link), its relation to
+    us in `Sec-Fetch-Site` (Fetch, "HTTP extensions"; Fetch Metadata Request Headers); AWS clients send
+    neither. The `Host` header shows a page whose own host name was made to lead to this machine (DNS rebinding).
     """
     if "Origin" in headers or headers.get("Sec-Fetch-Site", "none") not in ("none", "same-origin"):
         return "the local AWS answers no request of a web page; use an AWS SDK, the AWS CLI or the cdk CLI\n"

@@ -30,7 +30,7 @@ __all__ = ["Build", "BuildRecord", "BuildRequest"]
 
 @dataclass(frozen=True)
 class BuildRequest:
-    """What a build is to do: the project with the overrides of StartBuild applied.
+    """The work of a build: the project with the overrides of StartBuild applied.
 
     Attributes:
         members: of Build in the API reference, as far as the request fixes them.

@@ -41,7 +41,7 @@ class Phase:
 
 @dataclass(frozen=True)
 class Artifacts:
-    """What a build hands out.
+    """The artifacts of a build.
 
     Attributes:
         files: glob patterns, relative to the base directory.

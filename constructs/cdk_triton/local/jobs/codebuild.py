@@ -34,7 +34,7 @@ OPERATIONS = (
     "StopBuild",
     "UpdateProject",
 )
-"""What is answered; everything else is refused by its name."""
+"""The operations with an answer; every other operation is rejected by its name."""
 
 TOKEN_SECONDS = 300.0
 """How long an idempotency token holds (StartBuild: "valid for 5 minutes")."""
@@ -230,7 +230,7 @@ class CodeBuild:
         return begun
 
     def _members(self, wanted: Mapping[str, Any], identifier: str, number: int) -> dict[str, Any]:
-        """What Build in the API reference says of a build that begins."""
+        """The members of Build in the API reference, for a build that begins."""
         artifacts = wanted["artifacts"]
         place = "/".join(
             part for each in ("location", "path", "name") if (part := str(artifacts.get(each, "")).strip("/"))

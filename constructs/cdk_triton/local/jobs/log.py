@@ -1,4 +1,4 @@
-"""What a job prints: into a file of the state directory, and to CloudWatch Logs, where AWS has it."""
+"""The output of a job: it goes into a file of the state directory, and to CloudWatch Logs, as on AWS."""
 
 from __future__ import annotations
 

@@ -123,14 +123,14 @@ class Processing:
 
 
 def _described(request: Mapping[str, Any]) -> dict[str, Any]:
-    """What DescribeProcessingJob says of a request; it knows no tags."""
+    """The answer of DescribeProcessingJob for a request; it does not have tags."""
     described = copy.deepcopy({name: value for name, value in request.items() if name != "Tags"})
     now = datetime.datetime.now(datetime.UTC)
     return {**described, "ProcessingJobStatus": "InProgress", "CreationTime": now, "LastModifiedTime": now}
 
 
 def _check(request: Mapping[str, Any]) -> None:
-    """Refuse what the service refuses beyond its model, and what is not modelled here."""
+    """Reject requests that the service rejects beyond its model, and those that are not modelled here."""
     if "ExperimentConfig" in request:
         raise JsonApiError("ExperimentConfig of a processing job is not modelled by the local AWS")
     cluster = request["ProcessingResources"]["ClusterConfig"]

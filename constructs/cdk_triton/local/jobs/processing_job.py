@@ -1,7 +1,7 @@
-"""One SageMaker Processing job: what is known of it, and its way from the inputs to the outputs.
+"""One SageMaker Processing job: its state, and its way from the inputs to the outputs.
 
-SageMaker puts inputs into the container's `/opt/ml/processing` and takes outputs from there. Here is no container: the
-job has a directory, and `/opt/ml` in its entrypoint, arguments and environment leads into it.
+SageMaker puts inputs into the container's `/opt/ml/processing` and takes outputs from there. The job here runs without
+a container: it has a directory, and `/opt/ml` in its entrypoint, arguments and environment leads into it.
 """
 
 from __future__ import annotations

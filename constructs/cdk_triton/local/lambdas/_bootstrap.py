@@ -2,7 +2,7 @@
 
 Usage: `python _bootstrap.py SOCKET ARN`. Reads one JSON object per line from the socket (`event`, `deadline`)
 and answers each with one line: `{"result": …}` or `{"error": {"errorMessage", "errorType", "stackTrace"}}`, as Lambda's
-Python runtime reports failures. What the function prints goes to its log. Standard library only.
+Python runtime reports failures. The output of the function goes to its log. Standard library only.
 """
 
 from __future__ import annotations

@@ -1,9 +1,8 @@
 """Runs the Python Lambda functions of the local AWS, each in a process of its own.
 
 A function sees what it would see in Lambda: its own modules, its own environment, a timeout that ends it, and nothing
-of this process. Its process stays warm between invocations; a call that comes while it is busy gets another one. Where
-a function's settings and code are kept is moto's business: they are looked up at each invocation, so an update takes
-effect at once.
+of this process. Its process stays warm between invocations; a call that comes while it is busy gets another one. moto
+keeps a function's settings and code. The runtime reads them at each invocation, so an update takes effect at once.
 
 All functions together have as many concurrent executions as those of a new account (`executions`).
 
@@ -202,7 +201,7 @@ class LambdaRuntime:
         return file
 
     def _new_output(self, name: str) -> str:
-        """What a function has printed since the last call, by whichever of its processes: nothing is told twice."""
+        """The output of a function since the last call, of all its processes; it returns no line twice."""
         path = self._log_file(name)
         with self._lock, path.open("rb") as file:
             file.seek(self._told[name])

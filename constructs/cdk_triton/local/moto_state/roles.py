@@ -21,7 +21,7 @@ def correct_roles() -> None:
 
 
 def make_scaling_role(account: str, region: str) -> str:
-    """What registering the first endpoint variant as a scalable target does in an account besides; the role's ARN.
+    """Make the role that an account gets with its first endpoint variant as a scalable target; return its ARN.
 
     Source: Application Auto Scaling user guide, "Amazon SageMaker AI and Application Auto Scaling": "automatically
     created in your AWS account when registering SageMaker AI resources as scalable targets".

@@ -13,8 +13,8 @@ them is left.
   signal n);
 * the lifeline ends: the command is killed at once, and the same follows;
 * SIGTERM, SIGINT: passed on to the command, nothing else;
-* the guardian itself is killed: the command gets SIGKILL from the kernel. The guardian has a single thread, so the
-  signal means here what it says.
+* the guardian itself is killed: the command gets SIGKILL from the kernel. The guardian has a single thread, so
+  this signal always means the death of the process.
 
 Only the standard library, and as little of it as possible: a guardian is one process per child.
 """
@@ -35,7 +35,7 @@ PR_SET_CHILD_SUBREAPER = 36
 _PASSED_ON = (signal.SIGTERM, signal.SIGINT)
 
 NOT_STARTED = 127
-"""What a shell answers for a command that cannot be run."""
+"""The exit status that a shell returns for a command that it cannot run."""
 
 
 def main(lifeline: int, leftovers: str, listed: str, command: list[str]) -> int:
@@ -104,7 +104,7 @@ def _reap(child: int) -> int | None:
 
 
 def _kill_rest() -> None:
-    """Kill children until there are none: those of a killed child become ours and are next."""
+    """Kill children until all are gone: those of a killed child become ours and are next."""
     while True:
         for pid in _children():
             os.kill(pid, signal.SIGKILL)

@@ -32,7 +32,7 @@ INHERITED_VARIABLES: Final = (
     "USER",
     "XDG_CACHE_HOME",
 )
-"""What a child sees of our environment. Credentials, proxies, `LD_*` and `PYTHON*` are not among it."""
+"""The variables of our environment that a child gets. Credentials, proxies, `LD_*` and `PYTHON*` are not among them."""
 
 _GUARDIAN: Final = Path(__file__).with_name("_guardian.py")
 

@@ -31,7 +31,7 @@ _NAMES: Final = {"codebuild": "AWS CodeBuild", "lambda": "AWS Lambda", "sagemake
 
 
 def service_quotas(region: str, account: str) -> JsonApi:
-    """What answers GetServiceQuota, ListServiceQuotas and ListAWSDefaultServiceQuotas."""
+    """The handlers of GetServiceQuota, ListServiceQuotas and ListAWSDefaultServiceQuotas."""
     listed = {service: _quotas(service, region, account) for service in _NAMES}
     listing = _listing(listed)
     operations = {

@@ -1,6 +1,6 @@
-"""The registries of SageMaker's Triton images on the local AWS: BatchGetImage tells which images there are.
+"""The registries of SageMaker's Triton images on the local AWS: BatchGetImage lists the images that exist.
 
-What it tells is this library's own table of releases and regions, so that a release that is in it is there. There is
+It answers from this library's own table of releases and regions, so every release of the table exists. There is
 nothing to pull: the local endpoints run the Triton of this machine.
 """
 

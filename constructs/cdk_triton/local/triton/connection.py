@@ -15,7 +15,7 @@ _HOST: Final = "127.0.0.1"
 
 @dataclass(frozen=True)
 class ContainerReply:
-    """What the server answered."""
+    """The answer of the server."""
 
     status: int
     headers: Mapping[str, str]
@@ -28,7 +28,7 @@ class ContainerReply:
 
 
 class ServerGoneError(Exception):
-    """The server did not answer: it refuses connections, or closed one in the middle of a request."""
+    """The server did not answer: it accepts no connections, or closed one in the middle of a request."""
 
 
 class Connections:

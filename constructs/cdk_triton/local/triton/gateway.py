@@ -1,6 +1,6 @@
-"""What sagemaker-runtime does with an invocation: check it, choose a variant, pass it on, translate the answer.
+"""The work of sagemaker-runtime for an invocation: check it, choose a variant, pass it on, translate the answer.
 
-The body is never looked at and never logged.
+It never reads or logs the body.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _TARGET_MODEL: Final = re.compile(r"[!-~][ -~]*")  # TargetModelHeader: \A\S[\p{
 
 
 def validate_request(invocation: Invocation, errors: ErrorResponses) -> None:
-    """Refuse what SageMaker refuses before it looks at the endpoint.
+    """Reject requests that SageMaker rejects before it looks at the endpoint.
 
     Raises:
         RejectedInvocationError: the request cannot be answered.

@@ -37,7 +37,7 @@ _CLOSE_SECONDS: Final = 10.0  # for model data that is being fetched; a server t
 
 @dataclass(frozen=True)
 class _InService:
-    """What answers for an endpoint."""
+    """The variants and shadows that answer for an endpoint."""
 
     variants: tuple[RunningVariant, ...]
     shadows: tuple[Shadow, ...] = ()

@@ -28,7 +28,7 @@ _LONGEST_NAME: Final = 255
 
 
 class ObjectStore(Protocol):
-    """What is needed of a boto3 S3 client."""
+    """The methods of a boto3 S3 client that archives need."""
 
     def get_object(self, *, Bucket: str, Key: str) -> Mapping[str, Any]:  # noqa: N803 boto3's names
         """Open an object; `Body` of the answer is a readable stream."""
@@ -36,7 +36,7 @@ class ObjectStore(Protocol):
 
 @runtime_checkable
 class ListedStore(ObjectStore, Protocol):
-    """The same, and what uncompressed model data needs besides."""
+    """The same, and the methods that uncompressed model data needs too."""
 
     def list_objects_v2(self, *, Bucket: str, Prefix: str, ContinuationToken: str = "") -> Mapping[str, Any]:  # noqa: N803 boto3's names
         """List a thousand objects."""

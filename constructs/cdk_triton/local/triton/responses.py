@@ -1,8 +1,8 @@
 """The error responses of sagemaker-runtime, shaped so that an unmodified SDK raises its own exceptions.
 
 Codes, statuses and members are those of botocore's service model `sagemaker-runtime` 2017-05-13. The texts are those
-that callers of the service have quoted in public issues (cited at each); where no quotation was found, the docstring
-says that the text is ours.
+that callers of the service have quoted in public issues (cited at each); if no quotation was found, the docstring
+states that the text is ours.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from cdk_triton.sagemaker import limits
 __all__ = ["ErrorResponses", "RejectedInvocationError"]
 
 CONTAINER: Final = "primary"
-"""What SageMaker calls the container of a variant with one container."""
+"""SageMaker's name for the container of a variant with one container."""
 
 
 class RejectedInvocationError(Exception):
@@ -94,14 +94,14 @@ class ErrorResponses:
         )
 
     def target_model_invalid(self, name: str) -> RejectedInvocationError:
-        """The target model is no relative path of an object; the text is ours."""
+        """The target model is not a relative path of an object; the text is ours."""
         return _validation(
             f"Target model {name[:80]!r} is not valid: it has to be a relative path of printable characters."
         )
 
     def header_not_modelled(self, name: str) -> RejectedInvocationError:
         """The local AWS does not do what the header asks for; the text is ours."""
-        return _validation(f"The header {name} is not modelled by the local AWS; leave it out.")
+        return _validation(f"The header {name} is not modelled by the local AWS; remove it.")
 
     def model_data_missing(self, bucket: str, key: str) -> RejectedInvocationError:
         """The target model's archive is not there, or may not be read.

@@ -33,7 +33,7 @@ _PORT_TAKEN: Final = re.compile(r"Address already in use|failed to start SageMak
 
 @dataclass(frozen=True)
 class ServerSettings:
-    """What all servers of a host have in common.
+    """The settings that all servers of a host share.
 
     Attributes:
         files: the server's programs and libraries.

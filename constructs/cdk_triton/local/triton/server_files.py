@@ -39,7 +39,7 @@ from cdk_triton.local.triton.backends.{name} import TritonPythonModel
 
 @dataclass(frozen=True)
 class ServerFiles:
-    """Where the parts of a runnable server are.
+    """The places of the parts of a runnable server.
 
     Attributes:
         program: the tritonserver executable.

@@ -155,7 +155,7 @@ class TargetModels:
         return self._turn.locked()
 
     def make_room(self) -> bool:
-        """Unload the idle model whose last use is longest ago; False if there is none."""
+        """Unload the idle model whose last use is longest ago; False if no model is idle."""
         with self._changed:
             victim = self._claim_victim()
         if victim is None:

@@ -39,7 +39,7 @@ _LAST_GRACE: Final = 10.0  # an idle server with Python models takes two to four
 
 @dataclass(frozen=True)
 class VariantSettings:
-    """What all variants of a host have in common.
+    """The settings that all variants of a host share.
 
     Attributes:
         server: for its servers.

@@ -117,7 +117,7 @@ def _service_model(service: str) -> ServiceModel:
 
 
 def _faults(members: dict[str, Any], shape: Shape | None) -> Iterator[str]:
-    """What the service would find wrong with a request."""
+    """The faults that the service would find in a request."""
     if shape is None:
         return
     report = ParamValidator().validate(members, shape)

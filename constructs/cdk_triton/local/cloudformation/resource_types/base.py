@@ -1,7 +1,7 @@
-"""What makes a CloudFormation resource type deployable here: one small class per type, found through one registry.
+"""CloudFormation resource types that can be deployed here: one small class per type, found through one registry.
 
-A type says which properties it models, which it only records, and which attributes it has; whether a change needs a
-replacement is taken from CloudFormation's own schema. Everything else about a type is an error that names what is
+A type lists the properties that it models, those that it only records, and its attributes. CloudFormation's own schema
+shows whether a change needs a replacement. Everything else about a type is an error that names what is
 modelled.
 """
 
@@ -35,14 +35,14 @@ __all__ = [
     "registered",
 ]
 
-DOCS = "docs/local_aws.md"
-"""Where the fidelity table is printed."""
+DOCS = "user guide: The local AWS"
+"""The page that has the fidelity table, by its title: a wheel does not contain the guide."""
 
 Properties = Mapping[str, Any]
 
 
 class Services(Protocol):
-    """What resource types reach beyond the stack."""
+    """The things beyond the stack that resource types use."""
 
     def client(self, service: str) -> Any:
         """A boto3 client of the local AWS."""
@@ -132,10 +132,10 @@ class Context:
 
 @dataclass(frozen=True)
 class PhysicalResource:
-    """What a resource has become.
+    """A resource after its creation or change.
 
     Attributes:
-        id: the physical id; also what `Ref` gives unless `reference` says otherwise.
+        id: the physical id; `Ref` gives it too, unless `reference` is set.
         attributes: what `Fn::GetAtt` gives.
         reference: what `Ref` gives where it is not the physical id.
     """
@@ -163,7 +163,7 @@ class ResourceFailedError(LocalError):
 
 
 class NotAttemptedError(LocalError):
-    """An update was refused before the service was asked: there is nothing to take back."""
+    """An update was rejected before a call of the service, so there is nothing to take back."""
 
 
 class ResourceType(ABC):
@@ -233,7 +233,7 @@ class ResourceType(ABC):
 
     @abstractmethod
     def delete(self, context: Context, physical: PhysicalResource, properties: Properties) -> None:
-        """Delete the resource; one that is gone already is no error."""
+        """Delete the resource; it is not an error if the resource is gone already."""
 
 
 _registry: dict[str, ResourceType] = {}
@@ -267,6 +267,6 @@ def find(type_name: str) -> ResourceType:
     resource_type = _registry.get("AWS::CloudFormation::CustomResource" if is_custom(type_name) else type_name)
     if resource_type is None:
         raise TemplateError(
-            f"the resource type {type_name!r} is not modelled by the local CloudFormation; {DOCS} lists those that are"
+            f"the resource type {type_name!r} is not modelled by the local CloudFormation; see its types ({DOCS})"
         )
     return resource_type

@@ -1,4 +1,4 @@
-"""CloudWatch alarms, dashboards, log groups, and the schedules that say how long a log group is kept."""
+"""CloudWatch alarms, dashboards, log groups, and the schedules that set the retention of log groups."""
 
 # ruff: noqa: D102  (what create, update and delete do is documented on ResourceType)
 

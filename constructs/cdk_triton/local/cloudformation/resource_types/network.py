@@ -18,7 +18,7 @@ from cdk_triton.local.cloudformation.resource_types.base import (
 
 
 class _InVpc(ResourceType):
-    """What the types share: most cannot change in place but for their tags."""
+    """The common part of the types. Most of them cannot change in place, except their tags."""
 
     def create(self, context: Context, properties: Properties) -> PhysicalResource:
         physical = self._make(context, context.client("ec2"), properties)

@@ -29,7 +29,7 @@ _OF_AN_UPDATE = (
 
 
 class _Named(ResourceType):
-    """What the three types share: a name, an ARN that is the physical id, and tags that can change in place."""
+    """The common part of the three types: a name, an ARN that is the physical id, and tags that can change in place."""
 
     noun: ClassVar[str]
     """As in the name of the API's operations and members."""
@@ -110,7 +110,7 @@ class Endpoint(_Named):
     noun = "Endpoint"
     note = (
         "A real server behind the local runtime API. An update is blue/green at once: steps, waiting times and alarms "
-        "of DeploymentConfig are recorded. What an update retains of weights and instance counts is modelled."
+        "of DeploymentConfig are recorded. It models the weights and instance counts that an update retains."
     )
     modelled = frozenset(
         {

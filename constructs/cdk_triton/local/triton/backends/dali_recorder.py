@@ -1,7 +1,7 @@
 """A small `nvidia.dali` that records what a pipeline definition calls, so that numpy can do it.
 
-It knows the operators of image classification: `fn.external_source`, `fn.decoders.image`, `fn.resize` and
-`fn.crop_mirror_normalize`, each with a few arguments. Everything else is refused where it is named.
+It has the operators of image classification: `fn.external_source`, `fn.decoders.image`, `fn.resize` and
+`fn.crop_mirror_normalize`, each with a few arguments. It rejects every other operator at the line that names it.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What the stand-in for DALI writes where DALI would write a serialised pipeline: the definition's source, in JSON."""
+"""The file that the stand-in for DALI writes instead of a serialised pipeline: the definition's source, in JSON."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def write_stand_in(definition: Callable[..., Any], path: Path) -> None:
 
 
 def read_stand_in(path: Path) -> SerializedStandIn | None:
-    """What such a file holds; None for any other one, a real serialised pipeline above all."""
+    """The contents of such a file; None for any other one, such as a real serialised pipeline."""
     if path.suffix == ".py":
         return None
     try:

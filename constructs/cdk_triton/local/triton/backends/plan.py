@@ -10,7 +10,7 @@ _HEADER: Final = b"cdk-triton stand-in for a TensorRT plan, version 1\n"
 
 
 def stand_in_plan(onnx: bytes) -> bytes:
-    """What the local `trtexec` writes instead of a plan; `onnx` is a serialised ONNX model."""
+    """The bytes that the local `trtexec` writes instead of a plan; `onnx` is a serialised ONNX model."""
     return _HEADER + onnx
 
 

@@ -1,4 +1,4 @@
-"""What the stand-ins have in common: the shape of a model of Triton's Python backend."""
+"""The common part of the stand-ins: the shape of a model of Triton's Python backend."""
 
 from __future__ import annotations
 

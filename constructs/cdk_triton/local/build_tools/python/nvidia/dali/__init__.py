@@ -1,7 +1,8 @@
 """A stand-in for `nvidia.dali`, for the build step on a machine without a GPU: put `../..` into PYTHONPATH.
 
 It records what a pipeline definition calls, and "serialises" it by keeping its source: only the local backend `dali`
-can serve such a file. What it does not know it refuses by name (`cdk_triton.local.triton.backends.dali_recorder`).
+can serve such a file. It rejects an operator that it does not have, by name
+(`cdk_triton.local.triton.backends.dali_recorder`).
 """
 
 import os
