@@ -35,7 +35,7 @@ def actions() -> set[str]:
 
 def section() -> str:
     page = (ROOT / "docs" / "security.md").read_text()
-    return page.partition("## What a deployment needs\n")[2].partition("\n## ")[0]
+    return page.partition("## Permissions of a deployment\n")[2].partition("\n## ")[0]
 
 
 def test_the_page_lists_the_actions_of_the_policy() -> None:
