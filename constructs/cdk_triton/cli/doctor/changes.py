@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 from cdk_triton._wording import listed
 from cdk_triton.cli.doctor.answers import State
 from cdk_triton.cli.doctor.endpoints import Endpoint, Template, endpoints, of_type, referred
+from cdk_triton.cli.doctor.instances import instance_types
 
 __all__ = ["Change", "dangerous_changes"]
 
@@ -100,11 +101,8 @@ def _changed_variant(id: str, name: str, old: Endpoint, new: Endpoint) -> Iterat
 
 
 def _types(variant: Mapping[str, Any]) -> str:
-    """The instance type of a variant, or those of its pools by priority."""
-    if "InstancePools" not in variant:
-        return str(variant.get("InstanceType"))
-    pools = sorted(variant["InstancePools"], key=lambda pool: pool.get("Priority", 0))
-    return f"pools of {', '.join(str(pool.get('InstanceType')) for pool in pools)}"
+    types = ", ".join(instance_types(variant))
+    return f"pools of {types}" if "InstancePools" in variant else types
 
 
 def _added(

@@ -19,7 +19,7 @@ from cdk_triton.cli.doctor.answers import Answer, State
 from cdk_triton.cli.doctor.endpoints import Endpoint, endpoints
 from cdk_triton.cli.doctor.quotas import Quota, endpoint_usage, quotas, request_of, unlisted
 
-__all__ = ["SUBJECT", "SUBJECT_OF_ALL", "instances"]
+__all__ = ["SUBJECT", "SUBJECT_OF_ALL", "instance_types", "instances"]
 
 SUBJECT = "instances of the app"
 SUBJECT_OF_ALL = "all instances of the app"
@@ -94,13 +94,13 @@ class _Need(NamedTuple):
 
 def _fleets(endpoint: Endpoint) -> Iterator[_Fleet]:
     for name, variant in {**endpoint.variants, **endpoint.shadows}.items():
-        types, count = _types(variant), variant.get("InitialInstanceCount")
+        types, count = instance_types(variant), variant.get("InitialInstanceCount")
         if types and isinstance(count, int):
             limits = [count, endpoint.most.get(name), _managed_most(variant)]
             yield _Fleet(types, count, max(each for each in limits if isinstance(each, int)), endpoint.policy)
 
 
-def _types(variant: Mapping[str, Any]) -> list[str]:
+def instance_types(variant: Mapping[str, Any]) -> list[str]:
     """The instance types of a variant, beginning with the preferred one (InstancePool, `Priority`)."""
     pools = variant.get("InstancePools")
     listed = [each for each in pools if isinstance(each, Mapping)] if isinstance(pools, list) else [variant]

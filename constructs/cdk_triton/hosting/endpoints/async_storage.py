@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from aws_cdk import Annotations, Duration, RemovalPolicy
+from aws_cdk import Annotations, Duration
 from aws_cdk import aws_kms as kms
 from aws_cdk import aws_s3 as s3
 from aws_cdk import aws_sagemaker as sagemaker
@@ -16,12 +16,13 @@ from cdk_triton.hosting._cdk.buckets import arn_of
 from cdk_triton.hosting._cdk.literals import is_token
 from cdk_triton.hosting._cdk.per_construct import path_of
 from cdk_triton.hosting._cdk.stacks import is_of_another_account, stack_of
-from cdk_triton.hosting.acknowledgements import acknowledge_nist, acknowledge_wildcards, imported_objects_arns
+from cdk_triton.hosting.acknowledgements import acknowledge_wildcards, imported_objects_arns
 from cdk_triton.hosting.endpoints.async_inference import AsyncInference
 from cdk_triton.hosting.endpoints.model_role_policies import allow_models
 from cdk_triton.hosting.endpoints.payload_space import warn_about_space
 from cdk_triton.hosting.endpoints.shared_buckets import take
 from cdk_triton.hosting.keys import has_own_policy, key_arn_for_service, key_behind, use_of_key, warn_about_key
+from cdk_triton.hosting.own_bucket import own_bucket
 from cdk_triton.hosting.permissions import Statement
 from cdk_triton.hosting.variant import TritonVariant
 
@@ -98,8 +99,16 @@ def async_storage(scope: Construct, asynchronous: AsyncInference | None) -> Asyn
     """
     if asynchronous is None:
         return None
-    given = asynchronous.bucket
-    bucket = _bucket(scope, asynchronous) if given is None else given
+    bucket = asynchronous.bucket
+    if bucket is None:
+        bucket = own_bucket(
+            scope,
+            "AsyncBucket",
+            key=asynchronous.encryption_key,
+            access_logs=asynchronous.access_logs_bucket,
+            why_not_replicated="Everything in the bucket expires after some days, and a caller can send a lost request "
+            "again.",
+        )
     storage = AsyncStorage(asynchronous, bucket)
     take(scope, bucket, storage.prefixes)
     if isinstance(bucket, s3.Bucket):
@@ -111,28 +120,6 @@ def async_storage(scope: Construct, asynchronous: AsyncInference | None) -> Asyn
                 abort_incomplete_multipart_upload_after=Duration.days(1),
             )
     return storage
-
-
-def _bucket(scope: Construct, asynchronous: AsyncInference) -> s3.Bucket:
-    key, logs = asynchronous.encryption_key, asynchronous.access_logs_bucket
-    bucket = s3.Bucket(
-        scope,
-        "AsyncBucket",
-        block_public_access=s3.BlockPublicAccess.BLOCK_ALL,
-        encryption=s3.BucketEncryption.S3_MANAGED if key is None else s3.BucketEncryption.KMS,
-        encryption_key=key,
-        bucket_key_enabled=None if key is None else True,  # one call of KMS for many objects
-        enforce_ssl=True,
-        object_ownership=s3.ObjectOwnership.BUCKET_OWNER_ENFORCED,
-        versioned=True,
-        # CloudFormation deletes empty buckets only, and answers that nobody has read yet stay until they expire.
-        removal_policy=RemovalPolicy.RETAIN_ON_UPDATE_OR_DELETE,
-        server_access_logs_bucket=logs,
-        server_access_logs_prefix=None if logs is None else f"{scope.node.path}/",
-    )
-    reason = "Everything in the bucket expires after some days, and a caller can send a lost request again."
-    acknowledge_nist(bucket, {"S3BucketReplicationEnabled": reason})
-    return bucket
 
 
 def async_property(storage: AsyncStorage | None) -> sagemaker.CfnEndpointConfig.AsyncInferenceConfigProperty | None:

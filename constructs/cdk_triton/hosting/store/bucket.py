@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 from typing import Final
 
-from aws_cdk import ArnFormat, Aws, CfnDeletionPolicy, Duration, RemovalPolicy
+from aws_cdk import ArnFormat, Aws, CfnDeletionPolicy, Duration
 from aws_cdk import aws_iam as iam
 from aws_cdk import aws_kms as kms
 from aws_cdk import aws_s3 as s3
@@ -17,8 +17,8 @@ from cdk_triton.artifacts.layout import STAGING_PREFIX
 from cdk_triton.errors import ConfigurationError
 from cdk_triton.hosting._cdk.per_construct import path_of
 from cdk_triton.hosting._cdk.stacks import require_own_region, require_same, stack_of
-from cdk_triton.hosting.acknowledgements import acknowledge_nist
 from cdk_triton.hosting.keys import warn_about_store_key
+from cdk_triton.hosting.own_bucket import own_bucket
 
 __all__ = ["check_bucket", "keep_when_creation_fails", "let_logs_use", "store_bucket"]
 
@@ -57,21 +57,14 @@ def store_bucket(
 ) -> s3.Bucket:
     """The child `Bucket`."""
     day = Duration.days(1)
-    bucket = s3.Bucket(
+    return own_bucket(
         scope,
         "Bucket",
+        key=key,
+        access_logs=access_logs,
+        why_not_replicated="S3 replicates into a bucket that another stack makes, with a role of its own. There is "
+        "nothing to save: every archive follows from its sources, and a second region has a store of its own.",
         bucket_name=bucket_name,
-        block_public_access=s3.BlockPublicAccess.BLOCK_ALL,
-        encryption=s3.BucketEncryption.S3_MANAGED if key is None else s3.BucketEncryption.KMS,
-        encryption_key=key,
-        bucket_key_enabled=None if key is None else True,  # one call of KMS for many objects
-        enforce_ssl=True,
-        object_ownership=s3.ObjectOwnership.BUCKET_OWNER_ENFORCED,
-        versioned=True,
-        # When a stack of its own fails the first time, the bucket is empty, and nobody would find it again.
-        removal_policy=RemovalPolicy.RETAIN_ON_UPDATE_OR_DELETE,
-        server_access_logs_bucket=access_logs,
-        server_access_logs_prefix=None if access_logs is None else f"{scope.node.path}/",
         lifecycle_rules=[
             s3.LifecycleRule(
                 id="ExpireWhatNobodyRefersTo",
@@ -87,12 +80,6 @@ def store_bucket(
             ),
         ],
     )
-    reason = (
-        "S3 replicates into a bucket that another stack makes, with a role of its own. There is nothing to save: every "
-        "archive follows from its sources, and a second region has a store of its own."
-    )
-    acknowledge_nist(bucket, {"S3BucketReplicationEnabled": reason})
-    return bucket
 
 
 def _check_name(scope: Construct, name: str) -> None:
