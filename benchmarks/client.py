@@ -1,7 +1,8 @@
 """How fast the client writes, reads and sends requests, against JSON, tritonclient, a copy and boto3.
 
 The two sides of each figure take turns in one process, and a figure is the ratio of their medians, so that a busy
-machine slows both. Calls go to a trivial HTTP server of a process of its own, on the loopback interface.
+machine slows both. Calls go to a trivial HTTP server of a process of its own, on the loopback interface. It takes about
+50 µs of a processor for a call, and the clients take 300 (asyncio) to 1,000 (boto3 in threads).
 """
 
 from __future__ import annotations

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import ssl
 import sys
 import threading
 from collections.abc import Awaitable, Callable
@@ -62,6 +63,17 @@ def test_an_answer_is_that_of_the_other_client(endpoint: Any) -> None:
     assert ours[2] == theirs[2]
     names = [name for name in theirs[1] if name.startswith(("x-amzn", "content-"))]
     assert {name: ours[1][name] for name in names} == {name: theirs[1][name] for name in names}
+
+
+def test_plain_http_reads_no_certificates(endpoint: Any, environment: pytest.MonkeyPatch) -> None:
+    make = ssl.create_default_context
+
+    def without_a_file(*, cafile: str | None = None) -> ssl.SSLContext:  # aiohttp makes one when it is imported
+        assert cafile is None
+        return make()
+
+    environment.setattr(ssl, "create_default_context", without_a_file)
+    assert values([run(lambda client: client.infer(rows(3)))]) == [[3]]
 
 
 def test_sixty_four_requests_are_on_their_way_at_once(endpoint: Any) -> None:

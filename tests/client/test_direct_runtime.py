@@ -12,6 +12,7 @@ from botocore.exceptions import ClientError
 
 from cdk_triton.client import TritonClient
 from cdk_triton.client.direct_runtime import DirectRuntime
+from cdk_triton.client.payload import encode
 from cdk_triton.errors import (
     CdkTritonError,
     ConfigurationError,
@@ -45,6 +46,19 @@ def test_a_request_and_its_answer_are_those_of_boto3(client: TritonClient, endpo
     for name in X:
         np.testing.assert_array_equal(answers[1][name], answers[0][name])
     assert answers[1].variant == answers[0].variant == "AllTraffic"
+
+
+def test_all_members_of_an_answer_are_those_of_boto3(environment: Any, endpoint: Any, answer: Any) -> None:
+    headers = {"X-Amzn-SageMaker-Custom-Attributes": "a=b", "X-Amzn-SageMaker-New-Session-Id": "s; Expires=1"}
+    endpoint.answer = lambda: answer(b"bytes", "text/plain", 200, headers)
+    body, content_type = encode(X, None, binary=True)
+    arguments = {"EndpointName": "texts", "Body": body, "ContentType": content_type}
+
+    by_boto3, direct = (each.invoke_endpoint(**arguments) for each in (endpoint.runtime(), DirectRuntime()))
+    assert by_boto3.pop("ResponseMetadata")
+    assert direct.pop("Body").read() == by_boto3.pop("Body").read() == b"bytes"
+    assert direct == by_boto3
+    assert set(direct) == {"ContentType", "InvokedProductionVariant", "CustomAttributes", "NewSessionId"}
 
 
 def test_an_asynchronous_call_is_that_of_boto3(environment: Any, endpoint: Any, answer: Any) -> None:

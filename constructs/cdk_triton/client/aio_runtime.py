@@ -51,8 +51,10 @@ class AioRuntime:
                 "AsyncTritonClient needs aiohttp, which is not installed: pip install 'cdk-triton[aio]'"
             ) from error
         calls = await asyncio.to_thread(SignedCalls, "use TritonClient")
+        # Reading the authorities takes a tenth of a second, and plain HTTP, as of the local AWS, does not need them.
+        tls = await asyncio.to_thread(_tls) if calls.url.startswith("https:") else True
         session = aiohttp.ClientSession(
-            connector=aiohttp.TCPConnector(limit=connections, ssl=await asyncio.to_thread(_tls)),
+            connector=aiohttp.TCPConnector(limit=connections, ssl=tls),
             timeout=aiohttp.ClientTimeout(total=None, sock_connect=CONNECT_TIMEOUT_SECONDS, sock_read=read_timeout),
             cookie_jar=aiohttp.DummyCookieJar(),
         )

@@ -58,16 +58,11 @@ class SignedCalls:
 
         client = default_client("sagemaker-runtime")
         self.url: str = client.meta.endpoint_url.rstrip("/")
+        self._host = urlsplit(self.url).netloc
         self._region, self._model = client.meta.region_name, client.meta.service_model
         self._operations = {name: self._model.operation_model(name) for name in _OPERATIONS}
-        self._headers: dict[str, dict[str, str]] = {
-            name: {
-                member: shape.serialization["name"]
-                for member, shape in operation.input_shape.members.items()
-                if shape.serialization.get("location") == "header"
-            }
-            for name, operation in self._operations.items()
-        }
+        self._headers = {name: _headers(operation.input_shape) for name, operation in self._operations.items()}
+        self._answered = {name: _headers(operation.output_shape) for name, operation in self._operations.items()}
         self._parser = create_parser("rest-json")
         self._session = boto3.DEFAULT_SESSION
         self._credentials: Credentials | None = None
@@ -110,8 +105,7 @@ class SignedCalls:
         Raises:
             ParamValidationError: the operation does not have an argument, or its value cannot be a header.
         """
-        from botocore.auth import SigV4Auth
-        from botocore.awsrequest import AWSRequest
+        from cdk_triton.client.signature import Signature, Unsigned
 
         path = f"/endpoints/{quote(arguments['EndpointName'], safe='')}/{_OPERATIONS[operation]}"
         headers = {
@@ -119,15 +113,14 @@ class SignedCalls:
             for name, value in arguments.items()
             if name not in ("EndpointName", "Body")
         }
-        body: bytes = arguments.get("Body", b"")
-        url = self.url + path
-        request = AWSRequest("POST", url, headers, body)
-        SigV4Auth(credentials, self._model.signing_name, self._region).add_auth(request)
+        request = Unsigned(self.url + path, {"Host": self._host, **headers}, arguments.get("Body", b""))
+        Signature(credentials, self._model.signing_name, self._region).add_auth(request)
         # No library is to ask for compressed answers: the first bytes of a body decide how long its header is.
-        return Call(url, urlsplit(url).path, {**request.headers, "Accept-Encoding": "identity"}, body)
+        request.headers["Accept-Encoding"] = "identity"
+        return Call(request.url, urlsplit(request.url).path, request.headers, request.body)
 
     def read(self, operation: str, status: int, headers: Mapping[str, str], body: bytes) -> dict[str, Any]:
-        """Return what boto3's method would return.
+        """Return what boto3's method would return, apart from `ResponseMetadata`.
 
         Raises:
             ClientError: the answer is an error.
@@ -135,8 +128,10 @@ class SignedCalls:
         from botocore.exceptions import ClientError
 
         shape = self._operations[operation]
-        is_stream = status < 300 and shape.has_streaming_output
-        answer = {"status_code": status, "headers": headers, "body": io.BytesIO(body) if is_stream else body}
+        if status < 300 and shape.has_streaming_output:  # members are headers and the body, and need no parser
+            members = {name: headers[header] for name, header in self._answered[operation].items() if header in headers}
+            return {**members, "Body": io.BytesIO(body)}
+        answer = {"status_code": status, "headers": headers, "body": body}
         parsed: dict[str, Any] = self._parser.parse(answer, shape.output_shape)
         if status < 300:
             return parsed
@@ -153,6 +148,15 @@ class SignedCalls:
         if header is None:
             raise ParamValidationError(report=f"Unknown parameter in input: {name!r}")
         return header
+
+
+def _headers(shape: Any) -> dict[str, str]:
+    """The members of a shape that are headers, and the names of these."""
+    return {
+        member: each.serialization["name"]
+        for member, each in shape.members.items()
+        if each.serialization.get("location") == "header"
+    }
 
 
 def _header_value(name: str, value: Any) -> str:

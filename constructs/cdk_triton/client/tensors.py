@@ -203,7 +203,9 @@ def _bytes(array: npt.NDArray[Any]) -> memoryview:
     """The elements of a tensor of numbers; a copy only where they are not in a row."""
     import numpy as np
 
-    return np.ravel(np.ascontiguousarray(array)).view(np.uint8).data
+    if not array.flags.c_contiguous:
+        array = np.ascontiguousarray(array)
+    return array.reshape(-1).view(np.uint8).data
 
 
 def _strings(name: str, array: npt.NDArray[Any]) -> bytes:
