@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import tarfile
+import threading
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -115,9 +116,7 @@ class World:
             **(extra if asynchronous else {}),
         )
         self.sagemaker.create_endpoint(EndpointName=name, EndpointConfigName=name)
-        self.sagemaker.get_waiter("endpoint_in_service").wait(
-            EndpointName=name, WaiterConfig={"Delay": 0.01, "MaxAttempts": 1000}
-        )
+        self._await(name)
 
     def fleet(self, name: str) -> None:
         """A multi-model endpoint with the current target models of `text` and `image`, and an old one."""
@@ -129,6 +128,40 @@ class World:
         index = {"schema": 1, "fleet": name, "current": current, "previous": {}}
         self.s3.put_object(Bucket=BUCKET, Key=f"{prefix}index.json", Body=json.dumps(index))
         self.endpoint(name, Mode="MultiModel", ModelDataUrl=f"s3://{BUCKET}/{prefix}")
+
+    def components(self, endpoint: str, name: str) -> None:
+        """An endpoint with one component, of the model `image`."""
+        variant = {"VariantName": "AllTraffic", "InstanceType": "ml.g5.2xlarge", "InitialInstanceCount": 1}
+        self.sagemaker.create_endpoint_config(
+            EndpointConfigName=endpoint, ExecutionRoleArn=ROLE, ProductionVariants=[variant]
+        )
+        self.sagemaker.create_endpoint(EndpointName=endpoint, EndpointConfigName=endpoint)
+        self._await(endpoint)
+        needs = {"NumberOfAcceleratorDevicesRequired": 1, "MinMemoryRequiredInMb": 1024}
+        self.sagemaker.create_inference_component(
+            InferenceComponentName=name,
+            EndpointName=endpoint,
+            VariantName="AllTraffic",
+            Specification={"ModelName": "image", "ComputeResourceRequirements": needs},
+            RuntimeConfig={"CopyCount": 1},
+        )
+        while self._status(name) == "Creating":
+            threading.Event().wait(0.01)
+
+    def without_components(self, endpoint: str, name: str) -> None:
+        """Delete what `components` made."""
+        self.sagemaker.delete_inference_component(InferenceComponentName=name)
+        while self.sagemaker.list_inference_components(EndpointNameEquals=endpoint)["InferenceComponents"]:
+            threading.Event().wait(0.01)
+        self.sagemaker.delete_endpoint(EndpointName=endpoint)
+
+    def _status(self, component: str) -> str:
+        found = self.sagemaker.describe_inference_component(InferenceComponentName=component)
+        return str(found["InferenceComponentStatus"])
+
+    def _await(self, endpoint: str) -> None:
+        waiter = self.sagemaker.get_waiter("endpoint_in_service")
+        waiter.wait(EndpointName=endpoint, WaiterConfig={"Delay": 0.01, "MaxAttempts": 1000})
 
 
 @pytest.fixture(scope="module")
@@ -162,3 +195,11 @@ def world(_echo_aws: World, _echo_session: boto3.Session, monkeypatch: pytest.Mo
     _echo_aws.echo.asked.clear()
     _echo_aws.echo.error = None
     return _echo_aws
+
+
+@pytest.fixture
+def shop(world: World) -> Iterator[str]:
+    """An endpoint with one component, `image-1`."""
+    world.components("shop", "image-1")
+    yield "shop"
+    world.without_components("shop", "image-1")

@@ -11,8 +11,13 @@ from cdk_triton.client.signed_calls import SignedCalls
 from cdk_triton.errors import ConfigurationError
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     import aiohttp
+    import boto3
     from botocore.credentials import ReadOnlyCredentials
+
+    from cdk_triton.client.signed_calls import Call
 
 __all__ = ["AioRuntime"]
 
@@ -33,12 +38,21 @@ class AioRuntime:
         self._renewal: asyncio.Task[ReadOnlyCredentials] | None = None
 
     @classmethod
-    async def open(cls, connections: int, *, read_timeout: float = READ_TIMEOUT_SECONDS) -> AioRuntime:
-        """Make a runtime of the environment.
+    async def open(
+        cls,
+        connections: int,
+        *,
+        read_timeout: float = READ_TIMEOUT_SECONDS,
+        session: boto3.Session | None = None,
+        fix: str = "use TritonClient",
+    ) -> AioRuntime:
+        """Make a runtime.
 
         Args:
             connections: how many there are at most.
             read_timeout: seconds that the answer may take.
+            session: the boto3 session that has region and credentials; by default boto3's own, of the environment.
+            fix: what to do instead where only boto3 can be used, for the message.
 
         Raises:
             ConfigurationError: aiohttp is not installed, no AWS region is configured, or the environment has a proxy
@@ -50,15 +64,15 @@ class AioRuntime:
             raise ConfigurationError(
                 "AsyncTritonClient needs aiohttp, which is not installed: pip install 'cdk-triton[aio]'"
             ) from error
-        calls = await asyncio.to_thread(SignedCalls, "use TritonClient")
+        calls = await asyncio.to_thread(SignedCalls, fix, session)
         # Reading the authorities takes a tenth of a second, and plain HTTP, as of the local AWS, does not need them.
         tls = await asyncio.to_thread(_tls) if calls.url.startswith("https:") else True
-        session = aiohttp.ClientSession(
+        http = aiohttp.ClientSession(
             connector=aiohttp.TCPConnector(limit=connections, ssl=tls),
             timeout=aiohttp.ClientTimeout(total=None, sock_connect=CONNECT_TIMEOUT_SECONDS, sock_read=read_timeout),
             cookie_jar=aiohttp.DummyCookieJar(),
         )
-        return cls(calls, session)
+        return cls(calls, http)
 
     async def invoke_endpoint(self, **arguments: Any) -> dict[str, Any]:
         """Call InvokeEndpoint, with the arguments of boto3's method.
@@ -67,26 +81,38 @@ class AioRuntime:
             ClientError: the answer is an error.
             BotoCoreError: there are no credentials, no connection or no answer.
         """
-        return await self._call("InvokeEndpoint", arguments)
+        return await self.send("InvokeEndpoint", await self.sign("InvokeEndpoint", arguments))
 
     async def invoke_endpoint_async(self, **arguments: Any) -> dict[str, Any]:
         """Call InvokeEndpointAsync, as `invoke_endpoint` does."""
-        return await self._call("InvokeEndpointAsync", arguments)
+        return await self.send("InvokeEndpointAsync", await self.sign("InvokeEndpointAsync", arguments))
 
     async def close(self) -> None:
         """Close the connections."""
         await self._session.close()
 
-    async def _call(self, operation: str, arguments: dict[str, Any]) -> dict[str, Any]:
+    async def sign(self, operation: str, arguments: Mapping[str, Any]) -> Call:
+        """Write a call, as `SignedCalls.sign` does, outside the event loop where that takes long.
+
+        Raises:
+            BotoCoreError: there are no credentials, or an argument does not fit.
+        """
+        credentials = await self._credentials()
+        if len(arguments.get("Body", b"")) > _LARGE_BYTES:
+            return await asyncio.to_thread(self._calls.sign, operation, arguments, credentials)
+        return self._calls.sign(operation, arguments, credentials)
+
+    async def send(self, operation: str, call: Call) -> dict[str, Any]:
+        """Send a call; AWS accepts its signature for some minutes, so it may be sent more than once.
+
+        Raises:
+            ClientError: the answer is an error.
+            BotoCoreError: there is no connection or no answer.
+        """
         import aiohttp
         from yarl import URL
 
-        credentials = await self._credentials()
-        body = arguments.get("Body", b"")
-        if len(body) > _LARGE_BYTES:
-            call = await asyncio.to_thread(self._calls.sign, operation, arguments, credentials)
-        else:
-            call = self._calls.sign(operation, arguments, credentials)
+        body = call.body
         try:
             # The path is encoded already, as it is in the signature. aiohttp sends a file in pieces, which lets the
             # other calls go on, and bytes at once.

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from cdk_triton.client.runtime import CONNECT_TIMEOUT_SECONDS, READ_TIMEOUT_SECONDS
 from cdk_triton.client.signed_calls import SignedCalls
+
+if TYPE_CHECKING:
+    import boto3
 
 __all__ = ["DirectRuntime"]
 
@@ -19,17 +22,26 @@ class DirectRuntime:
     Args:
         connections: how many stay open; give the number of threads.
         read_timeout: seconds that the answer may take.
+        session: the boto3 session that has region and credentials; by default boto3's own, of the environment.
+        fix: what to do instead where only boto3 can be used, for the message.
 
     Raises:
         ConfigurationError: no AWS region is configured, or the environment has a proxy or certificates of its own.
     """
 
-    def __init__(self, connections: int = 10, *, read_timeout: float = READ_TIMEOUT_SECONDS) -> None:
+    def __init__(
+        self,
+        connections: int = 10,
+        *,
+        read_timeout: float = READ_TIMEOUT_SECONDS,
+        session: boto3.Session | None = None,
+        fix: str = "pass runtime=boto3.client('sagemaker-runtime')",
+    ) -> None:
         import urllib3
         from botocore.httpsession import where
 
         self.connections = connections
-        self._calls = SignedCalls("pass runtime=boto3.client('sagemaker-runtime')")
+        self._calls = SignedCalls(fix, session)
         options: dict[str, Any] = {}
         if self._calls.url.startswith("https:"):
             options = {"cert_reqs": "CERT_REQUIRED", "ca_certs": where()}  # the authorities that boto3 trusts

@@ -19,6 +19,7 @@ from cdk_triton.errors import (
 from cdk_triton.sagemaker.limits import MAX_INVOCATION_SECONDS
 
 if TYPE_CHECKING:
+    import boto3
     from botocore.config import Config
     from botocore.exceptions import BotoCoreError, ClientError
 
@@ -100,8 +101,11 @@ def takes_body(runtime: Any) -> bool:
     return "Body" in operation.input_shape.members
 
 
-def default_runtime() -> SageMakerRuntime:
-    """Return a boto3 client made from the environment, which sends each request once.
+def default_runtime(session: boto3.Session | None = None) -> SageMakerRuntime:
+    """Return a boto3 client which sends each request once.
+
+    Args:
+        session: the session that makes it; by default boto3's own, of the environment.
 
     Raises:
         ConfigurationError: no AWS region is configured, or the environment names a profile that does not exist.
@@ -113,20 +117,23 @@ def default_runtime() -> SageMakerRuntime:
         read_timeout=READ_TIMEOUT_SECONDS,
         retries={"total_max_attempts": 1},
     )
-    client = default_client("sagemaker-runtime", "runtime", config)
+    client = default_client("sagemaker-runtime", "runtime", config, session)
     # botocore assembles its User-Agent twice for each call, which takes a tenth of the call, unless it has a fixed one.
     fixed = config.merge(Config(user_agent=client.meta.config.user_agent))
-    runtime: SageMakerRuntime = default_client("sagemaker-runtime", "runtime", fixed)
+    runtime: SageMakerRuntime = default_client("sagemaker-runtime", "runtime", fixed, session)
     return runtime
 
 
-def default_client(service: str, argument: str | None = None, config: Config | None = None) -> Any:
-    """Return a boto3 client made from the environment.
+def default_client(
+    service: str, argument: str | None = None, config: Config | None = None, session: boto3.Session | None = None
+) -> Any:
+    """Return a boto3 client.
 
     Args:
         service: the service.
         argument: what takes another client, for the message; by default the service's name.
         config: how the client sends requests; by default as botocore does.
+        session: the session that makes it; by default boto3's own, of the environment.
 
     Raises:
         ConfigurationError: no AWS region is configured, or the environment names a profile that does not exist.
@@ -135,7 +142,8 @@ def default_client(service: str, argument: str | None = None, config: Config | N
     from botocore.exceptions import BotoCoreError
 
     try:
-        return boto3.client(service, config=config)  # type: ignore[call-overload]  # the stubs know literal names only
+        make = boto3.client if session is None else session.client
+        return make(service, config=config)  # type: ignore[call-overload]  # the stubs know literal names only
     except BotoCoreError as error:
         raise ConfigurationError(
             f"no {service} client can be made: {_sentence(error)}; set AWS_DEFAULT_REGION, or pass "

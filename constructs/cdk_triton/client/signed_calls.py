@@ -16,6 +16,7 @@ from cdk_triton.client.runtime import default_client
 from cdk_triton.errors import ConfigurationError
 
 if TYPE_CHECKING:
+    import boto3
     from botocore.credentials import Credentials, ReadOnlyCredentials
 
 __all__ = ["Call", "SignedCalls"]
@@ -42,21 +43,22 @@ class Call:
 
 
 class SignedCalls:
-    """Writes calls of boto3's default session, and reads their answers.
+    """Writes calls of a boto3 session, and reads their answers.
 
     Args:
         fix: what to do where boto3 would use a proxy or certificates of its own, for the message.
+        session: the session; by default boto3's own, of the environment.
 
     Raises:
         ConfigurationError: no AWS region is configured, or the environment has a proxy or certificates, which only
             boto3 uses.
     """
 
-    def __init__(self, fix: str) -> None:
+    def __init__(self, fix: str, session: boto3.Session | None = None) -> None:
         import boto3
         from botocore.parsers import create_parser
 
-        client = default_client("sagemaker-runtime")
+        client = default_client("sagemaker-runtime", session=session)
         self.url: str = client.meta.endpoint_url.rstrip("/")
         self._host = urlsplit(self.url).netloc
         self._region, self._model = client.meta.region_name, client.meta.service_model
@@ -64,7 +66,7 @@ class SignedCalls:
         self._headers = {name: _headers(operation.input_shape) for name, operation in self._operations.items()}
         self._answered = {name: _headers(operation.output_shape) for name, operation in self._operations.items()}
         self._parser = create_parser("rest-json")
-        self._session = boto3.DEFAULT_SESSION
+        self._session = boto3.DEFAULT_SESSION if session is None else session
         self._credentials: Credentials | None = None
         assert self._session is not None
         # boto3 calls a profile `default` that does not have to exist.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import threading
 from collections.abc import Callable
@@ -45,7 +46,7 @@ def test_a_rate_on_the_local_aws_is_a_measurement_of_stand_ins(run: Run, world: 
     assert document["stand_ins"] is True
     assert document["max_requests_per_second"] is None
     assert len(world.echo.asked) == 20
-    assert "x-amz-content-sha256" in world.echo.asked[0].headers
+    assert "Credential=" in world.echo.asked[0].headers["authorization"]
 
 
 def test_the_text_names_stand_ins_and_no_setting(run: Run, world: World) -> None:
@@ -89,6 +90,49 @@ def test_ctrl_c_prints_what_there_is(run: Run, world: World) -> None:
 
     assert found.status == 130
     assert "interrupted: these are the results until then" in found.out
+
+
+def test_a_component_is_measured(run: Run, world: World, shop: str) -> None:
+    found = run("bench", shop, "--component", "image-1", "--random", *SHORT, "--format", "json")
+
+    assert found.status == 0, found.err
+    document = json.loads(found.out)
+    assert document["rates"][0]["answered"] == document["rates"][0]["requests"] > 0
+    assert {each.headers["x-amzn-sagemaker-inference-component"] for each in world.echo.asked} == {"image-1"}
+
+
+def test_a_component_that_is_not_named_or_not_there_is_one_sentence(
+    messages: Messages, run: Run, world: World, shop: str
+) -> None:
+    for arguments in ((), ("--component", "image-2")):
+        found = run("bench", shop, "--random", *arguments)
+        assert (found.status, found.out, world.echo.asked) == (2, "", [])
+        messages.record("cdk-triton bench", found.said)
+
+
+@pytest.mark.parametrize("load", [("image",), ("fleet", "--cold")], ids=["rate", "cold"])
+def test_a_proxy_is_not_measured(
+    messages: Messages, run: Run, world: World, monkeypatch: pytest.MonkeyPatch, load: tuple[str, ...]
+) -> None:
+    monkeypatch.setattr("botocore.utils.get_environ_proxies", lambda url: {"http": "http://proxy:3128"})
+
+    found = run("bench", *load, "--random", *SHORT)
+
+    assert (found.status, found.out, world.echo.asked) == (2, "", [])
+    messages.record("cdk-triton bench", re.sub(r"127\.0\.0\.1:\d+", "127.0.0.1:80", found.said))
+
+
+def test_a_container_that_ends_a_request_is_an_error_of_its_code(run: Run, world: World) -> None:
+    said = {"Message": "m", "OriginalStatusCode": 507, "OriginalMessage": "no memory"}
+    answers = {
+        "ModelError 507": Response(424, {"x-amzn-ErrorType": "ModelError"}, json.dumps(said).encode()),
+        "HTTP 502": Response(502, {}, b"<html>"),
+    }
+    for code, answer in answers.items():
+        world.echo.error = answer
+        found = run("bench", "image", "--random", *SHORT, "--format", "json")
+        (measured,) = json.loads(found.out)["rates"]
+        assert measured["errors"] == {code: measured["requests"]}
 
 
 def test_cold_loads_are_the_first_request_against_the_second(run: Run, world: World) -> None:

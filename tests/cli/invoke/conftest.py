@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from tests.cli.echo import _echo_aws, _echo_session, world
+from tests.cli.echo import _echo_aws, _echo_session, shop, world
 
-__all__ = ["_echo_aws", "_echo_session", "world"]
+__all__ = ["_echo_aws", "_echo_session", "shop", "world"]

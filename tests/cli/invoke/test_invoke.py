@@ -9,6 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import boto3
 import numpy as np
 import pytest
 from botocore.exceptions import ClientError
@@ -122,6 +123,24 @@ def test_a_kserve_body_is_sent(
 
 def test_an_asynchronous_endpoint_is_asked_and_its_answer_fetched(run: Run, world: World) -> None:
     found = run("invoke", "queue", "--random", "--format", "json")
+
+    assert outputs(found)["IMAGE"][0] == "UINT8"
+
+
+def test_a_component_is_asked(run: Run, world: World, shop: str) -> None:
+    found = run("invoke", shop, "--component", "image-1", "--random", "--format", "json")
+
+    assert outputs(found)["IMAGE"][0] == "UINT8"
+    assert world.echo.asked[-1].headers["x-amzn-sagemaker-inference-component"] == "image-1"
+
+
+def test_the_region_is_that_of_the_cdk_command(run: Run, world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    """boto3 alone does not read AWS_REGION."""
+    monkeypatch.delenv("AWS_DEFAULT_REGION")
+    monkeypatch.setattr(boto3, "Session", boto3.session.Session)
+    monkeypatch.setattr(boto3, "DEFAULT_SESSION", None)
+
+    found = run("invoke", "image", "--random", "--format", "json")
 
     assert outputs(found)["IMAGE"][0] == "UINT8"
 

@@ -14,7 +14,7 @@ import boto3
 import botocore.session
 from botocore.config import Config
 from botocore.credentials import Credentials, RefreshableCredentials, create_assume_role_refresher
-from botocore.exceptions import BotoCoreError, ClientError, EndpointConnectionError, NoCredentialsError
+from botocore.exceptions import BotoCoreError, ClientError, EndpointConnectionError
 
 from cdk_triton.cli.region import deployment_region
 from cdk_triton.errors import CdkTritonError, StoreError
@@ -100,16 +100,10 @@ class Aws:
             "AWS::URLSuffix": _SUFFIXES.get(partition, "amazonaws.com"),
         }
 
-    def credentials(self) -> Any:
-        """The credentials of all calls, which refresh themselves.
-
-        Raises:
-            NoCredentialsError: there are none.
-        """
-        found = self._session.get_credentials()
-        if found is None:
-            raise NoCredentialsError
-        return found
+    @property
+    def session(self) -> boto3.Session:
+        """The session of all calls, for clients with another configuration."""
+        return self._session
 
     @property
     def region(self) -> str:

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections.abc import Awaitable, Callable
 
 import numpy as np
 import numpy.typing as npt
 
 from cdk_triton.cli.bench.measurement import Measurement
-from cdk_triton.cli.bench.sender import Send
 
-__all__ = ["MAX_UNDER_WAY", "load"]
+__all__ = ["MAX_UNDER_WAY", "Send", "load"]
+
+Send = Callable[[], Awaitable[str]]
+"""Sends a request, and gives the code of the error; "" for a good answer."""
 
 MAX_UNDER_WAY = 2000
 """Requests without an answer. One more is dropped, and counts as failed: a real caller would have given up,

@@ -6,7 +6,7 @@ import asyncio
 import signal
 import time
 from collections.abc import Callable, Sequence
-from contextlib import suppress
+from contextlib import AbstractAsyncContextManager, suppress
 from dataclasses import dataclass
 
 from botocore.exceptions import BotoCoreError, ClientError
@@ -16,15 +16,18 @@ from cdk_triton.cli.bench import cloudwatch
 from cdk_triton.cli.bench.arrivals import send_times
 from cdk_triton.cli.bench.cold import cold_loads
 from cdk_triton.cli.bench.kinds import Arrivals
-from cdk_triton.cli.bench.load import load
+from cdk_triton.cli.bench.load import Send, load
 from cdk_triton.cli.bench.measurement import Measurement
 from cdk_triton.cli.bench.report import Report
-from cdk_triton.cli.bench.sender import Prepared, Send, prepared, sender
+from cdk_triton.cli.bench.sender import NO_BOTO3, sender
 from cdk_triton.cli.bench.sweep import ends_sweep, knee, rates
 from cdk_triton.cli.endpoints.reading import ReadEndpoint, ServedModel
 from cdk_triton.cli.progress import working
 from cdk_triton.cli.requests.kserve import Body
 from cdk_triton.client import TritonClient
+from cdk_triton.client.direct_runtime import DirectRuntime
+from cdk_triton.client.invocation import Invocation
+from cdk_triton.client.names import Target
 from cdk_triton.errors import ConfigurationError
 from cdk_triton.sagemaker import gpu_instance
 
@@ -79,11 +82,21 @@ def run(
 
     Raises:
         ClientError, BotoCoreError: AWS did not answer as asked.
+        ConfigurationError: the endpoint does not have the variant, or the environment has a proxy or certificates.
+        PayloadTooLargeError: the request is larger than SageMaker accepts.
     """
     answering = _answering(endpoint, variant, asked[1])
     report = Report(plan.endpoint, plan.is_local, max(sum(each.instances or 1 for each in answering), 1))
-    request = prepared(aws, plan.endpoint, body, target=asked[0], component=asked[1], variant=variant)
-    began = asyncio.run(_load(request, plan, report, say))
+    request = Invocation.of(
+        Target(plan.endpoint, asked[0]),
+        body.inputs,
+        body.outputs or None,
+        target_variant=variant,
+        inference_component=asked[1],
+        request_id=body.request_id,
+        parameters=body.parameters,
+    )
+    began = asyncio.run(_load(sender(aws.session, request.arguments), plan, report, say))
     if report.at_knee is not None and not report.is_interrupted:
         _add_utilization(aws, report, answering, began)
     return report
@@ -114,14 +127,16 @@ def _add_utilization(aws: Aws, report: Report, answering: Sequence[ServedModel],
         report.gpu_note = f"is not known, because CloudWatch did not answer: {error}"
 
 
-async def _load(request: Prepared, plan: Plan, report: Report, say: Callable[[str], None]) -> tuple[float, float]:
+async def _load(
+    connected: AbstractAsyncContextManager[Send], plan: Plan, report: Report, say: Callable[[str], None]
+) -> tuple[float, float]:
     """Fill the report; returns when the minutes at the knee began and ended."""
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
     with suppress(NotImplementedError, ValueError, RuntimeError):  # not in the main thread
         loop.add_signal_handler(signal.SIGINT, stop.set)
     period = (0.0, 0.0)
-    async with sender(request) as send:
+    async with connected as send:
         if plan.warm_up:
             await _hold(send, plan, plan.rate, plan.warm_up, stop)
         for number, rate in enumerate(plan.rates):
@@ -159,10 +174,11 @@ def run_cold(aws: Aws, endpoint: ReadEndpoint, plan: Plan, bodies: Sequence[tupl
         ClientError, BotoCoreError: AWS did not answer as asked.
     """
     report = Report(plan.endpoint, plan.is_local, max(sum(each.instances or 1 for each in endpoint.variants), 1))
+    client = TritonClient(plan.endpoint, DirectRuntime(1, session=aws.session, fix=NO_BOTO3))
     began = time.time()
     try:
         with working("cold loads") as progress:
-            for each in cold_loads(TritonClient(plan.endpoint), iter(bodies)):
+            for each in cold_loads(client, iter(bodies)):
                 report.cold.append(each)
                 progress.say(f"cold loads: {len(report.cold)} of {len(bodies)}")
     except KeyboardInterrupt:

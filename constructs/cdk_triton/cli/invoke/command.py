@@ -82,7 +82,7 @@ def invoke(
         asked = check_target(found, target_model, component)
         body = request_body(aws, found, asked, data=data, inputs=inputs or (), random=random, repository=repository)
         started = time.perf_counter()
-        result = _answer(endpoint, found, asked, variant, body)
+        result = _answer(aws, endpoint, found, asked, variant, body)
         seconds = time.perf_counter() - started
         files = [] if out is None else _written(result, out, force=force)
     _print(output, endpoint, asked, result, seconds, files)
@@ -130,6 +130,7 @@ def _described(aws: Aws, name: str) -> ReadEndpoint | None:
 
 
 def _answer(
+    aws: Aws,
     name: str,
     endpoint: ReadEndpoint | None,
     asked: tuple[str | None, str | None],
@@ -139,9 +140,11 @@ def _answer(
     from cdk_triton.cli.endpoints.reading import Kind
     from cdk_triton.cli.progress import working
     from cdk_triton.client import TritonClient
+    from cdk_triton.client.runtime import default_runtime
     from cdk_triton.sagemaker.limits import ASYNC_SECONDS
 
-    client = TritonClient(name, input_location=None if endpoint is None else endpoint.uploads)
+    uploads = None if endpoint is None else endpoint.uploads
+    client = TritonClient(name, default_runtime(aws.session), input_location=uploads, s3=aws.client("s3"))
     request: dict[str, Any] = {
         "outputs": body.outputs or None,
         "request_id": body.request_id,
