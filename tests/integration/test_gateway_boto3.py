@@ -1,5 +1,6 @@
 """boto3's own view of an endpoint: the S3 of moto, the front server, real tritonservers, and its exceptions."""
 
+import asyncio
 import io
 import json
 import tarfile
@@ -16,9 +17,12 @@ from botocore.config import Config
 from botocore.exceptions import ClientError
 from tritonclient.http import InferenceServerClient, InferInput, InferRequestedOutput
 
+from cdk_triton.client import AsyncTritonClient, InferenceResult, TritonClient
+from cdk_triton.errors import ConfigurationError, ModelError
 from cdk_triton.local.aws import LocalAws
 from cdk_triton.local.endpoints import Container, Endpoint, Variant
 from cdk_triton.local.triton import TritonHost
+from cdk_triton.triton import ModelRepository
 
 QUIET = {
     "SAGEMAKER_TRITON_LOG_VERBOSE": "true",
@@ -159,6 +163,52 @@ def test_requests_of_many_clients_keep_apart(runtime: Any) -> None:
     for thread in threads:
         thread.join()
     assert results == {i: [float(i)] for i in range(40)}
+
+
+@pytest.fixture
+def environment(aws: LocalAws, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The environment of a program that uses the library's clients."""
+    for name, value in aws.environment().items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.setattr(boto3, "DEFAULT_SESSION", None)
+
+
+def test_the_client_without_boto3_sends_many_requests_to_triton(environment: None) -> None:
+    requests = [{"IN": np.full((1, 3), number, np.float32)} for number in range(40)]
+
+    answers = TritonClient("fleet").infer_many(requests, max_batch_size=8, target_model="two.tar.gz")
+
+    assert [each["OUT"].tolist() for each in answers if isinstance(each, InferenceResult)] == [
+        [[number + 2] * 3] for number in range(40)
+    ]
+
+
+def test_the_client_for_asyncio_asks_both_archives_by_name_and_by_repository(
+    environment: None, aws: LocalAws, tmp_path: Path
+) -> None:
+    names = {"endpoint-name": "fleet", "target-models/one": "one.tar.gz", "target-models/two": "two.tar.gz"}
+    for name, value in names.items():
+        aws.client("ssm").put_parameter(Name=f"/shop/{name}", Value=value, Type="String")
+    (tmp_path / "ensemble").mkdir()
+    (tmp_path / "ensemble" / "config.pbtxt").write_text(ENSEMBLE)
+    (tmp_path / "step" / "1").mkdir(parents=True)
+    (tmp_path / "step" / "config.pbtxt").write_text(CONFIG)
+    (tmp_path / "step" / "1" / "model.py").write_text(MODEL)
+    repository = ModelRepository.from_directory(tmp_path)
+
+    async def ask() -> list[Any]:
+        async with AsyncTritonClient.from_parameters("/shop") as client:
+            two = client.for_repository(repository, ensemble="two")
+            with pytest.raises(ConfigurationError, match="FP32"):
+                await two.infer({"IN": np.zeros((1, 2), np.int64)})
+            with pytest.raises(ModelError) as error:
+                await client.infer({"OTHER": np.zeros((1, 2), np.float32)}, ensemble="one")
+            assert error.value.status == 400
+            calls = [client.infer({"IN": np.full((1, 2), each, np.float32)}, ensemble="one") for each in range(30)]
+            calls += [two.infer({"IN": np.full((1, 2), each, np.float32)}) for each in range(30)]
+            return [each["OUT"].tolist() for each in await asyncio.gather(*calls)]
+
+    assert asyncio.run(ask()) == [[[each + add] * 2] for add in (1, 2) for each in range(30)]
 
 
 def test_variants_share_the_requests_by_weight_or_by_name(runtime: Any) -> None:
