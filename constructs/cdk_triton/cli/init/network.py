@@ -10,17 +10,18 @@ from collections.abc import Mapping
 
 __all__ = ["LANGUAGES", "network"]
 
-# Percent of a to z in texts of each language, after https://en.wikipedia.org/wiki/Letter_frequency; letters with an
-# accent are not among them.
+# Percent of a to z in texts of each language. English: Robert Lewand, "Cryptological Mathematics", 2000, as quoted in
+# Wikipedia's article "Letter frequency". The others: the table "Relative frequencies of letters in other languages" of
+# the same article, as copied by liquisearch.com (read on 2026-11-25); letters with an accent are not among them.
 _FREQUENCIES: Mapping[str, str] = {
     "English": "8.167 1.492 2.782 4.253 12.702 2.228 2.015 6.094 6.966 0.153 0.772 4.025 2.406 6.749 7.507 1.929 0.095 "
     "5.987 6.327 9.056 2.758 0.978 2.360 0.150 1.974 0.074",
-    "French": "7.636 0.901 3.260 3.669 14.715 1.066 0.866 0.737 7.529 0.613 0.074 5.456 2.968 7.095 5.796 2.521 1.362 "
-    "6.693 7.948 7.244 6.311 1.838 0.049 0.427 0.128 0.326",
-    "German": "6.516 1.886 2.732 5.076 16.396 1.656 3.009 4.577 6.550 0.268 1.417 3.437 2.534 9.776 2.594 0.670 0.018 "
-    "7.003 7.270 6.154 4.166 0.846 1.921 0.034 0.039 1.134",
-    "Spanish": "11.525 2.215 4.019 5.010 12.181 0.692 1.768 0.703 6.247 0.493 0.011 4.967 3.157 6.712 8.683 2.510 "
-    "0.877 6.871 7.977 4.632 2.927 1.138 0.017 0.215 1.008 0.467",
+    "French": "7.636 0.901 3.260 3.669 14.715 1.066 0.866 0.737 7.529 0.545 0.049 5.456 2.968 7.095 5.378 3.021 1.362 "
+    "6.553 7.948 7.244 6.311 1.628 0.114 0.387 0.308 0.136",
+    "German": "6.51 1.89 3.06 5.08 17.40 1.66 3.01 4.76 7.55 0.27 1.21 3.44 2.53 9.78 2.51 0.79 0.02 "
+    "7.00 7.27 6.15 4.35 0.67 1.89 0.03 0.04 1.13",
+    "Spanish": "12.53 1.42 4.68 5.86 13.68 0.69 1.01 0.70 6.25 0.44 0.01 4.97 3.15 6.71 8.68 2.51 0.88 "
+    "6.87 7.98 4.63 3.93 0.90 0.02 0.22 0.90 0.52",
 }
 
 LANGUAGES = tuple(_FREQUENCIES)
