@@ -28,7 +28,7 @@ _KNOWN_AFTER_APPLY = "{{changeSet:KNOWN_AFTER_APPLY}}"
 
 
 def present(members: Mapping[str, Any]) -> dict[str, Any]:
-    """The members, without those whose value is None."""
+    """The members that have a value."""
     return {name: value for name, value in members.items() if value is not None}
 
 

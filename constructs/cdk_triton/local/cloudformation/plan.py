@@ -27,7 +27,7 @@ Replacement = Literal["True", "False", "Conditional"]
 
 @dataclass(frozen=True)
 class PropertyChange:
-    """One top-level property that differs; `before` or `after` is None if it is absent."""
+    """One top-level property that differs; `before` or `after` may be None."""
 
     name: str
     recreation: Literal["Never", "Conditionally", "Always"]
