@@ -32,6 +32,15 @@ def assembly(directory: Path, template: dict[str, Any]) -> Path:
     return directory
 
 
+@pytest.fixture(autouse=True)
+def prices(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The file of cached prices."""
+    directory = tmp_path_factory.mktemp("cache")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(directory))
+    monkeypatch.delenv("CDK_TRITON_NO_CACHE", raising=False)
+    return directory / "cdk-triton" / "prices.json"
+
+
 @pytest.fixture
 def app(tmp_path: Path) -> Path:
     return assembly(tmp_path / "cdk.out", json.loads((SNAPSHOTS / "TwoEnsembles.template.json").read_text()))
@@ -154,6 +163,50 @@ def test_a_price_of_the_api_is_that_of_hosting_with_its_source(monkeypatch: pyte
     assert found.per_hour == 1.75
     assert found.source.startswith("AWS Price List API, AmazonSageMaker, ml.g5.xlarge in eu-central-1, 20")
     assert {"Type": "TERM_MATCH", "Field": "regionCode", "Value": "eu-central-1"} in pricing.asked[0]["Filters"]
+
+
+def test_a_price_is_asked_for_once_a_day(monkeypatch: pytest.MonkeyPatch, prices: Path) -> None:
+    pricing = Pricing(product("Hosting", "1.75"))
+    monkeypatch.setattr(boto3, "client", lambda *_, **__: pricing)
+
+    def ask() -> Any:
+        return of_api("ml.g5.xlarge", "eu-central-1")
+
+    first, second = ask(), ask()
+    assert (first, len(pricing.asked)) == (second, 1)
+
+    pricing.products = (product("Hosting", "2"),)
+    kept = json.loads(prices.read_text())
+    prices.write_text(json.dumps({name: ["2026-01-01", price] for name, (_, price) in kept.items()}))
+    assert (ask().per_hour, len(pricing.asked)) == (2, 2)
+    prices.write_text("damaged")
+    assert (ask().per_hour, len(pricing.asked)) == (2, 3)
+    monkeypatch.setenv("CDK_TRITON_NO_CACHE", "1")
+    assert (ask().per_hour, len(pricing.asked)) == (2, 4)
+
+
+@pytest.mark.parametrize("variant", ["scales to zero", "components", "limits of a parameter"])
+def test_a_variant_that_is_not_modelled_is_named_with_the_reason(
+    messages: Messages, run: Run, app: Path, monkeypatch: pytest.MonkeyPatch, variant: str
+) -> None:
+    monkeypatch.setenv("COLUMNS", "600")
+    template = json.loads((app / "stack.json").read_text())
+    resources = template["Resources"].values()
+    (target,) = [each for each in resources if each["Type"] == "AWS::ApplicationAutoScaling::ScalableTarget"]
+    (config,) = [each for each in resources if each["Type"] == "AWS::SageMaker::EndpointConfig"]
+    if variant == "components":
+        del config["Properties"]["ProductionVariants"][0]["ModelName"]
+    else:
+        target["Properties"]["MinCapacity"] = 0 if variant == "scales to zero" else {"Ref": "Least"}
+    (app / "stack.json").write_text(json.dumps(template))
+
+    alone = run("estimate", *RATE, "--shape", "9-17=1", "--app", app)
+    beside = run("estimate", *RATE, "--shape", "9-17=1", "--app", app, "--policy", "min=1")
+
+    assert (alone.status, alone.out) == (2, "")
+    messages.record("cdk-triton estimate", alone.said.replace(str(app), "cdk.out"))
+    assert beside.status == 0
+    assert "not modelled: TwoEnsembles/EndpointEEF1FD8F/AllTraffic, because" in beside.out
 
 
 def test_without_one_price_the_estimate_has_no_cost(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -70,11 +70,11 @@ def estimate(
 
             require_plots(plot)
         requests = _trace(trace, shape)
-        chosen = list(_policies(application, policies or (), instance_type))
+        chosen, omitted = _policies(application, policies or (), instance_type)
         from cdk_triton.cli.estimate.model import Instance
 
         instance = Instance(requests_per_second * 60, gpu_percent, start_up)
-        report = _report(requests, chosen, instance, price_per_hour)
+        report = _report(requests, chosen, omitted, instance, price_per_hour)
         if plot is not None:
             from cdk_triton.cli.estimate.plots import write_plot
 
@@ -99,26 +99,31 @@ def _trace(file: Path | None, text: str | None) -> Trace:
     return shape(text)
 
 
-def _policies(app: Path | None, written: Sequence[str], instance_type: str | None) -> Iterator[Policy]:
-    """Those of the app, where there is one or nothing is written, and those that are written."""
+def _policies(
+    app: Path | None, written: Sequence[str], instance_type: str | None
+) -> tuple[Sequence[Policy], Sequence[str]]:
+    """Those of the app, where there is one or nothing is written, and those that are written; and what is omitted."""
     from cdk_triton.cli.estimate.policies import of_app, of_text
     from cdk_triton.sagemaker import gpu_instance
 
-    if app is not None or not written:
-        yield from of_app(_DEFAULT_APP if app is None else app)
+    chosen, omitted = of_app(app or _DEFAULT_APP) if app is not None or not written else ([], [])
+    if not chosen and not written:
+        reason = "it omits " + "; ".join(omitted) if omitted else "it has no endpoint with models"
+        raise ConfigurationError(f"{app or _DEFAULT_APP} has nothing to estimate, for {reason}: add --policy")
     if instance_type is not None:
         gpu_instance(instance_type)
-    for each in written:
-        yield of_text(each, instance_type)
+    return [*chosen, *(of_text(each, instance_type) for each in written)], omitted
 
 
-def _report(trace: Trace, policies: Sequence[Policy], instance: Instance, per_hour: float | None) -> Report:
+def _report(
+    trace: Trace, policies: Sequence[Policy], omitted: Sequence[str], instance: Instance, per_hour: float | None
+) -> Report:
     from cdk_triton.cli.estimate.report import Report
 
     types = sorted({each.instance_type for each in policies if each.instance_type is not None})
     prices, notes = _prices(types, per_hour)
     rows = [_row(trace, each, instance, prices) for each in policies]
-    notes += [f"not modelled: {what}" for each in policies for what in each.not_modelled]
+    notes += [f"not modelled: {what}" for what in (*omitted, *(one for each in policies for one in each.not_modelled))]
     return Report(trace.source, trace.minutes, instance.requests / 60, rows, notes)
 
 

@@ -89,18 +89,16 @@ def of_text(text: str, instance_type: str | None) -> Policy:
     return Policy(text, instance_type, least, most, None, factor, given.get("gpu"), *cooldowns)
 
 
-def of_app(app: Path) -> list[Policy]:
-    """The variants of real-time endpoints of a cloud assembly, each with what scales it.
+def of_app(app: Path) -> tuple[list[Policy], list[str]]:
+    """The variants of a cloud assembly, each with what scales it; and those that the model omits, with the reason.
 
     Raises:
-        ConfigurationError: there is no cloud assembly, or it has no endpoint whose instances are counted.
+        ConfigurationError: there is no cloud assembly.
     """
     if not (app / "manifest.json").is_file():
         raise ConfigurationError(f"{app} is not a cloud assembly, for it has no manifest.json: run `cdk synth` first")
     found = [each for stack, template in read_all_templates(app) for each in _of_template(stack, template)]
-    if not found:
-        raise ConfigurationError(f"{app} has no endpoint with models: give another --app, or --policy")
-    return found
+    return [each for each in found if isinstance(each, Policy)], [each for each in found if isinstance(each, str)]
 
 
 @dataclass
@@ -113,15 +111,17 @@ class _Found:
     not_modelled: list[str] = field(default_factory=list)
 
 
-def _of_template(stack: str, template: Template) -> Iterator[Policy]:
+def _of_template(stack: str, template: Template) -> Iterator[Policy | str]:
     from cdk_triton.sagemaker import gpu_instance
 
     targets = of_type(template, "AWS::ApplicationAutoScaling::ScalableTarget")
     policies = of_type(template, "AWS::ApplicationAutoScaling::ScalingPolicy").values()
     for id, endpoint in endpoints(template).items():
         for name, variant in endpoint.variants.items():
+            label = f"{stack}/{id}/{name}"
             kind, count = variant.get("InstanceType"), variant.get("InitialInstanceCount")
             if not isinstance(count, int) or "ModelName" not in variant:
+                yield f"{label}, {_not_counted(variant)}"
                 continue
             owners = [f"<{id}>", *([endpoint.name] if isinstance(endpoint.name, str) else [])]
             mine = {
@@ -129,7 +129,6 @@ def _of_template(stack: str, template: Template) -> Iterator[Policy]:
                 for key, each in targets.items()
                 if flat(each.get("ResourceId")) in [f"endpoint/{owner}/variant/{name}" for owner in owners]
             }
-            label = f"{stack}/{id}/{name}"
             if not mine or not all(isinstance(each, int) and each > 0 for each in _limits(mine)):
                 yield from _unscaled(label, kind, count, mine)
                 continue
@@ -158,10 +157,23 @@ def _limits(targets: Mapping[str, Mapping[str, Any]]) -> list[Any]:
     return [each.get(name) for each in targets.values() for name in ("MinCapacity", "MaxCapacity")]
 
 
-def _unscaled(label: str, kind: Any, count: int, targets: Mapping[str, Any]) -> Iterator[Policy]:
-    """A variant without limits; one whose limits the model does not know, such as those of a queue, is omitted."""
+def _not_counted(variant: Mapping[str, Any]) -> str:
+    """The reason why a variant does not have a number of instances."""
+    if "ModelName" not in variant:
+        return "because SageMaker chooses the instances of an endpoint with components by the copies"
+    if "ServerlessConfig" in variant:
+        return "because a serverless variant does not have instances"
+    return "because its number of instances is not in the template"
+
+
+def _unscaled(label: str, kind: Any, count: int, targets: Mapping[str, Any]) -> Iterator[Policy | str]:
+    """A variant without limits, or with limits that the model does not have."""
     if not targets:
         yield Policy(label, kind if isinstance(kind, str) else None, count, count)
+    elif any(each.get("MinCapacity") == 0 for each in targets.values()):
+        yield f"{label}, because it scales to zero, and the model does not have requests that wait in a queue"
+    else:
+        yield f"{label}, because its limits are not in the template"
 
 
 def _read(policies: Sequence[Mapping[str, Any]], gpus: int) -> _Found:
@@ -170,7 +182,7 @@ def _read(policies: Sequence[Mapping[str, Any]], gpus: int) -> _Found:
         tracking = each.get("TargetTrackingScalingPolicyConfiguration")
         name = str(each.get("PolicyName", "a policy"))
         if not isinstance(tracking, Mapping):
-            found.not_modelled.append(f"the steps of {name}")
+            found.not_modelled.append(f"{name}, whose steps follow an alarm of their own")
             continue
         predefined = tracking.get("PredefinedMetricSpecification", {}).get("PredefinedMetricType")
         metric = predefined or tracking.get("CustomizedMetricSpecification", {}).get("MetricName")
@@ -179,11 +191,18 @@ def _read(policies: Sequence[Mapping[str, Any]], gpus: int) -> _Found:
         elif metric == "GPUUtilization":
             found.gpu = float(tracking["TargetValue"]) / gpus
         else:
-            found.not_modelled.append(f"{name}, which follows {metric or 'a mean of instance types'}")
+            found.not_modelled.append(f"{name}, which follows {metric or 'a mean of instance types'}{_why(metric)}")
             continue
         cooldowns = tracking.get("ScaleOutCooldown", 300), tracking.get("ScaleInCooldown", 300)
         found.cooldowns.append((int(cooldowns[0]) // 60, int(cooldowns[1]) // 60))
     return found
+
+
+def _why(metric: Any) -> str:
+    """The reason why a metric is not modelled, where it is not obvious."""
+    if "ConcurrentRequests" in str(metric):
+        return ": a trace does not have the time that a request takes at each load"
+    return ""
 
 
 def _schedules(actions: Sequence[Mapping[str, Any]], found: _Found) -> Iterator[Schedule]:

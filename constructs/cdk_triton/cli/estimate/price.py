@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
+
+from cdk_triton._file_cache import NO_CACHE, cache_directory
 
 __all__ = ["Price", "given", "of_api"]
 
@@ -28,7 +33,24 @@ def given(per_hour: float) -> Price:
 
 
 def of_api(instance_type: str, region: str) -> Price | str:
-    """The on-demand price of hosting on an instance type; or a sentence with the reason that it is not known."""
+    """The on-demand price of hosting on an instance type; or a sentence with the reason that it is not known.
+
+    An answer is cached for a day, with its date, so that a comparison of policies does not ask again.
+    """
+    name = f"{instance_type} in {region}"
+    cached = _cached()
+    today = _today()
+    if cached.get(name, ("", 0.0))[0] != today:
+        found = _asked(instance_type, region)
+        if isinstance(found, str):
+            return found
+        cached[name] = today, found
+        _cache(cached)
+    day, per_hour = cached[name]
+    return Price(per_hour, f"AWS Price List API, AmazonSageMaker, {name}, {day}")
+
+
+def _asked(instance_type: str, region: str) -> float | str:
     import boto3
     from botocore.config import Config
     from botocore.exceptions import BotoCoreError, ClientError
@@ -46,7 +68,31 @@ def of_api(instance_type: str, region: str) -> Price | str:
     if len(prices) != 1:
         found = "no price" if not prices else f"{len(prices)} prices"
         return f"AWS's Price List API has {found} of hosting on {instance_type} in {region}: add --price-per-hour"
-    return Price(prices.pop(), f"AWS Price List API, AmazonSageMaker, {instance_type} in {region}, {_today()}")
+    return prices.pop()
+
+
+def _cached() -> dict[str, tuple[str, float]]:
+    """The days on which prices were asked for, and the prices; nothing where the file cannot be read."""
+    if NO_CACHE in os.environ:
+        return {}
+    try:
+        found = json.loads(_file().read_text(encoding="utf-8"))
+        return {str(name): (str(day), float(price)) for name, (day, price) in found.items()}
+    except (OSError, ValueError, TypeError, AttributeError):
+        return {}
+
+
+def _cache(prices: Mapping[str, tuple[str, float]]) -> None:
+    """Write the file as a whole; a directory that cannot be written only costs the next question."""
+    with suppress(OSError):
+        _file().parent.mkdir(parents=True, exist_ok=True)
+        temporary = _file().with_name(f"{_file().name}.{os.getpid()}")
+        temporary.write_text(json.dumps(prices), encoding="utf-8")
+        temporary.replace(_file())
+
+
+def _file() -> Path:
+    return cache_directory() / "prices.json"
 
 
 def _is_hosting(product: Mapping[str, Any], instance_type: str) -> bool:
