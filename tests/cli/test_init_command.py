@@ -37,7 +37,10 @@ def test_the_models_have_no_findings_and_every_placeholder_is_filled(
     assert f"{construct}(" in (project / "stack.py").read_text()
     assert '"MyEndpoint"' in (project / "app.py").read_text()
     texts = [project / name for name in files(project) if not name.endswith((".onnx", ".json"))]
-    assert not any(f"@{word}@" in path.read_text() for path in texts for word in ("PROJECT", "STACK", "MODE", "NAMES"))
+    assert not any(
+        f"@{word}@" in path.read_text() for path in texts for word in ("PROJECT", "STACK", "MODE", "ASK", "NAMES")
+    )
+    assert ("--target-model" in (project / "README.md").read_text()) == (option == "--multi")
 
 
 def test_the_context_is_that_of_the_cdks_own_init_with_strong_references(run: Any, tmp_path: Path) -> None:

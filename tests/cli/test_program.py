@@ -56,6 +56,19 @@ def test_help_lists_what_there_is(arguments: list[str]) -> None:
     assert result.exit_code == (0 if {"--help", "-h"} & {*arguments} else 2)
 
 
+def test_ctrl_c_while_the_program_is_loaded_has_the_status_of_the_others(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def interrupted() -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("cdk_triton.cli.program.main", interrupted)
+    with pytest.raises(SystemExit) as exit_:
+        cdk_triton.cli.main()
+    assert exit_.value.code == 130
+    assert capsys.readouterr() == ("", "")
+
+
 @pytest.mark.parametrize("path", commands("", get_command(app)), ids=" ".join)
 def test_the_help_of_each_command_has_an_example(path: tuple[str, ...]) -> None:
     result = CliRunner().invoke(app, [*path, "-h"], terminal_width=200)

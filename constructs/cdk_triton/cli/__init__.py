@@ -6,6 +6,16 @@ arguments cannot be used, or the directory that they name; 70 a fault of cdk-tri
 
 from __future__ import annotations
 
-from cdk_triton.cli.program import main
+import sys
 
 __all__ = ["main"]
+
+
+def main() -> None:
+    """Run the command line and exit; Ctrl-C also ends the imports before it without a traceback."""
+    try:
+        from cdk_triton.cli.program import main as run
+
+        run()
+    except KeyboardInterrupt:
+        sys.exit(130)

@@ -30,9 +30,9 @@ def require_free(directory: Path, names: Mapping[str, Content], hint: str) -> No
     """
     taken = sorted({str(path) for name in names for path in _in_the_way(directory, name)})
     if taken:
-        are = "are" if len(taken) > 1 else "is"
+        are, them = ("are", "them") if len(taken) > 1 else ("is", "it")
         raise typer.BadParameter(
-            f"{listed(taken)} {are} in the way, and nothing is overwritten; move it, or name another directory",
+            f"{listed(taken)} {are} in the way, and nothing is overwritten; move {them}, or name another directory",
             param_hint=hint,
         )
 

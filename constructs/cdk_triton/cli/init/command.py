@@ -65,7 +65,7 @@ def init(directory: Directory = Path(), multi: Multi = True) -> None:
         write_new(directory, {**texts, _NETWORK: made})
     where = "" if directory.resolve() == Path.cwd() else f"cd {directory}\n"
     typer.echo(f"{len(texts) + 1} files in {directory.resolve()}; README.md explains them.")
-    typer.echo(f"\n{where}npm ci\npip install -r requirements-dev.txt\npytest")
+    typer.echo(f"\n{where}pip install -r requirements-dev.txt\nnpm ci\npytest")
 
 
 def _texts(directory: Path, multi: bool) -> dict[str, Content]:
@@ -80,6 +80,7 @@ def _texts(directory: Path, multi: bool) -> dict[str, Content]:
         "STACK": _stack_name(name),
         "KIND": "multi-model" if multi else "single-model",
         "MODE": "multi" if multi else "single",
+        "ASK": "--target-model language " if multi else "",
         "VERSION": version("cdk-triton"),
         "REQUIREMENT": needed.lines,
         "INSTALLATION": needed.note,
