@@ -174,9 +174,24 @@ def test_times_that_sagemaker_rejects_are_rejected(messages: Messages, arguments
 
 
 def test_a_place_that_is_not_one_is_rejected(messages: Messages) -> None:
-    for place in ("b/in", "s3://b", "https://b/in"):
+    places: tuple[Any, ...] = ("b/in", "s3://b", "https://b/in", 5)
+    for place in places:
         with messages.raises(ConfigurationError):
             TritonClient("queued", Runtime(), input_location=place)
+
+
+@pytest.mark.parametrize(
+    ("inputs", "arguments"), [(None, {}), (5, {}), (X, {"binary": "no"})], ids=["nothing", "a number", "binary=no"]
+)
+def test_a_request_that_cannot_be_meant_is_rejected(messages: Messages, inputs: Any, arguments: dict[str, Any]) -> None:
+    with messages.raises(ConfigurationError):
+        TritonClient("queued", Runtime(), s3=S3()).submit(inputs, **arguments)
+
+
+def test_a_result_without_a_location_is_rejected(messages: Messages) -> None:
+    missing: Any = None
+    with messages.raises(ConfigurationError):
+        AsyncResult("queued", missing, missing, s3=S3()).result()
 
 
 class Ssm:

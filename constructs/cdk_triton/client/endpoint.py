@@ -352,7 +352,7 @@ def fixed_names(endpoint_name: str, input_location: str | None) -> FixedNames:
     Raises:
         ConfigurationError: one cannot be a name or a location.
     """
-    if re.fullmatch(NAME_PATTERN, endpoint_name) is None:
+    if not isinstance(endpoint_name, str) or re.fullmatch(NAME_PATTERN, endpoint_name) is None:
         raise ConfigurationError(
             f"{quoted(endpoint_name)} is not the name of an endpoint: give the name, not the ARN or a CDK token "
             f"(1 to {MAX_NAME_LENGTH} letters, digits and hyphens)"

@@ -7,6 +7,7 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from cdk_triton._wording import quoted
 from cdk_triton.client.runtime import foreign_errors_translated
 from cdk_triton.errors import ConfigurationError, ResultAccessError, ResultExpiredError
 
@@ -44,9 +45,9 @@ def location(uri: str) -> Location:
     Raises:
         ConfigurationError: the text is not the URI of an S3 object or prefix.
     """
-    found = re.fullmatch(r"s3://([^/]+)/(.+?)/*", uri)
+    found = re.fullmatch(r"s3://([^/]+)/(.+?)/*", uri) if isinstance(uri, str) else None
     if found is None:
-        raise ConfigurationError(f"'{uri}' is not an S3 location: write it as s3://bucket/prefix")
+        raise ConfigurationError(f"{quoted(uri)} is not an S3 location: write it as s3://bucket/prefix")
     return Location(found[1], found[2])
 
 

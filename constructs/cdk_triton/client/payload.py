@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
+from cdk_triton._wording import quoted
 from cdk_triton.client.tensors import decode_tensor, encode_tensor
 from cdk_triton.errors import ConfigurationError, InvocationError
 
@@ -104,7 +105,9 @@ def encode(
     Raises:
         ConfigurationError: an input, an output or a parameter cannot be sent in this format.
     """
-    named = inputs.items() if isinstance(inputs, Mapping) else [(None, value) for value in inputs]
+    if not isinstance(binary, bool):
+        raise ConfigurationError(f"binary is {binary!r}: use True for binary tensors, or False for JSON")
+    named = inputs.items() if isinstance(inputs, Mapping) else [(None, value) for value in _listed_inputs(inputs)]
     tensors = [encode_tensor(name, value, binary=binary) for name, value in named]
     wanted = [_requested(each, binary=binary) for each in ([outputs] if isinstance(outputs, str) else outputs or ())]
     _reject_twice([output["name"] for output in wanted])
@@ -129,6 +132,15 @@ def encode(
             "fill it with set_data_from_numpy(array, binary_data=False), or leave binary=True"
         )
     return b"".join([header, *data]), f"{_BINARY}{len(header)}"
+
+
+def _listed_inputs(inputs: Iterable[InferInput]) -> Iterable[InferInput]:
+    if isinstance(inputs, Iterable):
+        return inputs
+    raise ConfigurationError(
+        f"the inputs are {quoted(inputs)}, of type {type(inputs).__name__}: give a mapping from the names of the "
+        "inputs to arrays, or a list of InferInput"
+    )
 
 
 def decode(
