@@ -3,29 +3,61 @@
 Garbage collection needs it, because a multi-model endpoint's Model names a prefix only: free is what neither a Model
 nor an index refers to. One generation back is kept, so that callers of the previous target models survive an update and
 its rollback. The last writer wins; a late or repeated event leaves both generations listed.
+
+An index has schema 1 until the first ensemble is published, and schema 2 from then on, for ever. Schema 2 says that the
+catalogue lists further target models (`catalogue`). Its generations are lists, so that a garbage collection that does
+not know the catalogue stops with an error, and so does an older store's handler.
 """
 
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
+from dataclasses import dataclass, field
 from typing import Any
 
+from .catalogue import catalogue_key, read_entry
 from .failure import ArtifactError, NotYetError
 from .plan import Fleet
 from .storage import LostRaceError, Storage
 
-__all__ = ["advance", "write_index"]
+__all__ = ["Index", "advance", "open_catalogue", "write_index"]
 
-SCHEMA = 1
+SCHEMAS = (1, 2)
+_WITH_CATALOGUE = 2
 _ATTEMPTS = 5
 
 
-def advance(index: dict[str, Any] | None, fleet: Fleet) -> dict[str, Any]:
+@dataclass(frozen=True)
+class Index:
+    """An index.
+
+    Attributes:
+        fleet: the name of the `TritonMultiModel`.
+        schema: 1, or 2 where the catalogue lists further target models.
+        current: ensemble to target model, as the stack's last deployment has them.
+        previous: the same of the deployment before.
+    """
+
+    fleet: str
+    schema: int = 1
+    current: dict[str, str] = field(default_factory=dict)
+    previous: dict[str, str] = field(default_factory=dict)
+
+    def document(self) -> dict[str, Any]:
+        """It as JSON."""
+        listed: Callable[[dict[str, str]], object] = _pairs if self.schema == _WITH_CATALOGUE else dict
+        generations = {"current": listed(self.current), "previous": listed(self.previous)}
+        return {"schema": self.schema, "fleet": self.fleet, **generations}
+
+
+def advance(index: Index | None, fleet: Fleet) -> Index:
     """The index after `fleet` has become current; the same index if it is so already."""
-    if index is not None and index["current"] == fleet.target_models:
+    if index is None:
+        return Index(fleet.name, current=fleet.target_models)
+    if index.current == fleet.target_models:
         return index
-    previous = {} if index is None else index["current"]
-    return {"schema": SCHEMA, "fleet": fleet.name, "current": fleet.target_models, "previous": previous}
+    return Index(fleet.name, index.schema, fleet.target_models, index.current)
 
 
 def write_index(fleet: Fleet, storage: Storage) -> None:
@@ -33,24 +65,74 @@ def write_index(fleet: Fleet, storage: Storage) -> None:
 
     Raises:
         NotYetError: others keep writing it.
+        ArtifactError: what is there is no index of this version of the library, or an ensemble of the plan was
+            published too.
+    """
+
+    def change(index: Index | None) -> Index:
+        if index is not None and index.schema == _WITH_CATALOGUE:
+            _refuse_published(fleet, storage)
+        return advance(index, fleet)
+
+    _update(fleet.index, change, storage)
+
+
+def open_catalogue(name: str, key: str, storage: Storage) -> Index:
+    """Give an index schema 2, if it does not have it, and return it; nothing is in the catalogue before.
+
+    Args:
+        name: of the `TritonMultiModel`, for a new index: one without an ensemble of its own has none yet.
+        key: the index's object key.
+        storage: the store's bucket.
+
+    Raises:
+        NotYetError: others keep writing it.
         ArtifactError: what is there is no index of this version of the library.
     """
+
+    def change(index: Index | None) -> Index:
+        found = Index(name) if index is None else index
+        return Index(found.fleet, _WITH_CATALOGUE, found.current, found.previous)
+
+    return _update(key, change, storage)
+
+
+def _update(key: str, change: Callable[[Index | None], Index], storage: Storage) -> Index:
     for _ in range(_ATTEMPTS):
-        found = storage.read(fleet.index)
-        index = None if found is None else _parse(found[0], f"s3://{storage.bucket}/{fleet.index}")
-        wanted = advance(index, fleet)
+        found = storage.read(key)
+        index = None if found is None else _parse(found[0], f"s3://{storage.bucket}/{key}")
+        wanted = change(index)
         if wanted == index:
-            return
+            return wanted
         try:
-            body = json.dumps(wanted, indent=2, sort_keys=True).encode()
-            storage.write(fleet.index, body, replacing=None if found is None else found[1])
+            body = json.dumps(wanted.document(), indent=2, sort_keys=True).encode()
+            storage.write(key, body, replacing=None if found is None else found[1])
         except LostRaceError:
             continue
-        return
-    raise NotYetError(f"other deployments keep writing s3://{storage.bucket}/{fleet.index}")
+        return wanted
+    raise NotYetError(f"other deployments keep writing s3://{storage.bucket}/{key}")
 
 
-def _parse(text: bytes, name: str) -> dict[str, Any]:
+def _refuse_published(fleet: Fleet, storage: Storage) -> None:
+    """Callers of an ensemble that the stack names and that was published would get one of the two."""
+    _, name, platform, _ = fleet.index.split("/")
+    known = set(storage.keys(catalogue_key(name, platform, "").removesuffix(".json")))
+    for ensemble in fleet.target_models:
+        if (
+            catalogue_key(name, platform, ensemble) in known
+            and read_entry(name, platform, ensemble, storage).current is not None
+        ):
+            raise ArtifactError(
+                f"the ensemble {ensemble} of the stack was published too: rename it in the stack, or run "
+                f"`cdk-triton fleet unpublish {ensemble}` and deploy again"
+            )
+
+
+def _pairs(generation: dict[str, str]) -> list[dict[str, str]]:
+    return [{"ensemble": name, "target_model": target} for name, target in sorted(generation.items())]
+
+
+def _parse(text: bytes, name: str) -> Index:
     try:
         index = json.loads(text)
     except ValueError:
@@ -60,9 +142,20 @@ def _parse(text: bytes, name: str) -> dict[str, Any]:
             f"{name} is not an index of cdk-triton, which is a JSON object with 'schema' and 'current'; delete it and "
             "deploy again"
         )
-    schema, current = index["schema"], index["current"]
-    if schema != SCHEMA or not isinstance(current, dict):
+    schema = index["schema"]
+    try:
+        if schema not in SCHEMAS:
+            raise TypeError(schema)
+        current, previous = (_generation(schema, index.get(part, {})) for part in ("current", "previous"))
+    except (LookupError, TypeError, AttributeError) as error:
         raise ArtifactError(
-            f"{name} has schema {schema!r} and this store writes {SCHEMA}; update the artifact store's stack"
-        )
-    return index
+            f"{name} has schema {schema!r} and this store writes {SCHEMAS[0]} and {SCHEMAS[-1]}; update the artifact "
+            "store's stack"
+        ) from error
+    return Index(str(index.get("fleet", "")), schema, current, previous)
+
+
+def _generation(schema: int, part: Any) -> dict[str, str]:
+    if schema == _WITH_CATALOGUE:
+        return {each["ensemble"]: each["target_model"] for each in part}
+    return dict(part.items())

@@ -89,6 +89,25 @@ class Storage:
                 raise
             return found["Body"].read(), found["ETag"]
 
+    def open(self, key: str) -> tuple[StoredObject, Iterator[bytes]] | None:
+        """The object's description and its bytes, in pieces of 1 MiB, or None where there is none."""
+        with _translated(self.bucket, key):
+            try:
+                found = self.s3.get_object(Bucket=self.bucket, Key=key)
+            except ClientError as error:
+                if error_code(error) in _MISSING:
+                    return None
+                raise
+            size, etag, modified = found["ContentLength"], found["ETag"], found["LastModified"]
+            described = StoredObject(self.bucket, key, size, etag, modified, found.get("Metadata", {}))
+            return described, found["Body"].iter_chunks(CHUNK_BYTES)
+
+    def keys(self, prefix: str) -> Iterator[str]:
+        """The object keys below a prefix."""
+        with _translated(self.bucket, prefix):
+            for page in self.s3.get_paginator("list_objects_v2").paginate(Bucket=self.bucket, Prefix=prefix):
+                yield from (each["Key"] for each in page.get("Contents", []))
+
     def chunks(self, source: StoredObject, first: int, size: int) -> Iterator[bytes]:
         """The bytes of an object from `first` on, in pieces of 1 MiB.
 

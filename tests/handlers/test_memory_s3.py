@@ -91,6 +91,20 @@ REFUSALS: dict[str, tuple[Callable[[Any], Any], str]] = {
 
 
 @pytest.mark.slow
+def test_objects_are_listed_by_prefix(s3: Any) -> None:
+    etag = put(s3, "a/2", b"22")
+    put(s3, "a/1", b"1")
+    put(s3, "b", b"1")
+    pages = s3.get_paginator("list_objects_v2").paginate(Bucket=BUCKET, Prefix="a/")
+    found = [(each["Key"], each["Size"], each["ETag"]) for page in pages for each in page["Contents"]]
+    assert [name for name, _, _ in found] == ["a/1", "a/2"]
+    assert found[1] == ("a/2", 2, etag)
+    assert not [
+        page for page in s3.get_paginator("list_objects_v2").paginate(Bucket=BUCKET, Prefix="c") if "Contents" in page
+    ]
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize("name", REFUSALS)
 def test_what_is_refused(s3: Any, name: str) -> None:
     act, code = REFUSALS[name]

@@ -7,6 +7,7 @@
     artifacts/<repository>/<artifact key>/manifest.json       written last: the commit
     fleets/<fleet>/<release>-<gpu>/<ensemble>-<source10>.tar.gz
     fleets/<fleet>/<release>-<gpu>/index.json                 current and previous target models
+    catalogue/<fleet>/<release>-<gpu>/<ensemble>.json         of published ensembles: current target, last versions
     deletions/<time>-<digits>.json                            what one run of `cdk-triton artifacts gc` deleted
     staging/<build id>/in/                                    what a build reads; expires after 7 days
     staging/<build id>/out/                                   what it writes; expires too
@@ -39,6 +40,7 @@ __all__ = [
     "ARCHIVE",
     "ARTIFACTS_PREFIX",
     "ASSET_PREFIX",
+    "CATALOGUE_PREFIX",
     "DELETIONS_PREFIX",
     "FILES",
     "FLEETS_PREFIX",
@@ -51,6 +53,7 @@ __all__ = [
     "TARGET_MODELS_METADATA",
     "USED_BY_METADATA",
     "ArtifactObject",
+    "CatalogueObject",
     "FleetObject",
     "archive_key",
     "archive_prefix",
@@ -59,6 +62,8 @@ __all__ = [
     "build_outputs_prefix",
     "build_prefix",
     "build_state_key",
+    "catalogue_key",
+    "catalogue_prefix",
     "check_name",
     "deletion_key",
     "files_prefix",
@@ -67,6 +72,7 @@ __all__ = [
     "lock_key",
     "manifest_key",
     "parse_artifact_object",
+    "parse_catalogue_object",
     "parse_fleet_object",
     "parse_lock_key",
     "target_model",
@@ -81,6 +87,9 @@ ARTIFACTS_PREFIX = "artifacts/"
 
 FLEETS_PREFIX = "fleets/"
 """Below it lie the archives that multi-model endpoints serve."""
+
+CATALOGUE_PREFIX = "catalogue/"
+"""Below it lie the documents of published ensembles; no model reads them."""
 
 SERVED_PREFIXES = (ARTIFACTS_PREFIX, FLEETS_PREFIX)
 """Below these lies everything that models read."""
@@ -113,6 +122,7 @@ _KEY = r"(?P<key>[0-9a-f]{64})"
 _ARTIFACT_FILE = rf"(?P<file>{re.escape(ARCHIVE)}|{re.escape(MANIFEST)}|{FILES}.+)"
 _ARTIFACT = re.compile(rf"{ARTIFACTS_PREFIX}(?P<repository>[^/]+)/{_KEY}/{_ARTIFACT_FILE}", re.DOTALL)
 _FLEET = re.compile(rf"{FLEETS_PREFIX}(?P<fleet>[^/]+)/(?P<platform>[^/]+)/(?P<file>[^/]+)")
+_CATALOGUE = re.compile(rf"{CATALOGUE_PREFIX}(?P<fleet>[^/]+)/(?P<platform>[^/]+)/(?P<ensemble>[^/]+)\.json")
 _LOCK = re.compile(rf"{LOCKS_PREFIX}{_KEY}\.json")
 
 
@@ -142,6 +152,20 @@ class FleetObject(NamedTuple):
     fleet: str
     platform: str
     file: str
+
+
+class CatalogueObject(NamedTuple):
+    """The document of a published ensemble.
+
+    Attributes:
+        fleet: the name of the `TritonMultiModel`.
+        platform: the platform's label.
+        ensemble: the ensemble.
+    """
+
+    fleet: str
+    platform: str
+    ensemble: str
 
 
 def check_name(name: str, label: str) -> str:
@@ -203,6 +227,22 @@ def parse_fleet_object(object_key: str) -> FleetObject | None:
     """The object of a `TritonMultiModel` that a key names; None for any other key."""
     found = _FLEET.fullmatch(object_key)
     return found and FleetObject(**found.groupdict())
+
+
+def catalogue_prefix(fleet: str, platform: str = "") -> str:
+    """The prefix of the catalogue of a `TritonMultiModel`; without a platform, the prefix for all platforms."""
+    return f"{CATALOGUE_PREFIX}{fleet}/{platform}/" if platform else f"{CATALOGUE_PREFIX}{fleet}/"
+
+
+def catalogue_key(fleet: str, platform: str, ensemble: str) -> str:
+    """The object key of the document of a published ensemble."""
+    return f"{catalogue_prefix(fleet, platform)}{ensemble}.json"
+
+
+def parse_catalogue_object(object_key: str) -> CatalogueObject | None:
+    """The published ensemble whose document a key names; None for any other key."""
+    found = _CATALOGUE.fullmatch(object_key)
+    return found and CatalogueObject(**found.groupdict())
 
 
 def target_model(ensemble: str, source_key: str) -> str:

@@ -101,6 +101,21 @@ class World:
         document = {"schema": 1, "fleet": fleet, "current": current, "previous": previous or {}}
         self.put(f"fleets/{fleet}/25.09-a10g/index.json", json.dumps(document).encode())
 
+    def published(self, fleet: str, ensemble: str, *targets: str, unpublished: str | None = None) -> None:
+        """An entry of the catalogue, as `lambda/artifacts/catalogue.py` writes it, and the index that goes with it."""
+        change = {"at": unpublished or "2026-11-01T12:00:00+00:00", "publisher": "p", "execution": "e"}
+        document = {
+            "schema": 1,
+            "fleet": fleet,
+            "ensemble": ensemble,
+            "current": None if unpublished else targets[0],
+            "versions": [{"target_model": target, "live": change} for target in targets],
+            "unpublished": change if unpublished else None,
+        }
+        self.put(f"catalogue/{fleet}/25.09-a10g/{ensemble}.json", json.dumps(document).encode())
+        index = {"schema": 2, "fleet": fleet, "current": [], "previous": []}
+        self.put(f"fleets/{fleet}/25.09-a10g/index.json", json.dumps(index).encode())
+
     def lock(self, artifact_key: str, state: str = "running", members: list[str] | None = None) -> None:
         """The lock of a build, as `lambda/artifacts/locks.py` writes it."""
         build = "cdk-triton-0123456789abcdef"

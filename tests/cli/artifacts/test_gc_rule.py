@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from cdk_triton.artifacts import layout
 from cdk_triton.cli.artifacts.contents import (
+    CatalogueEntry,
     Contents,
     MultiModelArchive,
     MultiModelIndex,
@@ -17,7 +18,7 @@ from cdk_triton.cli.artifacts.contents import (
     StoredFile,
     StoredLock,
 )
-from cdk_triton.cli.artifacts.garbage import DEFAULT_GRACE, Candidate, candidates, uses
+from cdk_triton.cli.artifacts.garbage import DEFAULT_GRACE, Candidate, candidates, remembered, uses
 from cdk_triton.cli.artifacts.users import ModelReference
 
 NOW = datetime(2026, 11, 21, tzinfo=UTC)
@@ -60,7 +61,21 @@ def stores(draw: st.DrawFn) -> Contents:
     indexed = draw(st.lists(st.sampled_from(DIRECTORIES), unique=True))
     indexes = tuple(MultiModelIndex("fleet", place, draw(listed), draw(listed)) for place in indexed)
     locks = tuple(StoredLock(key, {}, None) for key in draw(st.lists(st.sampled_from(KEYS), unique=True, max_size=1)))
-    return Contents(draw(artifacts()), copies, indexes, locks)
+    entries = draw(
+        st.lists(
+            st.builds(
+                CatalogueEntry,
+                st.just("fleet"),
+                st.sampled_from(DIRECTORIES),
+                st.sampled_from(["tenant", "tenant-two"]),
+                st.none() | st.sampled_from(TARGETS),
+                listed,
+                st.none() | ages,
+            ),
+            max_size=2,
+        )
+    )
+    return Contents(draw(artifacts()), copies, indexes, locks, tuple(entries))
 
 
 addresses = st.one_of(
@@ -76,6 +91,7 @@ references = st.lists(
 
 
 def collected(contents: Contents, who: tuple[ModelReference, ...], grace: timedelta) -> tuple[Candidate, ...]:
+    contents = remembered(contents, now=NOW, grace=grace)
     return candidates(contents, uses(contents, who, BUCKET), now=NOW, grace=grace)
 
 
@@ -87,6 +103,12 @@ def test_whatever_is_referred_to_is_never_deleted(
 
     keys = {file.key for each in gone for file in each.files}
     listed = {index.directory + name for index in contents.indexes for name in index.current | index.previous}
+    listed |= {
+        entry.directory + name
+        for entry in contents.catalogue
+        for name in entry.versions
+        if entry.unpublished is None or NOW - entry.unpublished <= grace
+    }
     assert not keys & listed
     indexed = {index.directory for index in contents.indexes}
     for reference in (each for each in who if each.bucket in (None, BUCKET)):

@@ -9,6 +9,7 @@ from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
+from operator import itemgetter
 from typing import Any
 from urllib.parse import unquote
 
@@ -109,6 +110,18 @@ class S3:
         if "IfMatch" in p and found is not None and p["IfMatch"] != found.etag:
             raise _failed()
         return {"ETag": self.put(p["Bucket"], p["Key"], p["Body"], p.get("Metadata"))}
+
+    def list_objects_v2(self, p: Parameters) -> dict[str, Any]:
+        """All in one page, in the order of the keys."""
+        found = sorted(
+            ((key, each) for (bucket, key), each in self._objects.items() if bucket == p["Bucket"]), key=itemgetter(0)
+        )
+        listed = [
+            {"Key": key, "Size": len(each.body), "ETag": each.etag, "LastModified": each.modified}
+            for key, each in found
+            if key.startswith(p["Prefix"])
+        ]
+        return {"Contents": listed, "KeyCount": len(listed)} if listed else {"KeyCount": 0}
 
     def create_multipart_upload(self, p: Parameters) -> dict[str, Any]:
         """Any number of them to one key."""

@@ -16,6 +16,7 @@ from cdk_triton.cli.artifacts.store import Store
 from cdk_triton.errors import StoreError
 
 __all__ = [
+    "CatalogueEntry",
     "Contents",
     "MultiModelArchive",
     "MultiModelIndex",
@@ -28,6 +29,9 @@ __all__ = [
     "read_locks",
     "read_manifest",
 ]
+
+
+INDEX_SCHEMAS, CATALOGUE_SCHEMA = (1, 2), 1
 
 
 @dataclass(frozen=True)
@@ -97,6 +101,27 @@ class MultiModelIndex:
 
 
 @dataclass(frozen=True)
+class CatalogueEntry:
+    """A published ensemble.
+
+    Attributes:
+        name: of the `TritonMultiModel`.
+        directory: the prefix that serves it.
+        ensemble: the ensemble.
+        current: the target model of callers; None if it is not live.
+        versions: every target model that is listed, the current one included.
+        unpublished: when it was taken out of the catalogue; None if it is live.
+    """
+
+    name: str
+    directory: str
+    ensemble: str
+    current: str | None
+    versions: frozenset[str]
+    unpublished: datetime | None
+
+
+@dataclass(frozen=True)
 class StoredLock:
     """The lock of an artifact key; it outlives its build, and expires after 7 days.
 
@@ -127,6 +152,7 @@ class Contents:
     copies: tuple[MultiModelArchive, ...]
     indexes: tuple[MultiModelIndex, ...]
     locks: tuple[StoredLock, ...]
+    catalogue: tuple[CatalogueEntry, ...] = ()
 
     @property
     def keys(self) -> tuple[str, ...]:
@@ -154,6 +180,7 @@ def read_contents(store: Store) -> Contents:
         ),
         indexes=tuple(_index(store, file, found) for file, found in fleets if found.file == layout.INDEX),
         locks=read_locks(store),
+        catalogue=tuple(_catalogue(store)),
     )
 
 
@@ -225,14 +252,50 @@ def _artifact_key(store: Store, file: StoredFile) -> str | None:
 def _index(store: Store, file: StoredFile, found: layout.FleetObject) -> MultiModelIndex:
     document = _json(store, file.key) or {}  # None is no index either
     try:
-        names = [document[part] for part in ("current", "previous")]
-        current, previous = (frozenset(map(str, part.values())) for part in names)
+        if document["schema"] not in INDEX_SCHEMAS:
+            raise TypeError(f"schema {document['schema']!r}")
+        current, previous = (_generation(document, part) for part in ("current", "previous"))
     except (LookupError, TypeError, AttributeError) as error:
         raise StoreError(
             f"s3://{store.bucket}/{file.key} is not an index of this version of cdk-triton ({error!r}), so that what "
             "the multi-model endpoint serves is not known; deploy its stack again, or delete the index if it is gone"
         ) from error
     return MultiModelIndex(found.fleet, layout.fleet_prefix(found.fleet, found.platform), current, previous)
+
+
+def _generation(document: Mapping[str, Any], part: str) -> frozenset[str]:
+    """The target models of a generation: a list where the catalogue has others, so that older versions of this fail."""
+    listed = document[part]
+    names = listed.values() if document["schema"] == 1 else [each["target_model"] for each in listed]
+    return frozenset(map(str, names))
+
+
+def _catalogue(store: Store) -> Iterator[CatalogueEntry]:
+    """The published ensembles of every `TritonMultiModel`."""
+    files = [file for file in _files(store, layout.CATALOGUE_PREFIX) if layout.parse_catalogue_object(file.key)]
+    for file, document in zip(files, in_parallel(lambda file: _json(store, file.key), files), strict=True):
+        found = layout.parse_catalogue_object(file.key)
+        if found is not None and document is not None:  # else gone meanwhile
+            yield _entry(store, file, found, document)
+
+
+def _entry(
+    store: Store, file: StoredFile, found: layout.CatalogueObject, document: Mapping[str, Any]
+) -> CatalogueEntry:
+    directory = layout.fleet_prefix(found.fleet, found.platform)
+    try:
+        if document["schema"] != CATALOGUE_SCHEMA:
+            raise TypeError(f"schema {document['schema']!r}")
+        versions = frozenset(str(version["target_model"]) for version in document["versions"])
+        gone = document["unpublished"]
+        unpublished = None if gone is None else datetime.fromisoformat(gone["at"])
+        return CatalogueEntry(found.fleet, directory, found.ensemble, document["current"], versions, unpublished)
+    except (ValueError, LookupError, TypeError, AttributeError) as error:
+        raise StoreError(
+            f"s3://{store.bucket}/{file.key} is not a catalogue entry of this version of cdk-triton ({error!r}), so "
+            "the target models that it keeps are not known; update cdk-triton, or restore an earlier version of the "
+            "object"
+        ) from error
 
 
 def _lock(store: Store, file: StoredFile) -> StoredLock | None:

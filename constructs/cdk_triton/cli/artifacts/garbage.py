@@ -5,6 +5,8 @@ Kept is whatever one of these holds:
 * a model refers to it: by its very key, or by a prefix of it;
 * the index of a `TritonMultiModel` lists it as current or previous. Where a multi-model endpoint's prefix has an index,
   the index decides what of the prefix is used; a prefix without one is used as a whole;
+* the catalogue lists it as a version of a published ensemble. The versions of an ensemble that was unpublished longer
+  ago than the grace period do not count (`remembered`);
 * it is the artifact that a kept multi-model archive was copied from: another deployment would have to build it again;
 * it has the lock of a build that has not ended;
 * a part of it is younger than the grace period, or its successor is: the one of the same repository, or of the same
@@ -15,14 +17,14 @@ Kept is whatever one of these holds:
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
 from cdk_triton.artifacts.layout import artifact_prefix
 from cdk_triton.cli.artifacts.contents import Contents, MultiModelArchive, StoredArtifact, StoredFile
 from cdk_triton.cli.artifacts.users import ModelReference
 
-__all__ = ["DEFAULT_GRACE", "Candidate", "candidates", "uses"]
+__all__ = ["DEFAULT_GRACE", "Candidate", "candidates", "remembered", "uses"]
 
 DEFAULT_GRACE = timedelta(days=30)
 """As long as the bucket keeps deleted versions. An artifact that was built before its deployment, or that an older
@@ -81,6 +83,12 @@ class Candidate:
         return sum(file.size for file in self.files)
 
 
+def remembered(contents: Contents, *, now: datetime, grace: timedelta) -> Contents:
+    """The contents without the ensembles that were unpublished longer ago than the grace period."""
+    entries = (each for each in contents.catalogue if each.unpublished is None or now - each.unpublished <= grace)
+    return replace(contents, catalogue=tuple(entries))
+
+
 def uses(contents: Contents, references: tuple[ModelReference, ...], bucket: str) -> Mapping[str, tuple[str, ...]]:
     """Who uses each object of the store: by object key, the users in words; unused ones are left out.
 
@@ -94,12 +102,14 @@ def uses(contents: Contents, references: tuple[ModelReference, ...], bucket: str
     found: dict[str, list[str]] = {}
     indexes = {index.directory: index for index in contents.indexes}
     ours = [each for each in references if each.bucket in (None, bucket)]
+    published = _published(contents)
     whole = [each for each in ours if not (each.multi_model and _with_slash(each.path) in indexes)]
     for copy in contents.copies:
         users = [each.user for each in whole if each.covers(bucket, copy.file.key)]
         if (index := indexes.get(copy.directory)) is not None:
             parts = (("current", index.current), ("previous", index.previous))
             users += [f"multi-model {index.name} ({part})" for part, names in parts if copy.target_model in names]
+        users += published.get(copy.file.key, [])
         found[copy.file.key] = users
     sources = _sources(contents.copies, found)
     locked = {lock.artifact_key for lock in contents.locks if lock.is_live}
@@ -158,6 +168,16 @@ def _all(contents: Contents) -> Iterator[Candidate]:
 
 def _with_slash(path: str) -> str:
     return path if path.endswith("/") else f"{path}/"
+
+
+def _published(contents: Contents) -> dict[str, list[str]]:
+    """Object key to the ensembles of the catalogue that list it."""
+    users: dict[str, list[str]] = {}
+    for entry in contents.catalogue:
+        for name in entry.versions:
+            state = "current" if name == entry.current else "previous"
+            users.setdefault(entry.directory + name, []).append(f"published {entry.ensemble} of {entry.name} ({state})")
+    return users
 
 
 def _sources(copies: tuple[MultiModelArchive, ...], found: Mapping[str, list[str]]) -> dict[str, list[str]]:

@@ -45,7 +45,7 @@ class TargetModel:
     Attributes:
         name: the target model.
         directory: the prefix of the multi-model endpoint, as in `fleets/<name>/<platform>/`.
-        state: `current` or `previous` of the index; `dropped` where the index lists it no more; it stays callable.
+        state: `current` or `previous` of the index or the catalogue; `dropped` where neither has it; it stays callable.
         artifact_key: the artifact that it is a copy of; None where the object does not say.
         since: when it was stored.
         endpoints: the endpoints whose callers may send it.
@@ -115,6 +115,9 @@ def _target_models(contents: Contents, users: Users, bucket: str) -> Iterator[Ta
         for state, names in (("previous", index.previous), ("current", index.current))
         for name in names
     }
+    for entry in contents.catalogue:
+        states |= {(entry.directory, name): "previous" for name in entry.versions}
+        states |= {} if entry.current is None else {(entry.directory, entry.current): "current"}
     for copy in sorted(contents.copies, key=lambda each: (each.directory, each.target_model)):
         state = states.get((copy.directory, copy.target_model), "dropped")
         endpoints = users.endpoints_of(bucket, copy.file.key)

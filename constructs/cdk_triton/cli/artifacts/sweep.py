@@ -39,7 +39,7 @@ from cdk_triton.cli.artifacts.contents import (
     read_contents,
 )
 from cdk_triton.cli.artifacts.deletions import Reason, write_record
-from cdk_triton.cli.artifacts.garbage import Candidate, candidates, uses
+from cdk_triton.cli.artifacts.garbage import Candidate, candidates, remembered, uses
 from cdk_triton.cli.artifacts.store import Store
 from cdk_triton.cli.artifacts.users import read_users
 from cdk_triton.errors import StoreError
@@ -119,12 +119,13 @@ def survey(
         ClientError, BotoCoreError: a listing failed.
     """
     obstacles = [f"the stack {name} is being deployed" for name in _deployments(store.aws)]
-    contents = read_contents(store)
+    now = datetime.now(UTC)
+    contents = remembered(read_contents(store), now=now, grace=grace)
     obstacles += [f"a deployment has written {key} anew" for key in contents.keys if key in gone]
     users = read_users(store.aws)
     used = uses(_with(contents, going), users.references, store.bucket)
     obstacles += [f"{used[f.key][0]} refers to {each.name}" for each in going for f in each.files if f.key in used]
-    free = candidates(contents, used, now=datetime.now(UTC), grace=grace, keep_last=keep_last)
+    free = candidates(contents, used, now=now, grace=grace, keep_last=keep_last)
     return Survey(contents, used, free, (*obstacles, *users.unknown))
 
 

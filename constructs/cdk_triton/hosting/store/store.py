@@ -20,7 +20,7 @@ from constructs import Construct, IConstruct
 from cdk_triton._jsii import invoke_for_struct
 from cdk_triton._tokens import has_token
 from cdk_triton.artifacts import S3File
-from cdk_triton.artifacts.layout import ASSET_PREFIX, SERVED_PREFIXES
+from cdk_triton.artifacts.layout import ASSET_PREFIX, CATALOGUE_PREFIX, SERVED_PREFIXES
 from cdk_triton.errors import ConfigurationError
 from cdk_triton.hosting._cdk.arguments import checked
 from cdk_triton.hosting._cdk.buckets import arn_of, encryption_key_of
@@ -320,12 +320,15 @@ class TritonArtifactStore(Construct):
         bucket_arn = arn_of(self.bucket)
         assets = f"arn:{Aws.PARTITION}:s3:::{self._asset_bucket}/{asset_prefix}*"
         objects = [f"{bucket_arn}/{prefix}*" for prefix in SERVED_PREFIXES]
+        catalogue = f"{bucket_arn}/{CATALOGUE_PREFIX}*"
         reasons = {
             assets: "Exact keys would change the role in the very deployment that needs it, before IAM has spread it.",
             **dict.fromkeys(objects, "The store's own bucket: keys follow from models that come later."),
+            catalogue: "The handler looks whether an ensemble of a stack was published too; their names come later.",
         }
         statements = [
             Statement(actions=["s3:GetObject"], resources=[assets]),
+            Statement(actions=["s3:GetObject"], resources=[catalogue]),
             Statement(actions=["s3:GetObject", "s3:PutObject", "s3:ListMultipartUploadParts"], resources=objects),
             # s3:ListBucket makes a missing object a 404 instead of a 403.
             Statement(actions=["s3:ListBucket", "s3:ListBucketMultipartUploads"], resources=[bucket_arn]),

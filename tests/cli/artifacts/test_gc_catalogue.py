@@ -1,0 +1,65 @@
+"""`cdk-triton artifacts gc` and `list` of a store with published ensembles."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+if TYPE_CHECKING:
+    from tests.cli.artifacts.conftest import World
+
+    from golden_messages import Messages
+
+
+def test_every_version_of_a_published_ensemble_stays_with_its_artifact(run: Any, world: World) -> None:
+    key = world.commit("tenant", "first")
+    kept = [world.serve("fleet", f"tenant-{number}.tar.gz", key) for number in (1, 2)]
+    world.serve("fleet", "tenant-0.tar.gz", world.commit("tenant", "zero"))
+    world.published("fleet", "tenant", "tenant-2.tar.gz", "tenant-1.tar.gz")
+
+    found = json.loads(run("artifacts", "gc", "--store", world.stack, "--format", "json", "--yes").out)
+
+    gone = {object_key for each in found["garbage"] for object_key in each["objects"]}
+    assert "fleets/fleet/25.09-a10g/tenant-0.tar.gz" in gone
+    assert not gone & {*kept, f"artifacts/tenant/{key}/model.tar.gz"}
+    assert world.stored() >= {*kept, f"artifacts/tenant/{key}/model.tar.gz"}
+    listed = json.loads(run("artifacts", "list", "--store", world.stack, "--format", "json").out)
+    states = {each["target_model"]: each["state"] for each in listed["target_models"]}
+    assert states == {"tenant-2.tar.gz": "current", "tenant-1.tar.gz": "previous"}
+
+
+def test_an_ensemble_keeps_its_versions_for_the_grace_period_after_it_was_unpublished(run: Any, world: World) -> None:
+    copy = world.serve("fleet", "tenant-1.tar.gz", world.commit("tenant", "first"))
+    world.published("fleet", "tenant", "tenant-1.tar.gz", unpublished="2100-01-01T00:00:00+00:00")
+    assert json.loads(run("artifacts", "gc", "--store", world.stack, "--format", "json").out)["garbage"] == []
+
+    world.published("fleet", "tenant", "tenant-1.tar.gz", unpublished="2026-01-01T00:00:00+00:00")
+    garbage = json.loads(run("artifacts", "gc", "--store", world.stack, "--format", "json").out)["garbage"]
+    assert copy in {object_key for each in garbage for object_key in each["objects"]}
+
+
+@pytest.mark.parametrize(
+    "document",
+    [{"schema": 2}, {"schema": 1, "current": None, "versions": [{}], "unpublished": None}],
+    ids=["a newer schema", "a version without a target model"],
+)
+def test_an_entry_that_cannot_be_read_stops_it(
+    messages: Messages, run: Any, world: World, document: dict[str, Any]
+) -> None:
+    world.commit("text", "1")
+    world.put("catalogue/fleet/25.09-a10g/tenant.json", json.dumps(document).encode())
+
+    outcome = run("artifacts", "gc", "--store", world.stack, "--yes")
+
+    assert (outcome.status, outcome.out) == (1, "")
+    messages.record("cdk-triton artifacts", outcome.said.replace(world.bucket, "BUCKET"))
+    assert len(world.stored()) == 3
+
+
+def test_an_index_of_an_unknown_schema_stops_it(messages: Messages, run: Any, world: World) -> None:
+    world.put("fleets/fleet/25.09-a10g/index.json", b'{"schema": 3, "current": [], "previous": []}')
+    outcome = run("artifacts", "gc", "--store", world.stack, "--yes")
+    assert (outcome.status, outcome.out) == (1, "")
+    messages.record("cdk-triton artifacts", outcome.said.replace(world.bucket, "BUCKET"))
