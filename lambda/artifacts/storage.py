@@ -90,7 +90,7 @@ class Storage:
             return found["Body"].read(), found["ETag"]
 
     def open(self, key: str) -> tuple[StoredObject, Iterator[bytes]] | None:
-        """The object's description and its bytes, in pieces of 1 MiB, or None where there is none."""
+        """The object's description and its bytes, in pieces of 1 MiB; None if the object does not exist."""
         with _translated(self.bucket, key):
             try:
                 found = self.s3.get_object(Bucket=self.bucket, Key=key)

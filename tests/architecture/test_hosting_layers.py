@@ -23,6 +23,7 @@ LAYERS = (
     "capacity_reservations",
     "builds",
     "store",
+    "publishing",
     "models",
     "instance_pools",
     "variant",

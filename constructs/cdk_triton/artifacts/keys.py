@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from cdk_triton.sagemaker import ServingPlatform
     from cdk_triton.triton import ModelRepository
 
-__all__ = ["BUILDER_VERSION", "artifact_key", "file_keys", "source_key", "sources_key"]
+__all__ = ["BUILDER_VERSION", "artifact_key", "file_keys", "key_document", "source_key", "sources_key"]
 
 _SCHEMA_VERSION: Final = 1
 
@@ -36,6 +36,8 @@ BUILDER_VERSION: Final = 1
 
 A test holds the bytes of a small archive, so that a change of the writer cannot go by unnoticed.
 """
+
+_VERSIONS: Final = {"schema": _SCHEMA_VERSION, "builder": BUILDER_VERSION}
 
 _EMPTY_SHA256 = hashlib.sha256(b"").hexdigest()
 
@@ -97,12 +99,24 @@ def artifact_key(
         ArchiveError: a file is missing, cannot be read, or is written to at this moment.
         ConfigurationError: a path or a recipe contains a CDK token.
     """
-    target = {
+    form = {"form": "files"} if uncompressed else {}
+    return sha256_of_json(_source(repository, progress) | _target(platform) | form)
+
+
+def key_document(platform: ServingPlatform) -> dict[str, dict[str, object]]:
+    """The inputs of the keys of archives without recipes, beside their files.
+
+    Returns:
+        `source`: of the source key and of the artifact key. `target`: of the artifact key alone.
+    """
+    return {"source": dict(_VERSIONS), "target": _target(platform)}
+
+
+def _target(platform: ServingPlatform) -> dict[str, object]:
+    return {
         "image": platform.image_identity,
         "gpu": {"name": platform.gpu, "compute_capability": platform.compute_capability},
     }
-    form = {"form": "files"} if uncompressed else {}
-    return sha256_of_json(_source(repository, progress) | target | form)
 
 
 def _source(repository: ModelRepository, progress: Progress | None) -> dict[str, object]:
@@ -114,8 +128,4 @@ def _source(repository: ModelRepository, progress: Progress | None) -> dict[str,
 
 
 def _files(repository: ModelRepository, progress: Progress | None) -> dict[str, object]:
-    return {
-        "schema": _SCHEMA_VERSION,
-        "builder": BUILDER_VERSION,
-        "files": file_keys(repository, progress=progress),
-    }
+    return {**_VERSIONS, "files": file_keys(repository, progress=progress)}

@@ -12,6 +12,8 @@
     staging/<build id>/in/                                    what a build reads; expires after 7 days
     staging/<build id>/out/                                   what it writes; expires too
     staging/locks/<artifact key>.json                         which build makes an archive at the moment
+    staging/publish/<id>/                                     what a publisher asks for, and its archives
+    staging/publishing/<execution>/                           what the publisher's machine makes of it
 
 An archive lies below the name of its repository's directory and not below an ensemble's, because it is the repository
 that is packed: a multi-model endpoint may serve one archive as several ensembles, under names of its own. Repositories
@@ -47,6 +49,8 @@ __all__ = [
     "INDEX",
     "LOCKS_PREFIX",
     "MANIFEST",
+    "PUBLISHING_PREFIX",
+    "PUBLISH_PREFIX",
     "SERVED_PREFIXES",
     "SOURCE_DIGITS",
     "STAGING_PREFIX",
@@ -99,6 +103,12 @@ DELETIONS_PREFIX = "deletions/"
 
 STAGING_PREFIX = "staging/"
 """Below it lies what builds read and write, and their locks. All of it expires."""
+
+PUBLISH_PREFIX = f"{STAGING_PREFIX}publish/"
+"""Below it publishers write requests and archives, each publication in a directory of its own."""
+
+PUBLISHING_PREFIX = f"{STAGING_PREFIX}publishing/"
+"""Below it the machine of a publisher writes what it makes of a request."""
 
 USED_BY_METADATA = "cdk-triton:UsedBy"
 """The key in the metadata of a store's bucket, in its template, of the names of the app's stacks that use the store."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import cache
+from pathlib import Path
 from typing import Any, NamedTuple
 
 from aws_cdk import Duration
@@ -21,7 +22,7 @@ from cdk_triton.hosting.permissions import Statement, allow
 from cdk_triton.hosting.trust import states_of_the_account
 from cdk_triton.hosting.vpc_endpoints import await_network
 
-__all__ = ["HandlerFunctions", "endpoint_states", "lambda_role", "log_writing", "provider"]
+__all__ = ["NOT_RUN", "HandlerFunctions", "endpoint_states", "handler_code", "lambda_role", "log_writing", "provider"]
 
 WAITER_SECONDS = 58 * 60
 """A backstop. The handler gives up after 50 minutes, and a custom resource cannot outlive an hour."""
@@ -113,6 +114,14 @@ class HandlerFunctions(NamedTuple):
         if self.network is not None:
             _put_into_vpc(made, role, self.network)
         return made
+
+
+def handler_code() -> lambda_.Code:
+    """The code of the handlers: in a wheel within the package, in a checkout beside `constructs/`."""
+    package = Path(__file__).parents[2]
+    installed = package / "_lambda"
+    directory = installed if installed.is_dir() else package.parents[1] / "lambda"
+    return lambda_.Code.from_asset(str(directory), exclude=["__pycache__", "*.pyc"])
 
 
 def provider(scope: Construct, functions: HandlerFunctions, is_complete: lambda_.IFunction) -> str:

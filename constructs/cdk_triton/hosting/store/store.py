@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Sequence
-from pathlib import Path
 from typing import Protocol
 
 from aws_cdk import Annotations, Aws, Duration, RemovalPolicy, Stage
@@ -40,7 +39,14 @@ from cdk_triton.hosting.store.bucket import (
     store_bucket,
 )
 from cdk_triton.hosting.store.imported import ImportedArtifactStore, allow_promotion, grant_read_of_artifacts
-from cdk_triton.hosting.store.provider import HandlerFunctions, endpoint_states, lambda_role, log_writing, provider
+from cdk_triton.hosting.store.provider import (
+    HandlerFunctions,
+    endpoint_states,
+    handler_code,
+    lambda_role,
+    log_writing,
+    provider,
+)
 from cdk_triton.hosting.store.shared import SharedArtifactStore, export_store
 from cdk_triton.hosting.store.used_by import record_user
 from cdk_triton.sagemaker import ServingPlatform
@@ -191,7 +197,7 @@ class TritonArtifactStore(Construct):
             removal_policy=RemovalPolicy.DESTROY,
             encryption_key=encryption_key,
         )
-        code = lambda_.Code.from_asset(_handlers(), exclude=["__pycache__", "*.pyc"])
+        code = handler_code()
         self._asset_bucket, prefix = _place_of_assets(self, code)
         self.handler_role = lambda_role(self, "IsCompleteRole")
         self._builds = StoreBuilders(self, builders if promotes_from is None else (), self.bucket, self.handler_role)
@@ -420,13 +426,6 @@ def _check_promotion(
 
 def _reading(former_keys: Sequence[kms.IKey]) -> Statement:
     return Statement(actions=["kms:Decrypt"], resources=[key.key_arn for key in former_keys])
-
-
-def _handlers() -> str:
-    """The directory of the handlers: in a wheel within the package, in a checkout beside `constructs/`."""
-    package = Path(__file__).parents[2]
-    installed = package / "_lambda"
-    return str(installed if installed.is_dir() else package.parents[1] / "lambda")
 
 
 def _place_of_assets(store: TritonArtifactStore, code: lambda_.Code) -> tuple[str, str]:

@@ -1,0 +1,187 @@
+"""The request of a publisher, below `staging/publish/<id>/`, and what the machine makes of it.
+
+::
+
+    staging/publish/<id>/request.json                        written by the publisher, as all below this prefix
+    staging/publish/<id>/<artifact key>.tar.gz               an archive
+    staging/publishing/<execution>/items.json                written by the machine: one item for each ensemble
+    staging/publishing/<execution>/failures/<ensemble>.json  why an ensemble was not changed
+    staging/publishing/results/                              written by Step Functions; nothing reads it
+
+All of it expires with `staging/`. Neither is taken on trust: object keys are derived here, from names that are checked.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from .failure import ArtifactError
+
+__all__ = ["ACTIONS", "Item", "Place", "parse_request", "request_key", "upload_key"]
+
+SCHEMA = 1
+ACTIONS = ("publish", "roll_back", "unpublish")
+
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,199}")
+"""As `cdk_triton.artifacts.layout.check_name` has it."""
+
+_KEY = re.compile(r"[0-9a-f]{64}")
+_ID = re.compile(r"[A-Za-z0-9-]{1,80}")
+_TARGET = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
+_SOURCE_DIGITS = 10
+
+
+@dataclass(frozen=True)
+class Item:
+    """One ensemble to change.
+
+    Attributes:
+        ensemble: its name.
+        action: `publish`, `roll_back` or `unpublish`.
+        repository: the name of the repository's directory; empty unless it is published.
+        source_key: of the repository; empty unless it is published.
+        artifact_key: of the archive; empty unless it is published.
+        to: the target model to roll back to; None for the one that was live before.
+        is_there: whether the target model was served already when the machine started.
+        rejected: why it cannot be changed; None if it can.
+    """
+
+    ensemble: str
+    action: str
+    repository: str = ""
+    source_key: str = ""
+    artifact_key: str = ""
+    to: str | None = None
+    is_there: bool = False
+    rejected: str | None = None
+
+    @property
+    def target_model(self) -> str:
+        """The name that callers of the published version send."""
+        return f"{self.ensemble}-{self.source_key[:_SOURCE_DIGITS]}.tar.gz"
+
+    def document(self) -> dict[str, Any]:
+        """It as JSON."""
+        return asdict(self)
+
+    @classmethod
+    def parse(cls, document: Mapping[str, Any]) -> Item:
+        """Read an item of a request, or one that `document` wrote.
+
+        Raises:
+            ArtifactError: a field is missing, unknown, or cannot be part of an object key.
+        """
+        try:
+            item = cls(**document)
+        except TypeError as error:
+            raise _malformed(f"an item is {document!r} ({error})") from error
+        fields = [("ensemble", _NAME)]
+        if item.action == "publish":
+            fields += [("repository", _NAME), ("source_key", _KEY), ("artifact_key", _KEY)]
+        elif item.action == "roll_back" and item.to is not None:
+            fields += [("to", _TARGET)]
+        elif item.action not in ACTIONS:
+            raise _malformed(f"the action of {item.ensemble!r} is {item.action!r}, not one of {', '.join(ACTIONS)}")
+        for name, form in fields:
+            value = getattr(item, name)
+            if not isinstance(value, str) or not form.fullmatch(value):
+                raise _malformed(f"{name} of the ensemble {item.ensemble!r} is {value!r}")
+        return item
+
+
+@dataclass(frozen=True)
+class Place:
+    """The places of an execution's documents, and of those of its `TritonMultiModel`.
+
+    Attributes:
+        fleet: the name of the `TritonMultiModel` in the store.
+        platform: its platform, as in `25.09-a10g`.
+        execution: the ARN of the execution.
+    """
+
+    fleet: str
+    platform: str
+    execution: str
+
+    @property
+    def served(self) -> str:
+        """The prefix that the endpoint serves from."""
+        return f"fleets/{self.fleet}/{self.platform}/"
+
+    @property
+    def index(self) -> str:
+        """The object key of the index."""
+        return f"{self.served}index.json"
+
+    @property
+    def items(self) -> str:
+        """The object key of the items."""
+        return f"{self._own}items.json"
+
+    @property
+    def failures(self) -> str:
+        """The prefix of the failures."""
+        return f"{self._own}failures/"
+
+    def failure(self, ensemble: str) -> str:
+        """The object key of an ensemble's failure."""
+        return f"{self.failures}{ensemble}.json"
+
+    @property
+    def _own(self) -> str:
+        return f"staging/publishing/{self.execution.rsplit(':', 1)[-1]}/"
+
+
+def request_key(publication: str) -> str:
+    """The object key of a request.
+
+    Raises:
+        ArtifactError: the id cannot be part of an object key.
+    """
+    return f"{_prefix(publication)}request.json"
+
+
+def upload_key(publication: str, artifact_key: str) -> str:
+    """The object key of an archive that was uploaded for a request.
+
+    Raises:
+        ArtifactError: the id cannot be part of an object key.
+    """
+    return f"{_prefix(publication)}{artifact_key}.tar.gz"
+
+
+def parse_request(text: bytes) -> tuple[str, list[Item]]:
+    """Read a request: the name that the publisher gives, and an item for each ensemble.
+
+    Raises:
+        ArtifactError: it is not one that this version of the library takes.
+    """
+    try:
+        document = json.loads(text)
+        schema, publisher, items = document["schema"], document["publisher"], document["items"]
+    except (ValueError, LookupError, TypeError) as error:
+        raise _malformed(f"it is not a JSON object with schema, publisher and items ({error!r})") from error
+    if schema != SCHEMA or not isinstance(publisher, str) or not isinstance(items, list) or not items:
+        raise _malformed(f"it has schema {schema!r}, publisher {publisher!r} and {len(items or ())} items")
+    allowed = {"ensemble", "action", "repository", "source_key", "artifact_key", "to"}
+    if any(not isinstance(each, dict) or each.keys() - allowed for each in items):
+        raise _malformed(f"an item has other fields than {', '.join(sorted(allowed))}")
+    found = [Item.parse(each) for each in items]
+    names = {item.ensemble for item in found}
+    if len(names) < len(found):
+        raise _malformed("it names an ensemble twice")
+    return publisher, found
+
+
+def _prefix(publication: str) -> str:
+    if not _ID.fullmatch(publication):
+        raise ArtifactError(f"the publication is {publication!r}: use up to 80 letters, digits and '-'")
+    return f"staging/publish/{publication}/"
+
+
+def _malformed(what: str) -> ArtifactError:
+    return ArtifactError(f"the request cannot be read, because {what}; write it with the publisher's own cdk-triton")

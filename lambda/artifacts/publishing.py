@@ -1,0 +1,268 @@
+"""The functions of a publisher's state machine, each safe to repeat: `prepare`, `change`, `record` and `count`.
+
+`prepare` runs once, `change` for each ensemble, `record` for each that could not be changed, and `count` at the end.
+The order of `change` keeps what is live alive: it copies the archive, which no caller names yet, and then writes the
+catalogue, by which callers find it. So an ensemble is either what it was or what was asked for, and never half.
+
+An ensemble that is done already costs one request. So a machine that failed or was stopped is started again with the
+same request.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import logging
+import os
+from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+from . import catalogue
+from .archive_keys import KeyDocument, archive_keys
+from .catalogue import Change, Entry, Version
+from .commits import check_owner
+from .copying import copy_if_absent
+from .failure import ArtifactError, NotYetError, is_transient
+from .fleet_index import open_catalogue
+from .invocation import Each
+from .publication import Item, Place, parse_request, request_key, upload_key
+from .storage import CONNECTIONS, LostRaceError, Storage, StoredObject
+from .turn import Turn
+
+__all__ = ["Publisher", "change", "count", "prepare", "record"]
+
+SHOWN_FAILURES = 5
+"""How many failures the message of an execution has; all of them are in the store."""
+
+log = logging.getLogger(__name__)
+
+Event = Mapping[str, Any]
+
+
+def prepare(event: Event, context: Any) -> dict[str, Any]:
+    """Read the request, and write an item for each ensemble; the answer says where."""
+    return _run(event, context, lambda publisher: publisher.prepare(str(event["publish"])))
+
+
+def change(event: Event, context: Any) -> dict[str, Any]:
+    """Change one ensemble."""
+    return _run(
+        event,
+        context,
+        lambda publisher: publisher.change(str(event["publish"]), str(event["publisher"]), Item.parse(event["item"])),
+    )
+
+
+def record(event: Event, context: Any) -> dict[str, Any]:
+    """Write down why an ensemble was not changed."""
+    return _run(event, context, lambda publisher: publisher.record(Item.parse(event["item"]), event["failure"]))
+
+
+def count(event: Event, context: Any) -> dict[str, Any]:
+    """Count what is done, and fail if something is not."""
+    return _run(event, context, lambda publisher: publisher.count())
+
+
+@dataclass(frozen=True)
+class Publisher:
+    """The means of one invocation.
+
+    Attributes:
+        storage: the store's bucket.
+        place: the `TritonMultiModel` and the execution.
+        keys: what keys depend on beside the files of an archive.
+        turn: the time in which parts of a copy are begun.
+        now: the time.
+        each: applies a function to items, some at once.
+    """
+
+    storage: Storage
+    place: Place
+    keys: KeyDocument
+    turn: Turn
+    now: Callable[[], datetime]
+    each: Each = map
+
+    def prepare(self, publication: str) -> dict[str, Any]:
+        """See the function of this name.
+
+        Raises:
+            ArtifactError: the request is missing, or not one that this version of the library takes.
+        """
+        found = self.storage.read(request_key(publication))
+        if found is None:
+            raise ArtifactError(f"the request {request_key(publication)} is missing; upload it, and start again")
+        publisher, items = parse_request(found[0])
+        index = open_catalogue(self.place.fleet, self.place.index, self.storage)
+        there = set(self.storage.keys(self.place.served))
+        prepared = [self._prepared(item, index.current, there).document() for item in items]
+        try:
+            self.storage.write(self.place.items, json.dumps(prepared).encode())
+        except LostRaceError:
+            log.info("this function has written %s before", self.place.items)
+        answer = {"publish": publication, "publisher": publisher, "execution": self.place.execution}
+        return answer | {"items": self.place.items}
+
+    def _prepared(self, item: Item, of_stack: Mapping[str, str], there: set[str]) -> Item:
+        if item.action == "publish" and item.ensemble in of_stack:
+            reason = f"the stack has an ensemble {item.ensemble} too; publish it under another name"
+            return dataclasses.replace(item, rejected=reason)
+        return dataclasses.replace(item, is_there=self.place.served + item.target_model in there)
+
+    def change(self, publication: str, publisher: str, item: Item) -> dict[str, Any]:
+        """See the function of this name.
+
+        Raises:
+            NotYetError: it is worth another attempt.
+            ArtifactError: another attempt fails too.
+        """
+        if item.rejected is not None:
+            raise ArtifactError(item.rejected)
+        by = Change(self.now().isoformat(timespec="seconds"), publisher, self.place.execution)
+        actions = {"publish": self._publish, "roll_back": self._roll_back, "unpublish": self._unpublish}
+        modify = actions[item.action]
+        fleet, platform = self.place.fleet, self.place.platform
+        entry = catalogue.update(
+            fleet, platform, item.ensemble, lambda entry: modify(entry, item, by, publication), self.storage
+        )
+        log.info("%s of %s: callers get %s", item.action, item.ensemble, entry.current)
+        return {}
+
+    def record(self, item: Item, failure: Mapping[str, Any]) -> dict[str, Any]:
+        """See the function of this name."""
+        document = {"ensemble": item.ensemble, "action": item.action, "reason": _reason(failure)}
+        try:
+            self.storage.write(self.place.failure(item.ensemble), json.dumps(document, indent=2).encode())
+        except LostRaceError:
+            log.info("the failure of %s is recorded", item.ensemble)
+        return {}
+
+    def count(self) -> dict[str, Any]:
+        """See the function of this name.
+
+        Raises:
+            ArtifactError: an ensemble was not changed.
+        """
+        found = self.storage.read(self.place.items)
+        if found is None:
+            raise ArtifactError(f"{self.place.items} is missing: it has expired or was deleted; start again")
+        items = [Item.parse(each) for each in json.loads(found[0])]
+        failed = self._failures()
+        there = set(self.storage.keys(self.place.served))
+        rest = [item for item in items if item.ensemble not in failed]
+        checked = zip(rest, self.each(lambda item: self._missing(item, there), rest), strict=True)
+        failed |= {item.ensemble: reason for item, reason in checked if reason is not None}
+        if failed:
+            shown = "; ".join(f"{name}: {reason}" for name, reason in sorted(failed.items())[:SHOWN_FAILURES])
+            raise ArtifactError(
+                f"{len(failed)} of {len(items)} ensembles were not changed: {shown} (all reasons are below "
+                f"s3://{self.storage.bucket}/{self.place.failures})"
+            )
+        return {"changed": len(items)}
+
+    def _failures(self) -> dict[str, str]:
+        read = self.each(self.storage.read, list(self.storage.keys(self.place.failures)))
+        documents = [json.loads(found[0]) for found in read if found is not None]
+        return {document["ensemble"]: document["reason"] for document in documents}
+
+    def _missing(self, item: Item, there: set[str]) -> str | None:
+        """Why an ensemble without a recorded failure is not what was asked for; None if it is."""
+        entry = catalogue.read_entry(self.place.fleet, self.place.platform, item.ensemble, self.storage)
+        names = {version.target_model for version in entry.versions}
+        done = {
+            "publish": item.target_model in names,
+            "roll_back": entry.has(self.place.execution) or (item.to is not None and item.to in names),
+            "unpublish": entry.has(self.place.execution) or entry.current is None,
+        }[item.action]
+        if not done:
+            return "it was not reached; start again"
+        if entry.current is not None and self.place.served + entry.current not in there:
+            return f"{entry.current} was deleted meanwhile; publish the ensemble again"
+        return None
+
+    def _publish(self, entry: Entry, item: Item, by: Change, publication: str) -> Entry:
+        version = Version(item.target_model, item.artifact_key, item.source_key, item.repository, by)
+        changed = catalogue.publish(entry, version)
+        if changed != entry:
+            check_owner(self._served(item, publication), item.artifact_key)
+        return changed
+
+    def _roll_back(self, entry: Entry, item: Item, by: Change, _: str) -> Entry:
+        changed = catalogue.roll_back(entry, by, item.to)
+        if changed != entry and self._head(str(changed.current)) is None:
+            others = [
+                version.target_model for version in entry.versions if self._head(version.target_model) is not None
+            ]
+            raise ArtifactError(
+                f"{changed.current} of the ensemble {item.ensemble} is not in the store any more; there are "
+                f"{', '.join(others) or 'no others'}: name one of them, or publish the ensemble"
+            )
+        return changed
+
+    def _unpublish(self, entry: Entry, _: Item, by: Change, __: str) -> Entry:
+        return catalogue.unpublish(entry, by)
+
+    def _head(self, target_model: str) -> StoredObject | None:
+        return self.storage.head(self.place.served + target_model)
+
+    def _served(self, item: Item, publication: str) -> StoredObject:
+        """The archive below the prefix of the endpoint, copied there if it is not there."""
+        found = self._head(item.target_model) if item.is_there else None
+        if found is not None:
+            return found
+        upload = upload_key(publication, item.artifact_key)
+        opened = self.storage.open(upload)
+        if opened is None:
+            raise ArtifactError(f"the archive {upload} is missing; upload it, and start again")
+        source, chunks = opened
+        keys = archive_keys(chunks, self.keys, upload)
+        if keys != (item.source_key, item.artifact_key):
+            raise ArtifactError(
+                f"the archive {upload} has the source key {keys.source} and the artifact key {keys.artifact}, and the "
+                f"request says {item.source_key} and {item.artifact_key}; publish with the publisher's own cdk-triton, "
+                "for its platform"
+            )
+        target = self.place.served + item.target_model
+        return copy_if_absent(source, target, {"artifact-key": keys.artifact}, self.storage, self.turn)
+
+
+def _run(event: Event, context: Any, work: Callable[[Publisher], dict[str, Any]]) -> dict[str, Any]:
+    """Let a publisher work; what is worth another attempt becomes a NotYetError, which the machine repeats."""
+    keys = json.loads(os.environ["KEYS"])
+    with ThreadPoolExecutor(CONNECTIONS) as pool:
+        publisher = Publisher(
+            Storage.of_environment(),
+            Place(os.environ["FLEET"], os.environ["PLATFORM"], str(event["execution"])),
+            KeyDocument(keys["source"], keys["target"]),
+            Turn(context.get_remaining_time_in_millis, is_last=True),
+            lambda: datetime.now(UTC),
+            pool.map,
+        )
+        return attempted(publisher, work)
+
+
+def attempted(publisher: Publisher, work: Callable[[Publisher], dict[str, Any]]) -> dict[str, Any]:
+    """`work`, whose passing faults become a NotYetError.
+
+    Raises:
+        NotYetError: it is worth another attempt.
+        ArtifactError: another attempt fails too.
+    """
+    try:
+        return work(publisher)
+    except Exception as error:
+        if isinstance(error, NotYetError) or not is_transient(error, 0):
+            raise
+        raise NotYetError(f"{type(error).__name__}: {error}") from error
+
+
+def _reason(failure: Mapping[str, Any]) -> str:
+    """The message of a function that failed: `errorMessage` within the `Cause` of Step Functions."""
+    cause = str(failure.get("Cause", ""))
+    try:
+        return str(json.loads(cause)["errorMessage"])
+    except (ValueError, LookupError, TypeError):
+        return f"{failure.get('Error')}: {cause}"

@@ -1,0 +1,271 @@
+"""The functions of a publisher's machine: a bad ensemble fails alone, whatever goes wrong nothing live is lost."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import zlib
+from collections import deque
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from artifacts.failure import ArtifactError
+from artifacts.publication import parse_request
+from build_model.faults import Fault
+from golden_messages import Messages
+from publisher_machine import FLEET, PLATFORM, STORE, Machine, packed, packed_keys
+
+VERSIONS = [packed({"text/config.pbtxt": b"name: 'text'", "text/1/model.py": f"# {n}".encode()}) for n in range(4)]
+NAMES = ("one", "two", "three")
+
+
+def target(name: str, archive: bytes) -> str:
+    return f"{name}-{packed_keys(archive).source[:10]}.tar.gz"
+
+
+def test_what_is_published_is_served_and_in_the_catalogue() -> None:
+    machine = Machine()
+    machine.publish("first", one=VERSIONS[0], two=VERSIONS[0], three=VERSIONS[1])
+    assert machine.run("first") is None
+
+    assert [machine.live(name) for name in NAMES] == [VERSIONS[0], VERSIONS[0], VERSIONS[1]]
+    entry = machine.entry("three")
+    assert entry is not None
+    assert entry["current"] == target("three", VERSIONS[1])
+    assert entry["versions"][0]["artifact_key"] == packed_keys(VERSIONS[1]).artifact
+    assert entry["versions"][0]["live"]["publisher"] == "somebody"
+    assert entry["versions"][0]["live"]["execution"].endswith(":first")
+    index = json.loads(machine.s3.get(STORE, f"fleets/{FLEET}/{PLATFORM}/index.json") or b"")
+    assert index["schema"] == 2
+
+
+@pytest.mark.slow
+def test_an_ensemble_takes_at_most_eight_requests_and_none_that_is_live_writes_anything() -> None:
+    ensembles = {f"tenant-{n}": VERSIONS[n % 4] for n in range(40)}
+    machine, few = Machine(), Machine()
+    machine.publish("first", **ensembles)
+    few.publish("first", one=VERSIONS[0])
+    assert machine.run("first") is None
+    assert few.run("first") is None
+    assert (machine.calls.total() - few.calls.total()) / 39 <= 8
+
+    machine.publish("again", **ensembles)
+    before = len([key for key in machine.s3.history if not key[1].startswith("staging/")])
+    machine.calls.clear()
+    assert machine.run("again") is None
+    assert machine.calls["PutObject"] == 1  # the items
+    assert machine.calls["CompleteMultipartUpload"] == 0
+    assert len([key for key in machine.s3.history if not key[1].startswith("staging/")]) == before
+
+
+def test_a_version_that_is_served_already_needs_no_upload() -> None:
+    machine = Machine()
+    for name, version in (("a", 0), ("b", 1)):
+        machine.publish(name, one=VERSIONS[version])
+        assert machine.run(name) is None
+    machine.publish("c", one=VERSIONS[0])
+    machine.s3.expire(STORE, "staging/publish/c/" + packed_keys(VERSIONS[0]).artifact)
+    assert machine.run("c") is None
+    assert machine.live("one") == VERSIONS[0]
+
+
+def spoil_upload(machine: Machine, archive: bytes | None) -> None:
+    key = f"staging/publish/first/{packed_keys(VERSIONS[1]).artifact}.tar.gz"
+    if archive is None:
+        machine.s3.expire(STORE, key)
+    else:
+        machine.s3.put(STORE, key, archive)
+
+
+def spoil_name(machine: Machine) -> None:
+    pairs = [{"ensemble": "two", "target_model": "two-0.tar.gz"}]
+    index = {"schema": 2, "fleet": FLEET, "current": pairs, "previous": []}
+    machine.s3.put(STORE, f"fleets/{FLEET}/{PLATFORM}/index.json", json.dumps(index).encode())
+
+
+def spoil_target(machine: Machine) -> None:
+    key = f"fleets/{FLEET}/{PLATFORM}/{target('two', VERSIONS[1])}"
+    machine.s3.put(STORE, key, b"of somebody else", {"artifact-key": "0" * 64})
+
+
+@pytest.mark.parametrize(
+    "spoil",
+    [
+        lambda machine: spoil_upload(machine, None),
+        lambda machine: spoil_upload(machine, VERSIONS[2]),
+        lambda machine: spoil_upload(machine, VERSIONS[1][:-9]),
+        lambda machine: spoil_upload(machine, b"not an archive"),
+        spoil_name,
+        spoil_target,
+    ],
+    ids=["no archive", "another archive", "cut off", "not an archive", "a name of the stack", "another's target"],
+)
+def test_a_bad_ensemble_fails_alone_with_its_reason(messages: Messages, spoil: Any) -> None:
+    machine = Machine()
+    machine.publish("first", one=VERSIONS[0], two=VERSIONS[1], three=VERSIONS[2])
+    spoil(machine)
+
+    failure = machine.run("first")
+
+    assert failure is not None
+    messages.record("ArtifactError", failure)
+    assert [machine.live("one"), machine.live("three")] == [VERSIONS[0], VERSIONS[2]]
+    assert machine.entry("two") is None
+    assert machine.s3.get(STORE, "staging/publishing/first/failures/two.json") is not None
+
+
+def test_rollbacks_and_what_is_unpublished() -> None:
+    machine = Machine()
+    for name, version in (("a", 0), ("b", 1), ("c", 2)):
+        machine.publish(name, one=VERSIONS[version])
+        assert machine.run(name) is None
+    for name, more, expected in (
+        ("d", {"action": "roll_back"}, VERSIONS[1]),
+        ("e", {"action": "roll_back", "to": target("one", VERSIONS[0])}, VERSIONS[0]),
+        ("f", {"action": "unpublish"}, None),
+        ("g", {"action": "roll_back"}, VERSIONS[0]),
+    ):
+        machine.upload(name, [{"ensemble": "one", **more}])
+        assert machine.run(name) is None
+        assert machine.live("one") == expected
+
+
+def test_a_version_that_is_gone_is_named_with_those_that_are_there(messages: Messages) -> None:
+    machine = Machine()
+    for name, version in (("a", 0), ("b", 1), ("c", 2)):
+        machine.publish(name, one=VERSIONS[version])
+        machine.run(name)
+    machine.s3.expire(STORE, f"fleets/{FLEET}/{PLATFORM}/{target('one', VERSIONS[1])}")
+    machine.upload("d", [{"ensemble": "one", "action": "roll_back"}])
+
+    failure = machine.run("d")
+
+    assert failure is not None
+    messages.record("ArtifactError", failure)
+    assert target("one", VERSIONS[0]) in failure
+    assert machine.live("one") == VERSIONS[2]
+
+
+def test_what_was_deleted_while_it_was_published_is_reported(messages: Messages) -> None:
+    """`gc` may judge an archive before the catalogue names it, and delete it afterwards."""
+    machine = Machine()
+    machine.publish("first", one=VERSIONS[0], two=VERSIONS[1])
+    gone = f"fleets/{FLEET}/{PLATFORM}/{target('one', VERSIONS[0])}"
+    machine.meanwhile = iter([lambda: None, lambda: machine.s3.expire(STORE, gone)])
+    failure = machine.run("first")
+    assert failure is not None
+    messages.record("ArtifactError", failure)
+
+
+KINDS = ("crash before", "crash after", "limbo", "unsent", "lost", "late", "asked twice", "throttled", "broken")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_fault_at_any_call_leaves_each_ensemble_as_it_was_or_as_was_asked_for(kind: str) -> None:
+    for number in itertools.count():
+        machine = Machine()
+        machine.publish("first", one=VERSIONS[0], two=VERSIONS[0])
+        assert machine.run("first") is None
+        machine.publish("second", one=VERSIONS[1], two=VERSIONS[2], three=VERSIONS[3])
+        machine.fault = fault = Fault(kind, number)
+        machine.watch = lambda machine=machine: assert_nothing_lost(machine)  # type: ignore[misc]
+        assert machine.run("second") is None, f"call {number}"
+        assert [machine.live(name) for name in NAMES] == [VERSIONS[1], VERSIONS[2], VERSIONS[3]]
+        written = machine.s3.history[STORE, f"catalogue/{FLEET}/{PLATFORM}/three.json"]
+        assert len(written) == 1, f"call {number}"
+        if fault.seen <= number:
+            break
+    assert number > 20
+
+
+def assert_nothing_lost(machine: Machine) -> None:
+    assert machine.live("one") in (VERSIONS[0], VERSIONS[1])
+    assert machine.live("two") in (VERSIONS[0], VERSIONS[2])
+    assert machine.live("three") in (None, VERSIONS[3])
+
+
+requests = st.lists(
+    st.tuples(
+        st.sampled_from(NAMES),
+        st.one_of(
+            st.integers(0, 3),
+            st.sampled_from(["roll_back", "unpublish"]),
+        ),
+        st.sampled_from(KINDS),
+        st.integers(0, 40),
+        st.booleans(),
+    ),
+    min_size=1,
+    max_size=8,
+)
+
+
+@pytest.mark.slow
+@settings(deadline=None)
+@given(requests)
+def test_publishers_that_come_in_between_each_other_lose_nothing(todo: list[tuple[str, Any, str, int, bool]]) -> None:
+    machine = Machine()
+    machine.publish("begin", **dict.fromkeys(NAMES, VERSIONS[0]))
+    assert machine.run("begin") is None
+    machine.watch = lambda: deque(map(machine.live, NAMES), maxlen=0).clear()
+    for number, (name, what, kind, at, is_between) in enumerate(todo):
+        if isinstance(what, int):
+            machine.publish(f"n-{number}", **{name: VERSIONS[what]})
+        else:
+            machine.upload(f"n-{number}", [{"ensemble": name, "action": what}])
+        if is_between:  # another publisher of the same ensembles, in the middle of it
+            other = Machine(machine.s3)
+            other.publish(f"other-{number}", **dict.fromkeys(NAMES, VERSIONS[3]))
+            machine.meanwhile = iter([lambda o=other, n=number: o.run(f"other-{n}")])  # type: ignore[misc]
+        machine.fault = Fault(kind, at)
+        failure = machine.run(f"n-{number}")
+        machine.fault = None
+        if isinstance(what, int):
+            assert failure is None
+            assert machine.live(name) == VERSIONS[what]
+        if what == "unpublish" and failure is None:
+            assert machine.live(name) is None
+    for (bucket, key), bodies in machine.s3.history.items():
+        if bucket == STORE and key.startswith("fleets/") and key.endswith(".tar.gz"):
+            assert len(bodies) == 1, f"{key} is written once"
+
+
+GOOD = {"ensemble": "one", "action": "unpublish"}
+
+
+@pytest.mark.parametrize(
+    "document",
+    [
+        [],
+        {"schema": 2, "publisher": "p", "items": [GOOD]},
+        {"schema": 1, "publisher": "p", "items": []},
+        {"schema": 1, "publisher": "p", "items": [GOOD, GOOD]},
+        {"schema": 1, "publisher": "p", "items": [{**GOOD, "is_there": True}]},
+        {"schema": 1, "publisher": "p", "items": [{"ensemble": "one"}]},
+        {"schema": 1, "publisher": "p", "items": [{**GOOD, "action": "destroy"}]},
+        {"schema": 1, "publisher": "p", "items": [{**GOOD, "ensemble": "../one"}]},
+        {"schema": 1, "publisher": "p", "items": [{**GOOD, "action": "publish", "repository": "r"}]},
+        {"schema": 1, "publisher": "p", "items": [{**GOOD, "action": "roll_back", "to": "a/b.tar.gz"}]},
+    ],
+    ids=lambda document: zlib.crc32(json.dumps(document).encode()),
+)
+def test_a_request_that_cannot_be_read_changes_nothing(messages: Messages, document: Any) -> None:
+    machine = Machine()
+    machine.s3.put(STORE, "staging/publish/bad/request.json", json.dumps(document).encode())
+    with messages.raises(ArtifactError):
+        parse_request(json.dumps(document).encode())
+    assert machine.run("bad") is not None
+    assert {key for _, key in machine.s3.history} == {"staging/publish/bad/request.json"}
+
+
+def test_a_publication_cannot_lead_elsewhere(messages: Messages) -> None:
+    failure = Machine().run("../artifacts")
+    assert failure is not None
+    messages.record("ArtifactError", failure)
+    missing = Machine().run("nobody")
+    assert missing is not None
+    messages.record("ArtifactError", missing)

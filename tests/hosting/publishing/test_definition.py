@@ -1,0 +1,146 @@
+"""The definition of a publisher's machine, run by moto's interpreter with the real functions."""
+
+from __future__ import annotations
+
+import io
+import json
+import sys
+import threading
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import boto3
+import pytest
+from moto import mock_aws
+from moto.stepfunctions.parser.asl.component.state.exec.state_task import lambda_eval_utils
+
+sys.path.insert(0, str(Path(__file__).parents[3] / "lambda"))  # as Lambda does with a function's own directory
+
+from artifacts import publishing, storage
+from cdk_triton.artifacts import layout
+from cdk_triton.hosting.publishing.definition import Functions, definition
+from publisher_machine import FLEET, KEYS, PLATFORM, STORE, Machine, packed, packed_keys
+
+NAMES = ("prepare", "change", "record", "count")
+ARNS = Functions(*(f"arn:aws:lambda:us-east-1:123456789012:function:{name}" for name in NAMES))
+ARCHIVES = [packed({"text/config.pbtxt": str(number).encode()}) for number in range(3)]
+
+
+class Context:
+    def get_remaining_time_in_millis(self) -> int:
+        return 300_000
+
+
+@dataclass
+class FunctionDouble:
+    """Lambda's client, which the interpreter calls; the first calls of a function may not be run."""
+
+    throttled: Counter[str] = field(default_factory=Counter)
+    calls: Counter[str] = field(default_factory=Counter)
+
+    def invoke(self, *, FunctionName: str, Payload: bytes) -> dict[str, Any]:  # noqa: N803  Lambda's names
+        name = FunctionName.rsplit(":", 1)[-1]
+        self.calls[name] += 1
+        try:
+            if self.calls[name] <= self.throttled[name]:
+                raise TimeoutError
+            answer, fault = getattr(publishing, name)(json.loads(Payload), Context()), {}
+        except Exception as error:
+            kind = "Lambda.TooManyRequestsException" if isinstance(error, TimeoutError) else type(error).__name__
+            answer, fault = {"errorMessage": str(error), "errorType": kind}, {"FunctionError": "Unhandled"}
+        return {"StatusCode": 200, "Payload": io.BytesIO(json.dumps(answer).encode()), **fault}
+
+
+@pytest.fixture(name="functions")
+def _functions(monkeypatch: pytest.MonkeyPatch) -> Iterator[FunctionDouble]:
+    variables = {"STORE_BUCKET": STORE, "FLEET": FLEET, "PLATFORM": PLATFORM, "KEYS": json.dumps(KEYS._asdict())}
+    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
+        monkeypatch.setenv(name, "testing")
+    for name, value in (variables | {"AWS_DEFAULT_REGION": "us-east-1"}).items():
+        monkeypatch.setenv(name, value)
+    functions = FunctionDouble()
+    monkeypatch.setattr(lambda_eval_utils, "boto_client_for", lambda **_: functions)
+    storage._client.cache_clear()
+    with mock_aws(config={"stepfunctions": {"execute_state_machine": True}}):
+        boto3.client("s3").create_bucket(Bucket=STORE)
+        document = definition(ARNS, bucket=STORE, partition="aws", max_concurrency=8)
+        role = "arn:aws:iam::123456789012:role/publisher"
+        client = boto3.client("stepfunctions")
+        client.create_state_machine(name="publisher", definition=json.dumps(document), roleArn=role)
+        yield functions
+    storage._client.cache_clear()
+
+
+def upload(publication: str, **archives: bytes) -> None:
+    machine = Machine()
+    machine.publish(publication, **archives)
+    for (_, key), bodies in machine.s3.history.items():
+        boto3.client("s3").put_object(Bucket=STORE, Key=key, Body=bodies[-1])
+
+
+def run(publication: str, name: str = "") -> dict[str, Any]:
+    """An execution, once it has ended."""
+    client = boto3.client("stepfunctions")
+    arn = client.list_state_machines()["stateMachines"][0]["stateMachineArn"]
+    text = json.dumps({"publish": publication})
+    execution = client.start_execution(stateMachineArn=arn, name=name or publication, input=text)["executionArn"]
+    while (found := dict(client.describe_execution(executionArn=execution)))["status"] == "RUNNING":
+        threading.Event().wait(0.01)
+    return found
+
+
+def live(ensemble: str) -> bytes | None:
+    s3 = boto3.client("s3")
+    key = layout.catalogue_key(FLEET, PLATFORM, ensemble)
+    if not s3.list_objects_v2(Bucket=STORE, Prefix=key).get("Contents"):
+        return None
+    current = json.loads(s3.get_object(Bucket=STORE, Key=key)["Body"].read())["current"]
+    found: bytes = s3.get_object(Bucket=STORE, Key=layout.fleet_prefix(FLEET, PLATFORM) + current)["Body"].read()
+    return found
+
+
+@pytest.mark.slow
+def test_a_bad_ensemble_fails_alone_and_the_next_execution_does_what_is_left(functions: FunctionDouble) -> None:
+    one, two, three = ARCHIVES
+    upload("first", one=one, two=two, three=three)
+    bad = f"{layout.PUBLISH_PREFIX}first/{packed_keys(two).artifact}.tar.gz"
+    boto3.client("s3").put_object(Bucket=STORE, Key=bad, Body=b"damaged")
+
+    failed = run("first")
+
+    assert (failed["status"], failed["error"]) == ("FAILED", "ArtifactError")
+    assert "1 of 3 ensembles were not changed: two: the archive" in json.loads(failed["cause"])["errorMessage"]
+    assert [live(name) for name in ("one", "two", "three")] == [one, None, three]
+
+    upload("first", one=one, two=two, three=three)
+    again = run("first", "first-again")
+    assert (again["status"], json.loads(again["output"])) == ("SUCCEEDED", {"changed": 3})
+    assert live("two") == two
+    assert functions.calls["record"] == 1
+
+
+@pytest.mark.slow
+def test_a_function_that_lambda_does_not_run_is_called_again(functions: FunctionDouble) -> None:
+    functions.throttled = Counter(prepare=1, change=1, count=1)
+    upload("first", one=ARCHIVES[0])
+    assert run("first")["status"] == "SUCCEEDED"
+    assert functions.calls["record"] == 0
+
+
+@pytest.mark.slow
+def test_a_request_that_is_missing_fails_the_execution(functions: FunctionDouble) -> None:
+    failed = run("nobody")
+    assert failed["status"] == "FAILED"
+    assert "nobody/request.json is missing" in failed["cause"]
+
+
+def test_every_task_of_a_child_leads_to_its_end() -> None:
+    states = definition(ARNS, bucket=STORE, partition="aws", max_concurrency=3)["States"]
+    assert states["Ensembles"]["MaxConcurrency"] == 3
+    child = states["Ensembles"]["ItemProcessor"]["States"]
+    for state in (each for each in child.values() if each["Type"] == "Task"):
+        assert [catcher["ErrorEquals"] for catcher in state["Catch"]] == [["States.ALL"]]
+    assert child["Done"] == {"Type": "Pass", "Result": {}, "End": True}
