@@ -12,6 +12,8 @@ No child fails: a task that fails leads to a state that records why, and `Count`
 bad ensemble does not stop the others, and the threshold of failures, which moto does not enforce, does not matter. A
 child returns `{}`, and a ResultWriter takes the results, because without one more than 256 KiB of them fail the map
 ("Quotas related to state machine executions"). Nothing reads what it writes.
+
+No `ResultPath` is null, because `Stack.to_json_string` drops what is null (aws-cdk-lib 2.275).
 """
 
 from __future__ import annotations
@@ -97,9 +99,9 @@ def definition(functions: Functions, *, bucket: str, partition: str, max_concurr
                     "Resource": f"arn:{partition}:states:::s3:putObject",
                     "Parameters": {"Bucket": bucket, "Prefix": RESULTS_PREFIX},
                 },
-                "ResultPath": None,
+                "ResultPath": "$.map",
                 # Whatever ends the map early, Count finds the ensembles that it did not reach.
-                "Catch": [{"ErrorEquals": ["States.ALL"], "ResultPath": None, "Next": "Count"}],
+                "Catch": [{"ErrorEquals": ["States.ALL"], "ResultPath": "$.map", "Next": "Count"}],
                 "Next": "Count",
             },
             "Count": _task(functions.count, {"execution.$": "$.execution"}, End=True),
@@ -110,11 +112,11 @@ def definition(functions: Functions, *, bucket: str, partition: str, max_concurr
 def _child(functions: Functions) -> dict[str, Any]:
     failed = {"ErrorEquals": ["States.ALL"], "ResultPath": "$.failure", "Next": "Record"}
     # Count finds the ensemble that neither is what was asked for nor has a failure.
-    unrecorded = {"ErrorEquals": ["States.ALL"], "ResultPath": None, "Next": "Done"}
+    unrecorded = {"ErrorEquals": ["States.ALL"], "ResultPath": "$.unrecorded", "Next": "Done"}
     record = {"execution.$": "$.execution", "item.$": "$.item", "failure.$": "$.failure"}
     return {
-        "Change": _task(functions.change, None, Catch=[failed], ResultPath=None, Next="Done"),
-        "Record": _task(functions.record, record, Catch=[unrecorded], ResultPath=None, Next="Done"),
+        "Change": _task(functions.change, None, Catch=[failed], ResultPath="$.changed", Next="Done"),
+        "Record": _task(functions.record, record, Catch=[unrecorded], ResultPath="$.recorded", Next="Done"),
         "Done": {"Type": "Pass", "Result": {}, "End": True},
     }
 
