@@ -28,7 +28,7 @@ MAY_IMPORT = {
     "jobs": {"build_tools", "process", "wire"},
     "services": {"lambdas", "wire"},
     "cloudformation": {"lambdas", "services", "wire"},
-    "moto_state": {"endpoints", "lambdas", "process"},
+    "moto_state": {"endpoints", "lambdas", "process", "services"},
     "front": {"endpoints", "lambdas", "services", "wire"},
 }
 TOP = {"__init__.py", "aws.py", "daemon.py", "fidelity.py", "logs.py", "running.py"}

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from cdk_triton.hosting.monitoring.metrics_config import MetricsConfig
     from cdk_triton.hosting.monitoring.monitoring import EndpointMonitoring
     from cdk_triton.hosting.name_prefix import NamePrefix
+    from cdk_triton.hosting.publishing.publisher import TritonPublisher
     from cdk_triton.hosting.scaling.copy_count import ScalableCopyCount
     from cdk_triton.hosting.scaling.instance_count import ScalableInstanceCount
     from cdk_triton.hosting.store.imported import ImportedArtifactStore
@@ -74,6 +75,7 @@ __all__ = [
     "TritonEndpoint",
     "TritonModel",
     "TritonMultiModel",
+    "TritonPublisher",
     "TritonVariant",
     "add_vpc_endpoints",
     "assert_no_errors",

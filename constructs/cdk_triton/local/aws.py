@@ -244,6 +244,7 @@ class LocalAws:
         engine = TemplateEngine(self, region=self.region, account=self.account, log=self.log)
         self._routes.cloudformation = CloudFormationApi(engine, self)
         self._routes.lambdas = self._lambdas
+        self._close.append(state.let_machines_use(self.client))
         self._routes.state_machines = StateMachines(
             lambda: self.client("stepfunctions"), self._lambdas.invoke, self.sleep, self.log
         )

@@ -242,11 +242,6 @@ def test_a_name_that_cannot_be_a_target_model_is_refused(
         TritonMultiModel(stack, "Fleet", ensembles={name: world.repository()}, platform=world.platform)
 
 
-def test_a_fleet_of_nothing_is_refused(messages: Messages, world: World, stack: cdk.Stack) -> None:
-    with messages.raises(ConfigurationError):
-        TritonMultiModel(stack, "Fleet", ensembles={}, platform=world.platform)
-
-
 def test_an_instance_type_that_aws_does_not_list_is_warned_about(
     messages: Messages, world: World, stack: cdk.Stack
 ) -> None:

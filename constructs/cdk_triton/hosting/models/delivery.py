@@ -198,7 +198,7 @@ def artifact_resource(
     plan: dict[str, object] = {
         "schema": PLAN_SCHEMA if store.promotes_from is None else PROMOTION_PLAN_SCHEMA,
         "commits": commits,
-        "fleet": None if multi_model is None else _copies(multi_model, artifacts),
+        "fleet": None if multi_model is None else _copies(multi_model, platform, artifacts),
     }
     if any(artifact.files is not None for artifact in distinct):
         plan["schema"] = FILES_PLAN_SCHEMA
@@ -281,9 +281,8 @@ def _commit(artifact: Artifact, metadata: Mapping[str, str] | None) -> dict[str,
     }
 
 
-def _copies(name: str, artifacts: Mapping[str, Artifact]) -> dict[str, object]:
-    (platform,) = {artifact.platform for artifact in artifacts.values()}
-    prefix = layout.fleet_prefix(name, platform)
+def _copies(name: str, platform: ServingPlatform, artifacts: Mapping[str, Artifact]) -> dict[str, object]:
+    prefix = layout.fleet_prefix(name, platform.label)
     copies = [
         {
             "ensemble": ensemble,
@@ -293,4 +292,4 @@ def _copies(name: str, artifacts: Mapping[str, Artifact]) -> dict[str, object]:
         }
         for ensemble, artifact in artifacts.items()
     ]
-    return {"name": name, "index": layout.index_key(name, platform), "copies": copies}
+    return {"name": name, "index": layout.index_key(name, platform.label), "copies": copies}

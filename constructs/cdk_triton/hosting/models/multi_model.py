@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
+from typing import TYPE_CHECKING
 
 import jsii
 from aws_cdk import Names, Resource
 from aws_cdk import aws_ec2 as ec2
 from aws_cdk import aws_iam as iam
 from aws_cdk import aws_sagemaker as sagemaker
-from constructs import Construct
+from constructs import Construct, IValidation
 
 from cdk_triton.artifacts import layout
 from cdk_triton.errors import ConfigurationError
@@ -34,6 +35,9 @@ from cdk_triton.hosting.store.store import ITritonArtifactStore, store_of
 from cdk_triton.sagemaker import ServingPlatform
 from cdk_triton.triton import ContainerEnvironment, ModelRepository
 from cdk_triton.triton.environment import container_variables
+
+if TYPE_CHECKING:
+    from cdk_triton.hosting.publishing.publisher import TritonPublisher
 
 __all__ = ["TritonMultiModel"]
 
@@ -60,7 +64,8 @@ class TritonMultiModel(Resource):
         scope: the stack or construct that it belongs to.
         id: the construct's id.
         ensembles: repository by name; each must hold one model, or one ensemble and its parts. Each may call its
-            ensemble the same; give the other models of each names of their own.
+            ensemble the same; give the other models of each names of their own. Empty where all are published: see
+            `add_publisher`.
         platform: release and instance type.
         store: keeps the archives; without it the stack gets a store of its own.
         environment: how the container starts Triton; by default with the verbose log off.
@@ -77,7 +82,7 @@ class TritonMultiModel(Resource):
             artifact key.
 
     Raises:
-        ConfigurationError: there is no ensemble, a name cannot be a `TargetModel`, SageMaker has no image of this
+        ConfigurationError: a name cannot be a `TargetModel`, SageMaker has no image of this
             release in the stack's region, a field of the environment does not fit, the subnets or security groups are
             not what SageMaker takes, the VPC is one of another region or the role one of another account, there are
             recipes and the store has no builder with the platform's GPU, or metadata cannot be a tag.
@@ -105,10 +110,7 @@ class TritonMultiModel(Resource):
         super().__init__(scope, id)
         stack_of(self)  # or a sentence that it needs one
         if not ensembles:
-            raise ConfigurationError(
-                f"{self.node.path} has no ensemble, and a multi-model endpoint without one answers nothing: give at "
-                "least one, as ensembles={'text': repository}"
-            )
+            self.node.add_validation(_NeedsEnsemble(self))
         for name, repository in ensembles.items():
             layout.check_name(name, "the ensemble")
             layout.check_name(repository.name, "the repository's directory")
@@ -125,7 +127,7 @@ class TritonMultiModel(Resource):
         image = container_image(self, platform)
         assembly = CloudAssembly(self)
         home = store_of(self, store)
-        self._service_token = home.service_token
+        self._store, self._service_token = home, home.service_token
         # Weights are read from here on. Every repository is checked before any is packed.
         sound, built, found = True, {}, {}
         for names in _by_repository(ensembles):
@@ -210,6 +212,32 @@ class TritonMultiModel(Resource):
             scope, id, model_name=model_name, platform=platform, role=role, target_models=target_models
         )
 
+    @checked
+    def add_publisher(self, *, max_concurrency: int = 8) -> TritonPublisher:
+        """Add what publishes ensembles without a deployment: a state machine, its functions and an alarm.
+
+        It publishes repositories without recipes, rolls them back and unpublishes them. It changes neither this stack
+        nor the endpoint. An ensemble of `ensembles` and a published one cannot share a name.
+
+        Args:
+            max_concurrency: how many ensembles it changes at a time, 1 to 10,000. Each takes one of the account's
+                concurrent Lambda executions, of which a new account has 10.
+
+        Raises:
+            ConfigurationError: there is a publisher, the store promotes from another one, or `max_concurrency` is not
+                within its bounds.
+        """
+        from cdk_triton.hosting.publishing.publisher import add_publisher  # a plain model takes no state machine
+
+        return add_publisher(self, self._store, self.name_in_store, self.platform, max_concurrency)
+
+    @checked
+    def grant_read_catalogue(self, grantee: iam.IGrantable) -> iam.Grant:
+        """Allow a principal to read the catalogue of published ensembles, and nothing else of the store."""
+        from cdk_triton.hosting.publishing.publisher import grant_read_catalogue
+
+        return grant_read_catalogue(grantee, self._store, self.name_in_store, self.platform)
+
     @property
     @jsii.member(jsii_name="grantPrincipal")
     def grant_principal(self) -> iam.IPrincipal:
@@ -253,6 +281,22 @@ class TritonMultiModel(Resource):
                 f"{self.node.path} has no ensemble {ensemble!r}: use one of {', '.join(self.target_models)}"
             )
         return self.target_models[ensemble]
+
+
+@jsii.implements(IValidation)
+class _NeedsEnsemble:
+    """Makes the synthesis fail if nothing can be served; a publisher is added after the constructor."""
+
+    def __init__(self, model: TritonMultiModel) -> None:
+        self._model = model
+
+    def validate(self) -> list[str]:
+        if self._model.node.try_find_child("Publisher") is not None:
+            return []
+        return [
+            f"{self._model.node.path} has neither an ensemble nor a publisher, so its endpoint answers nothing: give "
+            "at least one, as ensembles={'text': repository}, or call add_publisher()"
+        ]
 
 
 def _by_repository(ensembles: Mapping[str, ModelRepository]) -> list[list[str]]:

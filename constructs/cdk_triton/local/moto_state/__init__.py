@@ -3,7 +3,7 @@
 moto's backends belong to the process, so one process holds one local AWS.
 
 * `state` reads moto's state for the rest of the local AWS, and resets it;
-* `corrections` makes every correction; `scaling` and `roles` contain those of their services;
+* `corrections` makes every correction; `scaling`, `roles` and `machines` contain those of their services;
 * `patching` replaces a method of moto's, and raises an error if moto does not have the method.
 
 These methods of moto are replaced. A test fails when moto no longer has one of them.
@@ -17,6 +17,10 @@ These methods of moto are replaced. A test fails when moto no longer has one of 
   which hosts inference components;
 * `moto.iam.models.IAMBackend.create_service_linked_role`: moto derives a wrong name for the role of Application Auto
   Scaling;
+* `moto.stepfunctions.parser.models.StepFunctionsParserBackend.start_execution`: moto runs all machines or none, and
+  waits as long as a waiter's definition says;
+* `moto.stepfunctions.parser.models.StepFunctionsParserBackend._validate_definition`: moto rejects definitions of
+  machines that it does not run;
 * `moto.applicationautoscaling.responses.ApplicationAutoScalingResponse._validate_params`: moto does not know the
   dimension of the copies of inference components.
 
@@ -29,6 +33,8 @@ The others are methods of `moto.applicationautoscaling.models.ApplicationAutosca
 * `.put_scheduled_action`: moto takes an action without a target;
 * `.delete_scaling_policy`: moto raises another error for a missing policy;
 * `.describe_scaling_policies`: moto mixes up two variants if the name of one begins with that of the other.
+
+The name `boto_client_for` of three modules of moto's interpreter of state machines is replaced, too: see `machines`.
 
 `cdk_triton.local.endpoints.operations` also sets attributes of moto's endpoints and endpoint configurations. Inference
 components are in an attribute of moto's SageMaker backend. `cdk_triton.local.wire` uses moto's parsers and serialisers.

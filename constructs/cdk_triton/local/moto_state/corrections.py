@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 from typing import Any
 
+from cdk_triton.local.moto_state.machines import correct_machines
 from cdk_triton.local.moto_state.patching import replace_method
 from cdk_triton.local.moto_state.roles import correct_roles
 from cdk_triton.local.moto_state.scaling import correct_scaling
@@ -26,6 +27,7 @@ def correct_moto() -> None:
     replace_method(FakeEndpointConfig, "validate_instance_type", lambda original: _validate_instance_type)
     replace_method(FakeEndpointConfig, "validate_production_variants", _validate_instances)
     replace_method(SageMakerModelBackend, "validate_production_variants", _validate_models)
+    correct_machines()
     correct_roles()
     correct_scaling()
 

@@ -9,6 +9,7 @@ from typing import Any
 
 from cdk_triton.local.lambdas import FunctionCode
 from cdk_triton.local.moto_state.corrections import correct_moto
+from cdk_triton.local.moto_state.machines import let_machines_use
 from cdk_triton.local.moto_state.scaling import components, scaled_variants
 from cdk_triton.local.process import conflicting_variables
 
@@ -43,6 +44,10 @@ class MotoState:
         environ["HTTP_X_MOTO_ACCOUNT_ID"] = self._account
         answer: Iterable[bytes] = self._application(environ, start_response)
         return answer
+
+    def let_machines_use(self, client: Callable[[str], Any]) -> Callable[[], None]:
+        """Give the interpreter of state machines its clients, by service; returns what takes them back."""
+        return let_machines_use(client)
 
     def reset(self) -> None:
         """Forget everything."""

@@ -1,8 +1,9 @@
 """Runs the state machines of the local AWS, whose definitions and executions are moto's.
 
-Modelled are the states `Task` of a Lambda function, `Choice` by `BooleanEquals` or `IsPresent`, `Wait` by `Seconds` or
-`SecondsPath` and `Succeed`, with `Retry`, `Catch` and `ResultPath` of one name. The waiter of an artifact store needs
-no others ("Amazon States Language"). Waiting is shorter than the definition says.
+moto's own interpreter runs a machine with a distributed map (`cdk_triton.local.moto_state.machines`). For all others,
+this module models the states `Task` of a Lambda function, `Choice` by `BooleanEquals` or `IsPresent`, `Wait` by
+`Seconds` or `SecondsPath` and `Succeed`, with `Retry`, `Catch` and `ResultPath` of one name. The waiter of an artifact
+store needs no others ("Amazon States Language"). Waiting is shorter than the definition says.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from typing import Any
 from cdk_triton.errors import LocalError
 from cdk_triton.local.lambdas import FunctionError, ThrottledError
 
-__all__ = ["StateMachines", "not_modelled"]
+__all__ = ["StateMachines", "has_map", "not_modelled"]
 
 _KEYS = {
     "Task": {"Type", "Resource", "Retry", "Catch", "ResultPath", "Next", "End"},
@@ -25,23 +26,60 @@ _KEYS = {
     "Wait": {"Type", "Seconds", "SecondsPath", "Next"},
     "Succeed": {"Type"},
 }
+_KEYS_BESIDE_A_MAP = {
+    **_KEYS,
+    "Task": _KEYS["Task"] | {"Parameters"},
+    "Pass": {"Type", "Result", "Next", "End"},
+    "Map": {
+        "Type",
+        "MaxConcurrency",
+        "ItemReader",
+        "ItemSelector",
+        "ItemProcessor",
+        "ResultWriter",
+        "ResultPath",
+        "Catch",
+        "Next",
+        "End",
+    },
+}
+"""The parts of a machine with a map that moto's interpreter runs as AWS does, except for `fidelity.DIFFERENCES`."""
+
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.05, 1.0
 """Seconds. They grow from the first to the longest, and never beyond what the definition says."""
 
 
-def not_modelled(definition: Mapping[str, Any]) -> str | None:
-    """The part of a definition that is not modelled, or None."""
+def has_map(definition: str) -> bool:
+    """Whether a definition has a map, so that moto's interpreter runs it."""
+    states = json.loads(definition).get("States", {})
+    return any(state.get("Type") == "Map" for state in states.values())
+
+
+def not_modelled(definition: Mapping[str, Any], *, in_map: bool = False) -> str | None:
+    """The part of a definition that is not modelled, or None; `in_map` where it is that of a map's child executions."""
     if not definition.get("States"):
         return "no states"
+    keys = _KEYS_BESIDE_A_MAP if in_map or has_map(json.dumps(definition)) else _KEYS
     for name, state in definition.get("States", {}).items():
         kind = state.get("Type")
-        if kind not in _KEYS:
+        if kind not in keys:
             return f"the state {name!r} of the type {kind!r}"
-        if foreign := sorted(state.keys() - _KEYS[kind]):
+        if foreign := sorted(state.keys() - keys[kind]):
             return f"{foreign[0]!r} of the state {name!r}"
+        if kind == "Map" and (fault := _not_modelled_of_map(name, state)):
+            return fault
         if kind == "Task" and ":lambda:" not in str(state["Resource"]):
             return f"the resource {state['Resource']!r} of the state {name!r}"
     return None
+
+
+def _not_modelled_of_map(name: str, state: Mapping[str, Any]) -> str | None:
+    processor, reader = state.get("ItemProcessor", {}), state.get("ItemReader", {})
+    if (mode := processor.get("ProcessorConfig", {})) != {"Mode": "DISTRIBUTED", "ExecutionType": "STANDARD"}:
+        return f"the ProcessorConfig {mode!r} of the map {name!r}"
+    if (config := reader.get("ReaderConfig")) != {"InputType": "JSON"}:
+        return f"the ReaderConfig {config!r} of the map {name!r}"
+    return not_modelled(processor, in_map=True)
 
 
 class StateMachines:
@@ -67,8 +105,10 @@ class StateMachines:
         self._log = log
 
     def started(self, request: Mapping[str, Any]) -> None:
-        """Run what a StartExecution asks for, in a thread of its own."""
+        """Run what a StartExecution asks for, in a thread of its own, unless moto's interpreter runs it."""
         machine = self._client().describe_state_machine(stateMachineArn=request["stateMachineArn"])
+        if has_map(machine["definition"]):
+            return
         definition, data = json.loads(machine["definition"]), json.loads(request.get("input") or "{}")
 
         def run() -> None:

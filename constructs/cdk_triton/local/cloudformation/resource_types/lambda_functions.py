@@ -125,6 +125,7 @@ class StateMachine(ResourceType):
     type_name = "AWS::StepFunctions::StateMachine"
     note = (
         "Tasks of Lambda functions, choices and waiting, which is shorter here: what an artifact store's waiter has. "
+        "A machine with a distributed map, such as a publisher's, is run by moto's interpreter. "
         "The waiter of the CDK Provider framework sets the timeout of a custom resource, which CloudFormation polls."
     )
     modelled = frozenset({"DefinitionString", "RoleArn", "StateMachineName", "Tags"})
@@ -138,8 +139,8 @@ class StateMachine(ResourceType):
             return coerced
         if fault := not_modelled(json.loads(definition)):
             raise TemplateError(
-                "AWS::StepFunctions::StateMachine is modelled for waiters of custom resources, and this definition has "
-                f"{fault} ({DOCS})"
+                "AWS::StepFunctions::StateMachine is modelled for waiters of custom resources and for distributed maps "
+                f"over a JSON file, and this definition has {fault} ({DOCS})"
             )
         return coerced
 

@@ -1,0 +1,328 @@
+"""`TritonPublisher`: publishes ensembles of a multi-model endpoint without a deployment."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import astuple, fields
+from typing import Any, NamedTuple
+
+from aws_cdk import Aws, Duration, RemovalPolicy
+from aws_cdk import aws_cloudwatch as cloudwatch
+from aws_cdk import aws_iam as iam
+from aws_cdk import aws_logs as logs
+from aws_cdk import aws_stepfunctions as sfn
+from constructs import Construct
+
+from cdk_triton.artifacts import layout
+from cdk_triton.artifacts.keys import key_document
+from cdk_triton.errors import ConfigurationError
+from cdk_triton.hosting._cdk.buckets import arn_of, encryption_key_of
+from cdk_triton.hosting._cdk.per_construct import path_of
+from cdk_triton.hosting._cdk.stacks import stack_of
+from cdk_triton.hosting.acknowledgements import (
+    acknowledge,
+    acknowledge_nist,
+    acknowledge_wildcards,
+    imported_objects_arns,
+)
+from cdk_triton.hosting.permissions import Statement, allow, managed_policy
+from cdk_triton.hosting.publishing.definition import MAX_CHANGE_MINUTES, Functions, definition
+from cdk_triton.hosting.store.imported import keys_of
+from cdk_triton.hosting.store.provider import HandlerFunctions, handler_code, lambda_role, log_writing
+from cdk_triton.hosting.store.store import ITritonArtifactStore
+from cdk_triton.hosting.trust import states_of_the_account
+from cdk_triton.sagemaker import ServingPlatform
+
+__all__ = ["TritonPublisher", "add_publisher", "grant_read_catalogue"]
+
+LOG_DELIVERY = (
+    "logs:CreateLogDelivery",
+    "logs:GetLogDelivery",
+    "logs:UpdateLogDelivery",
+    "logs:DeleteLogDelivery",
+    "logs:ListLogDeliveries",
+    "logs:PutResourcePolicy",
+    "logs:DescribeResourcePolicies",
+    "logs:DescribeLogGroups",
+)
+"""For a state machine that logs ("Logging Express and Standard workflows"): the actions know no log groups."""
+
+
+MAX_CONCURRENCY = 10_000
+"""Parallel child executions of a distributed map ("Quotas related to state machine executions")."""
+
+
+class _Served(NamedTuple):
+    """The destination of what is published.
+
+    Attributes:
+        store: the artifact store.
+        name: the name of the `TritonMultiModel` in it.
+        platform: what serves it.
+    """
+
+    store: ITritonArtifactStore
+    name: str
+    platform: ServingPlatform
+
+
+class TritonPublisher(Construct):
+    """A state machine that publishes ensembles, rolls them back and unpublishes them; see `add_publisher`.
+
+    It changes the archives below the prefix of one `TritonMultiModel`, for its present platform, and the catalogue.
+    No stack and no endpoint is updated.
+
+    Attributes:
+        state_machine_arn: its ARN.
+        alarm: an execution has failed, was aborted or has timed out. Give it an action: `alarm.add_alarm_action(…)`.
+    """
+
+    def __init__(self, scope: Construct, id: str, served: _Served, *, max_concurrency: int) -> None:
+        super().__init__(scope, id)
+        self._served = served
+        log_group = logs.LogGroup(
+            self,
+            "Logs",
+            retention=logs.RetentionDays.THREE_MONTHS,
+            removal_policy=RemovalPolicy.DESTROY,
+            encryption_key=encryption_key_of(served.store.bucket),
+        )
+        made = HandlerFunctions(handler_code(), log_group, None)
+        functions = Functions(**{each.name: self._function(made, each.name) for each in fields(Functions)})
+        self._machine = self._state_machine(functions, log_group, max_concurrency)
+        self.state_machine_arn: str = self._machine.ref
+        self.alarm = self._alarm()
+
+    def grant_publish(self, grantee: iam.IGrantable) -> iam.Grant:
+        """Allow a principal to publish, roll back and unpublish.
+
+        It may write below `staging/publish/` of the store, start executions of this state machine, follow and stop
+        them, and read the catalogue and why an ensemble failed. Everything else is done by the machine.
+        """
+        bucket = self._served.store.bucket
+        return _granted(
+            grantee,
+            self._served,
+            [
+                Statement(
+                    ["s3:PutObject", "s3:AbortMultipartUpload"], [bucket.arn_for_objects(f"{layout.PUBLISH_PREFIX}*")]
+                ),
+                Statement(["s3:GetObject"], [bucket.arn_for_objects(f"{layout.PUBLISHING_PREFIX}*")]),
+                Statement(["states:StartExecution"], [self.state_machine_arn]),
+                Statement(["states:DescribeExecution", "states:StopExecution"], [_executions(self._machine, ":*")]),
+            ],
+            prefixes=[layout.PUBLISHING_PREFIX],
+            key_actions=["kms:Decrypt", "kms:GenerateDataKey"],
+        )
+
+    def _function(self, made: HandlerFunctions, name: str) -> str:
+        """Make a function with a role of its own, and return its ARN."""
+        store, fleet, platform = self._served
+        statements, reasons = self._statements(name)
+        id = name.capitalize()
+        role = lambda_role(self, f"{id}Role")
+        allow(role, log_writing(made.log_group), *statements)
+        acknowledge_wildcards(role, reasons)
+        environment = {
+            "STORE_BUCKET": store.bucket.bucket_name,
+            "FLEET": fleet,
+            "PLATFORM": platform.label,
+            "KEYS": json.dumps(key_document(platform)),
+        }
+        timeout = Duration.minutes(MAX_CHANGE_MINUTES)
+        return made.function(self, id, f"artifacts.publishing.{name}", environment, timeout, role).function_arn
+
+    def _statements(self, name: str) -> tuple[list[Statement], dict[str, str]]:
+        """The permissions of a function, and the reasons for wildcards, by ARN."""
+        store, fleet, platform = self._served
+        served = f"{layout.fleet_prefix(fleet, platform.label)}*"
+        catalogue = f"{layout.catalogue_prefix(fleet, platform.label)}*"
+        requests, own = f"{layout.PUBLISH_PREFIX}*", f"{layout.PUBLISHING_PREFIX}*"
+        index = layout.index_key(fleet, platform.label)
+        read, write = {
+            "prepare": ([requests, index], [own, index]),
+            "change": ([requests, served, catalogue], [served, catalogue]),
+            "record": ([], [own]),
+            "count": ([own, catalogue], []),
+        }[name]
+        statements = []
+        for action, keys in (("s3:GetObject", read), ("s3:PutObject", write)):
+            if keys:
+                statements.append(Statement([action], [f"{arn_of(store.bucket)}/{key}" for key in keys]))
+        if name == "change":
+            uploads = [f"{arn_of(store.bucket)}/{served}"]
+            statements.append(Statement(["s3:ListMultipartUploadParts"], uploads))
+            statements.append(Statement(["s3:ListBucketMultipartUploads"], [arn_of(store.bucket)]))
+        if read:  # s3:ListBucket makes a missing object a 404 instead of a 403
+            statements.append(Statement(["s3:ListBucket"], [arn_of(store.bucket)]))
+        statements += self._key_statements()
+        why = "Ensembles that are published have names that come later."
+        wild = {key for key in (*read, *write) if key.endswith("*")}
+        return statements, {arn: why for key in sorted(wild) for arn in imported_objects_arns(self, store.bucket, key)}
+
+    def _key_statements(self) -> list[Statement]:
+        store = self._served.store
+        key, statements = encryption_key_of(store.bucket), []
+        if key is not None:
+            statements.append(Statement(["kms:Decrypt", "kms:GenerateDataKey"], [key.key_arn]))
+        if store.former_keys:
+            statements.append(Statement(["kms:Decrypt"], [each.key_arn for each in store.former_keys]))
+        return statements
+
+    def _state_machine(
+        self, functions: Functions, log_group: logs.ILogGroup, max_concurrency: int
+    ) -> sfn.CfnStateMachine:
+        bucket = self._served.store.bucket
+        own = f"{layout.PUBLISHING_PREFIX}*"
+        inside = Construct(self, "StateMachine")
+        role = iam.Role(inside, "Role", assumed_by=states_of_the_account(self))
+        objects = [f"{arn_of(bucket)}/{own}"]
+        uploads = ["s3:PutObject", "s3:GetObject", "s3:ListMultipartUploadParts", "s3:AbortMultipartUpload"]
+        allow(
+            role,
+            Statement(["lambda:InvokeFunction"], list(astuple(functions))),
+            # The items and results of a distributed map ("IAM policies for using Distributed Map states").
+            Statement(uploads, objects),
+            Statement(LOG_DELIVERY, ["*"]),
+            *self._key_statements(),
+        )
+        machine = sfn.CfnStateMachine(
+            inside,
+            "Resource",
+            role_arn=role.role_arn,
+            definition_string=stack_of(self).to_json_string(
+                definition(
+                    functions, bucket=bucket.bucket_name, partition=Aws.PARTITION, max_concurrency=max_concurrency
+                )
+            ),
+            logging_configuration=sfn.CfnStateMachine.LoggingConfigurationProperty(
+                level="ALL",
+                include_execution_data=False,
+                destinations=[
+                    sfn.CfnStateMachine.LogDestinationProperty(
+                        cloud_watch_logs_log_group=sfn.CfnStateMachine.CloudWatchLogsLogGroupProperty(
+                            log_group_arn=log_group.log_group_arn
+                        )
+                    )
+                ],
+            ),
+        )
+        machine.node.add_dependency(role)
+        # A map starts executions of its own machine, whose ARN its role can only have in a policy that comes later.
+        children = _executions(machine, "/*")
+        managed_policy(
+            inside,
+            "MapPermissions",
+            [role],
+            [
+                Statement(["states:StartExecution"], [machine.ref]),
+                Statement(["states:DescribeExecution", "states:StopExecution"], [children]),
+            ],
+        )
+        reasons = dict.fromkeys(imported_objects_arns(self, bucket, own), "Each execution has objects of its own.")
+        reasons |= {"*": "The actions of log deliveries know no resources.", children: "A map run has a new id."}
+        acknowledge_wildcards(inside, reasons)
+        acknowledge(inside, {"SF2": "Tracing is for requests of users. The log has every state of every execution."})
+        return machine
+
+    def _alarm(self) -> cloudwatch.Alarm:
+        names = ("ExecutionsFailed", "ExecutionsAborted", "ExecutionsTimedOut")
+        failures: Mapping[str, cloudwatch.IMetric] = {
+            f"m{number}": cloudwatch.Metric(
+                namespace="AWS/States",
+                metric_name=name,
+                dimensions_map={"StateMachineArn": self.state_machine_arn},
+                statistic="Sum",
+                period=Duration.minutes(5),
+            )
+            for number, name in enumerate(names)
+        }
+        alarm = cloudwatch.Alarm(
+            self,
+            "Failures",
+            alarm_description=f"An execution of the publisher {path_of(self)} has not reached its end: ensembles were "
+            "not published. The error of the execution names them and the reasons.",
+            metric=cloudwatch.MathExpression(
+                expression="+".join(f"FILL({id}, 0)" for id in failures),
+                using_metrics=failures,
+                label="executions that failed",
+                period=Duration.minutes(5),
+            ),
+            threshold=0,
+            comparison_operator=cloudwatch.ComparisonOperator.GREATER_THAN_THRESHOLD,
+            evaluation_periods=1,
+            treat_missing_data=cloudwatch.TreatMissingData.NOT_BREACHING,
+        )
+        acknowledge_nist(alarm, {"CloudWatchAlarmAction": "You choose the action: publisher.alarm.add_alarm_action()."})
+        return alarm
+
+
+def _executions(machine: sfn.CfnStateMachine, rest: str) -> str:
+    """The ARN of a machine's executions; the name of those of a map run begins with a slash."""
+    stack = stack_of(machine)
+    return f"arn:{Aws.PARTITION}:states:{stack.region}:{stack.account}:execution:{machine.attr_name}{rest}"
+
+
+def add_publisher(
+    scope: Construct, store: ITritonArtifactStore, name: str, platform: ServingPlatform, max_concurrency: int
+) -> TritonPublisher:
+    """Make the publisher of a `TritonMultiModel`, its child `Publisher`.
+
+    Raises:
+        ConfigurationError: there is one, the store promotes from another one, or the concurrency is not a count.
+    """
+    if scope.node.try_find_child("Publisher") is not None:
+        raise ConfigurationError(f"{path_of(scope)} has a publisher: keep what add_publisher() returned, and use it")
+    if store.promotes_from is not None:
+        raise ConfigurationError(
+            f"{path_of(scope)} cannot have a publisher, because its store takes archives from another one and serves "
+            "nothing that was not tested there: use add_publisher() with the store that is promoted from"
+        )
+    if not 1 <= max_concurrency <= MAX_CONCURRENCY:
+        raise ConfigurationError(
+            f"max_concurrency of the publisher of {path_of(scope)} is {max_concurrency}: use 1 to {MAX_CONCURRENCY}, "
+            "which is what Step Functions runs at a time"
+        )
+    return TritonPublisher(scope, "Publisher", _Served(store, name, platform), max_concurrency=max_concurrency)
+
+
+def grant_read_catalogue(
+    grantee: iam.IGrantable, store: ITritonArtifactStore, name: str, platform: ServingPlatform
+) -> iam.Grant:
+    """Allow a principal to read the catalogue of a `TritonMultiModel`, whatever its platform is or becomes."""
+    return _granted(grantee, _Served(store, name, platform), [], prefixes=[], key_actions=["kms:Decrypt"])
+
+
+def _granted(
+    grantee: iam.IGrantable,
+    served: _Served,
+    statements: list[Statement],
+    *,
+    prefixes: list[str],
+    key_actions: list[str],
+) -> iam.Grant:
+    bucket, catalogue = served.store.bucket, layout.catalogue_prefix(served.name)
+    listed: Mapping[str, Any] = {"StringLike": {"s3:prefix": [f"{prefix}*" for prefix in (catalogue, *prefixes)]}}
+    needed = [
+        *statements,
+        Statement(["s3:GetObject"], [bucket.arn_for_objects(f"{catalogue}*")]),
+        Statement(["s3:ListBucket"], [bucket.bucket_arn], listed),
+    ]
+    if keys := keys_of(bucket, served.store.former_keys):
+        needed.append(Statement(key_actions, [keys[0].key_arn]))
+        if len(keys) > 1:
+            needed.append(Statement(["kms:Decrypt"], [key.key_arn for key in keys[1:]]))
+    grants = [
+        iam.Grant.add_to_principal(
+            grantee=grantee,
+            actions=list(statement.actions),
+            resource_arns=list(statement.resources),
+            conditions=dict(statement.conditions) or None,
+        )
+        for statement in needed
+    ]
+    first, *others = grants
+    for other in others:
+        first = first.combine(other)
+    return first

@@ -1,0 +1,177 @@
+"""`TritonMultiModel.add_publisher`: its resources, and what each role may do."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import aws_cdk as cdk
+import cdk_nag
+import pytest
+from aws_cdk import aws_iam as iam
+from aws_cdk import aws_kms as kms
+from aws_cdk.assertions import Template
+
+from cdk_triton import TritonArtifactStore, TritonMultiModel, TritonPublisher
+from cdk_triton.errors import ConfigurationError
+
+if TYPE_CHECKING:
+    from tests.hosting.conftest import World
+
+    from golden_messages import Messages
+
+
+class Fleet:
+    """A store with a key in a stack of its own, and a multi-model without an ensemble in another."""
+
+    def __init__(self, world: World) -> None:
+        self.app = world.app()
+        env = cdk.Environment(account="111122223333", region="eu-west-1")
+        artifacts, self.stack = (cdk.Stack(self.app, name, env=env) for name in ("Artifacts", "Serving"))
+        self.store = TritonArtifactStore(
+            artifacts, "Store", encryption_key=kms.Key(artifacts, "Key", enable_key_rotation=True)
+        )
+        self.model = TritonMultiModel(self.stack, "Fleet", ensembles={}, platform=world.platform, store=self.store)
+
+    def add_publisher(self) -> TritonPublisher:
+        return self.model.add_publisher()
+
+    def resources(self, kind: str) -> dict[str, Any]:
+        return dict(Template.from_stack(self.stack).find_resources(kind))
+
+
+@pytest.fixture(name="fleet")
+def _fleet(world: World) -> Fleet:
+    return Fleet(world)
+
+
+def actions(world: World, fleet: Fleet, role: str) -> dict[str, list[str]]:
+    """Action to the ends of the resources, of all that a role may do."""
+    found: dict[str, list[str]] = {}
+    for statement in world.statements(fleet.stack, role):
+        resources = statement["Resource"] if isinstance(statement["Resource"], list) else [statement["Resource"]]
+        for action in statement["Action"] if isinstance(statement["Action"], list) else [statement["Action"]]:
+            found.setdefault(action, []).extend(map(ending, resources))
+    return {action: sorted(places) for action, places in found.items()}
+
+
+def ending(resource: Any) -> str:
+    match resource:
+        case {"Fn::Join": [_, [*parts]]}:
+            return str(parts[-1]) if isinstance(parts[-1], str) else "?"
+        case str():
+            return resource
+    return "?"
+
+
+def test_each_function_may_do_what_it_does_and_no_more(world: World, fleet: Fleet) -> None:
+    fleet.add_publisher()
+    served, catalogue = (f"/{part}/{fleet.model.name_in_store}/25.09-a10g/" for part in ("fleets", "catalogue"))
+    common = {"logs:CreateLogStream", "logs:PutLogEvents", "kms:Decrypt", "kms:GenerateDataKey"}
+    expected = {
+        "Prepare": {
+            "s3:GetObject": ["/staging/publish/*", f"{served}index.json"],
+            "s3:PutObject": ["/staging/publishing/*", f"{served}index.json"],
+            "s3:ListBucket": ["?"],
+        },
+        "Change": {
+            "s3:GetObject": ["/staging/publish/*", f"{served}*", f"{catalogue}*"],
+            "s3:PutObject": [f"{served}*", f"{catalogue}*"],
+            "s3:ListMultipartUploadParts": [f"{served}*"],
+            "s3:ListBucketMultipartUploads": ["?"],
+            "s3:ListBucket": ["?"],
+        },
+        "Record": {"s3:PutObject": ["/staging/publishing/*"]},
+        "Count": {"s3:GetObject": ["/staging/publishing/*", f"{catalogue}*"], "s3:ListBucket": ["?"]},
+    }
+    for name, allowed in expected.items():
+        found = actions(world, fleet, f"FleetPublisher{name}Role")
+        assert {action: found[action] for action in found.keys() - common} == {
+            action: sorted(places) for action, places in allowed.items()
+        }
+
+
+def test_the_machine_calls_the_four_functions_and_logs_everything(fleet: Fleet) -> None:
+    publisher = fleet.add_publisher()
+
+    (machine,) = fleet.resources("AWS::StepFunctions::StateMachine").values()
+    text = json.dumps(machine["Properties"]["DefinitionString"])
+    functions = fleet.resources("AWS::Lambda::Function")
+    assert all(f'"{name}", "Arn"' in text.replace("\\", "") for name in functions)
+    handlers = sorted(function["Properties"]["Handler"] for function in functions.values())
+    assert handlers == [f"artifacts.publishing.{name}" for name in ("change", "count", "prepare", "record")]
+    assert machine["Properties"]["LoggingConfiguration"]["Level"] == "ALL"
+    (group,) = fleet.resources("AWS::Logs::LogGroup").values()
+    assert "KmsKeyId" in group["Properties"]
+    (alarm,) = fleet.resources("AWS::CloudWatch::Alarm").values()
+    metrics = [each["MetricStat"]["Metric"]["MetricName"] for each in alarm["Properties"]["Metrics"][1:]]
+    assert metrics == ["ExecutionsFailed", "ExecutionsAborted", "ExecutionsTimedOut"]
+    assert publisher.alarm.node.path.endswith("Publisher/Failures")
+
+
+def test_the_functions_compute_the_keys_of_the_platform(world: World, fleet: Fleet) -> None:
+    fleet.add_publisher()
+    for function in fleet.resources("AWS::Lambda::Function").values():
+        variables = function["Properties"]["Environment"]["Variables"]
+        assert variables["PLATFORM"] == world.platform.label
+        assert json.loads(variables["KEYS"])["target"]["image"] == world.platform.image_identity
+
+
+def test_a_publisher_may_upload_and_start_and_readers_only_read(world: World, fleet: Fleet) -> None:
+    role, reader = (
+        iam.Role(fleet.stack, name, assumed_by=iam.AccountPrincipal("111122223333")) for name in ("Ci", "Reader")
+    )
+    fleet.add_publisher().grant_publish(role)
+    fleet.model.grant_read_catalogue(reader)
+
+    catalogue = f"/catalogue/{fleet.model.name_in_store}/*"
+    found = actions(world, fleet, "Ci")
+    assert found["s3:PutObject"] == ["/staging/publish/*"]
+    assert found["s3:GetObject"] == [catalogue, "/staging/publishing/*"]
+    assert found.keys() >= {"states:StartExecution", "states:StopExecution", "kms:GenerateDataKey"}
+    assert not {"s3:DeleteObject", "lambda:InvokeFunction"} & found.keys()
+    assert {
+        action: places for action, places in actions(world, fleet, "Reader").items() if action != "kms:Decrypt"
+    } == {
+        "s3:GetObject": [catalogue],
+        "s3:ListBucket": ["?"],
+    }
+
+
+def test_a_multi_model_without_an_ensemble_needs_a_publisher(messages: Messages, world: World, fleet: Fleet) -> None:
+    with pytest.raises(RuntimeError, match="neither an ensemble nor a publisher"):
+        fleet.app.synth()
+    other = Fleet(world)
+    other.add_publisher()
+    other.app.synth()
+    (plan,) = (each for each in other.resources("Custom::TritonArtifacts").values())
+    assert plan["Properties"]["PlanKey"]
+    with messages.raises(ConfigurationError):
+        other.add_publisher()
+
+
+@pytest.mark.parametrize("count", [0, 10_001])
+def test_a_concurrency_that_step_functions_does_not_have_is_rejected(
+    messages: Messages, fleet: Fleet, count: int
+) -> None:
+    with messages.raises(ConfigurationError):
+        fleet.model.add_publisher(max_concurrency=count)
+
+
+def test_a_store_that_promotes_has_no_publisher(messages: Messages, world: World) -> None:
+    stack = cdk.Stack(world.app(), "Stack")
+    bucket = cdk.aws_s3.Bucket.from_bucket_name(stack, "Tested", "tested-artifacts")
+    store = TritonArtifactStore(stack, "Store", promotes_from=TritonArtifactStore.from_bucket(bucket))
+    model = TritonMultiModel(stack, "Fleet", ensembles={}, platform=world.platform, store=store)
+    with messages.raises(ConfigurationError):
+        model.add_publisher()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("pack", [cdk_nag.AwsSolutionsChecks, cdk_nag.NIST80053R5Checks])
+def test_cdk_nag_finds_nothing(fleet: Fleet, pack: Any) -> None:
+    fleet.add_publisher()
+    fleet.app.synth()
+    report = pack().validate_scope(fleet.stack)
+    found = {(each.rule_name, each.violating_resources[0].resource_logical_id) for each in report.violations}
+    assert not found
