@@ -109,7 +109,9 @@ class World:
             "fleet": fleet,
             "ensemble": ensemble,
             "current": None if unpublished else targets[0],
-            "versions": [{"target_model": target, "live": change} for target in targets],
+            "versions": [
+                {"target_model": target, "artifact_key": key_of(target), "live": change} for target in targets
+            ],
             "unpublished": change if unpublished else None,
         }
         self.put(f"catalogue/{fleet}/25.09-a10g/{ensemble}.json", json.dumps(document).encode())

@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cdk_triton.artifacts import layout
+from cdk_triton.cli.artifacts.catalogue import CatalogueEntry, Change, PublishedVersion
 from cdk_triton.cli.artifacts.contents import (
-    CatalogueEntry,
     Contents,
     MultiModelArchive,
     MultiModelIndex,
@@ -69,13 +69,17 @@ def stores(draw: st.DrawFn) -> Contents:
                 st.sampled_from(DIRECTORIES),
                 st.sampled_from(["tenant", "tenant-two"]),
                 st.none() | st.sampled_from(TARGETS),
-                listed,
-                st.none() | ages,
+                listed.map(lambda names: tuple(PublishedVersion(name, KEYS[0], _live(NOW)) for name in sorted(names))),
+                st.none() | ages.map(_live),
             ),
             max_size=2,
         )
     )
     return Contents(draw(artifacts()), copies, indexes, locks, tuple(entries))
+
+
+def _live(at: datetime) -> Change:
+    return Change(at, "publisher", "execution")
 
 
 addresses = st.one_of(
@@ -106,8 +110,8 @@ def test_whatever_is_referred_to_is_never_deleted(
     listed |= {
         entry.directory + name
         for entry in contents.catalogue
-        for name in entry.versions
-        if entry.unpublished is None or NOW - entry.unpublished <= grace
+        for name in entry.targets
+        if entry.unpublished is None or NOW - entry.unpublished.at <= grace
     }
     assert not keys & listed
     indexed = {index.directory for index in contents.indexes}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import json
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,6 +13,7 @@ import boto3
 import numpy as np
 import pytest
 from botocore.exceptions import ClientError
+from tests.cli.echo import BUCKET
 
 from cdk_triton.local.endpoints import Response
 
@@ -66,6 +67,30 @@ def test_an_ensemble_names_its_current_target_model(run: Run, world: World) -> N
     assert outputs(found) == {
         "TEXT": ("BYTES", [1, 1], ["hello"]),
         "X": ("FP32", [1, 2, 3], [1.0, 2.0, 3.0, 4.0, 5.0, 6.0]),
+    }
+
+
+@pytest.fixture(name="published")
+def _published(world: World) -> Iterator[None]:
+    """The ensemble `image` is published, and no ensemble of the stack any more."""
+    index, entry = "fleets/fleet/25.09-a10g/index.json", "catalogue/fleet/25.09-a10g/image.json"
+    before = world.s3.get_object(Bucket=BUCKET, Key=index)["Body"].read()
+    current = [{"ensemble": "text", "target_model": "text-0123456789.tar.gz"}]
+    document = {"schema": 2, "fleet": "fleet", "current": current, "previous": []}
+    world.s3.put_object(Bucket=BUCKET, Key=index, Body=json.dumps(document))
+    document = {"schema": 1, "ensemble": "image", "current": "image-0123456789.tar.gz"}
+    world.s3.put_object(Bucket=BUCKET, Key=entry, Body=json.dumps(document))
+    yield
+    world.s3.put_object(Bucket=BUCKET, Key=index, Body=before)
+    world.s3.delete_object(Bucket=BUCKET, Key=entry)
+
+
+def test_a_published_ensemble_is_named_as_one_of_the_stack_is(run: Run, world: World, published: None) -> None:
+    found = json.loads(run("invoke", "--format", "json").out)["endpoints"][0]["target_models"]
+    assert {each["target_model"]: each["ensemble"] for each in found} == {
+        "text-0123456789.tar.gz": "text",
+        "image-0123456789.tar.gz": "image",
+        "text-old.tar.gz": None,
     }
 
 

@@ -12,11 +12,11 @@ from botocore.exceptions import ClientError
 
 from cdk_triton.artifacts import layout
 from cdk_triton.cli.artifacts.aws import code_of, in_parallel
+from cdk_triton.cli.artifacts.catalogue import CatalogueEntry, index_generation, parse_entry
 from cdk_triton.cli.artifacts.store import Store
 from cdk_triton.errors import StoreError
 
 __all__ = [
-    "CatalogueEntry",
     "Contents",
     "MultiModelArchive",
     "MultiModelIndex",
@@ -29,9 +29,6 @@ __all__ = [
     "read_locks",
     "read_manifest",
 ]
-
-
-INDEX_SCHEMAS, CATALOGUE_SCHEMA = (1, 2), 1
 
 
 @dataclass(frozen=True)
@@ -98,27 +95,6 @@ class MultiModelIndex:
     directory: str
     current: frozenset[str]
     previous: frozenset[str]
-
-
-@dataclass(frozen=True)
-class CatalogueEntry:
-    """A published ensemble.
-
-    Attributes:
-        name: of the `TritonMultiModel`.
-        directory: the prefix that serves it.
-        ensemble: the ensemble.
-        current: the target model of callers; None if it is not live.
-        versions: every target model that is listed, the current one included.
-        unpublished: when it was taken out of the catalogue; None if it is live.
-    """
-
-    name: str
-    directory: str
-    ensemble: str
-    current: str | None
-    versions: frozenset[str]
-    unpublished: datetime | None
 
 
 @dataclass(frozen=True)
@@ -252,9 +228,7 @@ def _artifact_key(store: Store, file: StoredFile) -> str | None:
 def _index(store: Store, file: StoredFile, found: layout.FleetObject) -> MultiModelIndex:
     document = _json(store, file.key) or {}  # None is no index either
     try:
-        if document["schema"] not in INDEX_SCHEMAS:
-            raise TypeError(f"schema {document['schema']!r}")
-        current, previous = (_generation(document, part) for part in ("current", "previous"))
+        current, previous = (frozenset(index_generation(document, part).values()) for part in ("current", "previous"))
     except (LookupError, TypeError, AttributeError) as error:
         raise StoreError(
             f"s3://{store.bucket}/{file.key} is not an index of this version of cdk-triton ({error!r}), so that what "
@@ -263,39 +237,13 @@ def _index(store: Store, file: StoredFile, found: layout.FleetObject) -> MultiMo
     return MultiModelIndex(found.fleet, layout.fleet_prefix(found.fleet, found.platform), current, previous)
 
 
-def _generation(document: Mapping[str, Any], part: str) -> frozenset[str]:
-    """The target models of a generation: a list where the catalogue has others, so that older versions of this fail."""
-    listed = document[part]
-    names = listed.values() if document["schema"] == 1 else [each["target_model"] for each in listed]
-    return frozenset(map(str, names))
-
-
 def _catalogue(store: Store) -> Iterator[CatalogueEntry]:
     """The published ensembles of every `TritonMultiModel`."""
     files = [file for file in _files(store, layout.CATALOGUE_PREFIX) if layout.parse_catalogue_object(file.key)]
     for file, document in zip(files, in_parallel(lambda file: _json(store, file.key), files), strict=True):
         found = layout.parse_catalogue_object(file.key)
         if found is not None and document is not None:  # else gone meanwhile
-            yield _entry(store, file, found, document)
-
-
-def _entry(
-    store: Store, file: StoredFile, found: layout.CatalogueObject, document: Mapping[str, Any]
-) -> CatalogueEntry:
-    directory = layout.fleet_prefix(found.fleet, found.platform)
-    try:
-        if document["schema"] != CATALOGUE_SCHEMA:
-            raise TypeError(f"schema {document['schema']!r}")
-        versions = frozenset(str(version["target_model"]) for version in document["versions"])
-        gone = document["unpublished"]
-        unpublished = None if gone is None else datetime.fromisoformat(gone["at"])
-        return CatalogueEntry(found.fleet, directory, found.ensemble, document["current"], versions, unpublished)
-    except (ValueError, LookupError, TypeError, AttributeError) as error:
-        raise StoreError(
-            f"s3://{store.bucket}/{file.key} is not a catalogue entry of this version of cdk-triton ({error!r}), so "
-            "the target models that it keeps are not known; update cdk-triton, or restore an earlier version of the "
-            "object"
-        ) from error
+            yield parse_entry(found, document, f"s3://{store.bucket}/{file.key}")
 
 
 def _lock(store: Store, file: StoredFile) -> StoredLock | None:

@@ -85,7 +85,7 @@ class Candidate:
 
 def remembered(contents: Contents, *, now: datetime, grace: timedelta) -> Contents:
     """The contents without the ensembles that were unpublished longer ago than the grace period."""
-    entries = (each for each in contents.catalogue if each.unpublished is None or now - each.unpublished <= grace)
+    entries = (each for each in contents.catalogue if each.unpublished is None or now - each.unpublished.at <= grace)
     return replace(contents, catalogue=tuple(entries))
 
 
@@ -174,7 +174,7 @@ def _published(contents: Contents) -> dict[str, list[str]]:
     """Object key to the ensembles of the catalogue that list it."""
     users: dict[str, list[str]] = {}
     for entry in contents.catalogue:
-        for name in entry.versions:
+        for name in sorted(entry.targets):
             state = "current" if name == entry.current else "previous"
             users.setdefault(entry.directory + name, []).append(f"published {entry.ensemble} of {entry.name} ({state})")
     return users

@@ -116,7 +116,7 @@ def _target_models(contents: Contents, users: Users, bucket: str) -> Iterator[Ta
         for name in names
     }
     for entry in contents.catalogue:
-        states |= {(entry.directory, name): "previous" for name in entry.versions}
+        states |= {(entry.directory, name): "previous" for name in entry.targets}
         states |= {} if entry.current is None else {(entry.directory, entry.current): "current"}
     for copy in sorted(contents.copies, key=lambda each: (each.directory, each.target_model)):
         state = states.get((copy.directory, copy.target_model), "dropped")

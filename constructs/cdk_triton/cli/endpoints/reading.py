@@ -14,6 +14,7 @@ from botocore.exceptions import ClientError
 from cdk_triton._wording import did_you_mean, listed
 from cdk_triton.artifacts import layout
 from cdk_triton.cli.artifacts.aws import Aws, code_of, in_parallel
+from cdk_triton.cli.artifacts.catalogue import has_catalogue, index_generation
 from cdk_triton.errors import ConfigurationError
 
 __all__ = ["Kind", "ReadEndpoint", "ServedModel", "TargetModel", "read_endpoint", "read_endpoints"]
@@ -239,23 +240,45 @@ def _multi_model(
 def _targets(aws: Aws, prefix: str) -> Iterator[TargetModel]:
     place = urlsplit(prefix)
     bucket, directory = place.netloc, place.path.lstrip("/")
-    current = _index(aws, bucket, f"{directory}{layout.INDEX}")
-    ensembles = {target: ensemble for ensemble, target in current.items()}
+    ensembles = {target: ensemble for ensemble, target in _current(aws, bucket, directory)}
     for each in aws.pages("s3", "list_objects_v2", "Contents", Bucket=bucket, Prefix=directory):
         if (target := each["Key"].removeprefix(directory)).endswith(_SUFFIX):
             yield TargetModel(target, ensembles.get(target))
 
 
-def _index(aws: Aws, bucket: str, key: str) -> Mapping[str, str]:
+def _current(aws: Aws, bucket: str, directory: str) -> Iterator[tuple[str, str]]:
+    """Ensembles and their current target models: those of the index, and the published ones."""
     try:
-        found = json.loads(aws.client("s3").get_object(Bucket=bucket, Key=key)["Body"].read())
-        return {str(ensemble): str(target) for ensemble, target in found["current"].items()}
+        index = _document(aws, bucket, f"{directory}{layout.INDEX}") or {}
+        yield from index_generation(index, "current").items()
+        if has_catalogue(index):
+            yield from _published(aws, bucket, directory.replace(layout.FLEETS_PREFIX, layout.CATALOGUE_PREFIX, 1))
+    except (LookupError, TypeError, AttributeError):
+        pass  # another program's: the listing has the names all the same
+
+
+def _published(aws: Aws, bucket: str, prefix: str) -> Iterator[tuple[str, str]]:
+    try:
+        keys = [each["Key"] for each in aws.pages("s3", "list_objects_v2", "Contents", Bucket=bucket, Prefix=prefix)]
+    except ClientError as error:
+        if code_of(error) not in _DENIED:
+            raise
+        return
+    for entry in in_parallel(lambda key: _document(aws, bucket, key), keys):
+        if entry is not None and entry["current"] is not None:
+            yield str(entry["ensemble"]), str(entry["current"])
+
+
+def _document(aws: Aws, bucket: str, key: str) -> Mapping[str, Any] | None:
+    try:
+        found: Mapping[str, Any] = json.loads(aws.client("s3").get_object(Bucket=bucket, Key=key)["Body"].read())
     except ClientError as error:
         if code_of(error) not in ("NoSuchKey", *_DENIED):
             raise
-    except (ValueError, LookupError, TypeError, AttributeError):
-        pass  # another program's: the listing has the names all the same
-    return {}
+        return None
+    except ValueError:
+        return None
+    return found
 
 
 def _components(aws: Aws, endpoint: str) -> tuple[ServedModel, ...]:
