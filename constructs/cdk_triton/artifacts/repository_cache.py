@@ -25,7 +25,7 @@ from cdk_triton.checks.own_rules import own_rule_files
 from cdk_triton.errors import ArchiveError
 from cdk_triton.triton import ModelRepository
 
-__all__ = ["cached_answer"]
+__all__ = ["cached_answer", "library_state"]
 
 _KIND = "answer"
 # Whose code and tables decide an answer. The modules beside them decide, too.
@@ -65,7 +65,7 @@ def _state(repositories: Sequence[ModelRepository]) -> str | None:
     if not all(_is_known(recipe) for each in repositories for recipe in each.recipes):
         return None
     states = [_states((file.source for file in each.files), read_ns=each.read_ns) for each in repositories]
-    library = _library()
+    library = library_state()
     if None in states or library is None:
         return None
     return hashlib.sha256(repr([states, library]).encode()).hexdigest()
@@ -107,8 +107,12 @@ def _states(files: Iterable[Path], *, read_ns: int) -> list[tuple[str, str]] | N
 
 
 @cache  # a process runs one version of it, and a thousand ensembles ask
-def _library() -> str | None:
-    """The digest of all rules, recipes and tables, own rules included, and of the versions of what reads files."""
+def library_state() -> str | None:
+    """The digest of all rules, recipes and tables, own rules included, and of the versions of what reads files.
+
+    Returns:
+        None while one of these files may be changing.
+    """
     package = Path(__file__).parents[1]
     walks = (walk for each in _PACKAGES for walk in os.walk(package / each))
     files = [Path(directory, name) for directory, _, names in walks for name in names if name.endswith(_DECIDING)]

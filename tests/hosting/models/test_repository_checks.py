@@ -18,8 +18,8 @@ from inotify_simple import INotify, flags
 from cdk_triton import ModelRepository, TensorRTPlan, TritonModel, TritonMultiModel
 from cdk_triton.artifacts import artifact_key, source_key
 from cdk_triton.artifacts.repository_cache import cached_answer
+from cdk_triton.artifacts.repository_checks import check_cached
 from cdk_triton.errors import ConfigurationError
-from cdk_triton.hosting.models.repository_checks import check_cached
 from cdk_triton.triton import ContainerEnvironment
 
 if TYPE_CHECKING:

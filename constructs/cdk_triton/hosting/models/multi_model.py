@@ -14,6 +14,7 @@ from aws_cdk import aws_sagemaker as sagemaker
 from constructs import Construct, IValidation
 
 from cdk_triton.artifacts import layout
+from cdk_triton.artifacts.repository_checks import check_cached
 from cdk_triton.errors import ConfigurationError
 from cdk_triton.hosting._cdk.arguments import checked
 from cdk_triton.hosting._cdk.stacks import stack_of
@@ -25,7 +26,6 @@ from cdk_triton.hosting.models.execution_role import check_role, execution_role,
 from cdk_triton.hosting.models.imported import ImportedModel
 from cdk_triton.hosting.models.metadata import check_metadata, tag_model
 from cdk_triton.hosting.models.recipe_checks import check_recipes
-from cdk_triton.hosting.models.repository_checks import check_cached
 from cdk_triton.hosting.models.sagemaker_model import sagemaker_model
 from cdk_triton.hosting.models.secrets import refuse_secrets
 from cdk_triton.hosting.models.setting_warnings import warn_about_host, warn_about_multi_model

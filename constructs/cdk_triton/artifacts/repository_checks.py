@@ -1,19 +1,20 @@
-"""What constructs want to know of a repository: what the checks find, and its keys."""
+"""The findings and the keys of a repository, as constructs and `cdk-triton fleet` need them."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-from cdk_triton.artifacts import artifact_key, source_key
+from cdk_triton.artifacts.keys import artifact_key, source_key
 from cdk_triton.artifacts.repository_cache import cached_answer
 from cdk_triton.sagemaker import ServingPlatform
 from cdk_triton.triton import ContainerEnvironment, Finding, Mode, ModelRepository, Severity
 from cdk_triton.triton.server_options import loaded_models
 
-__all__ = ["CheckedRepository", "Keys", "check_cached"]
+__all__ = ["CheckedRepository", "Keys", "check_cached", "check_repository"]
 
-_QUESTION = "checks 2"  # the number is raised when `answer` gets other members, so that older answers are not read
+_QUESTION = "checks 2"
+"""The number is raised when `check_repository` returns other members, so that older answers are not read."""
 
 
 class Keys(NamedTuple):
@@ -29,7 +30,7 @@ class Keys(NamedTuple):
 
 
 class CheckedRepository(NamedTuple):
-    """What constructs want to know of a repository.
+    """The findings of a repository and what follows from its files.
 
     Attributes:
         findings: what `ModelRepository.check` found.
@@ -57,7 +58,7 @@ def check_cached(
     *,
     uncompressed: bool = False,
 ) -> CheckedRepository:
-    """`ModelRepository.check` and the keys, from memory if nothing has changed.
+    """`ModelRepository.check` and the keys, from the cache if nothing has changed.
 
     Args:
         repository: the repository.
@@ -70,28 +71,45 @@ def check_cached(
         ArchiveError: a file cannot be read or is written to at this moment.
         ConfigurationError: a path contains a CDK token.
     """
-    single = mode == "single"
-
-    def answer() -> dict[str, object]:
-        named = [*environment.additional_models, *loaded_models(environment.additional_args)]
-        findings = repository.check(
-            mode,
-            platform,
-            default_model=environment.default_model_name if single else None,
-            additional_models=named if single else (),
-            environment=environment,
-        )
-        entry = repository.entry_model(mode)
-        return {
-            "findings": [{name: getattr(finding, name) for name in Finding.__match_args__} for finding in findings],
-            "backends": {model.name: model.backend_name or "" for model in repository.models},
-            "entry_model": None if entry is None else entry.name,
-            "keys": None
-            if repository.recipes
-            else [source_key(repository), artifact_key(repository, platform, uncompressed=uncompressed)],
-        }
-
-    found = cached_answer([repository], [_QUESTION, mode, platform, environment, uncompressed], answer)
+    found = cached_answer(
+        [repository],
+        [_QUESTION, mode, platform, environment, uncompressed],
+        lambda: check_repository(repository, mode, platform, environment, uncompressed=uncompressed),
+    )
     findings = tuple(Finding(**{**row, "severity": Severity(row["severity"])}) for row in found["findings"])
     keys = None if found["keys"] is None else Keys(*found["keys"])
     return CheckedRepository(findings, found["backends"], found["entry_model"], keys)
+
+
+def check_repository(
+    repository: ModelRepository,
+    mode: Mode,
+    platform: ServingPlatform,
+    environment: ContainerEnvironment,
+    *,
+    uncompressed: bool = False,
+) -> dict[str, Any]:
+    """The members of a `CheckedRepository`, as JSON values; the arguments are those of `check_cached`.
+
+    Raises:
+        ArchiveError: a file cannot be read or is written to at this moment.
+        ConfigurationError: a path contains a CDK token.
+    """
+    single = mode == "single"
+    named = [*environment.additional_models, *loaded_models(environment.additional_args)]
+    findings = repository.check(
+        mode,
+        platform,
+        default_model=environment.default_model_name if single else None,
+        additional_models=named if single else (),
+        environment=environment,
+    )
+    entry = repository.entry_model(mode)
+    return {
+        "findings": [{name: getattr(finding, name) for name in Finding.__match_args__} for finding in findings],
+        "backends": {model.name: model.backend_name or "" for model in repository.models},
+        "entry_model": None if entry is None else entry.name,
+        "keys": None
+        if repository.recipes
+        else [source_key(repository), artifact_key(repository, platform, uncompressed=uncompressed)],
+    }
