@@ -37,7 +37,7 @@ IRELAND = cdk.Environment(account="111122223333", region="eu-west-1")
 def add_everything(world: World, app: cdk.App) -> list[cdk.Stack]:
     """A store in a VPC with both builders; a model and a fleet, each with an endpoint that has every option.
 
-    The model is an inference component besides.
+    The model is an inference component besides, and the fleet has a publisher.
     """
     artifacts, serving = (cdk.Stack(app, name, env=IRELAND) for name in ("Artifacts", "Serving"))
     vpc = _vpc(artifacts)
@@ -50,13 +50,15 @@ def add_everything(world: World, app: cdk.App) -> list[cdk.Stack]:
         export_prefix="triton-artifacts",
         vpc=vpc,
     )
+    fleet = TritonMultiModel(
+        serving, "Fleet", ensembles={"text": world.repository()}, platform=world.platform, store=store
+    )
+    fleet.add_publisher()
     models: dict[str, ITritonModel] = {
         "Single": TritonModel(
             serving, "Model", repository=world.repository(), platform=world.platform, store=store, vpc=_vpc(serving)
         ),
-        "Multi": TritonMultiModel(
-            serving, "Fleet", ensembles={"text": world.repository()}, platform=world.platform, store=store
-        ),
+        "Multi": fleet,
     }
     on_l4 = replace(world.platform, instance_type="ml.g6.2xlarge")
     pools = TritonVariant(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import aws_cdk as cdk
@@ -13,7 +14,10 @@ from aws_cdk import aws_kms as kms
 from aws_cdk.assertions import Template
 
 from cdk_triton import TritonArtifactStore, TritonMultiModel, TritonPublisher
+from cdk_triton.artifacts.keys import key_document
+from cdk_triton.artifacts.publisher_description import PUBLISHER_METADATA, PublisherDescription
 from cdk_triton.errors import ConfigurationError
+from cdk_triton.triton import ContainerEnvironment
 
 if TYPE_CHECKING:
     from tests.hosting.conftest import World
@@ -24,14 +28,15 @@ if TYPE_CHECKING:
 class Fleet:
     """A store with a key in a stack of its own, and a multi-model without an ensemble in another."""
 
-    def __init__(self, world: World) -> None:
+    def __init__(self, world: World, **properties: Any) -> None:
         self.app = world.app()
         env = cdk.Environment(account="111122223333", region="eu-west-1")
         artifacts, self.stack = (cdk.Stack(self.app, name, env=env) for name in ("Artifacts", "Serving"))
         self.store = TritonArtifactStore(
             artifacts, "Store", encryption_key=kms.Key(artifacts, "Key", enable_key_rotation=True)
         )
-        self.model = TritonMultiModel(self.stack, "Fleet", ensembles={}, platform=world.platform, store=self.store)
+        given = {"platform": world.platform, **properties}
+        self.model = TritonMultiModel(self.stack, "Fleet", ensembles={}, store=self.store, **given)
 
     def add_publisher(self) -> TritonPublisher:
         return self.model.add_publisher()
@@ -117,6 +122,35 @@ def test_the_functions_compute_the_keys_of_the_platform(world: World, fleet: Fle
         assert json.loads(variables["KEYS"])["target"]["image"] == world.platform.image_identity
 
 
+def description(fleet: Fleet) -> dict[str, Any]:
+    (machine,) = fleet.resources("AWS::StepFunctions::StateMachine").values()
+    return dict(machine["Metadata"][PUBLISHER_METADATA])
+
+
+def test_the_template_describes_the_publisher_to_the_command(world: World) -> None:
+    environment = ContainerEnvironment(thread_count=4, additional_args=("--exit-timeout-secs=5",))
+    fleet = Fleet(world, environment=replace(environment, variables={"A": "b"}))
+    fleet.model.add_publisher(max_concurrency=3)
+    found = PublisherDescription.parse(description(fleet), "Serving/Fleet")
+    assert found == PublisherDescription("Fleet", fleet.model.name_in_store, world.platform, environment, 3)
+
+
+def test_a_publisher_of_an_own_image_is_described_by_its_digest(world: World) -> None:
+    image = f"registry.example.com/triton@sha256:{'0' * 64}"
+    fleet = Fleet(world, platform=replace(world.platform, image=image))
+    fleet.add_publisher()
+    found = PublisherDescription.parse(description(fleet), "Serving/Fleet").platform
+    assert key_document(found) == key_document(replace(world.platform, image=image))
+    assert found.label == fleet.model.platform.label
+
+
+@pytest.mark.parametrize("change", [{"schema": 2}, {"keys": {}}, {"platform": {}}, {"environment": {"threads": 1}}])
+def test_a_description_of_another_version_is_rejected(messages: Messages, fleet: Fleet, change: dict[str, Any]) -> None:
+    fleet.add_publisher()
+    with messages.raises(ConfigurationError):
+        PublisherDescription.parse({**description(fleet), **change}, "Serving/Fleet")
+
+
 def test_a_publisher_may_upload_and_start_and_readers_only_read(world: World, fleet: Fleet) -> None:
     role, reader = (
         iam.Role(fleet.stack, name, assumed_by=iam.AccountPrincipal("111122223333")) for name in ("Ci", "Reader")
@@ -129,6 +163,11 @@ def test_a_publisher_may_upload_and_start_and_readers_only_read(world: World, fl
     assert found["s3:PutObject"] == ["/staging/publish/*"]
     assert found["s3:GetObject"] == [catalogue, "/staging/publishing/*"]
     assert found.keys() >= {"states:StartExecution", "states:StopExecution", "kms:GenerateDataKey"}
+    assert found["states:DescribeMapRun"] == ["/*"]
+    assert {action for action in found if action.startswith("cloudformation:")} == {
+        "cloudformation:GetTemplate",
+        "cloudformation:DescribeStackResource",
+    }
     assert not {"s3:DeleteObject", "lambda:InvokeFunction"} & found.keys()
     assert {
         action: places for action, places in actions(world, fleet, "Reader").items() if action != "kms:Decrypt"

@@ -31,6 +31,7 @@ from cdk_triton.hosting.models.secrets import refuse_secrets
 from cdk_triton.hosting.models.setting_warnings import warn_about_host, warn_about_multi_model
 from cdk_triton.hosting.models.shared_names import warn_about_ping, warn_about_reloads
 from cdk_triton.hosting.network import connections, model_network
+from cdk_triton.hosting.publishing.grants import Served, grant_read_catalogue
 from cdk_triton.hosting.store.store import ITritonArtifactStore, store_of
 from cdk_triton.sagemaker import ServingPlatform
 from cdk_triton.triton import ContainerEnvironment, ModelRepository
@@ -82,10 +83,10 @@ class TritonMultiModel(Resource):
             artifact key.
 
     Raises:
-        ConfigurationError: a name cannot be a `TargetModel`, SageMaker has no image of this
-            release in the stack's region, a field of the environment does not fit, the subnets or security groups are
-            not what SageMaker takes, the VPC is one of another region or the role one of another account, there are
-            recipes and the store has no builder with the platform's GPU, or metadata cannot be a tag.
+        ConfigurationError: a name cannot be a `TargetModel`, SageMaker has no image of this release in the stack's
+            region, a field of the environment does not fit, the subnets or security groups are not what SageMaker
+            takes, the VPC is one of another region or the role one of another account, there are recipes and the store
+            has no builder with the platform's GPU, or metadata cannot be a tag.
         ArchiveError: an archive cannot be written.
     """
 
@@ -121,7 +122,7 @@ class TritonMultiModel(Resource):
         self.ensembles: Mapping[str, ModelRepository] = MappingProxyType(dict(ensembles))
         self._network = model_network(self, vpc, vpc_subnets, security_groups)
         self.name_in_store = Names.unique_resource_name(self, separator="-", max_length=63).lower()
-        settings = ContainerEnvironment() if environment is None else environment
+        self._environment = settings = ContainerEnvironment() if environment is None else environment
         variables = container_variables(settings, multi_model=True)
         refuse_secrets(self, variables)
         image = container_image(self, platform)
@@ -229,14 +230,15 @@ class TritonMultiModel(Resource):
         """
         from cdk_triton.hosting.publishing.publisher import add_publisher  # a plain model takes no state machine
 
-        return add_publisher(self, self._store, self.name_in_store, self.platform, max_concurrency)
+        return add_publisher(self, self._served(), self._environment, max_concurrency)
 
     @checked
     def grant_read_catalogue(self, grantee: iam.IGrantable) -> iam.Grant:
         """Allow a principal to read the catalogue of published ensembles, and nothing else of the store."""
-        from cdk_triton.hosting.publishing.publisher import grant_read_catalogue
+        return grant_read_catalogue(grantee, self._served())
 
-        return grant_read_catalogue(grantee, self._store, self.name_in_store, self.platform)
+    def _served(self) -> Served:
+        return Served(self._store, self.name_in_store, self.platform)
 
     @property
     @jsii.member(jsii_name="grantPrincipal")

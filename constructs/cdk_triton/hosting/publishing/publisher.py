@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import astuple, fields
-from typing import Any, NamedTuple
 
 from aws_cdk import Aws, Duration, RemovalPolicy
 from aws_cdk import aws_cloudwatch as cloudwatch
@@ -16,6 +15,7 @@ from constructs import Construct
 
 from cdk_triton.artifacts import layout
 from cdk_triton.artifacts.keys import key_document
+from cdk_triton.artifacts.publisher_description import PUBLISHER_METADATA, PublisherDescription
 from cdk_triton.errors import ConfigurationError
 from cdk_triton.hosting._cdk.buckets import arn_of, encryption_key_of
 from cdk_triton.hosting._cdk.per_construct import path_of
@@ -28,13 +28,12 @@ from cdk_triton.hosting.acknowledgements import (
 )
 from cdk_triton.hosting.permissions import Statement, allow, managed_policy
 from cdk_triton.hosting.publishing.definition import MAX_CHANGE_MINUTES, Functions, definition
-from cdk_triton.hosting.store.imported import keys_of
+from cdk_triton.hosting.publishing.grants import Served, executions_arn, grant_publish
 from cdk_triton.hosting.store.provider import HandlerFunctions, handler_code, lambda_role, log_writing
-from cdk_triton.hosting.store.store import ITritonArtifactStore
 from cdk_triton.hosting.trust import states_of_the_account
-from cdk_triton.sagemaker import ServingPlatform
+from cdk_triton.triton import ContainerEnvironment
 
-__all__ = ["TritonPublisher", "add_publisher", "grant_read_catalogue"]
+__all__ = ["TritonPublisher", "add_publisher"]
 
 LOG_DELIVERY = (
     "logs:CreateLogDelivery",
@@ -48,23 +47,8 @@ LOG_DELIVERY = (
 )
 """For a state machine that logs ("Logging Express and Standard workflows"): the actions know no log groups."""
 
-
 MAX_CONCURRENCY = 10_000
 """Parallel child executions of a distributed map ("Quotas related to state machine executions")."""
-
-
-class _Served(NamedTuple):
-    """The destination of what is published.
-
-    Attributes:
-        store: the artifact store.
-        name: the name of the `TritonMultiModel` in it.
-        platform: what serves it.
-    """
-
-    store: ITritonArtifactStore
-    name: str
-    platform: ServingPlatform
 
 
 class TritonPublisher(Construct):
@@ -78,7 +62,15 @@ class TritonPublisher(Construct):
         alarm: an execution has failed, was aborted or has timed out. Give it an action: `alarm.add_alarm_action(…)`.
     """
 
-    def __init__(self, scope: Construct, id: str, served: _Served, *, max_concurrency: int) -> None:
+    def __init__(
+        self,
+        scope: Construct,
+        id: str,
+        served: Served,
+        *,
+        environment: ContainerEnvironment,
+        max_concurrency: int,
+    ) -> None:
         super().__init__(scope, id)
         self._served = served
         log_group = logs.LogGroup(
@@ -91,30 +83,20 @@ class TritonPublisher(Construct):
         made = HandlerFunctions(handler_code(), log_group, None)
         functions = Functions(**{each.name: self._function(made, each.name) for each in fields(Functions)})
         self._machine = self._state_machine(functions, log_group, max_concurrency)
+        multi_model = scope.node.path.removeprefix(f"{stack_of(self).node.path}/")
+        described = PublisherDescription(multi_model, served.name, served.platform, environment, max_concurrency)
+        self._machine.add_metadata(PUBLISHER_METADATA, described.document())
         self.state_machine_arn: str = self._machine.ref
         self.alarm = self._alarm()
 
     def grant_publish(self, grantee: iam.IGrantable) -> iam.Grant:
         """Allow a principal to publish, roll back and unpublish.
 
-        It may write below `staging/publish/` of the store, start executions of this state machine, follow and stop
-        them, and read the catalogue and why an ensemble failed. Everything else is done by the machine.
+        It may read the template of this stack, write below `staging/publish/` of the store, start executions of this
+        state machine, follow and stop them, and read the catalogue and why an ensemble failed. Everything else is done
+        by the machine.
         """
-        bucket = self._served.store.bucket
-        return _granted(
-            grantee,
-            self._served,
-            [
-                Statement(
-                    ["s3:PutObject", "s3:AbortMultipartUpload"], [bucket.arn_for_objects(f"{layout.PUBLISH_PREFIX}*")]
-                ),
-                Statement(["s3:GetObject"], [bucket.arn_for_objects(f"{layout.PUBLISHING_PREFIX}*")]),
-                Statement(["states:StartExecution"], [self.state_machine_arn]),
-                Statement(["states:DescribeExecution", "states:StopExecution"], [_executions(self._machine, ":*")]),
-            ],
-            prefixes=[layout.PUBLISHING_PREFIX],
-            key_actions=["kms:Decrypt", "kms:GenerateDataKey"],
-        )
+        return grant_publish(grantee, self._served, self._machine)
 
     def _function(self, made: HandlerFunctions, name: str) -> str:
         """Make a function with a role of its own, and return its ARN."""
@@ -210,7 +192,7 @@ class TritonPublisher(Construct):
         )
         machine.node.add_dependency(role)
         # A map starts executions of its own machine, whose ARN its role can only have in a policy that comes later.
-        children = _executions(machine, "/*")
+        children = executions_arn(machine, "/*")
         managed_policy(
             inside,
             "MapPermissions",
@@ -258,14 +240,8 @@ class TritonPublisher(Construct):
         return alarm
 
 
-def _executions(machine: sfn.CfnStateMachine, rest: str) -> str:
-    """The ARN of a machine's executions; the name of those of a map run begins with a slash."""
-    stack = stack_of(machine)
-    return f"arn:{Aws.PARTITION}:states:{stack.region}:{stack.account}:execution:{machine.attr_name}{rest}"
-
-
 def add_publisher(
-    scope: Construct, store: ITritonArtifactStore, name: str, platform: ServingPlatform, max_concurrency: int
+    scope: Construct, served: Served, environment: ContainerEnvironment, max_concurrency: int
 ) -> TritonPublisher:
     """Make the publisher of a `TritonMultiModel`, its child `Publisher`.
 
@@ -274,7 +250,7 @@ def add_publisher(
     """
     if scope.node.try_find_child("Publisher") is not None:
         raise ConfigurationError(f"{path_of(scope)} has a publisher: keep what add_publisher() returned, and use it")
-    if store.promotes_from is not None:
+    if served.store.promotes_from is not None:
         raise ConfigurationError(
             f"{path_of(scope)} cannot have a publisher, because its store takes archives from another one and serves "
             "nothing that was not tested there: use add_publisher() with the store that is promoted from"
@@ -284,45 +260,4 @@ def add_publisher(
             f"max_concurrency of the publisher of {path_of(scope)} is {max_concurrency}: use 1 to {MAX_CONCURRENCY}, "
             "which is what Step Functions runs at a time"
         )
-    return TritonPublisher(scope, "Publisher", _Served(store, name, platform), max_concurrency=max_concurrency)
-
-
-def grant_read_catalogue(
-    grantee: iam.IGrantable, store: ITritonArtifactStore, name: str, platform: ServingPlatform
-) -> iam.Grant:
-    """Allow a principal to read the catalogue of a `TritonMultiModel`, whatever its platform is or becomes."""
-    return _granted(grantee, _Served(store, name, platform), [], prefixes=[], key_actions=["kms:Decrypt"])
-
-
-def _granted(
-    grantee: iam.IGrantable,
-    served: _Served,
-    statements: list[Statement],
-    *,
-    prefixes: list[str],
-    key_actions: list[str],
-) -> iam.Grant:
-    bucket, catalogue = served.store.bucket, layout.catalogue_prefix(served.name)
-    listed: Mapping[str, Any] = {"StringLike": {"s3:prefix": [f"{prefix}*" for prefix in (catalogue, *prefixes)]}}
-    needed = [
-        *statements,
-        Statement(["s3:GetObject"], [bucket.arn_for_objects(f"{catalogue}*")]),
-        Statement(["s3:ListBucket"], [bucket.bucket_arn], listed),
-    ]
-    if keys := keys_of(bucket, served.store.former_keys):
-        needed.append(Statement(key_actions, [keys[0].key_arn]))
-        if len(keys) > 1:
-            needed.append(Statement(["kms:Decrypt"], [key.key_arn for key in keys[1:]]))
-    grants = [
-        iam.Grant.add_to_principal(
-            grantee=grantee,
-            actions=list(statement.actions),
-            resource_arns=list(statement.resources),
-            conditions=dict(statement.conditions) or None,
-        )
-        for statement in needed
-    ]
-    first, *others = grants
-    for other in others:
-        first = first.combine(other)
-    return first
+    return TritonPublisher(scope, "Publisher", served, environment=environment, max_concurrency=max_concurrency)

@@ -1,0 +1,107 @@
+"""The description of a publisher, in the template of its stack: what `cdk-triton fleet` needs to make the same keys.
+
+It stands in the metadata of the state machine, which `GetTemplate` returns, so it changes with the publisher and with
+nothing else.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from typing import Any, Final
+
+from cdk_triton.artifacts.keys import key_document
+from cdk_triton.errors import ConfigurationError
+from cdk_triton.sagemaker import ServingPlatform
+from cdk_triton.triton import ContainerEnvironment
+
+__all__ = ["PUBLISHER_METADATA", "PublisherDescription"]
+
+PUBLISHER_METADATA: Final = "cdk-triton:Publisher"
+"""The key in the metadata of a publisher's state machine."""
+
+_SCHEMA: Final = 1
+_NOT_CHECKED = frozenset({"variables"})
+"""They are for the models' own use, and may contain unresolved tokens."""
+
+
+@dataclass(frozen=True)
+class PublisherDescription:
+    """A publisher.
+
+    Attributes:
+        multi_model: the path of its `TritonMultiModel` within the stack.
+        fleet: the name of the `TritonMultiModel` in the store.
+        platform: what serves the ensembles.
+        environment: how the container starts Triton, which some rules depend on.
+        max_concurrency: how many ensembles the state machine changes at a time.
+    """
+
+    multi_model: str
+    fleet: str
+    platform: ServingPlatform
+    environment: ContainerEnvironment
+    max_concurrency: int
+
+    def document(self) -> dict[str, Any]:
+        """It as JSON."""
+        platform = self.platform
+        # The registry of an image may be an unresolved token, and no key depends on it.
+        image = None if platform.image is None else f"image@{platform.image_identity}"
+        return {
+            "schema": _SCHEMA,
+            "multi_model": self.multi_model,
+            "fleet": self.fleet,
+            "platform": _given({"instance_type": platform.instance_type, "release": platform.release, "image": image}),
+            "environment": {
+                field.name: _plain(getattr(self.environment, field.name))
+                for field in fields(ContainerEnvironment)
+                if field.name not in _NOT_CHECKED and getattr(self.environment, field.name) != field.default
+            },
+            "max_concurrency": self.max_concurrency,
+            "keys": key_document(platform),
+        }
+
+    @classmethod
+    def parse(cls, document: Mapping[str, Any], where: str) -> PublisherDescription:
+        """Read what `document` wrote.
+
+        Args:
+            document: the description.
+            where: the publisher, for the message.
+
+        Raises:
+            ConfigurationError: another version of the library wrote it, and computes other keys.
+        """
+        try:
+            if document["schema"] != _SCHEMA:
+                raise TypeError(f"schema {document['schema']!r}")
+            platform = ServingPlatform(**document["platform"])
+            settings = {name: _frozen(value) for name, value in document.get("environment", {}).items()}
+            environment = ContainerEnvironment(**settings)
+            concurrency = int(document["max_concurrency"])
+            found = cls(document["multi_model"], document["fleet"], platform, environment, concurrency)
+            keys = document["keys"]
+        except (ConfigurationError, LookupError, TypeError, ValueError, AttributeError) as error:
+            raise ConfigurationError(
+                f"the publisher {where} is not one of this version of cdk-triton ({error}): use the version that its "
+                "stack was deployed with, or deploy the stack with this one"
+            ) from error
+        if keys != key_document(platform):
+            raise ConfigurationError(
+                f"the publisher {where} computes other keys than this version of cdk-triton: use the version that its "
+                "stack was deployed with, or deploy the stack with this one"
+            )
+        return found
+
+
+def _given(values: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in values.items() if value is not None}
+
+
+def _plain(value: Any) -> Any:
+    return list(value) if isinstance(value, tuple) else value
+
+
+def _frozen(value: Any) -> Any:
+    return tuple(value) if isinstance(value, list) else value
