@@ -21,6 +21,8 @@ These methods of moto are replaced. A test fails when moto no longer has one of 
   waits as long as a waiter's definition says;
 * `moto.stepfunctions.parser.models.StepFunctionsParserBackend._validate_definition`: moto rejects definitions of
   machines that it does not run;
+* `moto.stepfunctions.parser.models.StepFunctionsParserBackend._get_executions`: moto looks for map runs also in
+  executions that it does not run;
 * `moto.applicationautoscaling.responses.ApplicationAutoScalingResponse._validate_params`: moto does not know the
   dimension of the copies of inference components.
 

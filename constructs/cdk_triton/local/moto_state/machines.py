@@ -29,6 +29,7 @@ def correct_machines() -> None:
     default_user_config["stepfunctions"] = {"execute_state_machine": True}
     replace_method(StepFunctionsParserBackend, "start_execution", _start_execution)
     replace_method(StepFunctionsParserBackend, "_validate_definition", _validate_definition)
+    replace_method(StepFunctionsParserBackend, "_get_executions", _get_executions)
 
 
 def let_machines_use(client: Callable[[str], Any]) -> Callable[[], None]:
@@ -91,6 +92,15 @@ def _validate_definition(original: Any) -> Any:
             original(definition)
 
     return staticmethod(validate)
+
+
+def _get_executions(original: Any) -> Any:
+    """Moto looks for a map run in all executions, also in those that it does not run."""
+
+    def get_executions(backend: Any, *arguments: Any) -> Any:
+        return [each for each in original(backend, *arguments) if getattr(each, "exec_worker", None) is not None]
+
+    return get_executions
 
 
 def _start_execution(original: Any) -> Any:
