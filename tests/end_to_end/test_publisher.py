@@ -1,4 +1,4 @@
-"""A publisher on the local AWS: the synthesised machine, run by moto's interpreter, with the real functions."""
+"""A publisher on the local AWS: the command, the synthesised machine in moto's interpreter, the real functions."""
 
 from __future__ import annotations
 
@@ -6,16 +6,24 @@ import io
 import json
 import threading
 import zipfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import aws_cdk as cdk
 import pytest
+from tests.cli.conftest import Outcome, run
 
 from cdk_triton import ModelRepository, ServingPlatform, TritonMultiModel
-from cdk_triton.artifacts import artifact_key, layout, source_key, write_archive
+from cdk_triton.artifacts import artifact_key, layout, source_key
+from cdk_triton.cli.fleet import execution, publishing
+from cdk_triton.cli.fleet.uploads import upload
 from cdk_triton.local.aws import LocalAws
+
+if TYPE_CHECKING:
+    from golden_messages import Messages
+
+__all__ = ["run"]
 
 ROOT = Path(__file__).parents[2]
 PLATFORM = ServingPlatform(release="24.09", instance_type="ml.g5.xlarge")
@@ -25,6 +33,7 @@ max_batch_size: 8
 input [ { name: "x" data_type: TYPE_FP32 dims: [ 1 ] } ]
 output [ { name: "y" data_type: TYPE_FP32 dims: [ 1 ] } ]
 """
+MODEL = "class TritonPythonModel:\n    def execute(self, requests): ...\n\n"
 
 
 class Account:
@@ -69,28 +78,22 @@ class Account:
             threading.Event().wait(0.02)
         assert status == "CREATE_COMPLETE", client.describe_stack_events(StackName="Serving")["StackEvents"]
 
-    def item(self, publication: str, ensemble: str, content: str) -> dict[str, str]:
-        """Upload a repository; returns what a request says of it."""
-        root = self._directory / publication / ensemble
-        (root / "model" / "1").mkdir(parents=True)
-        (root / "model" / "config.pbtxt").write_text(CONFIG)
-        (root / "model" / "1" / "model.py").write_text(content)
-        repository = ModelRepository.from_directory(root)
-        key = artifact_key(repository, PLATFORM)
-        archive = write_archive(repository, self._directory / f"{publication}-{ensemble}.tar.gz").path
-        self.s3.upload_file(str(archive), self.bucket, f"{layout.PUBLISH_PREFIX}{publication}/{key}.tar.gz")
-        keys = {"source_key": source_key(repository), "artifact_key": key}
-        return {"ensemble": ensemble, "action": "publish", "repository": repository.name, **keys}
+    def write(self, ensemble: str, content: str, config: str = CONFIG) -> Path:
+        """Write the repository of an ensemble; returns the directory of all of them."""
+        model = self._directory / "tenants" / ensemble / "model"
+        (model / "1").mkdir(parents=True, exist_ok=True)
+        (model / "config.pbtxt").write_text(config)
+        (model / "1" / "model.py").write_text(MODEL + content)
+        return model.parents[1]
 
-    def run(self, publication: str, items: list[dict[str, str]]) -> dict[str, Any]:
-        """Write a request and run an execution for it."""
-        request = {"schema": 1, "publisher": "the test", "items": items}
-        key = f"{layout.PUBLISH_PREFIX}{publication}/request.json"
-        self.s3.put_object(Bucket=self.bucket, Key=key, Body=json.dumps(request).encode())
-        text = json.dumps({"publish": publication})
-        arn = self.states.start_execution(stateMachineArn=self.machine, name=publication, input=text)["executionArn"]
-        while (found := dict(self.states.describe_execution(executionArn=arn)))["status"] == "RUNNING":
-            threading.Event().wait(0.02)
+    def target(self, ensemble: str) -> str:
+        """The target model of the repository as it is now."""
+        repository = ModelRepository.from_directory(self._directory / "tenants" / ensemble)
+        return layout.target_model(ensemble, source_key(repository))
+
+    def executions(self) -> list[dict[str, Any]]:
+        """Every execution that was started, without those of maps."""
+        found: list[dict[str, Any]] = self.states.list_executions(stateMachineArn=self.machine)["executions"]
         return found
 
     def current(self) -> dict[str, str | None]:
@@ -109,29 +112,129 @@ def _zipped(directory: Path) -> bytes:
     return buffer.getvalue()
 
 
+@pytest.fixture(scope="module")
+def _deployed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Account]:
+    directory = tmp_path_factory.mktemp("publisher")
+    with LocalAws(directory / "aws") as aws:
+        yield Account(aws, directory)
+
+
 @pytest.fixture(name="account")
-def _account(tmp_path: Path) -> Iterator[Account]:
-    with LocalAws(tmp_path / "aws") as aws:
-        yield Account(aws, tmp_path)
+def _account(_deployed: Account, monkeypatch: pytest.MonkeyPatch) -> Account:
+    """The deployed publisher, to which the environment of this process leads."""
+    for name, value in _deployed.aws.environment().items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.delenv("AWS_PROFILE", raising=False)
+    monkeypatch.setattr(execution, "POLL_SECONDS", 0.02)
+    return _deployed
 
 
-def test_ensembles_are_published_rolled_back_and_unpublished_without_a_deployment(account: Account) -> None:
-    first = [account.item("first", f"tenant-{number}", "# first") for number in range(3)]
-    assert account.run("first", first)["status"] == "SUCCEEDED"
-    targets = {each["ensemble"]: layout.target_model(each["ensemble"], each["source_key"]) for each in first}
-    assert account.current() == targets
+Run = Callable[..., Outcome]
+FLEET = ("--fleet", "Serving/Fleet")
+
+
+def test_ensembles_are_published_rolled_back_and_unpublished_without_a_deployment(account: Account, run: Run) -> None:
+    names = [f"tenant-{number}" for number in range(3)]
+    for name in names:
+        tenants = account.write(name, f"# first {name}")
+    first = {name: account.target(name) for name in names}
+    found = run("fleet", "publish", tenants, *FLEET)
+    assert (found.status, found.out.splitlines()[-1]) == (0, "3 published")
+    assert account.current() == first
     served = layout.fleet_prefix(account.fleet.name_in_store, PLATFORM.label)
-    head = account.s3.head_object(Bucket=account.bucket, Key=served + targets["tenant-1"])
-    assert head["Metadata"]["artifact-key"] == first[1]["artifact_key"]
+    head = account.s3.head_object(Bucket=account.bucket, Key=served + first["tenant-1"])
+    key = artifact_key(ModelRepository.from_directory(tenants / names[1]), PLATFORM)
+    assert head["Metadata"]["artifact-key"] == key
 
-    second = [account.item("second", f"tenant-{number}", "# second") for number in range(2)]
-    bad = {**second[1], "artifact_key": "0" * 64}
-    failed = account.run("second", [second[0], bad])
-    assert failed["status"] == "FAILED"
-    assert "1 of 2 ensembles were not changed: tenant-1" in failed["cause"]
-    changed = layout.target_model("tenant-0", second[0]["source_key"])
-    assert account.current() == {**targets, "tenant-0": changed}
+    again = run("fleet", "publish", tenants, *FLEET)
+    assert (again.status, again.out) == (0, "0 published, 3 unchanged\n")
+    assert len(account.executions()) == 1
 
-    back = [{"ensemble": "tenant-0", "action": "roll_back"}, {"ensemble": "tenant-2", "action": "unpublish"}]
-    assert account.run("third", back)["status"] == "SUCCEEDED"
-    assert account.current() == {**targets, "tenant-2": None}
+    account.write("tenant-0", "# second")
+    account.write("tenant-1", "# second", config="max_batch_siz: 1")
+    found = run("fleet", "publish", tenants, *FLEET)
+    assert found.status == 1
+    assert "rejected tenant-1: model/config.pbtxt: error CT101" in found.out
+    assert found.out.splitlines()[-1] == "1 published, 1 unchanged, 1 rejected by the checks"
+    changed = account.target("tenant-0")
+    assert account.current() == {**first, "tenant-0": changed}
+
+    assert run("fleet", "rollback", "tenant-0", *FLEET).out == f"callers of tenant-0 get {first['tenant-0']}\n"
+    assert run("fleet", "unpublish", "tenant-2", *FLEET).status == 0
+    assert account.current() == {**first, "tenant-2": None}
+    listed = [line.split()[:2] for line in run("fleet", "list", *FLEET).out.splitlines()[1:]]
+    assert listed == [["tenant-0", first["tenant-0"]], ["tenant-1", first["tenant-1"]], ["tenant-2", "(unpublished)"]]
+    versions = [line.split()[0] for line in run("fleet", "list", "tenant-0", *FLEET).out.splitlines()[1:]]
+    assert versions == [first["tenant-0"], changed]
+
+    assert run("fleet", "rollback", "tenant-0", "--to", changed, *FLEET).status == 0
+    assert account.current()["tenant-0"] == changed
+    published = run("fleet", "publish", tenants, *FLEET)  # tenant-1 is rejected, tenant-2 was served before
+    assert "published, archives were there: tenant-2" in published.out
+
+
+def test_an_archive_that_is_not_the_one_of_its_keys_fails_alone(
+    account: Account, run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sound, bad = "tenant-7", "tenant-8"
+    account.write(sound, "# seven")
+    tenants = account.write(bad, "# eight")
+    manifest = tenants.parent / "some.csv"
+    manifest.write_text(f"ensemble,repository\n{sound},tenants/{sound}\n{bad},tenants/{bad}\n")
+
+    def changing(*arguments: Any, **named: Any) -> dict[str, str]:
+        account.write(bad, "# changed after it was checked")
+        return upload(*arguments, **named)
+
+    monkeypatch.setattr(publishing, "upload", changing)
+    found = run("fleet", "publish", manifest, *FLEET)
+
+    assert found.status == 1
+    assert f"failed {bad}: the archive staging/publish/" in found.out
+    assert found.out.splitlines()[-1] == "1 published, 1 failed"
+    assert sound in account.current()
+    assert bad not in account.current()
+
+
+def test_an_interrupted_command_leads_to_the_execution_that_goes_on(
+    account: Account, run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tenants = account.write("tenant-9", "# nine")
+    manifest = tenants.parent / "one.json"
+    manifest.write_text(json.dumps([{"ensemble": "tenant-9", "repository": "tenants/tenant-9"}]))
+
+    def interrupted(*_: Any, **__: Any) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(publishing, "follow", interrupted)
+        found = run("fleet", "publish", manifest, *FLEET)
+    assert found.status == 130
+    hint = found.err.strip().splitlines()[-1].partition("run: ")[2].split()
+
+    assert run(*hint[1:]).status == 0
+    assert account.current()["tenant-9"] == account.target("tenant-9")
+
+
+UNUSABLE = {
+    "a stack that is not there": ("list", "--fleet", "Nothing/Fleet"),
+    "no path": ("list", "--fleet", "Serving"),
+    "another path": ("list", "--fleet", "Serving/Flee"),
+    "an ensemble that was never published": ("rollback", "tenant-77", *FLEET),
+    "a version that is not there": ("rollback", "tenant-7", "--to", "tenant-7-0.tar.gz", *FLEET),
+    "an execution that is not there": ("publish", "--attach", "nothing", *FLEET),
+    "neither manifest nor execution": ("publish", *FLEET),
+}
+
+
+@pytest.mark.parametrize("arguments", UNUSABLE.values(), ids=UNUSABLE)
+def test_arguments_that_lead_nowhere_are_usage_errors(
+    messages: Messages, account: Account, run: Run, arguments: tuple[str, ...]
+) -> None:
+    if "--to" in arguments:
+        manifest = account.write("tenant-7", "# seven").parent / "seven.csv"
+        manifest.write_text("ensemble,repository\ntenant-7,tenants/tenant-7\n")
+        assert run("fleet", "publish", manifest, *FLEET).status == 0
+    found = run("fleet", *arguments)
+    assert found.status == 2
+    messages.record("cdk-triton fleet", found.said)

@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from cdk_triton.cli import artifacts, doctor, explain, local, validate
+from cdk_triton.cli import artifacts, doctor, explain, fleet, local, validate
 from cdk_triton.cli.bench import bench
 from cdk_triton.cli.config import config
 from cdk_triton.cli.estimate import estimate
@@ -30,7 +30,7 @@ _NOWHERE = ("EndpointConnectionError", "NoCredentialsError", "NoRegionError", "P
 app = typer.Typer(
     name="cdk-triton",
     help="NVIDIA Triton model ensembles on Amazon SageMaker: check a repository, look for what a deployment would "
-    "fail for, look after an artifact store, run an AWS on this machine.",
+    "fail for, look after an artifact store, publish ensembles, run an AWS on this machine.",
     no_args_is_help=True,
     add_completion=True,
     context_settings={"help_option_names": ["-h", "--help"]},
@@ -46,6 +46,7 @@ app.command("invoke")(invoke)
 app.command("bench")(bench)
 app.command("estimate")(estimate)
 app.add_typer(artifacts.app, name="artifacts")
+app.add_typer(fleet.app, name="fleet")
 app.add_typer(local.app, name="local")
 
 

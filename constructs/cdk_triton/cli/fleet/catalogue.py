@@ -1,0 +1,91 @@
+"""The published ensembles of a `TritonMultiModel`.
+
+S3 lists a thousand documents in one request, with their ETags. A document whose ETag has been seen is read from the
+cache, so a catalogue of thousands of ensembles that has hardly changed takes seconds.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any, Final
+
+from botocore.exceptions import ClientError
+
+from cdk_triton._file_cache import FileCache
+from cdk_triton.artifacts import layout
+from cdk_triton.cli.artifacts.aws import code_of, in_parallel
+from cdk_triton.cli.artifacts.catalogue import CatalogueEntry, parse_entry
+from cdk_triton.cli.fleet.place import Fleet
+
+__all__ = ["names", "read_catalogue", "read_entry"]
+
+_KIND: Final = "catalogue"
+
+
+def read_catalogue(fleet: Fleet) -> dict[str, CatalogueEntry]:
+    """Every published ensemble by its name.
+
+    Raises:
+        StoreError: a document is not one of this version's.
+        ClientError, BotoCoreError: AWS rejected a call.
+    """
+    pages = fleet.aws.pages("s3", "list_objects_v2", "Contents", Bucket=fleet.bucket, Prefix=fleet.catalogue)
+    etags = {each["Key"]: str(each["ETag"]) for each in pages if layout.parse_catalogue_object(each["Key"])}
+    with FileCache() as memory:
+        known = {key: memory.recall(_KIND, _name(fleet, key), etag) for key, etag in etags.items()}
+    unknown = [key for key, text in known.items() if text is None]
+    read = dict(zip(unknown, in_parallel(lambda key: _read(fleet, key), unknown), strict=True))
+    with FileCache() as memory:
+        for key, found in read.items():
+            if found is not None:
+                memory.keep(_KIND, _name(fleet, key), *found)
+    texts = {key: text or (found[1] if (found := read.get(key)) else None) for key, text in known.items()}
+    entries = [_parsed(fleet, key, text) for key, text in texts.items() if text is not None]
+    return {entry.ensemble: entry for entry in entries}
+
+
+def names(fleet: Fleet) -> list[str]:
+    """The names of all published ensembles.
+
+    Raises:
+        ClientError, BotoCoreError: AWS rejected a call.
+    """
+    return [found.ensemble for key in fleet.keys(fleet.catalogue) if (found := layout.parse_catalogue_object(key))]
+
+
+def read_entry(fleet: Fleet, ensemble: str) -> CatalogueEntry | None:
+    """A published ensemble; None if it was never published.
+
+    Raises:
+        StoreError: the document is not one of this version's.
+        ClientError, BotoCoreError: AWS rejected a call.
+    """
+    key = f"{fleet.catalogue}{ensemble}.json"
+    found = _read(fleet, key)
+    return None if found is None else _parsed(fleet, key, found[1])
+
+
+def _name(fleet: Fleet, key: str) -> bytes:
+    return f"{fleet.machine} {fleet.bucket}/{key}".encode()
+
+
+def _read(fleet: Fleet, key: str) -> tuple[str, str] | None:
+    """ETag and text; None if the document is not there."""
+    try:
+        found = fleet.aws.client("s3").get_object(Bucket=fleet.bucket, Key=key)
+    except ClientError as error:
+        if code_of(error) == "NoSuchKey":
+            return None
+        raise
+    return str(found["ETag"]), found["Body"].read().decode()
+
+
+def _parsed(fleet: Fleet, key: str, text: str) -> CatalogueEntry:
+    place = layout.parse_catalogue_object(key)
+    assert place is not None  # both callers have made sure
+    document: Any
+    try:
+        document = json.loads(text)
+    except ValueError:
+        document = None
+    return parse_entry(place, document, f"s3://{fleet.bucket}/{key}")

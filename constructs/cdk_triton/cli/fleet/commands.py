@@ -1,0 +1,172 @@
+"""The commands `publish`, `list`, `rollback` and `unpublish`; boto3 is imported when one of them runs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from cdk_triton.errors import ConfigurationError
+
+if TYPE_CHECKING:
+    from cdk_triton.cli.artifacts.catalogue import CatalogueEntry
+    from cdk_triton.cli.fleet.place import Fleet
+
+__all__ = ["app"]
+
+app = typer.Typer(
+    help="Publishes ensembles of a multi-model endpoint without a deployment, and lists them.", no_args_is_help=True
+)
+
+FleetOption = Annotated[
+    str,
+    typer.Option(
+        "--fleet",
+        metavar="STACK/FLEET",
+        help="The CloudFormation stack, and the path of the TritonMultiModel in it.",
+        show_default=False,
+    ),
+]
+Ensemble = Annotated[str, typer.Argument(metavar="ENSEMBLE", help="The name of the ensemble.", show_default=False)]
+Manifest = Annotated[
+    Path | None,
+    typer.Argument(metavar="MANIFEST", help="A CSV or JSON file, or a directory of repositories.", show_default=False),
+]
+Attach = Annotated[
+    str | None, typer.Option(metavar="EXECUTION", help="Only follow an execution that was started before.")
+]
+Recheck = Annotated[bool, typer.Option("--recheck", help="Check also repositories that have not changed.")]
+Version = Annotated[
+    str | None,
+    typer.Option(metavar="VERSION", help="A target model of `fleet list`; by default the one that was live before."),
+]
+
+
+@app.command()
+def publish(fleet: FleetOption, manifest: Manifest = None, attach: Attach = None, recheck: Recheck = False) -> None:
+    """Check, pack and upload repositories, and make them live; exit 1 if one of them is not live in the end.
+
+    Example: cdk-triton fleet publish tenants --fleet Serving/Fleet
+    """
+    if (manifest is None) is (attach is None):
+        raise typer.BadParameter("give either a manifest or --attach", param_hint="MANIFEST")
+    with _opened(fleet) as found:
+        from cdk_triton.cli.fleet import execution, publishing, text
+
+        if attach is not None:
+            outcome = publishing.attach(found, execution.find(found, attach), say=_say)
+            lines, failed = text.ended(outcome), not outcome.succeeded
+        elif manifest is not None:
+            from cdk_triton.cli.fleet.manifest import read_manifest
+
+            report = publishing.publish(found, read_manifest(manifest), recheck=recheck, say=_say)
+            lines, failed = text.report(report), bool(report.failed or report.rejected)
+        _print(lines)
+    if failed:
+        raise typer.Exit(1)
+
+
+@app.command("list")
+def list_(
+    fleet: FleetOption,
+    ensemble: Annotated[
+        str | None, typer.Argument(metavar="ENSEMBLE", help="Show the history of this one.", show_default=False)
+    ] = None,
+) -> None:
+    """List the published ensembles, or the versions of one.
+
+    Example: cdk-triton fleet list --fleet Serving/Fleet
+    """
+    with _opened(fleet) as found:
+        from cdk_triton.cli.fleet import text
+        from cdk_triton.cli.fleet.catalogue import read_catalogue
+
+        if ensemble is None:
+            _print(text.overview(read_catalogue(found).values()))
+        else:
+            _print(text.history(_published(found, ensemble)))
+
+
+@app.command()
+def rollback(ensemble: Ensemble, fleet: FleetOption, to: Version = None) -> None:
+    """Make an earlier version of an ensemble live.
+
+    Example: cdk-triton fleet rollback tenant-7 --fleet Serving/Fleet
+    """
+    with _opened(fleet) as found:
+        from cdk_triton.cli.fleet import publishing
+        from cdk_triton.cli.fleet.publication import roll_back_item
+
+        entry = _published(found, ensemble)
+        if to is not None:
+            _require_version(found, entry, to)
+        publishing.change(found, roll_back_item(ensemble, to), say=_say)
+        _print([f"callers of {ensemble} get {_published(found, ensemble).current}"])
+
+
+@app.command()
+def unpublish(ensemble: Ensemble, fleet: FleetOption) -> None:
+    """Take an ensemble out of the catalogue; `rollback` brings it back.
+
+    Example: cdk-triton fleet unpublish tenant-7 --fleet Serving/Fleet
+    """
+    with _opened(fleet) as found:
+        from cdk_triton.cli.fleet import publishing
+        from cdk_triton.cli.fleet.publication import unpublish_item
+
+        publishing.change(found, unpublish_item(_published(found, ensemble).ensemble), say=_say)
+        _print([f"{ensemble} is unpublished"])
+
+
+@contextmanager
+def _opened(name: str) -> Iterator[Fleet]:
+    """The publisher; an error of AWS within becomes a sentence, and a wrong argument a usage error."""
+    from cdk_triton.cli.artifacts.aws import sentences
+    from cdk_triton.cli.fleet.place import open_fleet
+
+    try:
+        with sentences():
+            yield open_fleet(name)
+    except ConfigurationError as error:
+        raise typer.BadParameter(str(error)) from error
+
+
+def _published(fleet: Fleet, ensemble: str) -> CatalogueEntry:
+    """The catalogue's entry of an ensemble.
+
+    Raises:
+        ConfigurationError: it was never published.
+    """
+    from cdk_triton._wording import did_you_mean
+    from cdk_triton.cli.fleet.catalogue import names, read_entry
+
+    entry = read_entry(fleet, ensemble)
+    if entry is None:
+        near = did_you_mean(ensemble, names(fleet))
+        raise ConfigurationError(f"{ensemble!r} was never published{near}: `cdk-triton fleet list` has the names")
+    return entry
+
+
+def _require_version(fleet: Fleet, entry: CatalogueEntry, version: str) -> None:
+    """Reject a version that the store does not have.
+
+    Raises:
+        ConfigurationError: names the versions that it has.
+    """
+    there = set(fleet.keys(fleet.served))
+    versions = [each.target_model for each in entry.versions if fleet.served + each.target_model in there]
+    if version not in versions:
+        known = ", ".join(versions) or "none of them any more"
+        raise ConfigurationError(f"the store does not have the version {version!r} of {entry.ensemble}: it has {known}")
+
+
+def _say(line: str) -> None:
+    typer.echo(line, err=True)
+
+
+def _print(lines: Iterable[str]) -> None:
+    for line in lines:
+        typer.echo(line)

@@ -1,0 +1,169 @@
+"""Starts an execution of a publisher's state machine and follows it."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from itertools import count
+from typing import Any, Final
+
+from botocore.exceptions import ClientError, HTTPClientError
+from botocore.exceptions import ConnectionError as LostConnectionError
+
+from cdk_triton.artifacts import layout
+from cdk_triton.cli.artifacts.aws import code_of, in_parallel
+from cdk_triton.cli.fleet.place import Fleet
+from cdk_triton.cli.fleet.publication import Publication
+from cdk_triton.errors import ConfigurationError
+
+__all__ = ["Outcome", "find", "follow", "start"]
+
+POLL_SECONDS: Final = 2.0
+OFFLINE_SECONDS: Final = 600
+"""How long the command goes on without a connection. The execution goes on anyway."""
+
+_DENIED: Final = ("AccessDenied", "AccessDeniedException")
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """The end of an execution.
+
+    Attributes:
+        name: the execution.
+        succeeded: whether every ensemble is what was asked for.
+        cause: the reason of a failure; "" after a success.
+        failures: the reason by ensemble.
+    """
+
+    name: str
+    succeeded: bool
+    cause: str
+    failures: dict[str, str]
+
+
+def start(fleet: Fleet, publication: Publication) -> str:
+    """Start an execution, or find the one that runs for the same publication already; the answer is its ARN.
+
+    An execution has the id of its publication and a number. Step Functions starts no second execution of a name, so an
+    answer that was lost on the way does not start two.
+
+    Raises:
+        ClientError, BotoCoreError: AWS rejected a call.
+    """
+    states = fleet.aws.client("stepfunctions")
+    for number in count(1):
+        name = f"{publication.id}-{number}"
+        text = json.dumps({"publish": publication.id})
+        try:
+            answer = states.start_execution(stateMachineArn=fleet.machine, name=name, input=text)
+        except ClientError as error:
+            if code_of(error) != "ExecutionAlreadyExists":
+                raise
+            arn = _arn(fleet, name)
+            if states.describe_execution(executionArn=arn)["status"] == "RUNNING":
+                return arn
+        else:
+            return str(answer["executionArn"])
+    raise AssertionError  # count never ends
+
+
+def find(fleet: Fleet, name: str) -> str:
+    """The ARN of an execution by its name.
+
+    Raises:
+        ConfigurationError: there is none.
+        ClientError, BotoCoreError: AWS rejected a call.
+    """
+    arn = _arn(fleet, name)
+    try:
+        fleet.aws.client("stepfunctions").describe_execution(executionArn=arn)
+    except ClientError as error:
+        if code_of(error) not in ("ExecutionDoesNotExist", "InvalidArn"):
+            raise
+        raise ConfigurationError(
+            f"the publisher of {fleet.name} has no execution {name!r}: give the name that the command has printed"
+        ) from error
+    return arn
+
+
+def follow(
+    fleet: Fleet, arn: str, *, wait: Callable[[float], object] = time.sleep, say: Callable[[str], object]
+) -> Outcome:
+    """Wait for the end of an execution, through lost connections.
+
+    Args:
+        fleet: the publisher.
+        arn: the execution.
+        wait: waits for seconds.
+        say: is called with the progress.
+
+    Raises:
+        ClientError: AWS rejected a call.
+        BotoCoreError: there was no connection for long.
+    """
+    began, answered = time.monotonic(), time.monotonic()
+    while True:
+        try:
+            found = fleet.aws.client("stepfunctions").describe_execution(executionArn=arn)
+            if found["status"] != "RUNNING":
+                return _outcome(fleet, arn, found)
+            say(_progress(fleet, arn, time.monotonic() - began))
+            answered = time.monotonic()
+        except (LostConnectionError, HTTPClientError):
+            if time.monotonic() - answered > OFFLINE_SECONDS:
+                raise
+            say("no connection; the execution goes on, and this command tries again")
+        wait(POLL_SECONDS)
+
+
+def _arn(fleet: Fleet, name: str) -> str:
+    return f"{fleet.machine.replace(':stateMachine:', ':execution:')}:{name}"
+
+
+def _outcome(fleet: Fleet, arn: str, found: dict[str, Any]) -> Outcome:
+    name = arn.rsplit(":", 1)[-1]
+    keys = list(fleet.keys(f"{layout.PUBLISHING_PREFIX}{name}/failures/"))
+    failures = dict(in_parallel(lambda key: _failure(fleet, key), keys))
+    succeeded = found["status"] == "SUCCEEDED"
+    cause = "" if succeeded else _message(str(found.get("cause") or found["status"]))
+    return Outcome(name, succeeded, cause, failures)
+
+
+def _failure(fleet: Fleet, key: str) -> tuple[str, str]:
+    document = json.loads(fleet.aws.client("s3").get_object(Bucket=fleet.bucket, Key=key)["Body"].read())
+    return str(document["ensemble"]), str(document["reason"])
+
+
+def _message(cause: str) -> str:
+    """The message of the function that failed, within the cause of Step Functions."""
+    try:
+        return str(json.loads(cause)["errorMessage"])
+    except (ValueError, LookupError, TypeError):
+        return cause
+
+
+def _progress(fleet: Fleet, arn: str, seconds: float) -> str:
+    counts = _counts(fleet, arn)
+    if not counts or not counts["total"]:
+        return f"the execution runs, {seconds:.0f} s"
+    done, total = counts["total"] - counts["pending"] - counts["running"], counts["total"]
+    rest = f", about {_duration(seconds / done * (total - done))} left" if done else ""
+    return f"{done:,} of {total:,} ensembles{rest}"
+
+
+def _counts(fleet: Fleet, arn: str) -> dict[str, int] | None:
+    states = fleet.aws.client("stepfunctions")
+    try:
+        runs = states.list_map_runs(executionArn=arn)["mapRuns"]
+        return dict(states.describe_map_run(mapRunArn=runs[0]["mapRunArn"])["itemCounts"]) if runs else None
+    except ClientError as error:
+        if code_of(error) not in _DENIED:
+            raise
+        return None
+
+
+def _duration(seconds: float) -> str:
+    return f"{seconds:.0f} s" if seconds < 100 else f"{seconds / 60:.0f} min"

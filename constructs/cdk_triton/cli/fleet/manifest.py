@@ -1,0 +1,122 @@
+"""Manifests: which repository becomes which ensemble.
+
+A directory has a repository in each of its directories, whose name is that of the ensemble. A CSV file has the columns
+`ensemble` and `repository`, and a JSON file a list of objects with these two names. Paths are relative to the file.
+"""
+
+from __future__ import annotations
+
+import csv
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from cdk_triton.artifacts import layout
+from cdk_triton.errors import ConfigurationError
+
+__all__ = ["Listed", "read_manifest"]
+
+_FIELDS = ("ensemble", "repository")
+
+
+@dataclass(frozen=True)
+class Listed:
+    """An ensemble to publish.
+
+    Attributes:
+        ensemble: its name.
+        directory: its repository.
+    """
+
+    ensemble: str
+    directory: Path
+
+
+def read_manifest(path: Path) -> list[Listed]:
+    """The ensembles of a manifest.
+
+    Raises:
+        ConfigurationError: it cannot be read, or a line of it is corrupt; the message names every such line.
+    """
+    if path.is_dir():
+        found = _of_directory(path)
+        unit = "directory"
+    else:
+        found, unit = _of_file(path)
+    faults, ensembles, firsts = [], [], dict[str, str]()
+    for place, row in found:
+        try:
+            each = _parsed(row, path if path.is_dir() else path.parent)
+            if each.ensemble in firsts:
+                raise ConfigurationError(
+                    f"{each.ensemble!r} is listed in {unit} {firsts[each.ensemble]} too; give each a name of its own"
+                )
+        except ConfigurationError as error:
+            faults.append(f"{unit} {place}: {error}")
+            continue
+        firsts[each.ensemble] = place
+        ensembles.append(each)
+    if faults:
+        raise ConfigurationError(f"{path} has faults, and nothing was started: {'; '.join(faults)}")
+    if not ensembles:
+        raise ConfigurationError(f"{path} lists no ensemble: give at least one")
+    return ensembles
+
+
+def _of_directory(path: Path) -> list[tuple[str, Any]]:
+    names = sorted(each.name for each in path.iterdir() if each.is_dir() and not each.name.startswith("."))
+    return [(name, {"ensemble": name, "repository": name}) for name in names]
+
+
+def _of_file(path: Path) -> tuple[list[tuple[str, Any]], str]:
+    """The rows, each with its place, and the unit of the places."""
+    try:
+        text = path.read_text(encoding="utf-8-sig")
+    except OSError as error:
+        raise ConfigurationError(f"{path} cannot be read ({error.strerror}): give a manifest or a directory") from error
+    except UnicodeDecodeError as error:
+        line = error.object[: error.start].count(b"\n") + 1
+        raise ConfigurationError(f"{path} is not UTF-8 in line {line}: save it as UTF-8") from error
+    if path.suffix == ".json":
+        return list(_of_json(path, text)), "entry"
+    return list(_of_csv(path, text)), "line"
+
+
+def _of_csv(path: Path, text: str) -> Iterator[tuple[str, Any]]:
+    reader = csv.reader(text.splitlines(keepends=True), strict=True)
+    try:
+        header = next(reader, [])
+        if sorted(header) != sorted(_FIELDS):
+            raise ConfigurationError(f"line 1 of {path} is {','.join(header)!r}: write ensemble,repository")
+        for row in reader:
+            if row:  # else an empty line
+                yield str(reader.line_num), dict(zip(header, row, strict=len(row) == len(header))) | _surplus(row)
+    except csv.Error as error:
+        raise ConfigurationError(f"line {reader.line_num} of {path} is not CSV ({error}): correct it") from error
+
+
+def _surplus(row: list[str]) -> dict[str, str]:
+    return {"more": row[len(_FIELDS)]} if len(row) > len(_FIELDS) else {}
+
+
+def _of_json(path: Path, text: str) -> Iterator[tuple[str, Any]]:
+    try:
+        rows = json.loads(text)
+    except ValueError as error:
+        raise ConfigurationError(f"{path} is not JSON ({error}): correct it") from error
+    if not isinstance(rows, list):
+        raise ConfigurationError(f'{path} is not a list: write [{{"ensemble": "…", "repository": "…"}}, …]')
+    yield from ((str(number), row) for number, row in enumerate(rows, start=1))
+
+
+def _parsed(row: Any, root: Path) -> Listed:
+    if not isinstance(row, dict) or set(row) != set(_FIELDS) or not all(isinstance(each, str) for each in row.values()):
+        raise ConfigurationError("it does not have exactly the texts ensemble and repository; give both")
+    directory = root / row["repository"]
+    if not row["repository"] or not directory.is_dir():
+        raise ConfigurationError(
+            f"the repository {row['repository']!r} is not a directory below {root}; correct the path"
+        )
+    return Listed(layout.check_name(row["ensemble"], "the ensemble"), directory)

@@ -1,0 +1,101 @@
+"""Finds the publisher of a `TritonMultiModel` by the template of its stack."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from botocore.exceptions import ClientError
+
+from cdk_triton._wording import listed
+from cdk_triton.artifacts import layout
+from cdk_triton.artifacts.publisher_description import PUBLISHER_METADATA, PublisherDescription
+from cdk_triton.cli.artifacts.aws import Aws, code_of
+from cdk_triton.errors import ConfigurationError
+
+__all__ = ["Fleet", "open_fleet"]
+
+
+@dataclass(frozen=True)
+class Fleet:
+    """A `TritonMultiModel` with a publisher, as it is deployed.
+
+    Attributes:
+        aws: the account and region.
+        name: as the command names it, `STACK/PATH`.
+        description: the publisher.
+        machine: the ARN of its state machine.
+        bucket: the store's bucket.
+    """
+
+    aws: Aws
+    name: str
+    description: PublisherDescription
+    machine: str
+    bucket: str
+
+    @property
+    def served(self) -> str:
+        """The prefix that the endpoint serves from."""
+        return layout.fleet_prefix(self.description.fleet, self.description.platform.label)
+
+    @property
+    def catalogue(self) -> str:
+        """The prefix of the catalogue."""
+        return layout.catalogue_prefix(self.description.fleet, self.description.platform.label)
+
+    def keys(self, prefix: str) -> Iterator[str]:
+        """The object keys below a prefix."""
+        pages = self.aws.pages("s3", "list_objects_v2", "Contents", Bucket=self.bucket, Prefix=prefix)
+        return (each["Key"] for each in pages)
+
+
+def open_fleet(name: str) -> Fleet:
+    """The publisher of a `TritonMultiModel`.
+
+    Args:
+        name: the stack, a slash, and the construct's path within the stack.
+
+    Raises:
+        ConfigurationError: there is no such stack, it has no such publisher, or another version of the library made it.
+        ClientError, BotoCoreError: AWS rejected a call, or could not be asked.
+    """
+    stack, slash, path = name.partition("/")
+    if not (stack and slash and path):
+        raise ConfigurationError(
+            f"'{name}' is not STACK/FLEET: give the stack and the construct id, e.g. Serving/Fleet"
+        )
+    aws = Aws()
+    found = {each["multi_model"]: (logical, each) for logical, each in _publishers(_template(aws, stack))}
+    if path not in found:
+        known = f"it has {listed(sorted(found))}" if found else "it has none: call add_publisher() and deploy it"
+        raise ConfigurationError(f"the stack {stack} in {aws.region} has no publisher of a {path}; {known}")
+    logical, document = found[path]
+    resource = aws.client("cloudformation").describe_stack_resource(StackName=stack, LogicalResourceId=logical)
+    machine = resource["StackResourceDetail"]["PhysicalResourceId"]
+    definition = json.loads(aws.client("stepfunctions").describe_state_machine(stateMachineArn=machine)["definition"])
+    bucket = definition["States"]["Ensembles"]["ItemReader"]["Parameters"]["Bucket"]
+    return Fleet(aws, name, PublisherDescription.parse(document, name), machine, bucket)
+
+
+def _template(aws: Aws, stack: str) -> Mapping[str, Any]:
+    try:
+        body = aws.client("cloudformation").get_template(StackName=stack)["TemplateBody"]
+    except ClientError as error:
+        if code_of(error) == "ValidationError":  # "Stack with id … does not exist", or a name that cannot be one
+            reason = error.response["Error"]["Message"]
+            raise ConfigurationError(f"{reason} (looked for in {aws.region})") from error
+        raise
+    try:
+        template: Mapping[str, Any] = json.loads(body) if isinstance(body, str) else body
+    except ValueError:  # YAML: not a template of the CDK
+        return {}
+    return template
+
+
+def _publishers(template: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    for logical, resource in template.get("Resources", {}).items():
+        if (document := resource.get("Metadata", {}).get(PUBLISHER_METADATA)) is not None:
+            yield logical, document

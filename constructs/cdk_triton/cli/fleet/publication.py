@@ -1,0 +1,86 @@
+"""The request of a publication: `lambda/artifacts/publication.py` reads it.
+
+The id of a publication is a digest of its items. So the same command, run again after any interruption, finds the
+archives that it has uploaded and the execution that it has started.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import dataclass
+from typing import Final
+
+from cdk_triton.artifacts import layout
+from cdk_triton.cli.artifacts.catalogue import CatalogueEntry
+from cdk_triton.cli.fleet.place import Fleet
+from cdk_triton.cli.fleet.verdicts import Verdict
+
+__all__ = ["Item", "Publication", "is_live", "publish_item", "roll_back_item", "unpublish_item", "write_request"]
+
+_SCHEMA: Final = 1
+_ID_DIGITS: Final = 40
+
+Item = dict[str, str]
+
+
+@dataclass(frozen=True)
+class Publication:
+    """The work of an execution.
+
+    Attributes:
+        items: one for each ensemble.
+    """
+
+    items: tuple[Item, ...]
+
+    @property
+    def id(self) -> str:
+        """Its name below `staging/publish/`."""
+        text = json.dumps(self.items, sort_keys=True)
+        return hashlib.sha256(text.encode()).hexdigest()[:_ID_DIGITS]
+
+    @property
+    def prefix(self) -> str:
+        """The prefix of the request and the archives."""
+        return f"{layout.PUBLISH_PREFIX}{self.id}/"
+
+    def upload_key(self, artifact_key: str) -> str:
+        """The object key of an archive."""
+        return f"{self.prefix}{artifact_key}.tar.gz"
+
+
+def is_live(verdict: Verdict, entry: CatalogueEntry | None) -> bool:
+    """Whether callers of an ensemble get this very archive already."""
+    if entry is None or entry.current != verdict.target_model:
+        return False
+    keys = {version.target_model: version.artifact_key for version in entry.versions}
+    return keys.get(entry.current) == verdict.artifact_key
+
+
+def publish_item(verdict: Verdict) -> Item:
+    """Makes an archive live."""
+    keys = {"source_key": verdict.source_key, "artifact_key": verdict.artifact_key}
+    return {"ensemble": verdict.listed.ensemble, "action": "publish", "repository": verdict.repository, **keys}
+
+
+def roll_back_item(ensemble: str, to: str | None) -> Item:
+    """Makes an earlier version live."""
+    item = {"ensemble": ensemble, "action": "roll_back"}
+    return item if to is None else {**item, "to": to}
+
+
+def unpublish_item(ensemble: str) -> Item:
+    """Takes an ensemble out of the catalogue."""
+    return {"ensemble": ensemble, "action": "unpublish"}
+
+
+def write_request(fleet: Fleet, publication: Publication) -> None:
+    """Upload the request, after its archives.
+
+    Raises:
+        ClientError, BotoCoreError: AWS rejected a call.
+    """
+    caller = fleet.aws.client("sts").get_caller_identity()["Arn"]
+    body = json.dumps({"schema": _SCHEMA, "publisher": caller, "items": publication.items}).encode()
+    fleet.aws.client("s3").put_object(Bucket=fleet.bucket, Key=f"{publication.prefix}request.json", Body=body)

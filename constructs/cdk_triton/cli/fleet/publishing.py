@@ -1,0 +1,148 @@
+"""The steps of a publication: check, compare with the catalogue, pack, upload, start, follow."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from botocore.exceptions import BotoCoreError, ClientError
+
+from cdk_triton.cli.fleet.catalogue import read_catalogue
+from cdk_triton.cli.fleet.execution import Outcome, follow, start
+from cdk_triton.cli.fleet.manifest import Listed
+from cdk_triton.cli.fleet.place import Fleet
+from cdk_triton.cli.fleet.publication import Item, Publication, is_live, publish_item, write_request
+from cdk_triton.cli.fleet.uploads import upload
+from cdk_triton.cli.fleet.verdicts import Verdict, judge
+from cdk_triton.cli.progress import working
+from cdk_triton.errors import StoreError
+
+__all__ = ["Report", "attach", "change", "publish"]
+
+Say = Callable[[str], object]
+
+
+@dataclass(frozen=True)
+class Report:
+    """The end of a publication.
+
+    Attributes:
+        packed: the ensembles that are live now, and whose archives were packed.
+        reused: those that are live now, and whose archives were there.
+        unchanged: those that were live already.
+        rejected: the errors of the checks, by ensemble.
+        failed: the reason by ensemble.
+    """
+
+    packed: Sequence[str]
+    reused: Sequence[str]
+    unchanged: Sequence[str]
+    rejected: Mapping[str, Sequence[str]]
+    failed: Mapping[str, str]
+
+
+def publish(fleet: Fleet, ensembles: Sequence[Listed], *, recheck: bool, say: Say) -> Report:
+    """Make repositories live; those with errors are rejected, and the others go on.
+
+    Args:
+        fleet: the publisher.
+        ensembles: the repositories.
+        recheck: whether to check also what has not changed.
+        say: is called with what a person has to know meanwhile.
+
+    Raises:
+        StoreError: an upload failed, or a document of the catalogue cannot be read.
+        ClientError, BotoCoreError: AWS rejected a call.
+    """
+    verdicts = _judged(fleet, ensembles, recheck=recheck)
+    sound = [each for each in verdicts if not each.errors]
+    rejected = {each.listed.ensemble: each.errors for each in verdicts if each.errors}
+    catalogue = read_catalogue(fleet)
+    new = [each for each in sound if not is_live(each, catalogue.get(each.listed.ensemble))]
+    unchanged = [each.listed.ensemble for each in sound if each not in new]
+    if not new:
+        return Report([], [], unchanged, rejected, {})
+    publication = Publication(tuple(publish_item(each) for each in new))
+    packed, failed = _upload(fleet, publication, new)
+    outcome = _execute(fleet, publication, say)
+    if not outcome.succeeded:
+        catalogue = read_catalogue(fleet)
+        names = [each.listed.ensemble for each in new if not is_live(each, catalogue.get(each.listed.ensemble))]
+        failed = {name: failed.get(name) or outcome.failures.get(name, outcome.cause) for name in names}
+    live = [each.listed.ensemble for each in new if each.listed.ensemble not in failed]
+    fresh, reused = [each for each in live if each in packed], [each for each in live if each not in packed]
+    return Report(fresh, reused, unchanged, rejected, failed)
+
+
+def change(fleet: Fleet, item: Item, *, say: Say) -> None:
+    """Roll an ensemble back, or unpublish it.
+
+    Raises:
+        StoreError: the machine could not do so.
+        ClientError, BotoCoreError: AWS rejected a call.
+    """
+    publication = Publication((item,))
+    write_request(fleet, publication)
+    outcome = _execute(fleet, publication, say)
+    if not outcome.succeeded:
+        raise StoreError(outcome.failures.get(item["ensemble"], outcome.cause))
+
+
+def attach(fleet: Fleet, arn: str, *, say: Say) -> Outcome:
+    """Follow an execution to its end.
+
+    Raises:
+        ClientError, BotoCoreError: AWS rejected a call.
+    """
+    name = arn.rsplit(":", 1)[-1]
+    again = f"cdk-triton fleet publish --fleet {fleet.name} --attach {name}"
+    hint = f"the execution {name} goes on; to follow it again, run: {again}"
+    with _explained(hint, say), working("the execution starts") as shown:
+        return follow(fleet, arn, say=shown.say)
+
+
+def _judged(fleet: Fleet, ensembles: Sequence[Listed], *, recheck: bool) -> list[Verdict]:
+    with working(f"checking {len(ensembles):,} repositories") as shown:
+        return judge(
+            ensembles,
+            fleet.description,
+            recheck=recheck,
+            progress=lambda done: shown.say(f"checked {done:,} of {len(ensembles):,} repositories"),
+        )
+
+
+def _upload(fleet: Fleet, publication: Publication, new: Sequence[Verdict]) -> tuple[set[str], dict[str, str]]:
+    """Upload what the store does not have, then the request.
+
+    Returns:
+        The ensembles whose archives are new, and why some cannot be packed. The machine fails these.
+    """
+    there = {*fleet.keys(fleet.served), *fleet.keys(publication.prefix)}
+    keys = {each.listed.ensemble: publication.upload_key(each.artifact_key) for each in new}
+    missing: dict[str, Path] = {}
+    for each in new:
+        if not {fleet.served + each.target_model, keys[each.listed.ensemble]} & there:
+            missing[keys[each.listed.ensemble]] = each.listed.directory
+    with working(f"packing {len(missing):,} archives") as shown:
+        faults = upload(
+            fleet, missing, progress=lambda done: shown.say(f"uploaded {done:,} of {len(missing):,} archives")
+        )
+    write_request(fleet, publication)
+    packed = {ensemble for ensemble, key in keys.items() if key in missing}
+    return packed, {ensemble: faults[key] for ensemble, key in keys.items() if key in faults}
+
+
+def _execute(fleet: Fleet, publication: Publication, say: Say) -> Outcome:
+    return attach(fleet, start(fleet, publication), say=say)
+
+
+@contextmanager
+def _explained(hint: str, say: Say) -> Iterator[None]:
+    """Say how to go on after an interruption."""
+    try:
+        yield
+    except (KeyboardInterrupt, ClientError, BotoCoreError):
+        say(hint)
+        raise

@@ -1,0 +1,71 @@
+"""What `cdk-triton fleet` prints."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from cdk_triton._wording import listed
+from cdk_triton.cli.artifacts.catalogue import CatalogueEntry, Change
+from cdk_triton.cli.artifacts.text import table, time_of
+from cdk_triton.cli.fleet.execution import Outcome
+from cdk_triton.cli.fleet.publishing import Report
+from cdk_triton.triton.findings import printable
+
+__all__ = ["ended", "history", "overview", "report"]
+
+_SHOWN_EXECUTION = 12
+
+
+def overview(entries: Iterable[CatalogueEntry]) -> Iterator[str]:
+    """A line for each ensemble."""
+    rows = []
+    for entry in sorted(entries, key=lambda each: each.ensemble):
+        change = entry.unpublished or entry.versions[0].live
+        target = entry.current or "(unpublished)"
+        rows.append([entry.ensemble, target, time_of(change.at), str(len(entry.versions)), change.publisher])
+    yield from table(["ENSEMBLE", "TARGET MODEL", "SINCE (UTC)", "VERSIONS", "PUBLISHER"], rows)
+
+
+def history(entry: CatalogueEntry) -> Iterator[str]:
+    """A line for each version of an ensemble, the one that went live most recently first."""
+    rows = []
+    if entry.unpublished is not None:
+        rows.append(["(unpublished)", *_of(entry.unpublished)])
+    rows += [[each.target_model, *_of(each.live)] for each in entry.versions]
+    yield from table(["TARGET MODEL", "LIVE SINCE (UTC)", "EXECUTION", "PUBLISHER"], rows)
+
+
+def report(found: Report) -> Iterator[str]:
+    """The end of a publication."""
+    for ensemble, errors in found.rejected.items():
+        for error in errors:
+            yield printable(f"rejected {ensemble}: {error}")
+    for ensemble, reason in sorted(found.failed.items()):
+        yield printable(f"failed {ensemble}: {reason}")
+    if found.packed:
+        yield f"published, packed now: {listed(found.packed)}"
+    if found.reused:
+        yield f"published, archives were there: {listed(found.reused)}"
+    counts = {
+        "published": len(found.packed) + len(found.reused),
+        "unchanged": len(found.unchanged),
+        "rejected by the checks": len(found.rejected),
+        "failed": len(found.failed),
+    }
+    yield ", ".join(f"{count:,} {word}" for word, count in counts.items() if count or word == "published")
+
+
+def ended(outcome: Outcome) -> Iterator[str]:
+    """The end of an execution."""
+    for ensemble, reason in sorted(outcome.failures.items()):
+        yield printable(f"failed {ensemble}: {reason}")
+    yield printable(f"the execution {outcome.name} has {_end(outcome)}")
+
+
+def _end(outcome: Outcome) -> str:
+    return "succeeded" if outcome.succeeded else f"failed: {outcome.cause}"
+
+
+def _of(change: Change) -> list[str]:
+    execution = change.execution.rsplit(":", 1)[-1]
+    return [time_of(change.at), execution, change.publisher]

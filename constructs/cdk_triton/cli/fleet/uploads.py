@@ -1,0 +1,73 @@
+"""Packs repositories and uploads their archives, some at once, in bounded memory."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from pathlib import Path
+from typing import Final
+
+from boto3.exceptions import S3UploadFailedError
+from boto3.s3.transfer import TransferConfig
+
+from cdk_triton.artifacts.archive import write_archive
+from cdk_triton.cli.fleet.place import Fleet
+from cdk_triton.errors import CdkTritonError, StoreError
+
+__all__ = ["upload"]
+
+_AT_ONCE: Final = 4
+_PARTS_AT_ONCE: Final = 4
+_PART_BYTES: Final = 8 << 20
+"""At most 16 parts of this size are in memory. boto3 makes them larger where S3's 10,000 parts would not do."""
+
+
+def upload(
+    fleet: Fleet, archives: Mapping[str, Path], *, progress: Callable[[int], object] = lambda _: None
+) -> dict[str, str]:
+    """Pack and upload what is absent.
+
+    Args:
+        fleet: the destination.
+        archives: repository by object key.
+        progress: is called with the number of archives that are done.
+
+    Returns:
+        Why a repository cannot be packed, by its object key.
+
+    Raises:
+        StoreError: an upload failed.
+    """
+    failures: dict[str, str] = {}
+    with tempfile.TemporaryDirectory(prefix="cdk-triton-") as directory:
+        pool = ThreadPoolExecutor(_AT_ONCE)
+        try:
+            work = {
+                pool.submit(_upload, fleet, key, source, Path(directory, str(number))): key
+                for number, (key, source) in enumerate(archives.items())
+            }
+            for done, future in enumerate(as_completed(work), start=1):
+                if (failure := future.result()) is not None:
+                    failures[work[future]] = failure
+                progress(done)
+        finally:
+            pool.shutdown(cancel_futures=True)
+    return failures
+
+
+def _upload(fleet: Fleet, key: str, source: Path, target: Path) -> str | None:
+    try:
+        archive = write_archive(source, target)
+    except CdkTritonError as error:
+        return str(error)
+    config = TransferConfig(
+        multipart_threshold=_PART_BYTES, multipart_chunksize=_PART_BYTES, max_concurrency=_PARTS_AT_ONCE
+    )
+    try:
+        fleet.aws.client("s3").upload_file(str(archive.path), fleet.bucket, key, Config=config)
+    except S3UploadFailedError as error:
+        raise StoreError(f"{error}; run the same command again, which uploads what is missing") from error
+    finally:
+        archive.path.unlink()
+    return None

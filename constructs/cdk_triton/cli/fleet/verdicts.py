@@ -1,0 +1,186 @@
+"""The verdict of the checks about each repository, and its keys.
+
+Repositories are checked in several processes. A verdict is kept in the cache of file states, under the state of the
+whole directory, so an unchanged repository is not even parsed again.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import multiprocessing
+import os
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass
+from functools import cache, partial
+from pathlib import Path
+from typing import Any, Final
+
+from cdk_triton._file_cache import FileCache, fingerprint, is_settled
+from cdk_triton.artifacts import layout
+from cdk_triton.artifacts.publisher_description import PublisherDescription
+from cdk_triton.artifacts.repository_cache import library_state
+from cdk_triton.artifacts.repository_checks import Keys, check_repository
+from cdk_triton.cli.fleet.manifest import Listed
+from cdk_triton.errors import ArchiveError, ConfigurationError, RepositoryError
+from cdk_triton.triton import Finding, ModelRepository, Severity
+
+__all__ = ["Verdict", "judge"]
+
+_KIND: Final = "verdict"
+_WORTH_PROCESSES: Final = 16
+"""Repositories. A process of its own takes as long to start as these take to check."""
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """A repository before it is published.
+
+    Attributes:
+        listed: the ensemble and the directory.
+        repository: the name of the repository's directory.
+        findings: what the checks found.
+        keys: its keys; None if it cannot be published.
+        fault: why it has no keys, besides the findings.
+    """
+
+    listed: Listed
+    repository: str
+    findings: tuple[Finding, ...]
+    keys: Keys | None
+    fault: str | None
+
+    @property
+    def errors(self) -> list[str]:
+        """The reasons why it cannot be published."""
+        errors = [
+            f"{each.path}: {each.severity} {each.code}: {each.message}; {each.fix}"
+            for each in self.findings
+            if each.severity is Severity.ERROR
+        ]
+        return errors if self.fault is None else [*errors, self.fault]
+
+    @property
+    def artifact_key(self) -> str:
+        """The key of the archive, of a repository without errors."""
+        assert self.keys is not None  # else there would be a fault
+        return self.keys.artifact
+
+    @property
+    def source_key(self) -> str:
+        """The key of what the archive is made from, of a repository without errors."""
+        assert self.keys is not None  # else there would be a fault
+        return self.keys.source
+
+    @property
+    def target_model(self) -> str:
+        """The name that callers of the published version send, of a repository without errors."""
+        return layout.target_model(self.listed.ensemble, self.source_key)
+
+
+def judge(
+    ensembles: Sequence[Listed],
+    publisher: PublisherDescription,
+    *,
+    recheck: bool = False,
+    progress: Callable[[int], object] = lambda _: None,
+) -> list[Verdict]:
+    """Check every repository.
+
+    Args:
+        ensembles: the ensembles.
+        publisher: the publisher, for whose platform they are checked.
+        recheck: whether remembered verdicts are forgotten.
+        progress: is called with the number of repositories that are done.
+    """
+    question = json.dumps(publisher.document(), sort_keys=True)
+    names = [hashlib.sha256(f"{each.directory.resolve()} {question}".encode()).digest() for each in ensembles]
+    states = [_state(each.directory) for each in ensembles]
+    with FileCache() as memory:
+        kept = [
+            None if state is None or recheck else memory.recall(_KIND, name, state)
+            for name, state in zip(names, states, strict=True)
+        ]
+    unknown = [number for number, each in enumerate(kept) if each is None]
+    found: dict[int, str] = {}
+    directories = [str(ensembles[number].directory) for number in unknown]
+    for number, answer in zip(unknown, _answers(directories, question), strict=True):
+        found[number] = answer
+        progress(len(ensembles) - len(unknown) + len(found))
+    with FileCache() as memory:
+        for number, answer in found.items():
+            state = states[number]
+            if state is not None and state == _state(ensembles[number].directory):
+                memory.keep(_KIND, names[number], state, answer)
+    return [_verdict(each, json.loads(kept[number] or found[number])) for number, each in enumerate(ensembles)]
+
+
+def _answers(directories: Sequence[str], question: str) -> Iterator[str]:
+    if len(directories) < _WORTH_PROCESSES:
+        yield from (_answer(question, each) for each in directories)
+        return
+    # A fork would copy the locks of the threads that boto3 may have started.
+    context = multiprocessing.get_context("forkserver")
+    with ProcessPoolExecutor(os.cpu_count(), mp_context=context) as pool:
+        yield from pool.map(partial(_answer, question), directories, chunksize=8)
+
+
+def _answer(question: str, directory: str) -> str:
+    """Check one repository in a process; the answer is JSON."""
+    publisher = _publisher(question)
+    found: dict[str, Any] = {"findings": [], "keys": None, "fault": None}
+    found["repository"] = Path(directory).resolve().name
+    try:
+        repository = ModelRepository.from_directory(directory)
+        found["repository"] = layout.check_name(repository.name, "the repository's directory")
+        found |= check_repository(repository, "multi", publisher.platform, publisher.environment)
+        if repository.recipes:
+            files = ", ".join(path for recipe in repository.recipes for path in recipe.produces)
+            found["fault"] = f"{files} of `produced` in cdk-triton.toml is not there: build it before, and add it"
+    except (RepositoryError, ArchiveError, ConfigurationError) as error:
+        found["fault"] = str(error)
+    return json.dumps(found)
+
+
+@cache
+def _publisher(question: str) -> PublisherDescription:
+    return PublisherDescription.parse(json.loads(question), "this one")
+
+
+def _verdict(listed: Listed, found: Mapping[str, Any]) -> Verdict:
+    findings = tuple(Finding(**{**row, "severity": Severity(row["severity"])}) for row in found["findings"])
+    keys = None if found["keys"] is None else Keys(*found["keys"])
+    return Verdict(listed, found["repository"], findings, keys, found["fault"])
+
+
+def _state(root: Path) -> str | None:
+    """The state of everything in a directory and of the rules; None if something in it may be changing."""
+    library, read_ns = library_state(), time.time_ns()
+    if library is None:
+        return None
+    digest = hashlib.sha256(library.encode())
+    try:
+        for entry in _walk(str(root)):
+            state = entry.stat()
+            if entry.is_symlink() and entry.is_dir():  # its content is elsewhere
+                return None
+            if not is_settled(state, read_ns):
+                return None
+            target = Path(entry.path).readlink() if entry.is_symlink() else ""
+            digest.update(f"{entry.path}\0{target}\0{fingerprint(state)}\n".encode("utf-8", "surrogateescape"))
+    except OSError:
+        return None
+    return digest.hexdigest()
+
+
+def _walk(directory: str) -> Iterator[os.DirEntry[str]]:
+    """The files, and links, below a directory, in order."""
+    with os.scandir(directory) as entries:
+        found = sorted(entries, key=lambda entry: entry.name)
+    for entry in found:
+        if entry.is_dir(follow_symlinks=False):
+            yield from _walk(entry.path)
+        else:
+            yield entry

@@ -1,0 +1,96 @@
+"""The verdict about a repository before it is published: keys as of a synth, errors, and what is remembered."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.cli.conftest import MODEL, PYTHON_MODEL
+
+from cdk_triton import ModelRepository, ServingPlatform
+from cdk_triton.artifacts import artifact_key, source_key
+from cdk_triton.artifacts.publisher_description import PublisherDescription
+from cdk_triton.artifacts.repository_checks import check_repository
+from cdk_triton.cli.fleet import verdicts
+from cdk_triton.cli.fleet.manifest import Listed
+from cdk_triton.cli.fleet.verdicts import judge
+from cdk_triton.triton import ContainerEnvironment
+
+PLATFORM = ServingPlatform(release="25.09", instance_type="ml.g5.2xlarge")
+PUBLISHER = PublisherDescription("Fleet", "fleet", PLATFORM, ContainerEnvironment(), 8)
+LONG_AGO = (1_000_000_000, 1_000_000_000)
+
+
+@pytest.fixture(autouse=True)
+def _own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+
+
+def repository(root: Path, name: str, config: str = MODEL) -> Listed:
+    """A repository that nobody has written to for long."""
+    model = root / "tenants" / name / "model"
+    (model / "1").mkdir(parents=True)
+    (model / "config.pbtxt").write_text(config)
+    (model / "1" / "model.py").write_text(PYTHON_MODEL)
+    for file in model.rglob("*"):
+        os.utime(file, LONG_AGO)
+    return Listed(name, model.parent)
+
+
+def test_the_keys_are_those_of_a_synth(tmp_path: Path) -> None:
+    (verdict,) = judge([repository(tmp_path, "acme")], PUBLISHER)
+    found = ModelRepository.from_directory(tmp_path / "tenants" / "acme")
+    assert (verdict.source_key, verdict.artifact_key) == (source_key(found), artifact_key(found, PLATFORM))
+    assert verdict.repository == "acme"
+    assert not verdict.errors
+
+
+def test_a_repository_with_errors_is_rejected_and_the_others_are_not(tmp_path: Path) -> None:
+    bad = repository(tmp_path, "bad", "max_batch_siz: 1")
+    empty = Listed("empty", tmp_path)
+    (tmp_path / "tenants" / "promised" / "model").mkdir(parents=True)
+    promised = repository(tmp_path, "promising")
+    (promised.directory / "cdk-triton.toml").write_text('produced = ["model/1/more.plan"]')
+
+    ensembles = [bad, empty, promised, repository(tmp_path, "good")]
+    found = {each.listed.ensemble: each for each in judge(ensembles, PUBLISHER)}
+
+    assert [name for name, verdict in found.items() if not verdict.errors] == ["good"]
+    assert "CT101" in found["bad"].errors[0]
+    assert "model/1/more.plan" in " ".join(found["promising"].errors)
+
+
+@pytest.mark.slow
+def test_many_repositories_are_checked_in_several_processes_with_the_same_result(tmp_path: Path) -> None:
+    many = [repository(tmp_path, f"tenant-{number}") for number in range(20)]
+    done: list[int] = []
+    found = judge(many, PUBLISHER, progress=done.append)
+    assert [each.listed for each in found] == many
+    assert done == list(range(1, 21))
+    assert {each.source_key for each in found} == {found[0].source_key}
+
+
+def test_an_unchanged_repository_is_not_looked_at_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    ensembles = [repository(tmp_path, "acme")]
+    first = judge(ensembles, PUBLISHER)
+    read: list[Any] = []
+    check = check_repository
+
+    def counting(*arguments: Any) -> Any:
+        read.append(arguments)
+        return check(*arguments)
+
+    monkeypatch.setattr(verdicts, "check_repository", counting)
+    assert judge(ensembles, PUBLISHER) == first
+    assert not read
+    judge(ensembles, PUBLISHER, recheck=True)
+    assert len(read) == 1
+    model = ensembles[0].directory / "model" / "1" / "model.py"
+    model.write_text(f"{PYTHON_MODEL}# changed")
+    os.utime(model, LONG_AGO)
+    assert judge(ensembles, PUBLISHER)[0].keys != first[0].keys
+    other = replace(PUBLISHER, platform=ServingPlatform(release="25.09", instance_type="ml.g6.xlarge"))
+    assert judge(ensembles, other)[0].artifact_key != first[0].artifact_key
